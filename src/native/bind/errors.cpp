@@ -1,0 +1,78 @@
+// The only place where an error of the core becomes a Python exception.
+#include "core/errors.h"
+
+#include <cerrno>
+#include <string>
+
+#include "bind/bind.h"
+
+namespace stoker::bind {
+namespace {
+
+// No default: a new ErrorCode must get a line here, or the build fails.
+const char* class_name(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kBadArgument:
+      return "ConfigError";
+    case ErrorCode::kTruncatedShard:
+      return "TruncatedShardError";
+    case ErrorCode::kCorruptRecord:
+      return "CorruptRecordError";
+    case ErrorCode::kBadExample:
+      return "ExampleError";
+    case ErrorCode::kBadImage:
+      return "ImageError";
+    case ErrorCode::kImageTooLarge:
+      return "ImageTooLargeError";
+    case ErrorCode::kIo:
+      return "OSError";
+    case ErrorCode::kClosed:
+      return "ClosedError";
+  }
+  return "StokerError";
+}
+
+nb::object text(const std::string& value) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "surrogateescape"));
+}
+
+nb::object text_or_none(const std::string& value) {
+  return value.empty() ? nb::object(nb::none()) : text(value);
+}
+
+nb::object number_or_none(int64_t value) {
+  return value == kUnknown ? nb::object(nb::none()) : nb::object(nb::int_(value));
+}
+
+void raise(const Error& e) {
+  if (e.code() == ErrorCode::kIo) {
+    // OSError(errno, ...) makes Python pick the subclass: FileNotFoundError, PermissionError, ...
+    nb::object cls = nb::module_::import_("builtins").attr("OSError");
+    nb::object value = cls(e.system_errno(), text(e.what()), text_or_none(e.where().path));
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())), value.ptr());
+    return;
+  }
+  nb::object cls = nb::module_::import_("stoker.errors").attr(class_name(e.code()));
+  nb::dict where;
+  where["path"] = text_or_none(e.where().path);
+  where["record"] = number_or_none(e.where().record);
+  where["offset"] = number_or_none(e.where().offset);
+  where["source"] = text_or_none(e.where().source);
+  nb::object value = cls(text(e.what()), **where);
+  PyErr_SetObject(cls.ptr(), value.ptr());
+}
+
+}  // namespace
+
+void register_errors(nb::module_&) {
+  nb::register_exception_translator([](const std::exception_ptr& caught, void*) {
+    try {
+      std::rethrow_exception(caught);
+    } catch (const Error& e) {  // anything else falls through to nanobind's own table
+      raise(e);
+    }
+  });
+}
+
+}  // namespace stoker::bind

@@ -1,0 +1,21 @@
+// Names of the resampling filters, for every binding that takes one.
+#pragma once
+
+#include <string>
+
+#include "core/errors.h"
+#include "core/resample.h"
+
+namespace stoker::bind {
+
+inline Filter filter_named(const std::string& name) {
+  if (name == "nearest") return Filter::kNearest;
+  if (name == "box") return Filter::kBox;
+  if (name == "bilinear") return Filter::kBilinear;
+  if (name == "bicubic") return Filter::kBicubic;
+  if (name == "lanczos") return Filter::kLanczos;
+  throw Error(ErrorCode::kBadArgument,
+              "Unknown filter " + name + "; use nearest, box, bilinear, bicubic or lanczos");
+}
+
+}  // namespace stoker::bind

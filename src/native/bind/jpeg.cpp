@@ -1,0 +1,132 @@
+// Binds core/jpeg.h.
+#include "core/jpeg.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <memory>
+#include <optional>
+#include <tuple>
+
+#include "bind/bind.h"
+#include "core/errors.h"
+
+namespace stoker::bind {
+namespace {
+
+using Pixels = nb::ndarray<nb::numpy, uint8_t, nb::shape<-1, -1, 3>, nb::c_contig>;
+using AnyPixels = nb::ndarray<const uint8_t, nb::c_contig, nb::device::cpu>;
+using Box = std::tuple<int, int, int, int>;
+
+const char* color_name(JpegColor color) {
+  switch (color) {
+    case JpegColor::kGrey:
+      return "grey";
+    case JpegColor::kYcbcr:
+      return "ycbcr";
+    case JpegColor::kRgb:
+      return "rgb";
+    case JpegColor::kCmyk:
+      return "cmyk";
+    case JpegColor::kYcck:
+      return "ycck";
+    case JpegColor::kOther:
+      return "other";
+  }
+  return "other";
+}
+
+// One per thread: a decoder keeps its memory, and Python threads come and go slowly.
+JpegDecoder& decoder() {
+  thread_local JpegDecoder instance;
+  return instance;
+}
+
+Pixels decode(const ByteView& data, std::optional<Box> box, uint64_t max_pixels) {
+  std::unique_ptr<uint8_t[]> out;
+  Rect region;
+  {
+    nb::gil_scoped_release nogil;
+    const Extent image = decoder().open(bytes_of(data), max_pixels);
+    region = {0, 0, image.width, image.height};
+    if (box) {
+      const auto [left, top, right, bottom] = *box;
+      region = {left, top, right - left, bottom - top};
+    }
+    const RgbxView view = decoder().decode(region);
+    const auto width = static_cast<size_t>(region.width);
+    out = std::make_unique_for_overwrite<uint8_t[]>(width * static_cast<size_t>(region.height) * kRgbBytes);
+    uint8_t* to = out.get();
+    for (int32_t y = 0; y < region.height; ++y) {
+      const uint8_t* from = view.row(y);
+      for (size_t x = 0; x < width; ++x, from += kRgbxBytes, to += kRgbBytes) {
+        to[0] = from[0];
+        to[1] = from[1];
+        to[2] = from[2];
+      }
+    }
+  }
+  nb::capsule owner(out.get(), [](void* p) noexcept { delete[] static_cast<uint8_t*>(p); });
+  uint8_t* data_out = out.release();
+  return Pixels(data_out, {static_cast<size_t>(region.height), static_cast<size_t>(region.width), kRgbBytes},
+                owner);
+}
+
+JpegEncodeSpec encode_spec(int quality, const std::string& subsampling) {
+  if (subsampling == "4:4:4") return {quality, 1, 1};
+  if (subsampling == "4:2:2") return {quality, 2, 1};
+  if (subsampling == "4:2:0") return {quality, 2, 2};
+  throw Error(ErrorCode::kBadArgument, "Unknown subsampling " + subsampling + "; use 4:4:4, 4:2:2 or 4:2:0");
+}
+
+nb::bytes encode(const AnyPixels& pixels, int quality, const std::string& subsampling) {
+  const bool grey = pixels.ndim() == 2;
+  if (!grey && (pixels.ndim() != 3 || pixels.shape(2) != 3)) {
+    throw Error(ErrorCode::kBadArgument, "Pixels must have the shape (height, width, 3) or (height, width)");
+  }
+  const JpegEncodeSpec spec = encode_spec(quality, subsampling);
+  const Extent size{static_cast<int32_t>(pixels.shape(1)), static_cast<int32_t>(pixels.shape(0))};
+  std::vector<uint8_t> bytes;
+  {
+    nb::gil_scoped_release nogil;
+    bytes = encode_jpeg(pixels.data(), size, grey ? 1 : 3, spec);
+  }
+  return nb::bytes(bytes.data(), bytes.size());
+}
+
+template <JpegInfo (*read)(std::span<const uint8_t>)>
+JpegInfo read_without_gil(const ByteView& data) {
+  nb::gil_scoped_release nogil;
+  return read(bytes_of(data));
+}
+
+}  // namespace
+
+void register_jpeg(nb::module_& m) {
+  m.attr("DEFAULT_MAX_PIXELS") = kDefaultMaxPixels;
+  nb::class_<JpegInfo>(m, "JpegInfo", "What the header of a JPEG says.")
+      .def_ro("width", &JpegInfo::width, "Columns of pixels, as stored.")
+      .def_ro("height", &JpegInfo::height, "Rows of pixels, as stored.")
+      .def_ro("components", &JpegInfo::components, "1 grey, 3 colour, 4 inks.")
+      .def_ro("bits", &JpegInfo::bits, "Bits per sample; only 8 can be decoded.")
+      .def_prop_ro(
+          "color", [](const JpegInfo& i) { return color_name(i.color); }, "grey ycbcr rgb cmyk ycck other")
+      .def_prop_ro(
+          "subsampling", [](const JpegInfo& i) { return subsampling_name(i); }, "4:2:0 and so on.")
+      .def_ro("progressive", &JpegInfo::progressive)
+      .def_ro("arithmetic", &JpegInfo::arithmetic)
+      .def_ro("lossless", &JpegInfo::lossless)
+      .def_ro("restart_interval", &JpegInfo::restart_interval, "MCUs between restart markers; 0 without any.")
+      .def_ro("orientation", &JpegInfo::orientation, "EXIF orientation 1..8; 1 when absent.");
+  m.def("probe_jpeg", &read_without_gil<probe_jpeg>, nb::arg("data"), "Read the header of a JPEG.");
+  m.def("check_jpeg", &read_without_gil<check_jpeg>, nb::arg("data"),
+        "Read the header and walk every marker to the end of the image; a file cut short raises ImageError.");
+  m.def("decode_jpeg", &decode, nb::arg("data"), nb::arg("box") = nb::none(),
+        nb::arg("max_pixels") = kDefaultMaxPixels,
+        "Decode a JPEG, or its box (left, top, right, bottom), to RGB of shape (height, width, 3).");
+  m.def("encode_jpeg", &encode, nb::arg("pixels"), nb::arg("quality"), nb::arg("subsampling") = "4:2:0",
+        "Encode pixels of shape (height, width, 3) or (height, width) as baseline JPEG, optimised tables.");
+}
+
+}  // namespace stoker::bind

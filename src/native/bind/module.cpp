@@ -1,0 +1,13 @@
+// The extension module stoker._native.
+#include "bind/bind.h"
+
+NB_MODULE(_native, m) {
+  m.doc() = "The native core of Stoker. Use the functions of the stoker package instead.";
+  stoker::bind::register_errors(m);
+  stoker::bind::register_records(m);
+  stoker::bind::register_example(m);
+  stoker::bind::register_jpeg(m);
+  stoker::bind::register_resample(m);
+  stoker::bind::register_order(m);
+  stoker::bind::register_engine(m);
+}

@@ -1,0 +1,95 @@
+// Binds core/crc32c.h and core/tfrecord.h.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bind/bind.h"
+#include "core/crc32c.h"
+#include "core/tfrecord.h"
+
+namespace stoker::bind {
+namespace {
+
+using namespace nb::literals;
+
+using ExtentRows = nb::ndarray<nb::numpy, uint64_t, nb::shape<-1, 2>, nb::c_contig>;
+static_assert(sizeof(RecordExtent) == 2 * sizeof(uint64_t), "rows are viewed in place");
+
+// Letting go of the GIL pays for work of about a microsecond and more: a checksum of some 16 KiB.
+constexpr size_t kWorthReleasing = size_t{16} << 10;
+
+template <typename Work>
+auto without_gil_if(bool worth_it, Work work) {
+  if (!worth_it) return work();
+  nb::gil_scoped_release nogil;
+  return work();
+}
+
+// A path as the operating system wants it, which need not be UTF-8.
+std::string system_path(nb::handle path) {
+  PyObject* encoded = nullptr;
+  if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) throw nb::python_error();
+  const nb::bytes owner = nb::steal<nb::bytes>(encoded);
+  return {owner.c_str(), owner.size()};
+}
+
+uint32_t extend(const ByteView& data, uint32_t crc) {
+  return without_gil_if(data.size() >= kWorthReleasing, [&] { return crc32c_extend(crc, bytes_of(data)); });
+}
+
+nb::bytes frame_record(const ByteView& payload) {
+  const size_t size = payload.size() + kFrameBytes;
+  nb::bytes frame = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
+  if (!frame.is_valid()) throw nb::python_error();
+  // Nobody else has seen this object yet, so it may be filled without the GIL.
+  auto* out = reinterpret_cast<uint8_t*>(PyBytes_AsString(frame.ptr()));
+  without_gil_if(size >= kWorthReleasing, [&] { write_frame(bytes_of(payload), {out, size}); });
+  return frame;
+}
+
+ExtentRows scan(nb::handle path, bool check) {
+  const std::string name = system_path(path);
+  auto extents = std::make_unique<std::vector<RecordExtent>>();
+  {
+    nb::gil_scoped_release nogil;
+    *extents = scan_shard(ShardFile(name), check ? PayloadCheck::kOn : PayloadCheck::kOff);
+  }
+  auto* rows = reinterpret_cast<uint64_t*>(extents->data());
+  const size_t count = extents->size();
+  nb::capsule owner(extents.get(),
+                    [](void* p) noexcept { delete static_cast<std::vector<RecordExtent>*>(p); });
+  extents.release();  // the capsule owns it now, and the array the capsule
+  return ExtentRows(rows, {count, 2}, owner);
+}
+
+nb::bytes read(nb::handle path, uint64_t offset, uint64_t size) {
+  const std::string name = system_path(path);
+  std::vector<uint8_t> buffer;
+  std::span<const uint8_t> payload;
+  {
+    nb::gil_scoped_release nogil;
+    payload = ShardFile(name).read_record({offset, size}, buffer);
+  }
+  return nb::bytes(payload.data(), payload.size());
+}
+
+}  // namespace
+
+void register_records(nb::module_& m) {
+  m.def("crc32c", &extend, "data"_a.noconvert(), "crc"_a = 0,
+        nb::sig("def crc32c(data: collections.abc.Buffer, crc: int = 0) -> int"),
+        "CRC-32C of `data`, or of earlier bytes whose CRC is `crc` followed by `data`.");
+  m.def("frame_record", &frame_record, "payload"_a.noconvert(),
+        nb::sig("def frame_record(payload: collections.abc.Buffer) -> bytes"),
+        "The TFRecord frame of a payload: 16 bytes longer than it.");
+  m.def("scan_shard", &scan, "path"_a, nb::kw_only(), "check"_a = true,
+        nb::sig("def scan_shard(path: str, *, check: bool = True) -> "
+                "numpy.typing.NDArray[numpy.uint64]"),
+        "One row (offset, size) in bytes for the whole frame of each record; with `check`, payloads are "
+        "verified.");
+  m.def("read_record", &read, "path"_a, "offset"_a, "size"_a,
+        nb::sig("def read_record(path: str, offset: int, size: int) -> bytes"),
+        "The payload of the frame at `offset`, `size` bytes long, after both of its CRCs have been checked.");
+}
+
+}  // namespace stoker::bind

@@ -1,0 +1,86 @@
+// Binds core/resample.h.
+#include "core/resample.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "bind/bind.h"
+#include "bind/filter.h"
+#include "core/errors.h"
+
+namespace stoker::bind {
+namespace {
+
+using RgbIn = nb::ndarray<const uint8_t, nb::shape<-1, -1, 3>, nb::c_contig, nb::device::cpu>;
+using RgbOut = nb::ndarray<nb::numpy, uint8_t, nb::shape<-1, -1, 3>, nb::c_contig>;
+using Window = std::tuple<int, int, int, int>;
+
+const ResampleKernels& kernels_named(const std::optional<std::string>& name) {
+  if (!name) return *resample_kernels().front();
+  for (const ResampleKernels* kernels : resample_kernels()) {
+    if (*name == kernels->name) return *kernels;
+  }
+  throw Error(ErrorCode::kBadArgument, "This processor has no resampling kernels named " + *name);
+}
+
+std::vector<std::string> kernel_names() {
+  std::vector<std::string> names;
+  for (const ResampleKernels* kernels : resample_kernels()) names.emplace_back(kernels->name);
+  return names;
+}
+
+RgbOut resize(const RgbIn& pixels, int width, int height, const std::string& filter,
+              std::optional<Window> window, bool flip, const std::optional<std::string>& kernels) {
+  const Filter kind = filter_named(filter);
+  Resampler resampler(kernels_named(kernels));
+  const Extent in{static_cast<int32_t>(pixels.shape(1)), static_cast<int32_t>(pixels.shape(0))};
+  Rect part{0, 0, width, height};
+  if (window) {
+    const auto [left, top, right, bottom] = *window;
+    part = {left, top, right - left, bottom - top};
+  }
+  resampler.plan(kind, in, {width, height}, part);  // before the buffer: it refuses senseless sizes
+  const size_t columns = static_cast<size_t>(part.width), rows = static_cast<size_t>(part.height);
+  auto out = std::make_unique_for_overwrite<uint8_t[]>(columns * rows * kRgbBytes);
+  {
+    nb::gil_scoped_release nogil;
+    const Rect need = resampler.needed();
+    const size_t stride = static_cast<size_t>(need.width) * kRgbxBytes;
+    std::vector<uint8_t> rgbx(stride * static_cast<size_t>(need.height) + kRgbxPadding);
+    uint8_t* to = rgbx.data();
+    for (int32_t y = 0; y < need.height; ++y) {
+      const size_t first = static_cast<size_t>(need.y + y) * pixels.shape(1) + static_cast<size_t>(need.x);
+      const uint8_t* from = pixels.data() + first * kRgbBytes;
+      for (int32_t x = 0; x < need.width; ++x, from += kRgbBytes, to += kRgbxBytes)
+        std::copy_n(from, kRgbBytes, to);
+    }
+    resampler.run({rgbx.data(), stride, {need.width, need.height}}, flip, {out.get(), columns * kRgbBytes});
+  }
+  nb::capsule owner(out.get(), [](void* p) noexcept { delete[] static_cast<uint8_t*>(p); });
+  uint8_t* data = out.release();
+  return RgbOut(data, {rows, columns, kRgbBytes}, owner);
+}
+
+}  // namespace
+
+void register_resample(nb::module_& m) {
+  m.def("resample_kernels", &kernel_names,
+        "Names of the resampling kernels this processor runs, fastest first.");
+  m.def("resize", &resize, nb::arg("pixels"), nb::arg("width"), nb::arg("height"), nb::arg("filter"),
+        nb::kw_only(), nb::arg("window") = nb::none(), nb::arg("flip") = false,
+        nb::arg("kernels") = nb::none(),
+        "Resize RGB of shape (height, width, 3), bit-equal to Pillow; only `window` (left, top, right, "
+        "bottom) of "
+        "the result, mirrored if asked.");
+}
+
+}  // namespace stoker::bind

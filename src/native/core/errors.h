@@ -1,0 +1,47 @@
+// The one error type of the core.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace stoker {
+
+// One code per Python class in stoker/errors.py; bind/errors.cpp maps each of them.
+enum class ErrorCode {
+  kBadArgument,
+  kTruncatedShard,
+  kCorruptRecord,
+  kBadExample,
+  kBadImage,
+  kImageTooLarge,
+  kIo,  // `system_errno` says which
+  kClosed,
+};
+
+inline constexpr int64_t kUnknown = -1;
+
+// Where an error happened. Fields that do not apply keep their defaults.
+struct Where {
+  std::string path;           // shard or file
+  int64_t record = kUnknown;  // zero-based, inside the file
+  int64_t offset = kUnknown;  // bytes from the start of the file
+  std::string source;         // name of the source image, as stored in the record
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& what, Where where = {}, int system_errno = 0)
+      : std::runtime_error(what), code_(code), where_(std::move(where)), system_errno_(system_errno) {}
+
+  ErrorCode code() const { return code_; }
+  const Where& where() const { return where_; }
+  int system_errno() const { return system_errno_; }
+
+ private:
+  ErrorCode code_;
+  Where where_;
+  int system_errno_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,78 @@
+// JPEG over libjpeg-turbo: header, region decode, encode.
+//
+// Pixels equal libjpeg-turbo's accurate decode of the whole image (integer DCT, fancy upsampling), which is
+// what Pillow gives; CMYK and YCCK become RGB by the formula of Pillow's convert("RGB") on Adobe's inverted
+// inks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/pixels.h"
+
+namespace stoker {
+
+// 11,585 x 11,585 pixels. An image that declares more is refused before anything is allocated for it.
+inline constexpr uint64_t kDefaultMaxPixels = uint64_t{1} << 27;
+
+enum class JpegColor { kGrey, kYcbcr, kRgb, kCmyk, kYcck, kOther };
+
+struct JpegInfo {
+  int32_t width = 0;
+  int32_t height = 0;
+  int components = 0;
+  int bits = 8;
+  JpegColor color = JpegColor::kOther;
+  bool progressive = false;
+  bool arithmetic = false;
+  bool lossless = false;
+  uint32_t restart_interval = 0;  // in MCUs; 0 = no markers
+  int orientation = 1;            // EXIF tag 274; 1 when absent
+  // Sampling factors of the first four components, horizontal in the high nibble, as in the file.
+  uint8_t sampling[4] = {0, 0, 0, 0};
+};
+
+// "4:2:0" and so on; "grey" for one component; "other" for anything that has no usual name.
+const char* subsampling_name(const JpegInfo& info);
+
+// Reads the header alone, without libjpeg. Throws kBadImage with the byte offset in Where.offset.
+JpegInfo probe_jpeg(std::span<const uint8_t> bytes);
+
+// As probe_jpeg, then walks the entropy-coded data to the end-of-image marker; a file cut short is kBadImage.
+JpegInfo check_jpeg(std::span<const uint8_t> bytes);
+
+// Decodes regions of one image after another. One per thread; it keeps its scratch memory.
+class JpegDecoder {
+ public:
+  JpegDecoder();
+  ~JpegDecoder();
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
+
+  // Reads the header. `bytes` must live until decode() returns.
+  Extent open(std::span<const uint8_t> bytes, uint64_t max_pixels = kDefaultMaxPixels);
+
+  // Decodes `region` of the opened image, once per open(). The view lives until the next open().
+  RgbxView decode(Rect region);
+
+ private:
+  struct Codec;
+  std::unique_ptr<Codec> codec_;
+  std::vector<uint8_t> pixels_;
+  std::vector<uint8_t*> rows_;
+  size_t size_bytes_ = 0;
+};
+
+// Encodes RGB (channels = 3) or grey (1) rows as baseline JPEG with optimised Huffman tables.
+struct JpegEncodeSpec {
+  int quality = 90;
+  int horizontal_sampling = 2;  // of luma over chroma: 2 and 2 is 4:2:0, 1 and 1 is 4:4:4
+  int vertical_sampling = 2;
+};
+std::vector<uint8_t> encode_jpeg(const uint8_t* pixels, Extent size, int channels,
+                                 const JpegEncodeSpec& spec);
+
+}  // namespace stoker

@@ -1,0 +1,28 @@
+// How the core talks to libjpeg: its errors and the warnings that mean lost pixels leave through one jump.
+#pragma once
+
+#include <csetjmp>
+#include <cstdio>
+// jpeglib.h needs size_t and FILE declared before it.
+#include <jpeglib.h>
+
+#include <cstdint>
+#include <string>
+
+namespace stoker {
+
+// libjpeg's own memory manager frees everything on jpeg_abort/jpeg_destroy, so jumping over its frames is
+// safe; code between arm() and the last libjpeg call must hold no object with a destructor.
+struct JpegErrors {
+  jpeg_error_mgr base;  // first: libjpeg hands back a pointer to it
+  std::jmp_buf escape;
+  char message[JMSG_LENGTH_MAX];
+
+  // Fills in the callbacks and returns what goes into cinfo.err.
+  jpeg_error_mgr* install();
+};
+
+// The message of the last error, as a core Error of code kBadImage.
+[[noreturn]] void throw_jpeg_error(const JpegErrors& errors);
+
+}  // namespace stoker

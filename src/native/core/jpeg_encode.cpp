@@ -1,0 +1,69 @@
+// Baseline JPEG with optimised Huffman tables.
+#include <cstdlib>
+
+#include "core/errors.h"
+#include "core/jpeg.h"
+#include "core/jpeg_codec.h"
+
+namespace stoker {
+namespace {
+
+// Owns what libjpeg allocates for the compressed bytes, whichever way the encoder is left.
+struct Encoder {
+  jpeg_compress_struct c;
+  JpegErrors errors;
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+
+  ~Encoder() {
+    jpeg_destroy_compress(&c);
+    std::free(bytes);
+  }
+};
+
+void configure(jpeg_compress_struct& c, Extent size, int channels, const JpegEncodeSpec& spec) {
+  c.image_width = static_cast<JDIMENSION>(size.width);
+  c.image_height = static_cast<JDIMENSION>(size.height);
+  c.input_components = channels;
+  c.in_color_space = channels == 3 ? JCS_RGB : JCS_GRAYSCALE;
+  jpeg_set_defaults(&c);
+  jpeg_set_quality(&c, spec.quality, TRUE);
+  c.optimize_coding = TRUE;
+  if (channels == 3) {
+    c.comp_info[0].h_samp_factor = spec.horizontal_sampling;
+    c.comp_info[0].v_samp_factor = spec.vertical_sampling;
+  }
+}
+
+}  // namespace
+
+std::vector<uint8_t> encode_jpeg(const uint8_t* pixels, Extent size, int channels,
+                                 const JpegEncodeSpec& spec) {
+  if (spec.quality < 1 || spec.quality > 100) {
+    throw Error(ErrorCode::kBadArgument,
+                "JPEG quality " + std::to_string(spec.quality) + " is not in 1..100");
+  }
+  if (size.width < 1 || size.height < 1 || size.width > 65500 || size.height > 65500) {
+    throw Error(ErrorCode::kBadArgument, "A JPEG cannot be " + std::to_string(size.width) + " x " +
+                                             std::to_string(size.height) +
+                                             " pixels; each side must be 1..65500");
+  }
+  Encoder encoder{};
+  jpeg_compress_struct& c = encoder.c;
+  c.err = encoder.errors.install();
+  if (setjmp(encoder.errors.escape) != 0) throw_jpeg_error(encoder.errors);
+  jpeg_create_compress(&c);
+  jpeg_mem_dest(&c, &encoder.bytes, &encoder.size);
+  configure(c, size, channels, spec);
+  jpeg_start_compress(&c, TRUE);
+  const size_t stride = static_cast<size_t>(size.width) * static_cast<size_t>(channels);
+  while (c.next_scanline < c.image_height) {
+    // libjpeg's row type is not const, but it only reads.
+    JSAMPROW row = const_cast<uint8_t*>(pixels) + c.next_scanline * stride;
+    jpeg_write_scanlines(&c, &row, 1);
+  }
+  jpeg_finish_compress(&c);
+  return {encoder.bytes, encoder.bytes + encoder.size};
+}
+
+}  // namespace stoker

@@ -1,0 +1,36 @@
+// Philox4x32-10, a counter-based generator: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC
+// 2011).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace stoker {
+
+// The ten rounds of Philox on one counter; the same counter and key always give the same four words.
+std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+
+// What a random choice may depend on: the run's seed, the epoch, the sample, and which operation asks.
+enum class RandomOp : uint32_t { kCrop = 1, kFlip = 2 };
+
+// The stream of one operation on one sample. Draw `i` is a pure function of all five numbers.
+// The counter is (key low, key high, epoch, op << 16 | i); the Philox key is the seed.
+class SampleRandom {
+ public:
+  SampleRandom(uint64_t seed, uint64_t epoch, uint64_t sample)
+      : seed_(seed), epoch_(epoch), sample_(sample) {}
+
+  std::array<uint32_t, 4> draw(RandomOp op, uint32_t i) const;
+
+ private:
+  uint64_t seed_;
+  uint64_t epoch_;
+  uint64_t sample_;
+};
+
+// [0, 1), from the 32 bits of a draw.
+inline double unit(uint32_t word) {
+  return word * 0x1p-32;
+}
+
+}  // namespace stoker

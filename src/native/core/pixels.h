@@ -1,0 +1,46 @@
+// Geometry and pixel views that decode, resampling and views share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace stoker {
+
+struct Extent {
+  int32_t width = 0;
+  int32_t height = 0;
+  friend bool operator==(const Extent&, const Extent&) = default;
+};
+
+// Half-open: x <= column < x + width.
+struct Rect {
+  int32_t x = 0;
+  int32_t y = 0;
+  int32_t width = 0;
+  int32_t height = 0;
+  friend bool operator==(const Rect&, const Rect&) = default;
+};
+
+inline constexpr size_t kRgbxBytes = 4;
+inline constexpr size_t kRgbBytes = 3;
+// Readers of RGBX rows may load this many bytes past the last pixel of the last row.
+inline constexpr size_t kRgbxPadding = 64;
+
+// Borrowed RGBX pixels (the fourth byte is undefined); rows are `stride` bytes apart.
+struct RgbxView {
+  const uint8_t* data = nullptr;
+  size_t stride = 0;
+  Extent size;
+
+  const uint8_t* row(int32_t y) const { return data + static_cast<size_t>(y) * stride; }
+};
+
+// Borrowed, writable RGB pixels.
+struct RgbSlot {
+  uint8_t* data = nullptr;
+  size_t stride = 0;
+
+  uint8_t* row(int32_t y) const { return data + static_cast<size_t>(y) * stride; }
+};
+
+}  // namespace stoker

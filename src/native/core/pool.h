@@ -1,0 +1,51 @@
+// Threads that work through jobs of many small tasks, first in, first out.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace stoker {
+
+// A job is `count` calls of one function. Tasks start strictly in the order of their jobs and their index;
+// when a job's last task has started, the next job's tasks start, so nobody waits for stragglers.
+class ThreadPool {
+ public:
+  // Called as task(index, worker) with worker < size(). Must not throw.
+  using Task = std::function<void(size_t index, size_t worker)>;
+
+  explicit ThreadPool(size_t threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  // Never blocks. After close() the job is dropped.
+  void submit(size_t count, Task task);
+
+  // Drops every task that has not started, and returns when those that have are done. May be called twice.
+  void close();
+
+  size_t size() const { return threads_.size(); }
+
+ private:
+  struct Job {
+    size_t count;
+    size_t next;
+    std::shared_ptr<const Task> task;  // shared: a worker may still run it when the job leaves the queue
+  };
+
+  void work(size_t worker);
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Job> jobs_;
+  bool closing_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace stoker

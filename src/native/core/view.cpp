@@ -1,0 +1,81 @@
+#include "core/view.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace stoker {
+namespace {
+
+constexpr uint32_t kAttempts = 10;
+
+// exp() of the C library may differ in the last bit between platforms, and a crop must not. |x| is a few
+// units.
+double portable_exp(double x) {
+  double term = 1.0, sum = 1.0;
+  const double part = x / 16;  // small enough for 12 terms to reach the precision of a double
+  for (int i = 1; i <= 12; ++i) {
+    term *= part / i;
+    sum += term;
+  }
+  for (int i = 0; i < 4; ++i) sum *= sum;
+  return sum;
+}
+
+// Halves go to the even neighbour, as Python's round() does.
+int32_t half_even(double x) {
+  return static_cast<int32_t>(std::nearbyint(x));
+}
+
+// 0..last, from one word.
+int32_t pick(uint32_t word, int32_t last) {
+  return static_cast<int32_t>((uint64_t{word} * (static_cast<uint64_t>(last) + 1)) >> 32);
+}
+
+// The largest centred crop whose aspect ratio is within the bounds.
+Rect fallback_crop(const ViewSpec& spec, Extent image) {
+  const double low = portable_exp(spec.log_ratio_min), high = portable_exp(spec.log_ratio_max);
+  const double ratio = static_cast<double>(image.width) / image.height;
+  Extent crop = image;
+  if (ratio < low) crop.height = std::clamp(half_even(image.width / low), 1, image.height);
+  if (ratio > high) crop.width = std::clamp(half_even(image.height * high), 1, image.width);
+  return {(image.width - crop.width) / 2, (image.height - crop.height) / 2, crop.width, crop.height};
+}
+
+// The distribution of torchvision's RandomResizedCrop, from counter-based draws: one Philox block an attempt.
+Rect random_crop(const ViewSpec& spec, Extent image, const SampleRandom& random) {
+  const double area = static_cast<double>(image.width) * image.height;
+  for (uint32_t attempt = 0; attempt < kAttempts; ++attempt) {
+    const auto words = random.draw(RandomOp::kCrop, attempt);
+    const double target = area * (spec.scale_min + (spec.scale_max - spec.scale_min) * unit(words[0]));
+    const double log_ratio = spec.log_ratio_min + (spec.log_ratio_max - spec.log_ratio_min) * unit(words[1]);
+    const double ratio = portable_exp(log_ratio);
+    const double wide = std::nearbyint(std::sqrt(target * ratio)),
+                 high = std::nearbyint(std::sqrt(target / ratio));
+    if (wide < 1 || high < 1 || wide > image.width || high > image.height) continue;
+    const auto width = static_cast<int32_t>(wide), height = static_cast<int32_t>(high);
+    return {pick(words[3], image.width - width), pick(words[2], image.height - height), width, height};
+  }
+  return fallback_crop(spec, image);
+}
+
+// torchvision's Resize(short side) and CenterCrop.
+void plan_center(const ViewSpec& spec, Extent image, ViewPlan& plan) {
+  const int32_t side = std::min(image.width, image.height), length = std::max(image.width, image.height);
+  const auto longer = static_cast<int32_t>(static_cast<double>(int64_t{spec.resize} * length) / side);
+  plan.resized = image.width <= image.height ? Extent{spec.resize, longer} : Extent{longer, spec.resize};
+  plan.window = {half_even((plan.resized.width - spec.out.width) / 2.0),
+                 half_even((plan.resized.height - spec.out.height) / 2.0), spec.out.width, spec.out.height};
+}
+
+}  // namespace
+
+ViewPlan plan_view(const ViewSpec& spec, Extent image, const SampleRandom& random) {
+  ViewPlan plan{{0, 0, image.width, image.height}, spec.out, {0, 0, spec.out.width, spec.out.height}, false};
+  if (spec.kind == ViewKind::kRandomResizedCrop) plan.crop = random_crop(spec, image, random);
+  if (spec.kind == ViewKind::kCenterCrop) plan_center(spec, image, plan);
+  plan.flip = spec.hflip > 0.0 && unit(random.draw(RandomOp::kFlip, 0)[0]) < spec.hflip;
+  return plan;
+}
+
+}  // namespace stoker

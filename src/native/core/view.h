@@ -1,0 +1,37 @@
+// What becomes of a decoded image: which crop, resized to what, which window of that, mirrored or not.
+#pragma once
+
+#include <cstdint>
+
+#include "core/philox.h"
+#include "core/pixels.h"
+#include "core/resample.h"
+
+namespace stoker {
+
+enum class ViewKind { kRandomResizedCrop, kCenterCrop, kResize };
+
+struct ViewSpec {
+  ViewKind kind = ViewKind::kResize;
+  Extent out;
+  Filter filter = Filter::kBilinear;
+  double hflip = 0.0;  // probability of a mirror image
+  // kRandomResizedCrop: bounds of the crop's share of the area, and of the logarithm of width over height.
+  double scale_min = 0.08, scale_max = 1.0;
+  double log_ratio_min = 0.0, log_ratio_max = 0.0;
+  // kCenterCrop: length of the shorter side after the resize.
+  int32_t resize = 0;
+};
+
+// crop (in the stored image) -> resized to `resized` -> the part `window` of it -> mirrored if `flip`.
+struct ViewPlan {
+  Rect crop;
+  Extent resized;
+  Rect window;
+  bool flip = false;
+};
+
+// The geometry for one image; pure integer and double arithmetic, the same on every platform.
+ViewPlan plan_view(const ViewSpec& spec, Extent image, const SampleRandom& random);
+
+}  // namespace stoker

@@ -1,0 +1,35 @@
+"""Stoker keeps accelerators fed with images: files to TFRecord shards to batches, at the speed of the JPEG codec.
+
+>>> import stoker                                                         # doctest: +SKIP
+>>> train = stoker.open("dataset/", split="train")                        # doctest: +SKIP
+>>> view = stoker.RandomResizedCrop(224, hflip=0.5)                       # doctest: +SKIP
+>>> for batch in stoker.Loader(train, batch_size=256, view=view, shuffle=True, seed=17):  # doctest: +SKIP
+...     print(batch.images.shape, batch.labels.shape)
+
+``stoker.torch`` and ``stoker.tensorflow`` hold the same loader for those frameworks; they are imported on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from stoker.feed import Batch, Dataset, Loader, Sample
+from stoker.feed import open_dataset as open  # noqa: A004 - `stoker.open` is the name people type
+from stoker.views import CenterCrop, RandomResizedCrop, Resize
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__version__ = version("stoker")
+__all__ = ["Batch", "CenterCrop", "Dataset", "Loader", "RandomResizedCrop", "Resize", "Sample", "open"]
+
+_LAZY = ("tensorflow", "torch")
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import an adapter when it is first used, so that ``import stoker`` never loads a framework."""
+    if name in _LAZY:
+        return importlib.import_module(f"stoker.{name}")
+    raise AttributeError(f"module 'stoker' has no attribute {name!r}")

@@ -1,0 +1,102 @@
+"""Every exception Stoker raises on purpose, as one tree.
+
+::
+
+    StokerError
+    ├── ConfigError              a setting is out of range or unknown (also a ValueError)
+    ├── DatasetNotFoundError     nothing to read at that path (also a FileNotFoundError)
+    ├── DestinationError         the directory to write to holds something else
+    ├── ManifestError            manifest.json cannot be used: damaged, or of a newer version
+    ├── SourceError              the images to build from cannot be listed or used
+    ├── ShardError               the bytes of a shard are not what they should be
+    │   ├── TruncatedShardError  it ends inside a record
+    │   ├── CorruptRecordError   a checksum does not match
+    │   └── IndexMismatchError   the index beside it speaks of another file
+    ├── ExampleError             a record is not a usable tf.train.Example
+    ├── ImageError               an image cannot be decoded without losing pixels
+    │   └── ImageTooLargeError   it has more pixels than the limit allows
+    └── ClosedError              the loader was closed
+
+A message says what is wrong, with which value, where, and what to do next. The *where* is also in attributes,
+so that a program can act on it. Errors of the operating system (disk full, permission) stay ``OSError``.
+"""
+
+from __future__ import annotations
+
+
+class StokerError(Exception):
+    """Base of every error raised on purpose.
+
+    Attributes:
+        path: File the error is about, if any.
+        record: Zero-based number of the record inside that file, if known.
+        offset: Byte offset inside that file where the record (or the damage) starts, if known.
+        source: Name of the source image, as stored in the record, if known.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        record: int | None = None,
+        offset: int | None = None,
+        source: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.path = path
+        self.record = record
+        self.offset = offset
+        self.source = source
+
+
+class ConfigError(StokerError, ValueError):
+    """A setting is out of range, unknown, or contradicts another one."""
+
+
+class DatasetNotFoundError(StokerError, FileNotFoundError):
+    """There is no dataset, or no such split, at the path given."""
+
+
+class DestinationError(StokerError):
+    """The directory to write to holds something that is not an unfinished build of the same thing."""
+
+
+class ManifestError(StokerError):
+    """``manifest.json`` is damaged, contradicts the files beside it, or was written by a newer version."""
+
+
+class SourceError(StokerError):
+    """The images to build from cannot be listed or used."""
+
+
+class ShardError(StokerError):
+    """The bytes of a shard are not what they should be."""
+
+
+class TruncatedShardError(ShardError):
+    """A shard ends inside a record."""
+
+
+class CorruptRecordError(ShardError):
+    """A checksum of a record does not match its bytes."""
+
+
+class IndexMismatchError(ShardError):
+    """The index beside a shard does not describe that shard."""
+
+
+class ExampleError(StokerError):
+    """A record is not a ``tf.train.Example`` or lacks the feature that was asked for."""
+
+
+class ImageError(StokerError):
+    """An image cannot be decoded, or not without losing pixels."""
+
+
+class ImageTooLargeError(ImageError):
+    """An image declares more pixels than the limit allows; nothing was allocated for it."""
+
+
+class ClosedError(StokerError):
+    """The loader was closed and gives no more batches."""

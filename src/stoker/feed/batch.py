@@ -1,0 +1,42 @@
+"""One batch of pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One rank's share of one step.
+
+    ========  ==================  ===================================================================
+    field     dtype and shape     meaning
+    ========  ==================  ===================================================================
+    images    uint8 (B, H, W, 3)  RGB 0..255, C-contiguous, host memory
+    labels    int64 (B,)          as stored in the records; -1 where there is none
+    keys      uint64 (B,)         number of each sample in its split; survives any change of topology
+    valid     bool (B,)           false where ``tail="pad"`` filled the batch up
+    ========  ==================  ===================================================================
+
+    The arrays belong to the caller: Stoker never writes them again, and the memory of the images returns to the
+    loader's pool when the last reference to them dies. ``images, labels = batch`` unpacks the two that a training
+    step needs.
+    """
+
+    images: NDArray[np.uint8]
+    labels: NDArray[np.int64]
+    keys: NDArray[np.uint64]
+    valid: NDArray[np.bool_]
+
+    def __iter__(self) -> Iterator[NDArray[np.uint8] | NDArray[np.int64]]:
+        return iter((self.images, self.labels))
+
+    def __len__(self) -> int:
+        return len(self.labels)

@@ -1,0 +1,153 @@
+"""Views: frozen descriptions of a crop and a resize, carried out by the native core.
+
+Every view gives the pixels that Pillow gives for the whole image decoded, cropped, then resized; the filter's
+antialiasing is Pillow's. Sizes are pixels; a single number is both height and width.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from stoker import _native
+from stoker.config import check_range
+from stoker.errors import ConfigError
+
+Filter = Literal["nearest", "box", "bilinear", "bicubic", "lanczos"]
+Size = int | tuple[int, int]
+
+_MAX_SIDE = 1 << 16
+
+
+def _extent(size: Size) -> tuple[int, int]:
+    """Return (height, width) of a size."""
+    height, width = (size, size) if isinstance(size, int) else size
+    return check_range("size (height)", height, 1, _MAX_SIDE), check_range("size (width)", width, 1, _MAX_SIDE)
+
+
+def _check_filter(name: str) -> None:
+    if name not in get_args(Filter):
+        raise ConfigError(f"filter is {name!r}; it must be one of {', '.join(get_args(Filter))}")
+
+
+def _check_bounds(name: str, bounds: tuple[float, float], low: float, high: float) -> None:
+    first, second = bounds
+    if not low < first <= second <= high:  # also false for NaN
+        raise ConfigError(f"{name} is {bounds}; it must be two growing numbers above {low} and at most {high}")
+
+
+def _check_probability(name: str, value: float) -> None:
+    if not 0.0 <= value <= 1.0:
+        raise ConfigError(f"{name} is {value}; it must be between 0 and 1")
+
+
+@dataclass(frozen=True, slots=True)
+class RandomResizedCrop:
+    """A random crop, resized: the usual training view, with the distribution of torchvision's class of that name.
+
+    The crop of a sample is a pure function of (seed, epoch, sample): threads, ranks and batch sizes never change it.
+
+    Attributes:
+        size: Height and width of the result.
+        scale: Smallest and largest share of the image's area, above 0 and at most 1.
+        ratio: Smallest and largest width over height, above 0.
+        hflip: Probability of a left-right mirror image.
+        filter: Resampling filter.
+
+    Raises:
+        ConfigError: A value is out of range.
+    """
+
+    size: Size
+    scale: tuple[float, float] = (0.08, 1.0)
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    hflip: float = 0.0
+    filter: Filter = "bilinear"
+
+    def __post_init__(self) -> None:
+        _extent(self.size)
+        _check_bounds("scale", self.scale, 0.0, 1.0)
+        _check_bounds("ratio", self.ratio, 0.0, 100.0)
+        if self.ratio[0] < 1 / 100:
+            raise ConfigError(f"ratio is {self.ratio}; it must not be below 1/100")
+        _check_probability("hflip", self.hflip)
+        _check_filter(self.filter)
+
+    def native(self) -> _native.ViewSpec:
+        """Return the core's form of this view."""
+        height, width = _extent(self.size)
+        return _native.ViewSpec(
+            kind="random_resized_crop",
+            width=width,
+            height=height,
+            filter=self.filter,
+            hflip=self.hflip,
+            scale_min=self.scale[0],
+            scale_max=self.scale[1],
+            log_ratio_min=math.log(self.ratio[0]),
+            log_ratio_max=math.log(self.ratio[1]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CenterCrop:
+    """The shorter side resized, then the centre cut out: the usual evaluation view.
+
+    Equal to torchvision's ``Resize(resize)`` followed by ``CenterCrop(size)`` on PIL images. Only the pixels that
+    the centre depends on are decoded and resized.
+
+    Attributes:
+        size: Height and width of the result.
+        resize: Length of the shorter side after the resize; at least the larger of height and width.
+        filter: Resampling filter.
+
+    Raises:
+        ConfigError: A value is out of range.
+    """
+
+    size: Size
+    resize: int = 256
+    filter: Filter = "bilinear"
+
+    def __post_init__(self) -> None:
+        check_range("resize", self.resize, max(_extent(self.size)), _MAX_SIDE)
+        _check_filter(self.filter)
+
+    def native(self) -> _native.ViewSpec:
+        """Return the core's form of this view."""
+        height, width = _extent(self.size)
+        return _native.ViewSpec(
+            kind="center_crop", width=width, height=height, filter=self.filter, resize=self.resize
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """The whole image, stretched to a size; its aspect ratio is not kept.
+
+    Attributes:
+        size: Height and width of the result.
+        hflip: Probability of a left-right mirror image.
+        filter: Resampling filter.
+
+    Raises:
+        ConfigError: A value is out of range.
+    """
+
+    size: Size
+    hflip: float = 0.0
+    filter: Filter = "bilinear"
+
+    def __post_init__(self) -> None:
+        _extent(self.size)
+        _check_probability("hflip", self.hflip)
+        _check_filter(self.filter)
+
+    def native(self) -> _native.ViewSpec:
+        """Return the core's form of this view."""
+        height, width = _extent(self.size)
+        return _native.ViewSpec(kind="resize", width=width, height=height, filter=self.filter, hflip=self.hflip)
+
+
+View = RandomResizedCrop | CenterCrop | Resize
