@@ -1,8 +1,10 @@
 // Binds core/engine.h.
 #include "core/engine.h"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <memory>
@@ -12,6 +14,7 @@
 
 #include "bind/bind.h"
 #include "bind/filter.h"
+#include "core/codec_loop.h"
 #include "core/errors.h"
 
 namespace stoker::bind {
@@ -105,19 +108,27 @@ void register_engine(nb::module_& m) {
       .def(
           "__init__",
           [](ViewSpec* spec, const std::string& kind, int width, int height, const std::string& filter,
-             double hflip, double scale_min, double scale_max, double log_ratio_min, double log_ratio_max,
-             int resize) {
-            new (spec) ViewSpec{view_kind(kind), {width, height}, filter_named(filter), hflip, scale_min,
-                                scale_max,       log_ratio_min,   log_ratio_max,        resize};
+             double hflip, std::pair<double, double> scale, std::pair<double, double> ratio,
+             std::pair<double, double> log_ratio, int resize) {
+            new (spec) ViewSpec{.kind = view_kind(kind),
+                                .out = {width, height},
+                                .filter = filter_named(filter),
+                                .hflip = hflip,
+                                .scale_min = scale.first,
+                                .scale_max = scale.second,
+                                .ratio_min = ratio.first,
+                                .ratio_max = ratio.second,
+                                .log_ratio_min = log_ratio.first,
+                                .log_ratio_max = log_ratio.second,
+                                .resize = resize};
           },
           nb::kw_only(), nb::arg("kind"), nb::arg("width"), nb::arg("height"), nb::arg("filter"),
-          nb::arg("hflip") = 0.0, nb::arg("scale_min") = 0.0, nb::arg("scale_max") = 0.0,
-          nb::arg("log_ratio_min") = 0.0, nb::arg("log_ratio_max") = 0.0, nb::arg("resize") = 0)
+          nb::arg("hflip") = 0.0, nb::arg("scale") = std::pair(1.0, 1.0),
+          nb::arg("ratio") = std::pair(1.0, 1.0), nb::arg("log_ratio") = std::pair(0.0, 0.0),
+          nb::arg("resize") = 0)
       .def_prop_ro(
           "shape",
-          [](const ViewSpec& spec) {
-            return nb::make_tuple(spec.out.height, spec.out.width, kRgbBytes);
-          },
+          [](const ViewSpec& spec) { return nb::make_tuple(spec.out.height, spec.out.width, kRgbBytes); },
           "(height, width, 3) of the pixels it gives.");
 
   m.def(
@@ -133,6 +144,20 @@ void register_engine(nb::module_& m) {
       nb::arg("spec"), nb::arg("width"), nb::arg("height"), nb::arg("seed"), nb::arg("epoch"), nb::arg("key"),
       "What a view does to one image: crop box, resized (width, height), window box of that, mirrored or "
       "not.");
+
+  m.def(
+      "codec_loop",
+      [](const std::vector<nb::bytes>& images, const Keys& keys, const ViewSpec& view, uint64_t seed,
+         uint64_t epoch, size_t threads) {
+        std::vector<std::span<const uint8_t>> spans;
+        for (const nb::bytes& image : images) {
+          spans.emplace_back(static_cast<const uint8_t*>(image.data()), image.size());
+        }
+        nb::gil_scoped_release nogil;
+        run_codec_loop(spans, {keys.data(), keys.size()}, view, seed, epoch, threads);
+      },
+      nb::kw_only(), nb::arg("images"), nb::arg("keys"), nb::arg("view"), nb::arg("seed"), nb::arg("epoch"),
+      nb::arg("threads"), "Decode and resize what the engine would for these keys, and do nothing else.");
 
   nb::class_<BatchEngine>(m, "BatchEngine", "Decodes records into batches on native threads.")
       .def(

@@ -37,8 +37,7 @@ constexpr uint32_t zero_bytes(uint64_t bytes) {
   return result;
 }
 
-// Products of a fixed factor with every value of a byte that stands `byte` bytes above the register's low
-// end.
+// Products of a fixed factor with every value of the register's byte number `byte`, counted from its low end.
 struct ByteProducts {
   uint32_t of[256] = {};
   constexpr ByteProducts() = default;

@@ -8,6 +8,7 @@
 
 #include "core/errors.h"
 #include "core/example.h"
+#include "core/view_decoder.h"
 
 namespace stoker {
 
@@ -26,8 +27,7 @@ struct BatchEngine::Pending {
 
 struct BatchEngine::Scratch {
   std::vector<uint8_t> record;
-  JpegDecoder decoder;
-  Resampler resampler;
+  ViewDecoder decoder;
 };
 
 namespace {
@@ -165,16 +165,9 @@ void BatchEngine::load_sample(Pending& batch, size_t index, Scratch& scratch) {
   try {
     const Sample sample = find_sample(payload, spec_, source);
     batch.batch.labels[index] = sample.label;
-    const Extent image = scratch.decoder.open(sample.image, spec_.max_pixels);
-    const ViewPlan plan = plan_view(spec_.view, image, SampleRandom(spec_.seed, batch.epoch, key));
-    scratch.resampler.plan(spec_.view.filter, {plan.crop.width, plan.crop.height}, plan.resized, plan.window);
-    Rect region = scratch.resampler.needed();
-    region.x += plan.crop.x;
-    region.y += plan.crop.y;
-    const RgbxView pixels = scratch.decoder.decode(region);
-    const RgbSlot slot{batch.batch.images.get() + index * slot_bytes_,
-                       static_cast<size_t>(spec_.view.out.width) * kRgbBytes};
-    scratch.resampler.run(pixels, plan.flip, slot);
+    const size_t stride = static_cast<size_t>(spec_.view.out.width) * kRgbBytes;
+    scratch.decoder.decode(sample.image, spec_.view, SampleRandom(spec_.seed, batch.epoch, key),
+                           spec_.max_pixels, {batch.batch.images.get() + index * slot_bytes_, stride});
   } catch (const Error& error) {
     Where where = records_->where(key);
     where.source = source;

@@ -60,8 +60,7 @@ float load_float(const uint8_t* p) {
                               uint32_t{p[3]} << 24);
 }
 
-// Reads the value or values of one field of a list, calling `visit` for each; false if the field is none of
-// ours.
+// Calls `visit` for the value or values of one field of a list. False if it is an unknown field.
 template <typename Visit>
 bool read_values(WireReader& reader, uint32_t type, const uint8_t*, std::type_identity<Bytes>, Visit& visit) {
   if (type != kLengthDelimited) return false;

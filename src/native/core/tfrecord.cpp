@@ -168,7 +168,8 @@ std::span<const uint8_t> ShardFile::read_record(const RecordExtent& extent, std:
 
 namespace {
 
-// A read of its own takes about as long as reading 64 KiB more at once (cached: 1 us and 10 GB/s).
+// A read costs about 1 us, in which 12 KiB more could have been read from memory, and far more from a drive
+// that is reading ahead. So only what is clearly longer is stepped over.
 constexpr size_t kWindowBytes = size_t{1} << 20;
 constexpr size_t kSkipBytes = size_t{64} << 10;
 constexpr size_t kGlanceBytes = size_t{4} << 10;

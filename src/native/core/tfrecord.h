@@ -68,8 +68,8 @@ class ShardFile {
 
   // Reads the frame at `extent` into `buffer`, which grows to fit and is never shrunk, and returns the
   // payload inside it. `record` is for messages. Nothing is allocated for an extent that the file cannot
-  // hold. Throws kTruncatedShard when the file ends before the frame does, kCorruptRecord as verify_frame,
-  // kIo.
+  // hold. Throws kTruncatedShard when the file ends before the frame does, kCorruptRecord as verify_frame
+  // does, and kIo.
   std::span<const uint8_t> read_record(const RecordExtent& extent, std::vector<uint8_t>& buffer,
                                        int64_t record = kUnknown,
                                        PayloadCheck check = PayloadCheck::kOn) const;

@@ -34,11 +34,12 @@ int32_t pick(uint32_t word, int32_t last) {
 
 // The largest centred crop whose aspect ratio is within the bounds.
 Rect fallback_crop(const ViewSpec& spec, Extent image) {
-  const double low = portable_exp(spec.log_ratio_min), high = portable_exp(spec.log_ratio_max);
   const double ratio = static_cast<double>(image.width) / image.height;
   Extent crop = image;
-  if (ratio < low) crop.height = std::clamp(half_even(image.width / low), 1, image.height);
-  if (ratio > high) crop.width = std::clamp(half_even(image.height * high), 1, image.width);
+  if (ratio < spec.ratio_min)
+    crop.height = std::clamp(half_even(image.width / spec.ratio_min), 1, image.height);
+  if (ratio > spec.ratio_max)
+    crop.width = std::clamp(half_even(image.height * spec.ratio_max), 1, image.width);
   return {(image.width - crop.width) / 2, (image.height - crop.height) / 2, crop.width, crop.height};
 }
 

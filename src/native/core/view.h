@@ -16,8 +16,10 @@ struct ViewSpec {
   Extent out;
   Filter filter = Filter::kBilinear;
   double hflip = 0.0;  // probability of a mirror image
-  // kRandomResizedCrop: bounds of the crop's share of the area, and of the logarithm of width over height.
+  // kRandomResizedCrop: bounds of the crop's share of the area, of width over height, and of that one's
+  // logarithm.
   double scale_min = 0.08, scale_max = 1.0;
+  double ratio_min = 1.0, ratio_max = 1.0;
   double log_ratio_min = 0.0, log_ratio_max = 0.0;
   // kCenterCrop: length of the shorter side after the resize.
   int32_t resize = 0;

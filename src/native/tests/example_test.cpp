@@ -108,8 +108,7 @@ TEST_CASE("example: what is written is read back") {
 
 TEST_CASE("example: canonical bytes, by hand") {
   CHECK(stoker::write_example({}) == "\x0a\x00"s);
-  // Keys in the order of their bytes (not of any alphabet), numbers packed, empty lists without a value
-  // field.
+  // Keys in the order of their bytes (not of any alphabet), numbers packed, nothing in an empty list.
   const std::string payload = stoker::write_example({{"\xc3\xa9", stoker::FloatValues{}},
                                                      {"b", stoker::Int64Values{1, -1}},
                                                      {"B", stoker::FloatValues{1.0F}}});
@@ -204,6 +203,7 @@ TEST_CASE("example: damage is named with its byte") {
   check_error("\x0a\x02\x0a\x01"s, 3);                                // an entry longer than its message
   check_error("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"s, 1);    // a length of 2^64-1
   check_error("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02"s, 1);    // a length of more than 64 bits
+  check_error("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02"s, 1);    // a number of more than 64 bits
   check_error("\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"s, 0);    // eleven bytes
   check_error("\x00\x00"s, 0);                                        // field number 0
   check_error("\x88\x80\x80\x80\x10\x00"s, 0);                        // a field number above 2^29-1

@@ -76,7 +76,7 @@ class Dataset:
         manifest: What the build recorded; None for TFRecords that Stoker did not write.
     """
 
-    def __init__(  # noqa: PLR0913 - one parameter per attribute; made in one place, opening.py
+    def __init__(
         self,
         *,
         path: str,
@@ -120,7 +120,8 @@ class Dataset:
         return Sample(key, features, encoded, label, source)
 
     def __repr__(self) -> str:
-        return f"<stoker.Dataset {self.path!r} split={self.split!r}: {len(self):,} samples in {len(self.shards)} shards>"
+        size = f"{len(self):,} samples in {len(self.shards)} shards"
+        return f"<stoker.Dataset {self.path!r} split={self.split!r}: {size}>"
 
     def _bytes(self, features: Features, feature: str, key: int) -> bytes:
         kind, values = features.get(feature, ("none", []))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from stoker.records.manifest import SchemaInfo
 from stoker.records.manifest_reading import read_manifest
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
 
     from stoker.records.labels import ClassLabel
@@ -111,10 +112,8 @@ def _open_shard(path: Path, size_bytes: int) -> OpenShard:
         return OpenShard(path, read_index(path, size_bytes))
     except FileNotFoundError:
         rows = _native.scan_shard(str(path), check=False)
-    try:
+    with contextlib.suppress(OSError):  # a read-only place is scanned again next time
         write_index(path, rows)
-    except OSError:  # a read-only place: scan again next time
-        pass
     return OpenShard(path, rows)
 
 

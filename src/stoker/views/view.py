@@ -83,10 +83,9 @@ class RandomResizedCrop:
             height=height,
             filter=self.filter,
             hflip=self.hflip,
-            scale_min=self.scale[0],
-            scale_max=self.scale[1],
-            log_ratio_min=math.log(self.ratio[0]),
-            log_ratio_max=math.log(self.ratio[1]),
+            scale=self.scale,
+            ratio=self.ratio,
+            log_ratio=(math.log(self.ratio[0]), math.log(self.ratio[1])),
         )
 
 
@@ -117,9 +116,7 @@ class CenterCrop:
     def native(self) -> _native.ViewSpec:
         """Return the core's form of this view."""
         height, width = _extent(self.size)
-        return _native.ViewSpec(
-            kind="center_crop", width=width, height=height, filter=self.filter, resize=self.resize
-        )
+        return _native.ViewSpec(kind="center_crop", width=width, height=height, filter=self.filter, resize=self.resize)
 
 
 @dataclass(frozen=True, slots=True)

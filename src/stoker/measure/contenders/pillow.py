@@ -1,0 +1,69 @@
+"""Pillow: decode, crop, resize, as a user's own code would, one image or as a pool of threads."""
+
+from __future__ import annotations
+
+import io
+import math
+import random
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image
+
+from stoker.feed import open_dataset
+from stoker.measure.task import RATIO, RESIZE, SCALE, SEED, SIDE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from stoker.measure.task import Task
+
+
+def transform(encoded: bytes, view: str, chance: random.Random) -> NDArray[np.uint8]:
+    """Return the 224 x 224 pixels of one image."""
+    image = Image.open(io.BytesIO(encoded)).convert("RGB")
+    if view == "eval":
+        return _center(image)
+    resized = image.crop(_random_box(*image.size, chance)).resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+    pixels: NDArray[np.uint8] = np.asarray(resized)
+    return pixels[:, ::-1] if chance.random() < 0.5 else pixels
+
+
+def _center(image: Image.Image) -> NDArray[np.uint8]:
+    width, height = image.size
+    scale = RESIZE / min(width, height)
+    size = (max(RESIZE, int(width * scale)), max(RESIZE, int(height * scale)))
+    left, top = round((size[0] - SIDE) / 2), round((size[1] - SIDE) / 2)
+    resized = image.resize(size, Image.Resampling.BILINEAR)
+    return np.asarray(resized.crop((left, top, left + SIDE, top + SIDE)))
+
+
+def _random_box(width: int, height: int, chance: random.Random) -> tuple[int, int, int, int]:
+    for _ in range(10):
+        area = width * height * chance.uniform(*SCALE)
+        aspect = math.exp(chance.uniform(math.log(RATIO[0]), math.log(RATIO[1])))
+        w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+        if 0 < w <= width and 0 < h <= height:
+            left, top = chance.randint(0, width - w), chance.randint(0, height - h)
+            return left, top, left + w, top + h
+    return 0, 0, width, height
+
+
+def batches(task: Task) -> Iterator[int]:
+    """Keep ``task.threads`` threads busy, a batch at a time."""
+    dataset = open_dataset(task.dataset, task.split)
+    chance = random.Random(SEED)  # noqa: S311 - crops are no secret
+
+    def one(index: int) -> NDArray[np.uint8]:
+        return transform(dataset[index].encoded, task.view, chance)
+
+    with ThreadPoolExecutor(task.threads) as pool:
+        while True:
+            order = list(range(len(dataset)))
+            if task.view == "train":
+                chance.shuffle(order)
+            for start in range(0, len(order), task.batch_size):
+                yield len(np.stack(list(pool.map(one, order[start : start + task.batch_size]))))

@@ -1,0 +1,44 @@
+"""Small shards for the tests of the read path, written with the slow twins alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reference import example, pictures, tfrecord
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KINDS = [
+    {"subsampling": 0},
+    {"subsampling": 2},
+    {"subsampling": 1, "progressive": True},
+    {"mode": "L"},
+    {"mode": "CMYK"},
+    {"subsampling": 2, "restart_marker_blocks": 2},
+]
+
+
+def image(i: int) -> bytes:
+    width, height = 40 + 13 * i % 70, 30 + 29 * i % 60
+    return pictures.jpeg(width, height, i, **KINDS[i % len(KINDS)])
+
+
+def payload(i: int, encoded: bytes | None = None) -> bytes:
+    features = {
+        "image/encoded": ("bytes", [image(i) if encoded is None else encoded]),
+        "image/class/label": ("int64", [i + 1]),
+        "image/filename": ("bytes", [b"picture-%d.JPEG" % i]),
+    }
+    return example.write(features)
+
+
+def write_shards(directory: Path, records: int, shards: int, bad: dict[int, bytes] | None = None) -> list[Path]:
+    """Write records 0, 1, ... to consecutive shards; ``bad`` replaces the images of some."""
+    paths = []
+    for shard in range(shards):
+        numbers = range(records * shard // shards, records * (shard + 1) // shards)
+        path = directory / f"train-{shard:05d}-of-{shards:05d}"
+        path.write_bytes(b"".join(tfrecord.frame(payload(i, (bad or {}).get(i))) for i in numbers))
+        paths.append(path)
+    return paths

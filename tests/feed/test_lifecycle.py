@@ -1,0 +1,212 @@
+"""How a loader behaves around its batches: errors, early ends, states, settings."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import stoker
+from feed.shards import image, write_shards
+from stoker.errors import ClosedError, ConfigError, CorruptRecordError, ExampleError, ImageError, TruncatedShardError
+
+VIEW = stoker.Resize(16)
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> list[Path]:
+    return write_shards(tmp_path, 20, 2, {13: image(13)[:200]})
+
+
+def test_a_bad_image_is_named_and_the_batches_before_it_are_delivered(shards: list[Path]) -> None:
+    with stoker.Loader(stoker.open(shards[0].parent), batch_size=4, view=VIEW, threads=3) as loader:
+        seen = []
+        with pytest.raises(ImageError) as caught:
+            seen.extend(batch.keys.tolist() for batch in loader)
+        assert seen == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+        assert loader.state_dict()["consumed"] == 12
+    error = caught.value
+    assert (error.path, error.record, error.source) == (str(shards[1]), 3, "picture-13.JPEG")
+    for part in (shards[1].name, "record 3 at byte", "picture-13.JPEG", str(error.offset)):
+        assert part in str(error)
+
+
+def test_a_flipped_byte_is_found_by_a_default_read(shards: list[Path]) -> None:
+    data = bytearray(shards[0].read_bytes())
+    data[len(data) // 2] ^= 1
+    shards[0].write_bytes(data)
+    train = stoker.open(shards[0].parent)
+    with stoker.Loader(train, batch_size=4, view=VIEW) as loader, pytest.raises(CorruptRecordError) as caught:
+        list(loader)
+    assert caught.value.path == str(shards[0])
+    start = caught.value.offset
+    assert start is not None
+    assert start <= len(data) // 2
+
+
+def test_a_shard_cut_after_it_was_opened_is_an_error_not_a_crash(shards: list[Path]) -> None:
+    train = stoker.open(shards[0].parent)
+    os.truncate(shards[0], shards[0].stat().st_size - 5)
+    with stoker.Loader(train, batch_size=4, view=VIEW) as loader, pytest.raises(TruncatedShardError, match="record 9"):
+        list(loader)
+
+
+def test_a_record_without_the_image_names_what_it_has(shards: list[Path]) -> None:
+    train = stoker.open(shards[0].parent)
+    train.schema = replace(train.schema, image_key="picture")
+    with stoker.Loader(train, batch_size=4, view=VIEW) as loader, pytest.raises(ExampleError, match="picture"):
+        list(loader)
+    with pytest.raises(ExampleError, match="image/encoded"):
+        train[0]
+
+
+def test_an_iteration_left_early_goes_on_where_it_was(shards: list[Path]) -> None:
+    with stoker.Loader(stoker.open(shards[0]), batch_size=3, view=VIEW, threads=2) as loader:
+        assert next(iter(loader)).keys.tolist() == [0, 1, 2]
+        assert [b.keys.tolist() for b in loader] == [[3, 4, 5], [6, 7, 8], [9]]
+        assert len(loader) == 4
+        assert next(iter(loader)).keys.tolist() == [0, 1, 2]
+        loader.set_epoch(7)
+        assert loader.state_dict()["epoch"] == 7
+        assert next(iter(loader)).keys.tolist() == [0, 1, 2]
+
+
+def test_one_loader_serves_one_iteration(shards: list[Path]) -> None:
+    with stoker.Loader(stoker.open(shards[0]), batch_size=3, view=VIEW) as loader:
+        first = iter(loader)
+        next(first)
+        next(iter(loader))
+        with pytest.raises(ClosedError, match="another iteration"):
+            next(first)
+
+
+def test_two_loaders_run_side_by_side(shards: list[Path]) -> None:
+    train = stoker.open(shards[0])
+    with stoker.Loader(train, batch_size=3, view=VIEW) as one, stoker.Loader(train, batch_size=3, view=VIEW) as two:
+        for a, b in zip(one, two, strict=True):
+            assert (a.images == b.images).all()
+
+
+def test_a_closed_loader_says_so(shards: list[Path]) -> None:
+    loader = stoker.Loader(stoker.open(shards[0]), batch_size=3, view=VIEW)
+    batch = next(iter(loader))
+    loader.close()
+    loader.close()
+    with pytest.raises(ClosedError):
+        next(iter(loader))
+    assert batch.images.sum() > 0
+
+
+def test_states_of_other_datasets_seeds_or_programs_are_refused(shards: list[Path]) -> None:
+    train = stoker.open(shards[0])
+    with stoker.Loader(train, batch_size=3, view=VIEW, seed=1) as loader:
+        state = loader.state_dict()
+        loader.load_state_dict(state)
+        for change in [
+            {"dataset": "other"},
+            {"seed": 2},
+            {"shuffle": True},
+            {"version": 9},
+            {"consumed": 999},
+            {"x": 1},
+        ]:
+            with pytest.raises(ConfigError):
+                loader.load_state_dict({**state, **change})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"batch_size": 0},
+        {"batch_size": 2**21},
+        {"prefetch": 0},
+        {"threads": 0},
+        {"seed": -1},
+        {"rank": 1},
+        {"tail": "keep"},
+        {"max_pixels": 0},
+    ],
+    ids=str,
+)
+def test_settings_out_of_range_are_refused_at_once(shards: list[Path], settings: dict) -> None:
+    with pytest.raises(ConfigError):
+        stoker.Loader(stoker.open(shards[0]), **{"batch_size": 2, "view": VIEW, **settings})
+
+
+def test_an_empty_split_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "train.tfrecord").touch()
+    with pytest.raises(ConfigError, match="no samples"):
+        stoker.Loader(stoker.open(tmp_path), batch_size=2, view=VIEW)
+
+
+def test_a_fork_gives_an_error_and_no_hang(shards: list[Path]) -> None:
+    program = f"""
+        import os, stoker
+        loader = stoker.Loader(stoker.open({str(shards[0])!r}), batch_size=3, view=stoker.Resize(16))
+        next(iter(loader))
+        child = os.fork()
+        if child == 0:
+            try:
+                next(iter(loader))
+            except stoker.errors.ClosedError as error:
+                os._exit(0 if "fork" in str(error) else 3)
+            os._exit(4)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
+
+
+def test_a_program_may_end_in_the_middle_of_an_epoch(shards: list[Path]) -> None:
+    program = f"""
+        import stoker
+        loader = stoker.Loader(stoker.open({str(shards[0])!r}), batch_size=3, view=stoker.Resize(16), threads=4)
+        batches = iter(loader)
+        kept = next(batches)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
+
+
+def test_ctrl_c_ends_a_waiting_loader_within_a_second(tmp_path: Path) -> None:
+    pipe = tmp_path / "train.tfrecord"
+    write_shards(tmp_path, 4, 1)[0].rename(pipe)
+    program = f"""
+        import stoker, sys
+        loader = stoker.Loader(stoker.open({str(pipe)!r}), batch_size=4, view=stoker.Resize(4000), threads=1)
+        print("ready", flush=True)
+        while True:
+            for batch in loader:
+                pass
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"ready\n"
+        time.sleep(0.5)
+        running.send_signal(signal.SIGINT)
+        started = time.monotonic()
+        assert running.wait(20) != 0
+        assert time.monotonic() - started < 5  # generous: the bound is a second on an idle machine
+
+
+def test_no_thread_or_file_stays_behind(shards: list[Path]) -> None:
+    def held() -> tuple[int, int]:
+        return len(list(Path("/proc/self/fd").iterdir())), len(list(Path("/proc/self/task").iterdir()))
+
+    train = stoker.open(shards[0])
+    with stoker.Loader(train, batch_size=3, view=VIEW, threads=4) as loader:
+        list(loader)
+    before = held()
+    for _ in range(20):
+        loader = stoker.Loader(train, batch_size=3, view=VIEW, threads=4)
+        next(iter(loader))
+        del loader
+    after = held()
+    assert after[0] <= before[0]
+    assert after[1] <= before[1]

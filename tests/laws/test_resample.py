@@ -1,0 +1,70 @@
+"""Laws of resampling: bit-equal to Pillow, for every filter and every set of kernels this processor has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from PIL import Image
+
+from reference.view import FILTERS
+from stoker import _native
+from stoker.errors import ConfigError
+
+sides = st.integers(1, 90)
+filters = st.sampled_from(sorted(FILTERS))
+
+
+def noise(width: int, height: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("kernels", _native.resample_kernels())
+@given(sides, sides, sides, sides, filters, st.integers(0, 99))
+@example(40, 80, 30, 20, "bilinear", 1)  # vertical pass first
+@example(80, 40, 20, 30, "bicubic", 1)
+@example(50, 30, 50, 10, "lanczos", 1)  # only one pass
+@example(50, 30, 10, 30, "box", 1)
+@example(33, 21, 33, 21, "bicubic", 1)  # none
+def test_resize_equals_pillow(kernels: str, w: int, h: int, width: int, height: int, name: str, seed: int) -> None:
+    pixels = noise(w, h, seed)
+    expected = np.asarray(Image.fromarray(pixels).resize((width, height), FILTERS[name]))
+    assert (_native.resize(pixels, width, height, name, kernels=kernels) == expected).all()
+
+
+@pytest.mark.parametrize("kernels", _native.resample_kernels())
+@given(st.tuples(sides, sides), st.tuples(sides, sides), filters, st.booleans(), st.data())
+def test_a_window_equals_the_same_part_of_the_whole(
+    kernels: str, source: tuple[int, int], size: tuple[int, int], name: str, flip: bool, data: st.DataObject
+) -> None:
+    width, height = size
+    pixels = noise(*source, 5)
+    left = data.draw(st.integers(0, width - 1), label="left")
+    top = data.draw(st.integers(0, height - 1), label="top")
+    right = data.draw(st.integers(left + 1, width), label="right")
+    bottom = data.draw(st.integers(top + 1, height), label="bottom")
+    whole = np.asarray(Image.fromarray(pixels).resize((width, height), FILTERS[name]))[top:bottom, left:right]
+    window = (left, top, right, bottom)
+    part = _native.resize(pixels, width, height, name, window=window, flip=flip, kernels=kernels)
+    assert (part == (whole[:, ::-1] if flip else whole)).all()
+
+
+def test_large_reductions_and_enlargements_equal_pillow() -> None:
+    pixels = noise(1500, 1100, 3)
+    for size in [(7, 5), (224, 224), (1, 1), (1500, 3), (1600, 1200)]:
+        for name, resampling in FILTERS.items():
+            expected = np.asarray(Image.fromarray(pixels).resize(size, resampling))
+            assert (_native.resize(pixels, *size, name) == expected).all(), (size, name)
+
+
+def test_wrong_arguments_are_refused() -> None:
+    pixels = noise(4, 4, 0)
+    with pytest.raises(ConfigError, match="hamming"):
+        _native.resize(pixels, 2, 2, "hamming")
+    with pytest.raises(ConfigError, match="at least 1"):
+        _native.resize(pixels, 0, 2, "box")
+    with pytest.raises(ConfigError, match="window"):
+        _native.resize(pixels, 2, 2, "box", window=(0, 0, 3, 2))
+    with pytest.raises(TypeError):
+        _native.resize(pixels[:, :, 0], 2, 2, "box")

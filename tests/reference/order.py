@@ -1,0 +1,33 @@
+"""The order of an epoch in plain Python, from the formulas of docs/determinism.md."""
+
+from __future__ import annotations
+
+from math import isqrt
+
+from reference.philox import MASK, philox
+
+MASK64 = 0xFFFFFFFFFFFFFFFF
+
+
+def mix(x: int) -> int:
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK64
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK64
+    return x ^ (x >> 31)
+
+
+def order(n: int, seed: int, epoch: int, position: int) -> int:
+    columns = isqrt(n - 1) + 1
+    rows = -(-n // columns)
+    keys = []
+    for i in range(8):
+        words = philox((epoch & MASK, epoch >> 32, i, 0x6F726472), (seed & MASK, seed >> 32))
+        keys.append(words[0] << 32 | words[1])
+    cell = position
+    while True:
+        row, column = divmod(cell, columns)
+        for i in range(0, 8, 2):
+            row = (row + (mix(column ^ keys[i]) * rows >> 64)) % rows
+            column = (column + (mix(row ^ keys[i + 1]) * columns >> 64)) % columns
+        cell = row * columns + column
+        if cell < n:
+            return cell

@@ -1,0 +1,77 @@
+"""Views in plain Python and Pillow: which pixels a sample must become."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from PIL import Image
+
+from reference.philox import sample_draw
+
+CROP, FLIP = 1, 2
+FILTERS = {
+    "nearest": Image.Resampling.NEAREST,
+    "box": Image.Resampling.BOX,
+    "bilinear": Image.Resampling.BILINEAR,
+    "bicubic": Image.Resampling.BICUBIC,
+    "lanczos": Image.Resampling.LANCZOS,
+}
+
+
+@dataclass(frozen=True)
+class Draws:
+    seed: int
+    epoch: int
+    sample: int
+
+    def words(self, op: int, i: int) -> list[int]:
+        return sample_draw(self.seed, self.epoch, self.sample, op, i)
+
+    def flip(self, probability: float) -> bool:
+        return probability > 0 and self.words(FLIP, 0)[0] / 2**32 < probability
+
+
+def random_crop(width: int, height: int, scale, ratio, draws: Draws) -> tuple[int, int, int, int]:
+    low, high = math.log(ratio[0]), math.log(ratio[1])
+    for attempt in range(10):
+        words = draws.words(CROP, attempt)
+        area = width * height * (scale[0] + (scale[1] - scale[0]) * (words[0] / 2**32))
+        aspect = math.exp(low + (high - low) * (words[1] / 2**32))
+        w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+        if 0 < w <= width and 0 < h <= height:
+            left, top = words[3] * (width - w + 1) >> 32, words[2] * (height - h + 1) >> 32
+            return left, top, left + w, top + h
+    w, h = width, height
+    if width / height < ratio[0]:
+        h = round(width / ratio[0])
+    elif width / height > ratio[1]:
+        w = round(height * ratio[1])
+    left, top = (width - w) // 2, (height - h) // 2
+    return left, top, left + w, top + h
+
+
+def mirror(image: Image.Image, flip: bool) -> np.ndarray:
+    pixels = np.asarray(image)
+    return pixels[:, ::-1] if flip else pixels
+
+
+def random_resized_crop(image: Image.Image, view, draws: Draws) -> np.ndarray:
+    box = random_crop(*image.size, view.scale, view.ratio, draws)
+    resized = image.crop(box).resize((view.size, view.size), FILTERS[view.filter])
+    return mirror(resized, draws.flip(view.hflip))
+
+
+def center_crop(image: Image.Image, view) -> np.ndarray:
+    width, height = image.size
+    longer = int(view.resize * max(width, height) / min(width, height))
+    size = (view.resize, longer) if width <= height else (longer, view.resize)
+    resized = np.asarray(image.resize(size, FILTERS[view.filter]))
+    top, left = round((size[1] - view.size) / 2.0), round((size[0] - view.size) / 2.0)
+    return resized[top : top + view.size, left : left + view.size]
+
+
+def resize(image: Image.Image, view, draws: Draws) -> np.ndarray:
+    resized = image.resize((view.size, view.size), FILTERS[view.filter])
+    return mirror(resized, draws.flip(view.hflip))
