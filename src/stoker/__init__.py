@@ -15,6 +15,7 @@ import importlib
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from stoker import errors as errors
 from stoker.feed import Batch, Dataset, Loader, Sample
 from stoker.feed import open_dataset as open  # noqa: A004 - `stoker.open` is the name people type
 from stoker.views import CenterCrop, RandomResizedCrop, Resize
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 __version__ = version("stoker")
-__all__ = ["Batch", "CenterCrop", "Dataset", "Loader", "RandomResizedCrop", "Resize", "Sample", "open"]
+__all__ = ["Batch", "CenterCrop", "Dataset", "Loader", "RandomResizedCrop", "Resize", "Sample", "errors", "open"]
 
 _LAZY = ("tensorflow", "torch")
 

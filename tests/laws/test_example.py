@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reference import example as twin
@@ -59,24 +59,36 @@ unknown_fields = st.sampled_from(
         b"\x7b\x08\x01\x13\x14\x7c",
     ]
 )
-key_fields = st.sampled_from([b"a", b"b", b""]).map(lambda key: twin.delimited(1, key))
 
 
-def pieces(*choices: st.SearchStrategy[bytes], most: int = 3) -> st.SearchStrategy[bytes]:
-    return st.lists(st.one_of(*choices, unknown_fields), max_size=most).map(b"".join)
+def message(*fields: st.SearchStrategy[bytes], least: int = 1, most: int = 3) -> st.SearchStrategy[bytes]:
+    """Some of these fields, each as often as it comes, and now and then one that is unknown."""
+    known = st.lists(st.one_of(*fields), min_size=least, max_size=most)
+    return st.tuples(known, st.lists(unknown_fields, max_size=1)).flatmap(
+        lambda both: st.permutations(both[0] + both[1]).map(b"".join)
+    )
+
+
+def nested(number: int, body: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+    return body.map(lambda inner: twin.delimited(number, inner))
 
 
 varints = st.integers(0, 2**64 - 1).map(twin.varint) | st.sampled_from([b"\x80\x00", b"\xff" * 9 + b"\x01"])
-lists = pieces(
-    st.binary(max_size=9).map(lambda value: twin.delimited(1, value)),
+lists = message(
+    nested(1, st.binary(max_size=9)),
     varints.map(lambda number: b"\x08" + number),
     st.binary(min_size=4, max_size=4).map(lambda bits: b"\x0d" + bits),
-    st.lists(varints, max_size=3).map(lambda numbers: twin.delimited(1, b"".join(numbers))),
+    nested(1, st.lists(varints, max_size=3).map(b"".join)),
+    nested(1, st.just(bytes(8))),  # two floats, or eight integers
+    least=0,
 )
-feature_messages = pieces(*(lists.map(lambda body, kind=kind: twin.delimited(kind, body)) for kind in (1, 2, 3)))
-entries = pieces(key_fields, feature_messages.map(lambda body: twin.delimited(2, body)))
-map_messages = pieces(entries.map(lambda body: twin.delimited(1, body)), most=4)
-grammatical = pieces(map_messages.map(lambda body: twin.delimited(1, body)))
+feature_messages = st.integers(1, 3).flatmap(
+    lambda kind: message(nested(kind, lists), nested(kind, lists), nested(kind % 3 + 1, lists))
+)
+keys_of_entries = nested(1, st.sampled_from([b"a", b"b", b""]))
+entries = message(keys_of_entries, nested(2, feature_messages))
+maps = message(nested(1, entries))
+grammatical = message(nested(1, maps), most=2)
 
 
 def outcome_of_twin(payload: bytes) -> object:
@@ -94,6 +106,7 @@ def outcome_of_native(payload: bytes) -> object:
 
 
 @given(grammatical)
+@settings(max_examples=400)
 def test_every_form_of_a_message_reads_as_the_twin_says(payload: bytes) -> None:
     assert outcome_of_native(payload) == outcome_of_twin(payload)
 

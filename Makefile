@@ -1,0 +1,125 @@
+# Everything that builds, checks and shows Stoker. `make help` lists it.
+#
+# Settings: PYTHON=python3 (3.11 or newer)  VENV=.venv  BUILD=build  JOBS=2  FUZZ_SECONDS=60  BENCH_SECONDS=10
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+VENV ?= .venv
+BUILD ?= build
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+FUZZ_SECONDS ?= 60
+BENCH_SECONDS ?= 10
+export PYTHON JOBS
+
+BIN := $(abspath $(VENV))/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+DEMO := $(BUILD)/demo
+
+# A stamp is as new as the last time its step succeeded.
+MADE := $(VENV)/.stamp-venv
+INSTALLED := $(VENV)/.stamp-stoker
+DEVELOPED := $(VENV)/.stamp-dev
+SOURCES := pyproject.toml CMakeLists.txt \
+  $(shell find cmake src -type f -not -name '*.pyc' -not -path '*/native/tests/*' -not -path '*/native/fuzz/*')
+NATIVE := $(shell find src/native -name '*.h' -o -name '*.cpp')
+
+.PHONY: help
+help:  ## List the targets.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: deps
+deps:  ## Check for compiler and headers; install what is missing where that needs no question.
+	@scripts/deps.sh build
+	@scripts/deps.sh test
+
+$(BUILD)/.stamp-deps-%: scripts/deps.sh
+	@mkdir -p $(BUILD)
+	@scripts/deps.sh $*
+	@touch $@
+
+$(MADE): | $(BUILD)/.stamp-deps-build
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(INSTALLED): $(MADE) $(SOURCES)
+	@echo "Building and installing Stoker (about a minute)"
+	$(PIP) install . --config-settings=build-dir=$(abspath $(BUILD))/wheel
+	@touch $@
+
+# PyTorch comes first and alone: whatever else asks for torch then finds this one.
+$(DEVELOPED): $(MADE) pyproject.toml
+	@echo "Installing the tools and frameworks of the tests (about a gigabyte)"
+	@for name in torch ""; do \
+	  $(BIN)/python scripts/requirements.py dev $$name > $(VENV)/requirements.txt; \
+	  $(PIP) install -r $(VENV)/requirements.txt; \
+	done
+	@touch $@
+
+.PHONY: demo
+demo: $(INSTALLED)  ## Photographs to a verified dataset, a picture and a table of speeds.
+	@mkdir -p $(DEMO)
+	@if [ ! -e $(DEMO)/.sampled ]; then rm -rf $(DEMO)/photos; fi
+	@run() { echo; echo "\$$ stoker $$*"; $(BIN)/stoker "$$@"; }; \
+	run sample $(DEMO)/photos; touch $(DEMO)/.sampled; \
+	run plan $(DEMO)/photos --shards 4; \
+	run build $(DEMO)/photos $(DEMO)/dataset --shards 4; \
+	run verify $(DEMO)/dataset; \
+	run info $(DEMO)/dataset; \
+	run show $(DEMO)/dataset --out $(DEMO)/sheet.png; \
+	run bench $(DEMO)/dataset --seconds 3; \
+	echo; echo "A picture of what is in the dataset: $(DEMO)/sheet.png"
+
+.PHONY: test
+test: $(BUILD)/.stamp-deps-test $(INSTALLED) $(DEVELOPED) native lint  ## Every test and check, the sanitizers included.
+	$(BIN)/python -m pytest
+
+.PHONY: native
+native: native-plain native-asan native-tsan  ## C++ tests: plain, under ASan and UBSan, under TSan.
+
+.PHONY: native-plain native-asan native-tsan
+native-plain native-asan native-tsan: native-%: $(BUILD)/.stamp-deps-test $(DEVELOPED)
+	@PATH="$(BIN):$$PATH" scripts/native_tests.sh $* $(BUILD)/$*
+
+.PHONY: lint
+lint: $(DEVELOPED)  ## ruff, clang-format, mypy, and who may import whom.
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/clang-format --dry-run -Werror $(NATIVE)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: $(DEVELOPED)  ## Format all Python and C++.
+	$(BIN)/ruff check --fix --exit-zero
+	$(BIN)/ruff format
+	$(BIN)/clang-format -i $(NATIVE)
+
+.PHONY: stub
+stub: $(INSTALLED) $(DEVELOPED)  ## Write src/stoker/_native.pyi anew from the extension.
+	$(BIN)/python scripts/stub.py src/stoker/_native.pyi
+
+.PHONY: docs
+docs: $(INSTALLED) $(DEVELOPED)  ## Run every code block and example of the documentation, follow every link.
+	$(BIN)/python -m pytest tests/house/test_docs.py tests/house/test_examples.py tests/house/test_guarantees.py
+	@echo "The documentation is the Markdown in README.md and docs/; all of its code ran and all of its links lead somewhere."
+
+$(DEMO)/dataset/manifest.json:
+	$(MAKE) demo
+
+.PHONY: bench
+bench: $(DEMO)/dataset/manifest.json $(DEVELOPED)  ## Speed on the demo's dataset, beside the rivals that the tests install.
+	$(BIN)/stoker bench $(DEMO)/dataset --seconds $(BENCH_SECONDS)
+
+.PHONY: fuzz
+fuzz: $(BUILD)/.stamp-deps-fuzz $(DEVELOPED)  ## Fuzz every parser of the core for FUZZ_SECONDS each (clang 14).
+	@PATH="$(BIN):$$PATH" scripts/fuzz.sh $(BUILD)/fuzz $(FUZZ_SECONDS)
+
+.PHONY: clean
+clean:  ## Remove everything that make has made, the virtual environment included.
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(BUILD)
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

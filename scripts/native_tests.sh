@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Builds and runs the C++ tests of the core, without Python.
+#
+#   scripts/native_tests.sh plain|asan|tsan BUILD_DIRECTORY
+#
+# plain: as released. asan: AddressSanitizer and UBSan. tsan: ThreadSanitizer.
+set -euo pipefail
+
+kind=${1:?usage: scripts/native_tests.sh plain|asan|tsan BUILD_DIRECTORY}
+directory=${2:?usage: scripts/native_tests.sh plain|asan|tsan BUILD_DIRECTORY}
+jobs=${JOBS:-2}
+options=(-DSTOKER_PYTHON=OFF -DSTOKER_TESTS=ON)
+runner=()
+case $kind in
+  plain) options+=(-DCMAKE_BUILD_TYPE=Release) ;;
+  asan) options+=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DSTOKER_SANITIZE=address,undefined) ;;
+  tsan)
+    options+=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DSTOKER_SANITIZE=thread)
+    # ThreadSanitizer of gcc 12 cannot place its memory where the kernel randomises addresses by more than 28 bits.
+    if command -v setarch >/dev/null && setarch "$(uname -m)" -R true 2>/dev/null; then runner=(setarch "$(uname -m)" -R); fi
+    ;;
+  *)
+    echo "scripts/native_tests.sh: unknown kind '$kind'; it is plain, asan or tsan" >&2
+    exit 2
+    ;;
+esac
+mkdir -p "$(dirname "$directory")"
+echo "Building the C++ tests ($kind)"
+cmake -S . -B "$directory" -G Ninja "${options[@]}" >"$directory.log" 2>&1 || { cat "$directory.log" >&2; exit 1; }
+cmake --build "$directory" -j "$jobs" --target stoker_core_tests -- --quiet
+${runner[@]+"${runner[@]}"} "$directory/src/native/tests/stoker_core_tests"

@@ -1,0 +1,129 @@
+"""Whether a directory may be built in, and what of the same build is already there."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from stoker.errors import DestinationError, ManifestError
+from stoker.records.files import TEMPORARY_MARK
+from stoker.records.index import index_path
+from stoker.records.layout import JOURNAL_NAME, MANIFEST_NAME
+from stoker.records.manifest_reading import read_manifest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stoker.build.journal import Journal
+    from stoker.records.manifest import Manifest
+
+
+def refuse_overlap(destination: Path, source: str) -> None:
+    """Refuse to write into the tree that is read.
+
+    Raises:
+        DestinationError: ``destination`` is ``source`` or lies in it.
+    """
+    inner, outer = os.path.realpath(destination), os.path.realpath(source)
+    if os.path.commonpath([inner, outer]) == outer:
+        message = f"{destination} lies in the source {source}; build into a directory outside it"
+        raise DestinationError(message, path=str(destination))
+
+
+def refuse_foreign(destination: Path) -> None:
+    """Refuse a directory that holds something else than a dataset or an unfinished build; a missing one is fine.
+
+    Raises:
+        DestinationError: It does, or it is not a directory.
+        OSError: It cannot be listed.
+    """
+    if destination.exists() and not destination.is_dir():
+        message = f"{destination} is a file; give a directory for the dataset"
+        raise DestinationError(message, path=str(destination))
+    names = sorted(path.name for path in destination.iterdir()) if destination.exists() else []
+    foreign = [n for n in names if not n.startswith(".") and n != "lost+found" and TEMPORARY_MARK not in n]
+    if foreign and JOURNAL_NAME not in names and MANIFEST_NAME not in names:
+        shown = ", ".join(foreign[:3]) + (", ..." if len(foreign) > 3 else "")
+        message = f"{destination} holds something else ({shown}); give a new or empty directory"
+        raise DestinationError(message, path=str(destination))
+
+
+def finished_dataset(destination: Path, settings: dict[str, Any]) -> Manifest | None:
+    """Return the manifest of a finished build with the same settings; None if none is finished here.
+
+    Raises:
+        DestinationError: A dataset with other settings is finished here, or files of it are missing, or its manifest
+            cannot be read.
+    """
+    if not (destination / MANIFEST_NAME).exists():
+        return None
+    try:
+        manifest = read_manifest(destination)
+    except ManifestError as error:
+        message = f"{destination} holds something that cannot be built on: {error}"
+        raise DestinationError(message, path=str(destination)) from error
+    _refuse_other(destination, "a finished dataset", _manifest_settings(manifest), settings)
+    for split in manifest.splits.values():
+        for shard in split.shards:
+            if not _is_complete(destination / shard.name, shard.size_bytes):
+                message = f"{destination} holds the finished dataset {manifest.dataset_id}, but {shard.name} or its"
+                message += (
+                    " index is missing or has another length; restore it, or delete the directory and build again"
+                )
+                raise DestinationError(message, path=str(destination / shard.name))
+    return manifest
+
+
+def resume(journal: Journal, destination: Path, settings: dict[str, Any]) -> None:
+    """Make the journal that of these settings: go on with the one there is, or begin.
+
+    Shards that the journal names and that are no longer there in full are forgotten, so that they are built again.
+
+    Raises:
+        DestinationError: The journal is that of other settings.
+    """
+    if journal.settings is None:
+        journal.begin(settings)
+    _refuse_other(destination, "an unfinished build", journal.settings or {}, settings)
+    journal.results = [r for r in journal.results if _is_complete(destination / r.file.name, r.file.size_bytes)]
+    remove_temporaries(destination)
+
+
+def remove_temporaries(destination: Path) -> None:
+    """Remove what dead builds left unfinished. Only for the holder of the journal's lock."""
+    for path in destination.iterdir():
+        if TEMPORARY_MARK in path.name:
+            path.unlink(missing_ok=True)
+
+
+def _manifest_settings(manifest: Manifest) -> dict[str, Any]:
+    return {
+        "source": manifest.source.fingerprint,
+        "items": {name: split.records + split.rejects for name, split in manifest.splits.items()},
+        "shards": {name: len(split.shards) for name, split in manifest.splits.items()},
+        "recipe": dict(manifest.recipe),
+        "preset": manifest.schema.preset,
+        "label_base": manifest.schema.label_base,
+        "seed": manifest.seed,
+    }
+
+
+def _is_complete(shard: Path, size_bytes: int) -> bool:
+    return shard.is_file() and shard.stat().st_size == size_bytes and index_path(shard).is_file()
+
+
+def _refuse_other(destination: Path, what: str, there: dict[str, Any], wanted: dict[str, Any]) -> None:
+    if there == wanted:
+        return
+    changes = "; ".join(
+        f"{key} is {_shown(there.get(key))}, not {_shown(wanted.get(key))}"
+        for key in sorted(there.keys() | wanted.keys())
+        if there.get(key) != wanted.get(key)
+    )
+    message = f"{destination} holds {what} with other settings ({changes}); use these, another directory, or delete it"
+    raise DestinationError(message, path=str(destination))
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

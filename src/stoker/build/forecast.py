@@ -1,0 +1,55 @@
+"""Everything that can be said about a build before anything is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stoker.build.estimate import Estimate, estimate
+from stoker.build.job import ItemConverter
+from stoker.build.run import list_source, plan_build
+from stoker.build.survey import Survey, survey
+
+if TYPE_CHECKING:
+    from stoker.build.plan import Plan
+    from stoker.build.settings import BuildSettings
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BuildForecast:
+    """What a build would do.
+
+    Attributes:
+        settings: Its settings.
+        plan: Splits, shards and items.
+        class_counts: Items of each class, over all splits.
+        survey: What the files hold, by their first bytes.
+        estimate: Bytes and seconds.
+    """
+
+    settings: BuildSettings
+    plan: Plan
+    class_counts: tuple[int, ...]
+    survey: Survey
+    estimate: Estimate
+
+
+def forecast(settings: BuildSettings) -> BuildForecast:
+    """Look at the source, convert a small sample of it, and write nothing.
+
+    Raises:
+        ConfigError: The settings do not fit the source.
+        SourceError: The source cannot be listed.
+    """
+    tree = list_source(settings.source)
+    converter = ItemConverter.of(tree, settings.recipe, settings.schema)
+    plan = plan_build(tree, settings, converter)
+    return BuildForecast(
+        settings,
+        plan,
+        tuple(np.bincount(tree.table.labels, minlength=len(tree.classes)).tolist()),
+        survey(tree, settings.threads),
+        estimate(plan, converter, settings.threads),
+    )

@@ -1,0 +1,147 @@
+"""The engine for one machine: items are converted by threads, records are written in order.
+
+::
+
+    jobs ─► chunks of items ─► threads (convert) ─► window, in order ─► writer ─► committer (fsync, rename, journal)
+
+The window runs on across the borders of shards, so all threads have work until the last chunk of the last shard, and
+how many there are changes nothing in the bytes. Memory is bounded by the bytes of the sources in the window.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stoker.build.job import ItemConverter, Outcome, ShardAssembler, ShardJob, ShardResult
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from stoker.sources import Item
+
+_CHUNK_ITEMS = 16  # one hand-over between threads costs about as much as a tenth of reading an image
+_CHUNK_BYTES = 2**22
+_CHUNKS_PER_THREAD = 8  # so that one slow image does not make the other threads wait
+_OPEN_COMMITS = 2  # shards that may wait for their fsync while the next one is written
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """Consecutive items of one shard on their way through the threads."""
+
+    job: ShardJob
+    items: list[Item]
+    size_bytes: int
+    is_last: bool
+
+
+class LocalEngine:
+    """Builds shards with threads of this process.
+
+    Args:
+        converter: Turns items into records.
+        directory: Where the shards go.
+        threads: Items converted at the same time.
+        committed: Called, in the order of the jobs and from one other thread, with every shard that is on the disk.
+        advanced: Called after each chunk, from the calling thread, with its items, source bytes and rejects.
+    """
+
+    def __init__(
+        self,
+        converter: ItemConverter,
+        directory: Path,
+        threads: int,
+        committed: Callable[[ShardResult], None],
+        advanced: Callable[[int, int, int], None],
+    ) -> None:
+        self._converter = converter
+        self._directory = directory
+        self._committed = committed
+        self._advanced = advanced
+        self._max_chunks = threads * _CHUNKS_PER_THREAD
+        self._max_bytes = self._max_chunks * _CHUNK_BYTES
+        self._pool = ThreadPoolExecutor(threads, "stoker-convert")
+        self._committer = ThreadPoolExecutor(1, "stoker-commit")
+        self._stop = threading.Event()
+        self._window: deque[tuple[_Chunk, Future[Outcome]]] = deque()
+        self._window_bytes = 0
+        self._shard: ShardAssembler | None = None
+        self._commits: deque[tuple[ShardAssembler, Future[None]]] = deque()
+
+    def run(self, jobs: Iterable[ShardJob]) -> None:
+        """Build all jobs, in order. Once per engine.
+
+        Raises:
+            OSError: The destination cannot be written. What is committed stays; the rest is removed.
+            KeyboardInterrupt: The same, within the time of one item.
+        """
+        try:
+            for chunk in _chunks(jobs):
+                while self._is_full(chunk):
+                    self._drain_one()
+                outcome = self._pool.submit(self._converter.convert, chunk.items, chunk.job.split, self._stop.is_set)
+                self._window.append((chunk, outcome))
+                self._window_bytes += chunk.size_bytes
+            while self._window:
+                self._drain_one()
+            while self._commits:
+                self._finish_commit()
+        finally:
+            self._close()
+
+    def _is_full(self, chunk: _Chunk) -> bool:
+        if not self._window:
+            return False
+        return len(self._window) >= self._max_chunks or self._window_bytes + chunk.size_bytes > self._max_bytes
+
+    def _drain_one(self) -> None:
+        """Write the oldest chunk, once it is converted."""
+        chunk, future = self._window[0]
+        outcome = future.result()
+        self._window.popleft()
+        self._window_bytes -= chunk.size_bytes
+        if self._shard is None:
+            self._shard = ShardAssembler(self._directory, chunk.job)
+        self._shard.add(outcome)
+        if chunk.is_last:
+            shard, self._shard = self._shard, None
+            self._commits.append((shard, self._committer.submit(self._commit, shard)))
+            while len(self._commits) > _OPEN_COMMITS:
+                self._finish_commit()
+        self._advanced(len(chunk.items), chunk.size_bytes, len(outcome.rejects))
+
+    def _commit(self, shard: ShardAssembler) -> None:
+        self._committed(shard.commit())
+
+    def _finish_commit(self) -> None:
+        _, future = self._commits.popleft()
+        future.result()
+
+    def _close(self) -> None:
+        """End the threads; remove what is not committed. Waits for at most one item and one commit."""
+        self._stop.set()
+        self._pool.shutdown(cancel_futures=True)
+        self._committer.shutdown(cancel_futures=True)
+        if self._shard is not None:
+            self._shard.abort()
+        for shard, _ in self._commits:
+            shard.abort()
+
+
+def _chunks(jobs: Iterable[ShardJob]) -> Iterator[_Chunk]:
+    """Cut the items of each job into chunks; a chunk never crosses into the next shard."""
+    for job in jobs:
+        items: list[Item] = []
+        size_bytes = 0
+        for item in job.items:
+            if items and (len(items) == _CHUNK_ITEMS or size_bytes + item.size_bytes > _CHUNK_BYTES):
+                yield _Chunk(job, items, size_bytes, is_last=False)
+                items, size_bytes = [], 0
+            items.append(item)
+            size_bytes += item.size_bytes
+        yield _Chunk(job, items, size_bytes, is_last=True)

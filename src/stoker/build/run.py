@@ -1,0 +1,192 @@
+"""One build from the first look at the destination to the manifest."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from stoker.build.destination import (
+    finished_dataset,
+    refuse_foreign,
+    refuse_overlap,
+    remove_temporaries,
+    resume,
+)
+from stoker.build.estimate import stored_ratio
+from stoker.build.finish import make_manifest, rejects_of
+from stoker.build.job import ItemConverter, ShardResult
+from stoker.build.journal import Journal
+from stoker.build.local import LocalEngine
+from stoker.build.plan import Plan, make_plan, plan_settings
+from stoker.records.labels import write_labels
+from stoker.records.layout import JOURNAL_NAME
+from stoker.records.manifest import Manifest, write_manifest
+from stoker.records.rejects import read_rejects, write_rejects
+from stoker.sources import SourceTree, list_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stoker.build.settings import BuildSettings, SourceSettings
+    from stoker.types import Progress, Reject
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What a build did.
+
+    Attributes:
+        outcome: ``built``; ``complete``: it was finished before, nothing was touched; ``withheld``: everything is
+            there except the manifest, because there are more rejects than allowed.
+        manifest: Of the dataset, whether or not it was written.
+        seconds: How long this run took.
+        items: Items converted by this run; fewer than the dataset holds after a resume.
+        size_bytes: Source bytes of these items.
+        resumed_shards: Shards that an earlier run had finished.
+        rejects: All rejects of the dataset.
+        annotation_errors: Damaged annotations met by this build, one sentence each.
+        warnings: What the listing had to say.
+    """
+
+    outcome: Literal["built", "complete", "withheld"]
+    manifest: Manifest
+    seconds: float
+    items: int
+    size_bytes: int
+    resumed_shards: int
+    rejects: tuple[Reject, ...]
+    annotation_errors: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def build(settings: BuildSettings, destination: Path, progress: Progress | None = None) -> BuildReport:
+    """Build a dataset, or go on with one that was interrupted.
+
+    The same settings give the same bytes for any number of threads and after any number of interruptions. Only one
+    build at a time can write to a destination.
+
+    Args:
+        settings: What to build.
+        destination: Directory of the dataset; created if missing.
+        progress: Told about every few items, from the calling thread.
+
+    Raises:
+        ConfigError: The settings do not fit the source.
+        SourceError: The source cannot be listed.
+        DestinationError: The destination holds something else, or another build is writing to it.
+        OSError: The destination cannot be written. Run again to resume.
+        KeyboardInterrupt: Run again to resume.
+    """
+    started = time.monotonic()
+    refuse_overlap(destination, settings.source.root)
+    refuse_foreign(destination)
+    tree = list_source(settings.source)
+    converter = ItemConverter.of(tree, settings.recipe, settings.schema)
+    plan = plan_build(tree, settings, converter)
+    wanted = plan_settings(plan, settings)
+    if not (destination / JOURNAL_NAME).exists():
+        finished = finished_dataset(destination, wanted)
+        if finished is not None:
+            return _complete(finished, destination, tree, started)
+    destination.mkdir(parents=True, exist_ok=True)
+    with Journal(destination) as journal:
+        finished = finished_dataset(destination, wanted)
+        if finished is not None:  # by a build that ended, or died, just before it could remove its journal
+            journal.remove()
+            return _complete(finished, destination, tree, started)
+        resume(journal, destination, wanted)
+        run = _Run(plan, settings, destination, journal, progress)
+        try:
+            run.build_shards(converter)
+            return run.finish(started)
+        except (OSError, KeyboardInterrupt) as error:
+            error.add_note("what is finished is kept; run the same command again to resume")
+            raise
+
+
+def list_source(source: SourceSettings) -> SourceTree:
+    """List the images that the settings name."""
+    return list_folder(source.root, boxes=source.boxes, class_names=source.class_names)
+
+
+def plan_build(tree: SourceTree, settings: BuildSettings, converter: ItemConverter) -> Plan:
+    """Return the plan; the length of the records is measured where the number of shards depends on it."""
+    ratio = stored_ratio(tree, converter) if settings.shards is None else 1.0
+    return make_plan(tree, settings, ratio)
+
+
+def _complete(manifest: Manifest, destination: Path, tree: SourceTree, started: float) -> BuildReport:
+    return BuildReport(
+        outcome="complete",
+        manifest=manifest,
+        seconds=time.monotonic() - started,
+        items=0,
+        size_bytes=0,
+        resumed_shards=sum(len(split.shards) for split in manifest.splits.values()),
+        rejects=read_rejects(destination),
+        annotation_errors=(),
+        warnings=tree.warnings,
+    )
+
+
+class _Run:
+    """The part of a build that holds the lock."""
+
+    def __init__(
+        self, plan: Plan, settings: BuildSettings, destination: Path, journal: Journal, progress: Progress | None
+    ) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._destination = destination
+        self._journal = journal
+        self._progress = progress
+        self._resumed = {result.file.name: result for result in journal.results}
+        self._items = sum(r.file.records + len(r.rejects) for r in journal.results)
+        self._rejects = sum(len(r.rejects) for r in journal.results)
+        self._new_items = 0
+        self._new_bytes = 0
+
+    def build_shards(self, converter: ItemConverter) -> None:
+        """Build every shard that is not there yet."""
+        engine = LocalEngine(converter, self._destination, self._settings.threads, self._journal.append, self._advanced)
+        engine.run(self._plan.jobs(done=self._resumed))
+
+    def finish(self, started: float) -> BuildReport:
+        """Write what describes the shards; the manifest last, and only if the rejects are accepted."""
+        results = self._ordered_results()
+        manifest = make_manifest(self._plan, self._settings, results)
+        tree, schema = self._plan.tree, self._settings.schema
+        write_labels(self._destination, tree.classes, tree.texts, schema.label_base)
+        rejects = tuple(rejects_of(results))
+        write_rejects(self._destination, rejects)
+        withheld = manifest.rejects > self._settings.max_rejects
+        if not withheld:
+            write_manifest(self._destination, manifest)
+            remove_temporaries(self._destination)
+            self._journal.remove()
+        return BuildReport(
+            outcome="withheld" if withheld else "built",
+            manifest=manifest,
+            seconds=time.monotonic() - started,
+            items=self._new_items,
+            size_bytes=self._new_bytes,
+            resumed_shards=len(self._resumed),
+            rejects=rejects,
+            annotation_errors=tuple(error for result in results for error in result.annotation_errors),
+            warnings=tree.warnings,
+        )
+
+    def _ordered_results(self) -> list[ShardResult]:
+        """Return the results in the order of the plan: after a resume the journal may hold them in another."""
+        by_name = {result.file.name: result for result in self._journal.results}
+        names = [name for split in self._plan.splits for name in split.shard_names()]
+        return [by_name[name] for name in names]
+
+    def _advanced(self, items: int, size_bytes: int, rejects: int) -> None:
+        self._items += items
+        self._rejects += rejects
+        self._new_items += items
+        self._new_bytes += size_bytes
+        if self._progress is not None:
+            self._progress(done=self._items, total=self._plan.items, size_bytes=self._new_bytes, rejects=self._rejects)

@@ -1,0 +1,96 @@
+"""A look at the first bytes of the source files: which formats there are, and which files are not what they seem."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stoker import _native
+from stoker.recipe import sniff
+from stoker.recipe.sniff import SNIFF_BYTES
+
+if TYPE_CHECKING:
+    from stoker.sources import SourceTree
+
+SURVEY_LIMIT = 20_000
+"""Files that are looked at; of a larger tree, a seeded sample of this many."""
+
+_CLAIMS = {
+    b"jpg": "jpeg",
+    b"jpeg": "jpeg",
+    b"jpe": "jpeg",
+    b"jfif": "jpeg",
+    b"png": "png",
+    b"gif": "gif",
+    b"bmp": "bmp",
+    b"webp": "webp",
+    b"tif": "tiff",
+    b"tiff": "tiff",
+    b"jp2": "jpeg2000",
+}
+_UNREADABLE = "unreadable"
+_NO_IMAGE = frozenset({"empty", "text", "unknown", "pdf", "heif", _UNREADABLE})
+
+
+@dataclass(frozen=True, slots=True)
+class OddFile:
+    """A file that will be rejected, or whose content is another format than its name says."""
+
+    key: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What the first bytes say.
+
+    Attributes:
+        looked_at: Files that were opened: all, or a sample of `SURVEY_LIMIT`.
+        formats: How many of them have which content, in the words of `stoker.recipe.sniff`, or ``unreadable``.
+        odd: Those that are odd, in the order of the tree.
+    """
+
+    looked_at: int
+    formats: dict[str, int]
+    odd: tuple[OddFile, ...]
+
+
+def survey(tree: SourceTree, threads: int) -> Survey:
+    """Read the first bytes of every file, or of a sample."""
+    total = len(tree.table)
+    rows = np.arange(total)
+    if total > SURVEY_LIMIT:
+        rows = np.sort(_native.permute(0, SURVEY_LIMIT, total, 0, 0).astype(np.int64))
+    items = [tree.table[row] for row in rows.tolist()]
+    root = os.path.realpath(os.fsencode(tree.root))
+    with ThreadPoolExecutor(threads) as pool:
+        contents = list(pool.map(lambda item: _content(root + b"/" + item.path), items, chunksize=64))
+    odd = [
+        OddFile(item.key, content)
+        for item, content in zip(items, contents, strict=True)
+        if content in _NO_IMAGE or _claim(item.path) not in (None, content)
+    ]
+    return Survey(len(items), dict(Counter(contents).most_common()), tuple(odd))
+
+
+def _content(path: bytes) -> str:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return _UNREADABLE
+    try:
+        return sniff(os.read(file, SNIFF_BYTES))
+    except OSError:
+        return _UNREADABLE
+    finally:
+        os.close(file)
+
+
+def _claim(path: bytes) -> str | None:
+    """Return the format that a file name promises, or None."""
+    return _CLAIMS.get(path[path.rfind(b".") + 1 :].lower())

@@ -1,0 +1,3 @@
+"""The command line: each command parses, calls one function, prints what it returned and chooses the exit code."""
+
+from __future__ import annotations

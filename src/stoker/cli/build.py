@@ -1,0 +1,98 @@
+"""``stoker build``: images to a dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stoker.build import build
+from stoker.cli.build_options import add_build_options, build_settings
+from stoker.cli.output import Printer, print_json
+from stoker.cli.progress import shown_progress
+from stoker.config import format_seconds, format_size
+
+if TYPE_CHECKING:
+    import argparse
+
+    from stoker.build import BuildReport
+
+EXIT_REJECTS = 3
+_SHOWN = 5
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Add the command."""
+    text = "build TFRecord shards, index and manifest from a tree of images; run again to resume"
+    parser = subparsers.add_parser("build", help=text, description=text)
+    add_build_options(parser)
+    parser.add_argument("destination", help="directory of the dataset; new, empty, or an unfinished build")
+    text = "publish the manifest with up to N source items missing (default 0)"
+    parser.add_argument("--max-rejects", type=int, default=0, metavar="N", help=text)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Build, report, and return 0, or 3 when the manifest is withheld."""
+    settings = build_settings(args, args.max_rejects)
+    with shown_progress("building") as progress:
+        report = build(settings, Path(args.destination), progress)
+    if args.json:
+        print_json(_document(report, args.destination))
+    else:
+        _print(report, args.destination)
+    return EXIT_REJECTS if report.outcome == "withheld" else 0
+
+
+def _document(report: BuildReport, destination: str) -> dict[str, Any]:
+    manifest = report.manifest
+    return {
+        "outcome": report.outcome,
+        "destination": destination,
+        "dataset_id": manifest.dataset_id,
+        "splits": {
+            name: {"records": s.records, "bytes": s.size_bytes, "shards": len(s.shards), "rejects": s.rejects}
+            for name, s in manifest.splits.items()
+        },
+        "seconds": round(report.seconds, 3),
+        "images": report.items,
+        "source_bytes": report.size_bytes,
+        "images_per_second": round(report.items / report.seconds, 1),
+        "bytes_per_second": round(report.size_bytes / report.seconds),
+        "resumed_shards": report.resumed_shards,
+        "converted": dict(manifest.converted),
+        "annotation_errors": manifest.annotation_errors,
+        "rejects": [{"key": r.key, "split": r.split, "reason": r.reason} for r in report.rejects],
+        "ignored": dict(manifest.source.ignored),
+        "warnings": list(report.warnings),
+    }
+
+
+def _print(report: BuildReport, destination: str) -> None:
+    printer, manifest = Printer(), report.manifest
+    if report.outcome == "complete":
+        printer.line(f"{destination} is already complete: dataset {manifest.dataset_id}; nothing was touched")
+        return
+    printer.some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "see 'stoker plan'")
+    rows = [
+        (name, s.records, len(s.shards), format_size(s.size_bytes), s.rejects) for name, s in manifest.splits.items()
+    ]
+    printer.table(["split", ">records", ">shards", ">bytes", ">rejects"], rows)
+    printer.line(_speed(report))
+    if manifest.converted:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(manifest.converted.items()))
+        printer.line(f"converted to JPEG: {kinds}")
+    annotations = [f"annotation of {error}" for error in report.annotation_errors]
+    printer.some(annotations, _SHOWN, "their images are stored without boxes")
+    rejects = [f"rejected {reject.key}: {reject.reason}" for reject in report.rejects]
+    printer.some(rejects, _SHOWN, f"see {destination}/rejects.jsonl")
+    if report.outcome == "withheld":
+        accept = f"run the same command with --max-rejects {manifest.rejects} to accept them"
+        printer.line(f"manifest withheld because of {manifest.rejects} rejects; {accept}")
+    else:
+        printer.line(f"dataset {manifest.dataset_id} in {destination}")
+
+
+def _speed(report: BuildReport) -> str:
+    rate = f"{report.items / report.seconds:.0f} images/s, {format_size(report.size_bytes / report.seconds)}/s"
+    resumed = f"; {report.resumed_shards} shards were there already" if report.resumed_shards else ""
+    return f"{report.items} images in {format_seconds(report.seconds)}: {rate}{resumed}"

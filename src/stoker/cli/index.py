@@ -1,0 +1,47 @@
+"""``stoker index``: make TFRecords that exist already random-access."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from stoker.cli.output import Printer, print_json
+from stoker.cli.progress import shown_progress
+from stoker.inspection import IndexedShard, index_shards
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+EXIT_DAMAGED = 4
+_SHOWN = 20
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Add the command."""
+    text = "write the index beside TFRecords, so that they can be read in any order without a rebuild"
+    parser = subparsers.add_parser("index", help=text, description=text)
+    parser.add_argument("files", nargs="+", help="TFRecords, directories of them, or patterns")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the indexes, print, and return 0, or 4 if a file is damaged."""
+    with shown_progress("indexing") as progress:
+        results = index_shards(args.files, progress)
+    if args.json:
+        print_json({"shards": [dataclasses.asdict(result) for result in results]})
+    else:
+        _print(results)
+    return EXIT_DAMAGED if any(result.problem for result in results) else 0
+
+
+def _print(results: Sequence[IndexedShard]) -> None:
+    printer = Printer()
+    lines = [f"damage: {result.problem}" for result in results if result.problem]
+    printer.some(lines, _SHOWN, "--json lists them all")
+    counts = Counter(result.outcome for result in results)
+    records = sum(result.records for result in results)
+    printer.line(f"{len(results)} files, {records} records: " + ", ".join(f"{n} {what}" for what, n in counts.items()))

@@ -1,0 +1,92 @@
+"""``stoker plan``: what a build would do, without writing anything."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from stoker.build import forecast
+from stoker.cli.build_options import add_build_options, build_settings
+from stoker.cli.output import Printer, print_json
+from stoker.config import format_seconds, format_size
+
+if TYPE_CHECKING:
+    import argparse
+
+    from stoker.build import BuildForecast
+
+_SHOWN = 10
+_ALL = "--json lists them all"
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Add the command."""
+    text = "dry run of a build: classes, counts, odd files, bytes and minutes"
+    parser = subparsers.add_parser("plan", help=text, description=text)
+    add_build_options(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the forecast and return 0."""
+    found = forecast(build_settings(args))
+    if args.json:
+        print_json(_document(found))
+    else:
+        _print(found)
+    return 0
+
+
+def _document(found: BuildForecast) -> dict[str, Any]:
+    tree, survey, estimate = found.plan.tree, found.survey, found.estimate
+    return {
+        "source": tree.root,
+        "recipe": found.settings.recipe.resolved(),
+        "classes": [
+            {"name": os.fsdecode(name), "text": text.decode("utf-8", "replace"), "items": count}
+            for name, text, count in zip(tree.classes, tree.texts, found.class_counts, strict=True)
+        ],
+        "items": found.plan.items,
+        "bytes": found.plan.size_bytes,
+        "splits": {
+            split.name: {"items": len(split.rows), "bytes": split.size_bytes, "shards": split.shards}
+            for split in found.plan.splits
+        },
+        "boxes": {name: os.fsdecode(folder.path) for name, folder in tree.boxes.items()},
+        "files_looked_at": survey.looked_at,
+        "formats": survey.formats,
+        "odd_files": [{"key": odd.key, "content": odd.content} for odd in survey.odd],
+        "ignored": tree.ignored,
+        "estimate": {
+            "bytes": estimate.size_bytes,
+            "seconds": round(estimate.seconds, 1),
+            "threads": found.settings.threads,
+            "sampled": estimate.sampled,
+            "rejected": estimate.rejected,
+            "converted": estimate.converted,
+        },
+        "warnings": list(tree.warnings),
+    }
+
+
+def _print(found: BuildForecast) -> None:
+    printer, tree, survey, estimate = Printer(), found.plan.tree, found.survey, found.estimate
+    items, size, counts = found.plan.items, format_size(found.plan.size_bytes), found.class_counts
+    printer.line(f"{tree.root}: {len(tree.classes)} classes of {min(counts)} to {max(counts)}, {items} items, {size}")
+    ratio = estimate.size_bytes / max(1, found.plan.size_bytes)
+    rows = [
+        (s.name, len(s.rows), format_size(s.size_bytes), s.shards, format_size(s.size_bytes * ratio / s.shards))
+        for s in found.plan.splits
+    ]
+    printer.table(["split", ">items", ">bytes", ">shards", ">about a shard"], rows)
+    whole = "" if survey.looked_at == items else f" (of {survey.looked_at} files looked at)"
+    printer.line("content: " + ", ".join(f"{count} {kind}" for kind, count in survey.formats.items()) + whole)
+    if tree.ignored:
+        printer.line("ignored: " + ", ".join(f"{count} {kind}" for kind, count in tree.ignored.items()))
+    if tree.boxes:
+        printer.line("boxes: " + ", ".join(f"{os.fsdecode(f.path)} for {name}" for name, f in tree.boxes.items()))
+    printer.some([f"odd file: {file.key} is {file.content}" for file in survey.odd], _SHOWN, _ALL)
+    printer.some([f"warning: {warning}" for warning in tree.warnings], _SHOWN, _ALL)
+    cost = f"about {format_size(estimate.size_bytes)}, about {format_seconds(estimate.seconds)}"
+    sample = f"from {estimate.sampled} items converted, {estimate.rejected} of them rejected"
+    printer.line(f"recipe {found.settings.recipe}: {cost} on {found.settings.threads} threads ({sample})")

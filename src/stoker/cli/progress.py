@@ -1,0 +1,95 @@
+"""How far a long job is, on standard error: a bar on a terminal, otherwise a line every two seconds at most."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from rich import progress
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+
+from stoker.config import format_seconds, format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stoker.types import Progress
+
+_LINE_SECONDS = 2.0
+_BAR_SECONDS = 0.1
+
+
+@contextmanager
+def shown_progress(verb: str) -> Iterator[Progress]:
+    """Show progress while the ``with`` block runs.
+
+    Args:
+        verb: What is done, for example ``building``.
+    """
+    if not sys.stderr.isatty():
+        yield _Reporter(_Lines(verb), _LINE_SECONDS)
+        return
+    with _Bar(verb) as bar:
+        yield _Reporter(bar, _BAR_SECONDS)
+
+
+class _Display(Protocol):
+    def show(self, done: int, total: int, detail: str) -> None: ...
+
+
+class _Reporter:
+    """Turns counts into a rate and a remaining time, and does not show them too often."""
+
+    def __init__(self, display: _Display, interval_seconds: float) -> None:
+        self._display = display
+        self._interval = interval_seconds
+        self._started = self._shown = time.monotonic()
+        self._first: int | None = None
+
+    def __call__(self, *, done: int, total: int, size_bytes: int, rejects: int) -> None:
+        now = time.monotonic()
+        if self._first is None:
+            self._first = done  # what an earlier run did tells nothing about the speed of this one
+        if now - self._shown < self._interval and done < total:
+            return
+        self._shown = now
+        self._display.show(done, total, self._detail(now - self._started, done, total, size_bytes, rejects))
+
+    def _detail(self, elapsed: float, done: int, total: int, size_bytes: int, rejects: int) -> str:
+        assert self._first is not None
+        rate = (done - self._first) / elapsed
+        parts = [f"{rate:.0f} images/s", f"{format_size(size_bytes / elapsed)}/s"]
+        if rate > 0 and done < total:
+            parts.append(f"{format_seconds((total - done) / rate)} left")
+        if rejects:
+            parts.append(f"{rejects} rejected")
+        return ", ".join(parts)
+
+
+class _Lines:
+    def __init__(self, verb: str) -> None:
+        self._verb = verb
+
+    def show(self, done: int, total: int, detail: str) -> None:
+        sys.stderr.write(f"{self._verb}: {done} of {total} ({100 * done // max(1, total)} %), {detail}\n")
+        sys.stderr.flush()
+
+
+class _Bar:
+    def __init__(self, verb: str) -> None:
+        columns = (TextColumn(verb), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[detail]}"))
+        self._bar = progress.Progress(*columns, console=Console(stderr=True))
+        self._task = self._bar.add_task(verb, total=None, detail="")
+
+    def __enter__(self) -> _Bar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bar.stop()
+
+    def show(self, done: int, total: int, detail: str) -> None:
+        self._bar.update(self._task, completed=done, total=total, detail=detail)

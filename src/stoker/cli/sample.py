@@ -1,0 +1,65 @@
+"""``stoker sample``: a small tree of made-up photographs to try things on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stoker.cli.output import Printer, print_json
+from stoker.cli.progress import shown_progress
+from stoker.config import format_size
+from stoker.sample import SampleSpec, make_sample
+
+if TYPE_CHECKING:
+    import argparse
+
+    from stoker.sample import SampleReport
+
+_SHOWN = 20
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Add the command."""
+    text = "make a small ImageNet-shaped tree of made-up photographs, without any download"
+    parser = subparsers.add_parser("sample", help=text, description=text)
+    spec = SampleSpec()
+    add = parser.add_argument
+    add("directory", help="where to make it; new, empty, or the same sample")
+    add("--classes", type=int, default=spec.classes, metavar="N", help="class folders (default %(default)s)")
+    add("--images", type=int, default=spec.images_per_class, metavar="N", help="of each class (default %(default)s)")
+    text = "validation images of each class (default %(default)s)"
+    add("--validation", type=int, default=spec.validation_per_class, metavar="N", help=text)
+    add("--seed", type=int, default=spec.seed, help="of everything random (default %(default)s)")
+    add("--damaged", action="store_true", help="put damaged files among the others")
+    add("--json", action="store_true", help="print one JSON document")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the sample, report, and return 0."""
+    spec = SampleSpec(args.classes, args.images, args.validation, args.seed, args.damaged)
+    with shown_progress("making") as progress:
+        report = make_sample(Path(args.directory), spec, progress)
+    if args.json:
+        print_json(
+            {
+                "directory": args.directory,
+                "made": report.made,
+                "images": report.images,
+                "bytes": report.size_bytes,
+                "oddities": report.oddities,
+                "damaged": report.damaged,
+            }
+        )
+    else:
+        _print(report, args.directory)
+    return 0
+
+
+def _print(report: SampleReport, directory: str) -> None:
+    printer = Printer()
+    verb = "made" if report.made else "there already:"
+    printer.line(f"{verb} {report.images} images, {format_size(report.size_bytes)}, in {directory}")
+    printer.some([f"odd: {key}: {what}" for key, what in report.oddities.items()], _SHOWN, "--json lists them all")
+    printer.some([f"damaged: {key}: {what}" for key, what in report.damaged.items()], _SHOWN, "--json lists them all")
+    printer.line(f"next: stoker plan {directory}")

@@ -1,0 +1,50 @@
+"""``stoker verify``: every checksum, every record, every image, and the counts against the manifest."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from stoker.cli.output import Printer, print_json
+from stoker.cli.progress import shown_progress
+from stoker.config import check_range, format_size
+from stoker.inspection import VerifyReport, verify_dataset
+
+if TYPE_CHECKING:
+    import argparse
+
+EXIT_DAMAGED = 4
+_SHOWN = 20
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Add the command."""
+    text = "check every checksum, every record and every image; counts against the manifest"
+    parser = subparsers.add_parser("verify", help=text, description=text)
+    parser.add_argument("dataset", help="directory of a dataset, directory of TFRecords, or one TFRecord")
+    parser.add_argument("--threads", type=int, help="checks at a time (default: one per CPU)")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check, print, and return 0, or 4 if there is damage."""
+    threads = None if args.threads is None else check_range("--threads", args.threads, 1, 4096)
+    with shown_progress("verifying") as progress:
+        report = verify_dataset(args.dataset, threads, progress)
+    if args.json:
+        print_json(dataclasses.asdict(report))
+    else:
+        _print(report)
+    return EXIT_DAMAGED if report.problems else 0
+
+
+def _print(report: VerifyReport) -> None:
+    printer = Printer()
+    for warning in report.warnings:
+        printer.line(f"warning: {warning}")
+    printer.some([f"damage: {problem}" for problem in report.problems], _SHOWN, "--json lists them all")
+    rate = f"{report.records / report.seconds:.0f} images/s, {format_size(report.size_bytes / report.seconds)}/s"
+    size = f"{report.shards} shards, {report.records} records, {format_size(report.size_bytes)}"
+    verdict = f"{len(report.problems)} problems" if report.problems else "no damage"
+    printer.line(f"verified {size} in {report.seconds:.1f} s ({rate}): {verdict}")

@@ -1,0 +1,69 @@
+"""Settings as people type them, checked before any file is opened."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+
+from stoker.errors import ConfigError
+
+_UNITS = {"": 1, "B": 1}
+_UNITS |= {letter + "B": 1000 ** (power + 1) for power, letter in enumerate("KMGT")}
+_UNITS |= {letter + "IB": 1024 ** (power + 1) for power, letter in enumerate("KMGT")}
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", re.ASCII)
+
+
+def parse_size(text: str) -> int:
+    """Return the number of bytes in a size such as ``128MB``, ``1.5 GiB`` or ``4096``.
+
+    ``KB MB GB TB`` are powers of 1000, ``KiB MiB GiB TiB`` of 1024; upper and lower case are the same.
+
+    Raises:
+        ConfigError: ``text`` is not a size, or less than one byte.
+    """
+    found = _SIZE.fullmatch(text)
+    unit = _UNITS.get(found[2].upper()) if found else None
+    if found is None or unit is None:
+        raise ConfigError(f"not a size: {text!r}; write for example 128MB or 1GiB")
+    size = int(float(found[1]) * unit)
+    if not 1 <= size <= 2**62:
+        raise ConfigError(f"size {text!r} is out of range; it must be at least 1 byte and at most 4 EiB")
+    return size
+
+
+def format_size(size: float) -> str:
+    """Return a number of bytes for a person, in powers of 1000: ``110.2 KB``."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 999.95:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a duration for a person: ``8 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    whole = math.ceil(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def check_range(name: str, value: int, low: int, high: int) -> int:
+    """Return ``value`` if it lies in ``low..high``.
+
+    Raises:
+        ConfigError: It does not; the message names the setting, the value and the range.
+    """
+    if not low <= value <= high:
+        raise ConfigError(f"{name} is {value}; it must be between {low} and {high}")
+    return value
+
+
+def available_cpus() -> int:
+    """Return how many CPUs this process may run on: its affinity mask, not the size of the machine."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

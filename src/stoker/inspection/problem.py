@@ -1,0 +1,45 @@
+"""One piece of damage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stoker.errors import StokerError
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a dataset that is not as it should be.
+
+    Attributes:
+        path: The file.
+        record: Zero-based number of the record in it; None when the problem is not one record's.
+        offset: Byte where the record or the damage starts; None when there is no such place.
+        source: Name of the source image; None when unknown.
+        what: What is wrong, with the values.
+    """
+
+    path: str
+    record: int | None
+    offset: int | None
+    source: str | None
+    what: str
+
+    def __str__(self) -> str:
+        place = self.path
+        if self.record is not None:
+            place += f", record {self.record}"
+        if self.offset is not None:
+            place += f" at byte {self.offset}"
+        if self.source:
+            place += f" ({self.source})"
+        return f"{place}: {self.what}"
+
+
+def problem_of(error: StokerError, path: Path) -> Problem:
+    """Return an error of reading as a problem of ``path``."""
+    return Problem(str(path), error.record, error.offset, error.source, str(error))

@@ -1,0 +1,108 @@
+"""Making TFRecords random-access: the text index beside each."""
+
+from __future__ import annotations
+
+import glob
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from stoker import _native
+from stoker.config import available_cpus
+from stoker.errors import DatasetNotFoundError, IndexMismatchError, ShardError
+from stoker.inspection.problem import Problem, problem_of
+from stoker.records.index import index_path, read_index, write_index
+from stoker.records.layout import find_shards
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from stoker.types import Progress
+
+Outcome = Literal["written", "rewritten", "up to date", "damaged"]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedShard:
+    """What became of one shard.
+
+    Attributes:
+        path: The shard.
+        outcome: ``rewritten`` where the index there was another's; ``damaged`` where none could be made.
+        records: Records found; 0 when damaged.
+        size_bytes: Length of the shard.
+        problem: What is wrong with a damaged shard.
+    """
+
+    path: str
+    outcome: Outcome
+    records: int
+    size_bytes: int
+    problem: Problem | None = None
+
+
+def find_files(places: Sequence[str]) -> list[Path]:
+    """Return the TFRecords that files, directories and patterns name, each once, sorted.
+
+    Raises:
+        DatasetNotFoundError: One of them names nothing.
+    """
+    found: set[Path] = set()
+    for place in places:
+        named = list(_named(place))
+        if not named:
+            raise DatasetNotFoundError(f"there is no TFRecord at {place}", path=place)
+        found.update(named)
+    return sorted(found)
+
+
+def _named(place: str) -> Iterable[Path]:
+    path = Path(place)
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        return [shard for split in find_shards(path).values() for shard in split.paths]
+    # pathlib has no pattern that may be absolute or relative
+    return [Path(match) for match in glob.glob(place) if not match.endswith(".idx")]  # noqa: PTH207
+
+
+def index_shards(places: Sequence[str], progress: Progress | None = None) -> list[IndexedShard]:
+    """Write the index beside every TFRecord that lacks a right one; both checksums of every record are verified.
+
+    A damaged file does not stop the others.
+
+    Raises:
+        DatasetNotFoundError: One of the places names nothing.
+        OSError: A file cannot be read, or its index not be written.
+    """
+    paths = find_files(places)
+    results: list[IndexedShard] = []
+    with ThreadPoolExecutor(available_cpus()) as pool:
+        for result in pool.map(_index, paths):
+            results.append(result)
+            if progress is not None:
+                size = sum(r.size_bytes for r in results)
+                bad = sum(r.problem is not None for r in results)
+                progress(done=len(results), total=len(paths), size_bytes=size, rejects=bad)
+    return results
+
+
+def _index(path: Path) -> IndexedShard:
+    size = path.stat().st_size
+    try:
+        rows = _native.scan_shard(str(path))
+    except ShardError as error:
+        return IndexedShard(str(path), "damaged", 0, size, problem_of(error, path))
+    outcome: Outcome = "written"
+    if index_path(path).exists():
+        try:
+            if np.array_equal(read_index(path, size), rows):
+                return IndexedShard(str(path), "up to date", len(rows), size)
+        except IndexMismatchError:  # what is there is no index of this shard, which is why it is made anew
+            pass
+        outcome = "rewritten"
+    write_index(path, rows)
+    return IndexedShard(str(path), outcome, len(rows), size)

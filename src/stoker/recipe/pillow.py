@@ -1,0 +1,117 @@
+"""Pixels of the formats that are not JPEG, by Pillow.
+
+The plugin of a format is used directly: ``Image.open`` would apply Pillow's own limit on pixels, a process-wide
+setting, where a recipe has its own.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image
+from PIL.BmpImagePlugin import BmpImageFile
+from PIL.GifImagePlugin import GifImageFile
+from PIL.Jpeg2KImagePlugin import Jpeg2KImageFile
+from PIL.PngImagePlugin import PngImageFile
+from PIL.PpmImagePlugin import PpmImageFile
+from PIL.TiffImagePlugin import TiffImageFile
+from PIL.WebPImagePlugin import WebPImageFile
+
+from stoker.errors import ImageError
+from stoker.recipe.quiet import QuietPillow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+    from PIL.ImageFile import ImageFile
+
+_READERS: dict[str, Callable[[io.BytesIO], ImageFile]] = {
+    "bmp": BmpImageFile,
+    "gif": GifImageFile,
+    "jpeg2000": Jpeg2KImageFile,
+    "png": PngImageFile,
+    "ppm": PpmImageFile,
+    "tiff": TiffImageFile,
+    "webp": WebPImageFile,
+}
+FORMATS = frozenset(_READERS)
+"""What `decode_with_pillow` reads, in the words of `stoker.recipe.sniff`."""
+
+_ORIENTATION_TAG = 274
+# What Pillow's decoders are known to raise on damaged files; none of it may stop a build.
+_DAMAGED = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    Image.DecompressionBombError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zlib.error,
+)
+
+
+def decode_with_pillow(
+    data: bytes, kind: str, check_pixels: Callable[[int, int], None]
+) -> tuple[NDArray[np.uint8], int]:
+    """Return the pixels of the first frame as RGB uint8 (H, W, 3), and the EXIF orientation (1 when absent).
+
+    Colours are those of Pillow's ``convert("RGB")``: palettes are looked up, transparency is dropped (not composited).
+    16-bit grey is scaled to 8 bits, ``round(value / 257)``; of 16-bit RGB Pillow itself keeps the high bytes.
+    TIFF is turned upright by Pillow while it decodes, so its orientation is always 1.
+
+    Args:
+        data: The whole file.
+        kind: One of `FORMATS`.
+        check_pixels: Called with (width, height) before memory is taken; raises to refuse.
+
+    Raises:
+        ImageError: The file is damaged, cut short, or of a kind that has no defined 8-bit form.
+    """
+    try:
+        with QuietPillow():
+            if kind == "webp":  # its plugin takes the memory while it opens
+                check_pixels(*_webp_size(data))
+            with _READERS[kind](io.BytesIO(data)) as image:
+                check_pixels(*image.size)
+                image.load()
+                orientation = image.getexif().get(_ORIENTATION_TAG, 1) if kind != "tiff" else 1
+                return _rgb(image, kind), orientation if orientation in range(1, 9) else 1
+    except ImageError:
+        raise
+    except _DAMAGED as error:
+        detail = " ".join(str(error).split()) or type(error).__name__
+        raise ImageError(f"damaged {kind}: {detail}") from error
+
+
+def _rgb(image: Image.Image, kind: str) -> NDArray[np.uint8]:
+    if image.mode.startswith("I;16") or (image.mode == "I" and kind in ("png", "ppm")):
+        wide = np.asarray(image).astype(np.uint32)
+        grey = ((wide * 255 + 32_767) // 65_535).astype(np.uint8)
+        return np.ascontiguousarray(np.broadcast_to(grey[:, :, None], (*grey.shape, 3)))
+    if image.mode in ("I", "F"):
+        raise ImageError(f"this {kind} has 32-bit samples, which have no defined 8-bit form; convert it first")
+    return np.ascontiguousarray(np.asarray(image.convert("RGB")))
+
+
+def _webp_size(data: bytes) -> tuple[int, int]:
+    """Return (width, height) from a WebP header (RFC 9649 section 2)."""
+    chunk = data[12:16]
+    if chunk == b"VP8X" and len(data) >= 30:
+        return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")
+    if chunk == b"VP8L" and len(data) >= 25:
+        bits = int.from_bytes(data[21:25], "little")
+        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    if chunk == b"VP8 " and len(data) >= 30:
+        width, height = struct.unpack_from("<HH", data, 26)
+        return width & 0x3FFF, height & 0x3FFF
+    raise ImageError("damaged webp: it ends inside its header")

@@ -1,0 +1,45 @@
+"""Writing small files so that a crash leaves the old content or the new, never half of it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEMPORARY_MARK = ".tmp-"
+"""What the name of every unfinished file contains, followed by something unique."""
+
+
+def temporary_name(name: str) -> str:
+    """Return a name beside ``name`` that no other writer uses."""
+    return f"{name}{TEMPORARY_MARK}{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file under a temporary name, bring it to the disk, and give it its name.
+
+    Raises:
+        OSError: The disk is full, or the like; the temporary file is removed.
+    """
+    temporary = path.with_name(temporary_name(path.name))
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_directory(path.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Bring the names in a directory to the disk, so that a rename survives a power cut."""
+    file = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

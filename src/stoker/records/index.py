@@ -1,0 +1,134 @@
+r"""The text index beside a shard: ``offset size\n`` for each record, as DALI and other readers know it.
+
+Offset and size, in decimal, are those of the whole frame in bytes (payload and 16 bytes around it). Records follow
+each other without gaps from byte 0 to the end of the shard, so an index can be checked against its shard's length.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stoker.errors import IndexMismatchError
+from stoker.records.files import write_atomically
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+INDEX_SUFFIX = ".idx"
+FRAME_BYTES = 16
+"""Bytes of a frame around its payload; the smallest frame."""
+
+_MAX_DIGITS = 18  # keeps every number below 2**63
+_MAX_LINE_BYTES = 2 * _MAX_DIGITS + 2
+_FAULT_EXCERPT = 40
+
+
+def index_path(shard: str | Path) -> Path:
+    """Return where the index of a shard lies."""
+    return Path(f"{shard}{INDEX_SUFFIX}")
+
+
+def format_index(sizes: NDArray[np.uint64]) -> bytes:
+    """Return the text of an index.
+
+    Args:
+        sizes: uint64 (N,): the frame sizes of the records in their order.
+    """
+    ends = np.cumsum(sizes, dtype=np.uint64)
+    return b"".join(b"%d %d\n" % pair for pair in zip((ends - sizes).tolist(), sizes.tolist(), strict=True))
+
+
+def write_index(shard: str | Path, rows: NDArray[np.uint64]) -> Path:
+    """Write the index of a shard atomically and return its path.
+
+    Args:
+        shard: Path of the shard.
+        rows: uint64 (N, 2) of (offset, size), as `stoker._native.scan_shard` gives them.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    path = index_path(shard)
+    write_atomically(path, format_index(rows[:, 1]))
+    return path
+
+
+def read_index(shard: str | Path, shard_bytes: int) -> NDArray[np.uint64]:
+    """Read and check the index of a shard.
+
+    Args:
+        shard: Path of the shard.
+        shard_bytes: Its length; bounds what is read and is what the index must add up to.
+
+    Returns:
+        uint64 (N, 2) of (offset, size) of each whole frame, in bytes.
+
+    Raises:
+        FileNotFoundError: There is no index.
+        IndexMismatchError: It is not the index of a shard of that length; scan the shard instead.
+    """
+    path = index_path(shard)
+    limit = (shard_bytes // FRAME_BYTES + 1) * _MAX_LINE_BYTES
+    size = path.stat().st_size
+    if size > limit:
+        message = f"{size} bytes of index are too many for a shard of {shard_bytes} bytes"
+        raise _mismatch(message, path)
+    with path.open("rb") as file:
+        rows = parse_index(file.read(limit), path)
+    check_index(rows, shard_bytes, path)
+    return rows
+
+
+def parse_index(text: bytes, path: str | Path) -> NDArray[np.uint64]:
+    """Return the rows (offset, size) of an index, uint64 (N, 2), not yet checked against a shard.
+
+    Raises:
+        IndexMismatchError: ``text`` is not lines of two decimal numbers.
+    """
+    if not text:
+        return np.empty((0, 2), np.uint64)
+    data = np.frombuffer(text, np.uint8)
+    separators = np.flatnonzero(data < ord("0"))
+    if text[-1:] != b"\n" or len(separators) % 2 or data.max() > ord("9"):
+        raise _not_an_index(text, path)
+    digits = np.diff(separators, prepend=-1) - 1
+    kinds = data[separators].reshape(-1, 2)
+    if (kinds != (ord(" "), ord("\n"))).any() or digits.min() < 1 or digits.max() > _MAX_DIGITS:
+        raise _not_an_index(text, path)
+    return np.fromstring(text, np.int64, sep=" ").astype(np.uint64).reshape(-1, 2)
+
+
+def check_index(rows: NDArray[np.uint64], shard_bytes: int, path: str | Path) -> None:
+    """Check that rows (offset, size) cover a shard from its first byte to its last without gap or overlap.
+
+    Raises:
+        IndexMismatchError: They do not; names the first record that is wrong.
+    """
+    offsets, sizes = rows[:, 0], rows[:, 1]
+    # Bounding every number by the length first keeps the sums below from wrapping.
+    wrong = np.flatnonzero((sizes < FRAME_BYTES) | (sizes > shard_bytes) | (offsets > shard_bytes))
+    if not len(wrong):
+        expected = np.concatenate(([np.uint64(0)], (offsets + sizes)[:-1])) if len(rows) else offsets
+        wrong = np.flatnonzero(offsets != expected)
+    if len(wrong):
+        record = int(wrong[0])
+        message = f"record {record} cannot be {sizes[record]} bytes at {offsets[record]} of {shard_bytes}"
+        raise _mismatch(message, path, record=record, offset=int(offsets[record]))
+    end = int(offsets[-1] + sizes[-1]) if len(rows) else 0
+    if end != shard_bytes:
+        message = f"its {len(rows)} records end at byte {end} of {shard_bytes}"
+        raise _mismatch(message, path, record=len(rows), offset=end)
+
+
+def _not_an_index(text: bytes, path: str | Path) -> IndexMismatchError:
+    return _mismatch(f"it is not lines of 'offset size'; it starts with {text[:_FAULT_EXCERPT]!r}", path)
+
+
+def _mismatch(
+    problem: str, path: str | Path, *, record: int | None = None, offset: int | None = None
+) -> IndexMismatchError:
+    message = f"{path} does not describe its shard: {problem}; write it anew with 'stoker index'"
+    return IndexMismatchError(message, path=str(path), record=record, offset=offset)

@@ -1,0 +1,68 @@
+"""``labels.txt``: line number (from 0) = class id; the name of the class, then, where known, a tab and its text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stoker.errors import ManifestError
+from stoker.records.files import write_atomically
+from stoker.records.layout import LABELS_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BACKGROUND = "background"
+"""Name of class 0 when labels start at 1."""
+
+_MAX_LABELS_BYTES = 2**28
+
+
+@dataclass(frozen=True, slots=True)
+class ClassLabel:
+    """One class.
+
+    Attributes:
+        name: Name of the class folder; bytes that are not UTF-8 as surrogate escapes.
+        text: The class in words; empty when unknown.
+    """
+
+    name: str
+    text: str
+
+
+def write_labels(directory: Path, names: Sequence[bytes], texts: Sequence[bytes], label_base: int) -> None:
+    """Write the labels of a dataset atomically.
+
+    Args:
+        directory: Directory of the dataset.
+        names: Class names in the order of their ids; without control characters.
+        texts: Their texts, empty where unknown.
+        label_base: Id of the first class; with 1, line 0 is `BACKGROUND`.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    lines = [BACKGROUND.encode()] * label_base
+    lines += [name + b"\t" + text if text else name for name, text in zip(names, texts, strict=True)]
+    write_atomically(directory / LABELS_NAME, b"".join(line + b"\n" for line in lines))
+
+
+def read_labels(directory: str | Path) -> tuple[ClassLabel, ...]:
+    """Return the classes of a dataset; the index is the class id.
+
+    Raises:
+        FileNotFoundError: There is no ``labels.txt``.
+        ManifestError: It is too large to be a list of classes.
+    """
+    path = Path(directory, LABELS_NAME)
+    if path.stat().st_size > _MAX_LABELS_BYTES:
+        raise ManifestError(
+            f"{path} is larger than {_MAX_LABELS_BYTES} bytes, so it is no list of classes", path=str(path)
+        )
+    lines = path.read_bytes().decode("utf-8", "surrogateescape").split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    pairs = (line.partition("\t") for line in lines)
+    return tuple(ClassLabel(name, text) for name, _, text in pairs)

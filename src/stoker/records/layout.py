@@ -1,0 +1,104 @@
+"""The names of shard files: the ones that are written, and the ones that are recognised."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from stoker.records.files import TEMPORARY_MARK
+from stoker.records.index import INDEX_SUFFIX
+
+SHARD_SUFFIX = ".tfrecord"
+MANIFEST_NAME = "manifest.json"
+LABELS_NAME = "labels.txt"
+REJECTS_NAME = "rejects.jsonl"
+JOURNAL_NAME = "build.journal"
+MAX_SHARDS = 99_999
+"""Most shards of a split: the names hold five digits."""
+
+_NUMBERED = re.compile(
+    r"(?P<stem>.*?)-(?P<shard>[0-9]{5,9})-of-(?P<shards>[0-9]{5,9})(?P<suffix>(?:\.tfrecords?)?)", re.ASCII
+)
+_PLAIN = re.compile(r"(?P<stem>.+)\.tfrecords?", re.ASCII)
+_SPLIT_WORD = re.compile(r"(?:^|[^a-z])(train|validation|val|test)(?:$|[^a-z])", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardName:
+    """What the name of a shard says.
+
+    Attributes:
+        split: Split it belongs to; ``train`` when the name does not say.
+        shard: Its number, from 0; None when the name has none.
+        shards: How many shards the split has; None when the name does not say.
+    """
+
+    split: str
+    shard: int | None
+    shards: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSplit:
+    """The shards of one split, found by their names.
+
+    Attributes:
+        paths: Their paths, in the order of their numbers, those without one in the order of their names.
+        missing: Numbers that the other names promise and that are not there.
+    """
+
+    paths: tuple[Path, ...]
+    missing: tuple[int, ...]
+
+
+def shard_name(split: str, shard: int, shards: int) -> str:
+    """Return the file name of a shard: ``train-00003-of-01024.tfrecord``."""
+    return f"{split}-{shard:05d}-of-{shards:05d}{SHARD_SUFFIX}"
+
+
+def parse_shard_name(name: str) -> ShardName | None:
+    """Return what the name of a file says, or None if it is not that of a shard.
+
+    Known are ``train-00000-of-01024`` (Google's scripts), the same with ``.tfrecord``,
+    ``NAME-train.tfrecord-00000-of-00008`` (TFDS), and any other name that ends in ``.tfrecord`` or ``.tfrecords``. The
+    split is the word ``train``, ``validation``, ``val`` or ``test`` in the name, else ``train``.
+    """
+    if name.endswith(INDEX_SUFFIX) or TEMPORARY_MARK in name or name.startswith("."):
+        return None
+    if found := _NUMBERED.fullmatch(name):
+        shard, shards = int(found["shard"]), int(found["shards"])
+        return ShardName(_split_in(found["stem"]), shard, shards) if shard < shards else None
+    if found := _PLAIN.fullmatch(name):
+        return ShardName(_split_in(found["stem"]), None, None)
+    return None
+
+
+def find_shards(directory: str | Path) -> dict[str, FoundSplit]:
+    """Return the shards of a directory without a manifest, by split; empty if there are none.
+
+    Raises:
+        OSError: The directory cannot be listed.
+    """
+    groups: dict[str, list[tuple[ShardName, Path]]] = {}
+    for path in sorted(Path(directory).iterdir()):
+        said = parse_shard_name(path.name)
+        if said is not None and path.is_file():
+            groups.setdefault(said.split, []).append((said, path))
+    return {split: _found_split(found) for split, found in sorted(groups.items())}
+
+
+def _found_split(found: list[tuple[ShardName, Path]]) -> FoundSplit:
+    ordered = sorted(found, key=lambda pair: (pair[0].shard is None, pair[0].shard or 0, pair[1].name))
+    promised = max((said.shards or 0 for said, _ in found), default=0)
+    there = {said.shard for said, _ in found}
+    # A hostile name may promise a billion shards; what is missing is named only where shards can exist.
+    missing = tuple(number for number in range(min(promised, MAX_SHARDS)) if number not in there)
+    return FoundSplit(tuple(path for _, path in ordered), missing)
+
+
+def _split_in(stem: str) -> str:
+    found = _SPLIT_WORD.search(stem.lower())
+    if found is None:
+        return "train"
+    return "validation" if found[1] == "val" else found[1]

@@ -1,0 +1,46 @@
+"""``rejects.jsonl``: one JSON object a line for each source item that is not in the dataset."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stoker.errors import ManifestError
+from stoker.records.files import write_atomically
+from stoker.records.layout import REJECTS_NAME
+from stoker.types import Reject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def write_rejects(directory: Path, rejects: Iterable[Reject]) -> None:
+    """Write the rejects of a dataset atomically; the file is there, and empty, when there are none.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    lines = [json.dumps({"key": r.key, "split": r.split, "reason": r.reason}) + "\n" for r in rejects]
+    write_atomically(directory / REJECTS_NAME, "".join(lines).encode())
+
+
+def read_rejects(directory: str | Path) -> tuple[Reject, ...]:
+    """Return the rejects of a dataset in the order of the build; none when there is no file.
+
+    Raises:
+        ManifestError: A line is not what it should be; names the line.
+    """
+    path = Path(directory, REJECTS_NAME)
+    if not path.exists():
+        return ()
+    rejects = []
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file):
+            try:
+                entry = json.loads(line)
+                rejects.append(Reject(str(entry["key"]), str(entry["split"]), str(entry["reason"])))
+            except (ValueError, TypeError, KeyError) as error:
+                message = f"{path} line {number + 1} is not a reject: {error}; the dataset itself is not affected"
+                raise ManifestError(message, path=str(path), record=number) from error
+    return tuple(rejects)

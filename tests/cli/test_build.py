@@ -1,0 +1,276 @@
+"""``stoker plan`` and ``stoker build``: exit codes, JSON, what is said when something goes wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from stoker.cli.main import main
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COMMAND = [sys.executable, "-m", "stoker.cli.main"]
+
+
+def jpeg(seed: int, size: tuple[int, int] = (40, 30)) -> bytes:
+    out = io.BytesIO()
+    pixels = np.random.default_rng(seed).integers(0, 256, (size[1] // 10, size[0] // 10, 3), np.uint8)
+    Image.fromarray(pixels).resize(size).save(out, "JPEG")
+    return out.getvalue()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    root = tmp_path / "src"
+    for number in range(12):
+        folder = root / ("cat" if number % 3 else "dog")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number}.JPEG").write_bytes(jpeg(number))
+    return root
+
+
+class Run:
+    """Runs a command in this process; keeps what it printed."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *words: object) -> int:
+        code = main([str(word) for word in words])
+        self.out, self.err = self._capsys.readouterr()
+        return code
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def stoker(capsys: pytest.CaptureFixture[str]) -> Run:
+    return Run(capsys)
+
+
+def test_build_says_what_it_did(stoker: Run, source: Path, tmp_path: Path) -> None:
+    assert stoker("build", source, tmp_path / "out", "--shards", 2) == 0
+    dataset_id = json.loads((tmp_path / "out/manifest.json").read_text())["dataset_id"]
+    assert f"dataset {dataset_id} in {tmp_path / 'out'}\n" in stoker.out
+    assert "images/s" in stoker.out
+    assert "\x1b" not in stoker.out + stoker.err
+    assert stoker.err.startswith("building: 12 of 12 (100 %), ")
+    assert stoker("build", source, tmp_path / "out", "--shards", 2) == 0
+    assert "already complete" in stoker.out
+    assert dataset_id in stoker.out
+
+
+def test_build_as_json_prints_one_document(stoker: Run, source: Path, tmp_path: Path) -> None:
+    (source / "cat/x.png.JPEG").write_bytes(jpeg(1).replace(b"\xff\xd8", b"", 1))
+    assert stoker("build", source, tmp_path / "out", "--json", "--max-rejects", 1, "--label-base", 0) == 0
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    document = stoker.json
+    assert document["outcome"] == "built"
+    assert document["dataset_id"] == manifest["dataset_id"]
+    assert document["splits"]["train"] == {
+        "records": 12, "bytes": manifest["splits"]["train"]["bytes"], "shards": 1, "rejects": 1,
+    }  # fmt: skip
+    assert [reject["key"] for reject in document["rejects"]] == ["cat/x.png.JPEG"]
+    assert manifest["schema"]["label_base"] == 0
+
+
+def test_rejects_withhold_the_manifest_until_accepted(stoker: Run, source: Path, tmp_path: Path) -> None:
+    for number in range(7):
+        (source / f"cat/bad{number}.JPEG").write_bytes(b"no image here")
+    out = tmp_path / "out"
+    assert stoker("build", source, out) == 3
+    assert "rejected cat/bad" in stoker.out
+    assert "... and 2 more; see" in stoker.out
+    assert "--max-rejects 7" in stoker.out
+    assert not (out / "manifest.json").exists()
+    assert stoker("build", source, out, "--max-rejects", 6, "--json") == 3
+    assert (stoker.json["outcome"], stoker.json["images"]) == ("withheld", 0)
+    assert stoker("build", source, out, "--max-rejects", 7, "--json") == 0
+    assert (stoker.json["outcome"], stoker.json["images"]) == ("built", 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["{src}", "{out}", "--shards", "13"], "13 shards for the 12 items"),
+        (["{src}", "{out}", "--shards", "0"], "--shards is 0; it must be between 1 and 99999"),
+        (["{src}", "{out}", "--shards", "2", "--shard-size", "1MB"], "contradict"),
+        (["{src}", "{out}", "--shard-size", "big"], "not a size: 'big'"),
+        (["{src}", "{out}", "--encode", "jpeg:90"], "give --resize too"),
+        (["{src}", "{out}", "--filter", "box"], "give --resize too"),
+        (["{src}", "{out}", "--resize", "half"], "--resize 'half' is not understood"),
+        (["{src}", "{out}", "--resize", "short:9", "--recipe", "keep"], "contradict"),
+        (["{src}", "{out}", "--split-fraction", "0.1"], "--split-fraction '0.1'"),
+        (["{src}", "{out}", "--threads", "0"], "--threads is 0"),
+        (["{src}", "{out}", "--frobnicate"], "unrecognized arguments"),
+        (["{src}", "{src}/dataset"], "lies in the source"),
+        (["{src}", "{src}/../full"], "holds something else (precious.txt)"),
+        (["{src}/none", "{out}"], "none does not exist; give the folder that holds the class folders"),
+        (["{src}/cat", "{out}"], "holds no class folder"),
+        (["{src}", "{out}", "--boxes", "{src}/none"], "--boxes names the folder"),
+    ],
+)
+def test_usage_errors_exit_with_2_and_write_nothing(
+    stoker: Run, source: Path, tmp_path: Path, words: list[str], message: str
+) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/precious.txt").touch()
+    filled = [word.format(src=source, out=tmp_path / "out") for word in words]
+    assert stoker("build", *filled) == 2
+    assert message in stoker.err
+    assert stoker.err.splitlines()[-1].startswith("stoker: error: ")
+    assert "Traceback" not in stoker.err
+    assert stoker("build", *filled, "--json") == 2
+    assert message in stoker.json["error"]["message"]
+    assert stoker.json["error"].keys() == {"type", "message", "path", "record", "offset"}
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_list_of_names_is_a_failure_that_names_it(stoker: Run, source: Path, tmp_path: Path) -> None:
+    assert stoker("build", source, tmp_path / "out", "--class-names", tmp_path / "names", "--json") == 1
+    assert stoker.json["error"]["path"] == str(tmp_path / "names")
+    assert "No such file" in stoker.err
+
+
+def test_no_command_or_a_wrong_one_is_usage(stoker: Run) -> None:
+    assert stoker() == 2
+    assert stoker("bild") == 2
+    assert "invalid choice: 'bild'" in stoker.err
+
+
+def test_plan_tells_and_writes_nothing(stoker: Run, source: Path, tmp_path: Path) -> None:
+    (source / "cat/odd.JPEG").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (source / "cat/empty.JPEG").touch()
+    (source / "dog/notes.txt").touch()
+    (source / "eel").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    assert stoker("plan", source, "--split-fraction", "validation=0.25", "--shards", 3) == 0
+    for said in (
+        "3 classes of 0 to 10, 14 items",
+        "12 jpeg, 1 empty, 1 png",
+        "odd file: cat/odd.JPEG is png",
+        "ignored: 1 .txt",
+        "warning: no images in class eel",
+        "from 14 items converted, 2 of them rejected",
+    ):
+        assert said in stoker.out
+    assert stoker("plan", source, "--resize", "short:20", "--json") == 0
+    document = stoker.json
+    assert document["splits"]["train"]["items"] == 14
+    assert document["classes"][2] == {"name": "eel", "text": "", "items": 0}
+    assert document["odd_files"] == [
+        {"key": "cat/empty.JPEG", "content": "empty"},
+        {"key": "cat/odd.JPEG", "content": "png"},
+    ]
+    assert document["estimate"]["bytes"] > 0
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_names_that_are_not_utf8_can_be_printed(stoker: Run, source: Path, tmp_path: Path) -> None:
+    Path(os.fsdecode(bytes(source) + b"/cat/caf\xe9\x1b[31m.JPEG")).write_bytes(b"")
+    assert stoker("plan", source) == 0
+    assert "odd file: cat/caf\\udce9\\x1b[31m.JPEG is empty" in stoker.out
+    assert stoker("build", source, tmp_path / "out") == 3
+    assert "rejected cat/caf\\udce9\\x1b[31m.JPEG: the file is empty" in stoker.out
+    assert stoker("build", source, tmp_path / "out", "--json") == 3
+    assert os.fsencode(stoker.json["rejects"][0]["key"]) == b"cat/caf\xe9\x1b[31m.JPEG"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A full disk: a small tmpfs where this user may mount one, else a limit on the length of files."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)], capture_output=True, check=False
+    )
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if mounted.returncode != 0:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64_000, before[1]))
+    yield place
+    if mounted.returncode == 0:
+        subprocess.run(["umount", str(place)], check=True)
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_is_a_failure_that_can_be_resumed(stoker: Run, tmp_path: Path, small_disk: Path) -> None:
+    root = tmp_path / "src/a"
+    root.mkdir(parents=True)
+    for number in range(6):
+        (root / f"{number}.JPEG").write_bytes(jpeg(number, (400, 300)))
+    assert sum(path.stat().st_size for path in root.iterdir()) > 64_000
+    words = ("build", root.parent, small_disk / "out", "--shards", 1)
+    assert stoker(*words) == 1
+    assert "No space left" in stoker.err or "File too large" in stoker.err
+    assert "run the same command again to resume" in stoker.err
+    assert sorted(path.name for path in (small_disk / "out").iterdir()) == ["build.journal"]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    subprocess.run(["mount", "-o", "remount,size=4m", str(small_disk)], capture_output=True, check=False)
+    assert stoker(*words) == 0
+
+
+def big_source(root: Path) -> Path:
+    (root / "a").mkdir(parents=True)
+    data = jpeg(0, (800, 600))
+    for number in range(300):
+        (root / f"a/{number}.JPEG").write_bytes(data)
+    return root
+
+
+def test_ctrl_c_ends_soon_and_the_build_goes_on_later(tmp_path: Path) -> None:
+    words = [*COMMAND, "build", str(big_source(tmp_path / "src")), str(tmp_path / "out")]
+    words += ["--shards", "50", "--resize", "short:300"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        while not list((tmp_path / "out").glob("*.tfrecord")):
+            time.sleep(0.01)
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        started = time.monotonic()
+        _, err = process.communicate(timeout=30)
+    assert time.monotonic() - started < 1.5
+    assert process.returncode == 130
+    assert "run the same command again to resume" in err
+    assert "Traceback" not in err
+    assert not list((tmp_path / "out").glob("*.tmp-*"))
+    assert not (tmp_path / "out/manifest.json").exists()
+    assert main(words[3:]) == 0
+
+
+def test_a_reader_that_goes_away_is_no_traceback(source: Path) -> None:
+    words = [*COMMAND, "plan", str(source), "--json"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert process.returncode == 1
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [(None, True), ("1", False)])
+def test_colours_only_on_a_terminal_and_not_with_no_color(source: Path, no_color: str | None, coloured: bool) -> None:
+    outer, inner = pty.openpty()
+    environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"} | {"TERM": "xterm-256color"}
+    if no_color is not None:
+        environment["NO_COLOR"] = no_color
+    subprocess.run([*COMMAND, "plan", str(source)], stdout=inner, env=environment, check=True, timeout=60)
+    os.close(inner)
+    written = os.read(outer, 65536)
+    os.close(outer)
+    assert b"12 items" in written
+    assert (b"\x1b[" in written) == coloured

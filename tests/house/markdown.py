@@ -1,0 +1,73 @@
+"""Taking the pages of the documentation apart."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from house.repository import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_FENCE = re.compile(
+    r"^(?P<mark>```+)(?P<language>[\w-]*)[^\n]*\n(?P<body>.*?)^(?P=mark)[ \t]*$", re.DOTALL | re.MULTILINE
+)
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (?P<title>.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its text, and the line of the page on which that begins."""
+
+    language: str
+    text: str
+    line: int
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    text = page.read_text(encoding="utf-8")
+    for found in _FENCE.finditer(text):
+        yield Block(found["language"], found["body"], text.count("\n", 0, found.start("body")) + 1)
+
+
+def program(page: Path) -> str:
+    """All Python of a page as one program, on the line numbers it has there."""
+    lines: list[str] = []
+    for block in blocks(page):
+        if block.language == "python":
+            lines += [""] * (block.line - 1 - len(lines))
+            lines += block.text.splitlines()
+    return "\n".join(lines) + "\n"
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """The words of every ``stoker`` command in a console or sh block; answers and comments are left out."""
+    for block in blocks(page):
+        if block.language in ("console", "sh"):
+            for line in block.text.replace("\\\n", " ").splitlines():
+                words = shlex.split(line.removeprefix("$ "), comments=True) if "stoker " in line else []
+                if words[:1] == ["stoker"]:
+                    yield words[1:]
+
+
+def links(page: Path) -> Iterator[tuple[Path, str]]:
+    """Every link to another place of the repository: the file, and the heading or an empty string."""
+    for found in _LINK.finditer(_FENCE.sub("", page.read_text(encoding="utf-8"))):
+        target, _, heading = found["target"].partition("#")
+        if not re.match(r"[a-z]+:", target):
+            yield (page.parent / target if target else page), heading
+
+
+def headings(page: Path) -> set[str]:
+    """The headings of a page as links spell them."""
+    titles = _HEADING.findall(_FENCE.sub("", page.read_text(encoding="utf-8")))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()

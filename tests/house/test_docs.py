@@ -1,0 +1,70 @@
+"""The documentation cannot lie: its Python runs, its commands parse, its links lead somewhere.
+
+Every ``python`` block of a page runs, in order, in one namespace, in a directory that holds ``photos/`` (what ``stoker
+sample`` makes) and ``dataset/`` (what ``stoker build photos dataset`` makes of it). Code that is not meant to run is
+not in a ``python`` block.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import stoker.cli.main
+from house import markdown
+from house.repository import pages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WITH_PYTHON = [page for page in pages() if any(block.language == "python" for block in markdown.blocks(page))]
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=markdown.name)
+def test_the_python_of_a_page_runs(
+    page: Path, photos: Path, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(photos, tmp_path / "photos")
+    shutil.copytree(dataset, tmp_path / "dataset")
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": "documentation"}
+    exec(compile(markdown.program(page), str(page), "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", pages(), ids=markdown.name)
+def test_the_commands_of_a_page_parse(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in markdown.commands(page):
+        parser = stoker.cli.main._parser(words)
+        if "--help" in words:
+            with pytest.raises(SystemExit):
+                parser.parse_args(words)
+        else:
+            parser.parse_args(words)
+
+
+@pytest.mark.parametrize("page", pages(), ids=markdown.name)
+def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
+    for target, heading in markdown.links(page):
+        assert target.exists(), f"{markdown.name(page)} links to {target}, which is not there"
+        if heading:
+            assert heading in markdown.headings(target), f"{markdown.name(page)} links to #{heading} of {target}"
+
+
+@pytest.mark.parametrize("page", pages(), ids=markdown.name)
+def test_every_block_says_what_it_is(page: Path) -> None:
+    known = {"", "python", "console", "sh", "text", "json", "toml", "cpp", "c", "proto", "tsv"}
+    assert {block.language for block in markdown.blocks(page)} <= known
+
+
+def test_code_that_is_wrong_would_be_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    code = "```python\nx = 1\n```\n\nText.\n\n```python\nassert x == 2\n```\n"
+    page.write_text(f"# A\n\n{code}\n[b](b.md#c)\n\n```sh\nstoker plan a --nix\n```\n")
+    with pytest.raises(AssertionError) as caught:
+        exec(compile(markdown.program(page), str(page), "exec"), {})
+    assert caught.traceback[-1].lineno == 9  # counted from 0: the line on the page
+    assert list(markdown.commands(page)) == [["plan", "a", "--nix"]]
+    assert list(markdown.links(page)) == [(tmp_path / "b.md", "c")]
+    assert markdown.headings(page) == {"a"}

@@ -1,0 +1,46 @@
+"""`stoker index` makes TFRecords random-access."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import stoker
+from feed.shards import write_shards
+from stoker.cli.main import main
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_indexes_are_written_left_alone_or_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shards = write_shards(tmp_path, 10, 3)
+    assert main(["index", str(tmp_path)]) == 0
+    assert "3 files, 10 records: 3 written" in capsys.readouterr().out
+    index = Path(f"{shards[1]}.idx")
+    text = index.read_text()
+    assert len(text.splitlines()) == 3
+    Path(f"{shards[0]}.idx").write_text("0 99\n")
+    index.write_text(text[:-2])
+    assert main(["index", *map(str, shards), "--json"]) == 0
+    outcomes = [shard["outcome"] for shard in json.loads(capsys.readouterr().out)["shards"]]
+    assert outcomes == ["rewritten", "rewritten", "up to date"]
+    assert index.read_text() == text
+    assert len(stoker.open(tmp_path)) == 10
+
+
+def test_a_damaged_file_is_named_and_the_others_are_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shards = write_shards(tmp_path, 9, 3)
+    shards[1].write_bytes(shards[1].read_bytes()[:-1])
+    assert main(["index", f"{tmp_path}/train-*"]) == 4
+    printed = capsys.readouterr().out
+    assert f"{shards[1]}, record 2 at byte" in printed
+    assert "2 written, 1 damaged" in printed or "1 damaged" in printed
+    assert not Path(f"{shards[1]}.idx").exists()
+    assert Path(f"{shards[2]}.idx").exists()
+
+
+def test_a_pattern_that_names_nothing_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["index", str(tmp_path / "*.tfrecord")]) == 2
+    assert "there is no TFRecord" in capsys.readouterr().err

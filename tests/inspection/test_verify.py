@@ -1,0 +1,126 @@
+"""`stoker verify` finds any damage, names it, and goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from feed.shards import image, payload, write_shards
+from reference import tfrecord
+from stoker.cli.main import main
+from stoker.errors import DatasetNotFoundError, ManifestError
+from stoker.inspection import verify_dataset
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def copy(dataset: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(dataset, tmp_path / "copy")
+
+
+def whats(path: Path) -> list[str]:
+    return [str(problem) for problem in verify_dataset(path).problems]
+
+
+def test_a_whole_dataset_has_no_problem(dataset: Path) -> None:
+    report = verify_dataset(dataset, threads=2)
+    assert report.problems == ()
+    assert report.warnings == ()
+    assert report.records == 50
+    assert report.shards == 3
+    assert report.size_bytes == sum(path.stat().st_size for path in dataset.glob("*.tfrecord"))
+
+
+@pytest.mark.parametrize("share", [0, 0.0001, 0.2, 0.5, 0.77, 0.999])
+def test_any_changed_byte_of_a_shard_is_found(copy: Path, share: float) -> None:
+    shard = sorted(copy.glob("train-*.tfrecord"))[1]
+    data = bytearray(shard.read_bytes())
+    data[int(len(data) * share)] ^= 0x10
+    shard.write_bytes(data)
+    found = whats(copy)
+    assert any("CRC-32C" in what and shard.name in what for what in found)
+    assert any("record" in what and "at byte" in what for what in found)
+    # One record is damaged; the index still leads to all the others.
+    assert sum("class" in what for what in found) == 1
+
+
+def test_every_digit_of_an_index_matters(copy: Path) -> None:
+    index = next(iter(sorted(copy.glob("*.idx"))))
+    text = index.read_bytes()
+    for at in range(0, len(text), 3):
+        changed = bytearray(text)
+        changed[at] = ord("7") if changed[at] != ord("7") else ord("8")
+        index.write_bytes(changed)
+        assert whats(copy), at
+
+
+def test_every_number_of_the_manifest_matters(copy: Path) -> None:
+    path = copy / "manifest.json"
+    content = json.loads(path.read_text())
+    for change in (
+        lambda m: m["splits"]["train"]["class_counts"].__setitem__(2, 5),
+        lambda m: m["splits"]["train"].update(rejects=1),
+    ):
+        changed = json.loads(json.dumps(content))
+        change(changed)
+        path.write_text(json.dumps(changed))
+        try:
+            assert whats(copy)
+        except ManifestError:
+            continue
+    for key in ("records", "bytes", "crc32c"):
+        changed = json.loads(json.dumps(content))
+        shard = changed["splits"]["validation"]["shards"][0]
+        shard[key] = "00000000" if key == "crc32c" else shard[key] + 1
+        path.write_text(json.dumps(changed))
+        with pytest.raises(ManifestError):
+            verify_dataset(copy)
+
+
+def test_missing_cut_and_extra_files_are_named(copy: Path) -> None:
+    first, second = sorted(copy.glob("train-*.tfrecord"))
+    first.unlink()
+    os.truncate(second, second.stat().st_size - 100)
+    (copy / "labels.txt").write_text("background\n")
+    (copy / "rejects.jsonl").write_text('{"key": "a", "split": "train", "reason": "b"}\n')
+    (copy / "train-00007-of-00009.tfrecord").touch()
+    (copy / "x.tfrecord.tmp-1").touch()
+    report = verify_dataset(copy)
+    found = "\n".join(map(str, report.problems))
+    assert f"{first}: the shard is missing" in found
+    assert f"{second}, record" in found
+    assert "names 1 classes; the manifest counts 6" in found
+    assert "has 1 rejects of split train; the manifest says 0" in found
+    assert len(report.warnings) == 2
+
+
+def test_records_of_other_origin_are_checked_too(tmp_path: Path) -> None:
+    shard = write_shards(tmp_path, 6, 1, {2: image(2)[:300], 4: b"no picture"})[0]
+    report = verify_dataset(tmp_path)
+    assert [(p.record, p.source) for p in report.problems] == [(2, "picture-2.JPEG"), (4, "picture-4.JPEG")]
+    assert verify_dataset(shard).records == 6
+    shard.write_bytes(tfrecord.frame(b"no example") + tfrecord.frame(payload(1)))
+    (problem,) = verify_dataset(tmp_path).problems
+    assert problem.record == 0
+    with pytest.raises(DatasetNotFoundError):
+        verify_dataset(tmp_path / "nothing")
+
+
+def test_the_command_says_what_it_found(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(copy)]) == 0
+    assert "no damage" in capsys.readouterr().out
+    shard = next(iter(copy.glob("train-*.tfrecord")))
+    data = bytearray(shard.read_bytes())
+    data[5000] ^= 1
+    shard.write_bytes(data)
+    assert main(["verify", str(copy)]) == 4
+    assert f"damage: {shard}" in capsys.readouterr().out
+    assert main(["verify", str(copy), "--json"]) == 4
+    assert json.loads(capsys.readouterr().out)["problems"][0]["path"] == str(shard)
+    assert main(["verify", str(copy / "nothing")]) == 2

@@ -1,0 +1,302 @@
+"""One source file to one stored JPEG: what is kept, what is converted, what is refused."""
+
+from __future__ import annotations
+
+import io
+import struct
+import threading
+import warnings
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+from stoker.errors import ImageError, ImageTooLargeError
+from stoker.recipe import Recipe, StoredImage, convert, parse_encode, parse_resize, sniff
+from stoker.recipe.geometry import Geometry
+from stoker.types import Box
+
+KEEP = Recipe()
+
+
+def pixels(width: int = 48, height: int = 36) -> np.ndarray:
+    y, x = np.mgrid[:height, :width]
+    return np.stack([x * 5 % 256, y * 7 % 256, (x + y) * 3 % 256], axis=2).astype(np.uint8)
+
+
+def save(kind: str, mode: str = "RGB", size: tuple[int, int] = (48, 36), **options: Any) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(pixels(*size)).convert(mode).save(out, kind, **options)
+    return out.getvalue()
+
+
+def exif(orientation: int) -> bytes:
+    tags = Image.Exif()
+    tags[274] = orientation
+    return tags.tobytes()
+
+
+def rgb(data: bytes) -> np.ndarray:
+    with Image.open(io.BytesIO(data)) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+def opened(data: bytes) -> Image.Image:
+    return Image.open(io.BytesIO(data))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        save("JPEG"),
+        save("JPEG", progressive=True),
+        save("JPEG", "L"),
+        save("JPEG", subsampling=0),
+        save("JPEG", keep_rgb=True),
+        save("JPEG", exif=exif(6)),
+        save("JPEG") + b"trailing bytes",
+    ],
+    ids=["baseline", "progressive", "grey", "444", "rgb", "exif", "trailing"],
+)
+@pytest.mark.parametrize("check", ["header", "decode"])
+def test_keep_stores_the_very_bytes_of_a_plain_jpeg(data: bytes, check: Any) -> None:
+    assert convert(data, Recipe(check=check)) == StoredImage(data, 48, 36)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("PNG", {}),
+        ("PNG", {"mode": "L"}),
+        ("PNG", {"mode": "1"}),
+        ("PNG", {"mode": "P"}),
+        ("PNG", {"mode": "RGBA"}),
+        ("PNG", {"mode": "LA"}),
+        ("GIF", {"mode": "P"}),
+        ("BMP", {}),
+        ("WEBP", {"lossless": True}),
+        ("TIFF", {}),
+        ("TIFF", {"mode": "CMYK"}),
+        ("PPM", {}),
+        ("JPEG2000", {}),
+    ],
+)
+def test_other_formats_become_jpegs_of_the_same_pixels(kind: str, options: dict[str, Any]) -> None:
+    data = save(kind, **options)
+    stored = convert(data, KEEP)
+    assert (stored.width, stored.height, stored.converted) == (48, 36, kind.lower())
+    assert opened(stored.data).format == "JPEG"
+    assert opened(stored.data).layer == [(1, 1, 1, 0), (2, 1, 1, 1), (3, 1, 1, 1)]  # 4:4:4, two tables
+    difference = np.abs(rgb(stored.data).astype(int) - rgb(data))
+    assert difference.max() <= 6
+    assert difference.mean() < 1
+
+
+@pytest.mark.parametrize("adobe_inverted", [True, False])
+def test_cmyk_jpegs_become_rgb(adobe_inverted: bool) -> None:
+    data = save("JPEG", "CMYK", quality=95)
+    if not adobe_inverted:  # without the Adobe marker, inks are stored upright
+        start = data.index(b"\xff\xee")
+        data = data[:start] + data[start + 2 + int.from_bytes(data[start + 2 : start + 4]) :]
+    stored = convert(data, KEEP)
+    assert stored.converted == "cmyk jpeg"
+    assert opened(stored.data).mode == "RGB"
+    assert np.abs(rgb(stored.data).astype(int) - rgb(data)).mean() < 2
+
+
+def test_sixteen_bit_grey_is_scaled_not_clipped() -> None:
+    values = np.linspace(0, 65535, 48 * 36).round().astype(np.uint16).reshape(36, 48)
+    out = io.BytesIO()
+    Image.fromarray(values).save(out, "PNG")
+    stored = rgb(convert(out.getvalue(), KEEP).data)
+    assert np.abs(stored[:, :, 1].astype(int) - np.round(values / 257)).max() <= 2
+
+
+def test_the_first_frame_of_an_animation_is_stored() -> None:
+    frames = [Image.fromarray(np.full((8, 8, 3), level, np.uint8)) for level in (40, 200)]
+    for kind in ("GIF", "WEBP", "TIFF", "PNG"):
+        out = io.BytesIO()
+        frames[0].save(out, kind, save_all=True, append_images=frames[1:])
+        assert abs(int(rgb(convert(out.getvalue(), KEEP).data)[4, 4, 0]) - 40) <= 3, kind
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF"])
+def test_exif_orientation_is_applied_when_asked(kind: str, orientation: int) -> None:
+    data = save(kind, exif=exif(orientation))
+    stored = convert(data, Recipe(exif="apply"))
+    with Image.open(io.BytesIO(data)) as image:
+        upright = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
+    assert (stored.height, stored.width) == upright.shape[:2]
+    assert np.abs(rgb(stored.data).astype(int) - upright).mean() < 1.5
+    assert stored.converted == {"JPEG": "turned jpeg" if orientation != 1 else None}.get(kind, kind.lower())
+    assert opened(stored.data).getexif().get(274, 1) == 1
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_boxes_turn_with_the_pixels(orientation: int) -> None:
+    marked = np.zeros((30, 60, 3), np.uint8)
+    marked[5:10, 12:36] = 255
+    out = io.BytesIO()
+    Image.fromarray(marked).save(out, "PNG", exif=exif(orientation))
+    stored = convert(out.getvalue(), Recipe(exif="apply", resize=parse_resize("exact:120x120")))
+    (box,) = stored.geometry.place([Box(12 / 60, 5 / 30, 36 / 60, 10 / 30)])
+    rows, columns = np.nonzero(rgb(stored.data)[:, :, 1] > 127)
+    found = [columns.min() / 120, rows.min() / 120, (columns.max() + 1) / 120, (rows.max() + 1) / 120]
+    assert np.allclose(found, [box.xmin, box.ymin, box.xmax, box.ymax], atol=0.02)
+
+
+def test_boxes_follow_a_square_crop() -> None:
+    stored = convert(save("PNG", size=(200, 100)), Recipe(resize=parse_resize("square:50")))
+    assert stored.geometry == Geometry(1, (0.25, 0.0, 0.75, 1.0))
+    boxes = [Box(0.0, 0.1, 0.2, 0.2), Box(0.0, 0.0, 0.5, 0.5), Box(0.5, 0.5, 1.0, 1.0)]
+    assert stored.geometry.place(boxes) == [Box(0.0, 0.0, 0.5, 0.5), Box(0.5, 0.5, 1.0, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("words", "size"),
+    [("short:24", (32, 24)), ("short:72", (96, 72)), ("long:24", (24, 18)), ("max:24", (24, 18)),
+     ("exact:20x50", (20, 50)), ("square:20", (20, 20))],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_resized_pixels_are_those_of_pillow(kind: str, words: str, size: tuple[int, int]) -> None:
+    data = save(kind)
+    stored = convert(data, Recipe(resize=parse_resize(words), encode=parse_encode("jpeg:100:444")))
+    image = opened(data).convert("RGB")
+    if words.startswith("square"):
+        image = image.crop((6, 0, 42, 36))
+    expected = io.BytesIO()
+    image.resize(size, Image.Resampling.BICUBIC).save(expected, "JPEG", quality=100, subsampling=0)
+    assert (stored.width, stored.height) == size
+    assert stored.converted == (None if kind == "JPEG" else "png")
+    assert np.abs(rgb(stored.data).astype(int) - rgb(expected.getvalue())).max() <= 1
+
+
+def test_resized_images_have_the_encoding_asked_for() -> None:
+    data = convert(save("JPEG", subsampling=0), Recipe(resize=parse_resize("short:24"))).data
+    assert opened(data).layer[0][1:3] == (2, 2)
+
+
+def test_max_keeps_small_jpegs_byte_for_byte_and_encodes_the_rest() -> None:
+    recipe = Recipe(resize=parse_resize("max:48"))
+    data = save("JPEG", "L")
+    assert convert(data, recipe) == StoredImage(data, 48, 36)
+    assert convert(save("JPEG", "CMYK"), recipe).converted == "cmyk jpeg"
+    assert convert(save("PNG"), recipe).converted == "png"
+    with pytest.raises(ImageError):
+        convert(data[:-2], recipe)
+
+
+def header(data: bytes, width: int, height: int) -> bytes:
+    """The same JPEG claiming another size."""
+    at = data.index(b"\xff\xc0") + 5
+    return data[:at] + struct.pack(">HH", height, width) + data[at + 4 :]
+
+
+def png_header(width: int, height: int) -> bytes:
+    data = bytearray(save("PNG"))
+    data[16:24] = struct.pack(">II", width, height)
+    data[29:33] = struct.pack(">I", zlib.crc32(bytes(data[12:29])))
+    return bytes(data)
+
+
+@pytest.mark.parametrize("recipe", [KEEP, Recipe(resize=parse_resize("short:24")), Recipe(exif="apply")])
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "the file is empty"),
+        (b"Not found: no such image\n", "not an image but text: it starts with 'Not found: no su'"),
+        (b"<html><body>", "text"),
+        (bytes(range(200, 256)), "not an image of a known format"),
+        (b"%PDF-1.4 ...", "pdf is not read"),
+        (b"\0\0\0\x20ftypavif" + bytes(20), "heif is not read"),
+        (save("JPEG")[:-200], "JPEG"),
+        (save("JPEG")[:-2], "JPEG"),
+        (save("JPEG")[:30], "JPEG"),
+        (save("PNG")[:60], "damaged png"),
+        (save("PNG")[:20], "damaged png"),
+        (save("GIF")[:60], "damaged gif"),
+        (save("WEBP")[:60], "damaged webp"),
+        (save("WEBP")[:20], "damaged webp"),
+        (save("TIFF")[:60], "damaged tiff"),
+        (save("BMP")[:60], "damaged bmp"),
+    ],
+)
+def test_what_is_no_image_is_refused_with_a_reason(data: bytes, reason: str, recipe: Recipe) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ImageError, match=reason):
+            convert(data, recipe)
+
+
+@pytest.mark.parametrize("recipe", [KEEP, Recipe(resize=parse_resize("short:24"))])
+@pytest.mark.parametrize(
+    "data",
+    [
+        header(save("JPEG"), 60_000, 60_000),
+        png_header(60_000, 60_000),
+        save("WEBP", size=(60, 60))[:12] + b"VP8X\x0a\0\0\0\0\0\0\0" + b"\xff\xff\xff" * 2,
+    ],
+    ids=["jpeg", "png", "webp"],
+)
+def test_huge_sizes_are_refused_before_memory_is_taken(data: bytes, recipe: Recipe) -> None:
+    with pytest.raises(ImageTooLargeError, match="more than the limit of 134217728"):
+        convert(data, recipe)
+
+
+def test_jpegs_that_few_readers_decode_are_refused_with_the_reason() -> None:
+    data = save("JPEG")
+    at = data.index(b"\xff\xc0")
+    twelve_bits = data[: at + 1] + b"\xc1" + data[at + 2 : at + 4] + b"\x0c" + data[at + 5 :]
+    with pytest.raises(ImageError, match="12 bits"):
+        convert(twelve_bits, KEEP)
+    lossless = data[: at + 1] + b"\xc3" + data[at + 2 :]
+    with pytest.raises(ImageError, match="lossless"):
+        convert(lossless, KEEP)
+
+
+def test_thirty_two_bit_tiffs_have_no_defined_form() -> None:
+    out = io.BytesIO()
+    Image.fromarray(np.ones((4, 4), np.float32)).save(out, "TIFF")
+    with pytest.raises(ImageError, match="32-bit samples"):
+        convert(out.getvalue(), KEEP)
+
+
+def test_a_resize_that_no_jpeg_can_hold_is_refused() -> None:
+    with pytest.raises(ImageError, match="sides of a JPEG end at 65500"):
+        convert(save("PNG", size=(300, 1)), Recipe(resize=parse_resize("short:300")))
+    with pytest.raises(ImageTooLargeError):
+        convert(save("PNG", size=(300, 3)), Recipe(resize=parse_resize("short:600"), max_pixels=1000_000))
+
+
+def test_pillows_own_limit_does_not_interfere_and_nothing_leaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        before = list(warnings.filters)
+        palette = io.BytesIO()
+        Image.fromarray(pixels()).convert("P").save(palette, "PNG", transparency=bytes(range(200)))
+        threads = [threading.Thread(target=convert, args=(palette.getvalue(), KEEP)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert convert(save("BMP"), KEEP).converted == "bmp"
+        assert warnings.filters == before
+    assert seen == []
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"\xff\xd8\xff", "jpeg"),
+        (b"\xff\xd8", "unknown"),
+        (b"", "empty"),
+        (b"BM is how this text starts", "text"),
+        (b"\x00\x01", "unknown"),
+    ],
+)
+def test_sniff(data: bytes, kind: str) -> None:
+    assert sniff(data) == kind

@@ -1,0 +1,96 @@
+"""Names of shards, labels.txt and rejects.jsonl."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stoker.errors import ManifestError
+from stoker.records.labels import ClassLabel, read_labels, write_labels
+from stoker.records.layout import FoundSplit, ShardName, find_shards, parse_shard_name, shard_name
+from stoker.records.rejects import read_rejects, write_rejects
+from stoker.types import Reject
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("train-00003-of-01024", ShardName("train", 3, 1024)),
+        ("validation-00000-of-00128.tfrecord", ShardName("validation", 0, 128)),
+        ("imagenet2012-validation.tfrecord-00001-of-00064", ShardName("validation", 1, 64)),
+        ("my-train.tfrecords-00001-of-00064", ShardName("train", 1, 64)),
+        ("output_file-part-0.tfrecord", ShardName("train", None, None)),
+        ("17.tfrecords", ShardName("train", None, None)),
+        ("val.tfrecords", ShardName("validation", None, None)),
+        ("test.tfrecord", ShardName("test", None, None)),
+        ("contest.tfrecord", ShardName("train", None, None)),
+        ("train-00004-of-00004", None),
+        ("train-00003-of-01024.tfrecord.idx", None),
+        ("train-00003-of-01024.tfrecord.tmp-12-ab", None),
+        ("labels.txt", None),
+        (".tfrecord", None),
+    ],
+)
+def test_names_that_are_recognised(name: str, expected: ShardName | None) -> None:
+    assert parse_shard_name(name) == expected
+
+
+def test_names_that_are_written_are_recognised() -> None:
+    assert shard_name("train", 3, 1024) == "train-00003-of-01024.tfrecord"
+    assert parse_shard_name(shard_name("test", 99998, 99999)) == ShardName("test", 99998, 99999)
+
+
+def test_shards_are_found_without_a_manifest(tmp_path: Path) -> None:
+    for name in (
+        "train-00002-of-00004",
+        "train-00000-of-00004",
+        "val.tfrecord",
+        "labels.txt",
+        "train-00000-of-00004.idx",
+    ):
+        (tmp_path / name).touch()
+    (tmp_path / "folder.tfrecord").mkdir()
+    assert find_shards(tmp_path) == {
+        "train": FoundSplit((tmp_path / "train-00000-of-00004", tmp_path / "train-00002-of-00004"), (1, 3)),
+        "validation": FoundSplit((tmp_path / "val.tfrecord",), ()),
+    }
+
+
+def test_a_name_that_promises_a_billion_shards_costs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "train-00000-of-999999999").touch()
+    assert len(find_shards(tmp_path)["train"].missing) < 100_000
+
+
+@pytest.mark.parametrize("base", [0, 1])
+def test_labels_line_number_is_the_class_id(tmp_path: Path, base: int) -> None:
+    write_labels(tmp_path, [b"n01", b"caf\xe9", b"n03"], [b"tench, Tinca", b"", "\u00e9".encode()], base)
+    lines = (tmp_path / "labels.txt").read_bytes().split(b"\n")
+    assert lines[base:] == [b"n01\ttench, Tinca", b"caf\xe9", b"n03\t\xc3\xa9", b""]
+    labels = read_labels(tmp_path)
+    assert labels[base:] == (
+        ClassLabel("n01", "tench, Tinca"),
+        ClassLabel("caf\udce9", ""),
+        ClassLabel("n03", "\u00e9"),
+    )
+    assert labels[:base] == (ClassLabel("background", ""),) * base
+
+
+def test_rejects_round_trip_also_odd_names(tmp_path: Path) -> None:
+    rejects = (Reject('a/caf\udce9 "x"\n.jpg', "train", "the file is empty"), Reject("b", "test", "\u00e9"))
+    assert read_rejects(tmp_path) == ()
+    write_rejects(tmp_path, rejects)
+    assert read_rejects(tmp_path) == rejects
+    assert (tmp_path / "rejects.jsonl").read_bytes().count(b"\n") == 2
+
+
+def test_a_damaged_reject_is_named(tmp_path: Path) -> None:
+    write_rejects(tmp_path, [Reject("a", "train", "x")])
+    with (tmp_path / "rejects.jsonl").open("a") as file:
+        file.write('{"key": 1')
+    with pytest.raises(ManifestError, match="line 2") as caught:
+        read_rejects(tmp_path)
+    assert caught.value.record == 1

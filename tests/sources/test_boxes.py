@@ -1,0 +1,105 @@
+"""Annotations: Google's rules, found places, damaged files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stoker.errors import SourceError
+from stoker.sources import list_folder, read_boxes
+from stoker.types import Box
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLASSES = frozenset({b"n01", b"n02"})
+
+
+def xml(*objects: tuple[str, str, str, str, str], size: tuple[str, str] = ("200", "100")) -> str:
+    items = "".join(
+        f"<object><name>{name}</name><bndbox><xmin>{x0}</xmin><ymin>{y0}</ymin><xmax>{x1}</xmax><ymax>{y1}</ymax>"
+        "</bndbox></object>"
+        for name, x0, y0, x1, y1 in objects
+    )
+    return f"<annotation><size><width>{size[0]}</width><height>{size[1]}</height></size>{items}</annotation>"
+
+
+def boxes_of(tmp_path: Path, text: str) -> list[Box]:
+    path = tmp_path / "a.xml"
+    path.write_text(text)
+    return read_boxes(bytes(path), b"n01", CLASSES)
+
+
+def test_boxes_are_fractions_ordered_and_clamped(tmp_path: Path) -> None:
+    text = xml(("n01", "20", "10", "100", "50"), ("n01", "100", "50", "20.0", "10"), ("n01", "-5", "-1", "999", "100"))
+    assert boxes_of(tmp_path, text) == [Box(0.1, 0.1, 0.5, 0.5), Box(0.1, 0.1, 0.5, 0.5), Box(0.0, 0.0, 1.0, 1.0)]
+
+
+def test_empty_boxes_are_dropped(tmp_path: Path) -> None:
+    assert boxes_of(tmp_path, xml(("n01", "5", "5", "5", "9"), ("n01", "300", "5", "400", "9"))) == []
+
+
+def test_boxes_of_other_classes_are_dropped_and_unknown_names_kept(tmp_path: Path) -> None:
+    text = xml(("n02", "0", "0", "10", "10"), ("Scottish_deerhound", "0", "0", "20", "20"))
+    assert boxes_of(tmp_path, text) == [Box(0.0, 0.0, 0.1, 0.2)]
+
+
+def test_an_image_without_annotation_has_no_boxes(tmp_path: Path) -> None:
+    assert read_boxes(bytes(tmp_path / "none.xml"), b"n01", CLASSES) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no element"),
+        ("<annotation>", "damaged annotation"),
+        ("<annotation/>", "no <size/width>"),
+        (xml(size=("0", "10")), "size is 0 x 10"),
+        (xml(("n01", "nan", "0", "1", "1")), "<xmin> is nan"),
+        (xml(("n01", "0", "0", "inf", "1")), "<xmax> is inf"),
+        (xml(("n01", "x", "0", "1", "1")), "could not convert"),
+        ('<!DOCTYPE a [<!ENTITY b "c">]><annotation>&b;</annotation>', "EntitiesForbidden"),
+        ("<a>" + " " * 2**22 + "</a>", "bytes of XML"),
+    ],
+)
+def test_damaged_annotations_are_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(SourceError, match=message) as caught:
+        boxes_of(tmp_path, text)
+    assert caught.value.path == str(tmp_path / "a.xml")
+
+
+def touch(root: Path, *paths: str) -> Path:
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).touch()
+    return root
+
+
+@pytest.mark.parametrize(
+    ("annotation", "image"),
+    [
+        ("bounding_boxes/n01/n01_1.xml", "train/n01/n01_1.JPEG"),
+        ("Annotations/train/n01/n01_1.xml", "train/n01/n01_1.JPEG"),
+        ("annotations/n01/n01_1.xml", "n01/sub/n01_1.JPEG"),
+        ("Annotations/train/n01_1.xml", "train/n01/n01_1.JPEG"),
+    ],
+)
+def test_annotations_beside_the_images_are_found(tmp_path: Path, annotation: str, image: str) -> None:
+    tree = list_folder(str(touch(tmp_path, annotation, image)))
+    assert tree.boxes["train"].locate(b"n01", tree.table.path(0)) == bytes(tmp_path / annotation)
+
+
+def test_annotations_are_found_in_the_layout_of_ilsvrc_and_where_told(tmp_path: Path) -> None:
+    touch(
+        tmp_path, "Data/CLS-LOC/train/n01/n01_1.JPEG", "Annotations/CLS-LOC/train/n01/n01_1.xml", "mine/n01/n01_1.xml"
+    )
+    root = str(tmp_path / "Data/CLS-LOC")
+    found = list_folder(root).boxes["train"].locate(b"n01", b"train/n01/n01_1.JPEG")
+    assert found == bytes(tmp_path / "Annotations/CLS-LOC/train/n01/n01_1.xml")
+    found = list_folder(root, boxes=str(tmp_path / "mine")).boxes["train"].locate(b"n01", b"train/n01/n01_1.JPEG")
+    assert found == bytes(tmp_path / "mine/n01/n01_1.xml")
+    with pytest.raises(SourceError, match="--boxes"):
+        list_folder(root, boxes=str(tmp_path / "nowhere"))
+    with pytest.raises(SourceError, match=r"give .*Data/CLS-LOC"):
+        list_folder(str(touch(tmp_path / "ilsvrc", "x.txt", "Data/CLS-LOC/train/n01/1.JPEG")))
