@@ -42,8 +42,10 @@ def format_size(size: float) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Return a duration for a person: ``8 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    """Return a duration for a person: ``0.8 s``, ``12 s``, ``3 min 20 s``, ``2 h 05 min``."""
     whole = math.ceil(seconds)
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
     if whole < 60:
         return f"{whole} s"
     if whole < 3600:

@@ -158,4 +158,10 @@ def test_numbers_for_people(tmp_path: Path) -> None:
         "123.5 MB",
         "1000.0 TB",
     ]
-    assert [format_seconds(s) for s in (0.2, 61, 3600, 7384)] == ["1 s", "1 min 01 s", "1 h 00 min", "2 h 03 min"]
+    assert [format_seconds(s) for s in (0.2, 59.2, 61, 3600, 7384)] == [
+        "0.2 s",
+        "1 min 00 s",
+        "1 min 01 s",
+        "1 h 00 min",
+        "2 h 03 min",
+    ]

@@ -12,6 +12,9 @@ from rich.table import Table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+_WIDTH = 1000
+"""Room for a line, in characters, so that no cell of a table is ever cut; a narrow terminal wraps lines itself."""
+
 
 def print_json(document: object) -> None:
     """Print one JSON document on standard output."""
@@ -27,7 +30,7 @@ class Printer:
     """Standard output for a person: colours only on a terminal, and not with ``NO_COLOR``; no line is cut."""
 
     def __init__(self) -> None:
-        self._console = Console(highlight=False, soft_wrap=True, emoji=False, markup=False)
+        self._console = Console(width=_WIDTH, highlight=False, soft_wrap=True, emoji=False, markup=False)
 
     def line(self, text: str) -> None:
         """Print one line."""

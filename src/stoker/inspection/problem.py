@@ -30,6 +30,9 @@ class Problem:
     what: str
 
     def __str__(self) -> str:
+        if self.path in self.what:  # an error of reading, which names the file and the byte itself
+            named = self.record is None or f"record {self.record} " in self.what
+            return self.what if named else f"record {self.record}: {self.what}"
         place = self.path
         if self.record is not None:
             place += f", record {self.record}"

@@ -10,7 +10,7 @@ import numpy as np
 from stoker import _native
 from stoker.errors import IndexMismatchError, ShardError
 from stoker.inspection.problem import Problem, problem_of
-from stoker.records.index import index_path, read_index
+from stoker.records.index import index_path, parse_index, read_index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,13 +51,14 @@ def check_shard(path: Path, listed: Shard | None) -> ShardCheck:
         problem = Problem(str(path), None, None, None, f"cannot be read: {error.strerror}")
         return ShardCheck(np.empty((0, 2), np.uint64), 0, [problem])
     except ShardError as error:
-        problems.append(problem_of(error, path))
+        damage = problem_of(error, path)
         scanned = None
     indexed = _indexed(path, size, scanned, problems)
     rows = scanned if scanned is not None else indexed
     if rows is None:
         rows = np.empty((0, 2), np.uint64)
-        problems.append(Problem(str(path), None, None, None, "no index leads to the records behind the damage"))
+        problems.append(damage)
+        problems.append(Problem(str(path), None, None, None, "no index leads to the other records"))
     if listed is not None:
         problems += _against_manifest(path, listed, size, len(rows))
     return ShardCheck(rows, size, problems)
@@ -73,11 +74,19 @@ def _indexed(
         return None
     except IndexMismatchError as error:
         problems.append(problem_of(error, index_path(path)))
-        return None
+        return None if scanned is not None else _usable(path)
     if scanned is not None and not np.array_equal(rows, scanned):
         what = f"lists {len(rows)} records at other places than the {len(scanned)} that the shard has"
         problems.append(Problem(str(index_path(path)), None, None, None, f"{what}; write it anew with 'stoker index'"))
     return rows
+
+
+def _usable(path: Path) -> NDArray[np.uint64] | None:
+    """Return what an index lists that does not fit its shard, which may have been cut; None if it is no index."""
+    try:
+        return parse_index(index_path(path).read_bytes(), path)
+    except IndexMismatchError:
+        return None
 
 
 def _against_manifest(path: Path, listed: Shard, size: int, records: int) -> list[Problem]:

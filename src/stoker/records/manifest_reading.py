@@ -52,7 +52,7 @@ def parse_manifest(text: bytes, path: str | Path) -> Manifest:
         raise content.wrong("format", f"is not {FORMAT!r}, so this is no dataset of Stoker's")
     version = content.count("version")
     if version > VERSION:
-        raise content.wrong("version", f"is newer than {VERSION}, the newest this Stoker reads; install a newer Stoker")
+        raise content.newer("version")
     manifest = _manifest(content)
     if content.get("dataset_id", str) != manifest.dataset_id:
         raise content.wrong("dataset_id", f"is not that of the shards listed, {manifest.dataset_id}")
@@ -71,6 +71,11 @@ class _Node:
 
     def wrong(self, key: str, problem: str) -> ManifestError:
         return _damaged(self.path, f"{self.name}{key}", f"{_shown(self.value.get(key))} {problem}")
+
+    def newer(self, key: str) -> ManifestError:
+        """Return the error of a version that only a newer Stoker reads."""
+        problem = f"{_shown(self.value.get(key))} is newer than {VERSION}, the newest that this Stoker reads"
+        return ManifestError(f"{self.path}: {key} {problem}; install a newer Stoker", path=self.path)
 
     def get(self, key: str, kind: type[_T]) -> _T:
         value = self.value.get(key)

@@ -1,0 +1,165 @@
+"""``stoker info``: what a dataset holds, without reading its images."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from typing import TYPE_CHECKING, Any
+
+from stoker.cli.output import Printer, print_json
+from stoker.config import format_size
+from stoker.inspection.foreign import ForeignInfo
+from stoker.inspection.info import DEFAULT_RECORDS, DatasetInfo, dataset_info
+from stoker.inspection.unfinished import UnfinishedInfo
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping, Sequence
+
+    from stoker.inspection.info import ClassCount
+
+_ENDS = 5  # classes shown from the top and from the bottom of the histogram
+_BAR = 30
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Add the command."""
+    text = "what a dataset holds: schema, recipe, counts, sizes, classes"
+    parser = subparsers.add_parser("info", help=text, description=text)
+    add = parser.add_argument
+    add("dataset", help="directory of a dataset or an unfinished build; directory, pattern or file of TFRecords")
+    text = "of TFRecords of other origin, look at the first N records (default %(default)s)"
+    add("--records", type=int, default=DEFAULT_RECORDS, metavar="N", help=text)
+    add("--json", action="store_true", help="print one JSON document")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is known and return 0."""
+    found = dataset_info(args.dataset, args.records)
+    if args.json:
+        print_json(_document(found))
+    elif isinstance(found, DatasetInfo):
+        _print_dataset(found)
+    elif isinstance(found, UnfinishedInfo):
+        _print_unfinished(found)
+    else:
+        _print_foreign(found)
+    return 0
+
+
+def _document(found: DatasetInfo | UnfinishedInfo | ForeignInfo) -> dict[str, Any]:
+    if isinstance(found, UnfinishedInfo):
+        return {"state": "unfinished", "remedy": found.remedy} | dataclasses.asdict(found)
+    if isinstance(found, ForeignInfo):
+        return {"state": "foreign"} | dataclasses.asdict(found)
+    manifest = dataclasses.asdict(found.manifest)
+    for split in manifest["splits"].values():
+        split["mean_bytes"] = _mean(split["size_bytes"], split["records"])
+        for shard in split["shards"]:
+            shard["crc32c"] = f"{shard['crc32c']:08x}"
+    classes = [dataclasses.asdict(known) | {"total": known.total} for known in found.histogram]
+    return {"state": "finished", "path": found.path, "dataset_id": found.manifest.dataset_id, **manifest} | {
+        "records": found.manifest.records,
+        "rejects": found.manifest.rejects,
+        "classes": classes,
+    }
+
+
+def _print_dataset(found: DatasetInfo) -> None:
+    printer, manifest = Printer(), found.manifest
+    schema, source = manifest.schema, manifest.source
+    printer.line(f"{found.path}: finished dataset {manifest.dataset_id}, written by stoker {manifest.stoker_version}")
+    printer.line(f"source: {source.items:,} items, {format_size(source.size_bytes)}, fingerprint {source.fingerprint}")
+    _counts(printer, "ignored in the source", source.ignored)
+    printer.line("recipe: " + ", ".join(f"{key} {value}" for key, value in manifest.recipe.items()))
+    _counts(printer, "converted to JPEG", manifest.converted)
+    if manifest.annotation_errors:
+        printer.line(f"damaged annotations: {manifest.annotation_errors:,}; their images have no boxes")
+    printer.line(f"seed: {manifest.seed}")
+    rows = [
+        (name, len(s.shards), f"{s.records:,}", format_size(s.size_bytes), _mean_size(s.size_bytes, s.records), s.rejects)
+        for name, s in manifest.splits.items()
+    ]
+    printer.line("")
+    printer.table(["split", ">shards", ">records", ">bytes", ">a record", ">rejects"], rows)
+    printer.line("")
+    uses = {schema.image_key: "the image", schema.label_key: "its class", schema.filename_key: "its source"}
+    printer.line(f"schema: {schema.preset}, {len(schema.features)} features, label base {schema.label_base}")
+    features = schema.features.items()
+    rows = [(key, f.kind, "any" if f.length is None else f.length, uses.get(key, "")) for key, f in features]
+    printer.table(["feature", "kind", ">length", "use"], rows)
+    printer.line("")
+    _print_histogram(printer, found.histogram, list(manifest.splits))
+
+
+def _print_histogram(printer: Printer, histogram: Sequence[ClassCount], splits: Sequence[str]) -> None:
+    ordered = sorted(histogram, key=lambda known: (-known.total, known.label))
+    empty = sum(known.total == 0 for known in ordered)
+    printer.line(f"classes: {len(ordered):,}" + (f", {empty:,} of them without records" if empty else ""))
+    top, bottom = (ordered, []) if len(ordered) <= 2 * _ENDS + 2 else (ordered[:_ENDS], ordered[-_ENDS:])
+    most = max((known.total for known in ordered), default=0)
+    rows = [_class_row(known, splits, most) for known in top]
+    if bottom:
+        rows.append(("...", f"{len(ordered) - 2 * _ENDS:,} more", "", *[""] * len(splits), ""))
+        rows += [_class_row(known, splits, most) for known in bottom]
+    printer.table([">id", "class", "text", *(f">{name}" for name in splits), "share of the largest"], rows)
+
+
+def _class_row(known: ClassCount, splits: Sequence[str], most: int) -> tuple[object, ...]:
+    # A terminal that is not UTF-8 has no blocks.
+    block = "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
+    bar = block * -(-known.total * _BAR // max(1, most))
+    text = known.text if len(known.text) <= 32 else known.text[:29] + "..."
+    return (known.label, known.name, text, *(f"{known.counts[name]:,}" for name in splits), bar)
+
+
+def _print_unfinished(found: UnfinishedInfo) -> None:
+    printer = Printer()
+    planned = "" if found.planned_shards is None else f" of {found.planned_shards:,}"
+    printer.line(f"{found.path}: unfinished build, {found.shards:,}{planned} shards are complete")
+    size = format_size(found.size_bytes)
+    printer.line(f"so far: {found.records:,} records, {size}, {found.rejects:,} rejects")
+    rows = [(key, value) for key, value in found.settings.items() if key != "source"]
+    if rows:
+        printer.table(["setting", "value"], rows)
+    printer.line(f"to do: {found.remedy}")
+
+
+def _print_foreign(found: ForeignInfo) -> None:
+    printer = Printer()
+    printer.line(f"{found.path}: TFRecords without a manifest")
+    rows = []
+    for name, split in found.splits.items():
+        records = "?" if split.records is None else f"{split.records:,}"
+        missing = ", ".join(map(str, split.missing[:5])) + (", ..." if len(split.missing) > 5 else "")
+        rows.append((name, split.shards, records, format_size(split.size_bytes), missing or "none"))
+    printer.table(["split", ">shards", ">records", ">bytes", "missing shards"], rows)
+    if any(split.records is None for split in found.splits.values()):
+        printer.line("records are known only where every shard has an index; 'stoker index' writes them")
+    printer.line("")
+    printer.line(f"keys of the first {found.looked_at:,} records:")
+    features = [
+        (
+            key,
+            " or ".join(seen.kinds),
+            seen.shortest if seen.shortest == seen.longest else f"{seen.shortest} to {seen.longest}",
+            format_size(seen.size_bytes / seen.records) if "bytes" in seen.kinds else "",
+            "all" if seen.records == found.looked_at else f"{seen.records:,}",
+        )
+        for key, seen in found.keys.items()
+    ]
+    printer.table(["feature", "kind", ">length", ">mean bytes", ">in records"], features)
+
+
+def _counts(printer: Printer, title: str, counts: Mapping[str, int]) -> None:
+    if counts:
+        printer.line(f"{title}: " + ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items())))
+
+
+def _mean(size_bytes: int, records: int) -> float | None:
+    return round(size_bytes / records, 1) if records else None
+
+
+def _mean_size(size_bytes: int, records: int) -> str:
+    return format_size(size_bytes / records) if records else "-"

@@ -1,0 +1,148 @@
+"""A picture of what is in a dataset: random samples side by side, with their labels and boxes."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PIL import Image, ImageDraw
+
+from stoker import _native
+from stoker.config import check_range
+from stoker.errors import ConfigError, StokerError
+from stoker.feed import open_dataset
+from stoker.inspection import tile
+from stoker.inspection.tile import TILE_HEIGHT, TILE_WIDTH
+from stoker.records.files import write_atomically
+from stoker.records.layout import MANIFEST_NAME, find_shards
+from stoker.records.manifest_reading import read_manifest
+
+if TYPE_CHECKING:
+    import os
+
+    from stoker.feed import Dataset
+
+_GAP = 20
+_HEADER = 92
+_MAX_COUNT = 600  # 600 tiles are a picture of about 40 megapixels
+_MAX_COLUMNS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class SheetSpec:
+    """What to show.
+
+    Attributes:
+        split: Which split; None takes the only one, or train.
+        count: How many samples; all of them when there are fewer.
+        seed: Decides which.
+        columns: Samples in a row.
+        boxes: Whether annotated boxes are drawn.
+    """
+
+    split: str | None = None
+    count: int = 24
+    seed: int = 17
+    columns: int = 6
+    boxes: bool = True
+
+    def __post_init__(self) -> None:
+        check_range("--count", self.count, 1, _MAX_COUNT)
+        check_range("--columns", self.columns, 1, _MAX_COLUMNS)
+        check_range("--seed", self.seed, 0, 2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class SheetReport:
+    """A contact sheet that was written.
+
+    Attributes:
+        path: The PNG.
+        width: Its width in pixels.
+        height: Its height in pixels.
+        split: The split shown.
+        keys: Numbers of the samples in the split, in the order of the tiles.
+        damaged: What is wrong with those that could not be shown, by number.
+    """
+
+    path: str
+    width: int
+    height: int
+    split: str
+    keys: tuple[int, ...]
+    damaged: dict[int, str]
+
+
+def write_contact_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec: SheetSpec) -> SheetReport:
+    """Draw random samples of a dataset and write them as one PNG, atomically.
+
+    The same dataset, split, count and seed show the same samples. A sample that cannot be read or decoded has a tile
+    that says why. Memory: the sheet, and one decoded image at a time.
+
+    Args:
+        path: What `stoker.open` opens.
+        out: The PNG to write.
+        spec: What to show.
+
+    Raises:
+        ConfigError: ``out`` does not end in ``.png``, or there is no such split, or it is empty.
+        DatasetNotFoundError: There is no dataset at ``path``.
+        StokerError: The dataset as a whole cannot be opened.
+        OSError: The PNG cannot be written.
+    """
+    target = Path(out)
+    if target.suffix.lower() != ".png":
+        raise ConfigError(f"the sheet is a PNG, so the name {str(out)!r} must end in .png")
+    dataset = open_dataset(path, spec.split or _default_split(Path(path)))
+    if len(dataset) == 0:
+        raise ConfigError(f"split {dataset.split} of {path} has no samples, so there is nothing to show")
+    count = min(spec.count, len(dataset))
+    keys = _native.permute(0, count, len(dataset), spec.seed, 0).tolist()
+    sheet, damaged = _draw(dataset, keys, spec)
+    data = io.BytesIO()
+    sheet.save(data, "PNG")
+    write_atomically(target, data.getvalue())
+    return SheetReport(str(out), sheet.width, sheet.height, dataset.split, tuple(keys), damaged)
+
+
+def _default_split(place: Path) -> str | None:
+    """Return train where there are several splits; None leaves the choice, or the complaint, to opening."""
+    if not place.is_dir():
+        return None
+    splits = read_manifest(place).splits if (place / MANIFEST_NAME).exists() else find_shards(place)
+    return "train" if len(splits) > 1 and "train" in splits else None
+
+
+def _draw(dataset: Dataset, keys: list[int], spec: SheetSpec) -> tuple[Image.Image, dict[int, str]]:
+    columns = min(spec.columns, len(keys))
+    rows = -(-len(keys) // columns)
+    size = (columns * (TILE_WIDTH + _GAP) + _GAP, _HEADER + rows * (TILE_HEIGHT + _GAP) + _GAP)
+    sheet = Image.new("RGB", size, tile.BACKGROUND)
+    _draw_header(sheet, dataset, len(keys), spec)
+    damaged = {}
+    for place, key in enumerate(keys):
+        row, column = divmod(place, columns)
+        try:
+            drawn = tile.draw_sample(dataset[key], dataset.classes, boxes=spec.boxes)
+        except StokerError as error:
+            damaged[key] = str(error)
+            drawn = tile.draw_damaged(key, str(error))
+        sheet.paste(drawn, (_GAP + column * (TILE_WIDTH + _GAP), _HEADER + row * (TILE_HEIGHT + _GAP)))
+    return sheet, damaged
+
+
+def _draw_header(sheet: Image.Image, dataset: Dataset, shown: int, spec: SheetSpec) -> None:
+    draw = ImageDraw.Draw(sheet)
+    name = Path(dataset.path).resolve().name or dataset.path
+    width = sheet.width - 2 * _GAP
+    title = tile.fitted(f"{name}  /  {dataset.split}", tile.TITLE, width)
+    draw.text((_GAP, 18), title, font=tile.TITLE, fill=tile.BRIGHT)
+    parts = [f"{shown} of {len(dataset):,} samples", f"{len(dataset.shards):,} shards"]
+    if dataset.manifest is not None:
+        counts = dataset.manifest.splits[dataset.split].class_counts
+        parts.append(f"{sum(count > 0 for count in counts):,} classes")
+        parts.append(f"schema {dataset.manifest.schema.preset}")
+    parts.append(f"seed {spec.seed}")
+    draw.text((_GAP, 56), tile.fitted("   ·   ".join(parts), tile.TEXT, width), font=tile.TEXT, fill=tile.DIM)

@@ -1,0 +1,168 @@
+"""One tile of a contact sheet: an image as it is in the record, and what the record says about it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from PIL import Image, ImageDraw, ImageFont
+
+from stoker import _native
+from stoker.types import Box
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from stoker.feed import Sample
+    from stoker.records.labels import ClassLabel
+    from stoker.types import Features
+
+_PICTURE = 240  # side of the square that the image is fitted into
+_MARGIN = 10
+_CAPTION = 76
+TILE_WIDTH = _PICTURE + 2 * _MARGIN
+TILE_HEIGHT = _PICTURE + 2 * _MARGIN + _CAPTION
+
+BACKGROUND = (24, 25, 28)
+BRIGHT = (236, 237, 240)
+DIM = (140, 144, 153)
+_CARD = (37, 39, 44)
+_WELL = (29, 31, 35)
+_DAMAGED_CARD = (66, 30, 32)
+_DAMAGED_TEXT = (255, 150, 140)
+_BOX = (255, 190, 60)
+_BOX_SHADE = (0, 0, 0)
+_RADIUS = 8
+
+TITLE = ImageFont.load_default(26)
+TEXT = ImageFont.load_default(15)
+_NAME = ImageFont.load_default(16)
+_SMALL = ImageFont.load_default(13)
+
+_BOX_KEYS = tuple(f"image/object/bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax"))
+_MAX_BOXES = 1000  # a tile shows no more, whatever a record claims
+_MAX_ENLARGED = 4  # a thumbnail of 32 pixels is not blown up to a blur
+
+
+def draw_sample(sample: Sample, classes: Sequence[ClassLabel], *, boxes: bool) -> Image.Image:
+    """Return the tile of one sample: the image with its aspect kept, class and text below.
+
+    Raises:
+        ImageError: The image cannot be decoded.
+    """
+    pixels = sample.decode()
+    height, width = pixels.shape[:2]
+    scale = min(_PICTURE / width, _PICTURE / height, _MAX_ENLARGED)
+    shown = (max(1, round(width * scale)), max(1, round(height * scale)))
+    picture = Image.fromarray(_native.resize(pixels, *shown, "lanczos" if scale < 1 else "bicubic"))
+    annotated = list(boxes_of(sample.features)) if boxes else []
+    _draw_boxes(picture, annotated)
+    drawn, draw = _card(_CARD)
+    well = (_MARGIN, _MARGIN, _MARGIN + _PICTURE - 1, _MARGIN + _PICTURE - 1)
+    draw.rounded_rectangle(well, _RADIUS, _WELL)
+    left, top = (_MARGIN + (_PICTURE - side) // 2 for side in shown)
+    drawn.paste(picture, (left, top), _rounded(shown))
+    title, subtitle = _class_lines(sample.label, classes)
+    detail = f"{width} x {height}"
+    if annotated:
+        detail += f"  ·  {len(annotated)} box" + ("es" if len(annotated) > 1 else "")
+    _caption(draw, (title, subtitle, detail), sample.key, BRIGHT)
+    return drawn
+
+
+def draw_damaged(key: int, problem: str) -> Image.Image:
+    """Return the tile of a sample that cannot be shown: it says why."""
+    drawn, draw = _card(_DAMAGED_CARD)
+    draw.text((_MARGIN + 4, _MARGIN + 4), "damaged", font=TITLE, fill=_DAMAGED_TEXT)
+    top, step = _MARGIN + 44, 17
+    for line in _wrapped(problem, _SMALL, _PICTURE - 8, (_PICTURE - 44) // step):
+        draw.text((_MARGIN + 4, top), line, font=_SMALL, fill=BRIGHT)
+        top += step
+    _caption(draw, ("cannot be shown", "", ""), key, _DAMAGED_TEXT)
+    return drawn
+
+
+def boxes_of(features: Features) -> Iterator[Box]:
+    """Yield the annotated boxes of a record, clamped to the image; what is no box is left out."""
+    sides = []
+    for key in _BOX_KEYS:
+        kind, values = features.get(key, ("none", []))
+        sides.append([float(value) for value in values[:_MAX_BOXES]] if kind == "float" else [])
+    for corners in zip(*sides, strict=False):
+        if all(math.isfinite(value) for value in corners):
+            xmin, ymin, xmax, ymax = (min(1.0, max(0.0, value)) for value in corners)
+            if xmin < xmax and ymin < ymax:
+                yield Box(xmin, ymin, xmax, ymax)
+
+
+def fitted(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int) -> str:
+    """Return ``text`` in one line, cut to a width in pixels with an ellipsis where it is too long."""
+    line = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text[:400])
+    if len(line) == len(text) and font.getlength(line) <= width:
+        return line
+    while line and font.getlength(line + "…") > width:
+        line = line[:-1]
+    return line.rstrip() + "…"
+
+
+def _card(color: tuple[int, int, int]) -> tuple[Image.Image, ImageDraw.ImageDraw]:
+    drawn = Image.new("RGB", (TILE_WIDTH, TILE_HEIGHT), BACKGROUND)
+    draw = ImageDraw.Draw(drawn)
+    draw.rounded_rectangle((0, 0, TILE_WIDTH - 1, TILE_HEIGHT - 1), _RADIUS + 4, color)
+    return drawn, draw
+
+
+def _rounded(size: tuple[int, int]) -> Image.Image:
+    """Return a mask with round corners, drawn large and shrunk, so that the corners are smooth."""
+    large = Image.new("L", (size[0] * 3, size[1] * 3), 0)
+    ImageDraw.Draw(large).rounded_rectangle((0, 0, large.width - 1, large.height - 1), _RADIUS * 3, 255)
+    return large.resize(size, Image.Resampling.BOX)
+
+
+def _draw_boxes(picture: Image.Image, boxes: Sequence[Box]) -> None:
+    draw = ImageDraw.Draw(picture)
+    for box in boxes:
+        left, right = round(box.xmin * (picture.width - 1)), round(box.xmax * (picture.width - 1))
+        top, bottom = round(box.ymin * (picture.height - 1)), round(box.ymax * (picture.height - 1))
+        # The dark line around the bright one keeps a box visible on any image.
+        draw.rectangle((left - 1, top - 1, right + 1, bottom + 1), outline=_BOX_SHADE)
+        draw.rectangle((left, top, right, bottom), outline=_BOX, width=2)
+
+
+def _class_lines(label: int, classes: Sequence[ClassLabel]) -> tuple[str, str]:
+    """Return the first phrase that describes a class, and its name and id; the name instead where it has no text."""
+    if not 0 <= label < len(classes):
+        return f"label {label}" if label >= 0 else "no label", ""
+    known = classes[label]
+    phrase = known.text.split(",")[0].strip()
+    return (phrase, f"{known.name}  ·  label {label}") if phrase else (known.name, f"label {label}")
+
+
+def _caption(draw: ImageDraw.ImageDraw, lines: tuple[str, str, str], key: int, color: tuple[int, int, int]) -> None:
+    """Write three lines below the image, and the number of the sample to the right of the last."""
+    left, top, width = _MARGIN + 2, _PICTURE + 2 * _MARGIN - 1, _PICTURE - 4
+    draw.text((left, top), fitted(lines[0], _NAME, width), font=_NAME, fill=color)
+    draw.text((left, top + 25), fitted(lines[1], _SMALL, width), font=_SMALL, fill=DIM)
+    number = f"#{key}"
+    draw.text((left + width, top + 45), number, font=_SMALL, fill=DIM, anchor="ra")
+    room = width - _PICTURE // 20 - int(_SMALL.getlength(number))
+    draw.text((left, top + 45), fitted(lines[2], _SMALL, room), font=_SMALL, fill=DIM)
+
+
+def _wrapped(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int, lines: int) -> list[str]:
+    """Return ``text`` broken into lines of a width in pixels; words that are too long, such as paths, are cut."""
+    made: list[str] = []
+    line = ""
+    for word in text[:1000].split():
+        if line and font.getlength(f"{line} {word}") <= width:
+            line = f"{line} {word}"
+            continue
+        if line:
+            made.append(line)
+        line = word
+        while font.getlength(line) > width:
+            cut = next(end for end in range(len(line) - 1, 0, -1) if font.getlength(line[:end]) <= width)
+            made.append(line[:cut])
+            line = line[cut:]
+    made.append(line)
+    return made if len(made) <= lines else [*made[: lines - 1], "…"]

@@ -1,0 +1,93 @@
+"""How far a build has come that was interrupted, or whose manifest is withheld: the lines of its journal."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stoker.records.layout import JOURNAL_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_MAX_LINE_BYTES = 2**28
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedInfo:
+    """An unfinished build.
+
+    Attributes:
+        path: Its directory.
+        settings: What decides its bytes, as the journal has them; empty when it does not say.
+        planned_shards: Shards it will have; None when the journal does not say.
+        shards: Shards that are complete.
+        records: Records in them.
+        size_bytes: Their bytes.
+        rejects: Source items rejected so far.
+    """
+
+    path: str
+    settings: Mapping[str, Any]
+    planned_shards: int | None
+    shards: int
+    records: int
+    size_bytes: int
+    rejects: int
+
+    @property
+    def remedy(self) -> str:
+        """What to do to finish it."""
+        again = "run the same 'stoker build' again"
+        if self.rejects and self.shards == self.planned_shards:
+            return f"{again} with --max-rejects {self.rejects} to accept the rejects and publish the manifest"
+        return f"{again} to finish it"
+
+
+def unfinished_info(directory: Path) -> UnfinishedInfo:
+    """Return how far the build in a directory has come. A line that is not whole, and what follows it, do not count.
+
+    Raises:
+        OSError: The journal cannot be read.
+    """
+    shards: dict[str, tuple[int, int, int]] = {}
+    with (directory / JOURNAL_NAME).open("rb") as file:
+        settings = _settings(file.readline(_MAX_LINE_BYTES))
+        while line := file.readline(_MAX_LINE_BYTES):
+            entry = _object(line)
+            try:
+                shards[str(entry["shard"])] = (int(entry["records"]), int(entry["bytes"]), len(entry["rejects"]))
+            except (KeyError, TypeError, ValueError):
+                break
+    return UnfinishedInfo(
+        path=str(directory),
+        settings=settings,
+        planned_shards=_planned(settings),
+        shards=len(shards),
+        records=sum(records for records, _, _ in shards.values()),
+        size_bytes=sum(size for _, size, _ in shards.values()),
+        rejects=sum(rejects for _, _, rejects in shards.values()),
+    )
+
+
+def _settings(header: bytes) -> dict[str, Any]:
+    settings = _object(header).get("settings")
+    return settings if isinstance(settings, dict) else {}
+
+
+def _planned(settings: Mapping[str, Any]) -> int | None:
+    shards = settings.get("shards")
+    if not isinstance(shards, dict) or not all(type(count) is int for count in shards.values()):
+        return None
+    return sum(shards.values())
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    """Return the JSON object of a whole line; an empty one if it is something else."""
+    try:
+        content = json.loads(line) if line.endswith(b"\n") else {}
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
