@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -34,17 +35,22 @@ def dataset(dataset: Dataset, *, batch_size: int, view: View, **settings: Any) -
         ConfigError: A setting is out of range. Errors of samples appear while iterating, as TensorFlow errors that
             carry the message of Stoker's.
     """
-    loader = Loader(dataset, batch_size=batch_size, view=view, **settings)
+    with Loader(dataset, batch_size=batch_size, view=view, **settings) as checked:  # settings are refused here
+        steps, tail = len(checked), checked.topology.tail
     height, width, channels = view.native().shape
-    count = None if loader.topology.tail == "short" else batch_size
+    count = None if tail == "short" else batch_size
     spec = (
         tf.TensorSpec((count, height, width, channels), tf.uint8, name="images"),
         tf.TensorSpec((count,), tf.int64, name="labels"),
     )
+    epochs = itertools.count()
 
     def batches() -> Iterator[tuple[Any, Any]]:
-        for batch in loader:
-            yield batch.images, batch.labels
+        # A loader for every pass: passes may overlap, and one that is left early must not cut the next one short.
+        with Loader(dataset, batch_size=batch_size, view=view, **settings) as loader:
+            loader.set_epoch(next(epochs))
+            for batch in loader:
+                yield batch.images, batch.labels
 
     made = tf.data.Dataset.from_generator(batches, output_signature=spec)
-    return made.apply(tf.data.experimental.assert_cardinality(len(loader)))
+    return made.apply(tf.data.experimental.assert_cardinality(steps))

@@ -80,7 +80,7 @@ class DataLoader:
         return len(self.loader)
 
     def __iter__(self) -> Iterator[TorchBatch]:
-        """Yield the rest of the current epoch, as `stoker.Loader` does."""
+        """Yield the next epoch, or the rest of a loaded state's, as `stoker.Loader` does."""
         return map(self._convert, iter(self.loader))
 
     def _convert(self, batch: Batch) -> TorchBatch:

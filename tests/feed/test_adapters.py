@@ -48,6 +48,17 @@ def test_the_tensorflow_dataset_has_static_shapes(train: stoker.Dataset) -> None
     assert stoker.tensorflow.dataset(train, **SETTINGS).element_spec[0].shape.as_list() == [None, 24, 24, 3]
 
 
+def test_every_pass_over_a_tensorflow_dataset_is_whole(train: stoker.Dataset) -> None:
+    made = stoker.tensorflow.dataset(train, **SETTINGS)
+    assert len(list(made.take(1))) == 1
+    assert [len(labels) for _, labels in made] == [4, 4, 4, 4, 2]
+    pairs = list(tf.data.Dataset.zip((made, made)))  # two passes at once
+    assert len(pairs) == 5
+    first, second = ([label for pair in pairs for label in pair[side][1].numpy()] for side in (0, 1))
+    assert sorted(first) == sorted(second) == list(range(1, 19))
+    assert first != second
+
+
 def test_errors_reach_tensorflow_with_their_message(tmp_path: Path) -> None:
     write_shards(tmp_path, 4, 1, {2: image(2)[:100]})
     broken = stoker.tensorflow.dataset(stoker.open(tmp_path), **SETTINGS)

@@ -67,15 +67,21 @@ def test_a_record_without_the_image_names_what_it_has(shards: list[Path]) -> Non
         train[0]
 
 
-def test_an_iteration_left_early_goes_on_where_it_was(shards: list[Path]) -> None:
-    with stoker.Loader(stoker.open(shards[0]), batch_size=3, view=VIEW, threads=2) as loader:
-        assert next(iter(loader)).keys.tolist() == [0, 1, 2]
-        assert [b.keys.tolist() for b in loader] == [[3, 4, 5], [6, 7, 8], [9]]
+def test_every_iteration_is_an_epoch_also_after_one_that_was_left_early(shards: list[Path]) -> None:
+    with stoker.Loader(stoker.open(shards[0]), batch_size=3, view=VIEW, threads=2, shuffle=True) as loader:
+        epochs = [[k for batch in loader for k in batch.keys.tolist()] for _ in range(2)]
         assert len(loader) == 4
-        assert next(iter(loader)).keys.tolist() == [0, 1, 2]
-        loader.set_epoch(7)
-        assert loader.state_dict()["epoch"] == 7
-        assert next(iter(loader)).keys.tolist() == [0, 1, 2]
+        assert epochs[0] != epochs[1]
+        assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(10))
+        loader.set_epoch(0)
+        assert next(iter(loader)).keys.tolist() == epochs[0][:3]
+        left = loader.state_dict()
+        assert (left["epoch"], left["consumed"]) == (0, 3)
+        assert [k for batch in loader for k in batch.keys.tolist()] == epochs[1]
+        loader.load_state_dict(left)
+        assert [k for batch in loader for k in batch.keys.tolist()] == epochs[0][3:]
+        loader.load_state_dict({**left, "consumed": 10})  # saved behind the last batch
+        assert [k for batch in loader for k in batch.keys.tolist()] == epochs[1]
 
 
 def test_one_loader_serves_one_iteration(shards: list[Path]) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import numpy as np
 import pytest
 from PIL import Image
 
@@ -16,6 +16,9 @@ from stoker.errors import ConfigError, DestinationError, ImageError
 from stoker.sample import SampleSpec, make_sample, tree
 
 SPEC = SampleSpec(classes=12, images_per_class=3, validation_per_class=1, damaged=True)
+SMALL = SampleSpec(classes=3, images_per_class=2, validation_per_class=1)
+CORNERS = ("xmin", "ymin", "xmax", "ymax")
+NOISE = "an annotation with swapped corners, out-of-range coordinates and no file name"
 
 
 def contents(root: Path) -> dict[str, bytes]:
@@ -26,6 +29,13 @@ def contents(root: Path) -> dict[str, bytes]:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("sample") / "photos"
     make_sample(root, SPEC)
+    return root
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("small") / "photos"
+    make_sample(root, SMALL)
     return root
 
 
@@ -42,14 +52,23 @@ def test_the_tree_has_the_shape_of_imagenet(made: Path) -> None:
     assert (made / "validation" / wnids[0] / "ILSVRC2012_val_00000001.JPEG").exists()
 
 
+@pytest.mark.parametrize("threads", [1, 5])
 def test_the_same_spec_gives_the_same_bytes_for_any_threads(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    monkeypatch.setattr(tree, "available_cpus", lambda: 1)
-    make_sample(tmp_path / "one", SPEC)
-    assert contents(tmp_path / "one") == contents(made)
-    make_sample(tmp_path / "other", SampleSpec(classes=12, images_per_class=3, validation_per_class=1, seed=18))
-    assert contents(tmp_path / "other") != contents(made)
+    monkeypatch.setattr(tree, "available_cpus", lambda: threads)
+    make_sample(tmp_path / "again", SMALL)
+    assert contents(tmp_path / "again") == contents(small)
+
+
+def test_another_seed_gives_other_images(small: Path, tmp_path: Path) -> None:
+    make_sample(tmp_path / "other", replace(SMALL, seed=18))
+    images, others = (
+        {name: data for name, data in contents(root).items() if name.startswith("train/")}
+        for root in (small, tmp_path / "other")
+    )
+    assert images.keys() == others.keys()
+    assert not set(images.values()) & set(others.values())
 
 
 def test_odd_files_are_what_they_are_said_to_be(made: Path) -> None:
@@ -77,30 +96,63 @@ def test_odd_files_are_what_they_are_said_to_be(made: Path) -> None:
 
 def test_damaged_files_cannot_be_decoded_and_all_others_can(made: Path) -> None:
     damaged = make_sample(made, SPEC).damaged
-    assert sorted(Counter(damaged.values()).values()) == [1] * 5
+    images = {path for path, what in damaged.items() if what != NOISE}
+    assert len(images) == len({damaged[path] for path in images}) == 5
     for path in made.rglob("*.J*"):
-        if path.relative_to(made).as_posix() not in damaged:
+        if path.relative_to(made).as_posix() not in images:
             Image.open(path).load()
-    for path in damaged:
+    for path in images:
         with pytest.raises(ImageError):
             _native.decode_jpeg((made / path).read_bytes())
 
 
-def test_boxes_lie_inside_their_image_and_on_something(made: Path) -> None:
-    damaged = {Path(path).stem for path in make_sample(made, SPEC).damaged}
-    annotations = [p for p in (made / "bounding_boxes").rglob("*.xml") if p.stem not in damaged]
-    assert len(annotations) > 20
+def test_damaged_files_are_what_they_are_said_to_be(made: Path) -> None:
+    by_kind = {what: made / path for path, what in make_sample(made, SPEC).damaged.items()}
+    data = {what: path.read_bytes() for what, path in by_kind.items()}
+    assert data["a file of zero bytes"] == b""
+    assert by_kind["text named .jpg"].suffix == ".jpg"
+    assert data["text named .jpg"].isascii()
+    assert b"\xff\xd9" not in data["a JPEG cut off after 60 % of its bytes"][-2:]
+    for what in (
+        "a JPEG with a run of changed bytes in the middle",
+        "a JPEG whose header claims 60,000 x 60,000 pixels",
+    ):
+        assert data[what].endswith(b"\xff\xd9")
+    header = _native.probe_jpeg(data["a JPEG whose header claims 60,000 x 60,000 pixels"])
+    assert (header.width, header.height) == (60_000, 60_000)
+
+
+def test_the_noisy_annotation_belongs_to_a_good_image(made: Path) -> None:
+    (path,) = (made / path for path, what in make_sample(made, SPEC).damaged.items() if what == NOISE)
+    annotation = ET.parse(path).getroot()
+    assert annotation.findtext("filename") == "%s"
+    xmin, ymin, xmax, ymax = (int(annotation.findtext(f"object/bndbox/{c}", "")) for c in CORNERS)
+    width = int(annotation.findtext("size/width", ""))
+    assert xmin > width > xmax
+    assert ymin > 0 > ymax
+    Image.open(made / "train" / path.parent.name / f"{path.stem}.JPEG").load()
+
+
+def test_boxes_lie_inside_their_image(made: Path) -> None:
+    report = make_sample(made, SPEC)
+    unusable = {Path(path).stem for path in report.damaged}
+    annotations = [p for p in (made / "bounding_boxes").rglob("*.xml") if p.stem not in unusable]
+    assert len(annotations) > 0.7 * report.images
     for annotation in annotations:
         root = ET.parse(annotation).getroot()
-        found = next(p for p in made.rglob(f"{annotation.stem}.*") if p.suffix != ".xml")
-        image = Image.open(found).convert("RGB")
-        assert image.size == tuple(int(root.findtext(f"size/{side}", "")) for side in ("width", "height"))
-        for box in root.iter("bndbox"):
-            xmin, ymin, xmax, ymax = (int(box.findtext(c, "")) for c in ("xmin", "ymin", "xmax", "ymax"))
-            assert 0 <= xmin < xmax <= image.width
-            assert 0 <= ymin < ymax <= image.height
-            inside = np.asarray(image.crop((xmin, ymin, xmax, ymax)), float).mean((0, 1))
-            assert np.abs(inside - np.asarray(image, float).mean((0, 1))).max() > 2
+        assert root.findtext("folder") == annotation.parent.name
+        assert root.findtext("filename") == annotation.stem
+        (found,) = made.rglob(f"{annotation.stem}.JPEG")
+        assert found.parent.name == annotation.parent.name
+        with Image.open(found) as image:
+            width, height = image.size
+        assert (width, height) == tuple(int(root.findtext(f"size/{side}", "")) for side in ("width", "height"))
+        boxes = list(root.iter("bndbox"))
+        assert 1 <= len(boxes) <= 3
+        for box in boxes:
+            xmin, ymin, xmax, ymax = (int(box.findtext(c, "")) for c in CORNERS)
+            assert 0 <= xmin < xmax <= width
+            assert 0 <= ymin < ymax <= height
 
 
 def test_files_weigh_what_photographs_weigh(tmp_path: Path) -> None:
@@ -120,9 +172,41 @@ def test_a_directory_that_holds_something_else_is_refused(made: Path, tmp_path: 
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(DestinationError, match="something else"):
         make_sample(tmp_path, SPEC)
+    with pytest.raises(DestinationError, match="is a file"):
+        make_sample(tmp_path / "mine.txt", SPEC)
     with pytest.raises(DestinationError, match="other settings"):
         make_sample(made, SampleSpec(classes=2))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.txt"]
+
+
+def test_a_sample_that_was_changed_is_refused_and_left_alone(tmp_path: Path) -> None:
+    spec = SampleSpec(classes=1, images_per_class=2, validation_per_class=1)
+    root = tmp_path / "photos"
+    make_sample(root, spec)
+    (image, *_) = (root / "train" / "n01440764").iterdir()
+    whole = image.read_bytes()
+    for change in (image.unlink, lambda: image.write_bytes(whole[:-1]), lambda: (root / "new.JPEG").write_bytes(whole)):
+        image.write_bytes(whole)
+        assert not make_sample(root, spec).made
+        change()
+        before = contents(root)
+        with pytest.raises(DestinationError, match="changed"):
+            make_sample(root, spec)
+        assert contents(root) == before
+
+
+def test_progress_counts_every_image(tmp_path: Path) -> None:
+    seen: list[tuple[int, int, int]] = []
+
+    def progress(*, done: int, total: int, size_bytes: int, rejects: int) -> None:
+        assert rejects == 0
+        seen.append((done, total, size_bytes))
+
+    report = make_sample(
+        tmp_path / "photos", SampleSpec(classes=2, images_per_class=1, validation_per_class=1), progress
+    )
+    assert [done for done, _, _ in seen] == [1, 2, 3, 4]
+    assert seen[-1] == (4, 4, report.size_bytes)
 
 
 def test_numbers_out_of_range_are_refused() -> None:

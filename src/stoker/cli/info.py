@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,15 @@ from stoker.config import format_size
 from stoker.inspection.foreign import ForeignInfo
 from stoker.inspection.info import DEFAULT_RECORDS, DatasetInfo, dataset_info
 from stoker.inspection.unfinished import UnfinishedInfo
+from stoker.records.manifest import format_manifest
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
 
+    from stoker.inspection.foreign import ForeignSplit, KeySummary
     from stoker.inspection.info import ClassCount
+    from stoker.records.manifest import SchemaInfo
 
 _ENDS = 5  # classes shown from the top and from the bottom of the histogram
 _BAR = 30
@@ -50,20 +54,27 @@ def run(args: argparse.Namespace) -> int:
 
 def _document(found: DatasetInfo | UnfinishedInfo | ForeignInfo) -> dict[str, Any]:
     if isinstance(found, UnfinishedInfo):
-        return {"state": "unfinished", "remedy": found.remedy} | dataclasses.asdict(found)
+        return {"state": "unfinished", **_plain(found), "remedy": found.remedy}
     if isinstance(found, ForeignInfo):
-        return {"state": "foreign"} | dataclasses.asdict(found)
-    manifest = dataclasses.asdict(found.manifest)
+        splits = {name: _plain(split) for name, split in found.splits.items()}
+        keys = {key: _plain(seen) for key, seen in found.keys.items()}
+        return {"state": "foreign", "path": found.path, "splits": splits, "looked_at": found.looked_at, "keys": keys}
+    manifest = json.loads(format_manifest(found.manifest))
     for split in manifest["splits"].values():
-        split["mean_bytes"] = _mean(split["size_bytes"], split["records"])
-        for shard in split["shards"]:
-            shard["crc32c"] = f"{shard['crc32c']:08x}"
-    classes = [dataclasses.asdict(known) | {"total": known.total} for known in found.histogram]
-    return {"state": "finished", "path": found.path, "dataset_id": found.manifest.dataset_id, **manifest} | {
+        split["mean_bytes"] = round(split["bytes"] / split["records"], 1) if split["records"] else None
+    return {
+        "state": "finished",
+        "path": found.path,
+        **manifest,
         "records": found.manifest.records,
         "rejects": found.manifest.rejects,
-        "classes": classes,
+        "classes": [_plain(known) | {"total": known.total} for known in found.histogram],
     }
+
+
+def _plain(value: UnfinishedInfo | ForeignSplit | KeySummary | ClassCount) -> dict[str, Any]:
+    """Return the fields of a dataclass, with sizes called as in every other document."""
+    return {"bytes" if name == "size_bytes" else name: field for name, field in dataclasses.asdict(value).items()}
 
 
 def _print_dataset(found: DatasetInfo) -> None:
@@ -72,25 +83,38 @@ def _print_dataset(found: DatasetInfo) -> None:
     printer.line(f"{found.path}: finished dataset {manifest.dataset_id}, written by stoker {manifest.stoker_version}")
     printer.line(f"source: {source.items:,} items, {format_size(source.size_bytes)}, fingerprint {source.fingerprint}")
     _counts(printer, "ignored in the source", source.ignored)
-    printer.line("recipe: " + ", ".join(f"{key} {value}" for key, value in manifest.recipe.items()))
+    printer.line(f"recipe: {_setting(manifest.recipe)}")
     _counts(printer, "converted to JPEG", manifest.converted)
     if manifest.annotation_errors:
         printer.line(f"damaged annotations: {manifest.annotation_errors:,}; their images have no boxes")
     printer.line(f"seed: {manifest.seed}")
     rows = [
-        (name, len(s.shards), f"{s.records:,}", format_size(s.size_bytes), _mean_size(s.size_bytes, s.records), s.rejects)
+        (
+            name,
+            len(s.shards),
+            f"{s.records:,}",
+            format_size(s.size_bytes),
+            _mean_size(s.size_bytes, s.records),
+            s.rejects,
+        )
         for name, s in manifest.splits.items()
     ]
     printer.line("")
     printer.table(["split", ">shards", ">records", ">bytes", ">a record", ">rejects"], rows)
     printer.line("")
-    uses = {schema.image_key: "the image", schema.label_key: "its class", schema.filename_key: "its source"}
-    printer.line(f"schema: {schema.preset}, {len(schema.features)} features, label base {schema.label_base}")
-    features = schema.features.items()
-    rows = [(key, f.kind, "any" if f.length is None else f.length, uses.get(key, "")) for key, f in features]
-    printer.table(["feature", "kind", ">length", "use"], rows)
+    _print_schema(printer, schema)
     printer.line("")
     _print_histogram(printer, found.histogram, list(manifest.splits))
+
+
+def _print_schema(printer: Printer, schema: SchemaInfo) -> None:
+    uses = {schema.image_key: "the image", schema.label_key: "its class", schema.filename_key: "its source"}
+    printer.line(f"schema: {schema.preset}, {len(schema.features)} features, label base {schema.label_base}")
+    rows = [
+        (key, feature.kind, "any" if feature.length is None else feature.length, uses.get(key, ""))
+        for key, feature in schema.features.items()
+    ]
+    printer.table(["feature", "kind", ">length", "use"], rows)
 
 
 def _print_histogram(printer: Printer, histogram: Sequence[ClassCount], splits: Sequence[str]) -> None:
@@ -120,7 +144,7 @@ def _print_unfinished(found: UnfinishedInfo) -> None:
     printer.line(f"{found.path}: unfinished build, {found.shards:,}{planned} shards are complete")
     size = format_size(found.size_bytes)
     printer.line(f"so far: {found.records:,} records, {size}, {found.rejects:,} rejects")
-    rows = [(key, value) for key, value in found.settings.items() if key != "source"]
+    rows = [(key, _setting(value)) for key, value in found.settings.items() if key != "source"]
     if rows:
         printer.table(["setting", "value"], rows)
     printer.line(f"to do: {found.remedy}")
@@ -132,7 +156,9 @@ def _print_foreign(found: ForeignInfo) -> None:
     rows = []
     for name, split in found.splits.items():
         records = "?" if split.records is None else f"{split.records:,}"
-        missing = ", ".join(map(str, split.missing[:5])) + (", ..." if len(split.missing) > 5 else "")
+        missing = ", ".join(f"{number:05d}" for number in split.missing[:5]) + (
+            ", ..." if len(split.missing) > 5 else ""
+        )
         rows.append((name, split.shards, records, format_size(split.size_bytes), missing or "none"))
     printer.table(["split", ">shards", ">records", ">bytes", "missing shards"], rows)
     if any(split.records is None for split in found.splits.values()):
@@ -157,8 +183,8 @@ def _counts(printer: Printer, title: str, counts: Mapping[str, int]) -> None:
         printer.line(f"{title}: " + ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items())))
 
 
-def _mean(size_bytes: int, records: int) -> float | None:
-    return round(size_bytes / records, 1) if records else None
+def _setting(value: object) -> str:
+    return ", ".join(f"{key} {inner}" for key, inner in value.items()) if isinstance(value, dict) else str(value)
 
 
 def _mean_size(size_bytes: int, records: int) -> str:

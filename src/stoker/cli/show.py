@@ -48,4 +48,6 @@ def _print(report: SheetReport) -> None:
     printer = Printer()
     lines = [f"damaged: sample {key}: {problem}" for key, problem in report.damaged.items()]
     printer.some(lines, _SHOWN, "find all damage with 'stoker verify'")
-    printer.line(f"{report.path}: {len(report.keys)} samples of {report.split}, {report.width}×{report.height} pixels")
+    printer.line(
+        f"{report.path}: {len(report.keys)} samples of {report.split}, {report.width} x {report.height} pixels"
+    )

@@ -1,9 +1,9 @@
 """The loader: epochs of batches in a known order, decoded on native threads.
 
 Failure protocol. An error of a sample is raised by the batch that holds it, at its turn, and names shard, record, byte
-and source; the batches before it are delivered, the iteration then is over, and the position stays before the failed
-batch. A consumer that leaves an iteration early loses nothing: the next iteration goes on behind the last batch it
-took. `Loader.close`, the end of a ``with`` block and the end of the program stop the threads.
+and source; the batches before it are delivered, the iteration then is over, and the state stays before the failed
+batch. A consumer may leave an iteration early: its state says exactly where, and the next iteration is the next epoch.
+`Loader.close`, the end of a ``with`` block and the end of the program stop the threads.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class _Position:
 class Loader:
     """Epochs of fixed-shape image batches.
 
-    Iterating yields the rest of the current epoch, and the next iteration the next epoch. The order is a pure
+    Every iteration yields one whole epoch, the first one epoch 0 and each other the next, also when the one before was
+    left early; after `load_state_dict` it yields the rest of the epoch that the state is in. The order is a pure
     function of (dataset, seed, epoch), and pixels of (seed, epoch, sample): threads, prefetch, batch size and the
     number of ranks never change them. One instance serves one consumer thread; any number may run at once.
 
@@ -95,6 +96,7 @@ class Loader:
         self._order = EpochOrder(len(dataset), shuffle, check_range("seed", seed, 0, 2**64 - 1), 0)
         self._prefetch = check_range("prefetch", prefetch, 1, 1024)
         self._position = _Position(0, 0)
+        self._begun = False  # whether batches of the current epoch were handed out in an iteration
         self._iterations = 0
         self._process = os.getpid()
         self._engine = _native.BatchEngine(
@@ -118,10 +120,12 @@ class Loader:
         return steps_left(self._order.n, 0, self.topology)
 
     def __iter__(self) -> Iterator[Batch]:
-        """Yield the rest of the current epoch; at its end the next epoch becomes the current one."""
+        """Yield the next epoch, or the rest of the one that a loaded state is in."""
         self._check_usable()
         self._iterations += 1
         self._engine.drop_pending()  # of an iteration that was left early
+        if self._begun or steps_left(self._order.n, self._position.consumed, self.topology) == 0:
+            self._go_to(_Position(self._position.epoch + 1, 0))
         return self._rest_of_epoch(self._iterations)
 
     def _rest_of_epoch(self, iteration: int) -> Iterator[Batch]:
@@ -140,7 +144,11 @@ class Loader:
             batch = self._wait(queued.popleft(), iteration)
             yield batch
             self._check_current(iteration)
-        self._position = _Position(position.epoch + 1, 0)
+        self._go_to(_Position(position.epoch + 1, 0))
+
+    def _go_to(self, position: _Position) -> None:
+        self._position = position
+        self._begun = False
 
     def _wait(self, step: Step, iteration: int) -> Batch:
         self._check_usable()
@@ -151,6 +159,7 @@ class Loader:
             shape = self.view.native().shape
             images, labels, keys = np.empty((0, *shape), np.uint8), np.empty(0, np.int64), step.keys
         self._position = _Position(self._position.epoch, step.consumed)
+        self._begun = True
         return Batch(images, labels, keys, step.valid)
 
     def _check_usable(self) -> None:
@@ -166,7 +175,7 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the start of an epoch; the next iteration yields it."""
-        self._position = _Position(check_range("epoch", epoch, 0, 2**63), 0)
+        self._go_to(_Position(check_range("epoch", epoch, 0, 2**63), 0))
 
     def state_dict(self) -> dict[str, Any]:
         """Return where this loader is: small enough for any checkpoint, valid for any topology, the same on every rank.
@@ -195,7 +204,7 @@ class Loader:
             if state[key] != mine[key]:
                 raise ConfigError(f"the state is for {key} {state[key]!r}, but this loader has {mine[key]!r}")
         epoch = check_range("epoch", state["epoch"], 0, 2**63)
-        self._position = _Position(epoch, check_range("consumed", state["consumed"], 0, self._order.n))
+        self._go_to(_Position(epoch, check_range("consumed", state["consumed"], 0, self._order.n)))
 
     def close(self) -> None:
         """Stop the threads; the samples being decoded are finished first. Batches already handed out stay valid."""

@@ -127,10 +127,18 @@ def _draw(dataset: Dataset, keys: list[int], spec: SheetSpec) -> tuple[Image.Ima
         try:
             drawn = tile.draw_sample(dataset[key], dataset.classes, boxes=spec.boxes)
         except StokerError as error:
-            damaged[key] = str(error)
-            drawn = tile.draw_damaged(key, str(error))
+            damaged[key] = _problem(error, dataset, key)
+            drawn = tile.draw_damaged(key, damaged[key])
         sheet.paste(drawn, (_GAP + column * (TILE_WIDTH + _GAP), _HEADER + row * (TILE_HEIGHT + _GAP)))
     return sheet, damaged
+
+
+def _problem(error: StokerError, dataset: Dataset, key: int) -> str:
+    """Return what is wrong with a sample; an error of its image does not know where the image lay."""
+    if error.path is not None:
+        return str(error)
+    path, record, offset = dataset.records.where(key)
+    return f"record {record} at byte {offset} of {path}: {error}"
 
 
 def _draw_header(sheet: Image.Image, dataset: Dataset, shown: int, spec: SheetSpec) -> None:
@@ -139,7 +147,8 @@ def _draw_header(sheet: Image.Image, dataset: Dataset, shown: int, spec: SheetSp
     width = sheet.width - 2 * _GAP
     title = tile.fitted(f"{name}  /  {dataset.split}", tile.TITLE, width)
     draw.text((_GAP, 18), title, font=tile.TITLE, fill=tile.BRIGHT)
-    parts = [f"{shown} of {len(dataset):,} samples", f"{len(dataset.shards):,} shards"]
+    shards = len(dataset.shards)
+    parts = [f"{shown} of {len(dataset):,} samples", f"{shards:,} shard" + "s" * (shards != 1)]
     if dataset.manifest is not None:
         counts = dataset.manifest.splits[dataset.split].class_counts
         parts.append(f"{sum(count > 0 for count in counts):,} classes")

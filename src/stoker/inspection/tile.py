@@ -97,12 +97,17 @@ def boxes_of(features: Features) -> Iterator[Box]:
 
 def fitted(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int) -> str:
     """Return ``text`` in one line, cut to a width in pixels with an ellipsis where it is too long."""
-    line = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text[:400])
+    line = _drawable(text[:400])
     if len(line) == len(text) and font.getlength(line) <= width:
         return line
     while line and font.getlength(line + "…") > width:
         line = line[:-1]
     return line.rstrip() + "…"
+
+
+def _drawable(text: str) -> str:
+    """Return text without what a font cannot draw, such as the stray bytes of a name."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 def _card(color: tuple[int, int, int]) -> tuple[Image.Image, ImageDraw.ImageDraw]:
@@ -153,7 +158,7 @@ def _wrapped(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, widt
     """Return ``text`` broken into lines of a width in pixels; words that are too long, such as paths, are cut."""
     made: list[str] = []
     line = ""
-    for word in text[:1000].split():
+    for word in _drawable(text[:1000]).split(" "):
         if line and font.getlength(f"{line} {word}") <= width:
             line = f"{line} {word}"
             continue

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from stoker.types import Box
 
 
+NOISY = "an annotation with swapped corners, out-of-range coordinates and no file name"
+
+
 def format_annotation(wnid: str, stem: str, size: tuple[int, int], boxes: Sequence[Box]) -> bytes:
     """Return the XML of one image of ``size`` (width, height)."""
     width, height = size

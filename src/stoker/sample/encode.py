@@ -28,6 +28,7 @@ ODD = {
     "restart": "a JPEG with restart markers",
     "rgb": "a JPEG stored as RGB, without YCbCr",
 }
+"""Kinds of image files that are right but unusual."""
 DAMAGED = {
     "truncated": "a JPEG cut off after 60 % of its bytes",
     "empty": "a file of zero bytes",
@@ -35,6 +36,7 @@ DAMAGED = {
     "corrupt": "a JPEG with a run of changed bytes in the middle",
     "huge": "a JPEG whose header claims 60,000 x 60,000 pixels",
 }
+"""Kinds of image files that cannot be used."""
 
 
 def encode_usual(pixels: NDArray[np.uint8], quality: int, subsampling: str) -> bytes:

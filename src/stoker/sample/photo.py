@@ -1,8 +1,7 @@
-"""Pixels that behave like those of a photograph.
+"""Made-up photographs: objects of one class, lit from one side, standing in a landscape.
 
-What makes a photograph expensive for a codec is its spectrum: amplitude falls with about the inverse of the spatial
-frequency, colour is smoother than brightness, there are edges, and the sensor adds a little white noise. A scene here
-is a sky, a ground and some shaded objects, each with such a texture.
+A class decides shape, colours and pattern of its objects, never the landscape, so that a classifier has to look at
+the objects.
 """
 
 from __future__ import annotations
@@ -12,17 +11,33 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stoker.sample.scene import make_scene, texture
 from stoker.types import Box
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
-    Plane = NDArray[np.float32]
+    from stoker.sample.scene import Scene
 
-_CORNERS = 6
-_KINDS = 4
+    Plane = NDArray[np.floating]
+
+# Body and pattern of the first classes, after their names: tench, brambling, bullfrog, spider, koala, ...
+_COLOURS = (
+    ((138, 142, 66), (226, 172, 78)),
+    ((228, 122, 48), (66, 54, 52)),
+    ((92, 156, 64), (214, 216, 120)),
+    ((124, 84, 58), (236, 214, 176)),
+    ((150, 152, 162), (242, 238, 232)),
+    ((240, 132, 148), (252, 210, 206)),
+    ((218, 164, 82), (250, 226, 170)),
+    ((238, 212, 62), (96, 116, 66)),
+    ((104, 118, 138), (178, 186, 196)),
+    ((182, 72, 60), (240, 232, 216)),
+)
+_SHAPES = 5
+_PATTERNS = 4
+_MOST_OBJECTS = 3
+_TRIES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,102 +48,172 @@ class Photo:
     boxes: tuple[Box, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an object stands, in pixels: the middle of its foot, and half its width and height at most."""
+
+    x: float
+    foot: float
+    across: float
+    down: float
+
+    def touches(self, other: _Place) -> bool:
+        """Whether two objects would hide much of each other."""
+        across = abs(self.x - other.x) / (self.across + other.across)
+        down = abs(self.foot - self.down - other.foot + other.down) / (self.down + other.down)
+        return max(across, down) < 0.8
+
+
 def make_photo(width: int, height: int, class_id: int, seed: tuple[int, ...]) -> Photo:
     """Return the photograph of some objects of a class.
 
     Args:
         width: Columns.
         height: Rows.
-        class_id: Decides the objects' shape and colour, so that a classifier can learn the classes.
+        class_id: Decides the objects' shape, colours and pattern.
         seed: Everything random is a function of it.
     """
     rng = np.random.default_rng(seed)
-    image = _background(width, height, rng)
-    count = int(rng.integers(1, 4))
-    boxes = tuple(_paint_object(image, class_id, rng) for _ in range(count))
-    grain = rng.standard_normal((height, width), np.float32)[..., None] * rng.uniform(1.5, 4.0)
-    colour_grain = rng.standard_normal((height, width, 3), np.float32) * rng.uniform(0.8, 2.0)
+    scene = make_scene(width, height, rng)
+    places = _places(width, height, scene.horizon, rng)
+    boxes = tuple(_paint_object(scene, place, class_id, rng) for place in places)
+    image = scene.image * _vignette(width, height)
+    grain = rng.standard_normal((height, width), np.float32)[..., None] * rng.uniform(0.6, 2.6)
+    colour_grain = rng.standard_normal((height, width, 3), np.float32) * rng.uniform(0.5, 2.6)
     return Photo(np.clip(image + grain + colour_grain, 0, 255).astype(np.uint8), boxes)
 
 
-def _texture(width: int, height: int, slope: float, rng: np.random.Generator) -> Plane:
-    """A field whose amplitude falls as ``frequency ** -slope``, with mean 0 and deviation 1."""
-    spectrum = np.fft.rfft2(rng.standard_normal((height, width), np.float32))
-    frequency = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None, :])
-    frequency[0, 0] = np.inf
-    plane = np.fft.irfft2(spectrum * frequency**-slope, (height, width)).astype(np.float32)
-    return plane / max(float(plane.std()), 1e-6)
+def _places(width: int, height: int, horizon: float, rng: np.random.Generator) -> list[_Place]:
+    """Choose where up to three objects stand, apart from each other; the furthest comes first."""
+    places: list[_Place] = []
+    wanted = int(rng.integers(1, _MOST_OBJECTS + 1))
+    for _ in range(_TRIES):
+        foot = rng.uniform(horizon + 0.14, 0.97) * height
+        nearness = (foot / height - horizon) / (1 - horizon)
+        stretch = rng.uniform(0.85, 1.2)
+        radius = min(width, height) * rng.uniform(0.85, 1.15) * (0.1 + 0.2 * nearness)
+        across, down = radius * stretch, radius / stretch
+        place = _Place(rng.uniform(across, width - across), foot, across, down)
+        if not any(place.touches(other) for other in places):
+            places.append(place)
+        if len(places) == wanted:
+            break
+    return sorted(places, key=lambda place: place.foot)
 
 
-def _background(width: int, height: int, rng: np.random.Generator) -> Plane:
-    """Sky over ground, lit from one side, brightness and colour textured apart."""
-    y = np.linspace(0, 1, height, dtype=np.float32)[:, None]
+def _vignette(width: int, height: int) -> Plane:
+    """A lens gives less light to the corners."""
+    y = np.linspace(-1, 1, height, dtype=np.float32)[:, None]
     x = np.linspace(-1, 1, width, dtype=np.float32)[None, :]
-    hills = 0.06 * _texture(width, 1, 1.6, rng)
-    ground = 1 / (1 + np.exp(-(y - rng.uniform(0.35, 0.75) - hills) * 60))
-    sky_colour = np.array([110, 150, 205], np.float32) + rng.normal(0, 25, 3)
-    ground_colour = np.array([105, 110, 70], np.float32) + rng.normal(0, 25, 3)
-    light = (1 + 0.25 * x * rng.uniform(-1, 1) - 0.2 * (y - 0.5))[..., None]
-    image = (sky_colour * (1 - ground[..., None]) + ground_colour * ground[..., None]) * light
-    fine = _texture(width, height, rng.uniform(0.9, 1.15), rng)
-    coarse = _texture(width, height, 1.8, rng)
-    image += ((10 + 24 * ground) * fine + 14 * coarse)[..., None]
-    for channel in (0, 2):
-        image[..., channel] += 7 * _texture(width, height, 1.5, rng)
-    single: Plane = image.astype(np.float32)
-    return single
+    return (1.02 - 0.09 * (x * x + y * y))[..., None]
 
 
-def _class_colour(class_id: int) -> NDArray[np.float64]:
-    """A colour far from those of neighbouring classes: hues a golden angle apart."""
-    hue = class_id * 0.61803398875 % 1.0
-    return np.array([128 + 105 * np.cos(2 * np.pi * (hue - shift)) for shift in (0, 1 / 3, 2 / 3)])
+def _class_colours(class_id: int) -> tuple[Plane, Plane]:
+    """Body and pattern: chosen for the first classes, then hues a golden angle apart."""
+    if class_id < len(_COLOURS):
+        body, pattern = _COLOURS[class_id]
+        return np.array(body, np.float32), np.array(pattern, np.float32)
+    turn = class_id * 0.61803398875 % 1.0 - np.arange(3) / 3
+    hue = np.cos(2 * np.pi * turn).astype(np.float32)
+    return 134 + 86 * hue, 168 - 64 * hue
 
 
-def _outline(class_id: int, angle: Plane, rng: np.random.Generator) -> Plane:
-    """Distance of a shape's edge from its centre, by angle: ellipse-like, flower, polygon or star."""
-    kind, corners = class_id % _KINDS, 3 + class_id // _KINDS % _CORNERS
-    turned = angle + rng.uniform(0, 2 * np.pi)
+def _outline(class_id: int, angle: Plane) -> Plane:
+    """Distance of a shape's edge from its centre, by angle from straight down: egg, flower, polygon, star or gear."""
+    kind, turn = class_id % _SHAPES, class_id // _SHAPES
+    corners = (2, 5, 3, 5, 8)[kind] + turn % 4
     sector = 2 * np.pi / corners
-    within = np.abs(np.mod(turned, sector) - sector / 2)
-    outlines: dict[int, Callable[[], Plane]] = {
-        0: lambda: 1 + 0.05 * np.cos(2 * turned),
-        1: lambda: 0.85 + 0.15 * np.cos(corners * turned),
-        2: lambda: np.cos(sector / 2) / np.cos(np.minimum(within, sector / 2)),
-        3: lambda: 0.55 + 0.45 * (1 - 2 * within / sector) ** 2,
-    }
-    return outlines[kind]()
+    within = np.abs(np.mod(angle, sector) - sector / 2)  # from the nearest corner
+    edge: Plane
+    if kind == 0:
+        edge = 0.86 + 0.14 * np.cos(angle + turn) ** 2
+    elif kind == 1:
+        edge = 0.82 - 0.18 * np.cos(corners * angle)
+    elif kind == 2:
+        edge = np.cos(sector / 2) / np.cos(sector / 2 - within)
+    elif kind == 3:
+        edge = 0.58 + 0.42 * (1 - 2 * within / sector) ** 2
+    else:
+        edge = 0.9 + 0.1 * np.tanh(4 * np.cos(corners * angle))
+    return edge
 
 
-def _paint_object(image: Plane, class_id: int, rng: np.random.Generator) -> Box:
-    """Paint one object with a soft edge, shading, a texture of its own and a shadow; return where it is."""
-    height, width = image.shape[:2]
-    radius = rng.uniform(0.14, 0.3) * min(width, height)
-    stretch = rng.uniform(0.75, 1.35)
-    across, down = min(radius * stretch, width * 0.45), min(radius / stretch, height * 0.45)
-    cx, cy = rng.uniform(across, width - across), rng.uniform(down, height - down)
-    # Nothing of an object or its shadow is further away than one and a half times its reach.
-    left, right = max(0, int(cx - 1.5 * across)), min(width, int(cx + 1.5 * across) + 2)
-    top, bottom = max(0, int(cy - 1.5 * down)), min(height, int(cy + 1.5 * down) + 2)
-    y, x = np.mgrid[top:bottom, left:right].astype(np.float32)
-    cover = _paint(image[top:bottom, left:right], (x - cx) / across, (y - cy) / down, class_id, rng)
-    rows, columns = np.flatnonzero((cover > 0.5).any(1)) + top, np.flatnonzero((cover > 0.5).any(0)) + left
-    if not len(rows):  # thinner than a pixel: it covers no more than its centre
-        rows, columns = np.array([int(cy)]), np.array([int(cx)])
+def _pattern(class_id: int, dx: Plane, dy: Plane, rng: np.random.Generator) -> Plane:
+    """How much of the second colour shows, 0..1: stripes, spots, rings or patches, bent over a round body."""
+    kind, count = class_id * 3 % _PATTERNS, 5 + class_id % 3 * 3
+    x, y = np.arcsin(np.clip(dx, -1, 1)), np.arcsin(np.clip(dy, -1, 1))
+    phase = rng.uniform(0, 2 * np.pi)
+    if kind == 0:
+        wave = np.sin(count * (0.8 * x + 0.6 * y) + phase)
+    elif kind == 1:
+        wave = np.sin(count * x + phase) * np.sin(count * y + phase) * 2 - 0.7
+    elif kind == 2:
+        wave = np.sin(2 * count * np.hypot(dx, dy) + phase)
+    else:
+        wave = np.sin(count * 0.5 * x + 1.3 * np.sin(2 * y + phase))
+    shown: Plane = 0.5 + 0.5 * np.tanh(5 * wave)
+    return shown
+
+
+def _paint_object(scene: Scene, place: _Place, class_id: int, rng: np.random.Generator) -> Box:
+    """Paint one object and its shadow; return where the object is."""
+    turn = float(rng.normal(np.pi / 2, 0.06))
+    around = np.linspace(-np.pi, np.pi, 128, dtype=np.float32)
+    lowest = float((_outline(class_id, around - turn) * np.sin(around)).max())
+    part, dx, dy, _ = _window(scene.image, place, lowest, (2.0, lowest - 0.55, lowest + 0.6))
+    lean = -0.55 * scene.light[0]
+    shadow = np.hypot((dx - lean * (lowest - dy + 0.15)) * 0.95, (dy - lowest + 0.04) * 4.2)
+    part *= (1 - 0.62 * np.exp(-1.1 * shadow**2))[..., None]
+
+    part, dx, dy, (left, top) = _window(scene.image, place, lowest, (1.05, -1.05, 1.05))
+    reach = np.hypot(dx, dy) / _outline(class_id, np.arctan2(dy, dx) - turn)
+    cover = 0.5 - 0.5 * np.tanh((reach - 1) * min(place.across, place.down) * 0.9)
+    part += cover[..., None] * (_body(scene, (dx, dy, np.minimum(reach, 1)), class_id, rng) - part)
+    rows = (np.flatnonzero((cover > 0.5).any(1)) + top).tolist()
+    columns = (np.flatnonzero((cover > 0.5).any(0)) + left).tolist()
+    height, width = scene.image.shape[:2]
     return Box(columns[0] / width, rows[0] / height, (columns[-1] + 1) / width, (rows[-1] + 1) / height)
 
 
-def _paint(part: Plane, dx: Plane, dy: Plane, class_id: int, rng: np.random.Generator) -> Plane:
-    """Paint on part of an image, given each pixel's offset in units of the reach; return how much is covered."""
+def _window(
+    image: Plane, place: _Place, lowest: float, reach: tuple[float, float, float]
+) -> tuple[Plane, Plane, Plane, tuple[int, int]]:
+    """Cut out the part of an image around an object.
+
+    Args:
+        image: (height, width, 3).
+        place: Where the object stands.
+        lowest: How far its foot is below its centre, in units of ``place.down``, which those of ``reach`` are too.
+        reach: How far to look to both sides, and from where to where downwards.
+
+    Returns:
+        A view of the image; each pixel's offset from the centre, right and down; the view's left and top.
+    """
+    height, width = image.shape[:2]
+    middle = place.foot - lowest * place.down
+    side, above, below = reach
+    left, right = max(0, int(place.x - side * place.across)), min(width, int(place.x + side * place.across) + 2)
+    top, bottom = max(0, int(middle + above * place.down)), min(height, int(middle + below * place.down) + 2)
+    x = (np.arange(left, right, dtype=np.float32) - place.x) / place.across
+    y = (np.arange(top, bottom, dtype=np.float32) - middle) / place.down
+    dx, dy = np.meshgrid(x, y)
+    return image[top:bottom, left:right], dx, dy, (left, top)
+
+
+def _body(scene: Scene, offset: tuple[Plane, Plane, Plane], class_id: int, rng: np.random.Generator) -> Plane:
+    """Colour of a rounded surface: light from one side, sky from above, a highlight; ``offset`` is x, y and reach."""
+    dx, dy, reach = offset
     height, width = dx.shape
-    reach = np.hypot(dx, dy) / _outline(class_id, np.arctan2(dy, dx), rng)
-    softness = 1.2 * max(float(np.ptp(dx)) / width, float(np.ptp(dy)) / height, 1e-3)
-    cover: Plane = 1 / (1 + np.exp(np.clip((reach - 1) / softness, -30, 30)))
-    shadow = 1 / (1 + np.exp(np.clip((np.hypot(dx - 0.15, (dy - 0.85) * 2.5) - 1) * 8, -30, 30)))
-    shading = 1.1 - 0.45 * np.clip(reach, 0, 1.2) ** 2 - 0.3 * (0.6 * dx + 0.8 * dy)
-    stripes = 0.12 * np.sin((dx * np.cos(class_id) + dy * np.sin(class_id)) * (9 + class_id % 5 * 4))
-    body = _class_colour(class_id) * (shading + stripes)[..., None]
-    body += (16 * _texture(width, height, 1.0, rng))[..., None]
-    part *= (1 - 0.45 * shadow * (1 - cover))[..., None]
-    part += cover[..., None] * (body - part)
-    return cover
+    out = np.sqrt(1 - 0.97 * reach**2)
+    steepness = np.sqrt(1 - out**2) / np.maximum(np.hypot(dx, dy), 1e-3)
+    right, down = dx * steepness, dy * steepness
+    facing = right * scene.light[0] + down * scene.light[1] + out * scene.light[2]
+    highlight = np.clip(2 * facing * out - scene.light[2], 0, 1) ** 22
+    lit = 0.38 + 0.16 * (0.5 - 0.5 * down) + 0.68 * np.clip(facing, 0, 1)
+    body, second = _class_colours(class_id)
+    shown = _pattern(class_id, dx, dy, rng)[..., None]
+    grain = scene.detail * texture(width, height, 0.95, rng)
+    tint = 6 * np.roll(grain, (height // 2, width // 3), (0, 1))[..., None] * np.array([1, 0, -1], np.float32)
+    colour = (body + shown * (second - body) + tint) * (lit * (1 + 0.075 * grain))[..., None]
+    whole: Plane = colour + 105 * highlight[..., None]
+    return whole

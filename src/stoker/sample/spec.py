@@ -24,7 +24,13 @@ _FIRST_MADE_UP = 20_000_000  # above every number of a real synset
 
 @dataclass(frozen=True, slots=True)
 class SampleSpec:
-    """What a sample tree holds; the same spec gives the same bytes with the same version of Pillow.
+    """What a sample tree holds.
+
+    The same spec gives the same bytes for any number of threads, on one machine with the same numpy and Pillow. Another
+    processor or version may round a pixel otherwise.
+
+    The odd files are always there (and the damaged ones where wanted), one of each kind, in place of ordinary training
+    images; a tree of fewer than seven (thirteen) training images holds as many kinds as fit.
 
     Attributes:
         classes: Number of classes.
@@ -63,7 +69,7 @@ class SampleReport:
         images: Image files, the damaged ones included.
         size_bytes: Their bytes.
         oddities: Path below the tree -> what is odd about it, of files that are right but unusual.
-        damaged: Path below the tree -> what is wrong with it.
+        damaged: Path below the tree -> what is wrong with it: images that cannot be used, and one annotation.
         made: False when the very same tree was there already.
     """
 

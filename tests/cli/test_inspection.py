@@ -1,0 +1,178 @@
+"""``stoker info`` and ``stoker show``: what they print, their JSON and their exit codes."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from PIL import Image
+
+from inspection.datasets import write_dataset
+from reference import example, tfrecord
+from stoker.cli.main import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stoker.records.manifest import Manifest
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Manifest:
+    return write_dataset(tmp_path / "birds", {"train": [4, 3], "validation": [2]})
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> str:
+    assert main([str(word) for word in words]) == code
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    return err if code else out
+
+
+def words_of(out: str) -> list[list[str]]:
+    return [line.split() for line in out.splitlines()]
+
+
+def test_info_of_a_finished_dataset(manifest: Manifest, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = printed(capsys, "info", tmp_path / "birds")
+    for said in (
+        f"finished dataset {manifest.dataset_id}",
+        "source: 11 items, 12.3 KB",
+        "ignored in the source: 2 .txt",
+        "recipe: kind keep, encode jpeg:100:444",
+        "converted to JPEG: 1 png",
+        "seed: 17",
+        "schema: imagenet, 15 features, label base 1",
+        "classes: 3\n",
+    ):
+        assert said in out
+    lines = words_of(out)
+    train = manifest.splits["train"]
+    assert next(line for line in lines if line[:1] == ["train"])[1:3] == ["2", "7"]
+    assert ["image/encoded", "bytes", "1", "the", "image"] in lines
+    assert ["image/object/bbox/xmin", "float", "any"] in lines
+    assert f"{train.size_bytes / 7 / 1000:.1f} KB" in out
+    assert ["1", "n01", "red", "kite,", "Milvus", "milvus", "3", "0", "█" * 30] in lines
+
+
+def test_the_histogram_shows_both_ends_and_bars_in_proportion(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_dataset(tmp_path, {"train": [3]})
+    path = tmp_path / "manifest.json"
+    content = json.loads(path.read_text())
+    counts = [0, *range(40)]  # the classes 1 to 40 have 0 to 39 records
+    content["splits"]["train"]["class_counts"] = counts
+    content["splits"]["train"]["records"] = content["splits"]["train"]["shards"][0]["records"] = sum(counts)
+    path.write_text(json.dumps(content))
+    error = printed(capsys, "info", tmp_path, code=1)  # the identity no longer fits, and the message says what would
+    content["dataset_id"] = error.split("listed, ")[1][:32]
+    path.write_text(json.dumps(content))
+    lines = words_of(printed(capsys, "info", tmp_path))
+    table = lines[lines.index(["id", "class", "text", "train", "share", "of", "the", "largest"]) + 1 :]
+    assert [row[0] for row in table] == ["40", "39", "38", "37", "36", "...", "5", "4", "3", "2", "1"]
+    assert table[5] == ["...", "30", "more"]
+    assert [len(row[-1]) for row in table if "█" in row[-1]] == [30, 30, 29, 28, 27, 4, 3, 2, 1]
+    assert ["classes:", "40,", "1", "of", "them", "without", "records"] in lines
+
+
+def test_info_as_json_is_the_manifest_and_the_classes(
+    manifest: Manifest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads(printed(capsys, "info", tmp_path / "birds", "--json"))
+    written = json.loads((tmp_path / "birds/manifest.json").read_text())
+    for split in document["splits"].values():
+        assert split.pop("mean_bytes") == round(split["bytes"] / split["records"], 1)
+    assert {key: document[key] for key in written} == written
+    assert (document["state"], document["records"], document["rejects"]) == ("finished", 9, 2)
+    assert document["classes"][2] == {
+        "label": 3, "name": "n03", "text": "café", "counts": {"train": 2, "validation": 1}, "total": 3,
+    }  # fmt: skip
+
+
+def test_info_on_a_terminal_without_unicode(
+    manifest: Manifest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii", errors="backslashreplace"))
+    assert main(["info", str(tmp_path / "birds")]) == 0
+    sys.stdout.flush()
+    assert b"#" * 30 in written.getvalue()
+
+
+def test_info_of_an_unfinished_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    header = {"settings": {"source": "ab", "shards": {"train": 3}, "recipe": {"kind": "keep"}}}
+    entry = {"shard": "a", "records": 5, "bytes": 700, "rejects": []}
+    (tmp_path / "build.journal").write_text(json.dumps(header) + "\n" + json.dumps(entry) + "\n")
+    out = printed(capsys, "info", tmp_path)
+    assert "unfinished build, 1 of 3 shards are complete" in out
+    assert ["recipe", "kind", "keep"] in words_of(out)
+    assert "to do: run the same 'stoker build' again to finish it" in out
+    document = json.loads(printed(capsys, "info", tmp_path, "--json"))
+    assert (document["state"], document["shards"], document["planned_shards"], document["bytes"]) == (
+        "unfinished", 1, 3, 700,
+    )  # fmt: skip
+
+
+def test_info_of_other_tfrecords(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = [{"x": ("bytes", [b"12345"])}, {"x": ("bytes", [b"1", b"2"]), "y\x1b[31m": ("int64", [1])}]
+    path = tmp_path / "train-00001-of-00002"
+    path.write_bytes(b"".join(tfrecord.frame(example.write(record)) for record in records))
+    out = printed(capsys, "info", tmp_path)
+    assert "TFRecords without a manifest" in out
+    assert "keys of the first 2 records" in out
+    assert ["train", "1", "?", f"{path.stat().st_size}", "B", "00000"] in words_of(out)
+    assert ["x", "bytes", "1", "to", "2", "4", "B", "all"] in words_of(out)
+    assert "y\\x1b[31m" in out
+    document = json.loads(printed(capsys, "info", path, "--json", "--records", 1))
+    assert document["state"] == "foreign"
+    assert document["keys"] == {"x": {"kinds": ["bytes"], "records": 1, "shortest": 1, "longest": 1, "bytes": 5}}
+
+
+def test_info_of_nothing_is_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "no dataset at" in printed(capsys, "info", tmp_path / "none", code=2)
+    assert "--records is 0" in printed(capsys, "info", tmp_path, "--records", 0, code=2)
+
+
+def test_show_writes_the_sheet_and_prints_its_path(
+    manifest: Manifest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "sheet.png"
+    said = printed(capsys, "show", tmp_path / "birds", "--out", out, "--count", 4, "--columns", 2, "--no-boxes")
+    with Image.open(out) as sheet:
+        assert said == f"{out}: 4 samples of train, {sheet.width} x {sheet.height} pixels\n"
+    words = ("show", tmp_path / "birds", "--out", out, "--split", "validation", "--seed", 1, "--json")
+    document = json.loads(printed(capsys, *words))
+    assert (document["path"], document["split"], sorted(document["keys"])) == (str(out), "validation", [0, 1])
+
+
+def test_boxes_can_be_left_out(manifest: Manifest, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sheets = []
+    for words in ((), ("--boxes",), ("--no-boxes",)):
+        printed(capsys, "show", tmp_path / "birds", "--out", tmp_path / "a.png", *words)
+        sheets.append((tmp_path / "a.png").read_bytes())
+    assert sheets[0] == sheets[1] != sheets[2]
+
+
+def test_show_names_damaged_samples_and_still_writes(
+    manifest: Manifest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shard = tmp_path / "birds" / manifest.splits["validation"].shards[0].name
+    data = bytearray(shard.read_bytes())
+    data[300] ^= 1
+    shard.write_bytes(data)
+    out = printed(capsys, "show", tmp_path / "birds", "--split", "validation", "--out", tmp_path / "a.png")
+    assert f"damaged: sample 0: record 0 at byte 0 of {shard}" in out
+    assert (tmp_path / "a.png").exists()
+
+
+def test_show_needs_a_png_and_a_split_that_exists(
+    manifest: Manifest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "must end in .png" in printed(capsys, "show", tmp_path / "birds", "--out", "a.bmp", code=2)
+    words = ("show", tmp_path / "birds", "--out", tmp_path / "a.png", "--split", "test")
+    assert "it has train, validation" in printed(capsys, *words, code=2)
+    assert "--out" in printed(capsys, "show", tmp_path / "birds", code=2)

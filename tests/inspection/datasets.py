@@ -1,0 +1,94 @@
+"""Small datasets for tests of what looks at them, written without the build."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from reference import pictures
+from stoker import _native
+from stoker.records.labels import write_labels
+from stoker.records.manifest import Feature, Manifest, SchemaInfo, Shard, SourceInfo, Split, write_manifest
+from stoker.records.rejects import write_rejects
+from stoker.records.writer import ShardWriter
+from stoker.schema import ImagenetSchema, Sample
+from stoker.types import Box, Reject
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = (b"n01", b"n02", b"n03")
+TEXTS = (b"red kite, Milvus milvus", b"", b"caf\xc3\xa9")
+SCHEMA = ImagenetSchema()
+
+
+@dataclass
+class Written:
+    """What was written of one split."""
+
+    shards: list[Shard] = field(default_factory=list)
+    counts: list[int] = field(default_factory=lambda: [0] * (len(NAMES) + 1))
+
+
+def sample(number: int, size: tuple[int, int] = (48, 36)) -> Sample:
+    label = number % len(NAMES)
+    return Sample(
+        image=pictures.jpeg(*size, number, subsampling=2 * (number % 2)),
+        width=size[0],
+        height=size[1],
+        filename=b"picture-%d.JPEG" % number,
+        label=label,
+        class_name=NAMES[label],
+        class_text=TEXTS[label],
+        boxes=[Box(0.25, 0.125, 0.75, 0.5)] * (number % 3),
+    )
+
+
+def write_dataset(directory: Path, splits: dict[str, list[int]]) -> Manifest:
+    """Write a finished dataset: for each split, the number of records of each of its shards; one reject in each."""
+    directory.mkdir(parents=True, exist_ok=True)
+    number, written = 0, {name: Written() for name in splits}
+    for name, sizes in splits.items():
+        for shard, records in enumerate(sizes):
+            with ShardWriter(directory, f"{name}-{shard:05d}-of-{len(sizes):05d}.tfrecord") as writer:
+                for _ in range(records):
+                    made = sample(number)
+                    writer.append(_native.write_example(SCHEMA.to_features(made)))
+                    written[name].counts[made.label + SCHEMA.label_base] += 1
+                    number += 1
+                file = writer.commit()
+            written[name].shards.append(Shard(file.name, file.records, file.size_bytes, file.crc32c))
+    write_labels(directory, NAMES, TEXTS, SCHEMA.label_base)
+    write_rejects(directory, [Reject(f"n01/{name}.JPEG", name, "the file is empty") for name in splits])
+    manifest = _manifest(written, number + len(splits))
+    write_manifest(directory, manifest)
+    return manifest
+
+
+def _manifest(written: dict[str, Written], items: int) -> Manifest:
+    return Manifest(
+        stoker_version="0.1.0",
+        schema=SchemaInfo(
+            preset=SCHEMA.preset,
+            features={key: Feature(spec.kind, spec.length) for key, spec in SCHEMA.features.items()},
+            image_key=SCHEMA.image_key,
+            label_key=SCHEMA.label_key,
+            filename_key=SCHEMA.filename_key,
+            label_base=SCHEMA.label_base,
+        ),
+        recipe={"kind": "keep", "encode": "jpeg:100:444", "check": "header", "exif": "keep", "max_pixels": 2**27},
+        seed=17,
+        source=SourceInfo(items=items, size_bytes=12345, fingerprint="ab" * 16, ignored={".txt": 2}),
+        converted={"png": 1},
+        annotation_errors=0,
+        splits={
+            name: Split(
+                records=sum(shard.records for shard in found.shards),
+                size_bytes=sum(shard.size_bytes for shard in found.shards),
+                rejects=1,
+                class_counts=tuple(found.counts),
+                shards=tuple(found.shards),
+            )
+            for name, found in written.items()
+        },
+    )

@@ -1,0 +1,173 @@
+"""The contact sheet shows the right samples, in the right place, whatever is in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageFont
+
+import stoker
+from inspection.datasets import write_dataset
+from reference import example, pictures, tfrecord
+from stoker.errors import ConfigError, DatasetNotFoundError
+from stoker.inspection import tile
+from stoker.inspection.contact_sheet import SheetSpec, write_contact_sheet
+from stoker.records.labels import ClassLabel
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    write_dataset(tmp_path / "birds", {"train": [6, 4], "validation": [3]})
+    return tmp_path / "birds"
+
+
+def shown(path: Path) -> np.ndarray:
+    with Image.open(path) as image:
+        assert (image.format, image.mode) == ("PNG", "RGB")
+        return np.asarray(image)
+
+
+def tile_of(sheet: np.ndarray, place: int, columns: int) -> np.ndarray:
+    row, column = divmod(place, columns)
+    left, top = 20 + column * (tile.TILE_WIDTH + 20), 92 + row * (tile.TILE_HEIGHT + 20)
+    return sheet[top : top + tile.TILE_HEIGHT, left : left + tile.TILE_WIDTH]
+
+
+def test_every_tile_is_the_sample_that_the_report_names(made: Path, tmp_path: Path) -> None:
+    report = write_contact_sheet(made, tmp_path / "a.png", SheetSpec(count=7, columns=3))
+    sheet = shown(tmp_path / "a.png")
+    assert sheet.shape == (report.height, report.width, 3)
+    assert report.width == 20 + 3 * (tile.TILE_WIDTH + 20)
+    assert report.height == 92 + 3 * (tile.TILE_HEIGHT + 20) + 20
+    assert (report.split, report.damaged, len(set(report.keys))) == ("train", {}, 7)
+    train = stoker.open(made, split="train")
+    for place, key in enumerate(report.keys):
+        expected = np.asarray(tile.draw_sample(train[key], train.classes, boxes=True))
+        assert (tile_of(sheet, place, 3) == expected).all()
+    assert (tile_of(sheet, 7, 3) == tile.BACKGROUND).all()
+
+
+def test_the_seed_decides_which_samples(made: Path, tmp_path: Path) -> None:
+    def keys(**settings: int) -> tuple[int, ...]:
+        return write_contact_sheet(made, tmp_path / "a.png", SheetSpec(**settings)).keys
+
+    assert keys(count=5) == keys(count=5)
+    assert keys(count=5) == keys(count=10)[:5]
+    assert keys(count=5) != keys(count=5, seed=18)
+    assert sorted(keys(count=600)) == list(range(10))
+
+
+def test_boxes_are_drawn_where_they_are_and_only_if_asked(made: Path) -> None:
+    train = stoker.open(made, split="train")
+    with_box, without = (np.asarray(tile.draw_sample(train[1], train.classes, boxes=drawn)) for drawn in (True, False))
+    # 48 x 36 pixels are enlarged fourfold to 192 x 144, in the middle of 240 x 240 pixels behind a margin of 10.
+    left, top = 10 + (240 - 192) // 2, 10 + (240 - 144) // 2
+    picture = with_box[top : top + 144, left : left + 192]
+    amber = (picture == (255, 190, 60)).all(-1)
+    rows, columns = np.flatnonzero(amber.any(1)), np.flatnonzero(amber.any(0))
+    assert (columns[0], columns[-1]) == (round(0.25 * 191), round(0.75 * 191))
+    assert (rows[0], rows[-1]) == (round(0.125 * 143), round(0.5 * 143))
+    assert not amber[rows[0] + 2 : rows[-1] - 1, columns[0] + 2 : columns[-1] - 1].any()
+    assert not (without == (255, 190, 60)).all(-1).any()
+    changed = (with_box != without).any(-1)[: top + 240]
+    changed[top + rows[0] - 1 : top + rows[-1] + 2, left + columns[0] - 1 : left + columns[-1] + 2] = False
+    assert not changed.any()
+
+
+@pytest.mark.parametrize(("size", "expected"), [((480, 240), (240, 120)), ((30, 90), (80, 240)), ((8, 8), (32, 32))])
+def test_the_aspect_is_kept_and_small_images_are_not_blown_up(
+    tmp_path: Path, size: tuple[int, int], expected: tuple[int, int]
+) -> None:
+    record = {"image/encoded": ("bytes", [pictures.encode(Image.new("RGB", size, (0, 200, 0)))])}
+    (tmp_path / "a.tfrecord").write_bytes(tfrecord.frame(example.write(record)))
+    drawn = np.asarray(tile.draw_sample(stoker.open(tmp_path)[0], (), boxes=True)).astype(int)
+    green = np.abs(drawn - (0, 200, 0)).max(-1) < 8
+    assert (green.any(0).sum(), green.any(1).sum()) == expected
+    columns = np.flatnonzero(green.any(0))
+    assert columns[0] == 10 + (240 - expected[0]) // 2
+
+
+def test_damaged_samples_have_tiles_that_say_so(made: Path, tmp_path: Path) -> None:
+    train = stoker.open(made, split="train")
+    path, record, offset = train.records.where(4)
+    with Path(path).open("r+b") as file:
+        file.seek(offset + 200)
+        file.write(b"\0\1\2\3")
+    report = write_contact_sheet(made, tmp_path / "a.png", SheetSpec(columns=5))
+    assert list(report.damaged) == [4]
+    assert f"record {record} at byte {offset} of {path}" in report.damaged[4]
+    sheet = shown(tmp_path / "a.png")
+    for place, key in enumerate(report.keys):
+        red = (tile_of(sheet, place, 5)[5, 130] == (66, 30, 32)).all()
+        assert red == (key == 4)
+
+
+def test_an_image_that_cannot_be_decoded_is_named_with_its_place(tmp_path: Path) -> None:
+    records = [{"image/encoded": ("bytes", [b"no image"])}, {"image/class/label": ("int64", [1])}]
+    (tmp_path / "a.tfrecord").write_bytes(b"".join(tfrecord.frame(example.write(record)) for record in records))
+    damaged = write_contact_sheet(tmp_path, tmp_path / "a.png", SheetSpec()).damaged
+    assert sorted(damaged) == [0, 1]
+    assert f"record 0 at byte 0 of {tmp_path}/a.tfrecord: " in damaged[0]
+    assert "record 1" in damaged[1]
+    assert "no bytes under 'image/encoded'" in damaged[1]
+
+
+@given(st.text(max_size=300) | st.text("\ud800\x00\nab W", max_size=600))
+def test_any_text_fits_into_its_width(text: str) -> None:
+    font = ImageFont.load_default(13)
+    line = tile.fitted(text, font, 100)
+    assert font.getlength(line) <= 100
+    assert line.isprintable()
+    assert line.endswith("…") or [char if char.isprintable() else "\ufffd" for char in text] == list(line)
+
+
+@given(st.text(max_size=300), st.text(max_size=200))
+def test_any_problem_and_any_class_can_be_drawn(problem: str, name: str) -> None:
+    assert tile.draw_damaged(10**18, problem).size == (tile.TILE_WIDTH, tile.TILE_HEIGHT)
+    lines = tile._class_lines(1, [ClassLabel("background", ""), ClassLabel("n01\udce9", name)])
+    assert lines[0] in (name.partition(",")[0].strip(), "n01\udce9")
+
+
+@given(st.lists(st.floats(width=32), max_size=4), st.lists(st.floats(width=32), max_size=4))
+def test_any_numbers_give_boxes_inside_the_image(low: list[float], high: list[float]) -> None:
+    sides = {"xmin": low, "xmax": high, "ymin": low, "ymax": high}
+    for box in tile.boxes_of({f"image/object/bbox/{side}": ("float", values) for side, values in sides.items()}):
+        assert 0 <= box.xmin < box.xmax <= 1
+        assert 0 <= box.ymin < box.ymax <= 1
+
+
+def test_a_class_is_called_by_its_text_or_its_name() -> None:
+    classes = [ClassLabel("background", ""), ClassLabel("n01", "red kite, Milvus milvus"), ClassLabel("n02", "")]
+    assert tile._class_lines(1, classes) == ("red kite", "n01  ·  label 1")
+    assert tile._class_lines(2, classes) == ("n02", "label 2")
+    assert tile._class_lines(3, classes) == ("label 3", "")
+    assert tile._class_lines(-1, classes) == ("no label", "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"count": 0}, "--count is 0"), ({"columns": 31}, "--columns is 31"), ({"seed": -1}, "--seed is -1")],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, int], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        SheetSpec(**settings)
+
+
+def test_what_cannot_be_shown_is_said_and_nothing_is_written(made: Path, tmp_path: Path) -> None:
+    for place, name, split, error, message in (
+        (made, "a.jpg", None, ConfigError, "must end in .png"),
+        (made, "a.png", "test", ConfigError, "no split 'test'"),
+        (tmp_path / "none", "a.png", None, DatasetNotFoundError, "no dataset"),
+    ):
+        with pytest.raises(error, match=message):
+            write_contact_sheet(place, tmp_path / name, SheetSpec(split=split))
+    write_dataset(tmp_path / "empty", {"train": [0]})
+    with pytest.raises(ConfigError, match="has no samples"):
+        write_contact_sheet(tmp_path / "empty", tmp_path / "a.png", SheetSpec())
+    with pytest.raises(FileNotFoundError):
+        write_contact_sheet(made, tmp_path / "nowhere/a.png", SheetSpec())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["birds", "empty"]

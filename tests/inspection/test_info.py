@@ -1,0 +1,185 @@
+"""`dataset_info` tells finished, unfinished and foreign apart, and what each holds."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inspection.datasets import write_dataset
+from reference import example, tfrecord
+from stoker.errors import ConfigError, CorruptRecordError, DatasetNotFoundError, ExampleError, ManifestError, ShardError
+from stoker.inspection.foreign import ForeignInfo, ForeignSplit, KeySummary
+from stoker.inspection.info import ClassCount, DatasetInfo, dataset_info
+from stoker.inspection.unfinished import UnfinishedInfo
+from stoker.records.index import write_index
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+
+def test_a_finished_dataset_is_its_manifest_and_its_classes(tmp_path: Path) -> None:
+    manifest = write_dataset(tmp_path, {"train": [4, 3], "validation": [2]})
+    found = dataset_info(tmp_path)
+    assert isinstance(found, DatasetInfo)
+    assert (found.path, found.manifest) == (str(tmp_path), manifest)
+    assert found.histogram == (
+        ClassCount(1, "n01", "red kite, Milvus milvus", {"train": 3, "validation": 0}),
+        ClassCount(2, "n02", "", {"train": 2, "validation": 1}),
+        ClassCount(3, "n03", "café", {"train": 2, "validation": 1}),
+    )
+    assert [known.total for known in found.histogram] == [3, 3, 3]
+
+
+def test_classes_keep_their_ids_where_labels_are_missing(tmp_path: Path) -> None:
+    write_dataset(tmp_path, {"train": [3]})
+    (tmp_path / "labels.txt").write_text("background\nn01\n")
+    found = dataset_info(tmp_path)
+    assert isinstance(found, DatasetInfo)
+    assert [(known.label, known.name) for known in found.histogram] == [(1, "n01"), (2, ""), (3, "")]
+    (tmp_path / "labels.txt").unlink()
+    found = dataset_info(tmp_path)
+    assert isinstance(found, DatasetInfo)
+    assert [(known.label, known.name) for known in found.histogram] == [(1, ""), (2, ""), (3, "")]
+
+
+def test_a_damaged_manifest_is_an_error_and_not_foreign(tmp_path: Path) -> None:
+    write_dataset(tmp_path, {"train": [1]})
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(ManifestError, match=r"manifest\.json is damaged"):
+        dataset_info(tmp_path)
+
+
+HEADER = {"format": "stoker-journal", "version": 1, "settings": {"shards": {"train": 2, "validation": 1}, "seed": 3}}
+
+
+def entry(name: str, rejects: int = 0) -> dict[str, object]:
+    return {"shard": name, "records": 5, "bytes": 700, "rejects": [["a/b.JPEG", 0, "the file is empty"]] * rejects}
+
+
+def journal(directory: Path, *lines: object, tail: bytes = b"") -> UnfinishedInfo:
+    text = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    (directory / "build.journal").write_bytes(text + tail)
+    found = dataset_info(directory)
+    assert isinstance(found, UnfinishedInfo)
+    return found
+
+
+def test_an_unfinished_build_says_how_far_it_is_and_what_to_do(tmp_path: Path) -> None:
+    found = journal(tmp_path, HEADER, entry("a", 1), entry("b"))
+    assert (found.shards, found.planned_shards, found.records, found.size_bytes, found.rejects) == (2, 3, 10, 1400, 1)
+    assert found.settings["seed"] == 3
+    assert found.remedy == "run the same 'stoker build' again to finish it"
+
+
+def test_a_withheld_manifest_asks_for_the_rejects_to_be_accepted(tmp_path: Path) -> None:
+    assert "--max-rejects 3" in journal(tmp_path, HEADER, entry("a", 1), entry("b", 2), entry("c")).remedy
+    assert "--max-rejects" not in journal(tmp_path, HEADER, entry("a"), entry("b"), entry("c")).remedy
+
+
+@given(st.data())
+def test_a_journal_cut_anywhere_counts_its_whole_lines(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    lines = [json.dumps(line).encode() + b"\n" for line in (HEADER, entry("a"), entry("b"))]
+    whole = b"".join(lines)
+    cut = data.draw(st.integers(0, len(whole)) | st.sampled_from([len(lines[0]), len(lines[0] + lines[1])]))
+    found = journal(tmp_path_factory.mktemp("build"), tail=whole[:cut])
+    ends = whole[:cut].count(b"\n")
+    assert found.shards == max(0, ends - 1)
+    assert found.planned_shards == (3 if ends else None)
+
+
+@pytest.mark.parametrize(
+    "line", [[1], 5, None, {"shard": "b"}, entry("b") | {"records": None}, entry("b") | {"rejects": 1}]
+)
+def test_a_journal_ends_at_its_first_odd_line(tmp_path: Path, line: object) -> None:
+    assert journal(tmp_path, HEADER, entry("a"), line, entry("c")).shards == 1
+
+
+@pytest.mark.parametrize("header", [[], {"settings": 7}, {"settings": {"shards": {"train": "x"}}}, {"settings": {}}])
+def test_a_header_that_says_nothing_leaves_the_plan_unknown(tmp_path: Path, header: object) -> None:
+    assert journal(tmp_path, header, entry("a")).planned_shards is None
+
+
+def foreign(path: Path, *records: example.Features) -> Path:
+    path.write_bytes(b"".join(tfrecord.frame(example.write(features)) for features in records))
+    return path
+
+
+def test_foreign_keys_are_summed_up_over_the_first_records(tmp_path: Path) -> None:
+    a = foreign(
+        tmp_path / "train-00000-of-00003.tfrecord",
+        {"x": ("bytes", [b"12345"]), "y": ("int64", [1])},
+        {"x": ("bytes", [b"1", b"22"])},
+    )
+    foreign(tmp_path / "train-00001-of-00003.tfrecord", {"y": ("float", [])}, {"z": ("int64", [7])})
+    found = dataset_info(tmp_path, records=3)
+    assert isinstance(found, ForeignInfo)
+    assert found.looked_at == 3
+    assert found.keys == {"x": KeySummary(("bytes",), 2, 1, 2, 8), "y": KeySummary(("int64", "float"), 2, 0, 1, 0)}
+    sizes = sum(path.stat().st_size for path in tmp_path.iterdir())
+    assert found.splits == {"train": ForeignSplit(2, sizes, None, (2,))}
+    for place in (a, tmp_path / "train-00000*"):
+        alone = dataset_info(place)
+        assert isinstance(alone, ForeignInfo)
+        assert (alone.looked_at, alone.splits["train"].shards) == (2, 1)
+
+
+def test_foreign_records_are_counted_where_every_index_is_right(tmp_path: Path) -> None:
+    path = foreign(tmp_path / "val.tfrecord", {}, {}, {})
+    write_index(path, rows_of(path))
+    found = dataset_info(tmp_path)
+    assert isinstance(found, ForeignInfo)
+    assert found.splits["validation"].records == 3
+    foreign(path, {}, {})
+    found = dataset_info(tmp_path)
+    assert isinstance(found, ForeignInfo)
+    assert found.splits["validation"].records is None
+
+
+def rows_of(path: Path) -> NDArray[np.uint64]:
+    return np.asarray([(found.offset, found.size) for found in tfrecord.scan(path.read_bytes())], np.uint64)
+
+
+def test_damage_of_a_foreign_record_is_named(tmp_path: Path) -> None:
+    path = foreign(tmp_path / "a.tfrecord", {}, {"x": ("bytes", [b"12345"])})
+    good = path.read_bytes()
+    path.write_bytes(good[:-6] + b"!" + good[-5:])
+    with pytest.raises(CorruptRecordError) as caught:
+        dataset_info(path)
+    assert (caught.value.path, caught.value.offset) == (str(path), len(tfrecord.frame(example.write({}))))
+    assert isinstance(dataset_info(path, records=1), ForeignInfo)
+    path.write_bytes(good + tfrecord.frame(b"\xff"))
+    with pytest.raises(ExampleError):
+        dataset_info(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff" * 40, "not a TFRecord file"),
+        (b"\x1f\x8b" + b"\0" * 40, "GZIP-compressed"),
+        (b"abc", "the file ends after 3"),
+        (tfrecord.frame(b"abc")[:-1], "ends"),
+    ],
+)
+def test_what_is_no_tfrecord_is_said(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(content)
+    with pytest.raises(ShardError, match=message):
+        dataset_info(path)
+
+
+def test_nothing_there_is_an_error(tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "none", tmp_path / "*.tfrecord"):
+        with pytest.raises(DatasetNotFoundError, match="no dataset at"):
+            dataset_info(place)
+    with pytest.raises(ConfigError, match="--records is 0"):
+        dataset_info(tmp_path, records=0)

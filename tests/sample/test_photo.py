@@ -1,0 +1,80 @@
+"""Made-up photographs: natural spectrum, boxes on what was painted, classes that can be told apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from stoker.sample.photo import make_photo
+from stoker.sample.scene import make_scene
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from stoker.sample.photo import Photo
+
+
+def difference_to_scene(photo: Photo, seed: tuple[int, ...]) -> NDArray[np.float32]:
+    """How far each pixel is from the landscape without objects, which the same seed begins with."""
+    height, width = photo.pixels.shape[:2]
+    scene = make_scene(width, height, np.random.default_rng(seed))
+    difference: NDArray[np.float32] = np.abs(photo.pixels - np.clip(scene.image, 0, 255)).max(2)
+    return difference
+
+
+@pytest.mark.parametrize("size", [(320, 240), (240, 320), (200, 150)])
+@pytest.mark.parametrize("class_id", [*range(10), 57])
+def test_every_box_fits_an_object_that_was_painted(class_id: int, size: tuple[int, int]) -> None:
+    width, height = size
+    seed = (3, class_id)
+    photo = make_photo(width, height, class_id, seed)
+    changed = difference_to_scene(photo, seed) > 40
+    outside = changed.copy()
+    assert 1 <= len(photo.boxes) <= 3
+    for box in photo.boxes:
+        left, top, right, bottom = (
+            round(edge) for edge in (box.xmin * width, box.ymin * height, box.xmax * width, box.ymax * height)
+        )
+        assert 0 <= left < right <= width
+        assert 0 <= top < bottom <= height
+        assert changed[top:bottom, left:right].mean() > 0.25
+        outside[max(0, top - 3) : bottom + 3, max(0, left - 3) : right + 3] = False
+    assert outside.mean() < 0.05  # shadows
+
+
+def test_the_spectrum_is_that_of_photographs() -> None:
+    slopes, chroma = [], []
+    for i in range(8):
+        pixels = make_photo(256, 256, i, (5, i)).pixels.astype(float)
+        luma = pixels @ [0.299, 0.587, 0.114]
+        power = np.abs(np.fft.fft2(luma - luma.mean())) ** 2
+        frequency = np.hypot(*np.meshgrid(np.fft.fftfreq(256), np.fft.fftfreq(256)))
+        rings = [(f, power[(frequency >= f) & (frequency < 1.5 * f)].mean()) for f in 0.01 * 1.5 ** np.arange(9)]
+        slopes.append(np.polyfit(*np.log(rings).T, 1)[0])
+        chroma.append((pixels[..., 2] - luma).std() / luma.std())
+    assert -3.2 < np.mean(slopes) < -1.8  # power falls with about the square of the frequency
+    assert 0.2 < np.mean(chroma) < 1.0  # colour varies less than brightness
+
+
+def test_the_colours_of_objects_tell_the_class() -> None:
+    def colour(class_id: int, i: int) -> NDArray[np.float64]:
+        photo = make_photo(160, 120, class_id, (7, class_id, i))
+        box = photo.boxes[-1]  # the nearest, which nothing hides
+        x, y = int(80 * (box.xmin + box.xmax)), int(60 * (box.ymin + box.ymax))
+        middle: NDArray[np.float64] = photo.pixels[y - 9 : y + 9, x - 9 : x + 9].mean((0, 1))
+        return middle
+
+    known = np.array([np.mean([colour(c, i) for i in range(6)], axis=0) for c in range(10)])
+    right = [np.argmin(np.linalg.norm(known - colour(c, i), axis=1)) == c for c in range(10) for i in range(6, 9)]
+    assert np.mean(right) > 0.5
+
+
+def test_a_photograph_is_a_function_of_its_arguments() -> None:
+    first, second, other = (make_photo(64, 48, 1, seed) for seed in ((1, 2), (1, 2), (1, 3)))
+    assert first.boxes == second.boxes
+    np.testing.assert_array_equal(first.pixels, second.pixels)
+    assert (first.pixels != other.pixels).any()
+    assert first.pixels.shape == (48, 64, 3)
+    assert first.pixels.dtype == np.uint8
