@@ -13,6 +13,7 @@ from PIL import Image
 from inspection.datasets import write_dataset
 from reference import example, tfrecord
 from stoker.cli.main import main
+from stoker.inspection.contact_sheet import SheetSpec, write_contact_sheet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -147,6 +148,17 @@ def test_show_writes_the_sheet_and_prints_its_path(
     words = ("show", tmp_path / "birds", "--out", out, "--split", "validation", "--seed", 1, "--json")
     document = json.loads(printed(capsys, *words))
     assert (document["path"], document["split"], sorted(document["keys"])) == (str(out), "validation", [0, 1])
+
+
+def test_the_options_of_show_reach_the_sheet(
+    manifest: Manifest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = SheetSpec(split="train", count=5, seed=4, columns=3, boxes=False)
+    expected = write_contact_sheet(tmp_path / "birds", tmp_path / "a.png", spec)
+    words = ("--split", "train", "--count", 5, "--seed", 4, "--columns", 3, "--no-boxes", "--json")
+    document = json.loads(printed(capsys, "show", tmp_path / "birds", "--out", tmp_path / "b.png", *words))
+    assert document["keys"] == list(expected.keys)
+    assert (tmp_path / "b.png").read_bytes() == (tmp_path / "a.png").read_bytes()
 
 
 def test_boxes_can_be_left_out(manifest: Manifest, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

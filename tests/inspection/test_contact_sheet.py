@@ -125,7 +125,7 @@ def test_any_text_fits_into_its_width(text: str) -> None:
     assert line.endswith("…") or [char if char.isprintable() else "\ufffd" for char in text] == list(line)
 
 
-@given(st.text(max_size=300), st.text(max_size=200))
+@given(st.text(max_size=300) | st.text("\ud800\udce9\x1b\x00/ ab", max_size=300), st.text(max_size=200))
 def test_any_problem_and_any_class_can_be_drawn(problem: str, name: str) -> None:
     assert tile.draw_damaged(10**18, problem).size == (tile.TILE_WIDTH, tile.TILE_HEIGHT)
     lines = tile._class_lines(1, [ClassLabel("background", ""), ClassLabel("n01\udce9", name)])
@@ -138,6 +138,15 @@ def test_any_numbers_give_boxes_inside_the_image(low: list[float], high: list[fl
     for box in tile.boxes_of({f"image/object/bbox/{side}": ("float", values) for side, values in sides.items()}):
         assert 0 <= box.xmin < box.xmax <= 1
         assert 0 <= box.ymin < box.ymax <= 1
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf")])
+def test_a_box_with_a_corner_that_is_no_number_is_left_out(odd: float) -> None:
+    sides = {"xmin": [0.1, odd, 0.3], "ymin": [0.1] * 3, "xmax": [0.8] * 3, "ymax": [0.8] * 3}
+    if odd == float("inf"):
+        sides = {"xmin": [0.1, 0.2, 0.3], "ymin": [0.1] * 3, "xmax": [0.8, odd, 0.8], "ymax": [0.8] * 3}
+    found = tile.boxes_of({f"image/object/bbox/{side}": ("float", values) for side, values in sides.items()})
+    assert [box.xmin for box in found] == [0.1, 0.3]
 
 
 def test_a_class_is_called_by_its_text_or_its_name() -> None:

@@ -144,6 +144,16 @@ def test_foreign_records_are_counted_where_every_index_is_right(tmp_path: Path) 
     assert found.splits["validation"].records is None
 
 
+def test_one_file_without_an_index_leaves_the_count_of_its_split_open(tmp_path: Path) -> None:
+    for number in range(3):
+        path = foreign(tmp_path / f"train-0000{number}-of-00003", {}, {})
+        if number != 1:  # also behind it, where counting could begin anew
+            write_index(path, rows_of(path))
+    found = dataset_info(tmp_path)
+    assert isinstance(found, ForeignInfo)
+    assert found.splits["train"].records is None
+
+
 def rows_of(path: Path) -> NDArray[np.uint64]:
     return np.asarray([(found.offset, found.size) for found in tfrecord.scan(path.read_bytes())], np.uint64)
 

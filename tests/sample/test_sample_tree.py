@@ -131,6 +131,7 @@ def test_the_noisy_annotation_belongs_to_a_good_image(made: Path) -> None:
     assert xmin > width > xmax
     assert ymin > 0 > ymax
     Image.open(made / "train" / path.parent.name / f"{path.stem}.JPEG").load()
+    assert [p for p in (made / "bounding_boxes").rglob("*.xml") if "%s" in p.read_text()] == [path]
 
 
 def test_boxes_lie_inside_their_image(made: Path) -> None:
@@ -213,3 +214,27 @@ def test_numbers_out_of_range_are_refused() -> None:
     for bad in ({"classes": 0}, {"images_per_class": 0}, {"validation_per_class": -1}, {"seed": -1}):
         with pytest.raises(ConfigError):
             SampleSpec(**bad)
+
+
+def test_every_kind_of_damage_fits_or_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="12 training images are too few"):
+        SampleSpec(classes=12, images_per_class=1, damaged=True)
+    report = make_sample(tmp_path / "photos", SampleSpec(1, 13, 0, damaged=True))
+    assert (len(report.oddities), len(report.damaged)) == (7, 6)
+
+
+def test_an_unfinished_sample_says_so_and_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:
+    begun = 0
+
+    def interrupted(*, done: int, total: int, size_bytes: int, rejects: int) -> None:
+        nonlocal begun
+        begun = done
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        make_sample(tmp_path / "photos", SampleSpec(classes=4, images_per_class=20), interrupted)
+    assert "not finished" in caught.value.__notes__[0]
+    assert begun == 1
+    assert len(list(tmp_path.rglob("*.JPEG"))) < 40  # the rest was not begun
+    with pytest.raises(DestinationError, match="not finished"):
+        make_sample(tmp_path / "photos", SampleSpec(classes=4, images_per_class=20))

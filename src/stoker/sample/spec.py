@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stoker.config import check_range
+from stoker.errors import ConfigError
 
 # Synsets of ImageNet with their words; a tree of up to ten classes uses the first of them.
 _SYNSETS = (
@@ -19,6 +20,8 @@ _SYNSETS = (
     ("n02504458", "African elephant, Loxodonta africana"),
     ("n03028079", "church, church building"),
 )
+_LEAST_WITH_DAMAGE = 13
+"""Training images it takes to have one of each odd and each damaged kind."""
 _FIRST_MADE_UP = 20_000_000  # above every number of a real synset
 
 
@@ -29,8 +32,8 @@ class SampleSpec:
     The same spec gives the same bytes for any number of threads, on one machine with the same numpy and Pillow. Another
     processor or version may round a pixel otherwise.
 
-    The odd files are always there (and the damaged ones where wanted), one of each kind, in place of ordinary training
-    images; a tree of fewer than seven (thirteen) training images holds as many kinds as fit.
+    The odd files are always there, one of each kind, in place of ordinary training images; a tree of fewer training
+    images than that holds as many kinds as fit. Damaged files come after them.
 
     Attributes:
         classes: Number of classes.
@@ -40,7 +43,7 @@ class SampleSpec:
         damaged: Whether damaged files are put among the others.
 
     Raises:
-        ConfigError: A number is out of range.
+        ConfigError: A number is out of range, or there are too few training images to damage some.
     """
 
     classes: int = 10
@@ -54,6 +57,12 @@ class SampleSpec:
         check_range("images per class", self.images_per_class, 1, 100_000)
         check_range("validation images per class", self.validation_per_class, 0, 100_000)
         check_range("seed", self.seed, 0, 2**63)
+        images = self.classes * self.images_per_class
+        if self.damaged and images < _LEAST_WITH_DAMAGE:
+            raise ConfigError(
+                f"{images} training images are too few for every kind of damage; "
+                f"it takes {_LEAST_WITH_DAMAGE}: ask for more classes or more images of each"
+            )
 
     def synsets(self) -> list[tuple[str, str]]:
         """Return the id and the words of every class, in the order of the ids."""

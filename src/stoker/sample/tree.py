@@ -80,27 +80,33 @@ def make_sample(directory: str | Path, spec: SampleSpec, progress: Progress | No
 
     Raises:
         DestinationError: The directory holds something else.
-        OSError: It cannot be written.
+        OSError: It cannot be written. What was written stays; nothing more is begun.
     """
     root = Path(directory)
     files = _files(root, spec)
     if _holds(root, spec, files):
         return _report(root, files, made=False)
+    try:
+        _write(root, spec, files, progress)
+    except (OSError, KeyboardInterrupt) as error:
+        error.add_note(f"the sample in {root} is not finished: remove it before you make it again")
+        raise
+    return _report(root, files, made=True)
+
+
+def _write(root: Path, spec: SampleSpec, files: list[_File], progress: Progress | None) -> None:
     for folder in {path.parent for file in files for path in file.paths()}:
         folder.mkdir(parents=True, exist_ok=True)
     written = 0
-    pool = ThreadPoolExecutor(available_cpus())
-    try:
+    with ThreadPoolExecutor(available_cpus()) as pool:
+        # Left early, after Ctrl-C or on a full disk, map() cancels what was not begun.
         for done, size in enumerate(pool.map(lambda file: _make(file, spec.seed), files), 1):
             written += size
             if progress is not None:
                 progress(done=done, total=len(files), size_bytes=written, rejects=0)
-    finally:
-        pool.shutdown(cancel_futures=True)  # after Ctrl-C or on a full disk, nothing more is begun
     for name, text in _lists(spec).items():
         (root / name).write_text(text)
     (root / _MARK_NAME).write_text(_mark(spec, files))  # last: a tree that has it is whole
-    return _report(root, files, made=True)
 
 
 def _holds(root: Path, spec: SampleSpec, files: list[_File]) -> bool:
