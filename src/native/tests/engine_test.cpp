@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -22,11 +23,10 @@ using namespace std::chrono_literals;
 class TinyShard {
  public:
   explicit TinyShard(size_t records, size_t bad = SIZE_MAX) {
-    char name[] = "/tmp/stoker-engine-XXXXXX";
-    const int descriptor = mkstemp(name);
+    path_ = (std::filesystem::temp_directory_path() / "stoker-engine-XXXXXX").string();
+    const int descriptor = mkstemp(path_.data());
     REQUIRE(descriptor >= 0);
-    std::fclose(fdopen(descriptor, "wb"));
-    path_ = name;
+    ::close(descriptor);
     std::ofstream file(path_, std::ios::binary);
     uint64_t offset = 0;
     for (size_t i = 0; i < records; ++i) {
