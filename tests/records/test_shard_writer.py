@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,28 +67,28 @@ def test_two_writers_of_one_shard_do_not_meet(tmp_path: Path) -> None:
     assert (tmp_path / NAME).read_bytes() == frame(b"two")
 
 
-@pytest.fixture
+@contextmanager
 def small_files_only() -> Iterator[None]:
-    """Files end at 1000 bytes: what a full disk does, without a disk."""
+    """Files end at 1000 bytes: what a full disk does, without a disk. No longer than needed: it holds for all files."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.usefixtures("small_files_only")
 def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
     with ShardWriter(tmp_path, NAME) as writer:
         writer.append(b"a" * 700)
-        with pytest.raises(OSError, match="File too large"):
+        with small_files_only(), pytest.raises(OSError, match="File too large"):
             writer.append(b"b" * 700)  # the first 284 bytes fit: a write that is cut short
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("small_files_only")
 def test_an_atomic_file_keeps_its_old_content_on_a_full_disk(tmp_path: Path) -> None:
     path = tmp_path / "labels.txt"
     write_atomically(path, b"old")
-    with pytest.raises(OSError, match="File too large"):
+    with small_files_only(), pytest.raises(OSError, match="File too large"):
         write_atomically(path, b"n" * 2000)
     assert [(entry.name, entry.read_bytes()) for entry in tmp_path.iterdir()] == [("labels.txt", b"old")]
