@@ -6,7 +6,8 @@
     ├── ConfigError              a setting is out of range or unknown (also a ValueError)
     ├── DatasetNotFoundError     nothing to read at that path (also a FileNotFoundError)
     ├── DestinationError         the directory to write to holds something else
-    ├── ManifestError            manifest.json cannot be used: damaged, or of a newer version
+    ├── ManifestError            manifest.json is damaged, or contradicts the files beside it
+    │   └── NewerManifestError   it was written by a newer version of Stoker
     ├── SourceError              the images to build from cannot be listed or used
     ├── ShardError               the bytes of a shard are not what they should be
     │   ├── TruncatedShardError  it ends inside a record
@@ -63,7 +64,11 @@ class DestinationError(StokerError):
 
 
 class ManifestError(StokerError):
-    """``manifest.json`` is damaged, contradicts the files beside it, or was written by a newer version."""
+    """``manifest.json`` is damaged, or contradicts the files beside it."""
+
+
+class NewerManifestError(ManifestError):
+    """``manifest.json`` was written by a newer version of Stoker; nothing need be wrong with it."""
 
 
 class SourceError(StokerError):

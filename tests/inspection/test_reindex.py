@@ -35,7 +35,7 @@ def test_a_damaged_file_is_named_and_the_others_are_done(tmp_path: Path, capsys:
     shards[1].write_bytes(shards[1].read_bytes()[:-1])
     assert main(["index", f"{tmp_path}/train-*"]) == 4
     printed = capsys.readouterr().out
-    assert "damage: record 2 at byte" in printed
+    assert "damaged: record 2 at byte" in printed
     assert str(shards[1]) in printed
     assert "1 damaged" in printed
     assert not Path(f"{shards[1]}.idx").exists()
@@ -45,3 +45,18 @@ def test_a_damaged_file_is_named_and_the_others_are_done(tmp_path: Path, capsys:
 def test_a_pattern_that_names_nothing_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["index", str(tmp_path / "*.tfrecord")]) == 2
     assert "there is no TFRecord" in capsys.readouterr().err
+
+
+def test_what_a_shell_names_besides_shards_is_left_alone(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["index", *map(str, dataset.iterdir())]) == 0
+    assert "3 files, 50 records: 3 up to date" in capsys.readouterr().out
+
+
+def test_an_index_that_cannot_be_written_does_not_stop_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shards = write_shards(tmp_path, 6, 2)
+    Path(f"{shards[0]}.idx").mkdir()
+    assert main(["index", str(tmp_path)]) == 1
+    assert "1 failed, 1 written" in capsys.readouterr().out
+    assert Path(f"{shards[1]}.idx").is_file()

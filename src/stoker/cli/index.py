@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+EXIT_FAILED = 1
 EXIT_DAMAGED = 4
 _SHOWN = 20
 
@@ -28,19 +29,20 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the indexes, print, and return 0, or 4 if a file is damaged."""
+    """Write the indexes, print, and return 0, 4 if a file is damaged, else 1 if one could not be read or written."""
     with shown_progress("indexing") as progress:
         results = index_shards(args.files, progress)
     if args.json:
         print_json({"shards": [dataclasses.asdict(result) for result in results]})
     else:
         _print(results)
-    return EXIT_DAMAGED if any(result.problem for result in results) else 0
+    outcomes = {result.outcome for result in results}
+    return EXIT_DAMAGED if "damaged" in outcomes else EXIT_FAILED if "failed" in outcomes else 0
 
 
 def _print(results: Sequence[IndexedShard]) -> None:
     printer = Printer()
-    lines = [f"damage: {result.problem}" for result in results if result.problem]
+    lines = [f"{result.outcome}: {result.problem}" for result in results if result.problem]
     printer.some(lines, _SHOWN, "--json lists them all")
     counts = Counter(result.outcome for result in results)
     records = sum(result.records for result in results)

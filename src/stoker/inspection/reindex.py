@@ -14,15 +14,18 @@ from stoker import _native
 from stoker.config import available_cpus
 from stoker.errors import DatasetNotFoundError, IndexMismatchError, ShardError
 from stoker.inspection.problem import Problem, problem_of
-from stoker.records.index import index_path, read_index, write_index
-from stoker.records.layout import find_shards
+from stoker.records.index import INDEX_SUFFIX, index_path, read_index, write_index
+from stoker.records.layout import JOURNAL_NAME, LABELS_NAME, MANIFEST_NAME, REJECTS_NAME, find_shards
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from stoker.types import Progress
 
-Outcome = Literal["written", "rewritten", "up to date", "damaged"]
+Outcome = Literal["written", "rewritten", "up to date", "damaged", "failed"]
+
+# What lies beside shards, and is named too where a shell expands a pattern such as ``dataset/*``.
+_BESIDE = (MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +34,11 @@ class IndexedShard:
 
     Attributes:
         path: The shard.
-        outcome: ``rewritten`` where the index there was another's; ``damaged`` where none could be made.
-        records: Records found; 0 when damaged.
-        size_bytes: Length of the shard.
-        problem: What is wrong with a damaged shard.
+        outcome: ``rewritten`` where the index there was another's; ``damaged`` where the shard allows none;
+            ``failed`` where the system did not let it be read or written.
+        records: Records found; 0 without an index.
+        size_bytes: Length of the shard; 0 when it cannot be read.
+        problem: Why there is no index.
     """
 
     path: str
@@ -55,7 +59,7 @@ def find_files(places: Sequence[str]) -> list[Path]:
         named = list(_named(place))
         if not named:
             raise DatasetNotFoundError(f"there is no TFRecord at {place}", path=place)
-        found.update(named)
+        found.update(path for path in named if path.suffix != INDEX_SUFFIX and path.name not in _BESIDE)
     return sorted(found)
 
 
@@ -66,17 +70,16 @@ def _named(place: str) -> Iterable[Path]:
     if path.is_dir():
         return [shard for split in find_shards(path).values() for shard in split.paths]
     # pathlib has no pattern that may be absolute or relative
-    return [Path(match) for match in glob.glob(place) if not match.endswith(".idx")]  # noqa: PTH207
+    return [Path(match) for match in glob.glob(place)]  # noqa: PTH207
 
 
 def index_shards(places: Sequence[str], progress: Progress | None = None) -> list[IndexedShard]:
     """Write the index beside every TFRecord that lacks a right one; both checksums of every record are verified.
 
-    A damaged file does not stop the others.
+    A damaged file does not stop the others, nor does one that cannot be read.
 
     Raises:
         DatasetNotFoundError: One of the places names nothing.
-        OSError: A file cannot be read, or its index not be written.
     """
     paths = find_files(places)
     results: list[IndexedShard] = []
@@ -91,7 +94,14 @@ def index_shards(places: Sequence[str], progress: Progress | None = None) -> lis
 
 
 def _index(path: Path) -> IndexedShard:
-    size = path.stat().st_size
+    try:
+        return _index_readable(path, path.stat().st_size)
+    except OSError as error:
+        what = f"{error.filename or path}: {error.strerror}"
+        return IndexedShard(str(path), "failed", 0, 0, Problem(str(path), None, None, None, what))
+
+
+def _index_readable(path: Path, size: int) -> IndexedShard:
     try:
         rows = _native.scan_shard(str(path))
     except ShardError as error:

@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.config import available_cpus
-from stoker.errors import DatasetNotFoundError, ManifestError
+from stoker.errors import DatasetNotFoundError
 from stoker.inspection.problem import Problem
+from stoker.inspection.reindex import find_files
 from stoker.inspection.verify_records import RecordRules, check_records
 from stoker.inspection.verify_shard import check_shard
+from stoker.inspection.verify_texts import count_problems, read_texts
 from stoker.records.files import TEMPORARY_MARK
-from stoker.records.labels import read_labels
-from stoker.records.layout import LABELS_NAME, MANIFEST_NAME, REJECTS_NAME, find_shards, parse_shard_name
-from stoker.records.manifest_reading import read_manifest
-from stoker.records.rejects import read_rejects
+from stoker.records.layout import find_shards, parse_shard_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -69,61 +68,83 @@ def verify_dataset(path: str | Path, threads: int | None = None, progress: Progr
     """Check a dataset, or TFRecord shards of other origin.
 
     Args:
-        path: Directory with a manifest, directory of shards, or one shard.
+        path: Directory with a manifest, directory of shards, one shard, or a pattern of shards.
         threads: Shards and runs of records checked at a time; one per CPU when left out.
         progress: Told after every run of records.
 
     Raises:
-        ManifestError: The manifest cannot be read, so there is nothing to check against.
-        DatasetNotFoundError: There is no shard at ``path``.
+        NewerManifestError: A newer version wrote the manifest.
+        DatasetNotFoundError: There is no shard at ``path``, or an unfinished build.
     """
     started = time.monotonic()
     place = Path(path)
-    manifest = read_manifest(place) if (place / MANIFEST_NAME).exists() else None
-    targets = _targets(place, manifest)
-    rules = RecordRules.of(manifest)
-    labels: dict[str, Counter[int]] = {target.split: Counter() for target in targets}
-    problems: list[Problem] = []
+    manifest, classes, problems = read_texts(place)
+    targets = _listed(place, manifest) if manifest is not None else _found(place, problems)
+    tally = _Tally(problems, progress)
     with ThreadPoolExecutor(available_cpus() if threads is None else threads) as pool:
         checks = list(pool.map(lambda target: check_shard(target.path, target.listed), targets))
-        for check in checks:
-            problems += check.problems
-        total = sum(len(check.rows) for check in checks)
-        done, read_bytes = 0, 0
-        for split, result in _record_results(pool, targets, checks, rules):
-            problems += result.problems
-            labels[split] += result.labels
-            done += result.records
-            read_bytes += result.size_bytes
-            if progress is not None:
-                progress(done=done, total=total, size_bytes=read_bytes, rejects=len(problems))
+        tally.add_shards(checks)
+        for split, result in _record_results(pool, targets, checks, RecordRules.of(manifest, classes)):
+            tally.add_records(split, result)
     if manifest is not None:
-        problems += _count_problems(place, manifest, labels)
+        problems += count_problems(place, manifest, tally.labels)
     return VerifyReport(
         shards=len(targets),
-        records=total,
-        size_bytes=sum(check.size_bytes for check in checks),
+        records=tally.total,
+        size_bytes=tally.size_bytes,
         seconds=time.monotonic() - started,
         problems=tuple(problems),
         warnings=tuple(_warnings(place, manifest)),
     )
 
 
-def _targets(place: Path, manifest: Manifest | None) -> list[_Target]:
-    if manifest is not None:
-        return [
-            _Target(name, place / shard.name, shard)
-            for name, split in manifest.splits.items()
-            for shard in split.shards
-        ]
-    found = (
-        [_Target(name, path, None) for name, split in find_shards(place).items() for path in split.paths]
-        if place.is_dir()
-        else [_Target("train", place, None)] * place.is_file()
-    )
-    if not found:
+class _Tally:
+    """Adds up what shards and runs of records come to, and reports progress."""
+
+    def __init__(self, problems: list[Problem], progress: Progress | None) -> None:
+        self.labels: dict[str, Counter[int]] = {}
+        self.total = 0
+        self.size_bytes = 0
+        self._done = 0
+        self._read_bytes = 0
+        self._problems = problems
+        self._progress = progress
+
+    def add_shards(self, checks: Iterable[ShardCheck]) -> None:
+        for check in checks:
+            self._problems += check.problems
+            self.total += len(check.rows)
+            self.size_bytes += check.size_bytes
+
+    def add_records(self, split: str, result: RecordsResult) -> None:
+        self._problems += result.problems
+        self.labels.setdefault(split, Counter()).update(result.labels)
+        self._done += result.records
+        self._read_bytes += result.size_bytes
+        if self._progress is not None:
+            bad = len(self._problems)
+            self._progress(done=self._done, total=self.total, size_bytes=self._read_bytes, rejects=bad)
+
+
+def _listed(place: Path, manifest: Manifest) -> list[_Target]:
+    return [
+        _Target(name, place / shard.name, shard) for name, split in manifest.splits.items() for shard in split.shards
+    ]
+
+
+def _found(place: Path, problems: list[Problem]) -> list[_Target]:
+    """Return the shards that are there, and note those whose names the others promise."""
+    if not place.is_dir():
+        return [_Target("train", path, None) for path in find_files([str(place)])]
+    splits = find_shards(place)
+    if not splits:
         raise DatasetNotFoundError(f"there is neither a manifest nor a shard at {place}", path=str(place))
-    return found
+    for name, split in splits.items():
+        if split.missing:
+            some = ", ".join(map(str, split.missing[:5])) + (", ..." if len(split.missing) > 5 else "")
+            what = f"split {name} lacks {len(split.missing)} shards that the names of the others promise: {some}"
+            problems.append(Problem(str(place), None, None, None, what))
+    return [_Target(name, path, None) for name, split in splits.items() for path in split.paths]
 
 
 def _record_results(
@@ -138,35 +159,6 @@ def _record_results(
     results = pool.map(lambda run: check_records(run[0].path, run[1], run[2], rules), runs)
     for (target, _, _), result in zip(runs, results, strict=True):
         yield target.split, result
-
-
-def _count_problems(place: Path, manifest: Manifest, labels: dict[str, Counter[int]]) -> Iterator[Problem]:
-    where = str(place / MANIFEST_NAME)
-    for name, split in manifest.splits.items():
-        seen = labels.get(name, Counter())
-        for label, count in enumerate(split.class_counts):
-            if seen[label] != count:
-                what = f"split {name} has {seen[label]} records of class {label}; the manifest says {count}"
-                yield Problem(where, None, None, None, what)
-    yield from _text_problems(place, manifest)
-
-
-def _text_problems(place: Path, manifest: Manifest) -> Iterator[Problem]:
-    """What is wrong with the text files beside the shards."""
-    classes = max((len(split.class_counts) for split in manifest.splits.values()), default=0)
-    try:
-        named = len(read_labels(place))
-        if named != classes:
-            what = f"names {named} classes; the manifest counts {classes}"
-            yield Problem(str(place / LABELS_NAME), None, None, None, what)
-        rejected = Counter(reject.split for reject in read_rejects(place))
-    except (FileNotFoundError, ManifestError) as error:
-        yield Problem(str(place), None, None, None, str(error))
-        return
-    for name, split in manifest.splits.items():
-        if rejected[name] != split.rejects:
-            what = f"has {rejected[name]} rejects of split {name}; the manifest says {split.rejects}"
-            yield Problem(str(place / REJECTS_NAME), None, None, None, what)
 
 
 def _warnings(place: Path, manifest: Manifest | None) -> Iterable[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from stoker import _native
 from stoker.errors import ExampleError, ImageError, StokerError
 from stoker.inspection.problem import Problem, problem_of
+from stoker.records.layout import LABELS_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,10 +19,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from stoker.records.labels import ClassLabel
     from stoker.records.manifest import Feature, Manifest
     from stoker.types import Features
 
 _IMAGE_KEY, _LABEL_KEY, _FILENAME_KEY = "image/encoded", "image/class/label", "image/filename"
+_SYNSET_KEY, _TEXT_KEY = "image/class/synset", "image/class/text"
 _SIZE_KEYS = ("image/height", "image/width")
 
 
@@ -33,7 +37,7 @@ class RecordRules:
         image_key: Feature with the image.
         label_key: Feature with the label.
         filename_key: Feature with the name of the source, for messages.
-        classes: Number of class ids; None when unknown.
+        classes: Class ids there are; empty when unknown.
         label_base: The smallest label.
     """
 
@@ -41,16 +45,15 @@ class RecordRules:
     image_key: str
     label_key: str
     filename_key: str | None
-    classes: int | None
+    classes: tuple[ClassLabel, ...]
     label_base: int
 
     @classmethod
-    def of(cls, manifest: Manifest | None) -> RecordRules:
-        """Return the rules that a manifest sets, or those for shards of other origin."""
+    def of(cls, manifest: Manifest | None, classes: tuple[ClassLabel, ...]) -> RecordRules:
+        """Return the rules that a manifest and its classes set, or those for shards of other origin."""
         if manifest is None:
-            return cls({}, _IMAGE_KEY, _LABEL_KEY, _FILENAME_KEY, None, 0)
+            return cls({}, _IMAGE_KEY, _LABEL_KEY, _FILENAME_KEY, (), 0)
         schema = manifest.schema
-        classes = max((len(split.class_counts) for split in manifest.splits.values()), default=0)
         return cls(schema.features, schema.image_key, schema.label_key, schema.filename_key, classes, schema.label_base)
 
 
@@ -133,6 +136,14 @@ def _label_wrong(features: Features, rules: RecordRules, labels: Counter[int]) -
         return []
     label = int(values[0])
     labels[label] += 1
-    if rules.classes is not None and not rules.label_base <= label < rules.classes:
-        return [f"label {label} is not in {rules.label_base}..{rules.classes - 1}"]
-    return []
+    if not rules.classes:
+        return []
+    if not rules.label_base <= label < len(rules.classes):
+        return [f"label {label} is not in {rules.label_base}..{len(rules.classes) - 1}"]
+    named = rules.classes[label]
+    wrong = []
+    for key, expected in ((_SYNSET_KEY, named.name), (_TEXT_KEY, named.text)):
+        said_kind, said = features.get(key, ("none", []))
+        if said_kind == "bytes" and said and said[0] != os.fsencode(expected):
+            wrong.append(f"{key} says {said[0]!r}, but {LABELS_NAME} names class {label} {expected!r}")
+    return wrong

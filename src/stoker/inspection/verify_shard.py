@@ -10,7 +10,7 @@ import numpy as np
 from stoker import _native
 from stoker.errors import IndexMismatchError, ShardError
 from stoker.inspection.problem import Problem, problem_of
-from stoker.records.index import index_path, parse_index, read_index
+from stoker.records.index import FRAME_BYTES, index_path, parse_index, read_index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stoker.records.manifest import Shard
 
 _READ_BYTES = 1 << 20
+_MAX_INDEX_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,49 +43,76 @@ def check_shard(path: Path, listed: Shard | None) -> ShardCheck:
     problems: list[Problem] = []
     try:
         size = path.stat().st_size
-        scanned: NDArray[np.uint64] | None = _native.scan_shard(str(path))
-    except FileNotFoundError:
-        return ShardCheck(
-            np.empty((0, 2), np.uint64), 0, [Problem(str(path), None, None, None, "the shard is missing")]
-        )
+        scanned = _scan(path, problems)
+        indexed = _indexed(path, size, scanned, problems)
     except OSError as error:
-        problem = Problem(str(path), None, None, None, f"cannot be read: {error.strerror}")
-        return ShardCheck(np.empty((0, 2), np.uint64), 0, [problem])
-    except ShardError as error:
-        damage = problem_of(error, path)
-        scanned = None
-    indexed = _indexed(path, size, scanned, problems)
-    rows = scanned if scanned is not None else indexed
-    if rows is None:
-        rows = np.empty((0, 2), np.uint64)
-        problems.append(damage)
-        problems.append(Problem(str(path), None, None, None, "no index leads to the other records"))
+        missing = isinstance(error, FileNotFoundError)
+        what = "the shard is missing" if missing else f"cannot be read: {error.strerror}"
+        return ShardCheck(np.empty((0, 2), np.uint64), 0, [Problem(str(path), None, None, None, what)])
+    rows = indexed if scanned is None else scanned
+    if rows is None:  # the index would lead to all of them
+        assert problems[0].offset is not None
+        rows = _rows_before(path, problems[0].offset)
+        problems.append(Problem(str(path), None, None, None, "no index leads to the records behind the damage"))
+    elif scanned is None:
+        del problems[0]  # the record itself will tell
     if listed is not None:
         problems += _against_manifest(path, listed, size, len(rows))
+        if not index_path(path).exists():
+            what = "the index is missing; write it with 'stoker index'"
+            problems.append(Problem(str(index_path(path)), None, None, None, what))
     return ShardCheck(rows, size, problems)
+
+
+def _scan(path: Path, problems: list[Problem]) -> NDArray[np.uint64] | None:
+    """Return the extents of all records; None, and a problem that says where, if a frame is damaged."""
+    try:
+        return _native.scan_shard(str(path))
+    except ShardError as error:
+        problems.append(problem_of(error, path))
+        return None
+
+
+def _rows_before(path: Path, end: int) -> NDArray[np.uint64]:
+    """Return the extents of the records before the byte up to which a scan found no damage."""
+    rows = []
+    with path.open("rb") as file:
+        offset = 0
+        while offset < end:
+            file.seek(offset)
+            size = int.from_bytes(file.read(8), "little") + FRAME_BYTES
+            rows.append((offset, size))
+            offset += size
+    return np.array(rows, np.uint64).reshape(-1, 2)
 
 
 def _indexed(
     path: Path, size: int, scanned: NDArray[np.uint64] | None, problems: list[Problem]
 ) -> NDArray[np.uint64] | None:
-    """Return the rows of the index, and note where it disagrees with a scan that went through."""
+    """Return the rows of the index, if it is of any use, and note what is wrong with it."""
+    index = index_path(path)
     try:
         rows = read_index(path, size)
     except FileNotFoundError:
         return None
     except IndexMismatchError as error:
-        problems.append(problem_of(error, index_path(path)))
-        return None if scanned is not None else _usable(path)
+        problems.append(problem_of(error, index))
+        return None if scanned is not None else _usable(index)
+    except OSError as error:
+        problems.append(Problem(str(index), None, None, None, f"cannot be read: {error.strerror}"))
+        return None
     if scanned is not None and not np.array_equal(rows, scanned):
         what = f"lists {len(rows)} records at other places than the {len(scanned)} that the shard has"
-        problems.append(Problem(str(index_path(path)), None, None, None, f"{what}; write it anew with 'stoker index'"))
+        problems.append(Problem(str(index), None, None, None, f"{what}; write it anew with 'stoker index'"))
     return rows
 
 
-def _usable(path: Path) -> NDArray[np.uint64] | None:
+def _usable(index: Path) -> NDArray[np.uint64] | None:
     """Return what an index lists that does not fit its shard, which may have been cut; None if it is no index."""
+    if index.stat().st_size > _MAX_INDEX_BYTES:
+        return None
     try:
-        return parse_index(index_path(path).read_bytes(), path)
+        return parse_index(index.read_bytes(), index)
     except IndexMismatchError:
         return None
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from stoker.errors import ManifestError
+from stoker.errors import ManifestError, NewerManifestError
 from stoker.records.layout import MANIFEST_NAME
 from stoker.records.manifest import FORMAT, VERSION, Feature, Manifest, SchemaInfo, Shard, SourceInfo, Split
 
@@ -53,6 +53,8 @@ def parse_manifest(text: bytes, path: str | Path) -> Manifest:
     version = content.count("version")
     if version > VERSION:
         raise content.newer("version")
+    if version < 1:
+        raise content.wrong("version", "is no version; the first was 1")
     manifest = _manifest(content)
     if content.get("dataset_id", str) != manifest.dataset_id:
         raise content.wrong("dataset_id", f"is not that of the shards listed, {manifest.dataset_id}")
@@ -72,10 +74,10 @@ class _Node:
     def wrong(self, key: str, problem: str) -> ManifestError:
         return _damaged(self.path, f"{self.name}{key}", f"{_shown(self.value.get(key))} {problem}")
 
-    def newer(self, key: str) -> ManifestError:
+    def newer(self, key: str) -> NewerManifestError:
         """Return the error of a version that only a newer Stoker reads."""
         problem = f"{_shown(self.value.get(key))} is newer than {VERSION}, the newest that this Stoker reads"
-        return ManifestError(f"{self.path}: {key} {problem}; install a newer Stoker", path=self.path)
+        return NewerManifestError(f"{self.path}: {key} {problem}; install a newer Stoker", path=self.path)
 
     def get(self, key: str, kind: type[_T]) -> _T:
         value = self.value.get(key)
