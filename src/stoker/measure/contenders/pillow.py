@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import math
 import random
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.measure.task import Task
+
+_BATCHES_AHEAD = 2
 
 
 def transform(encoded: bytes, view: str, chance: random.Random) -> NDArray[np.uint8]:
@@ -53,17 +57,25 @@ def _random_box(width: int, height: int, chance: random.Random) -> tuple[int, in
 
 
 def batches(task: Task) -> Iterator[int]:
-    """Keep ``task.threads`` threads busy, a batch at a time."""
+    """Keep ``task.threads`` threads busy; the next batches are worked on while one is put together."""
     dataset = open_dataset(task.dataset, task.split)
     chance = random.Random(SEED)  # noqa: S311 - crops are no secret
 
     def one(index: int) -> NDArray[np.uint8]:
         return transform(dataset[index].encoded, task.view, chance)
 
+    order = _endless_order(len(dataset), task.view, chance)
+    waiting: deque[list[Future[NDArray[np.uint8]]]] = deque()
     with ThreadPoolExecutor(task.threads) as pool:
         while True:
-            order = list(range(len(dataset)))
-            if task.view == "train":
-                chance.shuffle(order)
-            for start in range(0, len(order), task.batch_size):
-                yield len(np.stack(list(pool.map(one, order[start : start + task.batch_size]))))
+            while len(waiting) <= _BATCHES_AHEAD:
+                waiting.append([pool.submit(one, index) for index in islice(order, task.batch_size)])
+            yield len(np.stack([future.result() for future in waiting.popleft()]))
+
+
+def _endless_order(size: int, view: str, chance: random.Random) -> Iterator[int]:
+    while True:
+        order = list(range(size))
+        if view == "train":
+            chance.shuffle(order)
+        yield from order

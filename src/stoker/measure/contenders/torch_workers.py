@@ -34,17 +34,28 @@ class _Images(torch.utils.data.Dataset[Any]):
         return torch.from_numpy(pixels), sample.label
 
 
+class _EndlessOrder(torch.utils.data.Sampler[int]):
+    """Epoch after epoch in one go, so that workers never wait for an epoch to end."""
+
+    def __init__(self, task: Task, size: int) -> None:
+        self._shuffle = task.view == "train"
+        self._size = size
+
+    def __iter__(self) -> Iterator[int]:
+        while True:
+            yield from (torch.randperm(self._size) if self._shuffle else torch.arange(self._size)).tolist()
+
+
 def batches(task: Task) -> Iterator[int]:
-    """Read epoch after epoch with as many worker processes as others have threads."""
+    """Read without end with as many worker processes as others have threads."""
     torch.set_num_threads(1)
+    images = _Images(task)
     loader = torch.utils.data.DataLoader(
-        _Images(task),
+        images,
         batch_size=task.batch_size,
-        shuffle=task.view == "train",
+        sampler=_EndlessOrder(task, len(images)),
         num_workers=task.threads,
         prefetch_factor=4,
-        persistent_workers=True,
     )
-    while True:
-        for _, labels in loader:
-            yield len(labels)
+    for _, labels in loader:
+        yield len(labels)
