@@ -101,6 +101,7 @@ def build(settings: BuildSettings, destination: Path, progress: Progress | None 
             run.build_shards(converter)
             return run.finish(started)
         except (OSError, KeyboardInterrupt) as error:
+            remove_temporaries(destination)  # an interrupt may come between making a file and noting that it is there
             if isinstance(error, OSError) and error.filename is None:  # a write, which knows no name
                 error.filename = str(destination)
             error.add_note("what is finished is kept; run the same command again to resume")
