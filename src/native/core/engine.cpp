@@ -116,7 +116,9 @@ std::optional<Batch> BatchEngine::next(std::chrono::milliseconds patience) {
     batch = std::move(pending_.front());
     pending_.pop_front();
   }
-  if (batch->error) std::rethrow_exception(batch->error);
+  // Taken out of the batch, which a thread may be the last to let go of: the error belongs to this thread
+  // alone.
+  if (const std::exception_ptr error = std::exchange(batch->error, nullptr)) std::rethrow_exception(error);
   return std::move(batch->batch);
 }
 

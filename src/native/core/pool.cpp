@@ -30,10 +30,11 @@ void ThreadPool::work(size_t worker) {
     if (closing_) return;
     Job& job = jobs_.front();
     const size_t index = job.next++;
-    const std::shared_ptr<const Task> task = job.task;
+    std::shared_ptr<const Task> task = job.task;
     if (job.next == job.count) jobs_.pop_front();
     lock.unlock();
     (*task)(index, worker);
+    task.reset();  // what the task holds is let go of outside the lock
     lock.lock();
   }
 }
