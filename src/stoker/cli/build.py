@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.build import build
 from stoker.cli.build_options import add_build_options, build_settings
+from stoker.cli.exit_codes import EXIT_REJECTS
 from stoker.cli.output import Printer, print_json
 from stoker.cli.progress import shown_progress
 from stoker.config import format_seconds, format_size
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from stoker.build import BuildReport
 
-EXIT_REJECTS = 3
 _SHOWN = 5
 
 

@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from stoker.cli.exit_codes import EXIT_DAMAGED, EXIT_FAILED
 from stoker.cli.output import Printer, print_json
 from stoker.cli.progress import shown_progress
 from stoker.inspection import IndexedShard, index_shards
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-EXIT_FAILED = 1
-EXIT_DAMAGED = 4
 _SHOWN = 20
 
 

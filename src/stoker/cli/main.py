@@ -25,15 +25,13 @@ import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import stoker.cli
+from stoker.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
 from stoker.cli.output import print_json, printable
 from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError, SourceError, StokerError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_INTERRUPTED = 130
 _USAGE_ERRORS = (ConfigError, DatasetNotFoundError, DestinationError, SourceError)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
+from stoker.cli.exit_codes import EXIT_DAMAGED
 from stoker.cli.output import Printer, print_json
 from stoker.cli.progress import shown_progress
 from stoker.config import check_range, format_size
@@ -13,7 +14,6 @@ from stoker.inspection import VerifyReport, verify_dataset
 if TYPE_CHECKING:
     import argparse
 
-EXIT_DAMAGED = 4
 _SHOWN = 20
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from stoker.records.labels import ClassLabel
     from stoker.records.manifest import Manifest, Shard
 
-_FOREIGN_SCHEMA = SchemaInfo(
+FOREIGN_SCHEMA = SchemaInfo(
     preset="imagenet",
     features={},
     image_key="image/encoded",
@@ -54,10 +54,19 @@ def open_dataset(path: str | os.PathLike[str], split: str | None = None) -> Data
     place = Path(path)
     if place.is_dir() and (place / MANIFEST_NAME).exists():
         return _open_built(place, split)
-    if place.is_dir() and (place / JOURNAL_NAME).exists():
-        message = f"{place} is an unfinished build; run the same 'stoker build' again to finish it"
-        raise DatasetNotFoundError(message, path=str(place))
+    refuse_unfinished(place)
     return _open_foreign(place, split)
+
+
+def refuse_unfinished(directory: Path) -> None:
+    """Refuse a directory without a manifest that a build has begun and not finished.
+
+    Raises:
+        DatasetNotFoundError: It is one.
+    """
+    if (directory / JOURNAL_NAME).exists():
+        message = f"{directory} is an unfinished build; run the same 'stoker build' again to finish it"
+        raise DatasetNotFoundError(message, path=str(directory))
 
 
 def _open_built(directory: Path, wanted: str | None) -> Dataset:
@@ -132,7 +141,7 @@ def _open_foreign(place: Path, wanted: str | None) -> Dataset:
         raise DatasetNotFoundError(message, path=str(place))
     split = _choose(wanted, splits, place)
     shards = tuple(_open_shard(path, _size_of(path)) for path in splits[split])
-    return Dataset(path=str(place), split=split, schema=_FOREIGN_SCHEMA, shards=shards, classes=(), manifest=None)
+    return Dataset(path=str(place), split=split, schema=FOREIGN_SCHEMA, shards=shards, classes=(), manifest=None)
 
 
 def _foreign_splits(place: Path) -> dict[str, Sequence[Path]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from stoker import _native
 from stoker.errors import ExampleError, ImageError, StokerError
+from stoker.feed.opening import FOREIGN_SCHEMA
 from stoker.inspection.problem import Problem, problem_of
 from stoker.records.layout import LABELS_NAME
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from stoker.records.manifest import Feature, Manifest
     from stoker.types import Features
 
-_IMAGE_KEY, _LABEL_KEY, _FILENAME_KEY = "image/encoded", "image/class/label", "image/filename"
 _SYNSET_KEY, _TEXT_KEY = "image/class/synset", "image/class/text"
 _SIZE_KEYS = ("image/height", "image/width")
 
@@ -51,9 +51,7 @@ class RecordRules:
     @classmethod
     def of(cls, manifest: Manifest | None, classes: tuple[ClassLabel, ...]) -> RecordRules:
         """Return the rules that a manifest and its classes set, or those for shards of other origin."""
-        if manifest is None:
-            return cls({}, _IMAGE_KEY, _LABEL_KEY, _FILENAME_KEY, (), 0)
-        schema = manifest.schema
+        schema = FOREIGN_SCHEMA if manifest is None else manifest.schema
         return cls(schema.features, schema.image_key, schema.label_key, schema.filename_key, classes, schema.label_base)
 
 

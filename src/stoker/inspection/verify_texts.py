@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from stoker.errors import DatasetNotFoundError, ManifestError, NewerManifestError
+from stoker.errors import ManifestError, NewerManifestError
+from stoker.feed.opening import refuse_unfinished
 from stoker.inspection.problem import Problem
 from stoker.records.labels import read_labels
-from stoker.records.layout import JOURNAL_NAME, LABELS_NAME, MANIFEST_NAME, REJECTS_NAME
+from stoker.records.layout import LABELS_NAME, MANIFEST_NAME, REJECTS_NAME
 from stoker.records.manifest_reading import read_manifest
 from stoker.records.rejects import read_rejects
 
@@ -28,9 +29,7 @@ def read_texts(place: Path) -> tuple[Manifest | None, tuple[ClassLabel, ...], li
         DatasetNotFoundError: The directory is an unfinished build.
     """
     if not (place / MANIFEST_NAME).exists():
-        if (place / JOURNAL_NAME).exists():
-            message = f"{place} is an unfinished build; run the same 'stoker build' again to finish it"
-            raise DatasetNotFoundError(message, path=str(place))
+        refuse_unfinished(place)
         return None, (), []
     try:
         manifest = read_manifest(place)
