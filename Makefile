@@ -77,6 +77,10 @@ demo: $(INSTALLED)  ## Photographs to a verified dataset, a picture and a table 
 test: $(BUILD)/.stamp-deps-test $(INSTALLED) $(DEVELOPED) native lint  ## Every test and check, the sanitizers included.
 	$(BIN)/python -m pytest
 
+.PHONY: test-clients
+test-clients: $(INSTALLED)  ## tf.data, TFDS, DALI and tfrecord, as others release them, read what Stoker writes.
+	$(BIN)/python clients/run.py $(BUILD)/clients
+
 .PHONY: native
 native: native-plain native-asan native-tsan  ## C++ tests: plain, under ASan and UBSan, under TSan.
 

@@ -14,3 +14,6 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   stoker_kernel(crc32c_arm64.cpp -march=armv8-a+crc)
 endif()
+
+# TensorFlow rounds after each operation; a fused multiply-add rounds once.
+set_source_files_properties(src/native/core/resample_tf1.cpp PROPERTIES COMPILE_OPTIONS "-ffp-contract=off")

@@ -17,7 +17,7 @@ _BYTES = "Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device=
 _TUPLES = {
     "def where(self, index: int) -> tuple:": "tuple[str, int, int]",
     "def shape(self) -> tuple:": "tuple[int, int, int]",
-    "epoch: int, key: int) -> tuple:": (
+    "object: tuple[float, float, float, float] | None = None) -> tuple:": (
         "tuple[tuple[int, int, int, int], tuple[int, int], tuple[int, int, int, int], bool]"
     ),
     "def next(self) -> tuple:": "tuple[NDArray[numpy.uint8], NDArray[numpy.int64], NDArray[numpy.uint64]]",
@@ -42,7 +42,7 @@ def stub() -> str:
         raise ValueError("a signature ends in a bare 'tuple'; say in scripts/stub.py what is in it")
     # collections.abc itself has Buffer only from Python 3.12 on.
     for line, instead in (
-        ("from collections.abc import Buffer, Sequence", "from collections.abc import Sequence"),
+        ("from collections.abc import Buffer, Callable, Sequence", "from collections.abc import Callable, Sequence"),
         ("from typing import Annotated", "from typing import Annotated\n\nfrom typing_extensions import Buffer"),
     ):
         text = text.replace(f"{line}\n", f"{instead}\n")

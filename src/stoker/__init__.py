@@ -16,15 +16,32 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from stoker import errors as errors
-from stoker.feed import Batch, Dataset, Loader, Sample
+from stoker.feed import Batch, Dataset, Loader, RecordKeys, Sample, loader_settings
 from stoker.feed import open_dataset as open  # noqa: A004 - `stoker.open` is the name people type
-from stoker.views import CenterCrop, RandomResizedCrop, Resize
+from stoker.sources import SourceOptions
+from stoker.views import CenterCrop, ObjectCrops, RandomResizedCrop, RawTensor, Resize, TopLeft
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 __version__ = version("stoker")
-__all__ = ["Batch", "CenterCrop", "Dataset", "Loader", "RandomResizedCrop", "Resize", "Sample", "errors", "open"]
+__all__ = [
+    "Batch",
+    "CenterCrop",
+    "Dataset",
+    "Loader",
+    "ObjectCrops",
+    "RandomResizedCrop",
+    "RawTensor",
+    "RecordKeys",
+    "Resize",
+    "Sample",
+    "SourceOptions",
+    "TopLeft",
+    "errors",
+    "loader_settings",
+    "open",
+]
 
 _LAZY = ("tensorflow", "torch")
 

@@ -3,7 +3,7 @@
 The native core of Stoker. Use the functions of the stoker package instead.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from typing_extensions import Buffer
@@ -113,6 +113,11 @@ def resize(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), o
     Resize RGB of shape (height, width, 3), bit-equal to Pillow; only `window` (left, top, right, bottom) of the result, mirrored if asked.
     """
 
+def resize_tf1(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)], width: int, height: int, *, align_corners: bool) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C')]:
+    """
+    Resize RGB of shape (height, width, 3) as TensorFlow 1's resize_bilinear and a cast to uint8 do.
+    """
+
 def permute(start: int, count: int, n: int, seed: int, epoch: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C')]:
     """
     Items at positions start .. start + count - 1 of the order of an epoch, a bijection on 0..n-1.
@@ -128,8 +133,10 @@ class RecordSet:
 
     def __init__(self, max_open: int = 256) -> None: ...
 
-    def add(self, path: str, extents: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)]) -> None:
-        """Append a shard; rows are (offset, size) of whole frames, in bytes."""
+    def add(self, path: str, extents: numpy.typing.NDArray[numpy.uint64], name: str = '') -> None:
+        """
+        Append a shard; rows are (offset, size) of whole frames, in bytes. Messages call it `name`.
+        """
 
     def __len__(self) -> int: ...
 
@@ -138,7 +145,43 @@ class RecordSet:
 
     def where(self, index: int) -> tuple[str, int, int]:
         """
-        The shard's path, the number of the record in it, and its offset in bytes.
+        The shard's name, the number of the record in it, and its offset in bytes.
+        """
+
+    def count_values(self, key: str, threads: int) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+        """
+        How many values each record has under a key, 0 where it is absent: uint32 (N,).
+        """
+
+    def labels(self, label_key: str, one_hot: bool, label_base: int, threads: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+        """The class of each record, -1 where there is none: int64 (N,)."""
+
+class RecordKeys:
+    """Where records hold what; an empty key is one they do not have."""
+
+    def __init__(self, *, image_key: str, label_key: str = '', source_key: str = '', label_encoding: str = 'id', label_base: int = 0, image_encoding: str = 'jpeg', height_key: str = '', width_key: str = '', order_key: str = '', box_prefix: str = '') -> None: ...
+
+class FileSet:
+    """Random access to images that are files, or lie in archives."""
+
+    def __init__(self, base: str, names: bytes, starts: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int64], sizes: numpy.typing.NDArray[numpy.int64], archives: list[str], archive_of: numpy.typing.NDArray[numpy.int32], offsets: numpy.typing.NDArray[numpy.int64]) -> None:
+        """
+        Name i is names[starts[i]:starts[i + 1]], below `base` unless it begins with '/'; archive_of is -1 for a file of its own.
+        """
+
+    def set_boxes(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], boxes: Annotated[NDArray[numpy.float32], dict(shape=(None, 4), order='C', device='cpu', writable=False)]) -> None:
+        """
+        Tell the objects: those of image i are rows starts[i]:starts[i + 1], each xmin, ymin, xmax, ymax.
+        """
+
+    def __len__(self) -> int: ...
+
+    def read(self, index: int) -> bytes:
+        """The bytes of one image file."""
+
+    def where(self, index: int) -> tuple[str, int, int]:
+        """
+        The path of the file or of its archive, -1, and the offset in the archive in bytes.
         """
 
 class ViewSpec:
@@ -150,7 +193,7 @@ class ViewSpec:
     def shape(self) -> tuple[int, int, int]:
         """(height, width, 3) of the pixels it gives."""
 
-def plan_view(spec: ViewSpec, width: int, height: int, seed: int, epoch: int, key: int) -> tuple[tuple[int, int, int, int], tuple[int, int], tuple[int, int, int, int], bool]:
+def plan_view(spec: ViewSpec, width: int, height: int, seed: int, epoch: int, key: int, object: tuple[float, float, float, float] | None = None) -> tuple[tuple[int, int, int, int], tuple[int, int], tuple[int, int, int, int], bool]:
     """
     What a view does to one image: crop box, resized (width, height), window box of that, mirrored or not.
     """
@@ -161,12 +204,17 @@ def codec_loop(*, images: Sequence[bytes], keys: Annotated[NDArray[numpy.uint64]
     """
 
 class BatchEngine:
-    """Decodes records into batches on native threads."""
+    """Decodes samples into batches on native threads."""
 
-    def __init__(self, *, records: RecordSet, view: ViewSpec, seed: int, image_key: str, label_key: str, source_key: str, check: bool, max_pixels: int, batch_size: int, threads: int, spare_buffers: int) -> None: ...
+    def __init__(self, *, source: RecordSet | FileSet, view: ViewSpec, seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, keys: RecordKeys | None = None, check: bool = True, convert: Callable[[bytes], bytes] | None = None) -> None:
+        """
+        `convert(bytes) -> bytes` makes a JPEG of an image that is none; it is called by any thread.
+        """
 
-    def submit(self, keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], epoch: int) -> None:
-        """Queue one batch of record numbers; never blocks."""
+    def submit(self, keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], epoch: int, objects: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, numbers: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
+        """
+        Queue one batch of sample numbers; never blocks. `objects`: which box of each, -1 for the whole image. `numbers`: what is reported as keys and what random choices depend on.
+        """
 
     def next(self) -> tuple[NDArray[numpy.uint8], NDArray[numpy.int64], NDArray[numpy.uint64]]:
         """

@@ -3,13 +3,70 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 FeatureKind = Literal["bytes", "int64", "float"]
 Feature = tuple[FeatureKind, list[bytes] | list[int] | list[float]]
 """One feature of a ``tf.train.Example``: its kind and its values."""
 
 Features = dict[str, Feature]
+
+Compression = Literal["none", "gzip", "zlib"]
+"""What is done to the bytes of a whole shard."""
+
+ImageEncoding = Literal["jpeg", "raw"]
+LabelEncoding = Literal["id", "one-hot"]
+TensorOrder = Literal["HWC", "CHW"]
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSpec:
+    """What every record has under one key.
+
+    Attributes:
+        kind: Type of the values.
+        length: How many there are; None when it differs from record to record, down to none.
+    """
+
+    kind: FeatureKind
+    length: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaInfo:
+    """The features of a record, as a reader needs to know them.
+
+    Attributes:
+        preset: Name of the layout.
+        features: Every key that a record has; empty where nobody has said.
+        image_key: Key of the image.
+        label_key: Key of the class.
+        filename_key: Key of the source file's base name, if it is stored.
+        label_base: Number of the first class.
+        label_encoding: ``id``: one int64. ``one-hot``: a list of int64, or one bytes value, of zeros and a single 1,
+            whose position is the class before ``label_base`` is added; all zeros is no class (-1).
+        image_encoding: ``jpeg``: an image file. ``raw``: uint8 pixels, end to end.
+        height_key: Key of the rows of a raw image; without it raw images are squares of three channels.
+        width_key: Key of its columns.
+        order_key: Key of ``HWC`` or ``CHW``; without it, or where a record lacks it, ``HWC``.
+        box_prefix: What precedes ``xmin``, ``xmax``, ``ymin`` and ``ymax``, float lists in 0..1; None without boxes.
+    """
+
+    preset: str
+    features: Mapping[str, FeatureSpec]
+    image_key: str
+    label_key: str
+    filename_key: str | None
+    label_base: int
+    label_encoding: LabelEncoding = "id"
+    image_encoding: ImageEncoding = "jpeg"
+    height_key: str | None = None
+    width_key: str | None = None
+    order_key: str | None = None
+    box_prefix: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

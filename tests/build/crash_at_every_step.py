@@ -10,10 +10,10 @@ import signal
 import sys
 from pathlib import Path
 
-from trees import contents
+from trees import contents, settings_for
 
 from stoker import _native
-from stoker.build import BuildSettings, SourceSettings, build
+from stoker.build import build
 from stoker.records.index import read_index
 
 STEPS = frozenset({"open", "os.rename", "os.remove", "os.truncate", "os.mkdir", "fcntl.flock"})
@@ -33,7 +33,7 @@ def build_in_child(source: Path, destination: Path, die_at: int) -> bool:
                     os.kill(os.getpid(), signal.SIGKILL)
 
         sys.addaudithook(count)
-        build(BuildSettings(SourceSettings(str(source)), shards=3, threads=2, max_rejects=1), destination)
+        build(settings_for(source, shards=3, threads=2, max_rejects=1), destination)
         os._exit(0)
     _, status = os.waitpid(child, 0)
     assert status in (0, signal.SIGKILL), status

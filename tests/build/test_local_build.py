@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-from trees import contents, picture, write_tree
+from trees import contents, picture, settings_for, write_tree
 
 from stoker import _native
-from stoker.build import BuildReport, BuildSettings, SourceSettings, build
+from stoker.build import BuildReport, build
 from stoker.errors import DestinationError
 from stoker.recipe import Recipe, parse_resize
 from stoker.records.index import read_index
@@ -33,7 +33,7 @@ XML = """<annotation><size><width>80</width><height>60</height></size><object><n
 
 
 def run(source: Path, destination: Path, **settings: Any) -> BuildReport:
-    return build(BuildSettings(SourceSettings(str(source)), **settings), destination)
+    return build(settings_for(source, **settings), destination)
 
 
 def examples(directory: Path, manifest: Manifest, split: str = "train") -> list[dict[str, Any]]:
@@ -214,7 +214,7 @@ def test_a_damaged_annotation_never_costs_an_image(tmp_path: Path) -> None:
 def test_progress_counts_up_to_the_end(tmp_path: Path) -> None:
     seen: list[dict[str, int]] = []
     source = odd_tree(tmp_path / "src")
-    settings = BuildSettings(SourceSettings(str(source)), shards=2)
+    settings = settings_for(source, shards=2)
     build(settings, tmp_path / "out", lambda **counts: seen.append(counts))
     assert [counts["done"] for counts in seen] == sorted({counts["done"] for counts in seen})
     size = sum(path.stat().st_size for path in source.rglob("*") if path.is_file())

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trees import contents, write_tree
+from trees import contents, settings_for, write_tree
 
-from stoker.build import BuildReport, BuildSettings, SourceSettings, build
+from stoker.build import BuildReport, build
 from stoker.build.journal import Journal
 from stoker.errors import DestinationError
 from stoker.recipe import Recipe, parse_resize
@@ -25,7 +25,7 @@ COMMAND = [sys.executable, "-m", "stoker.cli.main", "build"]
 
 
 def run(source: Path, destination: Path, **settings: Any) -> BuildReport:
-    return build(BuildSettings(SourceSettings(str(source)), **{"shards": 4} | settings), destination)
+    return build(settings_for(source, **{"shards": 4} | settings), destination)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def interrupted(source: Path, destination: Path, items: int) -> None:
             raise Stop
 
     with pytest.raises(Stop):
-        build(BuildSettings(SourceSettings(str(source)), shards=4, threads=1), destination, progress)
+        build(settings_for(source, shards=4, threads=1), destination, progress)
 
 
 def test_a_kill_at_any_file_operation(tmp_path: Path, source: Path) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
+from stoker.build import BuildSettings, ShardSettings, SourceSettings
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -27,6 +29,15 @@ def picture(
     out = io.BytesIO()
     Image.fromarray(pixels(seed, *size)).convert(mode).save(out, kind, **save)
     return out.getvalue()
+
+
+def settings_for(source: SourceSettings | Path, **settings: Any) -> BuildSettings:
+    """Settings of a build; ``shards``, ``validation_shards`` and ``shard_bytes`` are those of its shards."""
+    if not isinstance(source, SourceSettings):
+        source = SourceSettings(str(source))
+    names = {"shards": "train", "validation_shards": "validation", "shard_bytes": "size_bytes"}
+    shards = {new: settings.pop(old) for old, new in names.items() if old in settings}
+    return BuildSettings(source, shards=ShardSettings(**shards), **settings)
 
 
 def write_tree(root: Path, classes: dict[str, int], first_seed: int = 0) -> Path:

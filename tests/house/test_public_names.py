@@ -17,10 +17,16 @@ PUBLIC = {
     "CenterCrop",
     "Dataset",
     "Loader",
+    "ObjectCrops",
     "RandomResizedCrop",
+    "RawTensor",
+    "RecordKeys",
     "Resize",
     "Sample",
+    "SourceOptions",
+    "TopLeft",
     "errors",
+    "loader_settings",
     "open",
 }
 ADAPTERS = {"torch": {"DataLoader", "TorchBatch"}, "tensorflow": {"dataset"}}

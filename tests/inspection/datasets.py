@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from reference import pictures
 from stoker import _native
 from stoker.records.labels import write_labels
-from stoker.records.manifest import Feature, Manifest, SchemaInfo, Shard, SourceInfo, Split, write_manifest
+from stoker.records.manifest import Manifest, Shard, SourceInfo, Split, write_manifest
 from stoker.records.rejects import write_rejects
 from stoker.records.writer import ShardWriter
 from stoker.schema import ImagenetSchema, Sample
@@ -36,8 +36,10 @@ def sample(number: int, size: tuple[int, int] = (48, 36)) -> Sample:
         image=pictures.jpeg(*size, number, subsampling=2 * (number % 2)),
         width=size[0],
         height=size[1],
+        order="HWC",
         filename=b"picture-%d.JPEG" % number,
         label=label,
+        classes=len(NAMES),
         class_name=NAMES[label],
         class_text=TEXTS[label],
         boxes=[Box(0.25, 0.125, 0.75, 0.5)] * (number % 3),
@@ -68,14 +70,7 @@ def write_dataset(directory: Path, splits: dict[str, list[int]]) -> Manifest:
 def _manifest(written: dict[str, Written], items: int) -> Manifest:
     return Manifest(
         stoker_version="0.1.0",
-        schema=SchemaInfo(
-            preset=SCHEMA.preset,
-            features={key: Feature(spec.kind, spec.length) for key, spec in SCHEMA.features.items()},
-            image_key=SCHEMA.image_key,
-            label_key=SCHEMA.label_key,
-            filename_key=SCHEMA.filename_key,
-            label_base=SCHEMA.label_base,
-        ),
+        schema=SCHEMA.info(len(NAMES)),
         recipe={"kind": "keep", "encode": "jpeg:100:444", "check": "header", "exif": "keep", "max_pixels": 2**27},
         seed=17,
         source=SourceInfo(items=items, size_bytes=12345, fingerprint="ab" * 16, ignored={".txt": 2}),

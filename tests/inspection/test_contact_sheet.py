@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,9 +15,14 @@ import stoker
 from inspection.datasets import write_dataset
 from reference import example, pictures, tfrecord
 from stoker.errors import ConfigError, DatasetNotFoundError
+from stoker.feed import Sample
 from stoker.inspection import tile
 from stoker.inspection.contact_sheet import SheetSpec, write_contact_sheet
 from stoker.records.labels import ClassLabel
+from stoker.schema import ImagenetSchema
+
+if TYPE_CHECKING:
+    from stoker.types import Features
 
 
 @pytest.fixture
@@ -116,6 +122,11 @@ def test_an_image_that_cannot_be_decoded_is_named_with_its_place(tmp_path: Path)
     assert "no bytes under 'image/encoded'" in damaged[1]
 
 
+def with_boxes(sides: dict[str, list[float]]) -> Sample:
+    features: Features = {f"image/object/bbox/{side}": ("float", values) for side, values in sides.items()}
+    return Sample(0, features, b"", 0, "", ImagenetSchema().info(2))
+
+
 @given(st.text(max_size=300) | st.text("\ud800\x00\nab W", max_size=600))
 def test_any_text_fits_into_its_width(text: str) -> None:
     font = ImageFont.load_default(13)
@@ -137,7 +148,7 @@ def test_any_problem_and_any_class_can_be_drawn(problem: str, name: str) -> None
 @given(st.lists(st.floats(width=32), max_size=4), st.lists(st.floats(width=32), max_size=4))
 def test_any_numbers_give_boxes_inside_the_image(low: list[float], high: list[float]) -> None:
     sides = {"xmin": low, "xmax": high, "ymin": low, "ymax": high}
-    for box in tile.boxes_of({f"image/object/bbox/{side}": ("float", values) for side, values in sides.items()}):
+    for box in tile.boxes_of(with_boxes(sides)):
         assert 0 <= box.xmin < box.xmax <= 1
         assert 0 <= box.ymin < box.ymax <= 1
 
@@ -147,7 +158,7 @@ def test_a_box_with_a_corner_that_is_no_number_is_left_out(odd: float) -> None:
     sides = {"xmin": [0.1, odd, 0.3], "ymin": [0.1] * 3, "xmax": [0.8] * 3, "ymax": [0.8] * 3}
     if odd == float("inf"):
         sides = {"xmin": [0.1, 0.2, 0.3], "ymin": [0.1] * 3, "xmax": [0.8, odd, 0.8], "ymax": [0.8] * 3}
-    found = tile.boxes_of({f"image/object/bbox/{side}": ("float", values) for side, values in sides.items()})
+    found = tile.boxes_of(with_boxes(sides))
     assert [box.xmin for box in found] == [0.1, 0.3]
 
 

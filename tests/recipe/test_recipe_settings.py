@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.errors import ConfigError, ImageTooLargeError
-from stoker.recipe import Encode, Recipe, Resize, parse_encode, parse_resize
+from stoker.recipe import JpegEncode, RawEncode, Recipe, Resize, parse_encode, parse_resize
 
 sides = st.integers(1, 5000)
 
@@ -26,12 +26,14 @@ def test_other_resize_words_are_refused(text: str) -> None:
 
 
 def test_encode_words() -> None:
-    assert parse_encode("jpeg:85") == Encode(85, "4:2:0")
-    assert parse_encode("jpeg:100:444") == Encode(100, "4:4:4")
+    assert parse_encode("jpeg:85") == JpegEncode(85, "4:2:0")
+    assert parse_encode("jpeg:100:444") == JpegEncode(100, "4:4:4")
+    assert (parse_encode("raw"), parse_encode("raw:CHW")) == (RawEncode(), RawEncode("CHW"))
+    assert parse_resize("off") is None
     assert str(parse_encode("jpeg:90")) == "jpeg:90:420"
 
 
-@pytest.mark.parametrize("text", ["", "png", "jpeg", "jpeg:0", "jpeg:101", "jpeg:90:411", "raw"])
+@pytest.mark.parametrize("text", ["", "png", "jpeg", "jpeg:0", "jpeg:101", "jpeg:90:411", "raw:WHC", "raw:"])
 def test_other_encode_words_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="--encode"):
         parse_encode(text)

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stoker.errors import ManifestError
+from stoker.errors import ConfigError, ManifestError
 from stoker.records.labels import ClassLabel, read_labels, write_labels
-from stoker.records.layout import FoundSplit, ShardName, find_shards, parse_shard_name, shard_name
+from stoker.records.layout import FoundSplit, ShardName, find_shards, parse_shard_name
+from stoker.records.naming import ShardNaming
 from stoker.records.rejects import read_rejects, write_rejects
 from stoker.types import Reject
 
@@ -39,9 +40,58 @@ def test_names_that_are_recognised(name: str, expected: ShardName | None) -> Non
     assert parse_shard_name(name) == expected
 
 
-def test_names_that_are_written_are_recognised() -> None:
-    assert shard_name("train", 3, 1024) == "train-00003-of-01024.tfrecord"
-    assert parse_shard_name(shard_name("test", 99998, 99999)) == ShardName("test", 99998, 99999)
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("default", "train-00003-of-01024.tfrecord"),
+        ("google", "train-00003-of-01024"),
+        ("tfds:dogs", "dogs-train.tfrecord-00003-of-01024"),
+        ("part", "output_file-part-3.tfrecord"),
+        ("{split}_{shard:3}.tfrecord", "train_003.tfrecord"),
+    ],
+)
+def test_names_that_are_written_are_recognised(text: str, name: str) -> None:
+    naming = ShardNaming(text)
+    assert naming.name("train", 3, 1024) == name
+    said = parse_shard_name(name)
+    assert said is not None
+    assert said.split == "train"
+    assert said.shard in (3, None)
+
+
+def test_the_names_of_one_shard_for_each_class() -> None:
+    naming = ShardNaming("per-class")
+    assert naming.per_class
+    assert naming.name("train", 17, 200) == "train/17.tfrecords"
+    assert naming.name("validation", 0, 1) == "val/val.tfrecords"
+    assert naming.name("test", 0, 1) == "test/test.tfrecords"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{split}.tfrecord", "../{shard}", "{shard}/x", "{shard!r}", "{rank}-{shard}",
+        "a{shard}.idx", ".{shard}", "x" * 300 + "{shard}"],
+)  # fmt: skip
+def test_templates_that_make_no_names(text: str) -> None:
+    with pytest.raises(ConfigError, match="--shard-names"):
+        ShardNaming(text)
+
+
+def test_shards_in_folders_of_their_splits(tmp_path: Path) -> None:
+    for name in (
+        "train/10.tfrecords",
+        "train/9.tfrecords",
+        "val/val.tfrecords",
+        "idx/train/9.tfrecords.idx",
+        "other/x.tfrecord",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert find_shards(tmp_path) == {
+        "train": FoundSplit((tmp_path / "train/9.tfrecords", tmp_path / "train/10.tfrecords"), ()),
+        "validation": FoundSplit((tmp_path / "val/val.tfrecords",), ()),
+    }
 
 
 def test_shards_are_found_without_a_manifest(tmp_path: Path) -> None:

@@ -75,3 +75,48 @@ def center_crop(image: Image.Image, view) -> np.ndarray:
 def resize(image: Image.Image, view, draws: Draws) -> np.ndarray:
     resized = image.resize((view.size, view.size), FILTERS[view.filter])
     return mirror(resized, draws.flip(view.hflip))
+
+
+def top_left(image: Image.Image, view, draws: Draws) -> np.ndarray:
+    return mirror(image.crop((0, 0, view.size, view.size)), draws.flip(view.hflip))
+
+
+def raw_tensor(image: Image.Image, view, draws: Draws) -> np.ndarray:
+    return mirror(image, draws.flip(view.hflip))
+
+
+def object_rectangle(width: int, height: int, box) -> tuple[int, int, int, int]:
+    """The pixels (left, top, right, bottom) around a box of (xmin, ymin, xmax, ymax), each float32."""
+    xmin, ymin, xmax, ymax = (float(edge) for edge in box)
+
+    def edge(fraction: float, length: int, outwards) -> int:
+        if math.isnan(fraction) or fraction <= 0:
+            return 0
+        return length if fraction >= 1 else min(length, outwards(fraction * length))
+
+    left, top = min(edge(xmin, width, math.floor), width - 1), min(edge(ymin, height, math.floor), height - 1)
+    right, bottom = edge(xmax, width, math.ceil), edge(ymax, height, math.ceil)
+    return left, top, max(right, left + 1), max(bottom, top + 1)
+
+
+def object_crop(image: Image.Image, view, draws: Draws, box=None) -> np.ndarray:
+    rectangle = (0, 0, *image.size) if box is None else object_rectangle(*image.size, box)
+    resized = image.crop(rectangle).resize((view.size, view.size), FILTERS[view.filter])
+    return mirror(resized, draws.flip(view.hflip))
+
+
+SHOW = {
+    "RandomResizedCrop": random_resized_crop,
+    "CenterCrop": lambda image, view, _draws: center_crop(image, view),
+    "Resize": resize,
+    "TopLeft": top_left,
+    "RawTensor": raw_tensor,
+    "ObjectCrops": object_crop,
+}
+
+
+def show(image: Image.Image, view, draws: Draws, box=None) -> np.ndarray:
+    """What any view makes of an image, or of one object in it."""
+    if box is not None:
+        return object_crop(image, view, draws, box)
+    return SHOW[type(view).__name__](image, view, draws)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stoker.errors import SourceError
-from stoker.sources import list_folder, read_boxes
+from stoker.sources import SourceOptions, list_source, read_boxes
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def touch(root: Path, *paths: str) -> Path:
     ],
 )
 def test_annotations_beside_the_images_are_found(tmp_path: Path, annotation: str, image: str) -> None:
-    tree = list_folder(str(touch(tmp_path, annotation, image)))
+    tree = list_source(str(touch(tmp_path, annotation, image)))
     assert tree.boxes["train"].locate(b"n01", tree.table.path(0)) == bytes(tmp_path / annotation)
 
 
@@ -95,11 +95,13 @@ def test_annotations_are_found_in_the_layout_of_ilsvrc_and_where_told(tmp_path: 
         tmp_path, "Data/CLS-LOC/train/n01/n01_1.JPEG", "Annotations/CLS-LOC/train/n01/n01_1.xml", "mine/n01/n01_1.xml"
     )
     root = str(tmp_path / "Data/CLS-LOC")
-    found = list_folder(root).boxes["train"].locate(b"n01", b"train/n01/n01_1.JPEG")
+    found = list_source(root).boxes["train"].locate(b"n01", b"train/n01/n01_1.JPEG")
     assert found == bytes(tmp_path / "Annotations/CLS-LOC/train/n01/n01_1.xml")
-    found = list_folder(root, boxes=str(tmp_path / "mine")).boxes["train"].locate(b"n01", b"train/n01/n01_1.JPEG")
+    found = (
+        list_source(root, SourceOptions(boxes=str(tmp_path / "mine")))
+        .boxes["train"]
+        .locate(b"n01", b"train/n01/n01_1.JPEG")
+    )
     assert found == bytes(tmp_path / "mine/n01/n01_1.xml")
     with pytest.raises(SourceError, match="--boxes"):
-        list_folder(root, boxes=str(tmp_path / "nowhere"))
-    with pytest.raises(SourceError, match=r"give .*Data/CLS-LOC"):
-        list_folder(str(touch(tmp_path / "ilsvrc", "x.txt", "Data/CLS-LOC/train/n01/1.JPEG")))
+        list_source(root, SourceOptions(boxes=str(tmp_path / "nowhere")))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from stoker.errors import SourceError
-from stoker.sources import ItemTable, list_folder
+from stoker.sources import ItemTable, SourceOptions, list_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ def fill(root: Path, *paths: str) -> Path:
 
 
 def keys(root: Path, split: str = "train") -> list[str]:
-    tree = list_folder(str(root))
+    tree = list_source(str(root))
     return [item.key for item in tree.table.take(tree.splits[split])]
 
 
@@ -48,7 +48,7 @@ def without_root_rights() -> Iterator[None]:
 
 def test_a_flat_tree_is_the_split_train(tmp_path: Path) -> None:
     fill(tmp_path, "dog/b.jpg", "cat/x/y/deep.jpg", "cat/a.jpg")
-    tree = list_folder(str(tmp_path))
+    tree = list_source(str(tmp_path))
     assert tree.classes == (b"cat", b"dog")
     assert list(tree.splits) == ["train"]
     assert [(item.key, item.label, item.size_bytes) for item in tree.table] == [
@@ -61,7 +61,7 @@ def test_a_flat_tree_is_the_split_train(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["validation", "val"])
 def test_split_folders(tmp_path: Path, name: str) -> None:
     fill(tmp_path, "train/b/1.jpg", f"{name}/a/2.jpg", "test/b/3.jpg")
-    tree = list_folder(str(tmp_path))
+    tree = list_source(str(tmp_path))
     assert tree.classes == (b"a", b"b")
     assert {split: rows.tolist() for split, rows in tree.splits.items()} == {
         "train": [0],
@@ -74,15 +74,15 @@ def test_split_folders(tmp_path: Path, name: str) -> None:
 
 def test_a_class_may_be_called_train(tmp_path: Path) -> None:
     fill(tmp_path, "car/1.jpg", "train/2.jpg")
-    assert list_folder(str(tmp_path)).classes == (b"car", b"train")
+    assert list_source(str(tmp_path)).classes == (b"car", b"train")
     fill(tmp_path, "test/deep/3.jpg")
-    assert list_folder(str(tmp_path)).classes == (b"car", b"test", b"train")
+    assert list_source(str(tmp_path)).classes == (b"car", b"test", b"train")
 
 
 def test_two_names_for_one_split_are_refused(tmp_path: Path) -> None:
     fill(tmp_path, "train/b/1.jpg", "validation/b/2.jpg", "val/b/3.jpg")
     with pytest.raises(SourceError, match="both val/ and validation/"):
-        list_folder(str(tmp_path))
+        list_source(str(tmp_path))
 
 
 def test_order_is_that_of_the_bytes_of_the_path(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_names_that_are_not_utf8_survive(tmp_path: Path) -> None:
     name = os.fsencode(tmp_path) + b"/c/caf\xe9 \xff.jpg"
     fill(tmp_path, "c/a.jpg")
     Path(os.fsdecode(name)).write_bytes(b"x")
-    table = list_folder(str(tmp_path)).table
+    table = list_source(str(tmp_path)).table
     assert table.path(1) == b"c/caf\xe9 \xff.jpg"
     assert table[1].key.encode("utf-8", "surrogateescape") == b"c/caf\xe9 \xff.jpg"
 
@@ -102,7 +102,7 @@ def test_names_that_are_not_utf8_survive(tmp_path: Path) -> None:
 def test_sidecars_and_hidden_files_are_counted_and_metadata_is_not(tmp_path: Path) -> None:
     fill(tmp_path, "a/1.jpg", "a/1.XML", "a/2.txt", "a/Thumbs.db", "a/.hidden.jpg", "a/.cache/3.jpg", "words.txt")
     fill(tmp_path, "synsets.txt", "imagenet_metadata.txt", "bounding_boxes/a/1.xml", "readme.md")
-    tree = list_folder(str(tmp_path))
+    tree = list_source(str(tmp_path))
     assert keys(tmp_path) == ["a/1.jpg"]
     assert tree.classes == (b"a",)
     assert tree.ignored == {".xml": 1, ".txt": 1, ".db": 1, "hidden": 2, ".md": 1}
@@ -115,18 +115,18 @@ def test_anything_else_is_an_item_whatever_its_name(tmp_path: Path) -> None:
 
 
 def test_files_outside_classes_and_folders_beside_splits_are_reported(tmp_path: Path) -> None:
-    fill(tmp_path, "train/a/1.jpg", "train/loose.jpg", "test/1.jpg", "test/2.jpg", "notes/x.jpg")
+    fill(tmp_path, "train/a/1.jpg", "train/loose.jpg", "validation/a/2.jpg", "validation/1.jpg", "notes/x.jpg")
     fill(tmp_path, "sample.json", "train/list.txt")
-    tree = list_folder(str(tmp_path))
-    assert tree.ignored == {"outside a class folder": 3, "outside the splits": 1, ".json": 1, ".txt": 1}
+    tree = list_source(str(tmp_path))
+    assert tree.ignored == {"outside a class folder": 2, "outside the splits": 1, ".json": 1, ".txt": 1}
     assert len(tree.warnings) == 3
-    assert len(tree.table) == 1
+    assert len(tree.table) == 2
 
 
 def test_an_empty_class_keeps_its_label(tmp_path: Path) -> None:
     fill(tmp_path, "a/1.jpg", "c/1.jpg")
     (tmp_path / "b").mkdir()
-    tree = list_folder(str(tmp_path))
+    tree = list_source(str(tmp_path))
     assert tree.classes == (b"a", b"b", b"c")
     assert [item.label for item in tree.table] == [0, 2]
     assert tree.warnings == ("no images in class b; it keeps its label",)
@@ -138,7 +138,7 @@ def test_links_to_files_are_followed_and_dangling_ones_stay_items(tmp_path: Path
     (root / "a/2.jpg").symlink_to(elsewhere / "pic.jpg")
     (root / "a/3.jpg").symlink_to(elsewhere / "gone.jpg")
     (root / "a/4.jpg").symlink_to("4.jpg")
-    table = list_folder(str(root)).table
+    table = list_source(str(root)).table
     assert [(item.key, item.size_bytes) for item in table] == [
         ("a/1.jpg", 7),
         ("a/2.jpg", 7),
@@ -162,7 +162,7 @@ def test_folders_linked_out_of_the_tree_are_refused_and_reported(tmp_path: Path)
     root = fill(tmp_path / "root", "a/1.jpg")
     (root / "a/link").symlink_to(outside)
     (root / "b").symlink_to(outside)
-    tree = list_folder(str(root))
+    tree = list_source(str(root))
     assert [item.key for item in tree.table] == ["a/1.jpg"]
     assert tree.ignored == {"link out of the tree": 2}
     assert all("not followed" in warning for warning in tree.warnings)
@@ -171,21 +171,21 @@ def test_folders_linked_out_of_the_tree_are_refused_and_reported(tmp_path: Path)
 def test_special_files_are_not_items(tmp_path: Path) -> None:
     fill(tmp_path, "a/1.jpg")
     os.mkfifo(tmp_path / "a/pipe.jpg")
-    tree = list_folder(str(tmp_path))
+    tree = list_source(str(tmp_path))
     assert (len(tree.table), tree.ignored) == (1, {"special file": 1})
 
 
 @pytest.mark.parametrize("name", ["missing", "file.txt"])
 def test_a_source_that_is_no_directory(tmp_path: Path, name: str) -> None:
     fill(tmp_path, "file.txt")
-    with pytest.raises(SourceError, match="class folders"):
-        list_folder(str(tmp_path / name))
+    with pytest.raises(SourceError, match="class folder"):
+        list_source(str(tmp_path / name))
 
 
 def test_a_tree_without_class_folders_says_what_to_give(tmp_path: Path) -> None:
     fill(tmp_path, "1.jpg")
     with pytest.raises(SourceError, match="named after the class"):
-        list_folder(str(tmp_path))
+        list_source(str(tmp_path))
 
 
 def test_a_directory_that_cannot_be_listed() -> None:
@@ -195,33 +195,36 @@ def test_a_directory_that_cannot_be_listed() -> None:
         root.chmod(0o755)
         (root / "b").chmod(0)
         with without_root_rights(), pytest.raises(SourceError, match=r"cannot list .*b: Permission denied"):
-            list_folder(name)
+            list_source(name)
         (root / "b").chmod(0o755)
 
 
 def test_control_characters_in_a_class_name_are_refused(tmp_path: Path) -> None:
     fill(tmp_path, "a\nb/1.jpg")
     with pytest.raises(SourceError, match="control character"):
-        list_folder(str(tmp_path))
+        list_source(str(tmp_path))
 
 
 def test_texts_come_from_the_root_or_from_a_file(tmp_path: Path) -> None:
     fill(tmp_path, "n01/1.jpg", "n02/2.jpg")
     (tmp_path / "words.txt").write_bytes(b"n02\tcat, house cat\nn99\tnot here\n\n")
-    assert list_folder(str(tmp_path)).texts == (b"", b"cat, house cat")
+    assert list_source(str(tmp_path)).texts == (b"", b"cat, house cat")
     other = tmp_path / "names.csv"
     other.write_bytes(b"n01 tench, Tinca tinca\nn02\tone\ttwo\n")
-    assert list_folder(str(tmp_path), class_names=str(other)).texts == (b"tench, Tinca tinca", b"one two")
+    assert list_source(str(tmp_path), SourceOptions(class_names=str(other))).texts == (
+        b"tench, Tinca tinca",
+        b"one two",
+    )
     other.write_bytes(b"cat\tCat\n")
     with pytest.raises(SourceError, match="names none of the 2 classes"):
-        list_folder(str(tmp_path), class_names=str(other))
+        list_source(str(tmp_path), SourceOptions(class_names=str(other)))
 
 
 def test_fingerprint_changes_with_names_sizes_and_texts_but_not_with_place_or_date(tmp_path: Path) -> None:
     def print_of(name: str, *paths: str, words: str = "") -> str:
         root = fill(tmp_path / name, *paths)
         (root / "words.txt").write_text(words)
-        return list_folder(str(root)).fingerprint()
+        return list_source(str(root)).fingerprint()
 
     same = print_of("one", "a/1.jpg", "b/2.jpg")
     os.utime(fill(tmp_path / "two", "a/1.jpg") / "a/1.jpg", (1, 1))
@@ -230,17 +233,17 @@ def test_fingerprint_changes_with_names_sizes_and_texts_but_not_with_place_or_da
         print_of("three", "a/1.jpg", "b/3.jpg"),
         print_of("four", "a/1.jpg", "c/2.jpg"),
         print_of("five", "a/1.jpg", "b/2.jpg", words="a\tx\n"),
-        print_of("six", "train/a/1.jpg", "train/b/2.jpg"),
+        print_of("six", "train/a/1.jpg", "validation/b/2.jpg"),
     ]
     (tmp_path / "one/a/1.jpg").write_bytes(b"longer than before")
-    others.append(list_folder(str(tmp_path / "one")).fingerprint())
+    others.append(list_source(str(tmp_path / "one")).fingerprint())
     assert len({same, *others}) == 6
 
 
 def test_a_million_items_fit_into_a_few_bytes_each() -> None:
     names = [b"train/n01440764/n01440764_%d.JPEG" % number for number in range(1000)]
     starts = np.cumsum([0, *map(len, names)])
-    table = ItemTable(b"".join(names), starts, np.zeros(1000, np.int32), np.zeros(1000, np.int64))
+    table = ItemTable.of_files(b"".join(names), starts, np.zeros(1000, np.int32), np.zeros(1000, np.int64))
     held = len(table.names) + table.starts.nbytes + table.labels.nbytes + table.sizes.nbytes
     assert held / len(table) < 80
     taken = table.take(np.asarray([999, 0, 999]))

@@ -5,7 +5,13 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/errors.h"
 
 namespace stoker::bind {
 
@@ -18,12 +24,37 @@ inline std::span<const uint8_t> bytes_of(const ByteView& view) {
   return {view.data(), view.size()};
 }
 
+// A path as the operating system wants it, which need not be UTF-8.
+std::string system_path(nb::handle path);
+
+// The other way round: bytes that are no UTF-8 come back as os.fsdecode() gives them.
+nb::object text(const std::string& value);
+
+// (path, record, offset), as the where() of every source of samples gives it.
+inline nb::tuple place(const Where& where) {
+  return nb::make_tuple(text(where.path), where.record, where.offset == kUnknown ? 0 : where.offset);
+}
+
+// A vector that numpy owns from now on.
+template <typename T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> give(std::vector<T> values) {
+  auto held = std::make_unique<std::vector<T>>(std::move(values));
+  T* data = held->data();
+  const size_t count = held->size();
+  nb::capsule owner(held.get(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  held.release();
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {count}, owner);
+}
+
 void register_errors(nb::module_& m);
 void register_records(nb::module_& m);
 void register_example(nb::module_& m);
 void register_jpeg(nb::module_& m);
 void register_resample(nb::module_& m);
 void register_order(nb::module_& m);
+void register_record_set(nb::module_& m);
+void register_file_set(nb::module_& m);
+void register_view(nb::module_& m);
 void register_engine(nb::module_& m);
 
 }  // namespace stoker::bind

@@ -1,48 +1,96 @@
 // Binds core/engine.h.
 #include "core/engine.h"
 
-#include <nanobind/stl/pair.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
+#include <nanobind/stl/variant.h>
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "bind/bind.h"
-#include "bind/filter.h"
-#include "core/codec_loop.h"
 #include "core/errors.h"
+#include "core/file_set.h"
+#include "core/record_source.h"
 
 namespace stoker::bind {
 namespace {
 
-using Extents = nb::ndarray<const uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
-using Keys = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-static_assert(sizeof(RecordExtent) == 2 * sizeof(uint64_t), "rows of an index are copied as they are");
+template <typename T>
+using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Converter = nb::typed<nb::callable, nb::bytes(nb::bytes)>;
+using Source = std::variant<std::shared_ptr<RecordSet>, std::shared_ptr<FileSet>>;
 
 // How long a wait may keep Ctrl-C unnoticed.
 constexpr std::chrono::milliseconds kPatience{50};
 
-ViewKind view_kind(const std::string& name) {
-  if (name == "random_resized_crop") return ViewKind::kRandomResizedCrop;
-  if (name == "center_crop") return ViewKind::kCenterCrop;
-  if (name == "resize") return ViewKind::kResize;
-  throw Error(ErrorCode::kBadArgument, "Unknown view " + name);
+// Python lets go of an engine with the GIL held, which a worker in the middle of a conversion waits for.
+struct Engine : BatchEngine {
+  using BatchEngine::BatchEngine;
+  ~Engine() {
+    nb::gil_scoped_release nogil;
+    close();
+  }
+};
+
+// The error of the core for what a converter has raised. Needs the GIL.
+Error converter_error(const nb::python_error& raised) {
+  const std::string what = nb::str(raised.value()).c_str();
+  const nb::object errors = nb::module_::import_("stoker.errors");
+  if (raised.matches(errors.attr("ImageTooLargeError"))) return {ErrorCode::kImageTooLarge, what};
+  if (raised.matches(errors.attr("ImageError"))) return {ErrorCode::kBadImage, what};
+  const std::string name = nb::str(raised.type().attr("__name__")).c_str();
+  return {ErrorCode::kCallback, "the converter of images that are no JPEG raised " + name + ": " + what};
 }
 
-// A vector that numpy owns from now on.
+std::vector<uint8_t> call_converter(const nb::callable& convert, std::span<const uint8_t> image) {
+  const nb::gil_scoped_acquire gil;
+  try {
+    const nb::bytes made = nb::cast<nb::bytes>(convert(nb::bytes(image.data(), image.size())));
+    const auto* bytes = static_cast<const uint8_t*>(made.data());
+    return {bytes, bytes + made.size()};
+  } catch (const nb::python_error& raised) {
+    throw converter_error(raised);
+  } catch (const nb::cast_error&) {
+    throw Error(ErrorCode::kCallback, "the converter of images that are no JPEG returned no bytes");
+  }
+}
+
+// The callable is shared, so that copies of the function need no GIL. Letting go of it does.
+ConvertImage converter(std::optional<Converter> convert) {
+  if (!convert) return {};
+  const auto let_go = [](nb::callable* callable) {
+    const nb::gil_scoped_acquire gil;
+    delete callable;
+  };
+  const std::shared_ptr<nb::callable> held(new nb::callable(*std::move(convert)), let_go);
+  return [held](std::span<const uint8_t> image) { return call_converter(*held, image); };
+}
+
+std::shared_ptr<const SampleSource> sample_source(const Source& source, const std::optional<RecordKeys>& keys,
+                                                  bool check) {
+  if (const auto* files = std::get_if<std::shared_ptr<FileSet>>(&source)) return *files;
+  if (!keys) throw Error(ErrorCode::kBadArgument, "Records need keys= that say what they hold");
+  return std::make_shared<RecordSource>(std::get<std::shared_ptr<RecordSet>>(source), *keys,
+                                        check ? PayloadCheck::kOn : PayloadCheck::kOff);
+}
+
 template <typename T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> give(std::vector<T> values) {
-  auto held = std::make_unique<std::vector<T>>(std::move(values));
-  T* data = held->data();
-  const size_t count = held->size();
-  nb::capsule owner(held.get(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  held.release();
-  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {count}, owner);
+std::vector<T> copy(const std::optional<Column<T>>& column) {
+  if (!column) return {};
+  return {column->data(), column->data() + column->size()};
+}
+
+void submit(Engine& engine, const Column<uint64_t>& keys, uint64_t epoch,
+            const std::optional<Column<int32_t>>& objects, const std::optional<Column<uint64_t>>& numbers) {
+  BatchRequest request{copy<uint64_t>(keys), copy(objects), copy(numbers), epoch};
+  const nb::gil_scoped_release nogil;
+  engine.submit(std::move(request));
 }
 
 nb::tuple hand_over(Batch batch, const ViewSpec& view) {
@@ -58,7 +106,7 @@ nb::tuple hand_over(Batch batch, const ViewSpec& view) {
   return nb::make_tuple(images, give(std::move(batch.labels)), give(std::move(batch.keys)));
 }
 
-nb::tuple next_batch(BatchEngine& engine) {
+nb::tuple next_batch(Engine& engine) {
   for (;;) {
     std::optional<Batch> batch;
     {
@@ -73,120 +121,30 @@ nb::tuple next_batch(BatchEngine& engine) {
 }  // namespace
 
 void register_engine(nb::module_& m) {
-  nb::class_<RecordSet>(m, "RecordSet", "Random access to the records of many shards.")
-      .def(nb::init<size_t>(), nb::arg("max_open") = 256)
-      .def(
-          "add",
-          [](RecordSet& set, const std::string& path, const Extents& extents) {
-            const auto* rows = reinterpret_cast<const RecordExtent*>(extents.data());
-            set.add(path, std::vector<RecordExtent>(rows, rows + extents.shape(0)));
-          },
-          nb::arg("path"), nb::arg("extents"),
-          "Append a shard; rows are (offset, size) of whole frames, in bytes.")
-      .def("__len__", &RecordSet::size)
-      .def(
-          "read",
-          [](const RecordSet& set, uint64_t index) {
-            std::vector<uint8_t> buffer;
-            std::span<const uint8_t> payload;
-            {
-              nb::gil_scoped_release nogil;
-              payload = set.read(index, PayloadCheck::kOn, buffer);
-            }
-            return nb::bytes(payload.data(), payload.size());
-          },
-          nb::arg("index"), "The payload of one record, its checksum verified.")
-      .def(
-          "where",
-          [](const RecordSet& set, uint64_t index) {
-            const Where where = set.where(index);
-            return nb::make_tuple(nb::str(where.path.c_str(), where.path.size()), where.record, where.offset);
-          },
-          nb::arg("index"), "The shard's path, the number of the record in it, and its offset in bytes.");
-
-  nb::class_<ViewSpec>(m, "ViewSpec", "Which crop of an image becomes which pixels.")
+  nb::class_<Engine>(m, "BatchEngine", "Decodes samples into batches on native threads.")
       .def(
           "__init__",
-          [](ViewSpec* spec, const std::string& kind, int width, int height, const std::string& filter,
-             double hflip, std::pair<double, double> scale, std::pair<double, double> ratio,
-             std::pair<double, double> log_ratio, int resize) {
-            new (spec) ViewSpec{.kind = view_kind(kind),
-                                .out = {width, height},
-                                .filter = filter_named(filter),
-                                .hflip = hflip,
-                                .scale_min = scale.first,
-                                .scale_max = scale.second,
-                                .ratio_min = ratio.first,
-                                .ratio_max = ratio.second,
-                                .log_ratio_min = log_ratio.first,
-                                .log_ratio_max = log_ratio.second,
-                                .resize = resize};
+          [](Engine* engine, const Source& source, const ViewSpec& view, uint64_t seed, uint64_t max_pixels,
+             size_t batch_size, size_t threads, size_t spare_buffers, const std::optional<RecordKeys>& keys,
+             bool check, std::optional<Converter> convert) {
+            new (engine) Engine(sample_source(source, keys, check),
+                                EngineSpec{view, seed, max_pixels, batch_size, threads, spare_buffers,
+                                           converter(std::move(convert))});
           },
-          nb::kw_only(), nb::arg("kind"), nb::arg("width"), nb::arg("height"), nb::arg("filter"),
-          nb::arg("hflip") = 0.0, nb::arg("scale") = std::pair(1.0, 1.0),
-          nb::arg("ratio") = std::pair(1.0, 1.0), nb::arg("log_ratio") = std::pair(0.0, 0.0),
-          nb::arg("resize") = 0)
-      .def_prop_ro(
-          "shape",
-          [](const ViewSpec& spec) { return nb::make_tuple(spec.out.height, spec.out.width, kRgbBytes); },
-          "(height, width, 3) of the pixels it gives.");
-
-  m.def(
-      "plan_view",
-      [](const ViewSpec& spec, int width, int height, uint64_t seed, uint64_t epoch, uint64_t key) {
-        const ViewPlan plan = plan_view(spec, {width, height}, SampleRandom(seed, epoch, key));
-        const auto box = [](const Rect& r) {
-          return nb::make_tuple(r.x, r.y, r.x + r.width, r.y + r.height);
-        };
-        return nb::make_tuple(box(plan.crop), nb::make_tuple(plan.resized.width, plan.resized.height),
-                              box(plan.window), plan.flip);
-      },
-      nb::arg("spec"), nb::arg("width"), nb::arg("height"), nb::arg("seed"), nb::arg("epoch"), nb::arg("key"),
-      "What a view does to one image: crop box, resized (width, height), window box of that, mirrored or "
-      "not.");
-
-  m.def(
-      "codec_loop",
-      [](const std::vector<nb::bytes>& images, const Keys& keys, const ViewSpec& view, uint64_t seed,
-         uint64_t epoch, size_t threads) {
-        std::vector<std::span<const uint8_t>> spans;
-        for (const nb::bytes& image : images) {
-          spans.emplace_back(static_cast<const uint8_t*>(image.data()), image.size());
-        }
-        nb::gil_scoped_release nogil;
-        run_codec_loop(spans, {keys.data(), keys.size()}, view, seed, epoch, threads);
-      },
-      nb::kw_only(), nb::arg("images"), nb::arg("keys"), nb::arg("view"), nb::arg("seed"), nb::arg("epoch"),
-      nb::arg("threads"), "Decode and resize what the engine would for these keys, and do nothing else.");
-
-  nb::class_<BatchEngine>(m, "BatchEngine", "Decodes records into batches on native threads.")
-      .def(
-          "__init__",
-          [](BatchEngine* engine, std::shared_ptr<RecordSet> records, const ViewSpec& view, uint64_t seed,
-             const std::string& image_key, const std::string& label_key, const std::string& source_key,
-             bool check, uint64_t max_pixels, size_t batch_size, size_t threads, size_t spare_buffers) {
-            new (engine)
-                BatchEngine(std::move(records), EngineSpec{view, seed, image_key, label_key, source_key,
-                                                           check ? PayloadCheck::kOn : PayloadCheck::kOff,
-                                                           max_pixels, batch_size, threads, spare_buffers});
-          },
-          nb::kw_only(), nb::arg("records"), nb::arg("view"), nb::arg("seed"), nb::arg("image_key"),
-          nb::arg("label_key"), nb::arg("source_key"), nb::arg("check"), nb::arg("max_pixels"),
-          nb::arg("batch_size"), nb::arg("threads"), nb::arg("spare_buffers"))
-      .def(
-          "submit",
-          [](BatchEngine& engine, const Keys& keys, uint64_t epoch) {
-            std::vector<uint64_t> copy(keys.data(), keys.data() + keys.size());
-            nb::gil_scoped_release nogil;
-            engine.submit(std::move(copy), epoch);
-          },
-          nb::arg("keys"), nb::arg("epoch"), "Queue one batch of record numbers; never blocks.")
+          nb::kw_only(), nb::arg("source"), nb::arg("view"), nb::arg("seed"), nb::arg("max_pixels"),
+          nb::arg("batch_size"), nb::arg("threads"), nb::arg("spare_buffers"), nb::arg("keys") = nb::none(),
+          nb::arg("check") = true, nb::arg("convert") = nb::none(),
+          "`convert(bytes) -> bytes` makes a JPEG of an image that is none; it is called by any thread.")
+      .def("submit", &submit, nb::arg("keys"), nb::arg("epoch"), nb::arg("objects") = nb::none(),
+           nb::arg("numbers") = nb::none(),
+           "Queue one batch of sample numbers; never blocks. `objects`: which box of each, -1 for the whole "
+           "image. `numbers`: what is reported as keys and what random choices depend on.")
       .def(
           "next", &next_batch,
           "Wait for the oldest queued batch: images (B, H, W, 3) uint8, labels (B,) int64, keys (B,) uint64.")
-      .def("drop_pending", &BatchEngine::drop_pending, nb::call_guard<nb::gil_scoped_release>(),
+      .def("drop_pending", &Engine::drop_pending, nb::call_guard<nb::gil_scoped_release>(),
            "Forget every queued batch.")
-      .def("close", &BatchEngine::close, nb::call_guard<nb::gil_scoped_release>(),
+      .def("close", &Engine::close, nb::call_guard<nb::gil_scoped_release>(),
            "Stop the threads; samples being decoded are finished first.");
 }
 

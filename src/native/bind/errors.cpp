@@ -28,13 +28,10 @@ const char* class_name(ErrorCode code) {
       return "OSError";
     case ErrorCode::kClosed:
       return "ClosedError";
+    case ErrorCode::kCallback:
+      return "StokerError";
   }
   return "StokerError";
-}
-
-nb::object text(const std::string& value) {
-  return nb::steal(
-      PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "surrogateescape"));
 }
 
 nb::object text_or_none(const std::string& value) {
@@ -64,6 +61,11 @@ void raise(const Error& e) {
 }
 
 }  // namespace
+
+nb::object text(const std::string& value) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "surrogateescape"));
+}
 
 void register_errors(nb::module_&) {
   nb::register_exception_translator([](const std::exception_ptr& caught, void*) {

@@ -25,14 +25,6 @@ auto without_gil_if(bool worth_it, Work work) {
   return work();
 }
 
-// A path as the operating system wants it, which need not be UTF-8.
-std::string system_path(nb::handle path) {
-  PyObject* encoded = nullptr;
-  if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) throw nb::python_error();
-  const nb::bytes owner = nb::steal<nb::bytes>(encoded);
-  return {owner.c_str(), owner.size()};
-}
-
 uint32_t extend(const ByteView& data, uint32_t crc) {
   return without_gil_if(data.size() >= kWorthReleasing, [&] { return crc32c_extend(crc, bytes_of(data)); });
 }
@@ -74,6 +66,13 @@ nb::bytes read(nb::handle path, uint64_t offset, uint64_t size) {
 }
 
 }  // namespace
+
+std::string system_path(nb::handle path) {
+  PyObject* encoded = nullptr;
+  if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) throw nb::python_error();
+  const nb::bytes owner = nb::steal<nb::bytes>(encoded);
+  return {owner.c_str(), owner.size()};
+}
 
 void register_records(nb::module_& m) {
   m.def("crc32c", &extend, "data"_a.noconvert(), "crc"_a = 0,

@@ -16,6 +16,7 @@
 #include "bind/bind.h"
 #include "bind/filter.h"
 #include "core/errors.h"
+#include "core/resample_tf1.h"
 
 namespace stoker::bind {
 namespace {
@@ -70,6 +71,20 @@ RgbOut resize(const RgbIn& pixels, int width, int height, const std::string& fil
   return RgbOut(data, {rows, columns, kRgbBytes}, owner);
 }
 
+RgbOut resize_for_tf1(const RgbIn& pixels, int width, int height, bool align_corners) {
+  const Extent in{static_cast<int32_t>(pixels.shape(1)), static_cast<int32_t>(pixels.shape(0))};
+  if (width < 1 || height < 1) throw Error(ErrorCode::kBadArgument, "Cannot resize to nothing");
+  const size_t columns = static_cast<size_t>(width), rows = static_cast<size_t>(height);
+  auto out = std::make_unique_for_overwrite<uint8_t[]>(columns * rows * kRgbBytes);
+  {
+    nb::gil_scoped_release nogil;
+    resize_tf1(pixels.data(), in, {width, height}, align_corners, {out.get(), columns * kRgbBytes});
+  }
+  nb::capsule owner(out.get(), [](void* p) noexcept { delete[] static_cast<uint8_t*>(p); });
+  uint8_t* data = out.release();
+  return RgbOut(data, {rows, columns, kRgbBytes}, owner);
+}
+
 }  // namespace
 
 void register_resample(nb::module_& m) {
@@ -81,6 +96,9 @@ void register_resample(nb::module_& m) {
         "Resize RGB of shape (height, width, 3), bit-equal to Pillow; only `window` (left, top, right, "
         "bottom) of "
         "the result, mirrored if asked.");
+  m.def("resize_tf1", &resize_for_tf1, nb::arg("pixels"), nb::arg("width"), nb::arg("height"), nb::kw_only(),
+        nb::arg("align_corners"),
+        "Resize RGB of shape (height, width, 3) as TensorFlow 1's resize_bilinear and a cast to uint8 do.");
 }
 
 }  // namespace stoker::bind

@@ -27,8 +27,8 @@ void run_codec_loop(std::span<const std::span<const uint8_t>> images, std::span<
       const size_t stride = static_cast<size_t>(view.out.width) * kRgbBytes;
       std::vector<uint8_t> slot(stride * static_cast<size_t>(view.out.height));
       for (size_t i = next++; i < keys.size(); i = next++) {
-        decoder.decode(images[keys[i]], view, SampleRandom(seed, epoch, keys[i]), kDefaultMaxPixels,
-                       {slot.data(), stride});
+        decoder.decode({.bytes = images[keys[i]]}, view, SampleRandom(seed, epoch, keys[i]),
+                       kDefaultMaxPixels, {slot.data(), stride});
       }
     } catch (...) {  // a thread root: the caller gets it
       const std::lock_guard lock(mutex);

@@ -1,13 +1,11 @@
 #include "core/engine.h"
 
-#include <array>
 #include <atomic>
-#include <span>
 #include <string>
 #include <utility>
 
 #include "core/errors.h"
-#include "core/example.h"
+#include "core/located.h"
 #include "core/view_decoder.h"
 
 namespace stoker {
@@ -15,7 +13,7 @@ namespace stoker {
 // Only the sample `index` of a batch is ever written by the thread that loads it.
 struct BatchEngine::Pending {
   Batch batch;
-  uint64_t epoch = 0;
+  BatchRequest request;  // without numbers, which are in the batch
   std::once_flag allocated;
   std::atomic<size_t> left{0};
   std::atomic<bool> dropped{false};
@@ -26,48 +24,21 @@ struct BatchEngine::Pending {
 };
 
 struct BatchEngine::Scratch {
-  std::vector<uint8_t> record;
+  SourceScratch source;
+  std::vector<uint8_t> converted;
   ViewDecoder decoder;
 };
 
 namespace {
 
-std::string file_name(const std::string& path) {
-  return path.substr(path.find_last_of('/') + 1);
-}
-
-// "shard.tfrecord, record 17 at byte 123456 (n01440764_10026.JPEG): ..."
-Error located(const Error& error, Where where) {
-  std::string message = file_name(where.path) + ", record " + std::to_string(where.record) + " at byte " +
-                        std::to_string(where.offset);
-  if (!where.source.empty()) message += " (" + where.source + ")";
-  return {error.code(), message + ": " + error.what(), std::move(where), error.system_errno()};
-}
-
-// What the engine needs of one record; borrows from the payload.
-struct Sample {
-  std::span<const uint8_t> image;
-  int64_t label = -1;
-};
-
-// Fills `source` first, so that whatever is wrong with the rest can be told by name.
-Sample find_sample(std::span<const uint8_t> payload, const EngineSpec& spec, std::string& source) {
-  std::array<Wanted, 3> wanted{{{spec.image_key, {}}, {spec.label_key, {}}, {spec.source_key, {}}}};
-  find_features(payload, wanted);
-  const auto& [image, label, name] = wanted;
-  if (name.view.kind() == FeatureKind::kBytes && name.view.count() > 0) {
-    const auto bytes = name.view.first_bytes();
-    source.assign(bytes.begin(), bytes.end());
-  }
-  Sample sample{image.view.first_bytes()};
-  if (!spec.label_key.empty()) sample.label = label.view.first_int64();
-  return sample;
+bool begins_as_jpeg(std::span<const uint8_t> image) {
+  return image.size() >= 2 && image[0] == 0xff && image[1] == 0xd8;
 }
 
 }  // namespace
 
-BatchEngine::BatchEngine(std::shared_ptr<const RecordSet> records, EngineSpec spec)
-    : records_(std::move(records)),
+BatchEngine::BatchEngine(std::shared_ptr<const SampleSource> source, EngineSpec spec)
+    : source_(std::move(source)),
       spec_(std::move(spec)),
       slot_bytes_(static_cast<size_t>(spec_.view.out.width) * static_cast<size_t>(spec_.view.out.height) *
                   kRgbBytes),
@@ -85,17 +56,21 @@ std::vector<std::unique_ptr<BatchEngine::Scratch>> BatchEngine::make_scratch(siz
   return scratch;
 }
 
-void BatchEngine::submit(std::vector<uint64_t> keys, uint64_t epoch) {
-  if (keys.empty() || keys.size() > spec_.batch_size) {
-    throw Error(ErrorCode::kBadArgument, "A batch of " + std::to_string(keys.size()) +
+void BatchEngine::submit(BatchRequest request) {
+  const size_t count = request.keys.size();
+  if (count == 0 || count > spec_.batch_size) {
+    throw Error(ErrorCode::kBadArgument, "A batch of " + std::to_string(count) +
                                              " samples; this engine takes 1.." +
                                              std::to_string(spec_.batch_size));
   }
-  const size_t count = keys.size();
+  if ((!request.objects.empty() && request.objects.size() != count) ||
+      (!request.numbers.empty() && request.numbers.size() != count)) {
+    throw Error(ErrorCode::kBadArgument, "A batch's objects and numbers must be as many as its samples");
+  }
   auto batch = std::make_shared<Pending>();
   batch->batch.labels.assign(count, -1);
-  batch->batch.keys = std::move(keys);
-  batch->epoch = epoch;
+  batch->batch.keys = request.numbers.empty() ? request.keys : std::move(request.numbers);
+  batch->request = std::move(request);
   batch->left = count;
   {
     const std::lock_guard lock(mutex_);
@@ -137,6 +112,7 @@ void BatchEngine::close() {
   ready_.notify_all();
   pool_.close();
   drop_pending();
+  spec_.convert = nullptr;  // nobody calls it any more, and what it holds may hold this engine
 }
 
 void BatchEngine::load(Pending& batch, size_t index, size_t worker) {
@@ -161,20 +137,30 @@ void BatchEngine::load(Pending& batch, size_t index, size_t worker) {
 
 void BatchEngine::load_sample(Pending& batch, size_t index, Scratch& scratch) {
   std::call_once(batch.allocated, [&] { batch.batch.images = buffers_->take(); });
-  const uint64_t key = batch.batch.keys[index];
-  const auto payload = records_->read(key, spec_.check, scratch.record);
-  std::string source;
+  const BatchRequest& request = batch.request;
+  const SampleId id{request.keys[index], request.objects.empty() ? kWholeImage : request.objects[index]};
+  const auto bytes = source_->fetch(id.number, scratch.source);
+  std::string name;
   try {
-    const Sample sample = find_sample(payload, spec_, source);
+    const SourceSample sample = source_->describe(id, bytes, scratch.source, name);
     batch.batch.labels[index] = sample.label;
-    const size_t stride = static_cast<size_t>(spec_.view.out.width) * kRgbBytes;
-    scratch.decoder.decode(sample.image, spec_.view, SampleRandom(spec_.seed, batch.epoch, key),
-                           spec_.max_pixels, {batch.batch.images.get() + index * slot_bytes_, stride});
+    show(batch, index, sample.image, scratch);
   } catch (const Error& error) {
-    Where where = records_->where(key);
-    where.source = source;
+    Where where = source_->where(id.number);
+    where.source = name;
     throw located(error, std::move(where));
   }
+}
+
+void BatchEngine::show(const Pending& batch, size_t index, StoredImage image, Scratch& scratch) {
+  if (spec_.convert && image.encoding == ImageEncoding::kJpeg && !begins_as_jpeg(image.bytes)) {
+    scratch.converted = spec_.convert(image.bytes);
+    image.bytes = scratch.converted;
+  }
+  const size_t stride = static_cast<size_t>(spec_.view.out.width) * kRgbBytes;
+  const SampleRandom random(spec_.seed, batch.request.epoch, batch.batch.keys[index]);
+  scratch.decoder.decode(image, spec_.view, random, spec_.max_pixels,
+                         {batch.batch.images.get() + index * slot_bytes_, stride});
 }
 
 }  // namespace stoker

@@ -1,4 +1,4 @@
-// The read path: record numbers in, batches of pixels out, on native threads.
+// The read path: sample numbers in, batches of pixels out, on native threads.
 #pragma once
 
 #include <chrono>
@@ -6,31 +6,42 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/buffer_pool.h"
 #include "core/jpeg.h"
 #include "core/pool.h"
-#include "core/record_set.h"
+#include "core/sample_source.h"
 #include "core/view.h"
 
 namespace stoker {
 
+// Makes a JPEG of an image in another format. Called by any worker, several at a time. What it throws fails
+// the sample.
+using ConvertImage = std::function<std::vector<uint8_t>(std::span<const uint8_t> image)>;
+
 struct EngineSpec {
   ViewSpec view;
   uint64_t seed = 0;
-  std::string image_key;   // feature that holds the JPEG
-  std::string label_key;   // int64 feature; empty: every label is -1
-  std::string source_key;  // feature with the source's name, for messages; may be empty
-  PayloadCheck check = PayloadCheck::kOn;
   uint64_t max_pixels = kDefaultMaxPixels;
   size_t batch_size = 1;  // the most samples a batch may have
   size_t threads = 1;
   size_t spare_buffers = 4;  // image buffers kept for reuse
+  ConvertImage convert;      // for images that do not begin as a JPEG does; without it those are errors
+};
+
+// What a batch is to be made of.
+struct BatchRequest {
+  std::vector<uint64_t> keys;     // numbers of samples in the source
+  std::vector<int32_t> objects;   // which object of each, or kWholeImage; empty: all whole
+  std::vector<uint64_t> numbers;  // what Batch.keys reports and random choices depend on; empty: the keys
+  uint64_t epoch = 0;
 };
 
 // One finished batch. The image buffer goes back to the engine's pool when the last reference dies.
@@ -48,11 +59,11 @@ struct Batch {
 // order, so which error is seen does not depend on threads.
 class BatchEngine {
  public:
-  BatchEngine(std::shared_ptr<const RecordSet> records, EngineSpec spec);
+  BatchEngine(std::shared_ptr<const SampleSource> source, EngineSpec spec);
   ~BatchEngine();
 
   // Queues one batch; never blocks. Memory for its pixels is taken when the first of its samples is decoded.
-  void submit(std::vector<uint64_t> keys, uint64_t epoch);
+  void submit(BatchRequest request);
 
   // The oldest batch, or nothing if it is not ready within `patience`. kClosed after close() or with none
   // queued.
@@ -73,8 +84,9 @@ class BatchEngine {
   static std::vector<std::unique_ptr<Scratch>> make_scratch(size_t workers);
   void load(Pending& batch, size_t index, size_t worker);
   void load_sample(Pending& batch, size_t index, Scratch& scratch);
+  void show(const Pending& batch, size_t index, StoredImage image, Scratch& scratch);
 
-  std::shared_ptr<const RecordSet> records_;
+  std::shared_ptr<const SampleSource> source_;
   EngineSpec spec_;
   size_t slot_bytes_;
   std::shared_ptr<BufferPool> buffers_;

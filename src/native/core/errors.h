@@ -17,6 +17,7 @@ enum class ErrorCode {
   kImageTooLarge,
   kIo,  // `system_errno` says which
   kClosed,
+  kCallback,  // what the caller gave to be called has failed
 };
 
 inline constexpr int64_t kUnknown = -1;

@@ -8,10 +8,10 @@
 
 namespace stoker {
 
-void RecordSet::add(std::string path, std::vector<RecordExtent> extents) {
+void RecordSet::add(std::string path, std::vector<RecordExtent> extents, std::string name) {
+  files_.add(std::move(path), std::move(name));
   starts_.push_back(starts_.back() + extents.size());
-  shards_.push_back({std::move(path), std::move(extents)});
-  files_.emplace_back();
+  extents_.push_back(std::move(extents));
 }
 
 RecordSet::Place RecordSet::locate(uint64_t index) const {
@@ -24,33 +24,19 @@ RecordSet::Place RecordSet::locate(uint64_t index) const {
   return {shard, static_cast<size_t>(index - starts_[shard])};
 }
 
-std::shared_ptr<const ShardFile> RecordSet::file(size_t shard) const {
-  const std::lock_guard lock(mutex_);
-  if (!files_[shard]) {
-    if (open_.size() >= max_open_) {  // readers that still use it keep it open until they are done
-      files_[open_.front()].reset();
-      open_.pop_front();
-    }
-    files_[shard] = std::make_shared<const ShardFile>(shards_[shard].path);
-    open_.push_back(shard);
-  }
-  return files_[shard];
-}
-
 Where RecordSet::where(uint64_t index) const {
   const Place place = locate(index);
-  const Shard& shard = shards_[place.shard];
-  return {shard.path,
+  return {files_.name(place.shard),
           static_cast<int64_t>(place.record),
-          static_cast<int64_t>(shard.extents[place.record].offset),
+          static_cast<int64_t>(extents_[place.shard][place.record].offset),
           {}};
 }
 
 std::span<const uint8_t> RecordSet::read(uint64_t index, PayloadCheck check,
                                          std::vector<uint8_t>& buffer) const {
   const Place place = locate(index);
-  const RecordExtent& extent = shards_[place.shard].extents[place.record];
-  return file(place.shard)->read_record(extent, buffer, static_cast<int64_t>(place.record), check);
+  const RecordExtent& extent = extents_[place.shard][place.record];
+  return files_.open(place.shard)->read_record(extent, buffer, static_cast<int64_t>(place.record), check);
 }
 
 }  // namespace stoker

@@ -2,13 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
-#include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/open_files.h"
 #include "core/tfrecord.h"
 
 namespace stoker {
@@ -18,9 +16,10 @@ namespace stoker {
 class RecordSet {
  public:
   // At most `max_open` shards are open at a time.
-  explicit RecordSet(size_t max_open = 256) : max_open_(max_open) {}
+  explicit RecordSet(size_t max_open = 256) : files_(max_open) {}
 
-  void add(std::string path, std::vector<RecordExtent> extents);
+  // `name` is what messages and where() call the shard; its path when empty.
+  void add(std::string path, std::vector<RecordExtent> extents, std::string name = {});
 
   uint64_t size() const { return starts_.back(); }
 
@@ -31,24 +30,16 @@ class RecordSet {
   Where where(uint64_t index) const;
 
  private:
-  struct Shard {
-    std::string path;
-    std::vector<RecordExtent> extents;
-  };
   struct Place {
     size_t shard;
     size_t record;
   };
 
   Place locate(uint64_t index) const;
-  std::shared_ptr<const ShardFile> file(size_t shard) const;
 
-  std::vector<Shard> shards_;
+  OpenFiles files_;
+  std::vector<std::vector<RecordExtent>> extents_;  // of each shard
   std::vector<uint64_t> starts_{0};
-  size_t max_open_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const ShardFile>> files_;
-  mutable std::list<size_t> open_;  // the longest open first
 };
 
 }  // namespace stoker

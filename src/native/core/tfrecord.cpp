@@ -111,9 +111,10 @@ std::span<const uint8_t> verify_frame(std::span<const uint8_t> frame, const Fram
   return payload;
 }
 
-ShardFile::ShardFile(std::string path) : path_(std::move(path)) {
+ShardFile::ShardFile(const std::string& path, std::string name)
+    : path_(name.empty() ? path : std::move(name)) {
   do {  // O_NONBLOCK: a named pipe must be refused below, not waited for
-    descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   } while (descriptor_ < 0 && errno == EINTR);
   if (descriptor_ < 0) fail_io(path_, errno);
   struct stat status{};

@@ -52,15 +52,16 @@ std::span<const uint8_t> verify_frame(std::span<const uint8_t> frame, const Fram
 // Bytes are copied and never mapped: a file cut short under a reader gives an error instead of a signal.
 class ShardFile {
  public:
-  // Throws kIo when `path` cannot be opened or is not a regular file.
-  explicit ShardFile(std::string path);
+  // `name` is what messages call it; `path` when empty. Throws kIo when `path` cannot be opened or is not a
+  // regular file.
+  explicit ShardFile(const std::string& path, std::string name = {});
   ~ShardFile();
   ShardFile(const ShardFile&) = delete;
   ShardFile& operator=(const ShardFile&) = delete;
 
-  const std::string& path() const { return path_; }
-  int descriptor() const { return descriptor_; }  // stays the property of this object
-  uint64_t size() const { return size_; }         // bytes, when it was opened
+  const std::string& path() const { return path_; }  // its name in messages
+  int descriptor() const { return descriptor_; }     // stays the property of this object
+  uint64_t size() const { return size_; }            // bytes, when it was opened
 
   // Fills `out` with the bytes from `offset` on and returns how many there were: fewer than asked for only
   // at the end of the file. Throws kIo.

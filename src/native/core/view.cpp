@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
+
+#include "core/errors.h"
 
 namespace stoker {
 namespace {
@@ -69,12 +72,63 @@ void plan_center(const ViewSpec& spec, Extent image, ViewPlan& plan) {
                  half_even((plan.resized.height - spec.out.height) / 2.0), spec.out.width, spec.out.height};
 }
 
+// 0..last; what is not a number is 0.
+int32_t clip(double at, int32_t last) {
+  if (!(at > 0.0)) return 0;
+  return at < last ? static_cast<int32_t>(at) : last;
+}
+
+std::string describe(Extent size) {
+  return std::to_string(size.width) + " x " + std::to_string(size.height);
+}
+
+void plan_corner(const ViewSpec& spec, Extent image, ViewPlan& plan) {
+  const bool exact = spec.kind == ViewKind::kExact;
+  const bool fits =
+      exact ? image == spec.out : image.width >= spec.out.width && image.height >= spec.out.height;
+  if (!fits) {
+    throw Error(ErrorCode::kBadImage, "the image is " + describe(image) +
+                                          " (width x height), and the view needs " +
+                                          (exact ? "exactly " : "at least ") + describe(spec.out) +
+                                          ": choose another size, or a view that resizes");
+  }
+  plan.crop = {0, 0, spec.out.width, spec.out.height};
+}
+
 }  // namespace
 
-ViewPlan plan_view(const ViewSpec& spec, Extent image, const SampleRandom& random) {
+Rect object_rect(const ObjectBox& box, Extent image) {
+  const double width = image.width, height = image.height;
+  const int32_t left = clip(std::floor(box.xmin * width), image.width - 1);
+  const int32_t top = clip(std::floor(box.ymin * height), image.height - 1);
+  const int32_t right = std::max(clip(std::ceil(box.xmax * width), image.width), left + 1);
+  const int32_t bottom = std::max(clip(std::ceil(box.ymax * height), image.height), top + 1);
+  return {left, top, right - left, bottom - top};
+}
+
+ViewPlan plan_view(const ViewSpec& spec, Extent image, const SampleRandom& random,
+                   const std::optional<ObjectBox>& object) {
   ViewPlan plan{{0, 0, image.width, image.height}, spec.out, {0, 0, spec.out.width, spec.out.height}, false};
-  if (spec.kind == ViewKind::kRandomResizedCrop) plan.crop = random_crop(spec, image, random);
-  if (spec.kind == ViewKind::kCenterCrop) plan_center(spec, image, plan);
+  if (object && spec.kind != ViewKind::kObjectCrop) {
+    throw Error(ErrorCode::kBadArgument, "this view shows whole images, not objects");
+  }
+  switch (spec.kind) {
+    case ViewKind::kRandomResizedCrop:
+      plan.crop = random_crop(spec, image, random);
+      break;
+    case ViewKind::kCenterCrop:
+      plan_center(spec, image, plan);
+      break;
+    case ViewKind::kResize:
+      break;
+    case ViewKind::kTopLeft:
+    case ViewKind::kExact:
+      plan_corner(spec, image, plan);
+      break;
+    case ViewKind::kObjectCrop:
+      if (object) plan.crop = object_rect(*object, image);
+      break;
+  }
   plan.flip = spec.hflip > 0.0 && unit(random.draw(RandomOp::kFlip, 0)[0]) < spec.hflip;
   return plan;
 }

@@ -2,14 +2,23 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/philox.h"
 #include "core/pixels.h"
 #include "core/resample.h"
+#include "core/stored_image.h"
 
 namespace stoker {
 
-enum class ViewKind { kRandomResizedCrop, kCenterCrop, kResize };
+enum class ViewKind {
+  kRandomResizedCrop,
+  kCenterCrop,
+  kResize,
+  kTopLeft,     // the top left corner, not resampled
+  kExact,       // the whole image, which has the right size already
+  kObjectCrop,  // one annotated object, resized; without an object the whole image
+};
 
 struct ViewSpec {
   ViewKind kind = ViewKind::kResize;
@@ -33,7 +42,14 @@ struct ViewPlan {
   bool flip = false;
 };
 
-// The geometry for one image; pure integer and double arithmetic, the same on every platform.
-ViewPlan plan_view(const ViewSpec& spec, Extent image, const SampleRandom& random);
+// The geometry for one image; pure integer and double arithmetic, the same on every platform. Throws
+// kBadImage for an image that has not the size that kTopLeft and kExact need, and kBadArgument for an object
+// in a view that takes none.
+ViewPlan plan_view(const ViewSpec& spec, Extent image, const SampleRandom& random,
+                   const std::optional<ObjectBox>& object = std::nullopt);
+
+// The smallest rectangle of whole pixels around a box, clipped to the image; at least one pixel, whatever the
+// numbers are.
+Rect object_rect(const ObjectBox& box, Extent image);
 
 }  // namespace stoker

@@ -1,12 +1,16 @@
-// Any bytes as an Example: an error of ours, or features that survive being written and read again; and
-// finding a feature agrees with reading them all.
+// Any bytes as an Example: an error of ours, or features that survive being written and read again; finding a
+// feature agrees with reading them all; and what a sample says of itself, every view may rely on.
 #include "core/example.h"
 
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "core/errors.h"
+#include "core/record_source.h"
+#include "core/view_decoder.h"
 
 namespace {
 
@@ -58,10 +62,42 @@ void find(std::span<const uint8_t> payload) {
   }
 }
 
+stoker::RecordSource tensors() {
+  stoker::RecordKeys keys;
+  keys.image = "i";
+  keys.label = {"l", stoker::LabelEncoding::kOneHot, 1};
+  keys.source = "s";
+  keys.encoding = stoker::ImageEncoding::kRaw;
+  keys.height = "h";
+  keys.width = "w";
+  keys.order = "o";
+  keys.box_prefix = "b";
+  return {std::make_shared<stoker::RecordSet>(), keys, stoker::PayloadCheck::kOff};
+}
+
+// The payload as a tensor with an object: its pixels are inside the payload, whatever its numbers say.
+void show(std::span<const uint8_t> payload) {
+  static const stoker::RecordSource source = tensors();
+  stoker::SourceScratch scratch;
+  stoker::ViewDecoder decoder;
+  stoker::ViewSpec view{.kind = stoker::ViewKind::kObjectCrop, .out = {5, 3}};
+  std::vector<uint8_t> out(5 * 3 * stoker::kRgbBytes);
+  for (const int32_t object : {stoker::kWholeImage, 0, 1}) {
+    std::string name;
+    try {
+      const auto sample = source.describe({0, object}, payload, scratch, name);
+      decoder.decode(sample.image, view, stoker::SampleRandom(0, 0, 0), stoker::kDefaultMaxPixels,
+                     {out.data(), 5 * stoker::kRgbBytes});
+    } catch (const stoker::Error&) {
+    }
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   find({data, size});
+  show({data, size});
   std::string first;
   try {
     first = canonical({data, size});

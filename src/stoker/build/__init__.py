@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from stoker.build.forecast import BuildForecast, forecast
-from stoker.build.run import BuildReport, build
-from stoker.build.settings import BuildSettings, SourceSettings
+from stoker.build.run import BuildReport, build, build_tree
+from stoker.build.settings import BuildSettings, ShardSettings, SourceSettings
+from stoker.build.size import ExpectedSize
 
-__all__ = ["BuildForecast", "BuildReport", "BuildSettings", "SourceSettings", "build", "forecast"]
+__all__ = [
+    "BuildForecast",
+    "BuildReport",
+    "BuildSettings",
+    "ExpectedSize",
+    "ShardSettings",
+    "SourceSettings",
+    "build",
+    "build_tree",
+    "forecast",
+]

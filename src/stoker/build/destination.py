@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.errors import DestinationError, ManifestError
 from stoker.records.files import TEMPORARY_MARK
-from stoker.records.index import index_path
+from stoker.records.index import new_index_path
 from stoker.records.layout import JOURNAL_NAME, MANIFEST_NAME
 from stoker.records.manifest_reading import read_manifest
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from stoker.build.journal import Journal
     from stoker.records.manifest import Manifest
+    from stoker.types import Compression
 
 
 def refuse_overlap(destination: Path, source: str) -> None:
@@ -66,7 +67,7 @@ def finished_dataset(destination: Path, settings: dict[str, Any]) -> Manifest | 
     _refuse_other(destination, "a finished dataset", _manifest_settings(manifest), settings)
     for split in manifest.splits.values():
         for shard in split.shards:
-            if not _is_complete(destination / shard.name, shard.size_bytes):
+            if not _is_complete(destination, shard.name, shard.size_bytes, manifest.compression):
                 message = f"{destination} holds the finished dataset {manifest.dataset_id}, but {shard.name} or its"
                 message += (
                     " index is missing or has another length; restore it, or delete the directory and build again"
@@ -86,15 +87,16 @@ def resume(journal: Journal, destination: Path, settings: dict[str, Any]) -> Non
     if journal.settings is None:
         journal.begin(settings)
     _refuse_other(destination, "an unfinished build", journal.settings or {}, settings)
-    journal.results = [r for r in journal.results if _is_complete(destination / r.file.name, r.file.size_bytes)]
+    journal.results = [
+        r for r in journal.results if _is_complete(destination, r.file.name, r.file.size_bytes, settings["compression"])
+    ]
     remove_temporaries(destination)
 
 
 def remove_temporaries(destination: Path) -> None:
     """Remove what dead builds left unfinished. Only for the holder of the journal's lock."""
-    for path in destination.iterdir():
-        if TEMPORARY_MARK in path.name:
-            path.unlink(missing_ok=True)
+    for path in destination.rglob(f"*{TEMPORARY_MARK}*"):
+        path.unlink(missing_ok=True)
 
 
 def _manifest_settings(manifest: Manifest) -> dict[str, Any]:
@@ -102,15 +104,21 @@ def _manifest_settings(manifest: Manifest) -> dict[str, Any]:
         "source": manifest.source.fingerprint,
         "items": {name: split.records + split.rejects for name, split in manifest.splits.items()},
         "shards": {name: len(split.shards) for name, split in manifest.splits.items()},
+        "shard_names": manifest.shard_names,
+        "compression": manifest.compression,
         "recipe": dict(manifest.recipe),
         "preset": manifest.schema.preset,
         "label_base": manifest.schema.label_base,
+        "limit": manifest.limit,
         "seed": manifest.seed,
     }
 
 
-def _is_complete(shard: Path, size_bytes: int) -> bool:
-    return shard.is_file() and shard.stat().st_size == size_bytes and index_path(shard).is_file()
+def _is_complete(destination: Path, name: str, size_bytes: int, compression: Compression) -> bool:
+    shard = destination / name
+    if not shard.is_file() or shard.stat().st_size != size_bytes:
+        return False
+    return compression != "none" or new_index_path(destination, name).is_file()
 
 
 def _refuse_other(destination: Path, what: str, there: dict[str, Any], wanted: dict[str, Any]) -> None:

@@ -14,11 +14,13 @@ import numpy as np
 from stoker import _native
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from stoker.build.job import ItemConverter, Outcome
     from stoker.build.plan import Plan
-    from stoker.sources import Item, SourceTree
+    from stoker.sources import Item, Source
 
 _RATIO_ITEMS = 64
 _MEASURE_SECONDS = 1.0
@@ -43,27 +45,27 @@ class Estimate:
     seconds: float
 
 
-def stored_ratio(tree: SourceTree, converter: ItemConverter) -> float:
-    """Return the expected bytes of shards for each byte of source: the same for the same tree, on any machine."""
-    rows = _sample_rows(tree, _RATIO_ITEMS)
-    items = [tree.table[row] for row in rows.tolist()]
-    outcomes = [converter.convert([item], "", _never) for item in items]
-    return _ratio(items, outcomes)
+def stored_ratio(tree: Source, converter: ItemConverter) -> float:
+    """Return the expected bytes of records for each byte of source: the same for the same tree, on any machine."""
+    rows = _sample_rows(tree, _RATIO_ITEMS).tolist()
+    items, splits = [tree.table[row] for row in rows], _splits_of(tree)
+    outcomes = [converter.convert([item], splits(row), _never) for row, item in zip(rows, items, strict=True)]
+    return _ratio(tree, converter, items, outcomes)
 
 
 def estimate(plan: Plan, converter: ItemConverter, threads: int) -> Estimate:
     """Convert a seeded sample for about a second and extrapolate."""
     items: list[Item] = []
     outcomes: list[Outcome] = []
-    rows = iter(_sample_rows(plan.tree, len(plan.tree.table)).tolist())
+    rows, splits = iter(_sample_rows(plan.tree, len(plan.tree.table)).tolist()), _splits_of(plan.tree)
     started = time.monotonic()
     with ThreadPoolExecutor(threads) as pool:
         while time.monotonic() - started < _MEASURE_SECONDS:
-            batch = [plan.tree.table[row] for row in islice(rows, threads * 8)]
+            batch = list(islice(rows, threads * 8))
             if not batch:
                 break
-            items += batch
-            outcomes += pool.map(lambda item: converter.convert([item], "", _never), batch)
+            items += (plan.tree.table[row] for row in batch)
+            outcomes += pool.map(lambda row: converter.convert([plan.tree.table[row]], splits(row), _never), batch)
     seconds = time.monotonic() - started
     converted: Counter[str] = Counter()
     for outcome in outcomes:
@@ -72,18 +74,32 @@ def estimate(plan: Plan, converter: ItemConverter, threads: int) -> Estimate:
         sampled=len(items),
         rejected=sum(len(outcome.rejects) for outcome in outcomes),
         converted=dict(converted),
-        size_bytes=round(_ratio(items, outcomes) * plan.size_bytes),
+        size_bytes=round(_ratio(plan.tree, converter, items, outcomes) * plan.size_bytes),
         seconds=seconds * plan.items / max(1, len(items)),
     )
 
 
-def _ratio(items: list[Item], outcomes: list[Outcome]) -> float:
+def _ratio(tree: Source, converter: ItemConverter, items: list[Item], outcomes: list[Outcome]) -> float:
     source = sum(item.size_bytes for item in items)
-    stored = sum(len(frame) for outcome in outcomes for frame in outcome.frames)
-    return stored / source if source else 1.0
+    frames = [len(frame) for outcome in outcomes for frame in outcome.frames]
+    if not source or not frames:
+        return 1.0
+    if converter.recipe.fixed_bytes() is None:
+        return sum(frames) / source
+    # Records of pixels are all about as long, however long their sources are.
+    return sum(frames) / len(frames) * len(tree.table) / max(1, int(tree.table.sizes.sum()))
 
 
-def _sample_rows(tree: SourceTree, count: int) -> NDArray[np.int64]:
+def _splits_of(tree: Source) -> Callable[[int], str]:
+    """Return what gives the split of a row."""
+    names = list(tree.splits)
+    numbers = np.zeros(len(tree.table), np.int8)
+    for number, name in enumerate(names):
+        numbers[tree.splits[name]] = number
+    return lambda row: names[numbers[row]]
+
+
+def _sample_rows(tree: Source, count: int) -> NDArray[np.int64]:
     total = len(tree.table)
     return _native.permute(0, min(count, total), total, 0, 0).astype(np.int64) if total else np.empty(0, np.int64)
 

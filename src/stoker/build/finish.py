@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stoker.records.manifest import Feature, Manifest, SchemaInfo, Shard, SourceInfo, Split
+from stoker.build.plan import recipe_record
+from stoker.records.manifest import Manifest, Shard, SourceInfo, Split
 from stoker.types import Reject
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from stoker.build.job import ShardResult
     from stoker.build.plan import Plan, SplitPlan
     from stoker.build.settings import BuildSettings
-    from stoker.schema import Schema
 
 
 def make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardResult]) -> Manifest:
@@ -33,13 +33,16 @@ def make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardRe
         converted.update(result.converted)
     return Manifest(
         stoker_version=version("stoker"),
-        schema=_schema_info(settings.schema),
-        recipe=settings.recipe.resolved(),
+        schema=settings.schema.info(len(plan.tree.classes)),
+        recipe=recipe_record(settings),
         seed=settings.seed,
         source=SourceInfo(plan.items, plan.size_bytes, plan.tree.fingerprint(), plan.tree.ignored),
         converted=converted,
         annotation_errors=sum(len(result.annotation_errors) for result in results),
-        splits={split.name: _split(plan, split, settings.schema, results) for split in plan.splits},
+        splits={split.name: _split(plan, split, settings.schema.label_base, results) for split in plan.splits},
+        compression=settings.shards.compression,
+        shard_names=settings.shards.naming.text,
+        limit=settings.source.limit,
     )
 
 
@@ -50,12 +53,12 @@ def rejects_of(results: Sequence[ShardResult]) -> Iterator[Reject]:
             yield Reject(reject.key, result.split, reject.reason)
 
 
-def _split(plan: Plan, split: SplitPlan, schema: Schema, results: Sequence[ShardResult]) -> Split:
+def _split(plan: Plan, split: SplitPlan, label_base: int, results: Sequence[ShardResult]) -> Split:
     mine = [result for result in results if result.split == split.name]
-    classes = len(plan.tree.classes) + schema.label_base
     rejected = np.asarray([reject.label for result in mine for reject in result.rejects], np.int64)
-    counts = np.bincount(plan.tree.table.labels[split.rows] + schema.label_base, minlength=classes)
-    counts -= np.bincount(rejected + schema.label_base, minlength=classes)
+    # Item -1 counts what has no class.
+    counts = np.bincount(plan.tree.table.labels[split.rows] + 1, minlength=len(plan.tree.classes) + 1)
+    counts -= np.bincount(rejected + 1, minlength=len(counts))
     shards = tuple(Shard(r.file.name, r.file.records, r.file.size_bytes, r.file.crc32c) for r in mine)
     records = sum(shard.records for shard in shards)
     assert records + len(rejected) == len(split.rows), "an item is neither in the dataset nor among its rejects"
@@ -63,17 +66,7 @@ def _split(plan: Plan, split: SplitPlan, schema: Schema, results: Sequence[Shard
         records=records,
         size_bytes=sum(shard.size_bytes for shard in shards),
         rejects=len(rejected),
-        class_counts=tuple(counts.tolist()),
+        class_counts=(0,) * label_base + tuple(counts[1:].tolist()),
         shards=shards,
-    )
-
-
-def _schema_info(schema: Schema) -> SchemaInfo:
-    return SchemaInfo(
-        preset=schema.preset,
-        features={key: Feature(spec.kind, spec.length) for key, spec in sorted(schema.features.items())},
-        image_key=schema.image_key,
-        label_key=schema.label_key,
-        filename_key=schema.filename_key,
-        label_base=schema.label_base,
+        unlabelled=int(counts[0]),
     )

@@ -9,12 +9,13 @@ import numpy as np
 
 from stoker.build.estimate import Estimate, estimate
 from stoker.build.job import ItemConverter
-from stoker.build.run import list_source, plan_build
+from stoker.build.run import open_source, plan_build
 from stoker.build.survey import Survey, survey
 
 if TYPE_CHECKING:
     from stoker.build.plan import Plan
     from stoker.build.settings import BuildSettings
+    from stoker.types import Progress
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,20 +37,24 @@ class BuildForecast:
     estimate: Estimate
 
 
-def forecast(settings: BuildSettings) -> BuildForecast:
+def forecast(settings: BuildSettings, progress: Progress | None = None) -> BuildForecast:
     """Look at the source, convert a small sample of it, and write nothing.
+
+    Args:
+        settings: What would be built.
+        progress: Told how far the listing is, where that takes long.
 
     Raises:
         ConfigError: The settings do not fit the source.
         SourceError: The source cannot be listed.
     """
-    tree = list_source(settings.source)
-    converter = ItemConverter.of(tree, settings.recipe, settings.schema)
+    tree = open_source(settings.source, progress)
+    converter = ItemConverter(tree, settings.recipe, settings.schema)
     plan = plan_build(tree, settings, converter)
     return BuildForecast(
         settings,
         plan,
-        tuple(np.bincount(tree.table.labels, minlength=len(tree.classes)).tolist()),
+        tuple(np.bincount(tree.table.labels + 1, minlength=len(tree.classes) + 1)[1:].tolist()),
         survey(tree, settings.threads),
         estimate(plan, converter, settings.threads),
     )

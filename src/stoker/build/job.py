@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stoker import _native
-from stoker.errors import ImageError, SourceError
-from stoker.recipe import Recipe, convert
+from stoker.errors import ExampleError, ImageError, ShardError, SourceError
+from stoker.recipe import convert
 from stoker.records.writer import ShardFile, ShardWriter
-from stoker.schema import Sample, Schema
-from stoker.sources import BoxFolder, Item, ItemTable, SourceTree, read_boxes, read_file
+from stoker.schema import Sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from stoker.types import Box
+    from stoker.recipe import Recipe, StoredImage
+    from stoker.schema import Schema
+    from stoker.sources import Item, ItemTable, Source
+    from stoker.types import Box, Compression
 
 # The machine, not the item, is at fault: going on would reject everything.
 _NOT_THE_ITEMS_FAULT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
@@ -30,14 +31,16 @@ class ShardJob:
     """One shard to build.
 
     Attributes:
-        name: File name.
+        name: Its name, relative to the destination.
         split: Its split.
         items: What goes into it, in order.
+        compression: Of the whole file.
     """
 
     name: str
     split: str
     items: ItemTable
+    compression: Compression = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,27 +85,14 @@ class ItemConverter:
     """Turns items into framed records. Immutable; safe in any thread.
 
     Attributes:
-        root: Tree that the items' paths are relative to.
-        classes: Class names by label.
-        texts: Class texts by label.
-        boxes: Annotations of each split that has them.
+        tree: Where the items come from.
         recipe: What happens to pixels.
         schema: What a record says.
     """
 
-    root: bytes
-    classes: tuple[bytes, ...]
-    texts: tuple[bytes, ...]
-    boxes: Mapping[str, BoxFolder]
+    tree: Source
     recipe: Recipe
     schema: Schema
-    class_set: frozenset[bytes]
-
-    @classmethod
-    def of(cls, tree: SourceTree, recipe: Recipe, schema: Schema) -> ItemConverter:
-        """Return the converter of a tree."""
-        root = os.path.realpath(os.fsencode(tree.root))
-        return cls(root, tree.classes, tree.texts, tree.boxes, recipe, schema, frozenset(tree.classes))
 
     def convert(self, items: Iterable[Item], split: str, stopped: Callable[[], bool]) -> Outcome:
         """Convert items one after another, until ``stopped()``.
@@ -116,7 +106,7 @@ class ItemConverter:
                 break
             try:
                 outcome.frames.append(self._record(item, split, outcome))
-            except (ImageError, SourceError) as error:
+            except (ImageError, ExampleError, ShardError, SourceError) as error:
                 outcome.rejects.append(ItemReject(item.key, item.label, str(error)))
             except OSError as error:
                 if error.errno in _NOT_THE_ITEMS_FAULT:
@@ -125,33 +115,34 @@ class ItemConverter:
         return outcome
 
     def _record(self, item: Item, split: str, outcome: Outcome) -> bytes:
-        image = convert(read_file(self.root + b"/" + item.path, item.size_bytes), self.recipe)
-        boxes = self._boxes(item, split, outcome)
-        sample = Sample(
-            image=image.data,
-            width=image.width,
-            height=image.height,
-            filename=item.path[item.path.rfind(b"/") + 1 :],
-            label=item.label,
-            class_name=self.classes[item.label],
-            class_text=self.texts[item.label],
-            boxes=image.geometry.place(boxes) if boxes else boxes,
-        )
+        source = self.tree.load(item, split)
+        boxes = source.boxes
+        if source.annotation_error is not None:
+            outcome.annotation_errors.append(f"{item.key}: {source.annotation_error}")
+        if item.object >= len(boxes):
+            raise SourceError(f"its annotation has {len(boxes)} objects, fewer than when it was listed; build again")
+        crop = boxes[item.object] if item.object >= 0 else None
+        image = convert(source.data, self.recipe, crop)
+        sample = self._sample(item, source.filename, image, image.geometry.place(boxes) if boxes else boxes)
         frame = _native.frame_record(_native.write_example(self.schema.to_features(sample)))
         if image.converted is not None:
             outcome.converted[image.converted] += 1
         return frame
 
-    def _boxes(self, item: Item, split: str, outcome: Outcome) -> list[Box]:
-        folder = self.boxes.get(split)
-        if folder is None:
-            return []
-        name = self.classes[item.label]
-        try:
-            return read_boxes(folder.locate(name, item.path), name, self.class_set)
-        except SourceError as error:
-            outcome.annotation_errors.append(f"{item.key}: {error}")
-            return []
+    def _sample(self, item: Item, filename: bytes, image: StoredImage, boxes: Sequence[Box]) -> Sample:
+        classes, label = self.tree.classes, item.label
+        return Sample(
+            image=image.data,
+            width=image.width,
+            height=image.height,
+            order=image.order,
+            filename=filename,
+            label=label,
+            classes=len(classes),
+            class_name=classes[label] if label >= 0 else b"",
+            class_text=self.tree.texts[label] if label >= 0 else b"",
+            boxes=boxes,
+        )
 
 
 def _unreadable(error: OSError) -> str:
@@ -166,7 +157,7 @@ class ShardAssembler:
     def __init__(self, directory: Path, job: ShardJob) -> None:
         self._job = job
         self._tally = Outcome()
-        self._writer = ShardWriter(directory, job.name)
+        self._writer = ShardWriter(directory, job.name, job.compression)
 
     def add(self, outcome: Outcome) -> None:
         """Write the records of the next items.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 JOURNAL_FORMAT = "stoker-journal"
-JOURNAL_VERSION = 1
+JOURNAL_VERSION = 2
 """Raised whenever the same settings would give other bytes, so that no dataset is half old and half new."""
 
 

@@ -9,16 +9,18 @@ import numpy as np
 
 from stoker import _native
 from stoker.build.job import ShardJob
+from stoker.build.shard_count import count_shards
 from stoker.errors import ConfigError, SourceError
-from stoker.records.layout import MAX_SHARDS, shard_name
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from stoker.build.settings import BuildSettings
-    from stoker.sources import SourceTree
+    from stoker.records.naming import ShardNaming
+    from stoker.sources import Source
+    from stoker.types import Compression
 
 _SPLIT_ORDER = ("train", "validation", "test")
 
@@ -30,31 +32,29 @@ class SplitPlan:
     Attributes:
         name: Its name.
         rows: int64 (N,): rows of the tree's table, in the order of the dataset.
-        shards: Shard ``i`` holds ``rows[i * N // shards : (i + 1) * N // shards]``.
+        bounds: int64 (S + 1,): shard ``i`` holds ``rows[bounds[i]:bounds[i + 1]]``.
+        shard_names: Names of its S shards, in order.
         size_bytes: Bytes of its source files.
     """
 
     name: str
     rows: NDArray[np.int64]
-    shards: int
+    bounds: NDArray[np.int64]
+    shard_names: tuple[str, ...]
     size_bytes: int
-
-    def shard_names(self) -> list[str]:
-        """Return the file names of its shards, in order."""
-        return [shard_name(self.name, shard, self.shards) for shard in range(self.shards)]
 
     def shard_rows(self, shard: int) -> NDArray[np.int64]:
         """Return the rows of one shard, in order."""
-        count = len(self.rows)
-        return self.rows[shard * count // self.shards : (shard + 1) * count // self.shards]
+        return self.rows[self.bounds[shard] : self.bounds[shard + 1]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """The whole build. Read-only."""
 
-    tree: SourceTree
+    tree: Source
     splits: tuple[SplitPlan, ...]
+    compression: Compression = "none"
 
     @property
     def items(self) -> int:
@@ -72,13 +72,13 @@ class Plan:
         The items of a job are copied out of the table when it is yielded, so only those in use take memory.
         """
         for split in self.splits:
-            for shard, name in enumerate(split.shard_names()):
+            for shard, name in enumerate(split.shard_names):
                 if name in done:
                     continue
-                yield ShardJob(name, split.name, self.tree.table.take(split.shard_rows(shard)))
+                yield ShardJob(name, split.name, self.tree.table.take(split.shard_rows(shard)), self.compression)
 
 
-def make_plan(tree: SourceTree, settings: BuildSettings, stored_ratio: float) -> Plan:
+def make_plan(tree: Source, settings: BuildSettings, stored_ratio: float) -> Plan:
     """Divide a tree into splits and shards, and put each split into its seeded order.
 
     Args:
@@ -94,15 +94,35 @@ def make_plan(tree: SourceTree, settings: BuildSettings, stored_ratio: float) ->
     splits = {name: rows for name, rows in _divide(tree, settings).items() if len(rows)}
     if not splits:
         raise SourceError(f"{tree.root} holds class folders but no image in them", path=tree.root)
+    naming = settings.shards.naming
+    if len(splits) > 1 and not naming.names_splits:
+        message = f"--shard-names {naming.text!r} gives the shards of {' and '.join(splits)} the same names"
+        raise ConfigError(f"{message}; add {{split}} to it, for example {{split}}-part-{{shard}}.tfrecord")
     sizes = {name: int(tree.table.sizes[rows].sum()) for name, rows in splits.items()}
-    shards = _count_shards({name: len(rows) for name, rows in splits.items()}, sizes, settings, stored_ratio)
-    return Plan(
-        tree,
-        tuple(
-            SplitPlan(name, rows[_order(len(rows), settings.seed)], shards[name], sizes[name])
-            for name, rows in splits.items()
-        ),
-    )
+    ordered = {name: rows[_order(len(rows), settings.seed)] for name, rows in splits.items()}
+    if naming.per_class:
+        plans = [_by_class(tree, naming, name, rows, sizes[name]) for name, rows in ordered.items()]
+    else:
+        shards = count_shards({name: len(rows) for name, rows in splits.items()}, sizes, settings.shards, stored_ratio)
+        plans = [_even(naming, name, rows, sizes[name], shards[name]) for name, rows in ordered.items()]
+    return Plan(tree, tuple(plans), settings.shards.compression)
+
+
+def _even(naming: ShardNaming, split: str, rows: NDArray[np.int64], size_bytes: int, shards: int) -> SplitPlan:
+    """Cut the rows into shards that differ by at most one record."""
+    bounds = np.arange(shards + 1, dtype=np.int64) * len(rows) // shards
+    names = tuple(naming.name(split, shard, shards) for shard in range(shards))
+    return SplitPlan(split, rows, bounds, names, size_bytes)
+
+
+def _by_class(tree: Source, naming: ShardNaming, split: str, rows: NDArray[np.int64], size_bytes: int) -> SplitPlan:
+    """Give every class of train a shard, in their order inside it; every other split is one shard."""
+    if split != "train":
+        return _even(naming, split, rows, size_bytes, 1)
+    rows = rows[np.argsort(tree.table.labels[rows], kind="stable")]
+    labels, starts = np.unique(tree.table.labels[rows], return_index=True)
+    names = tuple(naming.name(split, label, len(labels)) for label in labels.tolist())
+    return SplitPlan(split, rows, np.append(starts, len(rows)).astype(np.int64), names, size_bytes)
 
 
 def plan_settings(plan: Plan, settings: BuildSettings) -> dict[str, Any]:
@@ -110,60 +130,57 @@ def plan_settings(plan: Plan, settings: BuildSettings) -> dict[str, Any]:
     return {
         "source": plan.tree.fingerprint(),
         "items": {split.name: len(split.rows) for split in plan.splits},
-        "shards": {split.name: split.shards for split in plan.splits},
-        "recipe": settings.recipe.resolved(),
-        "preset": settings.schema.preset,
+        "shards": {split.name: len(split.shard_names) for split in plan.splits},
+        "shard_names": settings.shards.naming.text,
+        "compression": settings.shards.compression,
+        "recipe": recipe_record(settings),
+        "preset": settings.schema.info(0).preset,
         "label_base": settings.schema.label_base,
+        "limit": settings.source.limit,
         "seed": settings.seed,
     }
+
+
+def recipe_record(settings: BuildSettings) -> dict[str, Any]:
+    """Return what happens to an image before it is a record, for the manifest and the journal."""
+    return settings.recipe.resolved() | ({"crop_objects": True} if settings.source.crop_objects else {})
 
 
 def _order(count: int, seed: int) -> NDArray[np.int64]:
     return _native.permute(0, count, count, seed, 0).astype(np.int64)
 
 
-def _divide(tree: SourceTree, settings: BuildSettings) -> dict[str, NDArray[np.int64]]:
-    """Return the rows of each split after some of train were held out."""
-    held_out = settings.source.held_out
-    if held_out is None:
-        return dict(tree.splits)
-    target, fraction = held_out
-    if "train" not in tree.splits or len(tree.splits.get(target, ())):
-        message = f"--split-fraction {target}={fraction:g} takes from train and needs a tree without {target}/"
-        raise ConfigError(f"{message}; {tree.root} holds {', '.join(tree.splits)}")
-    rows = tree.splits["train"]
-    moved = np.zeros(len(rows), bool)
-    labels = tree.table.labels[rows]
-    # The rows of a class lie together, so one sort-free pass finds where each begins.
-    starts = np.flatnonzero(np.diff(labels, prepend=-1))
-    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
-        count = int((end - start) * fraction + 0.5)
-        # The class is the epoch: each class has an order of its own.
-        moved[start + _native.permute(0, count, end - start, settings.seed, int(labels[start])).astype(np.int64)] = True
-    divided = dict(tree.splits) | {"train": rows[~moved], target: rows[moved]}
+def _divide(tree: Source, settings: BuildSettings) -> dict[str, NDArray[np.int64]]:
+    """Return the rows of each split, after some of train were left out and some held out."""
+    divided = dict(tree.splits)
+    limit = settings.source.limit
+    if limit is not None:
+        if "train" not in divided:
+            raise ConfigError(f"--num-images takes from train, and {tree.root} holds {', '.join(tree.splits)}")
+        rows = divided["train"]
+        if limit < len(rows):
+            divided["train"] = rows[np.sort(_native.permute(0, limit, len(rows), settings.seed, 1).astype(np.int64))]
+    if settings.source.held_out is not None:
+        divided |= _hold_out(tree, divided, settings.source.held_out, settings.seed)
     return {name: divided[name] for name in _SPLIT_ORDER if name in divided}
 
 
-def _count_shards(
-    items: dict[str, int], sizes: dict[str, int], settings: BuildSettings, stored_ratio: float
-) -> dict[str, int]:
-    main = "train" if "train" in items else next(iter(items))
-    explicit = {main: settings.shards}
-    if settings.validation_shards is not None:
-        if "validation" not in items:
-            raise ConfigError("--validation-shards is given, but there is no split 'validation'")
-        explicit["validation"] = settings.validation_shards
-    for name, shards in explicit.items():
-        if shards is not None and shards > items[name]:
-            raise ConfigError(f"{shards} shards for the {items[name]} items of split {name!r}; ask for fewer shards")
-    # Shards of a split without a number of its own are as long as those of the main split.
-    target = settings.shard_bytes
-    if settings.shards is not None:
-        target = max(1, round(sizes[main] * stored_ratio / settings.shards))
-    counts = {}
-    for name, count in items.items():
-        wanted = explicit.get(name) or min(count, max(1, round(sizes[name] * stored_ratio / target)))
-        if wanted > MAX_SHARDS:
-            raise ConfigError(f"{wanted} shards for split {name!r}, more than {MAX_SHARDS}; raise --shard-size")
-        counts[name] = wanted
-    return counts
+def _hold_out(
+    tree: Source, splits: Mapping[str, NDArray[np.int64]], held_out: tuple[str, float], seed: int
+) -> dict[str, NDArray[np.int64]]:
+    target, fraction = held_out
+    if "train" not in splits or len(splits.get(target, ())):
+        message = f"--split-fraction {target}={fraction:g} takes from train and needs a tree without {target}/"
+        raise ConfigError(f"{message}; {tree.root} holds {', '.join(splits)}")
+    rows = splits["train"]
+    moved = np.zeros(len(rows), bool)
+    # One sort finds where the rows of each class lie.
+    by_class = np.argsort(tree.table.labels[rows], kind="stable")
+    labels = tree.table.labels[rows][by_class]
+    starts = np.flatnonzero(np.diff(labels, prepend=-2))
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
+        count = int((end - start) * fraction + 0.5)
+        # The class is the epoch: each class has an order of its own.
+        chosen = _native.permute(0, count, end - start, seed, max(0, int(labels[start]))).astype(np.int64)
+        moved[by_class[start + chosen]] = True
+    return {"train": rows[~moved], target: rows[moved]}

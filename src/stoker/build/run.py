@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from stoker.build.companions import write_companions
 from stoker.build.destination import (
     finished_dataset,
     refuse_foreign,
@@ -19,16 +20,19 @@ from stoker.build.job import ItemConverter, ShardResult
 from stoker.build.journal import Journal
 from stoker.build.local import LocalEngine
 from stoker.build.plan import Plan, make_plan, plan_settings
+from stoker.build.size import ExpectedSize
 from stoker.records.labels import write_labels
 from stoker.records.layout import JOURNAL_NAME
 from stoker.records.manifest import Manifest, write_manifest
 from stoker.records.rejects import read_rejects, write_rejects
-from stoker.sources import SourceTree, list_folder
+from stoker.sources import list_source, with_objects
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from stoker.build.settings import BuildSettings, SourceSettings
+    from stoker.sources import Source, SourceTree
     from stoker.types import Progress, Reject
 
 
@@ -60,8 +64,13 @@ class BuildReport:
     warnings: tuple[str, ...]
 
 
-def build(settings: BuildSettings, destination: Path, progress: Progress | None = None) -> BuildReport:
-    """Build a dataset, or go on with one that was interrupted.
+def build(
+    settings: BuildSettings,
+    destination: Path,
+    progress: Progress | None = None,
+    announce: Callable[[ExpectedSize], None] | None = None,
+) -> BuildReport:
+    """Build a dataset from images, or go on with one that was interrupted.
 
     The same settings give the same bytes for any number of threads and after any number of interruptions. Only one
     build at a time can write to a destination.
@@ -70,56 +79,60 @@ def build(settings: BuildSettings, destination: Path, progress: Progress | None 
         settings: What to build.
         destination: Directory of the dataset; created if missing.
         progress: Told about every few items, from the calling thread.
+        announce: Told how large the dataset will be, before anything is written.
 
     Raises:
-        ConfigError: The settings do not fit the source.
+        ConfigError: The settings do not fit the source, or nobody has agreed to the size of the dataset.
         SourceError: The source cannot be listed.
         DestinationError: The destination holds something else, or another build is writing to it.
         OSError: The destination cannot be written. Run again to resume.
         KeyboardInterrupt: Run again to resume.
     """
+    refuse_overlap(destination, settings.source.root)
+    refuse_foreign(destination)
+    return build_tree(open_source(settings.source, progress), settings, destination, progress, announce)
+
+
+def build_tree(
+    tree: Source,
+    settings: BuildSettings,
+    destination: Path,
+    progress: Progress | None = None,
+    announce: Callable[[ExpectedSize], None] | None = None,
+) -> BuildReport:
+    """Build a dataset from a source that is already listed; as `build` otherwise."""
     started = time.monotonic()
     refuse_overlap(destination, settings.source.root)
     refuse_foreign(destination)
-    tree = list_source(settings.source)
-    converter = ItemConverter.of(tree, settings.recipe, settings.schema)
-    plan = plan_build(tree, settings, converter)
-    wanted = plan_settings(plan, settings)
+    converter = ItemConverter(tree, settings.recipe, settings.schema)
+    ratio = stored_ratio(tree, converter)
+    plan = make_plan(tree, settings, ratio)
     if not (destination / JOURNAL_NAME).exists():
-        finished = finished_dataset(destination, wanted)
+        finished = finished_dataset(destination, plan_settings(plan, settings))
         if finished is not None:
             return _complete(finished, destination, tree, started)
+        expected = ExpectedSize.of(plan, ratio, destination)
+        if announce is not None:
+            announce(expected)
+        if not settings.accept_size:
+            expected.refuse_huge()
     destination.mkdir(parents=True, exist_ok=True)
     with Journal(destination) as journal:
-        finished = finished_dataset(destination, wanted)
-        if finished is not None:  # by a build that ended, or died, just before it could remove its journal
-            journal.remove()
-            return _complete(finished, destination, tree, started)
-        resume(journal, destination, wanted)
-        run = _Run(plan, settings, destination, journal, progress)
-        try:
-            run.build_shards(converter)
-            return run.finish(started)
-        except (OSError, KeyboardInterrupt) as error:
-            remove_temporaries(destination)  # an interrupt may come between making a file and noting that it is there
-            if isinstance(error, OSError) and error.filename is None:  # a write, which knows no name
-                error.filename = str(destination)
-            error.add_note("what is finished is kept; run the same command again to resume")
-            raise
+        return _Run(plan, settings, destination, journal, progress).run(converter, started)
 
 
-def list_source(source: SourceSettings) -> SourceTree:
+def open_source(source: SourceSettings, progress: Progress | None = None) -> SourceTree:
     """List the images that the settings name."""
-    return list_folder(source.root, boxes=source.boxes, class_names=source.class_names)
+    tree = list_source(source.root, source.options, progress)
+    return with_objects(tree) if source.crop_objects else tree
 
 
-def plan_build(tree: SourceTree, settings: BuildSettings, converter: ItemConverter) -> Plan:
-    """Return the plan; the length of the records is measured where the number of shards depends on it."""
-    ratio = stored_ratio(tree, converter) if settings.shards is None else 1.0
-    return make_plan(tree, settings, ratio)
+def plan_build(tree: Source, settings: BuildSettings, converter: ItemConverter) -> Plan:
+    """Return the plan of a build."""
+    return make_plan(tree, settings, stored_ratio(tree, converter))
 
 
-def _complete(manifest: Manifest, destination: Path, tree: SourceTree, started: float) -> BuildReport:
+def _complete(manifest: Manifest, destination: Path, tree: Source, started: float) -> BuildReport:
     return BuildReport(
         outcome="complete",
         manifest=manifest,
@@ -144,18 +157,43 @@ class _Run:
         self._destination = destination
         self._journal = journal
         self._progress = progress
-        self._resumed = {result.file.name: result for result in journal.results}
-        self._items = sum(r.file.records + len(r.rejects) for r in journal.results)
-        self._rejects = sum(len(r.rejects) for r in journal.results)
+        self._wanted = plan_settings(plan, settings)
+        self._resumed: frozenset[str] = frozenset()
+        self._items = 0
+        self._rejects = 0
         self._new_items = 0
         self._new_bytes = 0
 
-    def build_shards(self, converter: ItemConverter) -> None:
+    def run(self, converter: ItemConverter, started: float) -> BuildReport:
+        """Build what is missing and finish the dataset; whatever stops it leaves a build to resume."""
+        finished = finished_dataset(self._destination, self._wanted)
+        if finished is not None:  # by a build that ended, or died, just before it could remove its journal
+            self._journal.remove()
+            return _complete(finished, self._destination, self._plan.tree, started)
+        resume(self._journal, self._destination, self._wanted)
+        self._count_resumed()
+        try:
+            self._build_shards(converter)
+            return self._finish(started)
+        except (OSError, KeyboardInterrupt) as error:
+            remove_temporaries(self._destination)  # an interrupt may come between making a file and noting it
+            if isinstance(error, OSError) and error.filename is None:  # a write, which knows no name
+                error.filename = str(self._destination)
+            error.add_note("what is finished is kept; run the same command again to resume")
+            raise
+
+    def _count_resumed(self) -> None:
+        results = self._journal.results
+        self._resumed = frozenset(result.file.name for result in results)
+        self._items = sum(result.file.records + len(result.rejects) for result in results)
+        self._rejects = sum(len(result.rejects) for result in results)
+
+    def _build_shards(self, converter: ItemConverter) -> None:
         """Build every shard that is not there yet."""
         engine = LocalEngine(converter, self._destination, self._settings.threads, self._journal.append, self._advanced)
         engine.run(self._plan.jobs(done=self._resumed))
 
-    def finish(self, started: float) -> BuildReport:
+    def _finish(self, started: float) -> BuildReport:
         """Write what describes the shards; the manifest last, and only if the rejects are accepted."""
         results = self._ordered_results()
         manifest = make_manifest(self._plan, self._settings, results)
@@ -163,6 +201,7 @@ class _Run:
         write_labels(self._destination, tree.classes, tree.texts, schema.label_base)
         rejects = tuple(rejects_of(results))
         write_rejects(self._destination, rejects)
+        write_companions(self._destination, manifest, tree.classes)
         withheld = manifest.rejects > self._settings.max_rejects
         if not withheld:
             write_manifest(self._destination, manifest)
@@ -183,7 +222,7 @@ class _Run:
     def _ordered_results(self) -> list[ShardResult]:
         """Return the results in the order of the plan: after a resume the journal may hold them in another."""
         by_name = {result.file.name: result for result in self._journal.results}
-        names = [name for split in self._plan.splits for name in split.shard_names()]
+        names = [name for split in self._plan.splits for name in split.shard_names]
         return [by_name[name] for name in names]
 
     def _advanced(self, items: int, size_bytes: int, rejects: int) -> None:

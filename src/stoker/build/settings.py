@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from stoker.config import available_cpus, check_range
 from stoker.errors import ConfigError
-from stoker.recipe import Recipe
+from stoker.recipe import RawEncode, Recipe
 from stoker.records.layout import MAX_SHARDS
+from stoker.records.naming import ShardNaming
 from stoker.schema import ImagenetSchema, Schema
+from stoker.sources import SourceOptions
+
+if TYPE_CHECKING:
+    from stoker.types import Compression
 
 DEFAULT_SHARD_BYTES = 128_000_000
 """Large enough to read in long strokes, small enough to copy, and to lose little when a build is interrupted."""
@@ -16,27 +22,61 @@ DEFAULT_SHARD_BYTES = 128_000_000
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """Where the images are and how they are divided.
+    """Where the images are, which of them are taken, and how they are divided.
 
     Attributes:
-        root: Tree of class folders.
-        boxes: Folder of box annotations; found beside the images when None.
-        class_names: File with the classes' texts; found in the root when None.
+        root: Tree of class folders, directory of archives, file list, or an existing dataset.
+        options: What the listing cannot find out by itself.
         held_out: Split and fraction (0..1) of every class of train that is moved to it; None moves nothing.
+        limit: Images of train that are taken, a seeded choice; None takes all.
+        crop_objects: Whether every annotated object becomes a record of its own; an image without one stays whole.
     """
 
     root: str
-    boxes: str | None = None
-    class_names: str | None = None
+    options: SourceOptions = field(default_factory=SourceOptions)
     held_out: tuple[str, float] | None = None
+    limit: int | None = None
+    crop_objects: bool = False
 
     def __post_init__(self) -> None:
+        if self.limit is not None:
+            check_range("--num-images", self.limit, 1, 2**62)
         if self.held_out is None:
             return
         split, fraction = self.held_out
         if split not in ("validation", "test") or not 0 < fraction < 1:
             message = f"--split-fraction {split}={fraction:g} is not understood"
             raise ConfigError(f"{message}; write validation=0.1 or test=0.1, with a fraction between 0 and 1")
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSettings:
+    """How records are divided into files.
+
+    Attributes:
+        naming: What the files are called.
+        train: Shards of train; None makes them about ``size_bytes`` long.
+        validation: Shards of validation; None gives it its share by bytes.
+        preferred: Shards of train and of validation when ``train`` is None, where that leaves each at least
+            `stoker.build.shard_count.FULL_SHARD` records.
+        size_bytes: Length aimed at otherwise.
+        compression: Of every file.
+    """
+
+    naming: ShardNaming = field(default_factory=ShardNaming)
+    train: int | None = None
+    validation: int | None = None
+    preferred: tuple[int, int] | None = None
+    size_bytes: int = DEFAULT_SHARD_BYTES
+    compression: Compression = "none"
+
+    def __post_init__(self) -> None:
+        check_range("--shard-size", self.size_bytes, 1, 2**62)
+        for name, shards in (("--shards", self.train), ("--validation-shards", self.validation)):
+            if shards is not None:
+                check_range(name, shards, 1, MAX_SHARDS)
+            if shards is not None and self.naming.per_class:
+                raise ConfigError(f"{name} contradicts --shard-names per-class, which makes a shard of every class")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +87,33 @@ class BuildSettings:
         source: The images.
         recipe: What happens to pixels.
         schema: What a record says.
-        shards: Shards of train; None makes them about ``shard_bytes`` long.
-        validation_shards: Shards of validation; None gives it its share by bytes.
-        shard_bytes: Length aimed at when ``shards`` is None.
-        seed: Of the order of the records and of what is held out.
+        shards: How records are divided into files.
+        seed: Of the order of the records, and of what is held out or left out.
         threads: Items converted at the same time. Never changes the bytes.
         max_rejects: With more rejects the manifest is withheld. Never changes the bytes.
+        accept_size: Whether a dataset is begun that is expected to be huge, or larger than the space that is free.
     """
 
     source: SourceSettings
     recipe: Recipe = field(default_factory=Recipe)
     schema: Schema = field(default_factory=ImagenetSchema)
-    shards: int | None = None
-    validation_shards: int | None = None
-    shard_bytes: int = DEFAULT_SHARD_BYTES
+    shards: ShardSettings = field(default_factory=ShardSettings)
     seed: int = 0
     threads: int = field(default_factory=available_cpus)
     max_rejects: int = 0
+    accept_size: bool = False
 
     def __post_init__(self) -> None:
         check_range("--seed", self.seed, 0, 2**63 - 1)
         check_range("--threads", self.threads, 1, 1024)
         check_range("--max-rejects", self.max_rejects, 0, 2**63 - 1)
-        check_range("--shard-size", self.shard_bytes, 1, 2**62)
-        for name, shards in (("--shards", self.shards), ("--validation-shards", self.validation_shards)):
-            if shards is not None:
-                check_range(name, shards, 1, MAX_SHARDS)
+        preset = self.schema.info(0)
+        raw = isinstance(self.recipe.encode, RawEncode)
+        if raw != (self.schema.stores == "raw"):
+            what = "pixels" if self.schema.stores == "raw" else "JPEG files"
+            advice = "--encode raw or --preset imagenet" if not raw else "--preset dlbs for --encode raw"
+            raise ConfigError(f"preset {preset.preset} stores {what}, not {self.recipe.encode}; use {advice}")
+        if isinstance(self.recipe.encode, RawEncode) and self.recipe.encode.order != "HWC" and not preset.order_key:
+            raise ConfigError(
+                f"preset {preset.preset} cannot say that its pixels are CHW; use --preset dlbs or raw:HWC"
+            )

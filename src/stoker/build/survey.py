@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from stoker.recipe import sniff
 from stoker.recipe.sniff import SNIFF_BYTES
 
 if TYPE_CHECKING:
-    from stoker.sources import SourceTree
+    from stoker.sources import Item, Source
 
 SURVEY_LIMIT = 20_000
 """Files that are looked at; of a larger tree, a seeded sample of this many."""
@@ -60,16 +59,15 @@ class Survey:
     odd: tuple[OddFile, ...]
 
 
-def survey(tree: SourceTree, threads: int) -> Survey:
+def survey(tree: Source, threads: int) -> Survey:
     """Read the first bytes of every file, or of a sample."""
     total = len(tree.table)
     rows = np.arange(total)
     if total > SURVEY_LIMIT:
         rows = np.sort(_native.permute(0, SURVEY_LIMIT, total, 0, 0).astype(np.int64))
     items = [tree.table[row] for row in rows.tolist()]
-    root = os.path.realpath(os.fsencode(tree.root))
     with ThreadPoolExecutor(threads) as pool:
-        contents = list(pool.map(lambda item: _content(root + b"/" + item.path), items, chunksize=64))
+        contents = list(pool.map(lambda item: _content(tree, item), items, chunksize=64))
     odd = [
         OddFile(item.key, content)
         for item, content in zip(items, contents, strict=True)
@@ -78,17 +76,11 @@ def survey(tree: SourceTree, threads: int) -> Survey:
     return Survey(len(items), dict(Counter(contents).most_common()), tuple(odd))
 
 
-def _content(path: bytes) -> str:
+def _content(tree: Source, item: Item) -> str:
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        return sniff(tree.peek(item, SNIFF_BYTES))
     except OSError:
         return _UNREADABLE
-    try:
-        return sniff(os.read(file, SNIFF_BYTES))
-    except OSError:
-        return _UNREADABLE
-    finally:
-        os.close(file)
 
 
 def _claim(path: bytes) -> str | None:

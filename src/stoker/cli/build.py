@@ -6,36 +6,65 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stoker.build import build
-from stoker.cli.build_options import add_build_options, build_settings
+from stoker.cli.ask import ask_settings
+from stoker.cli.build_options import add_consent_options, add_dataset_options, add_source_options, build_settings
 from stoker.cli.exit_codes import EXIT_REJECTS
 from stoker.cli.output import Printer, print_json
 from stoker.cli.progress import shown_progress
 from stoker.config import format_seconds, format_size
+from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
-    from stoker.build import BuildReport
+    from stoker.build import BuildReport, ExpectedSize
 
 _SHOWN = 5
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "build TFRecord shards, index and manifest from a tree of images; run again to resume"
+    text = "build TFRecord shards, index and manifest from images; run again to resume"
     parser = subparsers.add_parser("build", help=text, description=text)
-    add_build_options(parser)
-    parser.add_argument("destination", help="directory of the dataset; new, empty, or an unfinished build")
-    text = "publish the manifest with up to N source items missing (default 0)"
-    parser.add_argument("--max-rejects", type=int, default=0, metavar="N", help=text)
+    text = "tree of class folders, directory of tars, one tar, file list, or ilsvrc.json"
+    parser.add_argument("source", nargs="?", help=text)
+    text = "directory of the dataset; new, empty, or an unfinished build"
+    parser.add_argument("destination", nargs="?", help=text)
+    add_source_options(parser)
+    add_dataset_options(parser)
+    add_consent_options(parser)
+    text = "ask for directories, size and quality as NVIDIA's script did, or take them from its environment variables"
+    parser.add_argument("--ask", action="store_true", help=text)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Build, report, and return 0, or 3 when the manifest is withheld."""
-    settings = build_settings(args, args.max_rejects)
+    if args.ask:
+        ask_settings(args)
+    if args.source is None or args.destination is None:
+        raise ConfigError("a build needs a source and a destination: stoker build SOURCE DESTINATION, or --ask")
+    settings = build_settings(args)
     with shown_progress("building") as progress:
-        report = build(settings, Path(args.destination), progress)
+        report = build(settings, Path(args.destination), progress, announcer(args))
+    return report_build(report, args)
+
+
+def announcer(args: argparse.Namespace) -> Callable[[ExpectedSize], None] | None:
+    """Return what tells a person how large the dataset will be; None where a program reads the output."""
+    if args.json:
+        return None
+
+    def announce(expected: ExpectedSize) -> None:
+        size, free = format_size(expected.size_bytes), format_size(expected.free_bytes)
+        Printer().line(f"{expected.records} records, about {size}; {free} free at {args.destination}")
+
+    return announce
+
+
+def report_build(report: BuildReport, args: argparse.Namespace) -> int:
+    """Print what a build did, and return its exit code."""
     if args.json:
         print_json(_document(report, args.destination))
     else:

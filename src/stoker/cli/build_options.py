@@ -1,79 +1,174 @@
-"""The options that ``plan`` and ``build`` share."""
+"""The options that ``plan``, ``build`` and ``repack`` share."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stoker.build.settings import BuildSettings, SourceSettings
+from stoker.build.presets import PRESETS, find_preset
+from stoker.build.settings import DEFAULT_SHARD_BYTES, BuildSettings, ShardSettings, SourceSettings
 from stoker.config import available_cpus, parse_size
 from stoker.errors import ConfigError
-from stoker.recipe import Encode, Recipe, parse_encode, parse_resize
+from stoker.recipe import JpegEncode, RawEncode, Recipe, parse_encode, parse_resize
 from stoker.recipe.recipe import FILTERS
-from stoker.schema import ImagenetSchema
+from stoker.records.naming import ShardNaming
+from stoker.sources import SourceOptions
 
 if TYPE_CHECKING:
     import argparse
 
+    from stoker.build.presets import Preset
 
-def add_build_options(parser: argparse.ArgumentParser) -> None:
-    """Add everything that decides what a dataset will hold, and the number of threads."""
+_SOURCE_OPTIONS = ("boxes", "class_names", "labels", "validation_labels")
+_CONTRADICTIONS = (
+    ("recipe", "resize"),
+    ("recipe", "img_size"),
+    ("resize", "img_size"),
+    ("encode", "quality"),
+    ("shards", "shard_size"),
+)
+
+
+def add_source_options(parser: argparse.ArgumentParser) -> None:
+    """Add everything that says which images there are."""
+    add_selection_options(parser)
     add = parser.add_argument
-    add("source", help="tree of class folders, or of train/, validation/ and test/ with class folders")
-    add("--shards", type=int, metavar="N", help="shards of train (default: as many as --shard-size asks for)")
+    add("--labels", metavar="FILE", help="list that fixes the classes and their order (default: folders, sorted)")
+    add("--validation-labels", metavar="FILE", help="classes of a flat validation folder (default: looked for)")
+    add("--class-names", metavar="FILE", help="class, tab and text on each line (default: imagenet_metadata.txt)")
+    add("--boxes", metavar="PLACE", help="annotations: folder of XML, CSV, or tar of XML (default: looked for)")
+
+
+def add_selection_options(parser: argparse.ArgumentParser) -> None:
+    """Add what chooses among the images, wherever they come from."""
+    add = parser.add_argument
+    add("--num-images", type=int, default=-1, metavar="N", help="take N images of train, a seeded choice (-1: all)")
+    add("--split-fraction", metavar="SPLIT=F", help="hold out a seeded part of every class: validation=0.1")
+    add("--crop-objects", action="store_true", help="a record for every annotated object instead of every image")
+
+
+def add_dataset_options(parser: argparse.ArgumentParser) -> None:
+    """Add everything that says what becomes of the images, and the number of threads."""
+    add = parser.add_argument
+    add("--preset", choices=list(PRESETS), help="layout that readers of another system expect, with its settings")
+    add("--shards", "--num-shards", type=int, metavar="N", help="shards of train (default: as --shard-size asks for)")
     add("--shard-size", metavar="SIZE", help="length of a shard, such as 128MB (default) or 1GiB")
     add("--validation-shards", type=int, metavar="N", help="shards of validation (default: its share by bytes)")
-    add("--split-fraction", metavar="SPLIT=F", help="hold out a seeded part of every class: validation=0.1")
+    add("--shard-names", metavar="HOW", help="default, google, tfds:NAME, part, per-class, or a template")
+    add("--compression", choices=["none", "gzip", "zlib"], help="of whole shards (default none)")
     add("--recipe", choices=["keep"], help="keep: store the bytes of every JPEG unchanged (default without --resize)")
-    add("--resize", metavar="HOW", help="short:256, long:512, max:512, exact:300x300 or square:300")
-    add("--encode", metavar="HOW", help="with --resize: jpeg:90 (default), jpeg:90:420 or jpeg:90:444")
+    add("--resize", metavar="HOW", help="short:256, long:512, max:512, exact:300x300, square:300 or off")
+    add("--img-size", type=int, metavar="N", help="the same as --resize square:N")
+    add("--encode", metavar="HOW", help="jpeg:90 (default with --resize), jpeg:90:420, jpeg:90:444, raw, raw:CHW")
+    add("--quality", type=int, metavar="Q", help="the same as --encode jpeg:Q")
     add("--filter", choices=FILTERS, help="with --resize: resampling filter (default bicubic)")
     add("--check", choices=["header", "decode"], default="header", help="how kept JPEGs are checked (default header)")
     add("--exif", choices=["keep", "apply"], default="keep", help="EXIF orientation: as stored (default) or applied")
     add("--max-pixels", type=int, metavar="N", default=2**27, help="reject larger images (default %(default)s)")
-    add("--label-base", type=int, choices=[0, 1], default=1, help="number of the first class (default 1)")
-    add("--class-names", metavar="FILE", help="class, tab and text on each line (default: imagenet_metadata.txt)")
-    add("--boxes", metavar="DIR", help="folder of the XML annotations (default: looked for beside the images)")
+    add("--label-base", type=int, choices=[0, 1], help="number of the first class (default: the preset's; else 1)")
     add("--seed", type=int, default=0, help="of the order of the records (default 0)")
-    add("--threads", type=int, default=available_cpus(), metavar="N", help="default: the CPUs available, %(default)s")
+    add("--threads", "--num-workers", type=int, default=available_cpus(), metavar="N", help="default: all, %(default)s")
     add("--json", action="store_true", help="print one JSON document")
 
 
-def build_settings(args: argparse.Namespace, max_rejects: int = 0) -> BuildSettings:
+def add_consent_options(parser: argparse.ArgumentParser) -> None:
+    """Add what a person may agree to."""
+    text = "publish the manifest with up to N source items missing (default 0)"
+    parser.add_argument("--max-rejects", type=int, default=0, metavar="N", help=text)
+    parser.add_argument("--yes", action="store_true", help="build also what is huge or may not fit on the disk")
+
+
+def build_settings(args: argparse.Namespace) -> BuildSettings:
     """Return the settings that the options stand for.
 
     Raises:
         ConfigError: An option is out of range, or contradicts another.
     """
-    if args.shards is not None and args.shard_size is not None:
-        raise ConfigError("--shards and --shard-size contradict each other; give one of them")
-    size = {} if args.shard_size is None else {"shard_bytes": parse_size(args.shard_size)}
-    held_out = None if args.split_fraction is None else _held_out(args.split_fraction)
+    preset = find_preset(args.preset)
     return BuildSettings(
-        source=SourceSettings(args.source, args.boxes, args.class_names, held_out),
-        recipe=_recipe(args),
-        schema=ImagenetSchema(args.label_base),
-        shards=args.shards,
-        validation_shards=args.validation_shards,
+        source=_source(args),
+        recipe=_recipe(args, preset),
+        schema=preset.make_schema(args.label_base),
+        shards=_shards(args, preset),
         seed=args.seed,
         threads=args.threads,
-        max_rejects=max_rejects,
-        **size,
+        max_rejects=getattr(args, "max_rejects", 0),
+        accept_size=getattr(args, "yes", False),
     )
 
 
-def _recipe(args: argparse.Namespace) -> Recipe:
-    if args.resize is None and (args.encode is not None or args.filter is not None):
-        raise ConfigError("--encode and --filter say how to --resize; give --resize too, or leave them away")
-    if args.resize is not None and args.recipe is not None:
-        raise ConfigError("--recipe keep and --resize contradict each other; give one of them")
+def _source(args: argparse.Namespace) -> SourceSettings:
+    if args.num_images != -1 and args.num_images < 1:
+        raise ConfigError(f"--num-images is {args.num_images}; give a number of images, or -1 for all")
+    return SourceSettings(
+        root=args.source,
+        options=SourceOptions(**{name: getattr(args, name, None) for name in _SOURCE_OPTIONS}),
+        held_out=None if args.split_fraction is None else _held_out(args.split_fraction),
+        limit=None if args.num_images == -1 else args.num_images,
+        crop_objects=args.crop_objects,
+    )
+
+
+def _recipe(args: argparse.Namespace, preset: Preset) -> Recipe:
+    _refuse_contradictions(args)
+    if args.recipe == "keep":
+        resize_text: str = "off"
+    elif args.img_size is not None:
+        resize_text = f"square:{args.img_size}"
+    else:
+        resize_text = args.resize or preset.resize
+    resize = parse_resize(resize_text)
+    encode = _encode(args, preset)
+    if resize is None and args.filter is not None:
+        raise ConfigError("--filter says how to --resize; give --resize too, or leave it away")
+    if resize is None and isinstance(encode, JpegEncode) and (args.encode or args.quality is not None):
+        raise ConfigError("--encode and --quality say how to --resize; give --resize too, or leave them away")
     return Recipe(
-        resize=None if args.resize is None else parse_resize(args.resize),
-        encode=Encode() if args.encode is None else parse_encode(args.encode),
-        filter=args.filter or "bicubic",
+        resize=resize,
+        encode=encode,
+        filter=args.filter or preset.filter or "bicubic",
         check=args.check,
         exif=args.exif,
         max_pixels=args.max_pixels,
     )
+
+
+def _encode(args: argparse.Namespace, preset: Preset) -> JpegEncode | RawEncode:
+    if args.quality is not None:
+        return JpegEncode(args.quality)
+    text = args.encode or preset.encode
+    return JpegEncode() if text is None else parse_encode(text)
+
+
+def _refuse_contradictions(args: argparse.Namespace) -> None:
+    for first, second in _CONTRADICTIONS:
+        if getattr(args, first) is not None and getattr(args, second) is not None:
+            names = " and ".join(f"--{name.replace('_', '-')}" for name in (first, second))
+            raise ConfigError(f"{names} contradict each other; give one of them")
+
+
+def _shards(args: argparse.Namespace, preset: Preset) -> ShardSettings:
+    counted = args.shards is not None or args.validation_shards is not None or args.shard_size is not None
+    names = args.shard_names or preset.shard_names
+    if args.shard_names is None and names == "per-class" and counted:
+        names = "default"  # the preset's own names leave no choice of shards
+    if names == "tfds":
+        names = f"tfds:{_dataset_name(args.source)}"
+    return ShardSettings(
+        naming=ShardNaming(names),
+        train=args.shards,
+        validation=args.validation_shards,
+        preferred=None if counted else preset.shards,
+        size_bytes=DEFAULT_SHARD_BYTES if args.shard_size is None else parse_size(args.shard_size),
+        compression=args.compression or preset.compression,
+    )
+
+
+def _dataset_name(source: str) -> str:
+    """Return a name for TFDS, which allows lower-case letters, digits and underscores."""
+    name = re.sub(r"[^a-z0-9]+", "_", Path(source).absolute().stem.lower()).strip("_")
+    return name if name[:1].isalpha() else f"images_{name}".rstrip("_")
 
 
 def _held_out(text: str) -> tuple[str, float]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from stoker.inspection.foreign import ForeignSplit, KeySummary
     from stoker.inspection.info import ClassCount
-    from stoker.records.manifest import SchemaInfo
+    from stoker.types import SchemaInfo
 
 _ENDS = 5  # classes shown from the top and from the bottom of the histogram
 _BAR = 30
@@ -58,7 +58,14 @@ def _document(found: DatasetInfo | UnfinishedInfo | ForeignInfo) -> dict[str, An
     if isinstance(found, ForeignInfo):
         splits = {name: _plain(split) for name, split in found.splits.items()}
         keys = {key: _plain(seen) for key, seen in found.keys.items()}
-        return {"state": "foreign", "path": found.path, "splits": splits, "looked_at": found.looked_at, "keys": keys}
+        return {
+            "state": "foreign",
+            "path": found.path,
+            "splits": splits,
+            "looked_at": found.looked_at,
+            "keys": keys,
+            "layout": found.layout and found.layout.preset,
+        }
     manifest = json.loads(format_manifest(found.manifest))
     for split in manifest["splits"].values():
         split["mean_bytes"] = round(split["bytes"] / split["records"], 1) if split["records"] else None
@@ -164,6 +171,10 @@ def _print_foreign(found: ForeignInfo) -> None:
     if any(split.records is None for split in found.splits.values()):
         printer.line("records are known only where every shard has an index; 'stoker index' writes them")
     printer.line("")
+    if found.layout is None:
+        printer.line("layout: unknown; 'stoker repack --image-key KEY --label-key KEY' reads it all the same")
+    else:
+        printer.line(f"layout: {found.layout.preset}, label base {found.layout.label_base}")
     printer.line(f"keys of the first {found.looked_at:,} records:")
     features = [
         (

@@ -6,8 +6,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from stoker.build import forecast
-from stoker.cli.build_options import add_build_options, build_settings
+from stoker.cli.build_options import add_dataset_options, add_source_options, build_settings
 from stoker.cli.output import Printer, print_json
+from stoker.cli.progress import shown_progress
 from stoker.config import format_seconds, format_size
 
 if TYPE_CHECKING:
@@ -23,13 +24,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     text = "dry run of a build: classes, counts, odd files, bytes and minutes"
     parser = subparsers.add_parser("plan", help=text, description=text)
-    add_build_options(parser)
+    parser.add_argument("source", help="as for 'stoker build'")
+    add_source_options(parser)
+    add_dataset_options(parser)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the forecast and return 0."""
-    found = forecast(build_settings(args))
+    with shown_progress("listing") as progress:
+        found = forecast(build_settings(args), progress)
     if args.json:
         print_json(_document(found))
     else:
@@ -49,10 +53,10 @@ def _document(found: BuildForecast) -> dict[str, Any]:
         "items": found.plan.items,
         "bytes": found.plan.size_bytes,
         "splits": {
-            split.name: {"items": len(split.rows), "bytes": split.size_bytes, "shards": split.shards}
+            split.name: {"items": len(split.rows), "bytes": split.size_bytes, "shards": len(split.shard_names)}
             for split in found.plan.splits
         },
-        "boxes": {name: os.fsdecode(folder.path) for name, folder in tree.boxes.items()},
+        "boxes": {name: boxes.where for name, boxes in tree.boxes.items()},
         "files_looked_at": survey.looked_at,
         "formats": survey.formats,
         "odd_files": [{"key": odd.key, "content": odd.content} for odd in survey.odd],
@@ -75,7 +79,13 @@ def _print(found: BuildForecast) -> None:
     printer.line(f"{tree.root}: {len(tree.classes)} classes of {min(counts)} to {max(counts)}, {items} items, {size}")
     ratio = estimate.size_bytes / max(1, found.plan.size_bytes)
     rows = [
-        (s.name, len(s.rows), format_size(s.size_bytes), s.shards, format_size(s.size_bytes * ratio / s.shards))
+        (
+            s.name,
+            len(s.rows),
+            format_size(s.size_bytes),
+            len(s.shard_names),
+            format_size(s.size_bytes * ratio / len(s.shard_names)),
+        )
         for s in found.plan.splits
     ]
     printer.table(["split", ">items", ">bytes", ">shards", ">about a shard"], rows)
@@ -84,7 +94,7 @@ def _print(found: BuildForecast) -> None:
     if tree.ignored:
         printer.line("ignored: " + ", ".join(f"{count} {kind}" for kind, count in tree.ignored.items()))
     if tree.boxes:
-        printer.line("boxes: " + ", ".join(f"{os.fsdecode(f.path)} for {name}" for name, f in tree.boxes.items()))
+        printer.line("boxes: " + ", ".join(f"{boxes.where} for {name}" for name, boxes in tree.boxes.items()))
     printer.some([f"odd file: {file.key} is {file.content}" for file in survey.odd], _SHOWN, _ALL)
     printer.some([f"warning: {warning}" for warning in tree.warnings], _SHOWN, _ALL)
     cost = f"about {format_size(estimate.size_bytes)}, about {format_seconds(estimate.seconds)}"

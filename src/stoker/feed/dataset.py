@@ -6,19 +6,22 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
-
 from stoker import _native
+from stoker.config import available_cpus
 from stoker.errors import ConfigError, ExampleError
+from stoker.feed.sample import Sample, label_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy as np
     from numpy.typing import NDArray
 
+    from stoker.feed.files import ImageFiles
+    from stoker.records.inflate import InflatedShard
     from stoker.records.labels import ClassLabel
-    from stoker.records.manifest import Manifest, SchemaInfo
-    from stoker.types import Features
+    from stoker.records.manifest import Manifest
+    from stoker.types import Features, SchemaInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,53 +30,29 @@ class OpenShard:
 
     Attributes:
         path: Its path.
-        extents: uint64 (N, 2) of (offset, size) of each whole frame, in bytes.
+        extents: uint64 (N, 2) of (offset, size) of each whole frame, in bytes, before any compression.
+        inflated: The shard without its compression; None if it has none.
     """
 
     path: Path
     extents: NDArray[np.uint64]
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One record.
-
-    Attributes:
-        key: Its number in the split.
-        features: Everything it holds.
-        encoded: The bytes of its image, as stored.
-        label: Its label, as stored; -1 when there is none.
-        source: Name of the image it was made from; empty when the record does not say.
-    """
-
-    key: int
-    features: Features
-    encoded: bytes
-    label: int
-    source: str
-
-    def decode(self) -> NDArray[np.uint8]:
-        """Return the whole image, uint8 (H, W, 3), RGB.
-
-        Raises:
-            ImageError: It cannot be decoded without losing pixels.
-        """
-        return _native.decode_jpeg(self.encoded)
+    inflated: InflatedShard | None = None
 
 
 class Dataset:
     """One split of a dataset: ``len(dataset)`` samples, ``dataset[i]``, its labels and classes.
 
-    Opening reads the manifest and the indexes, never a record. Reading is safe from any thread. Make one with
-    `stoker.open`.
+    Opening reads the manifest and the indexes, and of TFRecords of other origin the first record. Reading is safe from
+    any thread. Make one with `stoker.open`.
 
     Attributes:
         path: Directory, or the pattern or file it was opened from.
         split: Name of the split.
         schema: Which features hold the image, the label and the name.
-        shards: Shards in their order.
+        shards: Shards in their order; none where the samples are image files.
         classes: Name and text of each class, by label; empty when the dataset does not say.
-        manifest: What the build recorded; None for TFRecords that Stoker did not write.
+        manifest: What the build recorded; None for what Stoker did not write.
+        records: The native reader of the samples.
     """
 
     def __init__(
@@ -82,9 +61,10 @@ class Dataset:
         path: str,
         split: str,
         schema: SchemaInfo,
-        shards: tuple[OpenShard, ...],
-        classes: tuple[ClassLabel, ...],
-        manifest: Manifest | None,
+        shards: tuple[OpenShard, ...] = (),
+        files: ImageFiles | None = None,
+        classes: tuple[ClassLabel, ...] = (),
+        manifest: Manifest | None = None,
     ) -> None:
         self.path = path
         self.split = split
@@ -92,9 +72,8 @@ class Dataset:
         self.shards = shards
         self.classes = classes
         self.manifest = manifest
-        self.records = _native.RecordSet()
-        for shard in shards:
-            self.records.add(str(shard.path), shard.extents)
+        self._files = files
+        self.records: _native.RecordSet | _native.FileSet = files.records if files else _record_set(shards)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -106,22 +85,25 @@ class Dataset:
             IndexError: There is no such sample.
             ShardError: Its bytes are damaged.
             ExampleError: It is no Example, or lacks the image.
+            OSError: It is a file that cannot be read.
         """
         size = len(self)
         if not -size <= index < size:
             raise IndexError(f"there is no sample {index}; split {self.split} of {self.path} has {size}")
         key = index % size
-        features = _native.parse_example(self.records.read(key))
+        features = self._features(key)
         encoded = self._bytes(features, self.schema.image_key, key)
-        kind, labels = features.get(self.schema.label_key, ("int64", []))
-        label = int(labels[0]) if kind == "int64" and labels else -1
         name = self.schema.filename_key
         source = self._bytes(features, name, key).decode("utf-8", "replace") if name and name in features else ""
-        return Sample(key, features, encoded, label, source)
+        return Sample(key, features, encoded, label_of(features, self.schema), source, self.schema)
 
     def __repr__(self) -> str:
-        size = f"{len(self):,} samples in {len(self.shards)} shards"
-        return f"<stoker.Dataset {self.path!r} split={self.split!r}: {size}>"
+        where = f"{len(self.shards)} shards" if self._files is None else "files"
+        return f"<stoker.Dataset {self.path!r} split={self.split!r}: {len(self):,} samples in {where}>"
+
+    def _features(self, key: int) -> Features:
+        payload = self.records.read(key)
+        return _native.parse_example(payload) if self._files is None else self._files.features(key, payload)
 
     def _bytes(self, features: Features, feature: str, key: int) -> bytes:
         kind, values = features.get(feature, ("none", []))
@@ -133,16 +115,44 @@ class Dataset:
 
     @cached_property
     def labels(self) -> NDArray[np.int64]:
-        """Labels of all samples, int64 (len(dataset),). The first use reads every record once."""
-        return np.fromiter((self[i].label for i in range(len(self))), np.int64, len(self))
+        """Labels of all samples, int64 (len(dataset),). Of TFRecords, the first use reads every record once."""
+        if self._files is not None:
+            return self._files.labels
+        one_hot = self.schema.label_encoding == "one-hot"
+        records = cast("_native.RecordSet", self.records)
+        return records.labels(self.schema.label_key, one_hot, self.schema.label_base, available_cpus())
+
+    @cached_property
+    def object_counts(self) -> NDArray[np.uint32]:
+        """How many annotated objects each sample has, uint32 (len(dataset),).
+
+        The first use reads every record, or every annotation, once.
+        """
+        if self._files is not None:
+            return self._files.object_counts
+        prefix = self.schema.box_prefix
+        if prefix is None:
+            message = f"{self.path} has no boxes: its records follow the layout {self.schema.preset!r}"
+            raise ConfigError(f"{message}; ObjectCrops needs records with {'image/object/bbox/xmin'!r} and so on")
+        return cast("_native.RecordSet", self.records).count_values(f"{prefix}xmin", available_cpus())
 
     @property
     def identity(self) -> str:
         """Stands for this split's content: ``dataset_id`` and split, or the shards' names and lengths."""
         if self.manifest is not None:
             return f"{self.manifest.dataset_id}/{self.split}"
+        if self._files is not None:
+            return f"{self._files.fingerprint}-{len(self)}/{self.split}"
         sizes = ";".join(f"{s.path.name}:{int(s.extents[:, 1].sum())}" for s in self.shards)
         return f"{_native.crc32c(sizes.encode()):08x}-{len(self)}/{self.split}"
+
+
+def _record_set(shards: tuple[OpenShard, ...]) -> _native.RecordSet:
+    records = _native.RecordSet()
+    for shard in shards:
+        path = shard.path if shard.inflated is None else shard.inflated.path
+        records.add(str(path), shard.extents, str(shard.path))
+    return records
 
 
 def check_not_empty(dataset: Dataset) -> None:

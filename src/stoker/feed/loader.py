@@ -21,6 +21,7 @@ from stoker.config import available_cpus, check_range
 from stoker.errors import ClosedError, ConfigError
 from stoker.feed.batch import Batch
 from stoker.feed.dataset import check_not_empty
+from stoker.feed.engine import EngineSettings, SampleEngine
 from stoker.order import EpochOrder, Step, Tail, Topology, steps_left, take_step
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Loader:
     Args:
         dataset: What to read; see `stoker.open`.
         batch_size: Images per batch on this rank.
-        view: What becomes of each image.
+        view: What becomes of each image. With `stoker.ObjectCrops` samples are annotated objects, not images.
         shuffle: Whether every epoch has its own random order.
         seed: Of the order and of the views' random choices, 0 to 2**64 - 1.
         tail: What happens to samples that do not fill a last batch; see `stoker.order.Tail`.
@@ -63,8 +64,10 @@ class Loader:
         max_pixels: Images that declare more are refused before anything is allocated for them.
 
     Raises:
-        ConfigError: A setting is out of range, or the dataset is empty. Raised here, before any record is read.
-        ShardError: While iterating: a record is damaged.
+        ConfigError: A setting is out of range, or the dataset is empty or has no objects for `stoker.ObjectCrops`.
+            Raised here, before any record is read.
+        ShardError: While iterating: a record is damaged. With `stoker.ObjectCrops` also here, where the first loader
+            of a dataset counts the objects of all records.
         ExampleError: While iterating: a record lacks the image or the label.
         ImageError: While iterating: an image cannot be decoded without losing pixels.
 
@@ -93,25 +96,21 @@ class Loader:
         self.dataset = dataset
         self.topology = Topology(batch_size, rank, world_size, tail)
         self.view = view
-        self._order = EpochOrder(len(dataset), shuffle, check_range("seed", seed, 0, 2**64 - 1), 0)
         self._prefetch = check_range("prefetch", prefetch, 1, 1024)
         self._position = _Position(0, 0)
         self._begun = False  # whether batches of the current epoch were handed out in an iteration
         self._iterations = 0
         self._process = os.getpid()
-        self._engine = _native.BatchEngine(
-            records=dataset.records,
-            view=view.native(),
-            seed=seed,
-            image_key=dataset.schema.image_key,
-            label_key=dataset.schema.label_key,
-            source_key=dataset.schema.filename_key or "",
+        settings = EngineSettings(
+            seed=check_range("seed", seed, 0, 2**64 - 1),
             check=check,
             max_pixels=check_range("max_pixels", max_pixels, 1, 2**32),
             batch_size=batch_size,
             threads=check_range("threads", available_cpus() if threads is None else threads, 1, 4096),
             spare_buffers=prefetch + 2,
         )
+        self._engine = SampleEngine(dataset, view, settings)
+        self._order = EpochOrder(self._engine.size, shuffle, seed, 0)
         # Runs at the latest when the interpreter exits, while the threads can still be joined.
         self._close = weakref.finalize(self, self._engine.close)
 
@@ -156,8 +155,7 @@ class Loader:
         if len(step.keys):
             images, labels, keys = self._engine.next()
         else:  # this rank's share of a short last step
-            shape = self.view.native().shape
-            images, labels, keys = np.empty((0, *shape), np.uint8), np.empty(0, np.int64), step.keys
+            images, labels, keys = self._engine.nothing(), np.empty(0, np.int64), step.keys
         self._position = _Position(self._position.epoch, step.consumed)
         self._begun = True
         return Batch(images, labels, keys, step.valid)
@@ -184,7 +182,7 @@ class Loader:
         """
         return {
             "version": _STATE_VERSION,
-            "dataset": self.dataset.identity,
+            "dataset": self._engine.identity,
             "seed": self._order.seed,
             "shuffle": self._order.shuffle,
             "epoch": self._position.epoch,

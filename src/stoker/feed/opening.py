@@ -1,61 +1,79 @@
-"""Finding the shards of a split and where their records lie."""
+"""Finding the samples of a split: in shards of any origin, or in image files."""
 
 from __future__ import annotations
 
-import contextlib
-import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stoker import _native
-from stoker.errors import ConfigError, DatasetNotFoundError, IndexMismatchError, ManifestError, TruncatedShardError
+from stoker.errors import DatasetNotFoundError, IndexMismatchError, ManifestError, SourceError, TruncatedShardError
 from stoker.feed.dataset import Dataset, OpenShard
-from stoker.records.index import read_index, write_index
-from stoker.records.labels import read_labels
-from stoker.records.layout import JOURNAL_NAME, MANIFEST_NAME, find_shards, parse_shard_name
-from stoker.records.manifest import SchemaInfo
+from stoker.feed.files import FILE_SCHEMA, ImageFiles
+from stoker.feed.foreign import choose_split, foreign_splits, open_foreign, open_shard, open_shards, size_of
+from stoker.records.labels import ClassLabel, read_labels
+from stoker.records.layout import JOURNAL_NAME, MANIFEST_NAME
 from stoker.records.manifest_reading import read_manifest
+from stoker.sources import SourceOptions, list_source
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from stoker.records.labels import ClassLabel
+    from stoker.feed.foreign import RecordKeys
     from stoker.records.manifest import Manifest, Shard
 
-FOREIGN_SCHEMA = SchemaInfo(
-    preset="imagenet",
-    features={},
-    image_key="image/encoded",
-    label_key="image/class/label",
-    filename_key="image/filename",
-    label_base=1,
-)
-"""The keys of Google's ImageNet scripts, which TFRecords from elsewhere are taken to have."""
+    _Choice = Callable[[Mapping[str, object]], str]
 
 
-def open_dataset(path: str | os.PathLike[str], split: str | None = None) -> Dataset:
+def open_dataset(
+    path: str | os.PathLike[str],
+    split: str | None = None,
+    *,
+    keys: RecordKeys | None = None,
+    source: SourceOptions | None = None,
+) -> Dataset:
     """Open one split of a dataset for reading.
 
     Args:
-        path: A directory that ``stoker build`` made; a directory of TFRecord shards of other origin, with the keys
-            ``image/encoded`` and ``image/class/label``; one such file; or a pattern such as ``old/train-*``. Shards
-            without an index are scanned once, and the index is written beside them where that is allowed.
+        path: A directory that ``stoker build`` made; TFRecord shards of other origin, as a directory, one file or a
+            pattern such as ``old/train-*``; or images that nobody has built anything of: a tree of class folders, a
+            file list, a directory of tars. Shards without an index are scanned once, and the index is written beside
+            them where that is allowed; compressed ones are inflated into nameless temporary files.
         split: Which split; may be left out when there is only one.
+        keys: Where the records hold what; found out from the first record when left out.
+        source: For images: what the listing cannot find out by itself, such as the order of the classes.
 
     Raises:
         DatasetNotFoundError: There is nothing to read at ``path``, or a shard is missing.
-        ConfigError: There is no such split, or ``split`` is left out and there are several.
+        ConfigError: There is no such split, ``split`` is left out and there are several, or the layout of the records
+            is unknown.
         ManifestError: ``manifest.json`` is damaged or of a newer version.
-        TruncatedShardError: A shard is shorter or longer than the manifest says.
+        TruncatedShardError: A shard is shorter or longer than the manifest says, or its compression is damaged.
         IndexMismatchError: An index does not belong to its shard.
         CorruptRecordError: A shard without index is damaged.
     """
-    place = Path(path)
+    return _open(Path(path), lambda splits: choose_split(split, splits, path), keys, source or SourceOptions())
+
+
+def open_main_split(path: str | os.PathLike[str], split: str | None) -> Dataset:
+    """Open one split, or, if none is named, the only one, or else train; as `open_dataset` otherwise."""
+
+    def choose(splits: Mapping[str, object]) -> str:
+        return choose_split("train" if split is None and len(splits) > 1 else split, splits, path)
+
+    return _open(Path(path), choose, None, SourceOptions())
+
+
+def _open(place: Path, choose: _Choice, keys: RecordKeys | None, source: SourceOptions) -> Dataset:
     if place.is_dir() and (place / MANIFEST_NAME).exists():
-        return _open_built(place, split)
+        return _open_built(place, choose)
     refuse_unfinished(place)
-    return _open_foreign(place, split)
+    splits = foreign_splits(place)
+    if splits:
+        return open_foreign(place, choose(splits), splits, keys)
+    if place.exists():
+        return _open_images(place, choose, source)
+    message = f"no dataset at {place}: there is no such file or directory, and no shard matches it"
+    raise DatasetNotFoundError(message, path=str(place))
 
 
 def refuse_unfinished(directory: Path) -> None:
@@ -69,10 +87,10 @@ def refuse_unfinished(directory: Path) -> None:
         raise DatasetNotFoundError(message, path=str(directory))
 
 
-def _open_built(directory: Path, wanted: str | None) -> Dataset:
+def _open_built(directory: Path, choose: _Choice) -> Dataset:
     manifest = read_manifest(directory)
-    split = _choose(wanted, manifest.splits, directory)
-    shards = tuple(_open_listed(directory / shard.name, shard) for shard in manifest.splits[split].shards)
+    split = choose(manifest.splits)
+    shards = open_shards(lambda shard: _open_listed(directory / shard.name, shard), manifest.splits[split].shards)
     return Dataset(
         path=str(directory),
         split=split,
@@ -92,70 +110,29 @@ def _labels(directory: Path, manifest: Manifest) -> tuple[ClassLabel, ...]:
     return labels
 
 
-def _choose(wanted: str | None, splits: Mapping[str, object], path: Path) -> str:
-    names = ", ".join(sorted(splits))
-    if wanted is None:
-        if len(splits) == 1:
-            return next(iter(splits))
-        raise ConfigError(f"{path} has the splits {names}; say which one with split=")
-    if wanted not in splits:
-        raise ConfigError(f"{path} has no split {wanted!r}; it has {names}")
-    return wanted
-
-
 def _open_listed(path: Path, listed: Shard) -> OpenShard:
     """Open a shard that the manifest lists; its length and number of records must be those listed."""
-    found = _size_of(path)
+    found = size_of(path)
     if found != listed.size_bytes:
         message = f"{path} has {found} bytes, but manifest.json says {listed.size_bytes}; restore it, or build again"
         raise TruncatedShardError(message, path=str(path), offset=min(found, listed.size_bytes))
-    shard = _open_shard(path, found)
+    shard = open_shard(path)
     if len(shard.extents) != listed.records:
         message = f"the index of {path} lists {len(shard.extents)} records, but manifest.json says {listed.records}"
         raise IndexMismatchError(f"{message}; write it anew with 'stoker index'", path=str(path))
     return shard
 
 
-def _open_shard(path: Path, size_bytes: int) -> OpenShard:
+def _open_images(place: Path, choose: _Choice, options: SourceOptions) -> Dataset:
     try:
-        return OpenShard(path, read_index(path, size_bytes))
-    except FileNotFoundError:
-        rows = _native.scan_shard(str(path), check=False)
-    with contextlib.suppress(OSError):  # a read-only place is scanned again next time
-        write_index(path, rows)
-    return OpenShard(path, rows)
-
-
-def _size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError as error:
-        message = f"shard {path} is missing; restore it, or build again"
-        raise DatasetNotFoundError(message, path=str(path)) from error
-
-
-def _open_foreign(place: Path, wanted: str | None) -> Dataset:
-    splits = _foreign_splits(place)
-    if not splits:
-        message = f"no dataset at {place}: it is no directory with manifest.json, no shard, and matches none"
-        raise DatasetNotFoundError(message, path=str(place))
-    split = _choose(wanted, splits, place)
-    shards = tuple(_open_shard(path, _size_of(path)) for path in splits[split])
-    return Dataset(path=str(place), split=split, schema=FOREIGN_SCHEMA, shards=shards, classes=(), manifest=None)
-
-
-def _foreign_splits(place: Path) -> dict[str, Sequence[Path]]:
-    if not place.is_dir():
-        matches = [place] if place.is_file() else sorted(Path(match) for match in glob.glob(str(place)))  # noqa: PTH207
-        groups: dict[str, list[Path]] = {}
-        for match in matches:
-            said = parse_shard_name(match.name)
-            if said is not None or match == place:
-                groups.setdefault(said.split if said else "train", []).append(match)
-        return dict(groups)
-    found = find_shards(place)
-    for split in found.values():
-        if split.missing:
-            message = f"{place} lacks shards {list(split.missing[:5])} that the names of the others promise"
-            raise DatasetNotFoundError(f"{message}; complete it before reading", path=str(place))
-    return {name: split.paths for name, split in found.items()}
+        tree = list_source(str(place), options)
+    except SourceError as error:
+        message = f"no dataset at {place}: it holds no manifest.json and no shard, and no images: {error}"
+        raise DatasetNotFoundError(message, path=str(place)) from error
+    present = {name: rows for name, rows in tree.splits.items() if len(rows)}
+    split = choose(present)
+    classes = tuple(
+        ClassLabel(name.decode("utf-8", "surrogateescape"), text.decode("utf-8", "replace"))
+        for name, text in zip(tree.classes, tree.texts, strict=True)
+    )
+    return Dataset(path=str(place), split=split, schema=FILE_SCHEMA, files=ImageFiles(tree, split), classes=classes)

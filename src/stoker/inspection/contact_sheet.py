@@ -12,12 +12,10 @@ from PIL import Image, ImageDraw
 from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError, StokerError
-from stoker.feed import open_dataset
+from stoker.feed.opening import open_main_split
 from stoker.inspection import tile
 from stoker.inspection.tile import TILE_HEIGHT, TILE_WIDTH
 from stoker.records.files import write_atomically
-from stoker.records.layout import MANIFEST_NAME, find_shards
-from stoker.records.manifest_reading import read_manifest
 
 if TYPE_CHECKING:
     import os
@@ -95,7 +93,7 @@ def write_contact_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str
     target = Path(out)
     if target.suffix.lower() != ".png":
         raise ConfigError(f"the sheet is a PNG, so the name {str(out)!r} must end in .png")
-    dataset = open_dataset(path, spec.split or _default_split(Path(path)))
+    dataset = open_main_split(path, spec.split)
     if len(dataset) == 0:
         raise ConfigError(f"split {dataset.split} of {path} has no samples, so there is nothing to show")
     count = min(spec.count, len(dataset))
@@ -105,14 +103,6 @@ def write_contact_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str
     sheet.save(data, "PNG")
     write_atomically(target, data.getvalue())
     return SheetReport(str(out), sheet.width, sheet.height, dataset.split, tuple(keys), damaged)
-
-
-def _default_split(place: Path) -> str | None:
-    """Return train where there are several splits; None leaves the choice, or the complaint, to opening."""
-    if not place.is_dir():
-        return None
-    splits = read_manifest(place).splits if (place / MANIFEST_NAME).exists() else find_shards(place)
-    return "train" if len(splits) > 1 and "train" in splits else None
 
 
 def _draw(dataset: Dataset, keys: list[int], spec: SheetSpec) -> tuple[Image.Image, dict[int, str]]:

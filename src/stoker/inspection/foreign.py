@@ -11,12 +11,14 @@ from stoker import _native
 from stoker.config import check_range
 from stoker.errors import IndexMismatchError, ShardError
 from stoker.records.index import FRAME_BYTES, read_index
+from stoker.records.inflate import holds_records, plain_shard
 from stoker.records.layout import find_shards, parse_shard_name
+from stoker.schema import recognise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stoker.types import Feature
+    from stoker.types import Feature, SchemaInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +84,14 @@ class ForeignInfo:
         splits: By the split that the names of the files say.
         looked_at: Records that ``keys`` is about, the first ones of the first files.
         keys: What they hold.
+        layout: What `stoker.open` takes them for, by the first of them; None if it is none that is known.
     """
 
     path: str
     splits: Mapping[str, ForeignSplit]
     looked_at: int
     keys: Mapping[str, KeySummary]
+    layout: SchemaInfo | None
 
 
 def foreign_info(place: Path, records: int) -> ForeignInfo | None:
@@ -108,14 +112,17 @@ def foreign_info(place: Path, records: int) -> ForeignInfo | None:
     if not groups:
         return None
     keys: dict[str, KeySummary] = {}
-    looked_at = 0
+    looked_at, layout = 0, None
     for payload in _leading([path for paths, _ in groups.values() for path in paths], records):
         looked_at += 1
-        for key, feature in _native.parse_example(payload).items():
+        features = _native.parse_example(payload)
+        if looked_at == 1:
+            layout = recognise(features)
+        for key, feature in features.items():
             summary = KeySummary.of(feature)
             keys[key] = keys[key].merged(summary) if key in keys else summary
     splits = {name: _split(paths, missing) for name, (paths, missing) in groups.items()}
-    return ForeignInfo(str(place), splits, looked_at, dict(sorted(keys.items())))
+    return ForeignInfo(str(place), splits, looked_at, dict(sorted(keys.items())), layout)
 
 
 def _groups(place: Path) -> dict[str, tuple[Sequence[Path], tuple[int, ...]]]:
@@ -127,7 +134,7 @@ def _groups(place: Path) -> dict[str, tuple[Sequence[Path], tuple[int, ...]]]:
     groups: dict[str, list[Path]] = {}
     for path in matches:
         said = parse_shard_name(path.name)
-        if path.is_file() and (said is not None or path == place):
+        if path.is_file() and (said is not None or (path == place and holds_records(path))):
             groups.setdefault(said.split if said else "train", []).append(path)
     return {name: (paths, ()) for name, paths in sorted(groups.items())}
 
@@ -147,9 +154,10 @@ def _leading(paths: Sequence[Path], limit: int) -> Iterator[bytes]:
     """Yield the payloads of the first records, their checksums verified."""
     left = limit
     for path in paths:
-        for payload in _leading_of(path, left):
-            left -= 1
-            yield payload
+        with plain_shard(path) as plain:
+            for payload in _leading_of(plain, left):
+                left -= 1
+                yield payload
         if not left:
             return
 

@@ -15,6 +15,7 @@ from stoker.config import available_cpus
 from stoker.errors import DatasetNotFoundError, IndexMismatchError, ShardError
 from stoker.inspection.problem import Problem, problem_of
 from stoker.records.index import INDEX_SUFFIX, index_path, read_index, write_index
+from stoker.records.inflate import compression_of
 from stoker.records.layout import JOURNAL_NAME, LABELS_NAME, MANIFEST_NAME, REJECTS_NAME, find_shards
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class IndexedShard:
     Attributes:
         path: The shard.
         outcome: ``rewritten`` where the index there was another's; ``damaged`` where the shard allows none;
-            ``failed`` where the system did not let it be read or written.
+            ``failed`` where it is compressed, or the system did not let it be read or written.
         records: Records found; 0 without an index.
         size_bytes: Length of the shard; 0 when it cannot be read.
         problem: Why there is no index.
@@ -102,6 +103,9 @@ def _index(path: Path) -> IndexedShard:
 
 
 def _index_readable(path: Path, size: int) -> IndexedShard:
+    if size and (compression := compression_of(path)) != "none":
+        what = f"is compressed ({compression}), so nothing in it can be reached by an index; 'stoker repack' it"
+        return IndexedShard(str(path), "failed", 0, size, Problem(str(path), None, None, None, what))
     try:
         rows = _native.scan_shard(str(path))
     except ShardError as error:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from stoker.feed import Sample
     from stoker.records.labels import ClassLabel
-    from stoker.types import Features
 
 _PICTURE = 240  # side of the square that the image is fitted into
 _MARGIN = 10
@@ -39,7 +38,6 @@ TEXT = ImageFont.load_default(15)
 _NAME = ImageFont.load_default(16)
 _SMALL = ImageFont.load_default(13)
 
-_BOX_KEYS = tuple(f"image/object/bbox/{side}" for side in ("xmin", "ymin", "xmax", "ymax"))
 _MAX_BOXES = 1000  # a tile shows no more, whatever a record claims
 _MAX_ENLARGED = 4  # a thumbnail of 32 pixels is not blown up to a blur
 
@@ -55,7 +53,7 @@ def draw_sample(sample: Sample, classes: Sequence[ClassLabel], *, boxes: bool) -
     scale = min(_PICTURE / width, _PICTURE / height, _MAX_ENLARGED)
     shown = (max(1, round(width * scale)), max(1, round(height * scale)))
     picture = Image.fromarray(_native.resize(pixels, *shown, "lanczos" if scale < 1 else "bicubic"))
-    annotated = list(boxes_of(sample.features)) if boxes else []
+    annotated = list(boxes_of(sample)) if boxes else []
     _draw_boxes(picture, annotated)
     drawn, draw = _card(_CARD)
     well = (_MARGIN, _MARGIN, _MARGIN + _PICTURE - 1, _MARGIN + _PICTURE - 1)
@@ -82,13 +80,10 @@ def draw_damaged(key: int, problem: str) -> Image.Image:
     return drawn
 
 
-def boxes_of(features: Features) -> Iterator[Box]:
-    """Yield the annotated boxes of a record, clamped to the image; what is no box is left out."""
-    sides = []
-    for key in _BOX_KEYS:
-        kind, values = features.get(key, ("none", []))
-        sides.append([float(value) for value in values[:_MAX_BOXES]] if kind == "float" else [])
-    for corners in zip(*sides, strict=False):
+def boxes_of(sample: Sample) -> Iterator[Box]:
+    """Yield the annotated boxes of a sample, clamped to the image; what is no box is left out."""
+    for box in sample.boxes[:_MAX_BOXES]:
+        corners = (box.xmin, box.ymin, box.xmax, box.ymax)
         if all(math.isfinite(value) for value in corners):
             xmin, ymin, xmax, ymax = (min(1.0, max(0.0, value)) for value in corners)
             if xmin < xmax and ymin < ymax:

@@ -8,6 +8,8 @@ manifest. Damage does not stop the check; where a shard's frames are broken, its
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -15,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stoker import _native
 from stoker.config import available_cpus
-from stoker.errors import DatasetNotFoundError
+from stoker.errors import DatasetNotFoundError, StokerError
 from stoker.inspection.problem import Problem
 from stoker.inspection.reindex import find_files
 from stoker.inspection.verify_records import RecordRules, check_records
@@ -24,6 +27,7 @@ from stoker.inspection.verify_shard import check_shard
 from stoker.inspection.verify_texts import count_problems, read_texts
 from stoker.records.files import TEMPORARY_MARK
 from stoker.records.layout import find_shards, parse_shard_name
+from stoker.schema import ImagenetSchema, recognise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
     from stoker.inspection.verify_records import RecordsResult
     from stoker.inspection.verify_shard import ShardCheck
     from stoker.records.manifest import Manifest, Shard
-    from stoker.types import Progress
+    from stoker.types import Progress, SchemaInfo
 
 _CHUNK_RECORDS = 32
 
@@ -84,7 +88,8 @@ def verify_dataset(path: str | Path, threads: int | None = None, progress: Progr
     with ThreadPoolExecutor(available_cpus() if threads is None else threads) as pool:
         checks = list(pool.map(lambda target: check_shard(target.path, target.listed), targets))
         tally.add_shards(checks)
-        for split, result in _record_results(pool, targets, checks, RecordRules.of(manifest, classes)):
+        schema = manifest.schema if manifest is not None else _foreign_schema(targets, checks)
+        for split, result in _record_results(pool, targets, checks, RecordRules(schema, classes)):
             tally.add_records(split, result)
     if manifest is not None:
         problems += count_problems(place, manifest, tally.labels)
@@ -152,13 +157,26 @@ def _record_results(
 ) -> Iterator[tuple[str, RecordsResult]]:
     """Yield the results of runs of records, in order, while others are being checked."""
     runs = [
-        (target, first, check.rows[first : first + _CHUNK_RECORDS])
+        (target, check.readable(target.path), first, check.rows[first : first + _CHUNK_RECORDS])
         for target, check in zip(targets, checks, strict=True)
         for first in range(0, len(check.rows), _CHUNK_RECORDS)
     ]
-    results = pool.map(lambda run: check_records(run[0].path, run[1], run[2], rules), runs)
-    for (target, _, _), result in zip(runs, results, strict=True):
+    results = pool.map(lambda run: check_records(run[1], run[2], run[3], rules), runs)
+    for (target, _, _, _), result in zip(runs, results, strict=True):
+        # Records of an inflated shard are read from a file that has no name of its own.
+        result.problems = [dataclasses.replace(problem, path=str(target.path)) for problem in result.problems]
         yield target.split, result
+
+
+def _foreign_schema(targets: list[_Target], checks: list[ShardCheck]) -> SchemaInfo:
+    """Return the layout of shards of other origin by the first record that can be read; ImageNet's if none tells."""
+    for target, check in zip(targets, checks, strict=True):
+        for offset, size in check.rows[:1].tolist():
+            with contextlib.suppress(StokerError):
+                features = _native.parse_example(_native.read_record(str(check.readable(target.path)), offset, size))
+                if (found := recognise(features)) is not None:
+                    return found
+    return dataclasses.replace(ImagenetSchema().info(0), features={})
 
 
 def _warnings(place: Path, manifest: Manifest | None) -> Iterable[str]:

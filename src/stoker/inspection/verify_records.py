@@ -9,23 +9,21 @@ from typing import TYPE_CHECKING, cast
 
 from stoker import _native
 from stoker.errors import ExampleError, ImageError, StokerError
-from stoker.feed.opening import FOREIGN_SCHEMA
+from stoker.feed.sample import Sample, label_of
 from stoker.inspection.problem import Problem, problem_of
 from stoker.records.layout import LABELS_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
     from stoker.records.labels import ClassLabel
-    from stoker.records.manifest import Feature, Manifest
-    from stoker.types import Features
+    from stoker.types import Features, SchemaInfo
 
 _SYNSET_KEY, _TEXT_KEY = "image/class/synset", "image/class/text"
-_SIZE_KEYS = ("image/height", "image/width")
+_ONE_HOT_KEY = "label_one_hot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +31,12 @@ class RecordRules:
     """What every record must satisfy.
 
     Attributes:
-        features: Features each must have; empty for shards of other origin.
-        image_key: Feature with the image.
-        label_key: Feature with the label.
-        filename_key: Feature with the name of the source, for messages.
+        schema: Which feature means what; for shards of other origin without a list of features.
         classes: Class ids there are; empty when unknown.
-        label_base: The smallest label.
     """
 
-    features: Mapping[str, Feature]
-    image_key: str
-    label_key: str
-    filename_key: str | None
+    schema: SchemaInfo
     classes: tuple[ClassLabel, ...]
-    label_base: int
-
-    @classmethod
-    def of(cls, manifest: Manifest | None, classes: tuple[ClassLabel, ...]) -> RecordRules:
-        """Return the rules that a manifest and its classes set, or those for shards of other origin."""
-        schema = FOREIGN_SCHEMA if manifest is None else manifest.schema
-        return cls(schema.features, schema.image_key, schema.label_key, schema.filename_key, classes, schema.label_base)
 
 
 @dataclass(slots=True)
@@ -85,63 +69,80 @@ def check_records(path: Path, first: int, rows: NDArray[np.uint64], rules: Recor
             what = problem_of(error, path).what
             result.problems.append(Problem(str(path), number, offset, None, what))
             continue
-        source = _source(features, rules)
+        sample = _sample(features, rules.schema)
         found = _features_wrong(features, rules)
-        found += _image_wrong(features, rules)
-        found += _label_wrong(features, rules, result.labels)
-        result.problems += [Problem(str(path), number, offset, source, what) for what in found]
+        found += _image_wrong(sample, rules.schema)
+        found += _label_wrong(sample, rules, result.labels)
+        result.problems += [Problem(str(path), number, offset, sample.source or None, what) for what in found]
     return result
 
 
-def _source(features: Features, rules: RecordRules) -> str | None:
-    kind, values = features.get(rules.filename_key or "", ("none", []))
-    return cast("bytes", values[0]).decode("utf-8", "replace") if kind == "bytes" and values else None
+def _sample(features: Features, schema: SchemaInfo) -> Sample:
+    """Return a record as a sample; what it lacks is empty."""
+    held = {key: values[0] for key, (kind, values) in features.items() if kind == "bytes" and values}
+    encoded = cast("bytes", held.get(schema.image_key, b""))
+    source = cast("bytes", held.get(schema.filename_key or "", b""))
+    return Sample(-1, features, encoded, -1, source.decode("utf-8", "replace"), schema)
 
 
 def _features_wrong(features: Features, rules: RecordRules) -> list[str]:
     wrong = []
-    for key, expected in rules.features.items():
+    for key, expected in rules.schema.features.items():
         kind, values = features.get(key, ("none", []))
         if kind != expected.kind:
             wrong.append(f"feature {key} is of kind {kind}, not {expected.kind}")
         elif expected.length is not None and len(values) != expected.length:
             wrong.append(f"feature {key} has {len(values)} values, not {expected.length}")
-    if rules.features:
-        wrong += [f"feature {key} is not in the schema" for key in features.keys() - rules.features.keys()]
+    if rules.schema.features:
+        wrong += [f"feature {key} is not in the schema" for key in features.keys() - rules.schema.features.keys()]
     return wrong
 
 
-def _image_wrong(features: Features, rules: RecordRules) -> list[str]:
-    kind, values = features.get(rules.image_key, ("none", []))
-    if kind != "bytes" or not values:
-        missing = f"no image under {rules.image_key}; it has {sorted(features)}"
-        return [] if rules.image_key in rules.features else [missing]  # what the schema lists is reported already
+def _image_wrong(sample: Sample, schema: SchemaInfo) -> list[str]:
+    if not sample.encoded:
+        missing = f"no image under {schema.image_key}; it has {sorted(sample.features)}"
+        return [] if schema.image_key in schema.features else [missing]  # what the schema lists is reported already
     try:
-        height, width, _ = _native.decode_jpeg(cast("bytes", values[0])).shape
+        height, width, _ = sample.decode().shape
     except (ImageError, ExampleError) as error:
         return [str(error)]
     wrong = []
-    for key, true in zip(_SIZE_KEYS, (height, width), strict=True):
-        said_kind, said = features.get(key, ("none", []))
-        if said_kind == "int64" and said and said[0] != true:
+    sizes = ((schema.height_key or "image/height", height), (schema.width_key or "image/width", width))
+    for key, true in sizes:
+        kind, said = sample.features.get(key, ("none", []))
+        if kind == "int64" and said and said[0] != true:
             wrong.append(f"{key} says {int(said[0])}, but the image has {true}")
     return wrong
 
 
-def _label_wrong(features: Features, rules: RecordRules, labels: Counter[int]) -> list[str]:
-    kind, values = features.get(rules.label_key, ("none", []))
-    if kind != "int64" or not values:
+def _label_wrong(sample: Sample, rules: RecordRules, labels: Counter[int]) -> list[str]:
+    schema, features = rules.schema, sample.features
+    if not features.get(schema.label_key, ("none", []))[1]:
         return []
-    label = int(values[0])
+    try:
+        label = label_of(features, schema)
+    except ExampleError as error:
+        return [str(error)]
     labels[label] += 1
-    if not rules.classes:
-        return []
-    if not rules.label_base <= label < len(rules.classes):
-        return [f"label {label} is not in {rules.label_base}..{len(rules.classes) - 1}"]
+    wrong = _one_hot_wrong(features, schema, label)
+    if not rules.classes or label == -1:
+        return wrong
+    if not schema.label_base <= label < len(rules.classes):
+        return [*wrong, f"label {label} is not in {schema.label_base}..{len(rules.classes) - 1}"]
     named = rules.classes[label]
-    wrong = []
-    for key, expected in ((_SYNSET_KEY, named.name), (_TEXT_KEY, named.text)):
-        said_kind, said = features.get(key, ("none", []))
-        if said_kind == "bytes" and said and said[0] != os.fsencode(expected):
+    text = named.name if schema.preset == "imagenet-nvidia" else named.text
+    for key, expected in ((_SYNSET_KEY, named.name), (_TEXT_KEY, text)):
+        kind, said = features.get(key, ("none", []))
+        if kind == "bytes" and said and said[0] != os.fsencode(expected):
             wrong.append(f"{key} says {said[0]!r}, but {LABELS_NAME} names class {label} {expected!r}")
     return wrong
+
+
+def _one_hot_wrong(features: Features, schema: SchemaInfo, label: int) -> list[str]:
+    """Compare the one-hot copy of a label, which some layouts have, with the label itself."""
+    kind, values = features.get(_ONE_HOT_KEY, ("none", []))
+    if schema.label_encoding != "id" or kind != "bytes" or not values:
+        return []
+    ones = [place for place, digit in enumerate(cast("bytes", values[0])) if digit]
+    expected = [label - schema.label_base] if label >= 0 else []
+    return [] if ones == expected else [f"{_ONE_HOT_KEY} marks {ones}, but the label is {label}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,16 +12,19 @@ from stoker import _native
 from stoker.errors import IndexMismatchError, ShardError
 from stoker.inspection.problem import Problem, problem_of
 from stoker.records.index import FRAME_BYTES, index_path, parse_index, read_index
+from stoker.records.inflate import compression_of, inflate
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from stoker.records.inflate import InflatedShard
     from stoker.records.manifest import Shard
 
 _READ_BYTES = 1 << 20
 _MAX_INDEX_BYTES = 1 << 28
+_NO_ROWS = np.empty((0, 2), np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +32,39 @@ class ShardCheck:
     """What is known of a shard's frames.
 
     Attributes:
-        rows: uint64 (N, 2), the extents of the records to look into.
+        rows: uint64 (N, 2), the extents of the records to look into, before any compression.
         size_bytes: Length of the shard; 0 when it is missing.
         problems: Damage of the shard as a whole.
+        inflated: The shard without its compression; None if it has none.
     """
 
     rows: NDArray[np.uint64]
     size_bytes: int
     problems: list[Problem]
+    inflated: InflatedShard | None = None
+
+    def readable(self, path: Path) -> Path:
+        """Return the path under which the records of the shard at ``path`` can be read."""
+        return path if self.inflated is None else self.inflated.path
 
 
 def check_shard(path: Path, listed: Shard | None) -> ShardCheck:
     """Check the frames of a shard, against the manifest's line on it if there is one."""
-    problems: list[Problem] = []
     try:
         size = path.stat().st_size
-        scanned = _scan(path, problems)
-        indexed = _indexed(path, size, scanned, problems)
+        if size and compression_of(path) != "none":
+            return _check_compressed(path, size, listed)
+        return _check_plain(path, size, listed)
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
         what = "the shard is missing" if missing else f"cannot be read: {error.strerror}"
-        return ShardCheck(np.empty((0, 2), np.uint64), 0, [Problem(str(path), None, None, None, what)])
+        return ShardCheck(_NO_ROWS, 0, [Problem(str(path), None, None, None, what)])
+
+
+def _check_plain(path: Path, size: int, listed: Shard | None) -> ShardCheck:
+    problems: list[Problem] = []
+    scanned = _scan(path, path, problems)
+    indexed = _indexed(path, size, scanned, problems)
     rows = indexed if scanned is None else scanned
     if rows is None:  # the index would lead to all of them
         assert problems[0].offset is not None
@@ -64,12 +80,28 @@ def check_shard(path: Path, listed: Shard | None) -> ShardCheck:
     return ShardCheck(rows, size, problems)
 
 
-def _scan(path: Path, problems: list[Problem]) -> NDArray[np.uint64] | None:
-    """Return the extents of all records; None, and a problem that says where, if a frame is damaged."""
+def _check_compressed(path: Path, size: int, listed: Shard | None) -> ShardCheck:
+    problems: list[Problem] = []
+    rows, inflated = _NO_ROWS, None
     try:
-        return _native.scan_shard(str(path))
+        inflated = inflate(path)
     except ShardError as error:
         problems.append(problem_of(error, path))
+    if inflated is not None:
+        plain = inflated.path
+        scanned = _scan(plain, path, problems)
+        rows = scanned if scanned is not None else _rows_before(plain, problems[0].offset or 0)
+    if listed is not None:
+        problems += _against_manifest(path, listed, size, len(rows))
+    return ShardCheck(rows, size, problems, inflated)
+
+
+def _scan(plain: Path, path: Path, problems: list[Problem]) -> NDArray[np.uint64] | None:
+    """Return the extents of all records; None, and a problem of ``path`` that says where, if a frame is damaged."""
+    try:
+        return _native.scan_shard(str(plain))
+    except ShardError as error:
+        problems.append(dataclasses.replace(problem_of(error, path), path=str(path)))
         return None
 
 

@@ -75,6 +75,9 @@ def count_problems(place: Path, manifest: Manifest, labels: Mapping[str, Counter
             if seen[label] != count:
                 what = f"split {name} has {seen[label]} records of class {label}; the manifest says {count}"
                 yield Problem(where, None, None, None, what)
+        if seen[-1] != split.unlabelled:
+            what = f"split {name} has {seen[-1]} records without a class; the manifest says {split.unlabelled}"
+            yield Problem(where, None, None, None, what)
     if manifest.source.items != manifest.records + manifest.rejects:
         what = f"{manifest.records} records and {manifest.rejects} rejects are not the {manifest.source.items} items"
         yield Problem(where, None, None, None, f"{what} of the source")

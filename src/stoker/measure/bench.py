@@ -2,7 +2,8 @@
 
 What is timed: reading, decoding, cropping, resizing and batching of images, nothing else. Each contender runs in a
 process of its own, is warmed up first, and is measured for the same time in every round, so that a machine whose speed
-drifts does not favour one of them. Files come from the page cache after the warm-up.
+drifts does not favour one of them. Files come from the page cache after the warm-up, or, with ``cold``, from the disk:
+the shards are dropped from the page cache before every measurement, so its first pass over them is cold.
 """
 
 from __future__ import annotations
@@ -18,17 +19,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stoker.config import available_cpus, check_range
-from stoker.errors import ConfigError, StokerError
-from stoker.feed import open_dataset
+from stoker.errors import StokerError
+from stoker.feed.opening import open_main_split
 from stoker.measure.machine import Machine, describe_machine
+from stoker.measure.page_cache import require_cold
 from stoker.measure.task import Task, ViewName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
     from typing import Self
-
-    from stoker.feed import Dataset
 
     OnTurn = Callable[[int, int, str], None]
 
@@ -55,6 +55,7 @@ class BenchSpec:
         threads: Threads or worker processes of each contender; None: one per CPU.
         seconds: Time per contender and round.
         rounds: Turns each contender takes.
+        cold: Whether the shards are dropped from the page cache before every measurement.
     """
 
     dataset: str
@@ -64,6 +65,7 @@ class BenchSpec:
     threads: int | None = None
     seconds: float = 5.0
     rounds: int = 5
+    cold: bool = False
 
     def __post_init__(self) -> None:
         check_range("rounds", self.rounds, 1, 1000)
@@ -97,7 +99,19 @@ class BenchRow:
 
 @dataclass(frozen=True, slots=True)
 class BenchReport:
-    """All figures, the settings, and the machine; ``absent`` names the contenders whose package is not installed."""
+    """All figures, the settings, and the machine.
+
+    Attributes:
+        task: The work that was measured.
+        images: Images in the split.
+        seconds: Time per contender and round.
+        rounds: Turns each contender took.
+        machine: What it ran on.
+        rows: Figures of each contender.
+        absent: Contenders whose package is not installed.
+        still_cached: Of cold figures, the largest share of the shards that was still in the page cache when a
+            measurement began, 0..1; None for warm ones.
+    """
 
     task: Task
     images: int
@@ -106,6 +120,7 @@ class BenchReport:
     machine: Machine
     rows: tuple[BenchRow, ...]
     absent: tuple[str, ...]
+    still_cached: float | None = None
 
 
 class _Contender:
@@ -161,11 +176,15 @@ def run_bench(spec: BenchSpec, on_turn: OnTurn | None = None) -> BenchReport:
 
     Raises:
         StokerError: A contender failed; the message is its last line.
+        ConfigError: Cold figures cannot be had: not on this system, or not where these files are.
         DatasetNotFoundError: There is no such dataset.
     """
-    dataset = _open(spec)
+    dataset = open_main_split(spec.dataset, spec.split)
     threads = available_cpus() if spec.threads is None else spec.threads
-    task = Task(os.path.abspath(spec.dataset), dataset.split, spec.view, spec.batch_size, threads)  # noqa: PTH100
+    path = os.path.abspath(spec.dataset)  # noqa: PTH100 - as it is, with its symbolic links
+    task = Task(path, dataset.split, spec.view, spec.batch_size, threads, spec.cold)
+    if spec.cold:
+        require_cold([shard.path for shard in dataset.shards if shard.inflated is None])
     installed = [m for m, (_, package) in _CONTENDERS.items() if importlib.util.find_spec(package)]
     absent = tuple(name for m, (name, _) in _CONTENDERS.items() if m not in installed)
     with _Started(installed, task) as contenders:
@@ -179,16 +198,8 @@ def run_bench(spec: BenchSpec, on_turn: OnTurn | None = None) -> BenchReport:
         machine=describe_machine(),
         rows=tuple(_row(contender, limits) for contender in contenders),
         absent=absent,
+        still_cached=_still_cached(contenders) if spec.cold else None,
     )
-
-
-def _open(spec: BenchSpec) -> Dataset:
-    if spec.split is None:
-        try:
-            return open_dataset(spec.dataset, "train")
-        except ConfigError:  # it has no such split, so the only one is meant, if it has but one
-            pass
-    return open_dataset(spec.dataset, spec.split)
 
 
 class _Started:
@@ -220,6 +231,10 @@ def _play(contenders: list[_Contender], spec: BenchSpec, on_turn: OnTurn | None)
         if on_turn is not None:
             on_turn(number, len(turns), _CONTENDERS[contender.module][0])
         contender.take_turn(spec.seconds)
+
+
+def _still_cached(contenders: list[_Contender]) -> float:
+    return max(float(result["still_cached"]) for contender in contenders for result in contender.results)
 
 
 def _row(contender: _Contender, limits: tuple[float, ...]) -> BenchRow:

@@ -14,7 +14,9 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from stoker.feed import open_dataset
 from stoker.measure.machine import tree_cpu_seconds
+from stoker.measure.page_cache import drop_from_page_cache
 from stoker.measure.task import Task
 
 if TYPE_CHECKING:
@@ -37,12 +39,16 @@ def measure(batches: Iterator[int], seconds: float) -> dict[str, Any]:
 def main(name: str, task: str) -> None:
     """Serve one contender until standard input ends."""
     module = importlib.import_module(f"stoker.measure.contenders.{name}")
-    batches: Iterator[int] = module.batches(Task(**json.loads(task)))
+    work = Task(**json.loads(task))
+    shards = [shard.path for shard in open_dataset(work.dataset, work.split).shards] if work.cold else []
+    batches: Iterator[int] = module.batches(work)
     measure(batches, _WARM_UP_SECONDS)
     _say("ready")
     for line in sys.stdin:
         measure(batches, float(line) / 10)  # threads that stood still while others ran get going again
-        _say(json.dumps(measure(batches, float(line))))
+        # Here and not in the process that hands out the turns: the line above has just read some of the files.
+        still_cached = drop_from_page_cache(shards) if work.cold else None
+        _say(json.dumps({**measure(batches, float(line)), "still_cached": still_cached}))
 
 
 def _say(line: str) -> None:

@@ -27,6 +27,7 @@ class Task:
             centre 224. Both bilinear, uint8.
         batch_size: Images per batch.
         threads: Threads or worker processes.
+        cold: Whether the shards are dropped from the page cache before every measurement.
     """
 
     dataset: str
@@ -34,6 +35,7 @@ class Task:
     view: ViewName
     batch_size: int
     threads: int
+    cold: bool = False
 
     def __post_init__(self) -> None:
         if self.view not in ("train", "eval"):

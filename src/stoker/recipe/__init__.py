@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from stoker.recipe.convert import StoredImage, convert
+from stoker.recipe.convert import convert
 from stoker.recipe.parsing import parse_encode, parse_resize
-from stoker.recipe.recipe import Encode, Recipe, Resize
+from stoker.recipe.recipe import JpegEncode, RawEncode, Recipe, Resize
 from stoker.recipe.sniff import sniff
+from stoker.recipe.store import StoredImage
 
-__all__ = ["Encode", "Recipe", "Resize", "StoredImage", "convert", "parse_encode", "parse_resize", "sniff"]
+__all__ = [
+    "JpegEncode",
+    "RawEncode",
+    "Recipe",
+    "Resize",
+    "StoredImage",
+    "convert",
+    "parse_encode",
+    "parse_resize",
+    "sniff",
+]

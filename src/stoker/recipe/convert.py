@@ -1,81 +1,100 @@
-"""One source file to one stored JPEG."""
+"""One source file to one stored image."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from stoker import _native
 from stoker.errors import ImageError
-from stoker.recipe.geometry import Geometry, centre_square, turn
+from stoker.recipe.geometry import centre_square, object_corners, turn, window_of
 from stoker.recipe.pillow import FORMATS, decode_with_pillow
-from stoker.recipe.recipe import MAX_SIDE_PX
+from stoker.recipe.recipe import RawEncode
 from stoker.recipe.sniff import SNIFF_BYTES, sniff
+from stoker.recipe.store import Picture, StoredImage, store
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
+    from stoker.recipe.geometry import Corners
     from stoker.recipe.recipe import Recipe
+    from stoker.types import Box
 
 _PLAIN_COLORS = frozenset({"grey", "ycbcr", "rgb"})
 
 
-@dataclass(frozen=True, slots=True)
-class StoredImage:
-    """The image as it goes into a record.
+def convert(data: bytes | NDArray[np.uint8], recipe: Recipe, crop: Box | None = None) -> StoredImage:
+    """Return the stored form of one source image. Pure: the same input and recipe give the same result anywhere.
 
-    Attributes:
-        data: A JPEG file. Under *keep*, for a JPEG, the very bytes of the source.
-        width: Columns of pixels in ``data``.
-        height: Rows of pixels in ``data``.
-        converted: Format of the source when it was not a JPEG that every reader can decode (``png``, ``cmyk jpeg``,
-            ...), or ``turned jpeg`` when only its EXIF orientation stood against keeping it; None otherwise.
-        geometry: Where it lies in the source image; moves boxes.
-    """
-
-    data: bytes
-    width: int
-    height: int
-    converted: str | None = None
-    geometry: Geometry = field(default_factory=Geometry)
-
-
-def convert(data: bytes, recipe: Recipe) -> StoredImage:
-    """Return the stored form of one source file. Pure: the same bytes and recipe give the same result anywhere.
+    Args:
+        data: The bytes of its file, or its pixels: uint8 (H, W, 3), RGB.
+        recipe: What happens to it.
+        crop: Part of the image that is meant, in fractions of it as it is stored, before any EXIF orientation.
 
     Raises:
         ImageError: The file is not an image, or cannot be decoded without losing pixels.
         ImageTooLargeError: It has more pixels than the recipe allows.
     """
+    if not isinstance(data, bytes):
+        return _convert_pixels(data, recipe, crop, 1, None)
     kind = sniff(data)
     if kind == "jpeg":
-        return _convert_jpeg(data, recipe)
+        return _convert_jpeg(data, recipe, crop)
     if kind not in FORMATS:
         raise ImageError(_not_an_image(kind, data))
     pixels, orientation = decode_with_pillow(data, kind, recipe.check_pixels)
-    return _store(pixels, recipe, orientation if recipe.exif == "apply" else 1, kind)
+    return _convert_pixels(pixels, recipe, crop, orientation if recipe.exif == "apply" else 1, kind)
 
 
-def _convert_jpeg(data: bytes, recipe: Recipe) -> StoredImage:
-    # A decode finds every damage that the walk over the markers finds; only bytes that are kept need the walk.
-    info = _native.check_jpeg(data) if recipe.resize is None else _native.probe_jpeg(data)
+def _convert_pixels(
+    pixels: NDArray[np.uint8], recipe: Recipe, crop: Box | None, orientation: int, converted: str | None
+) -> StoredImage:
+    height, width = pixels.shape[:2]
+    recipe.check_pixels(width, height)
+    left, top, right, bottom = corners = _part(width, height, recipe, crop, orientation)
+    part = np.ascontiguousarray(turn(pixels[top:bottom, left:right], orientation))
+    window = window_of(corners, width, height, orientation)
+    return store(Picture(part, orientation, window, converted), recipe)
+
+
+def _convert_jpeg(data: bytes, recipe: Recipe, crop: Box | None) -> StoredImage:
+    info = _native.probe_jpeg(data)
     _refuse_undecodable(info)
     recipe.check_pixels(info.width, info.height)
     orientation = info.orientation if recipe.exif == "apply" else 1
     foreign = _foreign_kind(info)
-    fits = recipe.resize is None or (
-        recipe.resize.mode == "max" and recipe.resize.target(info.width, info.height) == (info.width, info.height)
-    )
+    fits = crop is None and _keeps_size(recipe, info.width, info.height)
     if fits and foreign is None and orientation == 1:
         if recipe.check == "decode":
             _native.decode_jpeg(data, max_pixels=recipe.max_pixels)
-        elif recipe.resize is not None:
+        else:
             _native.check_jpeg(data)
         return StoredImage(data, info.width, info.height)
-    pixels = _native.decode_jpeg(data, max_pixels=recipe.max_pixels)
+    corners = _part(info.width, info.height, recipe, crop, orientation)
+    if corners != (0, 0, info.width, info.height):
+        _native.check_jpeg(data)  # only the decode of a whole image finds all that this walk over its markers finds
+    pixels = _native.decode_jpeg(data, corners, max_pixels=recipe.max_pixels)
+    window = window_of(corners, info.width, info.height, orientation)
     turned = "turned jpeg" if fits and orientation != 1 else None
-    return _store(pixels, recipe, orientation, foreign or turned)
+    return store(Picture(turn(pixels, orientation), orientation, window, foreign or turned), recipe)
+
+
+def _keeps_size(recipe: Recipe, width: int, height: int) -> bool:
+    """Return whether the recipe leaves the bytes of an ordinary JPEG alone."""
+    if isinstance(recipe.encode, RawEncode):
+        return False
+    resize = recipe.resize
+    return resize is None or (resize.mode == "max" and resize.target(width, height) == (width, height))
+
+
+def _part(width: int, height: int, recipe: Recipe, crop: Box | None, orientation: int) -> Corners:
+    """Return what of the stored pixels is needed."""
+    left, top, right, bottom = (0, 0, width, height) if crop is None else object_corners(crop, width, height)
+    if orientation == 1 and recipe.resize is not None and recipe.resize.mode == "square":
+        x, y, right, bottom = centre_square(right - left, bottom - top)
+        return left + x, top + y, left + right, top + bottom
+    return left, top, right, bottom
 
 
 def _refuse_undecodable(info: _native.JpegInfo) -> None:
@@ -92,41 +111,6 @@ def _foreign_kind(info: _native.JpegInfo) -> str | None:
     if info.color not in _PLAIN_COLORS:
         return f"{info.color} jpeg"
     return "arithmetic jpeg" if info.arithmetic else None
-
-
-def _store(pixels: NDArray[np.uint8], recipe: Recipe, orientation: int, converted: str | None) -> StoredImage:
-    pixels = turn(pixels, orientation)
-    geometry = Geometry(orientation)
-    if recipe.resize is not None:
-        if recipe.resize.mode == "square":
-            pixels, geometry = _cut_square(pixels, orientation)
-        pixels = _resized(pixels, recipe)
-    height, width = pixels.shape[:2]
-    if max(width, height) > MAX_SIDE_PX:
-        raise ImageError(f"{width}x{height} pixels do not fit into a JPEG, whose sides end at {MAX_SIDE_PX}")
-    encode = recipe.pixel_encode
-    data = _native.encode_jpeg(pixels, encode.quality, encode.subsampling)
-    return StoredImage(data, width, height, converted, geometry)
-
-
-def _cut_square(pixels: NDArray[np.uint8], orientation: int) -> tuple[NDArray[np.uint8], Geometry]:
-    height, width = pixels.shape[:2]
-    left, top, right, bottom = centre_square(width, height)
-    window = (left / width, top / height, right / width, bottom / height)
-    return pixels[top:bottom, left:right].copy(), Geometry(orientation, window)
-
-
-def _resized(pixels: NDArray[np.uint8], recipe: Recipe) -> NDArray[np.uint8]:
-    assert recipe.resize is not None
-    height, width = pixels.shape[:2]
-    target = recipe.resize.target(width, height)
-    if target == (width, height):
-        return pixels
-    if max(target) > MAX_SIDE_PX:
-        message = f"{recipe.resize} would make {target[0]}x{target[1]} of {width}x{height} pixels"
-        raise ImageError(f"{message}, and the sides of a JPEG end at {MAX_SIDE_PX}")
-    recipe.check_pixels(*target)
-    return _native.resize(pixels, *target, recipe.filter)
 
 
 def _not_an_image(kind: str, data: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Pixels = NDArray[np.uint8]
+
+Corners = tuple[int, int, int, int]
+"""Left, top, right and bottom in pixels; right and bottom lie outside."""
 
 # EXIF 2.3, tag 274: what to do to stored pixels (H, W, 3) to see them upright.
 _TURN_PIXELS: dict[int, Callable[[Pixels], Pixels]] = {
@@ -45,11 +49,28 @@ def turn(pixels: Pixels, orientation: int) -> Pixels:
     return np.ascontiguousarray(_TURN_PIXELS[orientation](pixels)) if orientation != 1 else pixels
 
 
-def centre_square(width: int, height: int) -> tuple[int, int, int, int]:
+def centre_square(width: int, height: int) -> Corners:
     """Return (left, top, right, bottom) of the largest centred square; an odd pixel stays right or below."""
     side = min(width, height)
     left, top = (width - side) // 2, (height - side) // 2
     return left, top, left + side, top + side
+
+
+def object_corners(box: Box, width: int, height: int) -> Corners:
+    """Return the pixels of a box: all that it touches, within the image, and at least one."""
+    left = min(max(math.floor(box.xmin * width), 0), width - 1)
+    top = min(max(math.floor(box.ymin * height), 0), height - 1)
+    right = min(max(math.ceil(box.xmax * width), left + 1), width)
+    bottom = min(max(math.ceil(box.ymax * height), top + 1), height)
+    return left, top, right, bottom
+
+
+def window_of(corners: Corners, width: int, height: int, orientation: int) -> tuple[float, float, float, float]:
+    """Return a part of an image of ``width`` x ``height`` pixels in fractions of that image turned."""
+    turn_point = _TURN_POINT[orientation]
+    first = turn_point(corners[0] / width, corners[1] / height)
+    second = turn_point(corners[2] / width, corners[3] / height)
+    return min(first[0], second[0]), min(first[1], second[1]), max(first[0], second[0]), max(first[1], second[1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from stoker.config import check_range
 from stoker.errors import ConfigError, ImageTooLargeError
+
+if TYPE_CHECKING:
+    from stoker.types import TensorOrder
 
 MAX_SIDE_PX = 65_500
 """Longest side that a JPEG file can have (libjpeg's limit)."""
 
 ResizeMode = Literal["short", "long", "max", "exact", "square"]
-Filter = Literal["box", "bilinear", "bicubic", "lanczos"]
+Filter = Literal["nearest", "box", "bilinear", "bicubic", "lanczos", "tf1-align-corners", "tf1-legacy", "tf2-nearest"]
 Subsampling = Literal["4:2:0", "4:4:4"]
-FILTERS: tuple[Filter, ...] = ("box", "bilinear", "bicubic", "lanczos")
+FILTERS: tuple[Filter, ...] = get_args(Filter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def _scaled(side: int, numerator: int, denominator: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Encode:
+class JpegEncode:
     """How pixels become a JPEG: baseline, with optimised Huffman tables.
 
     Attributes:
@@ -87,7 +90,25 @@ class Encode:
         return f"jpeg:{self.quality}:{self.subsampling.replace(':', '')}"
 
 
-LOSSLESS_ENOUGH = Encode(100, "4:4:4")
+@dataclass(frozen=True, slots=True)
+class RawEncode:
+    """Pixels are stored as they are, three uint8 each.
+
+    Attributes:
+        order: ``HWC``: row after row of RGB pixels. ``CHW``: all of red, then green, then blue.
+    """
+
+    order: TensorOrder = "HWC"
+
+    def __post_init__(self) -> None:
+        if self.order not in ("HWC", "CHW"):
+            raise ConfigError(f"order {self.order!r} is unknown; use HWC or CHW")
+
+    def __str__(self) -> str:
+        return f"raw:{self.order}"
+
+
+LOSSLESS_ENOUGH = JpegEncode(100, "4:4:4")
 """For images that a reader of JPEG could not read as they are: nothing is thrown away that a JPEG can hold."""
 
 
@@ -97,13 +118,18 @@ class Recipe:
 
     Without ``resize`` (*keep*), the bytes of a JPEG that any reader can decode to RGB are stored unchanged; everything
     else is decoded and stored as JPEG at quality 100 without chroma subsampling. With ``resize``, every image is
-    decoded, resized and encoded with ``encode`` (except the ones that ``max`` leaves alone).
+    decoded, resized and encoded with ``encode`` (except the ones that ``max`` leaves alone). To store pixels, every
+    image is decoded.
 
     Attributes:
         resize: Size to store; None keeps it.
-        encode: JPEG settings after a resize.
+        encode: JPEG settings after a resize, or how pixels are stored.
         filter: Resampling filter. Bicubic by default: with antialiasing it keeps more detail than bilinear (which
-            blurs twice when the training view is resized again) and costs less and rings less than lanczos.
+            blurs twice when the training view is resized again) and costs less and rings less than lanczos. All but
+            the last three are Pillow's. ``tf1-align-corners`` and ``tf1-legacy`` are TensorFlow 1's
+            ``resize_bilinear`` with and without ``align_corners``, cut down to uint8; ``tf2-nearest`` is
+            TensorFlow 2's, which picks another neighbour than Pillow where a sample lies on an edge. They are for
+            output that must equal an older program's.
         check: What is done to trust bytes that are kept: ``header`` walks all markers to the end of the image,
             ``decode`` decodes every pixel.
         exif: ``keep`` stores the pixels as they are stored; ``apply`` turns them as the EXIF orientation says.
@@ -111,7 +137,7 @@ class Recipe:
     """
 
     resize: Resize | None = None
-    encode: Encode = field(default_factory=Encode)
+    encode: JpegEncode | RawEncode = field(default_factory=JpegEncode)
     filter: Filter = "bicubic"
     check: Literal["header", "decode"] = "header"
     exif: Literal["keep", "apply"] = "keep"
@@ -123,9 +149,15 @@ class Recipe:
             raise ConfigError(f"filter {self.filter!r} is unknown; use one of {', '.join(FILTERS)}")
 
     @property
-    def pixel_encode(self) -> Encode:
-        """The JPEG settings for an image whose bytes are not kept."""
-        return LOSSLESS_ENOUGH if self.resize is None else self.encode
+    def pixel_encode(self) -> JpegEncode | RawEncode:
+        """What becomes of the pixels of an image whose bytes are not kept."""
+        return LOSSLESS_ENOUGH if self.resize is None and isinstance(self.encode, JpegEncode) else self.encode
+
+    def fixed_bytes(self) -> int | None:
+        """Return how long every stored image is, if all are equally long."""
+        if self.resize is None or self.resize.mode not in ("exact", "square") or isinstance(self.encode, JpegEncode):
+            return None
+        return self.resize.width * self.resize.height * 3
 
     def check_pixels(self, width: int, height: int) -> None:
         """Refuse an image before memory is taken for it.
@@ -140,7 +172,7 @@ class Recipe:
     def resolved(self) -> dict[str, Any]:
         """Return every setting that has a meaning for this recipe, for the manifest and the journal."""
         if self.resize is None:
-            kind: dict[str, Any] = {"kind": "keep"}
+            kind: dict[str, Any] = {"kind": "keep" if isinstance(self.encode, JpegEncode) else "raw"}
         else:
             kind = {"kind": "resize", "resize": str(self.resize), "filter": self.filter}
         return kind | {
@@ -151,4 +183,6 @@ class Recipe:
         }
 
     def __str__(self) -> str:
-        return "keep" if self.resize is None else f"{self.resize} {self.encode}"
+        if self.resize is not None:
+            return f"{self.resize} {self.encode}"
+        return "keep" if isinstance(self.encode, JpegEncode) else str(self.encode)

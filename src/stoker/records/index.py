@@ -1,4 +1,4 @@
-r"""The text index beside a shard: ``offset size\n`` for each record, as DALI and other readers know it.
+r"""The text index of a shard: ``offset size\n`` for each record, as DALI and other readers know it.
 
 Offset and size, in decimal, are those of the whole frame in bytes (payload and 16 bytes around it). Records follow
 each other without gaps from byte 0 to the end of the shard, so an index can be checked against its shard's length.
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 INDEX_SUFFIX = ".idx"
+INDEX_FOLDER = "idx"
+PLAIN_SUFFIX = ".tfrecord"
 FRAME_BYTES = 16
 """Bytes of a frame around its payload; the smallest frame."""
 
@@ -27,8 +29,34 @@ _FAULT_EXCERPT = 40
 
 
 def index_path(shard: str | Path) -> Path:
-    """Return where the index of a shard lies."""
-    return Path(f"{shard}{INDEX_SUFFIX}")
+    """Return where the index of a shard lies, or where it has to be written if there is none.
+
+    Readers of other systems find their shards by patterns such as ``train-*-of-*`` or ``train/*``, which an index
+    beside the shard would match too. So only shards called ``NAME.tfrecord`` have it beside them. All others have it in
+    a folder ``idx`` of the dataset, ``idx/NAME.idx`` or ``idx/FOLDER/NAME.idx``, if there is such a folder.
+    """
+    path = Path(shard)
+    beside = Path(f"{path}{INDEX_SUFFIX}")
+    folders = [(path.parent / INDEX_FOLDER, beside.name)]
+    if path.parent.name:
+        folders.append((path.parent.parent / INDEX_FOLDER, f"{path.parent.name}/{beside.name}"))
+    apart = [folder / name for folder, name in folders if folder.is_dir()]
+    for place in (beside, *apart):
+        if place.exists():
+            return place
+    return beside if path.suffix == PLAIN_SUFFIX or not apart else apart[0]
+
+
+def new_index_path(directory: Path, name: str) -> Path:
+    """Return where a build writes the index of a shard; see `index_path`.
+
+    Args:
+        directory: Directory of the dataset.
+        name: Name of the shard, relative to it.
+    """
+    if "/" not in name and name.endswith(PLAIN_SUFFIX):
+        return directory / f"{name}{INDEX_SUFFIX}"
+    return directory / INDEX_FOLDER / f"{name}{INDEX_SUFFIX}"
 
 
 def format_index(sizes: NDArray[np.uint64]) -> bytes:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stoker.records.files import TEMPORARY_MARK
 from stoker.records.index import INDEX_SUFFIX
 
-SHARD_SUFFIX = ".tfrecord"
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 MANIFEST_NAME = "manifest.json"
 LABELS_NAME = "labels.txt"
 REJECTS_NAME = "rejects.jsonl"
@@ -20,8 +23,12 @@ MAX_SHARDS = 99_999
 _NUMBERED = re.compile(
     r"(?P<stem>.*?)-(?P<shard>[0-9]{5,9})-of-(?P<shards>[0-9]{5,9})(?P<suffix>(?:\.tfrecords?)?)", re.ASCII
 )
-_PLAIN = re.compile(r"(?P<stem>.+)\.tfrecords?", re.ASCII)
+_PLAIN = re.compile(r"(?P<stem>.+)\.tfrecords?(?:\.gz)?", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _SPLIT_WORD = re.compile(r"(?:^|[^a-z])(train|validation|val|test)(?:$|[^a-z])", re.ASCII)
+
+
+_SPLIT_FOLDERS = {"train": "train", "val": "validation", "validation": "validation", "test": "test"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +59,6 @@ class FoundSplit:
     missing: tuple[int, ...]
 
 
-def shard_name(split: str, shard: int, shards: int) -> str:
-    """Return the file name of a shard: ``train-00003-of-01024.tfrecord``."""
-    return f"{split}-{shard:05d}-of-{shards:05d}{SHARD_SUFFIX}"
-
-
 def parse_shard_name(name: str) -> ShardName | None:
     """Return what the name of a file says, or None if it is not that of a shard.
 
@@ -77,24 +79,46 @@ def parse_shard_name(name: str) -> ShardName | None:
 def find_shards(directory: str | Path) -> dict[str, FoundSplit]:
     """Return the shards of a directory without a manifest, by split; empty if there are none.
 
+    Shards in its folders ``train``, ``val``, ``validation`` and ``test`` belong to the split of that name; they count
+    when none lies in the directory itself.
+
     Raises:
         OSError: The directory cannot be listed.
     """
     groups: dict[str, list[tuple[ShardName, Path]]] = {}
-    for path in sorted(Path(directory).iterdir()):
+    paths = sorted(Path(directory).iterdir())
+    for said, path in _named_shards(paths):
+        groups.setdefault(said.split, []).append((said, path))
+    if not groups:
+        for folder in (path for path in paths if path.name in _SPLIT_FOLDERS and path.is_dir()):
+            found = [
+                (replace(said, split=_SPLIT_FOLDERS[folder.name]), path)
+                for said, path in _named_shards(sorted(folder.iterdir()))
+            ]
+            groups.setdefault(_SPLIT_FOLDERS[folder.name], []).extend(found)
+    return {split: _found_split(found) for split, found in sorted(groups.items()) if found}
+
+
+def _named_shards(paths: list[Path]) -> Iterator[tuple[ShardName, Path]]:
+    for path in paths:
         said = parse_shard_name(path.name)
         if said is not None and path.is_file():
-            groups.setdefault(said.split, []).append((said, path))
-    return {split: _found_split(found) for split, found in sorted(groups.items())}
+            yield said, path
 
 
 def _found_split(found: list[tuple[ShardName, Path]]) -> FoundSplit:
-    ordered = sorted(found, key=lambda pair: (pair[0].shard is None, pair[0].shard or 0, pair[1].name))
+    ordered = sorted(found, key=lambda pair: (pair[0].shard is None, pair[0].shard or 0, _natural(pair[1].name)))
     promised = max((said.shards or 0 for said, _ in found), default=0)
     there = {said.shard for said, _ in found}
     # A hostile name may promise a billion shards; what is missing is named only where shards can exist.
     missing = tuple(number for number in range(min(promised, MAX_SHARDS)) if number not in there)
     return FoundSplit(tuple(path for _, path in ordered), missing)
+
+
+def _natural(name: str) -> tuple[int, str]:
+    """Return a key that puts ``10.tfrecords`` behind ``9.tfrecords``."""
+    leading = _NUMBER.match(name)
+    return (int(leading[0]) if leading else -1, name)
 
 
 def _split_in(stem: str) -> str:

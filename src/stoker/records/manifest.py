@@ -14,15 +14,28 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from stoker.types import FeatureKind
+    from stoker.types import Compression, SchemaInfo
 
 FORMAT = "stoker-dataset"
 VERSION = 1
+SCHEMA_KEYS = (
+    "image_key",
+    "label_key",
+    "filename_key",
+    "label_base",
+    "label_encoding",
+    "image_encoding",
+    "height_key",
+    "width_key",
+    "order_key",
+    "box_prefix",
+)
+"""Fields of `SchemaInfo` that ``schema`` holds under the same names, beside ``preset`` and ``features``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One shard: ``crc32c`` is that of all its bytes."""
+    """One shard: ``name`` is relative to the dataset's directory, ``crc32c`` that of all its bytes."""
 
     name: str
     records: int
@@ -39,6 +52,7 @@ class Split:
         size_bytes: Sum over its shards.
         rejects: Source items of this split that are not in the dataset.
         class_counts: Records of each class; the index is the class id.
+        unlabelled: Records without a class.
         shards: In their order.
     """
 
@@ -47,26 +61,7 @@ class Split:
     rejects: int
     class_counts: tuple[int, ...]
     shards: tuple[Shard, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Feature:
-    """What every record has under one key: ``length`` values, or any number of them when that is None."""
-
-    kind: FeatureKind
-    length: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaInfo:
-    """The features of a record, as a reader needs to know them."""
-
-    preset: str
-    features: Mapping[str, Feature]
-    image_key: str
-    label_key: str
-    filename_key: str | None
-    label_base: int
+    unlabelled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +78,9 @@ class SourceInfo:
 class Manifest:
     """The whole of ``manifest.json``; `docs/format.md` defines each field.
 
+    ``shard_names`` is the text of a `stoker.records.naming.ShardNaming`; ``limit`` the number of images of train that
+    the dataset was restricted to, if any.
+
     There are no dates in it: the same input and settings give the same bytes.
     """
 
@@ -94,7 +92,9 @@ class Manifest:
     converted: Mapping[str, int]
     annotation_errors: int
     splits: Mapping[str, Split]
-    compression: str = "none"
+    compression: Compression = "none"
+    shard_names: str = "default"
+    limit: int | None = None
 
     @property
     def dataset_id(self) -> str:
@@ -137,10 +137,7 @@ def format_manifest(manifest: Manifest) -> bytes:
         "schema": {
             "preset": schema.preset,
             "features": {key: {"kind": f.kind, "length": f.length} for key, f in schema.features.items()},
-            "image_key": schema.image_key,
-            "label_key": schema.label_key,
-            "filename_key": schema.filename_key,
-            "label_base": schema.label_base,
+            **{key: getattr(schema, key) for key in SCHEMA_KEYS},
         },
         "recipe": dict(manifest.recipe),
         "seed": manifest.seed,
@@ -153,6 +150,8 @@ def format_manifest(manifest: Manifest) -> bytes:
         "converted": dict(sorted(manifest.converted.items())),
         "annotation_errors": manifest.annotation_errors,
         "compression": manifest.compression,
+        "shard_names": manifest.shard_names,
+        "limit": manifest.limit,
         "splits": {name: _split_content(split) for name, split in manifest.splits.items()},
     }
     return json.dumps(content, indent=1).encode() + b"\n"
@@ -164,6 +163,7 @@ def _split_content(split: Split) -> dict[str, Any]:
         "bytes": split.size_bytes,
         "rejects": split.rejects,
         "class_counts": list(split.class_counts),
+        "unlabelled": split.unlabelled,
         "shards": [
             {"name": s.name, "records": s.records, "bytes": s.size_bytes, "crc32c": f"{s.crc32c:08x}"}
             for s in split.shards

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from stoker.errors import ManifestError, NewerManifestError
 from stoker.records.layout import MANIFEST_NAME
-from stoker.records.manifest import FORMAT, VERSION, Feature, Manifest, SchemaInfo, Shard, SourceInfo, Split
+from stoker.records.manifest import FORMAT, SCHEMA_KEYS, VERSION, Manifest, Shard, SourceInfo, Split
+from stoker.types import Compression, FeatureSpec, SchemaInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 _MAX_MANIFEST_BYTES = 2**28
 _KINDS = ("bytes", "int64", "float")
+_COMPRESSIONS = ("none", "gzip", "zlib")
+_SCHEMA_CHOICES = {"label_encoding": ("id", "one-hot"), "image_encoding": ("jpeg", "raw")}
+_OPTIONAL_KEYS = ("filename_key", "height_key", "width_key", "order_key", "box_prefix")
 _T = TypeVar("_T")
 
 
@@ -92,6 +96,12 @@ class _Node:
             raise self.wrong(key, "is not a count")
         return value
 
+    def choice(self, key: str, choices: tuple[str, ...]) -> str:
+        value = self.get(key, str)
+        if value not in choices:
+            raise self.wrong(key, f"is none of {', '.join(choices)}")
+        return value
+
     def node(self, key: str) -> _Node:
         return _Node(self.value.get(key), f"{self.name}{key}.", self.path)
 
@@ -116,27 +126,30 @@ def _manifest(content: _Node) -> Manifest:
         ),
         converted=content.counts("converted"),
         annotation_errors=content.count("annotation_errors"),
-        compression=content.get("compression", str),
+        compression=cast("Compression", content.choice("compression", _COMPRESSIONS)),
+        shard_names=content.get("shard_names", str) if "shard_names" in content.value else "default",
+        limit=content.count("limit") if content.value.get("limit") is not None else None,
         splits=content.nodes("splits", _split),
     )
 
 
 def _schema(node: _Node) -> SchemaInfo:
-    return SchemaInfo(
-        preset=node.get("preset", str),
-        features=node.nodes("features", _feature),
-        image_key=node.get("image_key", str),
-        label_key=node.get("label_key", str),
-        filename_key=node.get("filename_key", str) if node.value.get("filename_key") is not None else None,
-        label_base=node.count("label_base"),
-    )
+    # Keys that a manifest of an earlier Stoker lacks have the meaning of their defaults.
+    given = {key: node.value[key] for key in SCHEMA_KEYS if key in node.value}
+    for key in ("image_key", "label_key"):
+        node.get(key, str)
+    node.count("label_base")
+    for key in given.keys() & set(_OPTIONAL_KEYS):
+        if given[key] is not None:
+            node.get(key, str)
+    for key in given.keys() & _SCHEMA_CHOICES.keys():
+        node.choice(key, _SCHEMA_CHOICES[key])
+    return SchemaInfo(preset=node.get("preset", str), features=node.nodes("features", _feature), **given)
 
 
-def _feature(node: _Node) -> Feature:
-    kind = node.get("kind", str)
-    if kind not in _KINDS:
-        raise node.wrong("kind", f"is none of {', '.join(_KINDS)}")
-    return Feature(cast("FeatureKind", kind), node.count("length") if node.value.get("length") is not None else None)
+def _feature(node: _Node) -> FeatureSpec:
+    kind = cast("FeatureKind", node.choice("kind", _KINDS))
+    return FeatureSpec(kind, node.count("length") if node.value.get("length") is not None else None)
 
 
 def _split(node: _Node) -> Split:
@@ -147,10 +160,11 @@ def _split(node: _Node) -> Split:
     counts = node.get("class_counts", list)
     if not all(type(count) is int and count >= 0 for count in counts):
         raise _damaged(node.path, f"{node.name}class_counts", "holds something that is not a count")
-    split = Split(node.count("records"), node.count("bytes"), node.count("rejects"), tuple(counts), shards)
+    unlabelled = node.count("unlabelled") if "unlabelled" in node.value else 0
+    split = Split(node.count("records"), node.count("bytes"), node.count("rejects"), tuple(counts), shards, unlabelled)
     for key, total in (
         ("records", sum(shard.records for shard in shards)),
-        ("records", sum(counts)),
+        ("records", sum(counts) + unlabelled),
         ("bytes", sum(shard.size_bytes for shard in shards)),
     ):
         if node.count(key) != total:
@@ -160,9 +174,9 @@ def _split(node: _Node) -> Split:
 
 def _shard(node: _Node) -> Shard:
     name, checksum = node.get("name", str), node.get("crc32c", str)
-    # A name leads to a file in the directory of the manifest and nowhere else.
-    if name in ("", ".", "..") or any(char in name for char in "/\\\0"):
-        raise node.wrong("name", "is not a plain file name")
+    # A name leads to a file in the directory of the manifest, or in a folder of it, and nowhere else.
+    if any(part in ("", ".", "..") for part in name.split("/")) or any(char in name for char in "\\\0"):
+        raise node.wrong("name", "is not the name of a file below the manifest")
     if not re.fullmatch(r"[0-9a-f]{8}", checksum):
         raise node.wrong("crc32c", "is not 8 hex digits")
     return Shard(name, node.count("records"), node.count("bytes"), int(checksum, 16))

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from stoker import _native
-from stoker.records.files import sync_directory, temporary_name
-from stoker.records.index import INDEX_SUFFIX, format_index
+from stoker.records.files import sync_directory, temporary_name, write_atomically
+from stoker.records.index import format_index, new_index_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
     from types import TracebackType
 
+    from stoker.types import Compression
+
+_LEVEL = 6
+_WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own way of saying which header it writes; GZIP's then holds no time
 _MAX_BUFFERS = 512  # of one writev; POSIX promises 16, Linux and macOS allow 1024
 
 
@@ -25,10 +30,10 @@ class ShardFile:
     """A shard that is complete on the disk.
 
     Attributes:
-        name: File name.
+        name: Name, relative to the dataset's directory.
         records: How many records it holds.
-        size_bytes: Its length.
-        crc32c: Of all its bytes.
+        size_bytes: Its length, compressed where it is.
+        crc32c: Of all these bytes.
     """
 
     name: str
@@ -38,23 +43,33 @@ class ShardFile:
 
 
 class ShardWriter:
-    """Writes a TFRecord shard and the index beside it.
+    """Writes a TFRecord shard and its index.
 
-    The bytes go to ``NAME.tmp-...``. `commit` brings them to the disk, writes ``NAME.idx`` in full, and only then
+    The bytes go to ``NAME.tmp-...``. `commit` brings them to the disk, writes the index in full, and only then
     renames the shard, so a shard under its final name is complete and has its index. Leaving the ``with`` block
     without `commit` removes what was written. For one thread at a time.
 
+    A compressed shard is one GZIP or ZLIB stream, as TensorFlow's readers expect it; it has no index, because nothing
+    in it can be reached without inflating what precedes it.
+
     Args:
         directory: Directory of the dataset; must exist.
-        name: Final file name of the shard.
+        name: Final name of the shard, relative to ``directory``.
+        compression: What is done to the bytes.
 
     Raises:
         OSError: From any method: the disk is full, or the like.
     """
 
-    def __init__(self, directory: Path, name: str) -> None:
+    def __init__(self, directory: Path, name: str, compression: Compression = "none") -> None:
+        self._name = name
         self._path = directory / name
+        self._path.parent.mkdir(exist_ok=True)
         self._temporary = directory / temporary_name(name)
+        self._index = new_index_path(directory, name) if compression == "none" else None
+        self._deflate = (
+            zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW_BITS[compression]) if self._index is None else None
+        )
         self._file: int | None = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         self._sizes: list[int] = []
         self._size_bytes = 0
@@ -78,15 +93,18 @@ class ShardWriter:
             self._write(frames[start : start + _MAX_BUFFERS])
 
     def _write(self, frames: Sequence[bytes]) -> None:
+        self._sizes += [len(frame) for frame in frames]
+        self._write_bytes(frames if self._deflate is None else [self._deflate.compress(frame) for frame in frames])
+
+    def _write_bytes(self, parts: Sequence[bytes]) -> None:
         assert self._file is not None, "the shard is already committed or aborted"
-        sizes = [len(frame) for frame in frames]
-        written = os.writev(self._file, frames)
-        if written < sum(sizes):
-            self._write_rest(b"".join(frames), written)
-        for frame in frames:
-            self._crc32c = _native.crc32c(frame, self._crc32c)
-        self._sizes += sizes
-        self._size_bytes += sum(sizes)
+        size = sum(map(len, parts))
+        written = os.writev(self._file, parts)
+        if written < size:
+            self._write_rest(b"".join(parts), written)
+        for part in parts:
+            self._crc32c = _native.crc32c(part, self._crc32c)
+        self._size_bytes += size
 
     def _write_rest(self, data: bytes, written: int) -> None:
         """Finish a write that the system cut short; a full disk raises here."""
@@ -98,22 +116,19 @@ class ShardWriter:
     def commit(self) -> ShardFile:
         """Bring the shard and its index to the disk and give both their final names."""
         assert self._file is not None, "the shard is already committed or aborted"
+        if self._deflate is not None:
+            self._write_bytes([self._deflate.flush()])
         os.fsync(self._file)
         self._close()
-        index = self._path.with_name(self._path.name + INDEX_SUFFIX)
-        temporary_index = index.with_name(temporary_name(index.name))
         try:
-            with temporary_index.open("xb") as file:
-                file.write(format_index(np.asarray(self._sizes, np.uint64)))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary_index.replace(index)
+            if self._index is not None:
+                self._index.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(self._index, format_index(np.asarray(self._sizes, np.uint64)))
             self._temporary.replace(self._path)
         finally:
-            temporary_index.unlink(missing_ok=True)
             self._temporary.unlink(missing_ok=True)
         sync_directory(self._path.parent)
-        return ShardFile(self._path.name, len(self._sizes), self._size_bytes, self._crc32c)
+        return ShardFile(self._name, len(self._sizes), self._size_bytes, self._crc32c)
 
     def abort(self) -> None:
         """Remove what was written, unless it is committed."""

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from stoker.schema.imagenet import ImagenetSchema
-from stoker.schema.schema import FeatureSpec, Sample, Schema
+from stoker.schema.imagenet import ImagenetSchema, NvidiaSchema
+from stoker.schema.pairs import DogsSchema, TfdsSchema
+from stoker.schema.recognise import from_keys, recognise
+from stoker.schema.schema import Sample, Schema
+from stoker.schema.tensors import DlbsSchema, TinySchema
 
-__all__ = ["FeatureSpec", "ImagenetSchema", "Sample", "Schema"]
+__all__ = [
+    "DlbsSchema",
+    "DogsSchema",
+    "ImagenetSchema",
+    "NvidiaSchema",
+    "Sample",
+    "Schema",
+    "TfdsSchema",
+    "TinySchema",
+    "from_keys",
+    "recognise",
+]

@@ -6,22 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from stoker.types import Box, FeatureKind, Features
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureSpec:
-    """What a reader may expect under one key.
-
-    Attributes:
-        kind: Type of the values.
-        length: How many there are; None when it differs from record to record, down to none.
-    """
-
-    kind: FeatureKind
-    length: int | None
+    from stoker.types import Box, Features, ImageEncoding, SchemaInfo, TensorOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +16,14 @@ class Sample:
     """Everything that is known about one stored image.
 
     Attributes:
-        image: The stored file.
+        image: The stored file, or the stored pixels.
         width: Columns of pixels in ``image``.
         height: Rows of pixels in ``image``.
+        order: Order of the axes where ``image`` is pixels.
         filename: Base name of the source file.
-        label: Index of the class in the sorted class names, before any label base.
-        class_name: Name of the class folder.
+        label: Index of the class, before any label base; -1 for none.
+        classes: How many classes there are.
+        class_name: Name of the class folder; empty without a class.
         class_text: The class in words; empty when unknown.
         boxes: Annotated objects, in fractions of the stored image.
     """
@@ -42,8 +31,10 @@ class Sample:
     image: bytes
     width: int
     height: int
+    order: TensorOrder
     filename: bytes
     label: int
+    classes: int
     class_name: bytes
     class_text: bytes
     boxes: Sequence[Box]
@@ -53,28 +44,25 @@ class Schema(Protocol):
     """A preset: turns samples into features, and says what it writes. Immutable; safe in any thread."""
 
     @property
-    def preset(self) -> str:
-        """Name of the preset, as in the manifest."""
-
-    @property
     def label_base(self) -> int:
         """Number of the first class."""
 
     @property
-    def features(self) -> Mapping[str, FeatureSpec]:
-        """Every key that a record has."""
+    def stores(self) -> ImageEncoding:
+        """What the images in its records must be."""
 
-    @property
-    def image_key(self) -> str:
-        """Key of the image."""
-
-    @property
-    def label_key(self) -> str:
-        """Key of the class number."""
-
-    @property
-    def filename_key(self) -> str | None:
-        """Key of the source file's name, if the preset stores it."""
+    def info(self, classes: int) -> SchemaInfo:
+        """Return what a reader needs to know, for a dataset of so many classes."""
 
     def to_features(self, sample: Sample) -> Features:
         """Return the features of one record."""
+
+
+def stored_label(sample: Sample, label_base: int) -> int:
+    """Return the number that a record holds for a sample's class: -1 for none, whatever the base."""
+    return sample.label + label_base if sample.label >= 0 else -1
+
+
+def one_hot(sample: Sample) -> list[int]:
+    """Return a 1 at the place of the sample's class and 0 at all others; all zeros without a class."""
+    return [int(label == sample.label) for label in range(sample.classes)]

@@ -1,10 +1,34 @@
-"""Where images come from: a tree is listed once, in an order that no file system can change."""
+"""Where images come from: a source is listed once, in an order that no file system can change."""
 
 from __future__ import annotations
 
 from stoker.sources.boxes import BoxFolder, read_boxes
-from stoker.sources.folder import SourceTree, list_folder
-from stoker.sources.items import Item, ItemTable
+from stoker.sources.config_file import PipelineConfig, read_config
+from stoker.sources.items import Item, ItemTable, ItemTableBuilder
+from stoker.sources.label_map import LabelMap, read_label_map
+from stoker.sources.listing import list_source
+from stoker.sources.objects import with_objects
 from stoker.sources.reading import MAX_FILE_BYTES, read_file
+from stoker.sources.tree import SPLITS, BoxSource, Source, SourceImage, SourceOptions, SourceTree
 
-__all__ = ["MAX_FILE_BYTES", "BoxFolder", "Item", "ItemTable", "SourceTree", "list_folder", "read_boxes", "read_file"]
+__all__ = [
+    "MAX_FILE_BYTES",
+    "SPLITS",
+    "BoxFolder",
+    "BoxSource",
+    "Item",
+    "ItemTable",
+    "ItemTableBuilder",
+    "LabelMap",
+    "PipelineConfig",
+    "Source",
+    "SourceImage",
+    "SourceOptions",
+    "SourceTree",
+    "list_source",
+    "read_boxes",
+    "read_config",
+    "read_file",
+    "read_label_map",
+    "with_objects",
+]

@@ -1,4 +1,4 @@
-"""Reading one source file whole."""
+"""Reading one source image whole: a file, or a slice of a tar."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ def read_file(path: bytes, size_hint: int) -> bytes:
     """
     if size_hint > MAX_FILE_BYTES:
         raise _too_large()
-    # O_NONBLOCK: should the file have become a named pipe since it was listed, opening it must not wait.
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    file = _open(path)
     try:
         data = os.read(file, size_hint + 1)
         if len(data) <= size_hint:
@@ -32,6 +31,44 @@ def read_file(path: bytes, size_hint: int) -> bytes:
         return _read_on(file, data)
     finally:
         os.close(file)
+
+
+def read_slice(path: bytes, offset: int, size: int) -> bytes:
+    """Return ``size`` bytes of a file from ``offset`` on.
+
+    Raises:
+        OSError: The file cannot be opened or read.
+        SourceError: They are more than `MAX_FILE_BYTES`, or the file ends before them.
+    """
+    if size > MAX_FILE_BYTES:
+        raise _too_large()
+    data = read_head(path, offset, size)
+    if len(data) < size:
+        where = os.fsdecode(path)
+        message = f"{where} has become shorter since it was listed: it ends at byte {offset + len(data)}"
+        raise SourceError(f"{message}, inside an image that ends at {offset + size}", path=where)
+    return data
+
+
+def read_head(path: bytes, offset: int, size: int) -> bytes:
+    """Return up to ``size`` bytes of a file from ``offset`` on, fewer only where the file ends.
+
+    Raises:
+        OSError: The file cannot be opened or read.
+    """
+    file = _open(path)
+    try:
+        data = os.pread(file, size, offset)
+        while len(data) < size and (part := os.pread(file, size - len(data), offset + len(data))):
+            data += part
+        return data
+    finally:
+        os.close(file)
+
+
+def _open(path: bytes) -> int:
+    # O_NONBLOCK: should the file have become a named pipe since it was listed, opening it must not wait.
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
 
 
 def _read_on(file: int, data: bytes) -> bytes:

@@ -6,11 +6,17 @@ import os
 import stat
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 SIDECARS = frozenset({b".xml", b".txt", b".csv", b".json", b".md", b".html", b".db", b".ini"})
 """Suffixes of files that lie beside images and are never images."""
+
+_SHOWN = 5
 
 
 @dataclass(slots=True)
@@ -25,9 +31,20 @@ class Skipped:
     ignored: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
 
+    def warn(self, names: Sequence[bytes], message: str) -> None:
+        """Add a warning about some names, if there are any; ``{names}`` in it stands for the first few."""
+        if names:
+            self.warnings.append(message.format(names=shown_names(names)))
+
     def count_sidecar(self, name: bytes) -> None:
         """Count a file for which `is_sidecar` is true."""
         self.ignored[_suffix(name).decode()] += 1
+
+
+def shown_names(names: Sequence[bytes]) -> str:
+    """Return a few names for a message."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(os.fsdecode(name) for name in names[:_SHOWN]) + more
 
 
 def is_sidecar(name: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""Views: frozen descriptions of a crop and a resize, carried out by the native core.
+"""Views of whole images that resize: frozen descriptions, carried out by the native core.
 
 Every view gives the pixels that Pillow gives for the whole image decoded, cropped, then resized; the filter's
 antialiasing is Pillow's. Sizes are pixels; a single number is both height and width.
@@ -8,38 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
-
-Filter = Literal["nearest", "box", "bilinear", "bicubic", "lanczos"]
-Size = int | tuple[int, int]
-
-_MAX_SIDE = 1 << 16
-
-
-def _extent(size: Size) -> tuple[int, int]:
-    """Return (height, width) of a size."""
-    height, width = (size, size) if isinstance(size, int) else size
-    return check_range("size (height)", height, 1, _MAX_SIDE), check_range("size (width)", width, 1, _MAX_SIDE)
-
-
-def _check_filter(name: str) -> None:
-    if name not in get_args(Filter):
-        raise ConfigError(f"filter is {name!r}; it must be one of {', '.join(get_args(Filter))}")
-
-
-def _check_bounds(name: str, bounds: tuple[float, float], low: float, high: float) -> None:
-    first, second = bounds
-    if not low < first <= second <= high:  # also false for NaN
-        raise ConfigError(f"{name} is {bounds}; it must be two growing numbers above {low} and at most {high}")
-
-
-def _check_probability(name: str, value: float) -> None:
-    if not 0.0 <= value <= 1.0:
-        raise ConfigError(f"{name} is {value}; it must be between 0 and 1")
+from stoker.views.settings import MAX_SIDE, Filter, Size, check_bounds, check_filter, check_probability, extent
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +39,17 @@ class RandomResizedCrop:
     filter: Filter = "bilinear"
 
     def __post_init__(self) -> None:
-        _extent(self.size)
-        _check_bounds("scale", self.scale, 0.0, 1.0)
-        _check_bounds("ratio", self.ratio, 0.0, 100.0)
+        extent(self.size)
+        check_bounds("scale", self.scale, 0.0, 1.0)
+        check_bounds("ratio", self.ratio, 0.0, 100.0)
         if self.ratio[0] < 1 / 100:
             raise ConfigError(f"ratio is {self.ratio}; it must not be below 1/100")
-        _check_probability("hflip", self.hflip)
-        _check_filter(self.filter)
+        check_probability("hflip", self.hflip)
+        check_filter(self.filter)
 
     def native(self) -> _native.ViewSpec:
         """Return the core's form of this view."""
-        height, width = _extent(self.size)
+        height, width = extent(self.size)
         return _native.ViewSpec(
             kind="random_resized_crop",
             width=width,
@@ -110,12 +83,12 @@ class CenterCrop:
     filter: Filter = "bilinear"
 
     def __post_init__(self) -> None:
-        check_range("resize", self.resize, max(_extent(self.size)), _MAX_SIDE)
-        _check_filter(self.filter)
+        check_range("resize", self.resize, max(extent(self.size)), MAX_SIDE)
+        check_filter(self.filter)
 
     def native(self) -> _native.ViewSpec:
         """Return the core's form of this view."""
-        height, width = _extent(self.size)
+        height, width = extent(self.size)
         return _native.ViewSpec(kind="center_crop", width=width, height=height, filter=self.filter, resize=self.resize)
 
 
@@ -137,14 +110,11 @@ class Resize:
     filter: Filter = "bilinear"
 
     def __post_init__(self) -> None:
-        _extent(self.size)
-        _check_probability("hflip", self.hflip)
-        _check_filter(self.filter)
+        extent(self.size)
+        check_probability("hflip", self.hflip)
+        check_filter(self.filter)
 
     def native(self) -> _native.ViewSpec:
         """Return the core's form of this view."""
-        height, width = _extent(self.size)
+        height, width = extent(self.size)
         return _native.ViewSpec(kind="resize", width=width, height=height, filter=self.filter, hflip=self.hflip)
-
-
-View = RandomResizedCrop | CenterCrop | Resize

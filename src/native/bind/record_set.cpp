@@ -1,0 +1,135 @@
+// Binds core/record_set.h, core/record_scan.h, core/record_source.h and core/file_set.h.
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bind/bind.h"
+#include "core/errors.h"
+#include "core/file_set.h"
+#include "core/record_scan.h"
+#include "core/record_source.h"
+
+namespace stoker::bind {
+namespace {
+
+using namespace nb::literals;
+
+using Extents = nb::ndarray<const uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+static_assert(sizeof(RecordExtent) == 2 * sizeof(uint64_t), "rows of an index are copied as they are");
+
+// How many records are read before Ctrl-C is looked for.
+constexpr size_t kPieceRecords = 4096;
+
+// One value for each record; `fill(first, out)` runs without the GIL.
+template <typename T, typename Fill>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> each_record(const RecordSet& records, const Fill& fill) {
+  std::vector<T> values(records.size());
+  for (size_t first = 0; first < values.size(); first += kPieceRecords) {
+    {
+      nb::gil_scoped_release nogil;
+      fill(first, std::span(values).subspan(first, std::min(kPieceRecords, values.size() - first)));
+    }
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+  return give(std::move(values));
+}
+
+LabelEncoding label_encoding(const std::string& name) {
+  if (name == "id") return LabelEncoding::kId;
+  if (name == "one-hot") return LabelEncoding::kOneHot;
+  throw Error(ErrorCode::kBadArgument, "Unknown label encoding " + name + "; use id or one-hot");
+}
+
+ImageEncoding image_encoding(const std::string& name) {
+  if (name == "jpeg") return ImageEncoding::kJpeg;
+  if (name == "raw") return ImageEncoding::kRaw;
+  throw Error(ErrorCode::kBadArgument, "Unknown image encoding " + name + "; use jpeg or raw");
+}
+
+void register_records_of_shards(nb::module_& m) {
+  nb::class_<RecordSet>(m, "RecordSet", "Random access to the records of many shards.")
+      .def(nb::init<size_t>(), "max_open"_a = 256)
+      .def(
+          "add",
+          [](RecordSet& set, nb::handle path, const Extents& extents, nb::handle name) {
+            const auto* rows = reinterpret_cast<const RecordExtent*>(extents.data());
+            set.add(system_path(path), std::vector<RecordExtent>(rows, rows + extents.shape(0)),
+                    system_path(name));
+          },
+          "path"_a, "extents"_a, "name"_a = "",
+          nb::sig("def add(self, path: str, extents: numpy.typing.NDArray[numpy.uint64], name: str = '') -> "
+                  "None"),
+          "Append a shard; rows are (offset, size) of whole frames, in bytes. Messages call it `name`.")
+      .def("__len__", &RecordSet::size)
+      .def(
+          "read",
+          [](const RecordSet& set, uint64_t index) {
+            std::vector<uint8_t> buffer;
+            std::span<const uint8_t> payload;
+            {
+              nb::gil_scoped_release nogil;
+              payload = set.read(index, PayloadCheck::kOn, buffer);
+            }
+            return nb::bytes(payload.data(), payload.size());
+          },
+          "index"_a, "The payload of one record, its checksum verified.")
+      .def(
+          "where", [](const RecordSet& set, uint64_t index) { return place(set.where(index)); }, "index"_a,
+          "The shard's name, the number of the record in it, and its offset in bytes.")
+      .def(
+          "count_values",
+          [](const RecordSet& set, const std::string& key, size_t threads) {
+            return each_record<uint32_t>(set, [&](uint64_t first, std::span<uint32_t> out) {
+              count_values(set, key, first, threads, out);
+            });
+          },
+          "key"_a, "threads"_a,
+          "How many values each record has under a key, 0 where it is absent: uint32 (N,).")
+      .def(
+          "labels",
+          [](const RecordSet& set, const std::string& label_key, bool one_hot, int64_t label_base,
+             size_t threads) {
+            const LabelKeys keys{label_key, one_hot ? LabelEncoding::kOneHot : LabelEncoding::kId,
+                                 label_base};
+            return each_record<int64_t>(set, [&](uint64_t first, std::span<int64_t> out) {
+              read_labels(set, keys, first, threads, out);
+            });
+          },
+          "label_key"_a, "one_hot"_a, "label_base"_a, "threads"_a,
+          "The class of each record, -1 where there is none: int64 (N,).");
+}
+
+void register_record_keys(nb::module_& m) {
+  nb::class_<RecordKeys>(m, "RecordKeys", "Where records hold what; an empty key is one they do not have.")
+      .def(
+          "__init__",
+          [](RecordKeys* keys, const std::string& image_key, const std::string& label_key,
+             const std::string& source_key, const std::string& labels, int64_t label_base,
+             const std::string& images, const std::string& height_key, const std::string& width_key,
+             const std::string& order_key, const std::string& box_prefix) {
+            new (keys) RecordKeys{.image = image_key,
+                                  .label = {label_key, label_encoding(labels), label_base},
+                                  .source = source_key,
+                                  .encoding = image_encoding(images),
+                                  .height = height_key,
+                                  .width = width_key,
+                                  .order = order_key,
+                                  .box_prefix = box_prefix};
+          },
+          nb::kw_only(), "image_key"_a, "label_key"_a = "", "source_key"_a = "", "label_encoding"_a = "id",
+          "label_base"_a = 0, "image_encoding"_a = "jpeg", "height_key"_a = "", "width_key"_a = "",
+          "order_key"_a = "", "box_prefix"_a = "");
+}
+
+}  // namespace
+
+void register_record_set(nb::module_& m) {
+  register_records_of_shards(m);
+  register_record_keys(m);
+}
+
+}  // namespace stoker::bind

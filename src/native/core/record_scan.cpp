@@ -1,0 +1,85 @@
+#include "core/record_scan.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/example.h"
+#include "core/located.h"
+
+namespace stoker {
+namespace {
+
+// Records a thread takes at a time: few enough to share evenly, many enough to be read one behind the other.
+constexpr size_t kPiece = 64;
+
+// Calls `visit(i, payload)` for records first .. first + count - 1.
+template <typename Visit>
+void scan(const RecordSet& records, uint64_t first, size_t count, size_t threads, const Visit& visit) {
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr error;
+  size_t error_index = std::numeric_limits<size_t>::max();
+  const auto work = [&] {
+    std::vector<uint8_t> buffer;
+    size_t i = 0;
+    try {
+      for (size_t begin = next.fetch_add(kPiece); begin < count; begin = next.fetch_add(kPiece)) {
+        for (i = begin; i < std::min(begin + kPiece, count); ++i) {
+          const auto payload = records.read(first + i, PayloadCheck::kOn, buffer);
+          try {
+            visit(i, payload);
+          } catch (const Error& wrong) {
+            throw located(wrong, records.where(first + i));
+          }
+        }
+      }
+    } catch (...) {  // a thread root: the caller gets it. Pieces before this one are all taken, and go on.
+      const std::lock_guard lock(mutex);
+      next = count;
+      if (i >= error_index) return;
+      error_index = i;
+      error = std::current_exception();
+    }
+  };
+  std::vector<std::thread> workers;
+  const size_t useful = std::min(threads, (count + kPiece - 1) / kPiece);
+  for (size_t i = 1; i < useful; ++i) workers.emplace_back(work);
+  work();
+  for (std::thread& worker : workers) worker.join();
+  if (error) std::rethrow_exception(error);
+}
+
+FeatureView find_feature(std::span<const uint8_t> payload, std::string_view key) {
+  Wanted wanted{key, {}};
+  find_features(payload, {&wanted, 1});
+  return wanted.view;
+}
+
+}  // namespace
+
+void count_values(const RecordSet& records, std::string_view key, uint64_t first, size_t threads,
+                  std::span<uint32_t> out) {
+  scan(records, first, out.size(), threads, [&](size_t i, std::span<const uint8_t> payload) {
+    const size_t most = std::numeric_limits<uint32_t>::max();
+    out[i] = static_cast<uint32_t>(std::min(find_feature(payload, key).count(), most));
+  });
+}
+
+void read_labels(const RecordSet& records, const LabelKeys& keys, uint64_t first, size_t threads,
+                 std::span<int64_t> out) {
+  std::fill(out.begin(), out.end(), -1);
+  if (keys.key.empty()) return;
+  scan(records, first, out.size(), threads, [&](size_t i, std::span<const uint8_t> payload) {
+    thread_local std::vector<int64_t> numbers;
+    const FeatureView view = find_feature(payload, keys.key);
+    if (view.count() > 0) out[i] = label_of(view, keys, numbers);
+  });
+}
+
+}  // namespace stoker

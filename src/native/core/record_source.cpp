@@ -1,0 +1,117 @@
+#include "core/record_source.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "core/errors.h"
+#include "core/example.h"
+
+namespace stoker {
+namespace {
+
+// Features in the order they are looked for. Those behind kSource only of raw images, those from kCorners on
+// only of objects.
+enum Feature : size_t { kImage, kLabel, kSource, kHeight, kWidth, kOrder, kCorners };
+constexpr size_t kFeatures = kCorners + 4;
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorCode::kBadExample, what);
+}
+
+// A side of an image; 0 for what cannot be one.
+int32_t side(int64_t value) {
+  return value > 0 && value <= std::numeric_limits<int32_t>::max() ? static_cast<int32_t>(value) : 0;
+}
+
+Extent square(size_t bytes) {
+  const auto length = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(bytes / kRgbBytes))));
+  return {side(length), side(length)};
+}
+
+TensorOrder order_of(const FeatureView& view) {
+  if (view.kind() == FeatureKind::kNone) return TensorOrder::kHwc;
+  const auto bytes = view.first_bytes();
+  const std::string text(bytes.begin(), bytes.end());
+  if (text == "HWC") return TensorOrder::kHwc;
+  if (text == "CHW") return TensorOrder::kChw;
+  refuse("the pixels are in the order '" + text.substr(0, 16) + "'; it must be HWC or CHW");
+}
+
+void check_length(const StoredImage& image, int64_t height, int64_t width) {
+  const auto wanted =
+      static_cast<uint64_t>(image.size.height) * static_cast<uint64_t>(image.size.width);  // below 2^62
+  if (wanted != 0 && image.bytes.size() % kRgbBytes == 0 && image.bytes.size() / kRgbBytes == wanted) return;
+  refuse(std::to_string(image.bytes.size()) + " bytes of pixels are not " + std::to_string(height) + " x " +
+         std::to_string(width) + " x 3 (height, width, channels)");
+}
+
+float value_at(const FeatureView& view, int32_t object, std::vector<float>& values) {
+  values.clear();
+  if (view.kind() != FeatureKind::kNone) view.append_to(values);
+  if (object >= 0 && static_cast<size_t>(object) < values.size()) return values[static_cast<size_t>(object)];
+  refuse("there is no object " + std::to_string(object) + ": '" + std::string(view.key()) + "' has " +
+         std::to_string(values.size()) + " values");
+}
+
+}  // namespace
+
+RecordSource::RecordSource(std::shared_ptr<const RecordSet> records, RecordKeys keys, PayloadCheck check)
+    : records_(std::move(records)), keys_(std::move(keys)), check_(check) {
+  const char* names[] = {"xmin", "ymin", "xmax", "ymax"};
+  for (size_t i = 0; i < 4; ++i) corners_[i] = keys_.box_prefix + names[i];
+}
+
+std::span<const uint8_t> RecordSource::fetch(uint64_t number, SourceScratch& scratch) const {
+  return records_->read(number, check_, scratch.bytes);
+}
+
+void RecordSource::shape(StoredImage& image, std::span<const Wanted> wanted) const {
+  image.encoding = ImageEncoding::kRaw;
+  if (keys_.height.empty() || keys_.width.empty()) {
+    image.size = square(image.bytes.size());
+    check_length(image, image.size.height, image.size.width);
+  } else {
+    const int64_t height = wanted[kHeight].view.first_int64(), width = wanted[kWidth].view.first_int64();
+    image.size = {side(width), side(height)};
+    check_length(image, height, width);
+  }
+  if (!keys_.order.empty()) image.order = order_of(wanted[kOrder].view);
+}
+
+SourceSample RecordSource::describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
+                                    std::string& name) const {
+  const bool raw = keys_.encoding == ImageEncoding::kRaw, object = id.object != kWholeImage;
+  std::array<Wanted, kFeatures> wanted{{{keys_.image, {}},
+                                        {keys_.label.key, {}},
+                                        {keys_.source, {}},
+                                        {keys_.height, {}},
+                                        {keys_.width, {}},
+                                        {keys_.order, {}},
+                                        {corners_[0], {}},
+                                        {corners_[1], {}},
+                                        {corners_[2], {}},
+                                        {corners_[3], {}}}};
+  find_features(bytes, std::span(wanted).first(object ? kFeatures : raw ? kCorners : kHeight));
+  const FeatureView& source = wanted[kSource].view;
+  if (source.kind() == FeatureKind::kBytes && source.count() > 0) {
+    const auto text = source.first_bytes();
+    name.assign(text.begin(), text.end());
+  }
+  SourceSample sample;
+  sample.image.bytes = wanted[kImage].view.first_bytes();
+  if (!keys_.label.key.empty()) {
+    sample.label = label_of(wanted[kLabel].view, keys_.label, scratch.numbers);
+  }
+  if (raw) shape(sample.image, wanted);
+  if (object) {
+    const auto value = [&](size_t corner) {
+      return value_at(wanted[kCorners + corner].view, id.object, scratch.fractions);
+    };
+    sample.image.object = ObjectBox{value(0), value(1), value(2), value(3)};
+  }
+  return sample;
+}
+
+}  // namespace stoker

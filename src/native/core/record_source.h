@@ -1,0 +1,48 @@
+// Samples that are records of shards, of any layout that names its features.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/label.h"
+#include "core/record_set.h"
+#include "core/sample_source.h"
+
+namespace stoker {
+
+// Where a record holds what. An empty key is one that the layout does not have.
+struct RecordKeys {
+  std::string image;
+  LabelKeys label;
+  std::string source;  // the source's name, for messages
+  ImageEncoding encoding = ImageEncoding::kJpeg;
+  std::string height;  // of raw images; without height or width they are squares
+  std::string width;
+  std::string order;       // "HWC" or "CHW"; a record without it is HWC
+  std::string box_prefix;  // before xmin, ymin, xmax, ymax
+};
+
+class RecordSource : public SampleSource {
+ public:
+  RecordSource(std::shared_ptr<const RecordSet> records, RecordKeys keys, PayloadCheck check);
+
+  uint64_t size() const override { return records_->size(); }
+  std::span<const uint8_t> fetch(uint64_t number, SourceScratch& scratch) const override;
+
+  // Throws kBadExample: a feature is missing or of another kind, a label is not one-hot, a raw image is not
+  // of the length that its shape asks for, or there is no such object.
+  SourceSample describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
+                        std::string& name) const override;
+  Where where(uint64_t number) const override { return records_->where(number); }
+
+ private:
+  // Fills in the shape of a raw image.
+  void shape(StoredImage& image, std::span<const Wanted> wanted) const;
+
+  std::shared_ptr<const RecordSet> records_;
+  RecordKeys keys_;
+  std::string corners_[4];  // the keys of xmin, ymin, xmax and ymax
+  PayloadCheck check_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,58 @@
+// Where samples come from: one interface over records of shards and over images that are files.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/errors.h"
+#include "core/stored_image.h"
+
+namespace stoker {
+
+inline constexpr int32_t kWholeImage = -1;
+
+// One annotated object of a sample, or kWholeImage.
+struct SampleId {
+  uint64_t number = 0;
+  int32_t object = kWholeImage;
+};
+
+// Memory that one thread keeps from sample to sample.
+struct SourceScratch {
+  std::vector<uint8_t> bytes;
+  std::vector<int64_t> numbers;
+  std::vector<float> fractions;
+  std::vector<std::span<const uint8_t>> values;
+};
+
+// Borrows from the scratch.
+struct SourceSample {
+  StoredImage image;
+  int64_t label = -1;  // -1: none
+};
+
+// Samples 0..size()-1, read from any thread.
+class SampleSource {
+ public:
+  SampleSource() = default;
+  virtual ~SampleSource() = default;
+  SampleSource(const SampleSource&) = delete;
+  SampleSource& operator=(const SampleSource&) = delete;
+
+  virtual uint64_t size() const = 0;
+
+  // The bytes that hold a sample, in `scratch`. Errors say where by themselves.
+  virtual std::span<const uint8_t> fetch(uint64_t number, SourceScratch& scratch) const = 0;
+
+  // What of `bytes`, which fetch() gave, is the image and the label. Fills `name`, the sample's for messages,
+  // before anything can go wrong. Errors do not say where; whoever calls puts where() in front.
+  virtual SourceSample describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
+                                std::string& name) const = 0;
+
+  // Where a sample lies, for messages.
+  virtual Where where(uint64_t number) const = 0;
+};
+
+}  // namespace stoker

@@ -1,0 +1,55 @@
+"""How large a dataset will be, told before it is begun."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stoker.config import format_size
+from stoker.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stoker.build.plan import Plan
+
+LARGE_BYTES = 200_000_000_000
+"""A dataset that is expected to be larger needs a person's consent: ImageNet's JPEGs do not, its pixels do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedSize:
+    """What a dataset will take.
+
+    Attributes:
+        records: How many records it will have.
+        size_bytes: Expected bytes of its shards before compression.
+        free_bytes: Free space where it will lie.
+    """
+
+    records: int
+    size_bytes: int
+    free_bytes: int
+
+    @classmethod
+    def of(cls, plan: Plan, stored_ratio: float, destination: Path) -> ExpectedSize:
+        """Return what a plan amounts to."""
+        place = destination.absolute()
+        while not place.exists():
+            place = place.parent
+        return cls(plan.items, round(plan.size_bytes * stored_ratio), shutil.disk_usage(place).free)
+
+    def refuse_huge(self) -> None:
+        """Refuse a dataset that is huge, or larger than the space that is free.
+
+        Raises:
+            ConfigError: It is.
+        """
+        size, free = format_size(self.size_bytes), format_size(self.free_bytes)
+        if self.size_bytes > LARGE_BYTES:
+            message = f"the dataset will take about {size}, more than {format_size(LARGE_BYTES)}"
+            raise ConfigError(f"{message}; {free} are free; add --yes to build it all the same")
+        if self.size_bytes > self.free_bytes:
+            message = f"the dataset will take about {size}, and only {free} are free; make room or build elsewhere"
+            raise ConfigError(f"{message}, or add --yes to begin all the same: a full disk leaves a build to resume")

@@ -1,0 +1,162 @@
+"""``stoker download``: the files of a public dataset, resumed and verified."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stoker.cli.byte_progress import ByteProgress
+from stoker.cli.output import Printer, print_json
+from stoker.config import format_seconds, format_size
+from stoker.download import DATASETS, Account, DownloadRequest, download, parse_base
+from stoker.errors import ConfigError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from stoker.download import AccountNames, DownloadReport, FetchedFile, RemoteDataset
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Add the command."""
+    text = "download a public dataset; run again to resume, and to check what is there"
+    parser = subparsers.add_parser("download", help=text, description=text)
+    add = parser.add_argument
+    add("dataset", choices=DATASETS, help="one of %(choices)s")
+    add("directory", nargs="?", help="where to put it (imagenet: IMAGENET_OUT_DIR when left out)")
+    text = "where the files are, instead of the usual places, for example https://mirror.example/imagenet/"
+    add("--url", metavar="BASE", help=text)
+    add(
+        "--devkit",
+        action="store_true",
+        help="imagenet: the development kit too, which has the label ids of the challenge",
+    )
+    add("--json", action="store_true", help="print one JSON document")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Download, report, and return 0."""
+    dataset = DATASETS[args.dataset]
+    if args.devkit and not any(file.optional for file in dataset.files):
+        raise ConfigError(f"--devkit is for imagenet; {dataset.name} has none")
+    place, account = (None, None) if args.url is None else parse_base(args.url)
+    account = account or _account_of_environment(dataset)
+    directory = Path(args.directory or _directory(dataset))
+    with ByteProgress() as progress:
+        request = DownloadRequest(
+            dataset=dataset,
+            directory=directory,
+            place=place,
+            with_optional=args.devkit,
+            account=account,
+            ask=None if dataset.account is None else _asker(dataset.account, progress.pause),
+        )
+        report = download(request, progress)
+    if args.json:
+        print_json(_document(report, args.dataset, directory, progress.notes))
+    else:
+        _print(report)
+    return 0
+
+
+def _directory(dataset: RemoteDataset) -> str:
+    variable = "" if dataset.account is None else dataset.account.directory
+    if os.environ.get(variable):
+        return os.environ[variable]
+    if variable and sys.stdin.isatty():
+        return _answer("directory to download to: ", "the directory")
+    also = f", or set {variable}" if variable else ""
+    raise ConfigError(f"no directory to download to; write 'stoker download {dataset.name} DIR'{also}")
+
+
+def _account_of_environment(dataset: RemoteDataset) -> Account | None:
+    if dataset.account is None:
+        return None
+    username, key = _environment(dataset.account)
+    return Account(username, key) if username and key else None
+
+
+def _environment(names: AccountNames) -> tuple[str, str]:
+    return os.environ.get(names.username, "").strip(), os.environ.get(names.key, "").strip()
+
+
+def _asker(names: AccountNames, pause: Callable[[], None]) -> Callable[[], Account]:
+    """Return what asks the person at the terminal for what the environment does not have of the account."""
+
+    def ask() -> Account:
+        if not sys.stdin.isatty():
+            remedy = f"set {names.username} and {names.key}, or run this in a terminal"
+            raise ConfigError(f"the server wants an account (see {names.register}): {remedy}")
+        pause()
+        sys.stderr.write(f"the server wants an account; {names.register} tells how to get one\n")
+        username, key = _environment(names)
+        username = username or _answer("user name: ", "the user name")
+        return Account(username, key or _secret("access key (not shown): "))
+
+    return ask
+
+
+def _answer(question: str, what: str) -> str:
+    sys.stderr.write(question)  # not input(): standard output may be a JSON document
+    sys.stderr.flush()
+    answer = sys.stdin.readline().strip()
+    if not answer:
+        raise ConfigError(f"{what} was not given")
+    return answer
+
+
+def _secret(question: str) -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", getpass.GetPassWarning)  # it would go on, and show what is typed
+            return getpass.getpass(question, stream=sys.stderr).strip()
+    except (EOFError, getpass.GetPassWarning):
+        raise ConfigError("the access key cannot be asked for without showing it; set it in the environment") from None
+
+
+def _document(report: DownloadReport, dataset: str, directory: Path, notes: list[str]) -> dict[str, Any]:
+    return {
+        "dataset": dataset,
+        "directory": str(directory),
+        "source": str(report.source),
+        "seconds": round(report.seconds, 3),
+        "fetched_bytes": report.fetched_bytes,
+        "files": [_fields(file) for file in report.files],
+        "notes": notes,
+    }
+
+
+def _fields(file: FetchedFile) -> dict[str, Any]:
+    return {
+        "path": str(file.path),
+        "outcome": file.outcome,
+        "bytes": file.size_bytes,
+        "fetched_bytes": file.fetched_bytes,
+        "checksum": file.checksum,
+        "folder": None if file.folder is None else str(file.folder),
+        "moved_aside": [str(path) for path in file.moved_aside],
+    }
+
+
+def _print(report: DownloadReport) -> None:
+    printer = Printer()
+    rows = [
+        (file.path, file.outcome, format_size(file.size_bytes), file.checksum.partition(":")[0].upper() + " right")
+        for file in report.files
+    ]
+    printer.table(["file", "outcome", ">bytes", "checked"], rows)
+    for file in report.files:
+        if file.folder is not None:
+            printer.line(f"unpacked: {file.folder}; {file.path.name} can be removed, or kept to check the folder again")
+        for path in file.moved_aside:
+            printer.line(f"damaged, and not needed any more: {path}")
+    if report.fetched_bytes:
+        rate = f"{format_size(report.fetched_bytes / max(report.seconds, 1e-3))}/s"
+        printer.line(f"{format_size(report.fetched_bytes)} fetched in {format_seconds(report.seconds)}: {rate}")
+    printer.line(f"next: stoker plan {report.source}")

@@ -1,0 +1,53 @@
+"""``stoker repack``: records of any known layout to a dataset of any other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stoker.build import build_tree
+from stoker.cli.build import announcer, report_build
+from stoker.cli.build_options import add_consent_options, add_dataset_options, add_selection_options, build_settings
+from stoker.cli.progress import shown_progress
+from stoker.errors import ConfigError
+from stoker.feed import RecordKeys
+from stoker.repack import open_records
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Add the command."""
+    text = "build a dataset from records that exist already, of any known layout; run again to resume"
+    parser = subparsers.add_parser("repack", help=text, description=text)
+    add = parser.add_argument
+    add("source", help="dataset, directory of TFRecords, one of them, or a pattern")
+    add("destination", help="directory of the new dataset; new, empty, or an unfinished build")
+    add("--image-key", metavar="KEY", help="key of the encoded image (default: told by the first record)")
+    add("--label-key", metavar="KEY", help="with --image-key: key of the class (default: images without a class)")
+    add("--from-label-base", type=int, choices=[0, 1], help="with --image-key: number of the first class (default 0)")
+    add_selection_options(parser)
+    add_dataset_options(parser)
+    add_consent_options(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Build, report, and return 0, or 3 when the manifest is withheld."""
+    settings = build_settings(args)
+    keys = _keys(args)
+    with shown_progress("listing") as progress:
+        crop_objects = settings.source.crop_objects
+        source = open_records(args.source, keys, crop_objects=crop_objects, progress=progress)
+    with shown_progress("building") as progress:
+        report = build_tree(source, settings, Path(args.destination), progress, announcer(args))
+    return report_build(report, args)
+
+
+def _keys(args: argparse.Namespace) -> RecordKeys | None:
+    if args.image_key is not None:
+        return RecordKeys(args.image_key, args.label_key, args.from_label_base or 0)
+    if args.label_key is not None or args.from_label_base is not None:
+        raise ConfigError("--label-key and --from-label-base go with --image-key; give it too, or leave them away")
+    return None

@@ -1,0 +1,183 @@
+"""Which files a dataset consists of, where they lie, and what their bytes must be: data only.
+
+Sizes and checksums are those that several independent users of the files have published: torchvision (MD5 of the images
+and of the devkit), ImageNet's page of downloads (MD5 of the bounding boxes), TensorFlow Datasets (sizes and SHA-256 of
+Stanford Dogs), Avalanche and others (MD5 and size of Tiny ImageNet). A size that could not be confirmed is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Checksum:
+    """What the bytes of a file must hash to.
+
+    Attributes:
+        algorithm: The hash function.
+        digest: Its value, as small hexadecimal digits.
+    """
+
+    algorithm: Literal["md5", "sha256"]
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unpacking:
+    """What an archive becomes, for datasets that are read as folders.
+
+    Attributes:
+        folder: Name of the folder, beside the archive.
+        is_inside: Whether the archive holds that folder; otherwise all that it holds goes into it.
+        max_bytes: The archive is refused if its files have more bytes than this, together.
+    """
+
+    folder: str
+    is_inside: bool
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """One file to fetch.
+
+    Attributes:
+        name: Its name at the server: the URL is the place, and then this.
+        saved_as: Where it goes, below the directory of the dataset.
+        checksum: What its bytes must be.
+        size_bytes: How many they are; None if that is not known for sure.
+        optional: Whether it is fetched only when asked for.
+        unpacking: What it becomes; None if builds read it as it is.
+    """
+
+    name: str
+    saved_as: str
+    checksum: Checksum
+    size_bytes: int | None = None
+    optional: bool = False
+    unpacking: Unpacking | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AccountNames:
+    """How the account of a dataset is called in the environment.
+
+    Attributes:
+        username: Variable with the user name.
+        key: Variable with the access key.
+        directory: Variable with the directory to download to.
+        register: Where to get an account.
+    """
+
+    username: str
+    key: str
+    directory: str
+    register: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteDataset:
+    """A dataset that can be downloaded.
+
+    Attributes:
+        name: As people type it.
+        places: URLs that end with a slash, in the order in which they are tried.
+        files: In the order in which they are fetched: small ones first, so that a refusal comes early.
+        account: Set if the server may want an account.
+        source: What to build from, below the directory; empty for the directory itself.
+    """
+
+    name: str
+    places: tuple[str, ...]
+    files: tuple[RemoteFile, ...]
+    account: AccountNames | None = None
+    source: str = ""
+
+
+_GIGABYTE = 10**9
+
+_IMAGENET = RemoteDataset(
+    name="imagenet",
+    places=(
+        "https://image-net.org/data/ILSVRC/2012/",
+        "https://www.image-net.org/challenges/LSVRC/2012/nnoupb/",
+        "https://www.image-net.org/challenges/LSVRC/2012/nonpub/",
+    ),
+    files=(
+        RemoteFile(
+            "ILSVRC2012_devkit_t12.tar.gz",
+            "ILSVRC2012_devkit_t12.tar.gz",
+            Checksum("md5", "fa75699e90414af021442c21a62c3abf"),
+            optional=True,
+        ),
+        RemoteFile(
+            "ILSVRC2012_bbox_train_v2.tar.gz",
+            "bounding_boxes/annotations.tar.gz",
+            Checksum("md5", "9271167e2176350e65cfe4e546f14b17"),
+        ),
+        RemoteFile(
+            "ILSVRC2012_img_val.tar",
+            "ILSVRC2012_img_val.tar",
+            Checksum("md5", "29b22e2961454d5413ddabcf34fc5622"),
+            6_744_924_160,
+        ),
+        RemoteFile(
+            "ILSVRC2012_img_train.tar",
+            "ILSVRC2012_img_train.tar",
+            Checksum("md5", "1d675b47d978889d74fa0da5fadfb00e"),
+            147_897_477_120,
+        ),
+    ),
+    account=AccountNames(
+        "IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY", "IMAGENET_OUT_DIR", "https://image-net.org/download.php"
+    ),
+)
+
+_TINY_IMAGENET = RemoteDataset(
+    name="tiny-imagenet",
+    places=("http://cs231n.stanford.edu/",),
+    files=(
+        RemoteFile(
+            "tiny-imagenet-200.zip",
+            "tiny-imagenet-200.zip",
+            Checksum("md5", "90528d7ca1a48142e341f4ef8d21d0de"),
+            248_100_043,
+            unpacking=Unpacking("tiny-imagenet-200", is_inside=True, max_bytes=_GIGABYTE),
+        ),
+    ),
+    source="tiny-imagenet-200",
+)
+
+_STANFORD_DOGS = RemoteDataset(
+    name="stanford-dogs",
+    places=("http://vision.stanford.edu/aditya86/ImageNetDogs/",),
+    files=(
+        RemoteFile(
+            "lists.tar",
+            "lists.tar",
+            Checksum("sha256", "34b47cacd9a98b5d150e084f24d29391c084c55272295ec65c85651bc35f4d6c"),
+            481_280,
+            unpacking=Unpacking("lists", is_inside=False, max_bytes=_GIGABYTE),
+        ),
+        RemoteFile(
+            "annotation.tar",
+            "annotation.tar",
+            Checksum("sha256", "662ed36f707be6b195c2fda392d8e153e83af28cedc8e2134a649f198def30fd"),
+            21_852_160,
+            unpacking=Unpacking("Annotation", is_inside=True, max_bytes=_GIGABYTE),
+        ),
+        RemoteFile(
+            "images.tar",
+            "images.tar",
+            Checksum("sha256", "a443fc2f9a851aa1a7b8e4fa4af94b8459fce2c9f5a2f4dd4669cf9673a4ec58"),
+            793_579_520,
+            unpacking=Unpacking("Images", is_inside=True, max_bytes=_GIGABYTE),
+        ),
+    ),
+    source="Images",
+)
+
+DATASETS: dict[str, RemoteDataset] = {made.name: made for made in (_IMAGENET, _TINY_IMAGENET, _STANFORD_DOGS)}
+"""Every dataset that can be downloaded, by name."""

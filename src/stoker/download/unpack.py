@@ -1,0 +1,173 @@
+"""Archives to folders: every name and every byte distrusted, and the folder appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+import tarfile
+import zipfile
+import zlib
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+from stoker.download.failure import DownloadError
+from stoker.download.fetch import check_space
+from stoker.download.part import sync_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from stoker.download.catalogue import Unpacking
+    from stoker.download.watcher import Watcher
+
+_CHUNK_BYTES = 2**20
+_MAX_MEMBERS = 2_000_000
+_MAX_NAME_BYTES = 1024
+_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A file in an archive."""
+
+    name: str
+    size_bytes: int
+    open: Callable[[], IO[bytes]]
+
+
+def unpack(archive: Path, unpacking: Unpacking, watcher: Watcher) -> None:
+    """Make a folder of an archive, beside it. There must not be one of that name yet.
+
+    Args:
+        archive: A zip or tar file.
+        unpacking: What it becomes.
+        watcher: Told of the progress.
+
+    Raises:
+        DownloadError: It is damaged, too large, or would write elsewhere. Nothing is left of it.
+        OSError: The disk is full, or the like. Nothing is left of it.
+    """
+    folder = archive.with_name(unpacking.folder)
+    temporary = archive.with_name(f".{unpacking.folder}.tmp-{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        with _opened(archive, unpacking) as members:
+            total = sum(member.size_bytes for member in members)
+            check_space(archive.parent, total)
+            temporary.mkdir()
+            _write(members, temporary, total, lambda done: _tell(watcher, archive, done, total))
+        made = temporary / unpacking.folder if unpacking.is_inside else temporary
+        if not made.is_dir():
+            raise _refusal(archive, f"it has no folder {unpacking.folder}")
+        made.rename(folder)
+        sync_directory(folder.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def is_unpacked(archive: Path, unpacking: Unpacking) -> bool:
+    """Whether the folder of an archive has all its files, by name and size. What else is in it does not matter.
+
+    Raises:
+        DownloadError: As `unpack`.
+        OSError: The archive cannot be read.
+    """
+    folder = archive.with_name(unpacking.folder)
+    prefix = unpacking.folder + "/" if unpacking.is_inside else ""
+    with _opened(archive, unpacking) as members:
+        return all(
+            _has(folder / member.name.removeprefix(prefix), member.size_bytes)
+            for member in members
+            if member.name.startswith(prefix)
+        )
+
+
+def _has(path: Path, size_bytes: int) -> bool:
+    try:
+        found = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size == size_bytes
+
+
+@contextmanager
+def _opened(archive: Path, unpacking: Unpacking) -> Iterator[list[_Member]]:
+    """Open an archive, check its names and sizes, and turn whatever is wrong with it into one kind of error."""
+    try:
+        if archive.suffix == ".zip":
+            with zipfile.ZipFile(archive) as opened:
+                members = list(_zip_members(opened))
+                _check(archive, members, unpacking)
+                yield members
+        else:
+            with tarfile.open(archive) as tar:
+                members = list(_tar_members(tar))
+                _check(archive, members, unpacking)
+                yield members
+    except _DAMAGE as error:
+        raise _refusal(archive, f"it is damaged ({error})") from error
+
+
+def _zip_members(archive: zipfile.ZipFile) -> Iterator[_Member]:
+    for info in archive.infolist():
+        kind = stat.S_IFMT(info.external_attr >> 16)
+        if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
+            raise ValueError(f"{info.filename!r} is neither a file nor a folder")
+        if not info.is_dir():
+            yield _Member(info.filename, info.file_size, lambda info=info: archive.open(info))  # type: ignore[misc]
+
+
+def _tar_members(archive: tarfile.TarFile) -> Iterator[_Member]:
+    for info in archive:
+        if not info.isfile() and not info.isdir():
+            raise ValueError(f"{info.name!r} is neither a file nor a folder")
+        if info.isfile():
+            yield _Member(info.name.removeprefix("./"), info.size, lambda info=info: _tar_file(archive, info))  # type: ignore[misc]
+
+
+def _tar_file(archive: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
+    opened = archive.extractfile(info)
+    assert opened is not None  # only files come here
+    return opened
+
+
+def _check(archive: Path, members: list[_Member], unpacking: Unpacking) -> None:
+    if len(members) > _MAX_MEMBERS:
+        raise _refusal(archive, f"it has {len(members)} files; at most {_MAX_MEMBERS} are allowed")
+    if sum(member.size_bytes for member in members) > unpacking.max_bytes:
+        raise _refusal(archive, f"its files have more than {unpacking.max_bytes} bytes together")
+    names = [member.name for member in members]
+    if len(set(names)) != len(names):
+        raise _refusal(archive, "it has two files of one name")
+    for name in names:
+        parts = name.split("/")
+        is_plain = all(part not in ("", ".", "..") for part in parts) and "\\" not in name and name.isprintable()
+        if not is_plain or len(os.fsencode(name)) > _MAX_NAME_BYTES:
+            raise _refusal(archive, f"it has a file {name[:100]!r}, which would be written elsewhere")
+
+
+def _write(members: list[_Member], directory: Path, total: int, tell: Callable[[int], None]) -> None:
+    done = 0
+    for member in members:
+        path = directory / member.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        end = done + member.size_bytes
+        with member.open() as source, path.open("xb") as file:
+            while data := source.read(_CHUNK_BYTES):
+                done += len(data)
+                file.write(data)
+                tell(done)
+        if done != end:  # neither library gives more bytes of a file than were announced; zipfile may give less
+            raise ValueError(f"{member.name!r} has less than {member.size_bytes} bytes")
+    assert done == total
+
+
+def _tell(watcher: Watcher, archive: Path, done: int, total: int) -> None:
+    watcher.advanced(name=archive.name, stage="unpacking", done=done, total=total)
+
+
+def _refusal(archive: Path, why: str) -> DownloadError:
+    return DownloadError(f"{archive.name}: {why}; it is not unpacked", path=str(archive))

@@ -1,0 +1,168 @@
+"""Compressed shards: telling them by their content, and making their records reachable.
+
+Nothing in a GZIP or ZLIB stream can be reached without inflating all that precedes it. A shard that is to be read in
+any order is therefore inflated once, into a file that has no name: it vanishes with the last process that has it open,
+also after ``kill -9``.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+import zlib
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stoker import _native
+from stoker.errors import TruncatedShardError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+    from typing import Self
+
+    from stoker.types import Compression
+
+_READ_BYTES = 2**20
+_LENGTH_BYTES, _HEADER_BYTES = 8, 12
+_MASK_DELTA = 0xA282EAD8
+_ANY_HEADER = 47  # zlib's number for a header of GZIP or of ZLIB
+
+
+def compression_of(path: str | Path) -> Compression:
+    """Return how a shard is compressed, by its first bytes.
+
+    A TFRecord begins with the length of a record and the masked CRC-32C of that length; a file for which the two agree
+    is not compressed, whatever its first bytes look like.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        head = file.read(_HEADER_BYTES)
+    if _begins_record(head):
+        return "none"
+    if head[:3] == b"\x1f\x8b\x08":
+        return "gzip"
+    # RFC 1950: deflate with a window of at most 32 KiB, and a check that makes the first two bytes a multiple of 31.
+    is_zlib = len(head) > 1 and head[0] & 0x0F == 8 and head[0] >> 4 <= 7 and int.from_bytes(head[:2], "big") % 31 == 0
+    return "zlib" if is_zlib else "none"
+
+
+def holds_records(path: str | Path) -> bool:
+    """Return whether a file, whatever it is called, begins as a shard does, compressed or not.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        head = file.read(_READ_BYTES)
+    if _begins_record(head[:_HEADER_BYTES]):
+        return True
+    try:
+        return _begins_record(zlib.decompressobj(_ANY_HEADER).decompress(head, _HEADER_BYTES))
+    except zlib.error:
+        return False
+
+
+def _begins_record(head: bytes) -> bool:
+    length, checksum = head[:_LENGTH_BYTES], head[_LENGTH_BYTES:]
+    return len(head) == _HEADER_BYTES and _masked(length) == int.from_bytes(checksum, "little")
+
+
+@contextmanager
+def plain_shard(path: Path) -> Iterator[Path]:
+    """Give a path under which the uncompressed bytes of a shard can be read: its own, or that of an inflated copy.
+
+    Raises:
+        OSError: It cannot be read, or the directory of temporary files is full.
+        TruncatedShardError: It is compressed, and its stream is damaged or ends too early.
+    """
+    if compression_of(path) == "none":
+        yield path
+        return
+    with inflate(path) as inflated:
+        yield inflated.path
+
+
+class InflatedShard:
+    """The uncompressed bytes of a shard in a file without a name. It is closed when the last reference dies.
+
+    Args:
+        descriptor: The open file; this object closes it.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._close = weakref.finalize(self, os.close, descriptor)
+
+    @property
+    def path(self) -> Path:
+        """A path that opens this very file, as long as this object lives."""
+        return Path(f"/proc/self/fd/{self._descriptor}")
+
+    def close(self) -> None:
+        """Give the bytes back. Idempotent."""
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def inflate(path: Path) -> InflatedShard:
+    """Return the uncompressed bytes of a shard.
+
+    Several streams end to end are one shard, as GZIP defines it. The bytes lie in the directory for temporary files,
+    which the environment variable ``TMPDIR`` names.
+
+    Raises:
+        OSError: The shard cannot be read, or the temporary file not be written.
+        TruncatedShardError: The stream is damaged or ends too early.
+    """
+    with tempfile.TemporaryFile() as file:
+        try:
+            for part in _inflated(path):
+                file.write(part)
+            file.flush()
+        except OSError as error:
+            if error.filename is None:  # a write, which knows no name
+                error.filename = tempfile.gettempdir()
+                error.add_note(f"{path} is compressed and has to be inflated there; name a larger place with TMPDIR")
+            raise
+        return InflatedShard(os.dup(file.fileno()))
+
+
+def _inflated(path: Path) -> Iterator[bytes]:
+    """Yield the uncompressed bytes, at most `_READ_BYTES` at a time, however well they were compressed."""
+    stream = zlib.decompressobj(_ANY_HEADER)
+    begun = False
+    with path.open("rb", buffering=0) as file:
+        while data := file.read(_READ_BYTES):
+            while data:
+                if stream.eof:
+                    stream = zlib.decompressobj(_ANY_HEADER)
+                try:
+                    part = stream.decompress(data, _READ_BYTES)
+                except zlib.error as error:
+                    raise _damaged(path, f"its compression is damaged before byte {file.tell()}: {error}") from error
+                begun = True
+                data = stream.unused_data if stream.eof else stream.unconsumed_tail
+                yield part
+    if begun and not stream.eof:
+        raise _damaged(path, f"its compressed stream goes on behind byte {os.stat(path).st_size}, the last")  # noqa: PTH116
+
+
+def _damaged(path: Path, problem: str) -> TruncatedShardError:
+    return TruncatedShardError(f"{path}: {problem}; restore the file", path=str(path))
+
+
+def _masked(data: bytes) -> int:
+    crc = _native.crc32c(data)
+    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF

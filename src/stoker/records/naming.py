@@ -1,0 +1,92 @@
+"""What the shards of a dataset are called: the project's own way, and those of the systems that others know."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from stoker.errors import ConfigError
+
+_FIELD = re.compile(r"\{([a-z]*)(?::0?([1-9]))?\}")
+_FIELDS = frozenset({"split", "shard", "shards"})
+_NAMED = {
+    "default": "{split}-{shard:05}-of-{shards:05}.tfrecord",
+    "google": "{split}-{shard:05}-of-{shards:05}",
+    "part": "output_file-part-{shard}.tfrecord",
+}
+_PER_CLASS = "per-class"
+_HOPS_SPLITS = {"validation": "val"}
+_MAX_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ShardNaming:
+    """How shard files are named.
+
+    ===============  ======================================================================================
+    text             files
+    ===============  ======================================================================================
+    ``default``      ``train-00000-of-01024.tfrecord``
+    ``google``       ``train-00000-of-01024``
+    ``tfds:NAME``    ``NAME-train.tfrecord-00000-of-00008``
+    ``part``         ``output_file-part-0.tfrecord``; for one split
+    ``per-class``    ``train/<label>.tfrecords``, a shard for each class; ``val/val.tfrecords``, ``test/test.tfrecords``
+    a template       any other text with ``{shard}``, and ``{split}`` where there are several; ``{shards}`` is their
+                     number; ``{shard:05}`` writes five digits
+    ===============  ======================================================================================
+
+    Attributes:
+        text: One of the above.
+
+    Raises:
+        ConfigError: It is none of them.
+    """
+
+    text: str = "default"
+
+    def __post_init__(self) -> None:
+        if self.per_class:
+            return
+        template = self._template
+        fields = {found[1] for found in _FIELD.finditer(template)}
+        rest = _FIELD.sub("", template)
+        if "shard" not in fields or not fields <= _FIELDS or not re.fullmatch(r"[A-Za-z0-9._-]*", rest):
+            raise self._refused("use {shard}, {split} and {shards} between letters, digits, dots, - and _")
+        name = self.name("validation", 0, 1)
+        if len(name) > _MAX_NAME or name.startswith(".") or name.endswith((".idx", ".json", ".jsonl", ".txt")):
+            raise self._refused("a shard cannot be called so")
+
+    @property
+    def per_class(self) -> bool:
+        """Whether every class of train is a shard of its own."""
+        return self.text == _PER_CLASS
+
+    @property
+    def names_splits(self) -> bool:
+        """Whether the names of different splits differ."""
+        return self.per_class or "{split}" in self._template
+
+    @property
+    def dataset_name(self) -> str | None:
+        """NAME of ``tfds:NAME``."""
+        return self.text[len("tfds:") :] if self.text.startswith("tfds:") else None
+
+    def name(self, split: str, shard: int, shards: int) -> str:
+        """Return the file name of a shard, relative to the dataset; of ``per-class`` ones ``shard`` is the label."""
+        if self.per_class:
+            folder = _HOPS_SPLITS.get(split, split)
+            return f"{folder}/{shard if split == 'train' else folder}.tfrecords"
+        values = {"split": split, "shard": shard, "shards": shards}
+        return _FIELD.sub(lambda found: f"{values[found[1]]:0>{found[2] or 1}}", self._template)
+
+    @property
+    def _template(self) -> str:
+        if self.dataset_name is not None:
+            return f"{self.dataset_name}-{{split}}.tfrecord-{{shard:05}}-of-{{shards:05}}"
+        return _NAMED.get(self.text, self.text)
+
+    def _refused(self, advice: str) -> ConfigError:
+        known = ", ".join([*_NAMED, _PER_CLASS])
+        return ConfigError(
+            f"--shard-names {self.text!r} is not understood: write {known}, tfds:NAME or a template; {advice}"
+        )

@@ -1,0 +1,124 @@
+"""One function that lists any source of images."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stoker.errors import SourceError
+from stoker.sources.annotations import ANNOTATION_FOLDERS, BoxSearch
+from stoker.sources.config_file import read_config
+from stoker.sources.draft import Draft
+from stoker.sources.file_list import FileLists
+from stoker.sources.folder import fill_from_folder
+from stoker.sources.places import find_place
+from stoker.sources.tar_bytes import is_compressed, is_tar
+from stoker.sources.tars import TarGatherer, find_tars, split_of
+from stoker.sources.tiny_boxes import read_tiny_boxes
+from stoker.sources.tree import SourceOptions, SourceTree
+from stoker.sources.validation_labels import find_validation_labels, read_validation_labels
+
+if TYPE_CHECKING:
+    from stoker.sources.tree import BoxSource
+    from stoker.types import Progress
+
+_NO_CLASSES = ANNOTATION_FOLDERS | {b"lists"}
+
+
+def list_source(root: str, options: SourceOptions | None = None, progress: Progress | None = None) -> SourceTree:
+    """List the images of a source.
+
+    ====================================  ==========================================================================
+    folder of splits or classes           `stoker.sources.folder`, `stoker.sources.places`
+    tar, or folder of ImageNet's tars     `stoker.sources.tars`
+    text file with one path a line        `stoker.sources.file_list`
+    ``ilsvrc.json``                       `stoker.sources.config_file`: two such lists
+    ====================================  ==========================================================================
+
+    Args:
+        root: One of these.
+        options: What the user says about it.
+        progress: Told about every few images or annotations while tars are read.
+
+    Raises:
+        SourceError: It does not exist, is nothing that can be listed, or is damaged.
+        ConfigError: What the user says does not fit.
+        OSError: It cannot be read.
+    """
+    path = Path(root)
+    options = options or SourceOptions()
+    if path.is_dir():
+        return _list_directory(path, options, progress)
+    if not path.is_file():
+        problem = "is neither a folder nor a file" if path.exists() else "does not exist"
+        message = f"{root} {problem}; give the folder that holds the class folders, or train/ and validation/"
+        raise SourceError(f"{message}, a tar, or a list of files", path=root)
+    if is_tar(path) or is_compressed(path):
+        return _list_tars(root, {path: split_of(path.name)}, path.parent, options, progress)
+    return _list_files(path, options, progress)
+
+
+def _list_directory(path: Path, options: SourceOptions, progress: Progress | None) -> SourceTree:
+    place = find_place(path.resolve())
+    tars = find_tars(place.base)
+    if tars and not _holds_folders(place.base):
+        return _list_tars(str(path), tars, place.base, options, progress)
+    draft = Draft(str(path), os.fsencode(place.base), options, place.tops, progress=progress)
+    label_places = (*place.tops, path.resolve().parent)
+    folders = fill_from_folder(draft, label_places)
+
+    def find_boxes(class_names: frozenset[bytes], warnings: list[str]) -> dict[str, BoxSource]:
+        if options.boxes is None:
+            tiny = read_tiny_boxes(place.base, class_names, warnings)
+            if tiny is not None:
+                return dict.fromkeys(folders, tiny.finish(class_names))
+        paths = {split: found.path for split, found in folders.items()}
+        search = BoxSearch(options.boxes, place.tops, place.base, paths, progress)
+        return search.find(class_names, warnings)
+
+    return draft.finish(find_boxes)
+
+
+def _holds_folders(folder: Path) -> bool:
+    """Return whether there are folders that could be classes or splits."""
+    names = [entry.name for entry in folder.iterdir() if entry.is_dir()]
+    return any(not name.startswith(".") and os.fsencode(name) not in _NO_CLASSES for name in names)
+
+
+def _list_tars(
+    root: str, tars: dict[Path, str], folder: Path, options: SourceOptions, progress: Progress | None
+) -> SourceTree:
+    draft = Draft(root, os.path.realpath(os.fsencode(folder)), options, (folder,), progress=progress)
+    labels = None
+    listed = find_validation_labels((folder, folder.resolve().parent), options.validation_labels)
+    if listed is not None and "validation" in tars.values():
+        labels = read_validation_labels(listed, draft.labels)
+        if "train" not in tars.values():
+            draft.classes |= labels.class_names()  # a part of the images must have the labels of the whole
+    gatherer = TarGatherer(draft, labels)
+    for path, split in tars.items():
+        gatherer.add(path, split)
+    gatherer.finish()
+    if not draft.gathering.class_names() and not len(draft.gathering):
+        raise SourceError(f"{root} holds no image", path=root)
+
+    def find_boxes(class_names: frozenset[bytes], warnings: list[str]) -> dict[str, BoxSource]:
+        splits = {group.split: b"" for group in draft.gathering.groups if group.split is not None}
+        search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, progress)
+        return search.find(class_names, warnings)
+
+    return draft.finish(find_boxes)
+
+
+def _list_files(path: Path, options: SourceOptions, progress: Progress | None) -> SourceTree:
+    config = read_config(path) if path.suffix.lower() == ".json" else None
+    draft = Draft(str(path), os.path.realpath(os.fsencode(path.parent)), options, (path.parent,), progress=progress)
+    lists = FileLists(draft, config.lists() if config else {path: "train"})
+    lists.fill()
+    tree = draft.finish(lists.find_boxes)
+    if config is None or config.num_classes in (None, len(tree.classes)):
+        return tree
+    note = f"{path} says num_classes {config.num_classes}, but its lists have {len(tree.classes)} classes"
+    return dataclasses.replace(tree, warnings=(*tree.warnings, note))

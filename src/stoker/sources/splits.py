@@ -1,0 +1,155 @@
+"""Which folders of a source are splits, and whether a split has class folders or images without any.
+
+What is understood is drawn in `stoker.sources.folder`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stoker.errors import SourceError
+from stoker.sources.annotations import ANNOTATION_FOLDERS
+from stoker.sources.text import TEXT_LISTS
+from stoker.sources.tree import SPLITS
+from stoker.sources.validation_labels import LABEL_LISTS, TINY_LIST, find_validation_labels, read_validation_labels
+from stoker.sources.walk import ClassWalk, is_folder, is_sidecar, scan
+
+if TYPE_CHECKING:
+    from stoker.sources.draft import Draft
+    from stoker.sources.validation_labels import ValidationLabels
+    from stoker.sources.walk import Skipped
+
+_SPLIT_FOLDERS = {b"train": "train", b"validation": "validation", b"val": "validation", b"test": "test"}
+_METADATA = frozenset(name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, TINY_LIST, "synsets.txt", "wnids.txt"))
+_TINY_FOLDER = b"images"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitFolder:
+    """Where the images of a split are.
+
+    Attributes:
+        path: The folder, relative to the root: empty, or ending in a slash.
+        classes: The class folders in it; None if the images lie in it directly.
+        labels: The classes of such images; None if they have none.
+    """
+
+    path: bytes
+    classes: tuple[bytes, ...] | None
+    labels: ValidationLabels | None = None
+
+
+class SplitFinder:
+    """Looks at the folders below ``draft.base``; counts and reports in ``draft`` what belongs to no class.
+
+    Args:
+        draft: The source.
+        label_places: Folders in which a list of the validation labels is looked for.
+    """
+
+    def __init__(self, draft: Draft, label_places: tuple[Path, ...]) -> None:
+        self._draft = draft
+        self._base = draft.base
+        self._skipped: Skipped = draft.skipped
+        self._labels = find_validation_labels(label_places, draft.options.validation_labels)
+
+    def find(self) -> dict[str, SplitFolder]:
+        """Return the folder of each split.
+
+        Raises:
+            ConfigError: See `read_validation_labels`.
+            SourceError: A folder cannot be read, or validation images have neither class folders nor a list.
+        """
+        entries = scan(self._base)
+        candidates = [entry for entry in entries if entry.name in _SPLIT_FOLDERS and is_folder(entry)]
+        # A class may be called "train". Only a folder that holds folders is a split, or one with a list of labels.
+        held = {entry.name: [sub for sub in scan(entry.path) if is_folder(sub)] for entry in candidates}
+        others = [entry for entry in entries if entry.name not in held and _may_matter(entry.name)]
+        lone = not held.get(b"train") and any(is_folder(entry) for entry in others)
+        listed = self._labels is not None and not {b"val", b"validation"}.isdisjoint(held)
+        if lone or not (any(held.values()) or listed):
+            return self._without_splits(entries)
+        if b"val" in held and b"validation" in held:
+            where = os.fsdecode(self._base)
+            raise SourceError(f"{where} holds both val/ and validation/; keep one of them", path=where)
+        self._count_others([entry.name for entry in others])
+        names = sorted(held, key=lambda name: SPLITS.index(_SPLIT_FOLDERS[name]))
+        return {_SPLIT_FOLDERS[name]: self._split(name) for name in names}
+
+    def _without_splits(self, entries: list[os.DirEntry[bytes]]) -> dict[str, SplitFolder]:
+        if self._draft.options.validation_labels is not None and not any(is_folder(entry) for entry in entries):
+            return {"validation": SplitFolder(b"", None, self._read_labels())}
+        return {"train": SplitFolder(b"", self._class_folders(b"", entries))}
+
+    def _split(self, name: bytes) -> SplitFolder:
+        entries = scan(self._base + b"/" + name)
+        split = _SPLIT_FOLDERS[name]
+        folders = [entry.name for entry in entries if is_folder(entry) and _may_matter(entry.name)]
+        if split == "train":
+            return SplitFolder(name + b"/", self._class_folders(name + b"/", entries))
+        if folders == [_TINY_FOLDER] and self._is_tiny():
+            return self._flat(split, name + b"/" + _TINY_FOLDER + b"/")
+        flat = not folders and any(_may_matter(entry.name) and not is_sidecar(entry.name) for entry in entries)
+        return (
+            self._flat(split, name + b"/")
+            if flat
+            else SplitFolder(name + b"/", self._class_folders(name + b"/", entries))
+        )
+
+    def _flat(self, split: str, folder: bytes) -> SplitFolder:
+        return SplitFolder(folder, None, self._read_labels() if split == "validation" else None)
+
+    def _is_tiny(self) -> bool:
+        base = Path(os.fsdecode(self._base))
+        return (base / "val" / TINY_LIST).is_file() or (base / "wnids.txt").is_file()
+
+    def _read_labels(self) -> ValidationLabels:
+        tiny = Path(os.fsdecode(self._base), "val", TINY_LIST)
+        path = self._labels or (tiny if tiny.is_file() else None)
+        if path is None:
+            where = self._draft.root
+            message = f"{where} holds validation images without class folders; give their classes with"
+            raise SourceError(f"{message} --validation-labels, or put {LABEL_LISTS[0]} into {where}", path=where)
+        return read_validation_labels(path, self._draft.labels)
+
+    def _count_others(self, names: list[bytes]) -> None:
+        """Count what lies beside the split folders, and warn of what may be images."""
+        unused = []
+        for name in names:
+            if is_sidecar(name):
+                self._skipped.count_sidecar(name)
+            else:
+                unused.append(name)
+        if unused:
+            self._skipped.ignored["outside the splits"] += len(unused)
+            self._skipped.warn(unused, "beside the splits and not used: {names}")
+
+    def _class_folders(self, folder: bytes, entries: list[os.DirEntry[bytes]]) -> tuple[bytes, ...]:
+        """Return the names of the class folders among ``entries``; count the files that lie outside any class."""
+        walk = ClassWalk(self._base, self._skipped)
+        classes = []
+        loose = 0
+        for entry in entries:
+            if entry.name in ANNOTATION_FOLDERS or entry.name in _METADATA:
+                continue
+            if entry.name.startswith(b"."):
+                self._skipped.ignored["hidden"] += 1
+            elif is_sidecar(entry.name) and not is_folder(entry):
+                self._skipped.count_sidecar(entry.name)
+            elif not is_folder(entry):
+                loose += 1
+            elif not entry.is_symlink() or walk.stays_inside(entry):
+                classes.append(entry.name)
+        if loose:
+            self._skipped.ignored["outside a class folder"] += loose
+            where = os.fsdecode(folder) or "the root"
+            self._skipped.warnings.append(f"{loose} files in {where} lie outside any class folder and are not used")
+        return tuple(classes)
+
+
+def _may_matter(name: bytes) -> bool:
+    """Return whether a name could be that of a class, a split or an image."""
+    return name not in ANNOTATION_FOLDERS and name not in _METADATA and not name.startswith(b".")

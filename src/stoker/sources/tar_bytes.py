@@ -1,0 +1,197 @@
+"""What tars are read from: a part of a file, or a stream. Both bound how much a header can make them read."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tarfile
+import zlib
+from typing import IO, TYPE_CHECKING, Protocol, cast
+
+from stoker.errors import SourceError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_BLOCK = 512
+TAR_DAMAGE = (
+    tarfile.TarError,
+    ValueError,
+    OverflowError,
+    IndexError,
+    RecursionError,
+    EOFError,
+    zlib.error,
+    gzip.BadGzipFile,
+)
+"""What `tarfile` and `gzip` raise on damaged input."""
+
+
+class TarBytes(Protocol):
+    """What a tar is read from.
+
+    Attributes:
+        where: What it is called in messages.
+        size: Its length; None if that is known only at its end.
+        budget: Bytes that may still be read for one header.
+        last: What was read last.
+    """
+
+    where: str
+    size: int | None
+    budget: int
+    last: bytes
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes; fewer only at the end."""
+
+    def seek(self, position: int) -> None:
+        """Go on reading elsewhere."""
+
+    def tell(self) -> int:
+        """Return the position of the next byte."""
+
+
+class FileWindow:
+    """A part of a file that is a tar: the whole file, or a tar inside it.
+
+    Attributes:
+        start: Where the part begins in the file.
+        file_size: Length of the file.
+
+    Args:
+        file: Descriptor of the file; stays the caller's.
+        start: Where the part begins.
+        size: Its length; the caller has made sure that it lies in the file.
+        where: What it is called in messages.
+    """
+
+    def __init__(self, file: int, start: int, size: int, where: str) -> None:
+        self.where = where
+        self.start = start
+        self.file_size = os.fstat(file).st_size
+        self.size: int | None = size
+        self.budget = 0
+        self.last = b""
+        self._file = file
+        self._end = start + size
+        self._position = start
+
+    def read(self, size: int) -> bytes:
+        """See `TarBytes`."""
+        _spend(self, size)
+        self.last = os.pread(self._file, max(0, min(size, self._end - self._position)), self._position)
+        self._position += len(self.last)
+        return self.last
+
+    def seek(self, position: int) -> None:
+        """See `TarBytes`."""
+        if position < 0:
+            raise ValueError("an offset is negative")
+        self._position = self.start + position
+
+    def tell(self) -> int:
+        """See `TarBytes`."""
+        return self._position - self.start
+
+    def inner(self, member: tarfile.TarInfo) -> FileWindow:
+        """Return a member as a part of its own."""
+        return FileWindow(self._file, self.start + member.offset_data, member.size, f"{self.where}/{member.name}")
+
+
+class ForwardBytes:
+    """A stream that is a tar, perhaps a compressed one.
+
+    Args:
+        stream: Open for reading; stays the caller's.
+        where: What it is called in messages.
+    """
+
+    def __init__(self, stream: IO[bytes], where: str) -> None:
+        self.where = where
+        self.size: int | None = None
+        self.budget = 0
+        self.last = b""
+        self._stream = stream
+        self._position = 0
+
+    def read(self, size: int) -> bytes:
+        """See `TarBytes`."""
+        _spend(self, size)
+        self.last = self._stream.read(size)
+        self._position += len(self.last)
+        return self.last
+
+    def seek(self, position: int) -> None:
+        """See `TarBytes`."""
+        if position < self._position:
+            raise ValueError("an offset leads back")
+        while self._position < position:
+            part = self._stream.read(min(position - self._position, 2**16))
+            if not part:
+                break
+            self._position += len(part)
+
+    def tell(self) -> int:
+        """See `TarBytes`."""
+        return self._position
+
+    def finish(self) -> None:
+        """Read what follows the tar, so that the checksum of a compressed one is compared.
+
+        Raises:
+            SourceError: It is damaged.
+            OSError: It cannot be read.
+        """
+        try:
+            while self._stream.read(2**16):
+                pass
+        except TAR_DAMAGE as error:
+            raise damaged(self, self._position, str(error)) from error
+
+
+def _spend(source: TarBytes, size: int) -> None:
+    if not 0 <= size <= source.budget:
+        raise ValueError(f"a header of {size} bytes")
+    source.budget -= size
+
+
+def is_tar(path: Path) -> bool:
+    """Return whether a file is a tar, by its content, or by its name if it has none of the newer headers.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        return file.read(_BLOCK)[257:262] == b"ustar" or path.suffix.lower() == ".tar"
+
+
+def is_compressed(path: Path) -> bool:
+    """Return whether a file is compressed with gzip.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+def open_stream(path: Path) -> IO[bytes]:
+    """Open a tar that may be compressed with gzip, told by its content.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    return cast("IO[bytes]", gzip.open(path, "rb")) if is_compressed(path) else path.open("rb")
+
+
+def damaged(source: TarBytes, offset: int, problem: str) -> SourceError:
+    """Return the error of a tar that holds something wrong at a byte."""
+    message = f"{source.where} is damaged at byte {offset}: {problem}; fetch or make it again"
+    return SourceError(message, path=source.where, offset=offset)
+
+
+def cut_short(source: TarBytes, offset: int, problem: str) -> SourceError:
+    """Return the error of a tar that ends too early; ``offset`` is where that was noticed."""
+    message = f"{source.where} is cut short at byte {offset}: {problem}; fetch or make it again"
+    return SourceError(message, path=source.where, offset=offset)

@@ -1,0 +1,236 @@
+"""What is in a source of images: the same table, whichever way the images lie."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Protocol
+
+from stoker.errors import SourceError
+from stoker.sources.reading import read_file, read_head, read_slice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from stoker.sources.items import Item, ItemTable
+    from stoker.types import Box
+
+SPLITS = ("train", "validation", "test")
+"""Every split there can be, in the order of the table."""
+
+_HASHED_ROWS = 2**14
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What a person says about a source; None where Stoker is to find it.
+
+    Attributes:
+        boxes: Annotations: a folder of XML files, a tar of them, or a CSV file.
+        class_names: A list of ``name<TAB>text`` lines.
+        labels: A label map: decides which class has which label. See `stoker.sources.label_map`.
+        validation_labels: The classes of validation images that lie in one folder. See
+            `stoker.sources.validation_labels`.
+    """
+
+    boxes: str | None = None
+    class_names: str | None = None
+    labels: str | None = None
+    validation_labels: str | None = None
+
+
+class BoxSource(Protocol):
+    """The annotations of one split. Safe in any thread."""
+
+    @property
+    def where(self) -> str:
+        """The file or the folder they come from."""
+
+    def read(self, item_path: bytes, class_name: bytes) -> list[Box]:
+        """Return the boxes of one image; an image without annotation has none.
+
+        Args:
+            item_path: `Item.path` of the image.
+            class_name: Its class; empty when it has none.
+
+        Raises:
+            SourceError: The annotation is damaged.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class SourceImage:
+    """One image, as it was loaded.
+
+    Attributes:
+        data: The bytes of its file, or its pixels: uint8 (H, W, 3).
+        filename: Name of its file without any folder.
+        boxes: Its annotated objects.
+        annotation_error: What is wrong with its annotation, in which case it has no boxes.
+    """
+
+    data: bytes | NDArray[np.uint8]
+    filename: bytes
+    boxes: Sequence[Box]
+    annotation_error: str | None
+
+
+class Source(Protocol):
+    """Images to build from. Read-only; safe in any thread."""
+
+    @property
+    def root(self) -> str:
+        """What the user named."""
+
+    @property
+    def classes(self) -> tuple[bytes, ...]:
+        """Names of the classes; the index is the label."""
+
+    @property
+    def texts(self) -> tuple[bytes, ...]:
+        """What each class is called in words; empty where unknown."""
+
+    @property
+    def table(self) -> ItemTable:
+        """All items: by split, then by label, then by the bytes of the path below the class."""
+
+    @property
+    def splits(self) -> Mapping[str, NDArray[np.int64]]:
+        """For each split that is there, the rows of ``table`` that belong to it (int64, ascending)."""
+
+    @property
+    def ignored(self) -> Mapping[str, int]:
+        """What is not an item, counted by suffix or by kind."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know."""
+
+    @property
+    def boxes(self) -> Mapping[str, BoxSource]:
+        """The annotations of each split that has some."""
+
+    def fingerprint(self) -> str:
+        """Return 32 hex digits that change with everything of the listing that can change a dataset."""
+
+    def load(self, item: Item, split: str) -> SourceImage:
+        """Return one image and its annotation.
+
+        Raises:
+            OSError: It cannot be read.
+            SourceError: It is too large, or has become shorter since it was listed.
+        """
+
+    def peek(self, item: Item, count: int) -> bytes:
+        """Return the first bytes of one image's file, at most ``count`` of them.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceTree:
+    """Everything a build needs to know about images that are files or members of tars. Read-only; see `Source`.
+
+    Attributes:
+        root: What the user named.
+        base: Folder that the paths of files are relative to (absolute, links resolved).
+        classes: Names of all classes; the index is the label. In the order of the label map if one was given,
+            otherwise by their bytes.
+        texts: What each class is called in words; empty where unknown.
+        table: All items: by split, then by label, then by the bytes of the path below the class.
+        splits: For each split that is there, the rows of ``table`` that belong to it (int64, ascending).
+        ignored: Files that are not items, counted by suffix or by kind.
+        warnings: What a person should know.
+        boxes: The annotations of each split that has some.
+        archives: Absolute paths of the tars that ``table.archives`` counts.
+    """
+
+    root: str
+    base: bytes
+    classes: tuple[bytes, ...]
+    texts: tuple[bytes, ...]
+    table: ItemTable
+    splits: dict[str, NDArray[np.int64]]
+    ignored: dict[str, int]
+    warnings: tuple[str, ...]
+    boxes: dict[str, BoxSource]
+    archives: tuple[bytes, ...] = ()
+
+    def fingerprint(self) -> str:
+        """Return 32 hex digits that change with any file name, size, label, object, class, text or split.
+
+        Not with dates or places: the same images have the same fingerprint in folders and in tars.
+        """
+        digest = hashlib.sha256()
+        for part in (*self.classes, b"", *self.texts):
+            digest.update(len(part).to_bytes(8, "little") + part)
+        digest.update(f"\nboxes {bool(self.boxes)}\n".encode())
+        for split, rows in self.splits.items():
+            digest.update(f"\n{split} {len(rows)}\n".encode())
+            digest.update(rows.astype("<i8").tobytes())
+        for column in (self.table.labels, self.table.sizes, self.table.objects):
+            digest.update(column.astype("<i8").tobytes())
+        for names in _file_names(self.table):
+            digest.update(names)
+        return digest.hexdigest()[:32]
+
+    def locate(self, item: Item) -> bytes:
+        """Return the absolute path of the file that holds an item: its own, or its archive."""
+        if item.archive >= 0:
+            return self.archives[item.archive]
+        return item.path if item.path.startswith(b"/") else self.base + b"/" + item.path
+
+    def load(self, item: Item, split: str) -> SourceImage:
+        """Return one image and its annotation.
+
+        Raises:
+            OSError: It cannot be read.
+            SourceError: It is larger than `stoker.sources.MAX_FILE_BYTES`, or its archive is shorter than it was.
+        """
+        path = self.locate(item)
+        in_archive = item.archive >= 0
+        data = read_slice(path, item.offset, item.size_bytes) if in_archive else read_file(path, item.size_bytes)
+        boxes: Sequence[Box] = ()
+        problem = None
+        try:
+            boxes = self.read_boxes(item, split)
+        except SourceError as error:
+            problem = str(error)
+        return SourceImage(data, item.name, boxes, problem)
+
+    def read_boxes(self, item: Item, split: str) -> list[Box]:
+        """Return the boxes of one image.
+
+        Raises:
+            SourceError: The annotation is damaged.
+        """
+        source = self.boxes.get(split)
+        if source is None:
+            return []
+        return source.read(item.path, self.classes[item.label] if item.label >= 0 else b"")
+
+    def peek(self, item: Item, count: int) -> bytes:
+        """Return the first bytes of one image, at most ``count`` of them.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        return read_head(self.locate(item), item.offset, min(count, item.size_bytes) if item.archive >= 0 else count)
+
+
+def _file_names(table: ItemTable) -> Iterator[bytes]:
+    """Yield the names of the files without their folders, each after its length, many at a time."""
+    names = table.names
+    for first in range(0, len(table), _HASHED_ROWS):
+        starts = table.starts[first : first + _HASHED_ROWS + 1].tolist()
+        parts = []
+        for start, end in pairwise(starts):
+            name = names[max(start, names.rfind(b"/", start, end) + 1) : end]
+            parts += [len(name).to_bytes(4, "little"), name]
+        yield b"".join(parts)

@@ -1,0 +1,55 @@
+"""Settings that views have in common, and their limits."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from stoker.config import check_range
+from stoker.errors import ConfigError
+
+Filter = Literal["nearest", "box", "bilinear", "bicubic", "lanczos"]
+Size = int | tuple[int, int]
+
+MAX_SIDE = 1 << 16
+"""The most pixels that a side of a result may have."""
+
+
+def extent(size: Size) -> tuple[int, int]:
+    """Return (height, width) of a size.
+
+    Raises:
+        ConfigError: A side is out of range.
+    """
+    height, width = (size, size) if isinstance(size, int) else size
+    return check_range("size (height)", height, 1, MAX_SIDE), check_range("size (width)", width, 1, MAX_SIDE)
+
+
+def check_filter(name: str) -> None:
+    """Refuse a filter that there is not.
+
+    Raises:
+        ConfigError: It is unknown.
+    """
+    if name not in get_args(Filter):
+        raise ConfigError(f"filter is {name!r}; it must be one of {', '.join(get_args(Filter))}")
+
+
+def check_bounds(name: str, bounds: tuple[float, float], low: float, high: float) -> None:
+    """Refuse what is no range of numbers above ``low``, up to ``high``.
+
+    Raises:
+        ConfigError: It is not.
+    """
+    first, second = bounds
+    if not low < first <= second <= high:  # also false for NaN
+        raise ConfigError(f"{name} is {bounds}; it must be two growing numbers above {low} and at most {high}")
+
+
+def check_probability(name: str, value: float) -> None:
+    """Refuse what is no probability.
+
+    Raises:
+        ConfigError: It is below 0, above 1, or no number.
+    """
+    if not 0.0 <= value <= 1.0:
+        raise ConfigError(f"{name} is {value}; it must be between 0 and 1")

@@ -1,0 +1,40 @@
+"""A server for each test, and no proxy between it and the client."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from download.faulty_server import Recorder, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from download.faulty_server import FaultyServer
+
+BODY = random.Random(7).randbytes(600_000)
+
+
+@pytest.fixture(autouse=True)
+def direct(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    for name in ("IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY", "IMAGENET_OUT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def body() -> bytes:
+    return BODY
+
+
+@pytest.fixture
+def server(body: bytes) -> Iterator[FaultyServer]:
+    with running({"a.tar": body}) as made:
+        yield made
+
+
+@pytest.fixture
+def watcher() -> Recorder:
+    return Recorder()

@@ -1,0 +1,258 @@
+"""A real HTTP server on this machine that does wrong, on request, whatever servers do wrong."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+import time
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from stoker.download import DownloadRequest, RemoteDataset
+from stoker.download.catalogue import Checksum, RemoteFile
+from stoker.download.watcher import Timing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from stoker.download import Account, Stage
+
+QUICK = Timing(
+    stall_seconds=0.6,
+    tries=6,
+    first_tries=3,
+    first_wait_seconds=0.01,
+    longest_wait_seconds=0.05,
+    longest_obeyed_seconds=1.5,
+)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One request, as it came."""
+
+    path: str
+    headers: dict[str, str]
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def __init__(self, server: FaultyServer, *args: object) -> None:
+        self.faulty = server
+        super().__init__(*args)  # type: ignore[arg-type]
+
+    def do_GET(self) -> None:
+        faulty = self.faulty
+        faulty.seen.append(Seen(self.path, dict(self.headers.items())))
+        self.close_connection = True
+        behaviour = faulty.script.popleft() if faulty.script else faulty.always
+        try:
+            behaviour(self)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the client has gone, as it should
+        except BaseException as error:  # noqa: BLE001 - root of a thread; the test is to fail
+            faulty.failures.append(error)
+
+    @property
+    def body(self) -> bytes:
+        return self.faulty.files[urlsplit(self.path).path.rpartition("/")[2]]
+
+    def start(self, status: int, **headers: str | int) -> None:
+        """Send the head; underscores of names are dashes, and an empty value leaves a header out."""
+        self.send_response(status)
+        for name, value in headers.items():
+            if value != "":
+                self.send_header(name.replace("_", "-"), str(value))
+        self.end_headers()
+
+    def send(self, data: bytes) -> None:
+        for at in range(0, len(data), 1 << 16):
+            piece = data[at : at + (1 << 16)]
+            self.wfile.write(piece)
+            self.faulty.sent += len(piece)
+            time.sleep(self.faulty.pause)
+
+    def wanted_start(self) -> int:
+        """Where the client wants to go on; 0 if its If-Range does not hold any more."""
+        found = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        if found is None or self.headers.get("If-Range", self.faulty.etag) != self.faulty.etag:
+            return 0
+        return int(found[1])
+
+    def head(self, start: int) -> None:
+        total = len(self.body)
+        if start:
+            content_range = f"bytes {start}-{total - 1}/{total}"
+            self.start(206, Content_Length=total - start, Content_Range=content_range, ETag=self.faulty.etag)
+        else:
+            self.start(200, Content_Length=total, ETag=self.faulty.etag)
+
+    def log_message(self, *args: object) -> None:
+        """A test prints nothing."""
+
+
+@dataclass
+class FaultyServer:
+    """What it serves and what it has seen.
+
+    Attributes:
+        files: By name; the last part of a path counts.
+        script: What it does with the next requests, one each; after that it does what ``always`` says.
+        sent: Bytes of bodies.
+        pause: Seconds between two pieces of 64 KiB.
+    """
+
+    files: dict[str, bytes]
+    script: deque[Callable[[Handler], None]] = field(default_factory=deque)
+    always: Callable[[Handler], None] = field(default_factory=lambda: serve)
+    etag: str = '"one"'
+    pause: float = 0.0
+    sent: int = 0
+    url: str = ""
+    seen: list[Seen] = field(default_factory=list)
+    failures: list[BaseException] = field(default_factory=list)
+
+    def ranges(self) -> list[str | None]:
+        return [seen.headers.get("Range") for seen in self.seen]
+
+
+@contextmanager
+def running(files: dict[str, bytes], host: str = "127.0.0.1") -> Iterator[FaultyServer]:
+    faulty = FaultyServer(files)
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, faulty)) as server:
+        server.daemon_threads = True
+        faulty.url = f"http://{host}:{server.server_port}/"
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield faulty
+        finally:
+            server.shutdown()
+            thread.join()
+    assert faulty.failures == []
+
+
+def serve(to: Handler) -> None:
+    """As a good server does."""
+    start = to.wanted_start()
+    if start >= len(to.body):
+        to.start(416, Content_Length=0, Content_Range=f"bytes */{len(to.body)}")
+        return
+    to.head(start)
+    to.send(to.body[start:])
+
+
+def drop_after(count: int) -> Callable[[Handler], None]:
+    """Announce everything, send so many bytes, and hang up."""
+
+    def behave(to: Handler) -> None:
+        start = to.wanted_start()
+        to.head(start)
+        to.send(to.body[start : start + count])
+
+    return behave
+
+
+def fall_silent_after(count: int) -> Callable[[Handler], None]:
+    def behave(to: Handler) -> None:
+        drop_after(count)(to)
+        time.sleep(2 * QUICK.stall_seconds)
+
+    return behave
+
+
+def trickle(to: Handler) -> None:
+    """One byte at a time, never silent for long."""
+    start = to.wanted_start()
+    to.head(start)
+    for at in range(start, start + 100):
+        to.send(to.body[at : at + 1])
+        time.sleep(0.05)
+
+
+def ignore_ranges(to: Handler) -> None:
+    to.start(200, Content_Length=len(to.body), ETag=to.faulty.etag)
+    to.send(to.body)
+
+
+def ignore_ranges_and_drop_after(count: int) -> Callable[[Handler], None]:
+    def behave(to: Handler) -> None:
+        to.start(200, Content_Length=len(to.body), ETag=to.faulty.etag)
+        to.send(to.body[:count])
+
+    return behave
+
+
+def wrong_bytes(to: Handler) -> None:
+    start = to.wanted_start()
+    to.head(start)
+    to.send(bytes(byte ^ 0x20 for byte in to.body[start:]))
+
+
+def answer(status: int, **headers: str | int) -> Callable[[Handler], None]:
+    def behave(to: Handler) -> None:
+        to.start(status, **{"Content_Length": 0, **headers})
+
+    return behave
+
+
+def chunked(to: Handler) -> None:
+    """Without a Content-Length, and then more than the file has."""
+    to.start(200, Transfer_Encoding="chunked")
+    for data in (to.body[:1000], to.body[1000:] + b"more than there is", b"and yet more"):
+        to.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+    to.wfile.write(b"0\r\n\r\n")
+
+
+def piece(content_range: str, data: bytes, etag: str = "") -> Callable[[Handler], None]:
+    """Answer 206 with whatever range."""
+
+    def behave(to: Handler) -> None:
+        to.start(206, Content_Length=len(data), Content_Range=content_range, ETag=etag)
+        to.send(data)
+
+    return behave
+
+
+def announce(length: int) -> Callable[[Handler], None]:
+    """Send all of the file under a wrong Content-Length."""
+
+    def behave(to: Handler) -> None:
+        to.start(200, Content_Length=length)
+        to.send(to.body)
+
+    return behave
+
+
+class Recorder:
+    """A watcher that remembers."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.steps: list[tuple[str, Stage, int, int | None]] = []
+
+    def advanced(self, *, name: str, stage: Stage, done: int, total: int | None) -> None:
+        self.steps.append((name, stage, done, total))
+
+    def told(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def remote(name: str, data: bytes, *, with_size: bool = True, saved_as: str = "") -> RemoteFile:
+    checksum = Checksum("md5", hashlib.md5(data).hexdigest())
+    return RemoteFile(name, saved_as or name, checksum, len(data) if with_size else None)
+
+
+def request(
+    directory: Path, places: str | tuple[str, ...], *files: RemoteFile, account: Account | None = None
+) -> DownloadRequest:
+    places = (places,) if isinstance(places, str) else places
+    return DownloadRequest(RemoteDataset("some", places, files), directory, account=account, timing=QUICK)

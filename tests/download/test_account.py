@@ -1,0 +1,235 @@
+"""The account: who gets it, and that nobody else ever sees it."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import io
+import traceback
+from typing import TYPE_CHECKING
+
+import pytest
+
+from download import faulty_server as does
+from download.faulty_server import FaultyServer, Recorder, remote, request, running
+from stoker.download import Account, DownloadError, download, parse_base
+from stoker.download.account import origin_of, shown
+from stoker.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEY = "s3cret-of-ada"
+ACCOUNT = Account("ada", KEY)
+HEADER = "Basic " + base64.b64encode(f"ada:{KEY}".encode()).decode()
+
+
+def wants_account(to: does.Handler) -> None:
+    if to.headers.get("Authorization") == HEADER:
+        does.serve(to)
+    else:
+        does.answer(401, WWW_Authenticate='Basic realm="images"')(to)
+
+
+def authorizations(server: FaultyServer) -> list[str | None]:
+    return [seen.headers.get("Authorization") for seen in server.seen]
+
+
+def test_the_account_is_sent_when_it_is_wanted_and_not_before(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    server.always = wants_account
+    server.script.extend([wants_account, does.drop_after(1000)])
+    download(request(tmp_path, server.url, remote("a.tar", body), account=ACCOUNT), watcher)
+    assert authorizations(server) == [None, HEADER, HEADER]
+    assert (tmp_path / "a.tar").read_bytes() == body
+
+
+def test_a_server_that_wants_no_account_gets_none(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    download(request(tmp_path, server.url, remote("a.tar", body), account=ACCOUNT), watcher)
+    assert authorizations(server) == [None]
+
+
+def test_an_account_that_is_refused_is_not_sent_again(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    server.always = does.answer(401, WWW_Authenticate="Basic")
+    with pytest.raises(DownloadError, match=r"HTTP 401.*right user name and access key"):
+        download(request(tmp_path, server.url, remote("a.tar", body), account=ACCOUNT), watcher)
+    assert authorizations(server) == [None, HEADER]
+
+
+def test_an_account_that_is_refused_at_one_place_is_tried_once_at_the_next(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    server.always = does.answer(401, WWW_Authenticate="Basic")
+    places = (server.url + "first/", server.url + "second/")
+    with pytest.raises(DownloadError, match="HTTP 401"):
+        download(request(tmp_path, places, remote("a.tar", body), account=ACCOUNT), watcher)
+    assert authorizations(server) == [None, HEADER, HEADER]
+
+
+@pytest.mark.parametrize(("status", "asked"), [(401, 1), (403, 0), (404, 0)])
+def test_a_person_is_asked_once_and_only_when_an_account_would_help(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, status: int, asked: int
+) -> None:
+    questions = []
+
+    def ask() -> Account:
+        questions.append(len(server.seen))
+        return ACCOUNT
+
+    server.always = does.answer(status, WWW_Authenticate="Basic")
+    places = (server.url + "first/", server.url + "second/")
+    wanted = request(tmp_path, places, remote("a.tar", body))
+    with pytest.raises(DownloadError):
+        download(dataclasses.replace(wanted, ask=ask), watcher)
+    assert len(questions) == asked
+
+
+def test_a_server_that_speaks_another_scheme_does_not_get_the_key(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    server.always = does.answer(401, WWW_Authenticate='Digest realm="x"')
+    with pytest.raises(DownloadError, match="HTTP 401"):
+        download(request(tmp_path, server.url, remote("a.tar", body), account=ACCOUNT), watcher)
+    assert authorizations(server) == [None]
+
+
+def test_403_gets_an_account_that_is_known_but_asks_nobody(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    server.always = does.answer(403)
+    with pytest.raises(DownloadError, match="HTTP 403"):
+        download(request(tmp_path, server.url, remote("a.tar", body), account=ACCOUNT), watcher)
+    assert authorizations(server) == [None, HEADER]
+
+
+def test_a_redirect_is_followed_and_resumed_through(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    def redirect_then(to: does.Handler) -> None:
+        if to.path.startswith("/moved/"):
+            (does.drop_after(1000) if len(server.seen) == 2 else does.serve)(to)
+        else:
+            does.answer(302, Location="/moved/a.tar?token=x")(to)
+
+    server.always = redirect_then
+    download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert (tmp_path / "a.tar").read_bytes() == body
+    assert server.ranges() == [None, None, "bytes=1000-", "bytes=1000-"]
+
+
+def test_the_account_does_not_follow_a_redirect_to_another_host(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    with running({"a.tar": body}, "localhost") as other:
+
+        def redirect(to: does.Handler) -> None:
+            if to.headers.get("Authorization") == HEADER:
+                does.answer(307, Location=other.url + "a.tar")(to)
+            else:
+                wants_account(to)
+
+        server.always = redirect
+        download(request(tmp_path, server.url, remote("a.tar", body), account=ACCOUNT), watcher)
+        assert authorizations(server) == [None, HEADER]
+        assert authorizations(other) == [None]
+        assert not any("ada" in str(seen) or KEY in str(seen) for seen in other.seen)
+
+
+def test_another_host_that_wants_the_account_does_not_get_it(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    with running({"a.tar": body}, "localhost") as other:
+        server.always = does.answer(302, Location=other.url + "a.tar")
+        other.always = does.answer(401, WWW_Authenticate="Basic")
+        with pytest.raises(DownloadError, match="leads to localhost, which wants an account; that is not sent"):
+            download(request(tmp_path, server.url, remote("a.tar", body), account=ACCOUNT), watcher)
+        assert authorizations(other) == [None]
+
+
+@pytest.mark.parametrize(
+    ("location", "message"),
+    [
+        ("file:///etc/passwd", "not HTTP"),
+        ("ftp://host/a", "not HTTP"),
+        ("", "not HTTP"),
+        ("http://[half", "not HTTP"),
+        ("http://host:99999999/", "not HTTP"),
+        ("/a.tar", "more than 5 redirects"),
+    ],
+)
+def test_a_redirect_that_leads_nowhere_ends(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, location: str, message: str
+) -> None:
+    server.always = does.answer(301, Location=location)
+    with pytest.raises(DownloadError, match=message):
+        download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+
+
+def test_no_error_shows_the_key_anywhere(tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder) -> None:
+    place, account = parse_base(server.url.replace("//", f"//ada:{KEY}@"))
+    server.script.append(wants_account)
+    shown_texts = []
+    for status in (401, 403, 404, 503, 500, 302, 206, 416, 204):
+        server.always = does.answer(status, WWW_Authenticate="Basic", Location="http://[x", Content_Range="bytes 9-/")
+        with pytest.raises(DownloadError) as caught:
+            download(request(tmp_path, place, remote("a.tar", body), account=account), watcher)
+        text = io.StringIO()
+        traceback.print_exception(caught.value, file=text)
+        shown_texts += [text.getvalue(), repr(caught.value), repr(vars(caught.value))]
+    assert HEADER in authorizations(server)  # it was at work
+    everything = "\n".join([*shown_texts, *watcher.notes, repr(account)])
+    secrets = (KEY, HEADER.removeprefix("Basic "))
+    assert not any(secret in everything for secret in secrets)
+    assert not any(
+        secret.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() for secret in secrets
+    )
+
+
+@pytest.mark.parametrize(("username", "key"), [("", "k"), ("a", ""), ("a\n", "k"), ("a", KEY + "\n"), ("a:b", KEY)])
+def test_an_account_that_cannot_be_sent_is_refused_without_repeating_it(username: str, key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Account(username, key)
+    assert KEY not in str(caught.value)
+
+
+def test_a_place_is_taken_apart() -> None:
+    assert parse_base("https://mirror.example:8443/a/b") == ("https://mirror.example:8443/a/b/", None)
+    place, account = parse_base("http://ada:k%40y@mirror.example/")
+    assert (place, account) == ("http://mirror.example/", Account("ada", "k@y"))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mirror.example/x",
+        "file:///etc",
+        "ftp://mirror.example/",
+        "https://",
+        f"https://ada:{KEY}@/",
+        f"https://ada:{KEY}@mirror.example:port/",
+        f"https://mirror.example/?key={KEY}",
+        f"https://mirror.example/#{KEY}",
+        f"https://mirror.example/{KEY}\n",
+        f"https://[{KEY}/",
+        "https://mirror.example/a b",
+        "https://mirror.exämple/",
+    ],
+)
+def test_a_place_that_is_none_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(ConfigError, match="--url is not the place of files") as caught:
+        parse_base(url)
+    assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+def test_what_is_shown_of_a_url_has_no_secrets() -> None:
+    assert shown(f"https://ada:{KEY}@host:1/p/f?accesskey={KEY}#{KEY}") == "https://host:1/p/f"
+
+
+def test_origins_differ_by_scheme_host_and_port() -> None:
+    assert origin_of("https://HOST/a") == origin_of("https://host:443/b")
+    assert len({origin_of(url) for url in ("https://h/", "http://h/", "https://h:444/", "https://www.h/")}) == 4

@@ -1,0 +1,235 @@
+"""What is there already, and archives that become folders."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import tarfile
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from download.faulty_server import FaultyServer, Recorder, remote, request
+from stoker.download import DownloadError, download
+from stoker.download.catalogue import DATASETS, Checksum, RemoteFile, Unpacking
+from stoker.download.unpack import unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from download import faulty_server as does
+
+FOLDER = Unpacking("Images", is_inside=True, max_bytes=10_000)
+LOOSE = Unpacking("lists", is_inside=False, max_bytes=10_000)
+
+
+def tar_of(*members: tuple[str, bytes] | tarfile.TarInfo) -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        for member in members:
+            if isinstance(member, tarfile.TarInfo):
+                archive.addfile(member)
+            else:
+                info = tarfile.TarInfo(member[0])
+                info.size = len(member[1])
+                archive.addfile(info, io.BytesIO(member[1]))
+    return made.getvalue()
+
+
+def zip_of(*members: tuple[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members:
+            archive.writestr(name, data)
+    return made.getvalue()
+
+
+def unpackable(name: str, data: bytes, unpacking: Unpacking = FOLDER) -> RemoteFile:
+    return dataclasses.replace(remote(name, data), unpacking=unpacking)
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def requests(server: FaultyServer) -> Iterable[str]:
+    return [seen.path for seen in server.seen]
+
+
+PHOTOS = (("Images/n1-dog/a.jpg", b"a" * 100), ("Images/n2-cat/b.jpg", b"b" * 200))
+
+
+def test_what_is_there_and_right_is_not_fetched_again(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    (tmp_path / "a.tar").write_bytes(body)
+    report = download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert (report.files[0].outcome, report.files[0].fetched_bytes, server.seen) == ("there already", 0, [])
+    assert watcher.steps[-1] == ("a.tar", "checking", len(body), len(body))
+
+
+@pytest.mark.parametrize("keep", [slice(0, -1), slice(1, None)])
+@pytest.mark.parametrize("with_size", [True, False])
+def test_a_damaged_file_is_reported_moved_aside_and_fetched_again(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, keep: slice, with_size: bool
+) -> None:
+    for run in range(2):
+        (tmp_path / "a.tar").write_bytes(body[keep])
+        report = download(request(tmp_path, server.url, remote("a.tar", body, with_size=with_size)), watcher)
+        aside = tmp_path / ("a.tar.damaged" if run == 0 else "a.tar.damaged-2")
+        assert report.files[0].moved_aside == (aside,)
+        assert aside.read_bytes() == body[keep]
+        assert (tmp_path / "a.tar").read_bytes() == body
+    assert sum("is damaged" in note for note in watcher.notes) == 2
+    why = f"it has {len(body) - 1} bytes and should have {len(body)}" if with_size else "its MD5 is"
+    assert all(why in note for note in watcher.notes)
+
+
+def test_bytes_that_are_wrong_and_as_many_are_noticed(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    (tmp_path / "a.tar").write_bytes(bytes(len(body)))
+    download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert (tmp_path / "a.tar").read_bytes() == body
+    assert hashlib.md5(bytes(len(body))).hexdigest() in watcher.notes[0]
+
+
+@pytest.mark.parametrize(("name", "make"), [("a.tar", tar_of), ("a.zip", zip_of)])
+def test_an_archive_becomes_a_folder_once(
+    tmp_path: Path, server: FaultyServer, watcher: Recorder, name: str, make: does.Callable[..., bytes]
+) -> None:
+    server.files[name] = make(*PHOTOS)
+    wanted = request(tmp_path, server.url, unpackable(name, server.files[name]))
+    report = download(wanted, watcher)
+    assert report.files[0].folder == tmp_path / "Images"
+    assert files_below(tmp_path / "Images") == {"n1-dog/a.jpg": b"a" * 100, "n2-cat/b.jpg": b"b" * 200}
+    assert {path.name for path in tmp_path.iterdir()} == {name, "Images"}
+    assert (name, "unpacking", 300, 300) in watcher.steps
+    before = (tmp_path / "Images/n1-dog/a.jpg").stat().st_ino
+    assert download(wanted, watcher).files[0].outcome == "there already"
+    assert (tmp_path / "Images/n1-dog/a.jpg").stat().st_ino == before
+    assert len(server.seen) == 1
+
+
+def test_files_without_a_folder_get_one(tmp_path: Path, server: FaultyServer, watcher: Recorder) -> None:
+    server.files["lists.tar"] = tar_of(("./train.mat", b"1"), ("test.mat", b"22"))
+    for _ in range(2):
+        download(request(tmp_path, server.url, unpackable("lists.tar", server.files["lists.tar"], LOOSE)), watcher)
+    assert files_below(tmp_path / "lists") == {"train.mat": b"1", "test.mat": b"22"}
+    assert watcher.notes == []
+
+
+@pytest.mark.parametrize("harm", ["cut", "gone", "link"])
+def test_a_folder_that_is_not_whole_is_moved_aside_and_made_again(
+    tmp_path: Path, server: FaultyServer, watcher: Recorder, harm: str
+) -> None:
+    server.files["a.tar"] = tar_of(*PHOTOS)
+    wanted = request(tmp_path, server.url, unpackable("a.tar", server.files["a.tar"]))
+    download(wanted, watcher)
+    photo = tmp_path / "Images/n1-dog/a.jpg"
+    if harm == "cut":
+        photo.write_bytes(b"a")
+    else:
+        photo.unlink()
+    if harm == "link":
+        photo.symlink_to("a" * 100)  # as long as the photo
+    report = download(wanted, watcher)
+    assert report.files[0].moved_aside == (tmp_path / "Images.damaged",)
+    assert files_below(tmp_path / "Images") == {"n1-dog/a.jpg": b"a" * 100, "n2-cat/b.jpg": b"b" * 200}
+    assert len(server.seen) == 1
+
+
+def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
+    return info
+
+
+def zip_link() -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        info = zipfile.ZipInfo("Images/link")
+        info.external_attr = 0o120777 << 16
+        archive.writestr(info, "/etc/passwd")
+    return made.getvalue()
+
+
+def lying_zip(size: int) -> bytes:
+    """Says that its file has ``size`` bytes, and has 6,000."""
+    data = bytearray(zip_of(("Images/a", bytes(6000))))
+    for mark, at in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
+        place = data.index(mark) + at
+        data[place : place + 4] = size.to_bytes(4, "little")
+    return bytes(data)
+
+
+def device() -> tarfile.TarInfo:
+    info = tarfile.TarInfo("Images/null")
+    info.type, info.devmajor, info.devminor = tarfile.CHRTYPE, 1, 3
+    return info
+
+
+HOSTILE = {
+    "up.tar": (tar_of(("../evil", b"x")), "written elsewhere"),
+    "deep_up.tar": (tar_of(("Images/../../evil", b"x")), "written elsewhere"),
+    "absolute.tar": (tar_of(("/evil", b"x")), "written elsewhere"),
+    "control.tar": (tar_of(("Images/a\nb", b"x")), "written elsewhere"),
+    "long.tar": (tar_of(("Images/" + "a" * 2000, b"x")), "written elsewhere"),
+    "symlink.tar": (tar_of(link("Images", "/etc")), "neither a file nor a folder"),
+    "through.tar": (tar_of(link("Images", "/"), ("Images/evil", b"x")), "neither a file nor a folder"),
+    "hardlink.tar": (tar_of(("Images/a", b"x"), link("Images/b", "/etc/passwd", tarfile.LNKTYPE)), "neither a file"),
+    "device.tar": (tar_of(device()), "neither a file nor a folder"),
+    "twice.tar": (tar_of(("Images/a", b"x"), ("Images/a", b"y")), "two files of one name"),
+    "large.tar": (tar_of(("Images/a", bytes(10_001))), "more than 10000 bytes"),
+    "cut.tar": (tar_of(("Images/a", bytes(5000)))[:3000], "damaged"),
+    "other.tar": (tar_of(("Pictures/a", b"x")), "no folder Images"),
+    "text.tar": (b"not a tar at all" * 100, "damaged"),
+    "up.zip": (zip_of(("../evil", b"x")), "written elsewhere"),
+    "windows.zip": (zip_of(("Images\\..\\evil", b"x")), "written elsewhere"),
+    "symlink.zip": (zip_link(), "neither a file nor a folder"),
+    "more.zip": (lying_zip(5), "damaged"),
+    "less.zip": (lying_zip(6001), "less than 6001 bytes"),
+    "bomb.zip": (zip_of(("Images/a", bytes(10_001))), "more than 10000 bytes"),
+    "text.zip": (b"not a zip at all", "damaged"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_a_hostile_archive_writes_nothing_anywhere(tmp_path: Path, watcher: Recorder, name: str) -> None:
+    data, message = HOSTILE[name]
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (inner / name).write_bytes(data)
+    with pytest.raises(DownloadError, match=message) as caught:
+        unpack(inner / name, FOLDER, watcher)
+    assert "not unpacked" in str(caught.value)
+    assert [path for path in tmp_path.rglob("*") if path != inner] == [inner / name]
+
+
+def test_an_encrypted_zip_is_an_error_and_not_a_crash(tmp_path: Path, watcher: Recorder) -> None:
+    data = bytearray(zip_of(("Images/a", b"x")))
+    for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        data[data.index(mark) + at] |= 1
+    (tmp_path / "a.zip").write_bytes(data)
+    with pytest.raises(DownloadError, match="encrypted"):
+        unpack(tmp_path / "a.zip", FOLDER, watcher)
+
+
+def test_the_catalogue_is_well_formed() -> None:
+    assert set(DATASETS) == {"imagenet", "tiny-imagenet", "stanford-dogs"}
+    lengths = {"md5": 32, "sha256": 64}
+    for name, dataset in DATASETS.items():
+        assert dataset.name == name
+        assert all(place.endswith("/") for place in dataset.places)
+        # A place that may be given an account must not be one where anybody on the way can read it.
+        assert dataset.account is None or all(place.startswith("https://") for place in dataset.places)
+        assert len({file.saved_as for file in dataset.files}) == len(dataset.files)
+        for file in dataset.files:
+            assert isinstance(file.checksum, Checksum)
+            assert len(bytes.fromhex(file.checksum.digest)) * 2 == lengths[file.checksum.algorithm]
+    saved = {file.saved_as for file in DATASETS["imagenet"].files if not file.optional}
+    assert saved == {"ILSVRC2012_img_train.tar", "ILSVRC2012_img_val.tar", "bounding_boxes/annotations.tar.gz"}
+    assert all(file.unpacking is None for file in DATASETS["imagenet"].files)

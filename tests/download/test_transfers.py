@@ -1,0 +1,370 @@
+"""Fetching one file from servers that drop, stall, lie, and change their minds."""
+
+from __future__ import annotations
+
+import errno
+import json
+import resource
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from download import faulty_server as does
+from download.faulty_server import QUICK, FaultyServer, Recorder, remote, request
+from stoker.download import DownloadError, download
+from stoker.errors import DestinationError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def names(directory: Path) -> set[str]:
+    return {path.name for path in directory.iterdir()}
+
+
+def test_a_file_comes_whole_under_its_name_and_nothing_else_is_left(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    wanted = request(tmp_path / "new", server.url, remote("a.tar", body, saved_as="deep/b.tar"))
+    report = download(wanted, watcher)
+    assert (tmp_path / "new/deep/b.tar").read_bytes() == body
+    assert names(tmp_path / "new/deep") == {"b.tar"}
+    assert [(file.outcome, file.fetched_bytes) for file in report.files] == [("fetched", len(body))]
+    assert watcher.steps[0] == ("a.tar", "downloading", 0, len(body))
+    assert watcher.steps[-1] == ("a.tar", "downloading", len(body), len(body))
+    assert watcher.notes == []
+    assert server.seen[0].headers["Accept-Encoding"] == "identity"
+
+
+@pytest.mark.parametrize("with_size", [True, False])
+def test_dropped_connections_are_taken_up_where_they_ended(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, with_size: bool
+) -> None:
+    server.always = does.drop_after(100_000)
+    report = download(request(tmp_path, server.url, remote("a.tar", body, with_size=with_size)), watcher)
+    assert (tmp_path / "a.tar").read_bytes() == body
+    # As many drops as there are tries in a row, and one more: progress is what makes a new try free.
+    assert server.ranges() == [None, *(f"bytes={at}-" for at in range(100_000, len(body), 100_000))]
+    assert server.seen[1].headers["If-Range"] == '"one"'
+    assert server.sent == len(body)
+    assert report.files[0].outcome == "fetched"
+
+
+def test_many_more_drops_than_tries_are_survived_while_bytes_come(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    server.always = does.drop_after(30_000)
+    download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    # The system may throw away bytes that were sent just before a drop, so there may be more requests than 20.
+    assert len(server.seen) >= 20 > 2 * QUICK.tries
+    assert server.sent < 2 * len(body)
+
+
+def test_a_server_that_brings_nothing_new_is_given_up_and_what_came_is_kept(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    server.script.append(does.drop_after(100_000))
+    server.always = does.drop_after(0)
+    with pytest.raises(DownloadError, match=r"100000 of 600000.*given up.*100.0 KB of it are kept") as caught:
+        download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert caught.value.path == str(tmp_path / "a.tar")
+    assert len(server.seen) == 1 + QUICK.tries - 1
+    assert (tmp_path / "a.tar.part").read_bytes() == body[:100_000]
+    server.always = does.serve
+    report = download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert (report.files[0].outcome, report.files[0].fetched_bytes) == ("resumed", 500_000)
+    assert ("a.tar", "checking", 100_000, 100_000) in watcher.steps
+    assert names(tmp_path) == {"a.tar"}
+
+
+def test_a_server_that_ignores_ranges_is_read_from_the_start_and_never_appended(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    server.script.extend([does.drop_after(100_000), does.ignore_ranges])
+    download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert (tmp_path / "a.tar").read_bytes() == body
+    assert server.ranges() == [None, "bytes=100000-"]
+    assert any("starts from the beginning" in note for note in watcher.notes)
+
+
+def test_starting_over_is_no_progress(tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder) -> None:
+    server.always = does.ignore_ranges_and_drop_after(200_000)
+    with pytest.raises(DownloadError, match="given up"):
+        download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert len(server.seen) == QUICK.tries  # the first brought something new
+
+
+def test_what_an_earlier_run_had_is_no_progress_either(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    (tmp_path / "a.tar.part").write_bytes(body[:300_000])
+    server.script.append(does.answer(503))
+    server.always = does.ignore_ranges_and_drop_after(200_000)
+    with pytest.raises(DownloadError, match="given up"):
+        download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert len(server.seen) == QUICK.tries
+
+
+def test_a_file_that_changed_at_the_server_is_started_again(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    def change(to: does.Handler) -> None:
+        server.files["a.tar"], server.etag = body, '"two"'
+        does.serve(to)  # If-Range does not hold any more
+
+    server.files["a.tar"] = bytes(len(body))
+    server.script.extend([does.drop_after(100_000), change])
+    download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert (tmp_path / "a.tar").read_bytes() == body
+    assert server.ranges() == [None, "bytes=100000-"]
+
+
+@pytest.mark.parametrize(
+    ("content_range", "etag"),
+    [
+        ("bytes 99999-599999/600000", '"one"'),
+        ("bytes 0-599999/600000", '"one"'),
+        ("bytes 100000-599998/599999", '"one"'),
+        ("bytes */600000", '"one"'),
+        ("elephants 100000-599999/600000", '"one"'),
+        ("", '"one"'),
+        ("bytes 100000-599999/600000", '"two"'),
+    ],
+)
+def test_a_piece_that_was_not_asked_for_is_not_appended(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, content_range: str, etag: str
+) -> None:
+    server.script.extend([does.drop_after(100_000), does.piece(content_range, bytes(500_000), etag)])
+    download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert (tmp_path / "a.tar").read_bytes() == body
+    assert server.ranges() == [None, "bytes=100000-", None]
+    assert any("starting again from its beginning" in note for note in watcher.notes)
+
+
+def test_a_piece_of_a_piece_is_welcome(tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder) -> None:
+    part = does.piece("bytes 100000-149999/*", body[100_000:150_000], '"one"')
+    server.script.extend([does.drop_after(100_000), part])
+    download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert (tmp_path / "a.tar").read_bytes() == body
+    assert server.ranges() == [None, "bytes=100000-", "bytes=150000-"]
+
+
+def test_a_part_that_is_whole_already_needs_no_request(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    (tmp_path / "a.tar.part").write_bytes(body)
+    report = download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert (report.files[0].outcome, report.files[0].fetched_bytes, server.seen) == ("resumed", 0, [])
+    assert names(tmp_path) == {"a.tar"}
+
+
+def test_a_part_that_is_whole_is_known_by_416_when_the_size_is_not_known(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    (tmp_path / "a.tar.part").write_bytes(body)
+    download(request(tmp_path, server.url, remote("a.tar", body, with_size=False)), watcher)
+    assert server.ranges() == [f"bytes={len(body)}-"]
+    assert server.sent == 0
+
+
+@pytest.mark.parametrize("with_size", [True, False])
+def test_a_part_that_is_too_long_is_started_again(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, with_size: bool
+) -> None:
+    (tmp_path / "a.tar.part").write_bytes(body + b"more")
+    download(request(tmp_path, server.url, remote("a.tar", body, with_size=with_size)), watcher)
+    assert (tmp_path / "a.tar").read_bytes() == body
+    assert server.ranges() == ([None] if with_size else [f"bytes={len(body) + 4}-", None])
+
+
+def test_416_to_everything_ends(tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder) -> None:
+    server.always = does.answer(416, Content_Range="bytes */0")
+    with pytest.raises(DownloadError, match="the server has no byte 0"):
+        download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert names(tmp_path) == set()
+
+
+def test_wrong_bytes_are_fetched_once_more_from_the_start(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    (tmp_path / "a.tar.part").write_bytes(bytes(100_000))
+    download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert (tmp_path / "a.tar").read_bytes() == body
+    assert server.ranges() == ["bytes=100000-", None]
+    assert any("fetched again from the start" in note for note in watcher.notes)
+
+
+def test_wrong_bytes_twice_are_an_error_that_names_both_sums(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    server.always = does.wrong_bytes
+    file = remote("a.tar", body)
+    wrong = remote("a.tar", bytes(byte ^ 0x20 for byte in body)).checksum.digest
+    with pytest.raises(DownloadError, match=f"MD5 is {wrong} and then {wrong}, and should be {file.checksum.digest}"):
+        download(request(tmp_path, server.url, file), watcher)
+    assert len(server.seen) == 2
+    assert names(tmp_path) == set()
+
+
+def test_a_busy_server_is_obeyed(tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder) -> None:
+    server.script.extend([does.answer(503, Retry_After=1), does.answer(429), does.answer(503), does.drop_after(10)])
+    started = time.monotonic()
+    download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert 1 <= time.monotonic() - started < 5
+    assert (tmp_path / "a.tar").read_bytes() == body
+
+
+def test_a_server_that_is_busy_for_a_year_is_not_waited_for_that_long(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    server.script.append(does.answer(503, Retry_After=31_536_000))
+    started = time.monotonic()
+    download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert QUICK.longest_obeyed_seconds <= time.monotonic() - started < 4
+
+
+def test_a_storm_of_503_ends(tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder) -> None:
+    server.always = does.answer(503)
+    with pytest.raises(DownloadError, match=r"busy.*503.*given up"):
+        download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert len(server.seen) == QUICK.tries
+
+
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [(401, "give the right user name"), (403, "whether your account may have it"), (404, "--url"), (410, "--url")],
+)
+def test_a_refusal_is_not_repeated(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, status: int, remedy: str
+) -> None:
+    server.always = does.answer(status)
+    with pytest.raises(DownloadError, match=f"HTTP {status}: .*{remedy}"):
+        download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert len(server.seen) == 1
+    assert names(tmp_path) == set()
+
+
+def test_the_next_place_is_asked_and_goes_on_with_what_came(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    server.script.append(does.drop_after(100_000))
+    server.script.extend([does.answer(404)])
+    places = (server.url + "first/", server.url + "second/")
+    download(request(tmp_path, places, remote("a.tar", body)), watcher)
+    assert [seen.path for seen in server.seen] == ["/first/a.tar", "/first/a.tar", "/second/a.tar"]
+    assert server.sent == len(body)
+    assert "If-Range" not in server.seen[2].headers  # the tag was of another place
+
+
+def test_nobody_there_is_an_error_after_a_few_tries(tmp_path: Path, body: bytes, watcher: Recorder) -> None:
+    with does.running({}) as gone:
+        pass
+    with pytest.raises(DownloadError, match=f"{gone.url}a.tar: Connection refused; given up"):
+        download(request(tmp_path, gone.url, remote("a.tar", body)), watcher)
+    assert len(watcher.notes) == QUICK.first_tries - 1
+
+
+@pytest.mark.parametrize("behaviour", [does.fall_silent_after(100_000), does.trickle])
+def test_a_stall_is_noticed(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, behaviour: does.Callable
+) -> None:
+    server.script.append(behaviour)
+    started = time.monotonic()
+    download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert QUICK.stall_seconds <= time.monotonic() - started < 4
+    assert any("silent" in note or "next to nothing" in note for note in watcher.notes)
+
+
+@pytest.mark.parametrize("length", [599_999, 600_001])
+def test_another_length_than_the_known_one_is_another_file(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, length: int
+) -> None:
+    server.always = does.announce(length)
+    with pytest.raises(DownloadError, match=f"of {length} bytes instead of the file of 600000 bytes"):
+        download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+
+
+@pytest.mark.parametrize("length", [599_999, 600_001])
+def test_a_lie_about_a_length_that_is_not_known_ends(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, length: int
+) -> None:
+    server.always = does.announce(length)
+    with pytest.raises(DownloadError):
+        download(request(tmp_path, server.url, remote("a.tar", body, with_size=False)), watcher)
+    assert not (tmp_path / "a.tar").exists()
+
+
+def test_more_than_the_file_has_is_cut_off(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    server.always = does.chunked
+    download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert (tmp_path / "a.tar").read_bytes() == body
+
+
+def test_a_page_to_log_in_is_not_taken_for_the_file(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    server.always = does.answer(200, Content_Type="text/html; charset=utf-8", Content_Length=5)
+    with pytest.raises(DownloadError, match=r"text/html of 5 bytes.*log in"):
+        download(request(tmp_path, server.url, remote("a.tar", body, with_size=False)), watcher)
+
+
+def test_a_disk_that_is_full_names_the_file_and_keeps_what_came(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)  # no test can fill a disk; this fails in the same place
+    resource.setrlimit(resource.RLIMIT_FSIZE, (250_000, before[1]))
+    try:
+        with pytest.raises(OSError, match="too large") as caught:
+            download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert caught.value.errno == errno.EFBIG
+    assert caught.value.filename == str(tmp_path / "a.tar.part")
+    assert caught.value.__notes__ == ["run the same command to go on from here"]
+    assert (tmp_path / "a.tar.part").read_bytes() == body[:250_000]
+    download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert server.ranges()[-1] == "bytes=250000-"
+
+
+def test_too_little_space_is_noticed_before_anything_is_asked(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    huge = does.RemoteFile("a.tar", "a.tar", remote("a.tar", body).checksum, 2**60)
+    with pytest.raises(OSError, match="are needed") as caught:
+        download(request(tmp_path, server.url, huge), watcher)
+    assert (caught.value.errno, server.seen) == (errno.ENOSPC, [])
+
+
+def test_too_little_space_is_noticed_when_the_server_says_how_much_is_needed(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    server.always = does.announce(2**59)
+    with pytest.raises(OSError, match="are needed"):
+        download(request(tmp_path, server.url, remote("a.tar", body, with_size=False)), watcher)
+
+
+def test_two_processes_do_not_write_one_file(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+) -> None:
+    def second(to: does.Handler) -> None:
+        with pytest.raises(DestinationError, match=r"a\.tar\.part is being written by another process"):
+            download(request(tmp_path, server.url, remote("a.tar", body)), Recorder())
+        does.serve(to)
+
+    server.script.append(second)
+    download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert (tmp_path / "a.tar").read_bytes() == body
+
+
+@pytest.mark.parametrize("notes", ["{", "[]", '{"url": 1}', "[" * 5000, json.dumps({"url": "U", "etag": "a\r\nX: y"})])
+def test_damaged_notes_of_a_part_cost_nothing(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, notes: str
+) -> None:
+    (tmp_path / "a.tar.part").write_bytes(body[:1000])
+    (tmp_path / "a.tar.part.json").write_text(notes.replace("U", server.url + "a.tar"))
+    download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    assert server.ranges() == ["bytes=1000-"]
+    assert "X" not in server.seen[0].headers

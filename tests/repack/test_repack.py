@@ -1,0 +1,142 @@
+"""Records of any layout to records of any other: nothing lost, nothing changed that need not be."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import stoker
+from reference import example, pictures, tfrecord
+from stoker import _native
+from stoker.cli.main import main
+from stoker.records.manifest_reading import read_manifest
+from stoker.records.rejects import read_rejects
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+def stoker_does(*words: object) -> int:
+    return main([str(word) for word in words])
+
+
+def seen(path: Path, split: str = "train") -> Counter[tuple[int, bytes]]:
+    """Every sample of a split by its class, counted from 0, and its pixels."""
+    data = stoker.open(path, split)
+    return Counter((s.label - data.schema.label_base if s.label >= 0 else -1, s.decode().tobytes()) for s in data)
+
+
+def test_the_same_recipe_gives_the_dataset_of_the_images_themselves(photos: Path, tmp_path: Path) -> None:
+    assert stoker_does("build", photos, tmp_path / "a", "--seed", 3, "--shards", 2) == 0
+    assert stoker_does("repack", tmp_path / "a", tmp_path / "b", "--seed", 3, "--shards", 2) == 0
+    first, second = read_manifest(tmp_path / "a"), read_manifest(tmp_path / "b")
+    assert first.dataset_id == second.dataset_id
+    assert (tmp_path / "a/labels.txt").read_bytes() == (tmp_path / "b/labels.txt").read_bytes()
+    small = ["--resize", "short:40", "--seed", 5, "--shards", 2]
+    for source, out in (("a", "c"), ("b", "d")):
+        assert stoker_does("repack", tmp_path / source, tmp_path / out, *small) == 0
+    assert read_manifest(tmp_path / "c").dataset_id == read_manifest(tmp_path / "d").dataset_id
+
+
+PRESETS = ["imagenet", "imagenet-nvidia", "dlbs", "tiny-imagenet", "dogs-onehot", "tfds"]
+
+
+@pytest.mark.parametrize("source", PRESETS)
+@pytest.mark.parametrize("target", ["imagenet", "dlbs", "tiny-imagenet", "dogs-onehot", "tfds"])
+def test_any_layout_to_any_other(photos: Path, tmp_path: Path, source: str, target: str) -> None:
+    names = ["--shard-names", "{split}-{shard}.tfrecord"]
+    assert (
+        stoker_does(
+            "build", photos, tmp_path / "a", "--preset", source, "--resize", "square:24", *names, "--num-images", 20
+        )
+        == 0
+    )
+    manifest = read_manifest(tmp_path / "a")
+    lossless = ["--encode", "raw"] if target in ("dlbs", "tiny-imagenet") else ["--recipe", "keep"]
+    options = ["--resize", "off"] if lossless[0] == "--encode" else []
+    assert stoker_does("repack", tmp_path / "a", tmp_path / "b", "--preset", target, *lossless, *options, *names) == 0
+    repacked = read_manifest(tmp_path / "b")
+    assert repacked.records == manifest.records
+    assert main(["verify", str(tmp_path / "b")]) == 0
+    raw_source, raw_target = (name in ("dlbs", "tiny-imagenet") for name in (source, target))
+    for split in manifest.splits:
+        before, after = seen(tmp_path / "a", split), seen(tmp_path / "b", split)
+        assert Counter(label for label, _ in before.elements()) == Counter(label for label, _ in after.elements())
+        if raw_target or not raw_source:  # pixels that become a JPEG change a little
+            assert before == after
+
+
+def shard(path: Path, records: Sequence[dict[str, Any]]) -> Path:
+    path.write_bytes(b"".join(tfrecord.frame(example.write(record)) for record in records))
+    return path
+
+
+def test_records_of_an_unknown_layout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = [{"jpg": ("bytes", [pictures.jpeg(40, 30, n)]), "cls": ("int64", [1 + n % 3])} for n in range(7)]
+    shard(tmp_path / "old.tfrecord", records)
+    assert stoker_does("repack", tmp_path / "old.tfrecord", tmp_path / "new") == 2
+    assert "unknown layout: cls (int64 x 1), jpg (bytes x 1)" in capsys.readouterr().err
+    keys = ["--image-key", "jpg", "--label-key", "cls", "--from-label-base", 1]
+    assert stoker_does("repack", tmp_path / "old.tfrecord", tmp_path / "new", *keys, "--preset", "tfds") == 0
+    manifest = read_manifest(tmp_path / "new")
+    assert manifest.splits["train"].class_counts == (3, 2, 2)
+    assert {s.encoded for s in stoker.open(tmp_path / "new")} == {record["jpg"][1][0] for record in records}
+    assert stoker_does("repack", tmp_path / "old.tfrecord", tmp_path / "x", "--label-key", "cls") == 2
+
+
+def test_a_damaged_record_is_rejected_and_the_others_are_kept(photos: Path, tmp_path: Path) -> None:
+    assert stoker_does("build", photos, tmp_path / "a", "--shards", 1) == 0
+    path = next((tmp_path / "a").glob("train-*.tfrecord"))
+    rows = _native.scan_shard(str(path))
+    data = bytearray(path.read_bytes())
+    data[int(rows[5][0]) + 40] ^= 1
+    path.write_bytes(data)
+    assert stoker_does("repack", tmp_path / "a", tmp_path / "b") == 3
+    rejects = read_rejects(tmp_path / "b")
+    assert len(rejects) == 1
+    assert rejects[0].key.startswith("train#5")
+    assert "record 5" in rejects[0].reason
+
+
+def test_objects_of_records(tmp_path: Path) -> None:
+    corners = {"xmin": [0.0, 0.5], "xmax": [0.5, 1.0], "ymin": [0.0, 0.5], "ymax": [0.5, 1.0]}
+    boxes = {f"image/object/bbox/{side}": ("float", values) for side, values in corners.items()}
+    whole = {"image/encoded": ("bytes", [pictures.jpeg(40, 30, 1)]), "image/class/label": ("int64", [1])}
+    shard(tmp_path / "train-00000-of-00001", [whole | boxes, whole])
+    assert stoker_does("repack", tmp_path, tmp_path / "out", "--crop-objects") == 2  # a destination in the source
+    assert stoker_does("repack", tmp_path / "train-*", tmp_path / "out", "--crop-objects") == 0
+    sizes = sorted(sample.decode().shape for sample in stoker.open(tmp_path / "out"))
+    assert sizes == [(15, 20, 3), (15, 20, 3), (30, 40, 3)]
+
+
+def test_a_png_in_a_record_becomes_a_jpeg(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(1).integers(0, 256, (9, 7, 3), np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, "PNG")
+    record = {"image/encoded": ("bytes", [out.getvalue()]), "image/class/label": ("int64", [1])}
+    shard(tmp_path / "train-00000-of-00001", [record])
+    assert stoker_does("repack", tmp_path / "train-*", tmp_path / "out") == 0
+    assert read_manifest(tmp_path / "out").converted == {"png": 1}
+    assert stoker.open(tmp_path / "out")[0].encoded.startswith(b"\xff\xd8")
+
+
+def test_a_second_run_finds_it_complete(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["repack", tmp_path / "a", tmp_path / "b", "--preset", "tfds", "--json"]
+    assert stoker_does("build", photos, tmp_path / "a") == 0
+    capsys.readouterr()
+    assert stoker_does(*words) == 0
+    assert json.loads(capsys.readouterr().out)["outcome"] == "built"
+    assert stoker_does(*words) == 0
+    assert json.loads(capsys.readouterr().out)["outcome"] == "complete"
+
+
+def test_images_are_for_build(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert stoker_does("repack", photos, tmp_path / "b") == 2
+    assert "holds no TFRecords; 'stoker build'" in capsys.readouterr().err

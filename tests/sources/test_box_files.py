@@ -1,0 +1,167 @@
+"""Annotations from one file: the same boxes as from a folder, to the last bit; noise; the CSV."""
+
+from __future__ import annotations
+
+import gzip
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sources.making import fill, tar_bytes, xml
+from stoker.errors import SourceError
+from stoker.sources import BoxFolder, SourceOptions, list_source
+from stoker.sources.box_archive import read_box_csv, read_box_tar
+from stoker.sources.box_table import BoxTableBuilder
+from stoker.sources.boxes import NamedBox
+from stoker.types import Box
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stoker.sources import BoxSource
+
+CLASSES = frozenset({b"n01", b"n02", b"n03"})
+
+numbers = st.one_of(st.integers(-9, 999).map(str), st.floats(-9, 999, allow_nan=False).map(repr))
+objects = st.tuples(st.sampled_from(["n01", "n02", "n09", "", "%s"]), numbers, numbers, numbers, numbers)
+annotations = st.one_of(
+    st.builds(
+        lambda found, size: xml(*found, size=size, filename="%s"),
+        st.lists(objects, max_size=4),
+        st.tuples(st.integers(1, 500).map(str), st.integers(1, 500).map(str)),
+    ),
+    st.just("<annotation/>"),
+    st.just("<annotation>"),
+)
+
+
+def outcome(source: BoxSource, name: str) -> list[Box] | str:
+    try:
+        return source.read(f"any/where/{name}.JPEG".encode(), name.partition("_")[0].encode())
+    except SourceError:
+        return "damaged"
+
+
+@given(st.dictionaries(st.sampled_from(["n01_1", "n01_10", "n01_2", "n02_1", "n03_1"]), annotations))
+@pytest.mark.parametrize("per_class", [False, True])
+def test_a_tar_gives_what_its_files_would_give(
+    tmp_path_factory: pytest.TempPathFactory, per_class: bool, texts: dict[str, str]
+) -> None:
+    root = tmp_path_factory.mktemp("boxes")
+    members = {f"{name[:3]}/{name}.xml" if per_class else f"val/{name}.xml": text for name, text in texts.items()}
+    for path, text in members.items():
+        (root / path).parent.mkdir(exist_ok=True)
+        (root / path).write_text(text)
+    tar = root / "boxes.tar.gz"
+    tar.write_bytes(gzip.compress(tar_bytes({path: text.encode() for path, text in members.items()}), 1))
+    table = read_box_tar(tar, None).finish(CLASSES)
+    folder = BoxFolder(bytes(root if per_class else root / "val"), per_class=per_class, class_names=CLASSES)
+    for name in ("n01_1", "n01_10", "n01_2", "n02_1", "n03_1", "n01_3", "n01_100000000000000000000"):
+        assert outcome(table, name) == outcome(folder, name)
+
+
+def test_equal_names_in_two_classes_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "boxes.tar"
+    texts = {"n01": xml(("n01", "0", "0", "100", "50")), "n02": xml(("n02", "0", "0", "50", "50"))}
+    path.write_bytes(tar_bytes({f"top/{name}/1.xml": text.encode() for name, text in texts.items()}))
+    table = read_box_tar(path, None).finish(CLASSES)
+    assert table.read(b"1.jpg", b"n01") == [Box(0.0, 0.0, 0.5, 0.5)]
+    assert table.read(b"1.jpg", b"n02") == [Box(0.0, 0.0, 0.25, 0.5)]
+    assert table.read(b"1.jpg", b"n03") == []
+
+
+def test_of_two_annotations_of_one_name_the_last_one_counts(tmp_path: Path) -> None:
+    path = tmp_path / "boxes.tar"
+    old = tar_bytes({"n01/n01_1.xml": xml(("n01", "0", "0", "9", "9"), ("n01", "0", "0", "8", "8")).encode()})
+    new = tar_bytes({"n01/n01_1.xml": xml(("n01", "0", "0", "100", "50")).encode()})
+    path.write_bytes(old.rstrip(b"\0").ljust((len(old.rstrip(b"\0")) + 511) // 512 * 512, b"\0") + new)
+    assert read_box_tar(path, None).finish(CLASSES).read(b"n01_1.JPEG", b"n01") == [Box(0.0, 0.0, 0.5, 0.5)]
+
+
+def test_other_members_are_passed_over_and_huge_ones_refused(tmp_path: Path) -> None:
+    path = tmp_path / "boxes.tar"
+    path.write_bytes(tar_bytes({"readme.txt": b"x", "n01/._n01_1.xml": b"x", "n01": None, "n01/n01_1.xml": b"x"}))
+    assert set(read_box_tar(path, None).finish(CLASSES).damaged) == {b"n01/n01_1"}
+    path.write_bytes(tar_bytes({"n01/n01_1.xml": b" " * (2**22 + 1)}))
+    with pytest.raises(SourceError, match="more than 4194304"):
+        read_box_tar(path, None)
+
+
+CSV = """n01_1.JPEG,0.1000,0.2000,0.3000,0.4000
+n01_1.JPEG,0.5,0.9,0.1,0.8
+
+n01_2.JPEG,0.1,0.2,0.3
+n01_2.JPEG,a,b,c,d
+n01_2.JPEG,nan,0,1,1
+n01_2.JPEG,-0.5,0.0,1.5,1e0
+n01_3.JPEG,0.5,0.5,0.5,0.9
+x,y,z
+"""
+
+
+def test_the_csv_of_the_build_scripts(tmp_path: Path) -> None:
+    path = tmp_path / "boxes.csv"
+    path.write_bytes(CSV.replace("\n", "\r\n").encode())
+    builder, notes = read_box_csv(path)
+    table = builder.finish(CLASSES)
+    assert table.read(b"n01/n01_1.JPEG", b"n01") == [Box(0.1, 0.2, 0.3, 0.4), Box(0.1, 0.8, 0.5, 0.9)]
+    assert table.read(b"n01_2.JPEG", b"n01") == [Box(0.0, 0.0, 1.0, 1.0)]
+    assert table.read(b"n01_3.JPEG", b"n01") == table.read(b"n01_4.JPEG", b"n01") == []
+    assert notes == [f"{path}: 4 lines are not NAME.JPEG,xmin,ymin,xmax,ymax and are not used: line 4, 5, 6, 9"]
+
+
+def test_a_csv_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "boxes.csv").write_text("a,b\nc,d\n")
+    with pytest.raises(SourceError, match="no line of the form"):
+        read_box_csv(tmp_path / "boxes.csv")
+
+
+@pytest.mark.parametrize("kind", ["folder", "tar", "tar.gz", "csv"])
+def test_annotations_may_be_given_in_every_form(tmp_path: Path, kind: str) -> None:
+    root = fill(tmp_path / "root", "n01/n01_1.JPEG", "n02/n02_1.JPEG")
+    text = xml(("n01", "0", "0", "100", "50"))
+    given = tmp_path / f"boxes.{kind}"
+    if kind == "folder":
+        (given / "n01").mkdir(parents=True)
+        (given / "n01/n01_1.xml").write_text(text)
+    elif kind == "csv":
+        given.write_text("n01_1.JPEG,0,0,0.5,0.5\n")
+    else:
+        data = tar_bytes({"n01/n01_1.xml": text.encode()})
+        given.write_bytes(gzip.compress(data) if kind == "tar.gz" else data)
+    tree = list_source(str(root), SourceOptions(boxes=str(given)))
+    assert [tree.load(item, "train").boxes for item in tree.table] == [[Box(0.0, 0.0, 0.5, 0.5)], []]
+    assert tree.boxes["train"].where == str(given)
+
+
+def test_the_validation_boxes_of_imagenet_have_a_tar_of_their_own(tmp_path: Path) -> None:
+    root = fill(tmp_path, "train/n01/n01_1.JPEG", "val/n01/ILSVRC2012_val_00000001.JPEG")
+    for name, member, right in (
+        ("train_v2.tar.gz", "n01/n01_1.xml", "100"),
+        ("val_v3.tgz", "val/ILSVRC2012_val_00000001.xml", "50"),
+    ):
+        data = tar_bytes({member: xml(("n01", "0", "0", right, "100")).encode()})
+        (root / f"ILSVRC2012_bbox_{name}").write_bytes(gzip.compress(data))
+    tree = list_source(str(root))
+    assert tree.load(tree.table[0], "train").boxes == [Box(0.0, 0.0, 0.5, 1.0)]
+    assert tree.load(tree.table[1], "validation").boxes == [Box(0.0, 0.0, 0.25, 1.0)]
+
+
+def test_half_a_million_annotations_take_little_memory() -> None:
+    builder = BoxTableBuilder("made", replacing=True)
+    box = [NamedBox(b"n01", Box(0.1, 0.2, 0.3, 0.4))]
+    for number in range(1000):
+        builder.add(b"n01440764", b"n01440764_%d" % number, box)
+    table = builder.finish(frozenset({b"n01440764"}))
+    columns = (table.keys, table.corners, table.sources, table.names)
+    assert sum(column.nbytes for column in columns) / 1000 < 80
+    assert table.corners.dtype == np.float64  # resizing places boxes before they become float32
+
+
+def test_names_longer_than_any_file_name_are_refused() -> None:
+    builder = BoxTableBuilder("made", replacing=False)
+    with pytest.raises(SourceError, match="longer than any file name"):
+        builder.add(b"", b"x" * 256, [])

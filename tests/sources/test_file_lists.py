@@ -1,0 +1,194 @@
+"""Lists of files, the configuration that names two of them, and the command that makes them."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sources.making import content, fill, listed, xml
+from stoker.errors import ConfigError, SourceError
+from stoker.sources import SourceOptions, list_source, read_config
+from stoker.types import Box
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILES = ("Data/train/n02/b.JPEG", "Data/train/n01/c.JPEG", "Data/train/n01/a.JPEG")
+
+
+def write_list(path: Path, *lines: str, end: str = "\n") -> Path:
+    path.write_bytes("".join(line + end for line in lines).encode("utf-8", "surrogateescape"))
+    return path
+
+
+def test_paths_are_absolute_or_relative_to_the_list(tmp_path: Path) -> None:
+    fill(tmp_path, *FILES)
+    path = write_list(tmp_path / "list.txt", str(tmp_path / FILES[0]), FILES[1], f"./{FILES[2]}", end="\r\n")
+    tree = list_source(str(path))
+    assert listed(tree) == [("a.JPEG", "n01"), ("c.JPEG", "n01"), ("b.JPEG", "n02")]
+    assert tree.table[2].path == bytes(tmp_path / FILES[0])
+    assert tree.fingerprint() == list_source(str(tmp_path / "Data/train")).fingerprint()
+
+
+def test_images_of_a_class_are_in_the_order_of_their_names_wherever_they_lie(tmp_path: Path) -> None:
+    fill(tmp_path, "z/n01/1.jpg", "a/n01/2.jpg", "m/n01/3.jpg")
+    tree = list_source(str(write_list(tmp_path / "list.txt", "m/n01/3.jpg", "a/n01/2.jpg", "z/n01/1.jpg")))
+    assert [name for name, _ in listed(tree)] == ["1.jpg", "2.jpg", "3.jpg"]
+
+
+def test_blank_lines_are_counted_and_a_hash_is_a_name(tmp_path: Path) -> None:
+    fill(tmp_path, "a/#1.jpg", "#a/2.jpg")
+    tree = list_source(str(write_list(tmp_path / "list.txt", "", "a/#1.jpg", "  ", "#a/2.jpg", "\t")))
+    assert listed(tree) == [("2.jpg", "#a"), ("#1.jpg", "a")]
+    assert tree.ignored == {"blank line": 3}
+
+
+def test_blanks_around_a_path_belong_to_it_unless_it_is_there_only_without_them(tmp_path: Path) -> None:
+    fill(tmp_path, "a/1.jpg", "a/2.jpg ", "a/2.jpg")
+    tree = list_source(str(write_list(tmp_path / "list.txt", " a/1.jpg\t", "a/2.jpg ", "a/3.jpg ")))
+    assert [item.path for item in tree.table] == [b"a/1.jpg", b"a/2.jpg ", b"a/3.jpg "]
+
+
+def test_a_file_that_is_missing_is_an_item_that_cannot_be_loaded(tmp_path: Path) -> None:
+    fill(tmp_path, "a/1.jpg")
+    os.mkfifo(tmp_path / "a/2.jpg")
+    tree = list_source(str(write_list(tmp_path / "list.txt", "a/1.jpg", "a/2.jpg", "a/none.jpg")))
+    assert [item.size_bytes for item in tree.table] == [len(content("1.jpg")), 0, 0]
+    with pytest.raises(FileNotFoundError):
+        tree.load(tree.table[2], "train")
+
+
+def test_repeated_lines_are_kept_and_reported(tmp_path: Path) -> None:
+    fill(tmp_path, "a/1.jpg")
+    tree = list_source(str(write_list(tmp_path / "list.txt", *["a/1.jpg"] * 3)))
+    assert len(tree.table) == 3
+    assert tree.warnings == ("2 lines repeat an earlier one; each is an item of its own",)
+
+
+def test_a_folder_of_images_below_the_class(tmp_path: Path) -> None:
+    fill(tmp_path, "train/n01/images/1.jpg")
+    assert list_source(str(write_list(tmp_path / "list.txt", "train/n01/images/1.jpg"))).classes == (b"n01",)
+
+
+def test_flat_lists_need_labels(tmp_path: Path) -> None:
+    fill(tmp_path, "val/ILSVRC2012_val_00000002.JPEG", "val/ILSVRC2012_val_00000001.JPEG")
+    path = write_list(tmp_path / "list.txt", "val/ILSVRC2012_val_00000002.JPEG", "val/ILSVRC2012_val_00000001.JPEG")
+    with pytest.raises(SourceError, match=r"lie in a folder called val, not .*--validation-labels"):
+        list_source(str(path))
+    labels = write_list(tmp_path / "labels.txt", "n02", "n01")
+    tree = list_source(str(path), SourceOptions(validation_labels=str(labels)))
+    assert listed(tree) == [("ILSVRC2012_val_00000002.JPEG", "n01"), ("ILSVRC2012_val_00000001.JPEG", "n02")]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"1.jpg\n", "line 1 of .* lies in no class folder"),
+        (b"a/1.jpg\na/\0.jpg\n", "line 2 of .* NUL"),
+        (b"a/1.jpg\n" + b"x" * 2**17, "line 2 is longer than"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF", "NUL"),
+    ],
+)
+def test_what_is_no_list_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "list.txt"
+    path.write_bytes(data)
+    with pytest.raises(SourceError, match=message):
+        list_source(str(path))
+
+
+def test_annotations_lie_below_annotations_where_images_lie_below_data(tmp_path: Path) -> None:
+    fill(tmp_path, *FILES)
+    folder = tmp_path / "Annotations/train/n01"
+    folder.mkdir(parents=True)
+    (folder / "a.xml").write_text(xml(("n01", "0", "0", "100", "50"), ("n01", "100", "50", "200", "100")))
+    tree = list_source(str(write_list(tmp_path / "list.txt", *FILES)))
+    boxes = [tree.load(item, "train").boxes for item in tree.table]
+    assert boxes == [[Box(0.0, 0.0, 0.5, 0.5), Box(0.5, 0.5, 1.0, 1.0)], [], []]
+
+
+def test_annotations_may_lie_elsewhere(tmp_path: Path) -> None:
+    fill(tmp_path, *FILES)
+    folder = tmp_path / "mine/n02"
+    folder.mkdir(parents=True)
+    (folder / "b.xml").write_text(xml(("n02", "0", "0", "100", "50")))
+    path = write_list(tmp_path / "list.txt", *FILES)
+    tree = list_source(str(path), SourceOptions(boxes=str(tmp_path / "mine")))
+    assert [tree.load(item, "train").boxes for item in tree.table] == [[], [], [Box(0.0, 0.0, 0.5, 0.5)]]
+
+
+CONFIG = {
+    "handler": "ilsvrc_dataset",
+    "batch_size": 128,
+    "train_filelist": "lists/train.txt",
+    "test_filelist": "lists/test.txt",
+    "shuffle_buffer": 200000,
+    "reshuffle_each_iteration": True,
+    "num_parallel_readers": 8,
+    "prefectch_buffer_size": 2,
+    "crop_image_size": [256, 192],
+    "num_classes": 2,
+    "num_channels": 3,
+}
+
+
+def write_config(path: Path, **changes: Any) -> str:
+    path.write_text(json.dumps({"data": CONFIG | changes, "model": {"depth": 50}}))
+    return str(path)
+
+
+def test_a_configuration_is_a_source_of_two_splits(tmp_path: Path) -> None:
+    fill(tmp_path, "d/n01/1.jpg", "d/n02/2.jpg", "e/n02/3.jpg")
+    (tmp_path / "lists").mkdir()
+    write_list(tmp_path / "lists/train.txt", "../d/n02/2.jpg", "../d/n01/1.jpg")
+    write_list(tmp_path / "lists/test.txt", "../e/n02/3.jpg")
+    tree = list_source(write_config(tmp_path / "ilsvrc.json"))
+    assert listed(tree) == [("1.jpg", "n01"), ("2.jpg", "n02")]
+    assert listed(tree, "test") == [("3.jpg", "n02")]
+    assert tree.warnings == ()
+    tree = list_source(write_config(tmp_path / "ilsvrc.json", num_classes=1000))
+    assert any("num_classes 1000" in warning for warning in tree.warnings)
+
+
+def test_every_key_of_a_configuration_is_read(tmp_path: Path) -> None:
+    config = read_config(tmp_path / write_config(tmp_path / "c.json", learning_rate=0.1))
+    assert (config.handler, config.batch_size, config.shuffle_buffer) == ("ilsvrc_dataset", 128, 200000)
+    assert (config.reshuffle_each_iteration, config.num_parallel_readers) == (True, 8)
+    assert (config.prefetch_buffer_size, config.crop_image_size) == (2, (256, 192))
+    assert (config.num_classes, config.num_channels) == (2, 3)
+    assert config.train_filelist == tmp_path / "lists/train.txt"
+    assert config.ignored == {"learning_rate": 0.1}
+    absolute = read_config(tmp_path / write_config(tmp_path / "c.json", test_filelist="/lists/b.txt"))
+    assert str(absolute.test_filelist) == "/lists/b.txt"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("batch_size", "128"), ("batch_size", 0), ("batch_size", True), ("reshuffle_each_iteration", 1),
+        ("crop_image_size", 256), ("crop_image_size", [256]), ("crop_image_size", [256, 0]), ("train_filelist", 7),
+        ("train_filelist", ""), ("prefectch_buffer_size", -1), ("handler", None),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_named(tmp_path: Path, key: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=rf"data\.{key} is "):
+        read_config(tmp_path / write_config(tmp_path / "c.json", **{key: value}))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"data": []}', "{}", "[" * 10**5])
+def test_what_is_no_configuration_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "c.json").write_text(text)
+    with pytest.raises(SourceError, match=r"c\.json"):
+        list_source(str(tmp_path / "c.json"))
+
+
+def test_a_configuration_without_lists_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text('{"data": {}}')
+    with pytest.raises(ConfigError, match="neither train_filelist nor test_filelist"):
+        list_source(str(tmp_path / "c.json"))
+    with pytest.raises(SourceError, match=r"the list .*train\.txt is not there"):
+        list_source(write_config(tmp_path / "c.json"))
+    with pytest.raises(ConfigError, match="as train_filelist and as test_filelist"):
+        list_source(write_config(tmp_path / "c.json", test_filelist=CONFIG["train_filelist"]))

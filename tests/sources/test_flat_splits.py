@@ -1,0 +1,150 @@
+"""Images without class folders: validation images with a list of labels, test images without any."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sources.making import fill, listed
+from stoker.errors import ConfigError, SourceError
+from stoker.sources import SourceOptions, list_source
+
+LABELS = "imagenet_2012_validation_synset_labels.txt"
+NAMES = [f"ILSVRC2012_val_{number:08d}.JPEG" for number in (1, 2, 3, 10)]
+WNIDS = [f"n{(number * 7) % 3 + 1:08d}" for number in range(1, 51)]
+EXPECTED = sorted((WNIDS[number - 1], name) for number, name in zip((1, 2, 3, 10), NAMES, strict=True))
+
+
+def tree_with(tmp_path: Path, folder: str = "val") -> Path:
+    fill(tmp_path, *(f"train/n0000000{label}/{label}.JPEG" for label in (1, 2, 3)))
+    return fill(tmp_path, *(f"{folder}/{name}" for name in NAMES))
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def expected(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(name, wnid) for wnid, name in pairs]
+
+
+@pytest.mark.parametrize("folder", ["val", "validation"])
+@pytest.mark.parametrize("place", [".", ".."])
+def test_a_flat_folder_takes_labels_by_number_from_a_list_in_the_root_or_beside_it(
+    tmp_path: Path, folder: str, place: str
+) -> None:
+    root = tree_with(tmp_path / "root", folder)
+    write(root / place / LABELS, *WNIDS)
+    tree = list_source(str(root))
+    assert listed(tree, "validation") == expected(EXPECTED)
+    assert tree.classes == (b"n00000001", b"n00000002", b"n00000003")
+    assert (tree.ignored, tree.warnings) == ({}, ())
+
+
+def test_flat_and_foldered_validation_images_have_one_order_and_one_fingerprint(tmp_path: Path) -> None:
+    flat = tree_with(tmp_path / "flat")
+    write(flat / LABELS, *WNIDS)
+    foldered = tree_with(tmp_path / "foldered", "none")
+    for wnid, name in EXPECTED:
+        (foldered / "val" / wnid).mkdir(parents=True, exist_ok=True)
+        (foldered / "none" / name).rename(foldered / "val" / wnid / name)
+    (foldered / "none").rmdir()
+    one, other = list_source(str(flat)), list_source(str(foldered))
+    assert listed(one, "validation") == listed(other, "validation")
+    assert one.fingerprint() == other.fingerprint()
+
+
+def test_the_list_may_be_given_and_the_folder_may_be_the_source_itself(tmp_path: Path) -> None:
+    root = tree_with(tmp_path / "root")
+    given = write(tmp_path / "mine.txt", *WNIDS)
+    options = SourceOptions(validation_labels=str(given))
+    assert listed(list_source(str(root), options), "validation") == expected(EXPECTED)
+    alone = list_source(str(root / "val"), options)
+    assert listed(alone, "validation") == expected(EXPECTED)
+    with pytest.raises(SourceError, match=r"--validation-labels .* is not there"):
+        list_source(str(root), SourceOptions(validation_labels=str(tmp_path / "none.txt")))
+
+
+def test_without_train_the_labels_are_those_of_the_whole_list(tmp_path: Path) -> None:
+    fill(tmp_path, "val/ILSVRC2012_val_00000002.JPEG")
+    write(tmp_path / LABELS, "n03", "n02", "n01")
+    tree = list_source(str(tmp_path))
+    assert tree.classes == (b"n01", b"n02", b"n03")
+    assert tree.table[0].label == 1
+
+
+def test_kaggles_solution_goes_by_name(tmp_path: Path) -> None:
+    root = tree_with(tmp_path)
+    lines = [f"{Path(name).stem},{wnid} 85 1 499 272 n00000009 1 1 2 2 " for wnid, name in EXPECTED]
+    write(root / "LOC_val_solution.csv", "ImageId,PredictionString", *reversed(lines))
+    assert listed(list_source(str(root)), "validation") == expected(EXPECTED)
+    write(root / "LOC_val_solution.csv", "ImageId,PredictionString", *lines[1:])
+    with pytest.raises(SourceError, match=f"no label for {EXPECTED[0][1]}"):
+        list_source(str(root))
+
+
+def test_the_devkits_numbers_need_the_devkits_map(tmp_path: Path) -> None:
+    root = tree_with(tmp_path)
+    write(root / "ILSVRC2012_validation_ground_truth.txt", *(str(int(wnid[1:])) for wnid in WNIDS))
+    with pytest.raises(ConfigError, match="give --labels"):
+        list_source(str(root))
+    plain = write(tmp_path / "synsets", *sorted(set(WNIDS)))
+    with pytest.raises(ConfigError, match="give --labels"):
+        list_source(str(root), SourceOptions(labels=str(plain)))
+    devkit = write(tmp_path / "map", "n00000003 1 c", "n00000001 2 a", "n00000002 3 b")
+    tree = list_source(str(root), SourceOptions(labels=str(devkit)))
+    assert tree.classes == (b"n00000003", b"n00000001", b"n00000002")
+    numbers = {"1": "n00000003", "2": "n00000001", "3": "n00000002"}
+    wanted = {name: numbers[str(int(wnid[1:]))] for wnid, name in EXPECTED}
+    assert dict(listed(tree, "validation")) == wanted
+    write(root / "ILSVRC2012_validation_ground_truth.txt", *["1"] * 9, "4")
+    with pytest.raises(SourceError, match=r"line 10 .* not a number from 1 to 3"):
+        list_source(str(root), SourceOptions(labels=str(devkit)))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ILSVRC2012_val_00000051.JPEG", "no label for ILSVRC2012_val_00000051.JPEG: it has 50 lines"),
+        ("ILSVRC2012_val_00000000.JPEG", "no label for"),
+        ("dog.JPEG", "no label for dog.JPEG"),
+    ],
+)
+def test_an_image_that_the_list_does_not_reach_is_an_error_that_names_it(
+    tmp_path: Path, name: str, message: str
+) -> None:
+    root = fill(tree_with(tmp_path), f"val/{name}")
+    write(root / LABELS, *WNIDS)
+    with pytest.raises(SourceError, match=message):
+        list_source(str(root))
+
+
+def test_a_blank_line_would_shift_all_labels_after_it_and_is_refused(tmp_path: Path) -> None:
+    root = tree_with(tmp_path)
+    write(root / LABELS, *WNIDS[:4], "", *WNIDS[4:])
+    with pytest.raises(SourceError, match=r"line 5 .* is blank"):
+        list_source(str(root))
+    (root / LABELS).write_bytes(("\r\n".join(WNIDS) + "\r\n\r\n\n").encode())  # at the end they are harmless
+    assert listed(list_source(str(root)), "validation") == expected(EXPECTED)
+
+
+def test_validation_images_without_any_labels_are_refused_with_a_remedy(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=rf"--validation-labels, or put {LABELS} into"):
+        list_source(str(tree_with(tmp_path)))
+
+
+def test_test_images_are_items_without_a_label(tmp_path: Path) -> None:
+    root = fill(tmp_path, "train/a/1.jpg", "test/z.jpg", "test/b.jpg", "test/notes.txt")
+    tree = list_source(str(root))
+    assert listed(tree, "test") == [("b.jpg", None), ("z.jpg", None)]
+    assert tree.classes == (b"a",)
+    assert tree.ignored == {".txt": 1}
+
+
+def test_a_list_that_is_not_needed_is_reported(tmp_path: Path) -> None:
+    root = fill(tmp_path / "root", "train/a/1.jpg", "val/a/2.jpg")
+    given = write(tmp_path / "mine.txt", *WNIDS)
+    tree = list_source(str(root), SourceOptions(validation_labels=str(given)))
+    assert any("--validation-labels is not used" in warning for warning in tree.warnings)

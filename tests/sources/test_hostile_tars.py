@@ -1,0 +1,162 @@
+"""Whatever bytes a tar has: a listing or an error that names the place, never a crash, and never a read outside."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sources.making import content, tar_bytes, tar_of, train_tar
+from stoker.errors import SourceError
+from stoker.sources import list_source
+from stoker.sources.box_archive import read_box_tar
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRAIN = train_tar({"n01": ["a.jpg", "b.jpg"], "n02": ["c.jpg", "d.jpg"]})
+PLAIN = tar_of("a/1.jpg", "a/2.jpg", "b/3.jpg")
+LONG = tar_bytes({"a/" + "x" * 300 + ".jpg": b"x" * 700, "b/\udcff.jpg": b"y"}, tarfile.PAX_FORMAT)
+
+
+def write(tmp_path: Path, data: bytes, name: str = "some.tar") -> Path:
+    path = tmp_path / name
+    path.write_bytes(data)
+    return path
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 0) -> bytes:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname, made.size = kind, target, size
+    return made.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize("data", [TRAIN, PLAIN], ids=["nested", "plain"])
+def test_a_tar_cut_short_anywhere_is_refused(tmp_path: Path, data: bytes) -> None:
+    end = len(data.rstrip(b"\0")) // 512 * 512 + 512
+    for length in range(0, end, 256):
+        with pytest.raises(SourceError, match=r"cut short at byte|is not a tar|is damaged at byte") as caught:
+            list_source(str(write(tmp_path, data[:length])))
+        assert str(tmp_path) in str(caught.value)
+
+
+def test_a_member_larger_than_the_tar_is_named(tmp_path: Path) -> None:
+    data = member("a/1.jpg", size=10**12) + b"x" * 1024
+    with pytest.raises(SourceError, match=r"cut short at byte 0: 'a/1.jpg' would end at byte 1000000000512") as caught:
+        list_source(str(write(tmp_path, data)))
+    assert caught.value.offset == 0
+
+
+def test_an_inner_tar_cannot_reach_past_its_end(tmp_path: Path) -> None:
+    inner = member("a.jpg", size=5000)
+    data = tar_bytes({"n01.tar": inner, "n02.tar": tar_of("b.jpg")})
+    with pytest.raises(SourceError, match=r"n01\.tar is cut short"):
+        list_source(str(write(tmp_path, data)))
+
+
+@pytest.mark.parametrize("name", ["/etc/1.jpg", "../1.jpg", "a/../../1.jpg"])
+def test_names_that_lead_out_are_counted_and_not_used(tmp_path: Path, name: str) -> None:
+    data = member(name) + tar_of("a/1.jpg", "b/2.jpg")
+    tree = list_source(str(write(tmp_path, data)))
+    assert [item.key for item in tree.table] == ["a/1.jpg", "b/2.jpg"]
+    assert tree.ignored == {"unsafe name": 1}
+    assert name in tree.warnings[0]
+
+
+def test_links_devices_and_sparse_files_are_no_items(tmp_path: Path) -> None:
+    data = b"".join(
+        [
+            member("a/link.jpg", tarfile.SYMTYPE, "/etc/passwd"),
+            member("a/hard.jpg", tarfile.LNKTYPE, "a/1.jpg"),
+            member("a/device.jpg", tarfile.CHRTYPE),
+            member("a/pipe.jpg", tarfile.FIFOTYPE),
+            member("a/sparse.jpg", tarfile.GNUTYPE_SPARSE),
+            tar_of("a/1.jpg", "b/2.jpg", "a/.hidden.jpg", "a/1.xml"),
+        ]
+    )
+    tree = list_source(str(write(tmp_path, data)))
+    assert [item.key for item in tree.table] == ["a/1.jpg", "b/2.jpg"]
+    assert tree.ignored == {"link": 2, "special file": 3, "hidden": 1, ".xml": 1}
+
+
+def test_a_header_that_asks_for_much_memory_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, member("long", tarfile.GNUTYPE_LONGNAME, size=2**33))
+    with path.open("r+b") as file:
+        file.truncate(2**34)  # sparse: the bytes are there as far as the file system is concerned
+    with pytest.raises(SourceError, match="a header of 8589934592 bytes"):
+        list_source(str(path))
+
+
+def test_headers_that_never_end_are_refused(tmp_path: Path) -> None:
+    endless = member("long", tarfile.GNUTYPE_LONGNAME, size=1).ljust(1024, b"x") * 5000
+    with pytest.raises(SourceError, match=r"some\.tar"):
+        list_source(str(write(tmp_path, endless + PLAIN)))
+
+
+def test_negative_sizes_do_not_lead_round_in_circles(tmp_path: Path) -> None:
+    header = bytearray(member("a/2.jpg"))
+    header[124:136] = (2**96 - 1536).to_bytes(12, "big")  # base 256: back to the first member
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    with pytest.raises(SourceError, match=r"the size of 'a/2.jpg' is -1536"):
+        list_source(str(write(tmp_path, PLAIN[:1024] + bytes(header) + PLAIN[1024:])))
+
+
+def test_garbage_between_members_is_not_the_end(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"damaged at byte 1024: what is there is no header"):
+        list_source(str(write(tmp_path, PLAIN[:1024] + b"\x01" * 512 + PLAIN[1024:])))
+
+
+def test_a_compressed_tar_of_images_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="gunzip"):
+        list_source(str(write(tmp_path, gzip.compress(PLAIN), "images.tar.gz")))
+
+
+def test_a_tar_of_nothing_is_no_source(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="holds no image"):
+        list_source(str(write(tmp_path, tar_bytes({}))))
+
+
+def damaged(data: st.DataObject, whole: bytes) -> bytes:
+    spoiled = bytearray(whole)
+    for at, byte in data.draw(st.lists(st.tuples(st.integers(0, len(whole) - 1), st.integers(0, 255)), max_size=8)):
+        spoiled[at] = byte
+    return bytes(spoiled[: data.draw(st.integers(0, len(whole)))])
+
+
+@given(st.data(), st.sampled_from([TRAIN, PLAIN, LONG]))
+def test_changed_bytes_give_a_listing_or_an_error(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, whole: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "changed.tar"
+    path.write_bytes(damaged(data, whole))
+    try:
+        tree = list_source(str(path))
+    except SourceError:
+        return
+    for item in tree.table:
+        assert 0 <= item.offset <= item.offset + item.size_bytes <= path.stat().st_size
+
+
+@given(st.data(), st.booleans())
+def test_changed_annotations_give_boxes_or_an_error(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, compressed: bool
+) -> None:
+    whole = tar_bytes({"a/1.xml": b"<annotation/>", "a/2.xml": b"x" * 600})
+    path = tmp_path_factory.getbasetemp() / "changed-boxes"
+    path.write_bytes(damaged(data, gzip.compress(whole) if compressed else whole))
+    with contextlib.suppress(SourceError):
+        read_box_tar(path, None)
+
+
+def test_a_compressed_tar_cut_short_is_refused(tmp_path: Path) -> None:
+    whole = gzip.compress(tar_bytes({"a/1.xml": content("1") * 999}))
+    for length in (3, 30, len(whole) - 9):
+        with pytest.raises(SourceError):
+            read_box_tar(write(tmp_path, whole[:length]), None)
+    read_box_tar(write(tmp_path, whole), None)

@@ -1,0 +1,171 @@
+"""Which class has which label: every format, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+
+from sources.making import fill, tar_bytes
+from stoker.errors import ConfigError, SourceError
+from stoker.sources import LabelMap, SourceOptions, list_source, read_label_map
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = (b"n00000003", b"n00000001", b"n00000002")
+
+
+def write(path: Path, text: str | bytes) -> str:
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return str(path)
+
+
+def as_json(base: int) -> str:
+    entries = {
+        name.decode(): {"label": label, "human_labels": f"text {label}"} for label, name in enumerate(NAMES, base)
+    }
+    return json.dumps(dict(sorted(entries.items())))
+
+
+def meta(tmp_path: Path) -> bytes:
+    """What the devkit has: classes first, then the inner nodes of the hierarchy."""
+    kind = [("ILSVRC2012_ID", object), ("WNID", object), ("words", object), ("num_children", object)]
+    rows = [(at + 1, name.decode(), f"text {at}, other", 0) for at, name in enumerate(NAMES)]
+    rows.insert(1, (4, "n00000009", "entity", 3))
+    path = tmp_path / "made.mat"
+    savemat(path, {"synsets": np.array(rows, dtype=kind).reshape(-1, 1)})
+    data = path.read_bytes()
+    path.unlink()
+    return data
+
+
+@pytest.mark.parametrize(
+    ("text", "texts"),
+    [
+        ("n00000003\nn00000001\r\n\nn00000002\n", (b"", b"", b"")),
+        (
+            "n00000003\tcrane\nn00000001\tcrane\nn00000002\tmaillot, tank suit\n",
+            (b"crane", b"crane", b"maillot, tank suit"),
+        ),
+        ("n00000003 crane, bird\nn00000001 crane\nn00000002 c d\n", (b"crane, bird", b"crane", b"c d")),
+        ("\ufeffn00000003\nn00000001\nn00000002", (b"", b"", b"")),
+    ],
+    ids=["names", "tabs", "kaggle", "byte order mark"],
+)
+def test_lists_count_their_lines(tmp_path: Path, text: str, texts: tuple[bytes, ...]) -> None:
+    where = write(tmp_path / "list", text)
+    assert read_label_map(where) == LabelMap(where, NAMES, texts)
+
+
+def test_names_with_blanks_are_names(tmp_path: Path) -> None:
+    where = write(tmp_path / "list", "golden retriever\nblack cat\n")
+    assert read_label_map(where).names == (b"golden retriever", b"black cat")
+
+
+@pytest.mark.parametrize("base", [0, 1])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_json_counts_from_zero_or_one(tmp_path: Path, base: int, compressed: bool) -> None:
+    data = as_json(base).encode()
+    where = write(tmp_path / "labels.json", gzip.compress(data) if compressed else data)
+    texts = tuple(b"text %d" % label for label in range(base, base + 3))
+    assert read_label_map(where) == LabelMap(where, NAMES, texts)
+
+
+def test_the_devkits_text_file_is_in_the_order_of_its_numbers(tmp_path: Path) -> None:
+    where = write(tmp_path / "map_clsloc.txt", "n00000001 2 a_b\nn00000002 3 c\nn00000003 1 d\n")
+    assert read_label_map(where) == LabelMap(where, NAMES, (b"d", b"a_b", b"c"), devkit=True)
+
+
+def test_the_devkits_meta_leaves_out_inner_nodes(tmp_path: Path) -> None:
+    expected = (NAMES, tuple(b"text %d, other" % at for at in range(3)), True)
+    alone = read_label_map(write(tmp_path / "meta.mat", meta(tmp_path)))
+    assert (alone.names, alone.texts, alone.devkit) == expected
+    tar = tar_bytes({"devkit/readme.txt": b"x", "devkit/data/meta.mat": meta(tmp_path)})
+    for name, data in (("devkit.tar.gz", gzip.compress(tar)), ("devkit.tar", tar)):
+        inside = read_label_map(write(tmp_path / name, data))
+        assert (inside.names, inside.texts, inside.devkit) == expected
+
+
+def test_meta_without_scipy_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = write(tmp_path / "meta.mat", meta(tmp_path))
+    monkeypatch.setitem(sys.modules, "scipy.io", None)
+    with pytest.raises(ConfigError, match=r"stoker\[devkit\]"):
+        read_label_map(where)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\nb\n\na\n", "names a twice: in line 1 and in line 4"),
+        ("a\tx\nb\ty\na\tz\n", "names a twice: in line 1 and in line 3"),
+        ("n00000001 1 a\nn00000001 2 b\n", "names n00000001 twice"),
+        ("n00000001 1 a\nn00000002 1 b\n", "gives n00000002 the label 1 where 2 must follow"),
+        ("n00000001 1 a\nn00000002 3 b\n", "gives n00000002 the label 3 where 2"),
+        ("n00000001 2 a\nn00000002 3 b\n", "gives n00000001 the label 2 where 0"),
+        ('{"a": {"label": 0}, "b": {"label": 2}}', "gives b the label 2 where 1"),
+        ('{"a": {"label": 0}, "b": {"label": 0}}', "gives b the label 0 where 1"),
+        ('{"a": {"label": 0}, "a": {"label": 1}}', "names a twice"),
+        ('{"a": {"label": -1}, "b": {"label": 0}}', "gives a the label -1 where 0"),
+    ],
+)
+def test_maps_that_contradict_themselves_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read_label_map(write(tmp_path / "list", text))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"\n\n", b"{", b'{"a": 1}', b'{"a": {"label": "0"}}', b'{"a": {"label": true}}', b'{"a": {}}', b"{}",
+        b'{"a": {"label": 0, "human_labels": 3}}', b"\x1f\x8bxxxxxxxx", gzip.compress(b"{}" * 99)[:20], b"[1]" * 9**6,
+        b"MATLAB 5.0 MAT-file" + b"x" * 200, b"{" * 10**5,
+    ],
+    ids=range(14),
+)  # fmt: skip
+def test_what_is_no_map_is_refused(tmp_path: Path, data: bytes) -> None:
+    where = write(tmp_path / "list", data)
+    with pytest.raises(SourceError) as caught:
+        read_label_map(where)
+    assert where in str(caught.value)
+
+
+def test_a_devkit_without_meta_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"no meta\.mat"):
+        read_label_map(write(tmp_path / "kit.tar.gz", gzip.compress(tar_bytes({"a": b"x"}))))
+
+
+def test_a_map_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="is not there"):
+        read_label_map(str(tmp_path / "none"))
+
+
+def test_labels_are_those_of_the_whole_map(tmp_path: Path) -> None:
+    root = fill(tmp_path / "root", "train/n00000001/1.jpg", "train/n00000003/3.jpg")
+    tree = list_source(str(root), SourceOptions(labels=write(tmp_path / "labels.json", as_json(0))))
+    assert tree.classes == NAMES
+    assert tree.texts == (b"text 0", b"text 1", b"text 2")
+    assert [(item.key, item.label) for item in tree.table] == [
+        ("train/n00000003/3.jpg", 0), ("train/n00000001/1.jpg", 1),
+    ]  # fmt: skip
+    assert tree.warnings == ("1 classes of the list of labels have no images",)
+
+
+def test_a_list_of_texts_that_is_given_comes_before_those_of_the_map(tmp_path: Path) -> None:
+    root = fill(tmp_path / "root", "n00000001/1.jpg")
+    (root / "words.txt").write_text("n00000001\tfrom the root\nn00000002\tfrom the root\n")
+    labels = write(tmp_path / "labels", "n00000001\tfrom the map\nn00000002\n")
+    assert list_source(str(root), SourceOptions(labels=labels)).texts == (b"from the map", b"from the root")
+    given = SourceOptions(labels=labels, class_names=write(tmp_path / "texts", "n00000001\tgiven\n"))
+    assert list_source(str(root), given).texts == (b"given", b"")
+
+
+def test_a_class_that_the_map_lacks_is_an_error(tmp_path: Path) -> None:
+    root = fill(tmp_path / "root", "a/1.jpg", "b/2.jpg", "c/3.jpg")
+    with pytest.raises(SourceError, match="does not name 2 of the classes: a, c"):
+        list_source(str(root), SourceOptions(labels=write(tmp_path / "list", "b\nd\n")))

@@ -1,0 +1,36 @@
+"""A million images are listed in a few hundred bytes each, all of Python and NumPy included."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LIMIT_MIB = 300
+IMAGES, CLASSES = 1_000_000, 1_000
+
+PROGRAM = r"""
+import re, sys
+from stoker.sources import list_source
+tree = list_source(sys.argv[1])
+assert len(tree.table) == int(sys.argv[2]) and len(tree.classes) == 1000
+first, last = tree.table[0], tree.table[len(tree.table) - 1]
+assert first.path < last.path and (first.label, last.label) == (0, 999)
+tree.fingerprint()
+# Not ru_maxrss, which also remembers the process that started this one.
+print(re.search(r"VmHWM:\s+([0-9]+) kB", open("/proc/self/status").read())[1])
+"""
+
+
+def test_a_million_files_are_listed_in_bounded_memory(tmp_path: Path) -> None:
+    path = tmp_path / "list.txt"
+    with path.open("w") as file:  # in an order that is far from that of the table
+        for number in range(IMAGES):
+            label = number * 7919 % CLASSES
+            file.write(f"/data/train/n{label:08d}/n{label:08d}_{number * 31 % 99991}_{number}.JPEG\n")
+    command = [sys.executable, "-c", PROGRAM, str(path), str(IMAGES)]
+    result = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
+    assert int(result.stdout) / 1024 < LIMIT_MIB

@@ -1,0 +1,186 @@
+"""Tars read in place: the same source as the folders they would unpack to."""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sources.making import content, fill, listed, tar_bytes, tar_of, train_tar, xml
+from stoker.errors import SourceError
+from stoker.sources import SourceOptions, list_source
+from stoker.types import Box
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stoker.sources import SourceTree
+
+TRAIN = {"n02": ["n02_9.JPEG", "n02_10.JPEG", "n02_100.JPEG"], "n01": ["n01_2.JPEG", "n01_1.JPEG"], "n03": []}
+VAL = {"ILSVRC2012_val_00000002.JPEG": "n01", "ILSVRC2012_val_00000001.JPEG": "n02"}
+TEST = ["ILSVRC2012_test_00000002.JPEG", "ILSVRC2012_test_00000001.JPEG"]
+BOXES = {
+    "n01/n01_1.xml": xml(("n01", "1", "2", "77", "33"), ("n02", "0", "0", "9", "9"), size=("301", "97")),
+    "n01/n01_2.xml": xml(("Scottish_deerhound", "-3", "90", "5.5", "7"), size=("301", "97"), filename="%s"),
+    "n02/n02_9.xml": "<annotation>",
+    "n02/n02_10.xml": xml(),
+}
+WORDS = "n01\ttench\nn02\tgoldfish\n"
+SYNSETS = "n02\nn01\n"
+
+
+@pytest.fixture
+def unpacked(tmp_path: Path) -> Path:
+    root = tmp_path / "unpacked"
+    for name, files in TRAIN.items():
+        (root / "train" / name).mkdir(parents=True)
+        fill(root, *(f"train/{name}/{file}" for file in files))
+    fill(root, *(f"val/{name}/{file}" for file, name in VAL.items()), *(f"test/{file}" for file in TEST))
+    for name, text in BOXES.items():
+        (root / "bounding_boxes" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "bounding_boxes" / name).write_text(text)
+    (root / "words.txt").write_text(WORDS)
+    return root
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Path:
+    root = tmp_path / "packed"
+    root.mkdir()
+    (root / "ILSVRC2012_img_train.tar").write_bytes(train_tar(TRAIN))
+    (root / "ILSVRC2012_img_val.tar").write_bytes(tar_of(*VAL))
+    (root / "ILSVRC2012_img_test_v10102019.tar").write_bytes(tar_of("test/" + TEST[0], "test/" + TEST[1]))
+    boxes = tar_bytes({name: text.encode() for name, text in BOXES.items()})
+    (root / "ILSVRC2012_bbox_train_v2.tar.gz").write_bytes(gzip.compress(boxes))
+    (root / "words.txt").write_text(WORDS)
+    (root / "imagenet_2012_validation_synset_labels.txt").write_text(SYNSETS)
+    return root
+
+
+def everything(tree: SourceTree) -> dict[str, list[tuple[object, ...]]]:
+    """All that can get into a dataset, in its order."""
+    found: dict[str, list[tuple[object, ...]]] = {}
+    for split, rows in tree.splits.items():
+        found[split] = []
+        for item in tree.table.take(rows):
+            image = tree.load(item, split)
+            damaged = image.annotation_error is not None
+            found[split].append((image.filename, image.data, item.label, list(image.boxes), damaged))
+    return found
+
+
+def test_tars_are_the_same_source_as_the_folders_they_unpack_to(unpacked: Path, packed: Path) -> None:
+    tars, folders = list_source(str(packed)), list_source(str(unpacked))
+    assert tars.classes == folders.classes == (b"n01", b"n02", b"n03")
+    assert tars.texts == folders.texts == (b"tench", b"goldfish", b"")
+    assert everything(tars) == everything(folders)
+    assert [name for name, *_ in everything(tars)["train"]] == [
+        b"n01_1.JPEG", b"n01_2.JPEG", b"n02_10.JPEG", b"n02_100.JPEG", b"n02_9.JPEG",
+    ]  # fmt: skip
+    assert any(damaged for *_, damaged in everything(tars)["train"])
+    assert tars.fingerprint() == folders.fingerprint()
+    assert tars.warnings == folders.warnings
+
+
+def test_an_image_is_one_slice_of_the_outermost_tar(packed: Path) -> None:
+    tree = list_source(str(packed))
+    raw = (packed / "ILSVRC2012_img_train.tar").read_bytes()
+    for item in tree.table.take(tree.splits["train"]):
+        assert tree.archives[item.archive] == bytes(packed / "ILSVRC2012_img_train.tar")
+        assert raw[item.offset : item.offset + item.size_bytes] == content(item.key)
+        assert tree.peek(item, 5) == content(item.key)[:5]
+        assert tree.peek(item, 10**6) == content(item.key)  # never what follows in the tar
+    assert tree.table[0].key == "n01.tar/n01_1.JPEG"
+
+
+def test_one_tar_may_be_the_source(packed: Path) -> None:
+    train = list_source(str(packed / "ILSVRC2012_img_train.tar"))
+    assert list(train.splits) == ["train"]
+    assert train.load(train.table[0], "train").boxes
+    validation = list_source(str(packed / "ILSVRC2012_img_val.tar"))
+    assert listed(validation, "validation") == [
+        ("ILSVRC2012_val_00000002.JPEG", "n01"), ("ILSVRC2012_val_00000001.JPEG", "n02"),
+    ]  # fmt: skip
+    (packed / "imagenet_2012_validation_synset_labels.txt").unlink()
+    with pytest.raises(SourceError, match="--validation-labels"):
+        list_source(str(packed / "ILSVRC2012_img_val.tar"))
+
+
+def test_folders_come_before_tars(packed: Path) -> None:
+    fill(packed, "train/a/1.jpg")
+    assert list_source(str(packed)).classes == (b"a",)
+
+
+def test_two_tars_of_one_split_are_refused(packed: Path) -> None:
+    (packed / "ILSVRC2012_img_test.tar").write_bytes(tar_of("1.JPEG"))
+    with pytest.raises(SourceError, match="both of them the split test"):
+        list_source(str(packed))
+
+
+def test_the_tars_of_stanford_dogs(tmp_path: Path) -> None:
+    name = "Images/n02085620-Chihuahua/n02085620_{}.jpg"
+    (tmp_path / "images.tar").write_bytes(
+        tar_of(name.format(7), "Images/n02086240-Shih-Tzu/n02086240_3.jpg", name.format(5))
+    )
+    annotation = xml(("Chihuahua", "0", "0", "100", "50"), folder="02085620").encode()
+    boxes = {"Annotation": None, "Annotation/n02085620-Chihuahua/n02085620_5": annotation}
+    (tmp_path / "annotation.tar").write_bytes(tar_bytes(boxes))
+    tree = list_source(str(tmp_path))
+    assert listed(tree) == [
+        ("n02085620_5.jpg", "n02085620-Chihuahua"),
+        ("n02085620_7.jpg", "n02085620-Chihuahua"),
+        ("n02086240_3.jpg", "n02086240-Shih-Tzu"),
+    ]
+    assert tree.texts == (b"Chihuahua", b"Shih-Tzu")
+    assert [tree.load(item, "train").boxes for item in tree.table] == [[Box(0.0, 0.0, 0.5, 0.5)], [], []]
+
+
+@pytest.mark.parametrize(
+    ("members", "expected", "loose"),
+    [
+        (["./b/1.jpg", "./a/x/0.jpg", "./a/1.jpg"], {"train": [("1.jpg", "a"), ("0.jpg", "a"), ("1.jpg", "b")]}, 0),
+        (["top/deep/a/1.jpg", "top/deep/b/2.jpg"], {"train": [("1.jpg", "a"), ("2.jpg", "b")]}, 0),
+        (["n01/1.jpg", "n01/2.jpg"], {"train": [("1.jpg", "n01"), ("2.jpg", "n01")]}, 0),
+        (["a/1.jpg", "b/2.jpg", "3.jpg"], {"train": [("1.jpg", "a"), ("2.jpg", "b")]}, 1),
+        (["d/train/a/1.jpg", "d/val/a/2.jpg"], {"train": [("1.jpg", "a")], "validation": [("2.jpg", "a")]}, 0),
+        (["train/1.jpg", "car/2.jpg"], {"train": [("2.jpg", "car"), ("1.jpg", "train")]}, 0),
+    ],
+)
+def test_folders_in_a_tar(
+    tmp_path: Path, members: list[str], expected: dict[str, list[tuple[str, str]]], loose: int
+) -> None:
+    path = tmp_path / "some.tar"
+    path.write_bytes(tar_of(*members))
+    tree = list_source(str(path))
+    assert {split: listed(tree, split) for split in tree.splits} == expected
+    assert tree.ignored.get("outside a class folder", 0) == loose
+
+
+def test_an_empty_class_in_a_tar_keeps_its_label(tmp_path: Path) -> None:
+    path = tmp_path / "some.tar"
+    path.write_bytes(tar_bytes({"Images": None, "Images/a": None, "Images/b": None, "Images/b/1.jpg": b"x"}))
+    tree = list_source(str(path))
+    assert tree.classes == (b"a", b"b")
+    assert tree.table[0].label == 1
+
+
+@pytest.mark.parametrize("kind", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_long_and_odd_names(tmp_path: Path, kind: int) -> None:
+    long = "x" * (90 if kind == tarfile.USTAR_FORMAT else 200) + ".jpg"
+    names = [f"{'d' * 100}/a/{long}", "b/\udcff.jpg", "b/é ü.jpg"]
+    path = tmp_path / "some.tar"
+    path.write_bytes(tar_bytes({name: name.encode("utf-8", "surrogateescape") for name in names}, kind))
+    tree = list_source(str(path), SourceOptions())
+    assert {item.path for item in tree.table} == {name.encode("utf-8", "surrogateescape") for name in names}
+    assert all(tree.load(item, "train").data == item.path for item in tree.table)
+
+
+def test_of_two_members_of_one_name_the_last_one_counts(tmp_path: Path) -> None:
+    path = tmp_path / "some.tar"
+    both = tar_bytes({"a/1.jpg": b"old"})[:1024] + tar_bytes({"b/1.jpg": b"other", "a/1.jpg": b"new"})
+    path.write_bytes(both)
+    tree = list_source(str(path))
+    assert [tree.load(item, "train").data for item in tree.table] == [b"new", b"other"]
+    assert any("come again under the same name" in warning for warning in tree.warnings)
