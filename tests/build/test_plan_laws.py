@@ -12,6 +12,7 @@ from trees import settings_for
 
 from stoker.build.plan import Plan, make_plan, plan_settings
 from stoker.build.settings import SourceSettings
+from stoker.build.size import RecordSize
 from stoker.config import format_seconds, format_size, parse_size
 from stoker.errors import ConfigError, SourceError
 from stoker.sources import ItemTable, SourceTree
@@ -50,7 +51,7 @@ def test_every_item_is_in_exactly_one_shard(train: list[int], validation: list[i
     shards = data.draw(st.integers(1, sum(train)))
     seed = data.draw(st.integers(0, 2**63 - 1))
     tree = tree_of(train=train, validation=validation)
-    plan = make_plan(tree, settings_for(SOURCE, shards=shards, seed=seed), 1.0)
+    plan = make_plan(tree, settings_for(SOURCE, shards=shards, seed=seed), RecordSize(1.0))
     assert sorted(paths(plan)) == sorted(item.path for item in tree.table)
     jobs = list(plan.jobs())
     for split, counts in (("train", train), ("validation", validation)):
@@ -68,7 +69,7 @@ def test_holding_out_takes_its_part_of_every_class(train: list[int], percent: in
     expected = [int(count * (percent / 100) + 0.5) for count in train]
     if sum(expected) == sum(train):
         return
-    plan = make_plan(tree, settings, 1.0)
+    plan = make_plan(tree, settings, RecordSize(1.0))
     assert sorted(paths(plan)) == sorted(item.path for item in tree.table)
     rows = {split.name: split.rows for split in plan.splits}
     held = np.bincount(tree.table.labels[rows.get("validation", np.empty(0, int))], minlength=len(train))
@@ -79,7 +80,7 @@ def test_the_order_is_seeded_and_pinned() -> None:
     tree = tree_of(train=[5, 5])
 
     def order(seed: int) -> list[int]:
-        return make_plan(tree, settings_for(SOURCE, shards=2, seed=seed), 1.0).splits[0].rows.tolist()
+        return make_plan(tree, settings_for(SOURCE, shards=2, seed=seed), RecordSize(1.0)).splits[0].rows.tolist()
 
     assert order(0) == order(0) != order(1)
     assert order(17) == PINNED_ORDER
@@ -89,7 +90,7 @@ PINNED_ORDER = [0, 2, 3, 7, 1, 9, 8, 4, 6, 5]
 
 
 def test_done_shards_are_left_out() -> None:
-    plan = make_plan(tree_of(train=[9]), settings_for(SOURCE, shards=3), 1.0)
+    plan = make_plan(tree_of(train=[9]), settings_for(SOURCE, shards=3), RecordSize(1.0))
     done = {"train-00001-of-00003.tfrecord"}
     assert [job.name for job in plan.jobs(done)] == ["train-00000-of-00003.tfrecord", "train-00002-of-00003.tfrecord"]
 
@@ -107,26 +108,31 @@ def test_done_shards_are_left_out() -> None:
     ],
 )
 def test_numbers_of_shards(settings: dict[str, int], ratio: float, expected: tuple[int, int]) -> None:
-    plan = make_plan(tree_of(train=[100], validation=[20]), settings_for(SOURCE, **settings), ratio)
+    plan = make_plan(tree_of(train=[100], validation=[20]), settings_for(SOURCE, **settings), RecordSize(ratio))
     assert tuple(len(split.shard_names) for split in plan.splits) == expected
 
 
 def test_settings_that_do_not_fit_are_refused() -> None:
     tree = tree_of(train=[3], validation=[2])
     with pytest.raises(ConfigError, match="4 shards for the 3 items of split 'train'"):
-        make_plan(tree, settings_for(SOURCE, shards=4), 1.0)
+        make_plan(tree, settings_for(SOURCE, shards=4), RecordSize(1.0))
     with pytest.raises(ConfigError, match="3 shards for the 2 items of split 'validation'"):
-        make_plan(tree, settings_for(SOURCE, validation_shards=3), 1.0)
+        make_plan(tree, settings_for(SOURCE, validation_shards=3), RecordSize(1.0))
     with pytest.raises(ConfigError, match="no split 'validation'"):
-        make_plan(tree_of(train=[3]), settings_for(SOURCE, validation_shards=1), 1.0)
+        make_plan(tree_of(train=[3]), settings_for(SOURCE, validation_shards=1), RecordSize(1.0))
     with pytest.raises(ConfigError, match="without validation/"):
-        make_plan(tree, settings_for(SourceSettings("root", held_out=("validation", 0.5))), 1.0)
+        make_plan(tree, settings_for(SourceSettings("root", held_out=("validation", 0.5))), RecordSize(1.0))
     with pytest.raises(SourceError, match="no image"):
-        make_plan(tree_of(train=[0]), settings_for(SOURCE), 1.0)
+        make_plan(tree_of(train=[0]), settings_for(SOURCE), RecordSize(1.0))
     for bad in ({"shards": 0}, {"threads": 0}, {"seed": -1}, {"max_rejects": -1}, {"shard_bytes": 0}):
         with pytest.raises(ConfigError):
             settings_for(SOURCE, **bad)
-    for held_out in (("train", 0.5), ("validation", 0.0), ("validation", 1.0), ("validation", float("nan"))):
+    for held_out in (
+        ("train", 0.5),
+        ("validation", 0.0),
+        ("validation", 1.0),
+        ("validation", float("nan")),
+    ):
         with pytest.raises(ConfigError):
             SourceSettings("root", held_out=held_out)
 
@@ -134,7 +140,9 @@ def test_settings_that_do_not_fit_are_refused() -> None:
 def test_threads_and_accepted_rejects_do_not_decide_the_bytes() -> None:
     tree = tree_of(train=[9])
     first, second = settings_for(SOURCE, threads=1, max_rejects=0), settings_for(SOURCE, threads=7, max_rejects=9)
-    assert plan_settings(make_plan(tree, first, 1.0), first) == plan_settings(make_plan(tree, second, 1.0), second)
+    assert plan_settings(make_plan(tree, first, RecordSize(1.0)), first) == plan_settings(
+        make_plan(tree, second, RecordSize(1.0)), second
+    )
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,12 @@ def test_tars_are_the_same_source_as_the_folders_they_unpack_to(unpacked: Path, 
     assert tars.warnings == folders.warnings
 
 
+def test_nvidias_tars_have_their_boxes_in_a_folder(unpacked: Path, packed: Path) -> None:
+    (packed / "bounding_boxes").mkdir()
+    (packed / "ILSVRC2012_bbox_train_v2.tar.gz").rename(packed / "bounding_boxes/annotations.tar.gz")
+    assert everything(list_source(str(packed))) == everything(list_source(str(unpacked)))
+
+
 def test_an_image_is_one_slice_of_the_outermost_tar(packed: Path) -> None:
     tree = list_source(str(packed))
     raw = (packed / "ILSVRC2012_img_train.tar").read_bytes()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker import _native
+from stoker.build.size import RecordSize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,12 +46,12 @@ class Estimate:
     seconds: float
 
 
-def stored_ratio(tree: Source, converter: ItemConverter) -> float:
-    """Return the expected bytes of records for each byte of source: the same for the same tree, on any machine."""
+def record_size(tree: Source, converter: ItemConverter) -> RecordSize:
+    """Return how long the records of a tree will be: the same for the same tree, on any machine."""
     rows = _sample_rows(tree, _RATIO_ITEMS).tolist()
     items, splits = [tree.table[row] for row in rows], _splits_of(tree)
     outcomes = [converter.convert([item], splits(row), _never) for row, item in zip(rows, items, strict=True)]
-    return _ratio(tree, converter, items, outcomes)
+    return _record_size(converter, items, outcomes)
 
 
 def estimate(plan: Plan, converter: ItemConverter, threads: int) -> Estimate:
@@ -74,20 +75,18 @@ def estimate(plan: Plan, converter: ItemConverter, threads: int) -> Estimate:
         sampled=len(items),
         rejected=sum(len(outcome.rejects) for outcome in outcomes),
         converted=dict(converted),
-        size_bytes=round(_ratio(plan.tree, converter, items, outcomes) * plan.size_bytes),
+        size_bytes=round(_record_size(converter, items, outcomes).of(plan.items, plan.size_bytes)),
         seconds=seconds * plan.items / max(1, len(items)),
     )
 
 
-def _ratio(tree: Source, converter: ItemConverter, items: list[Item], outcomes: list[Outcome]) -> float:
+def _record_size(converter: ItemConverter, items: list[Item], outcomes: list[Outcome]) -> RecordSize:
     source = sum(item.size_bytes for item in items)
     frames = [len(frame) for outcome in outcomes for frame in outcome.frames]
     if not source or not frames:
-        return 1.0
-    if converter.recipe.fixed_bytes() is None:
-        return sum(frames) / source
-    # Records of pixels are all about as long, however long their sources are.
-    return sum(frames) / len(frames) * len(tree.table) / max(1, int(tree.table.sizes.sum()))
+        return RecordSize(1.0)
+    fixed = converter.recipe.fixed_bytes() is not None
+    return RecordSize(sum(frames) / source, sum(frames) / len(frames) if fixed else None)
 
 
 def _splits_of(tree: Source) -> Callable[[int], str]:

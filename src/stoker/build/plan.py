@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.build.settings import BuildSettings
+    from stoker.build.size import RecordSize
     from stoker.records.naming import ShardNaming
     from stoker.sources import Source
     from stoker.types import Compression
@@ -78,13 +79,13 @@ class Plan:
                 yield ShardJob(name, split.name, self.tree.table.take(split.shard_rows(shard)), self.compression)
 
 
-def make_plan(tree: Source, settings: BuildSettings, stored_ratio: float) -> Plan:
+def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
     """Divide a tree into splits and shards, and put each split into its seeded order.
 
     Args:
         tree: The items.
         settings: Seed, shards and what is held out.
-        stored_ratio: Expected bytes of a dataset for each byte of source; decides the number of shards when the
+        size: How long the records will be; decides the number of shards when the
             settings give only their length.
 
     Raises:
@@ -103,7 +104,9 @@ def make_plan(tree: Source, settings: BuildSettings, stored_ratio: float) -> Pla
     if naming.per_class:
         plans = [_by_class(tree, naming, name, rows, sizes[name]) for name, rows in ordered.items()]
     else:
-        shards = count_shards({name: len(rows) for name, rows in splits.items()}, sizes, settings.shards, stored_ratio)
+        items = {name: len(rows) for name, rows in splits.items()}
+        stored = {name: size.of(items[name], sizes[name]) for name in splits}
+        shards = count_shards(items, stored, settings.shards)
         plans = [_even(naming, name, rows, sizes[name], shards[name]) for name, rows in ordered.items()]
     return Plan(tree, tuple(plans), settings.shards.compression)
 

@@ -14,7 +14,7 @@ from stoker.build.destination import (
     remove_temporaries,
     resume,
 )
-from stoker.build.estimate import stored_ratio
+from stoker.build.estimate import record_size
 from stoker.build.finish import make_manifest, rejects_of
 from stoker.build.job import ItemConverter, ShardResult
 from stoker.build.journal import Journal
@@ -105,13 +105,13 @@ def build_tree(
     refuse_overlap(destination, settings.source.root)
     refuse_foreign(destination)
     converter = ItemConverter(tree, settings.recipe, settings.schema)
-    ratio = stored_ratio(tree, converter)
-    plan = make_plan(tree, settings, ratio)
+    size = record_size(tree, converter)
+    plan = make_plan(tree, settings, size)
     if not (destination / JOURNAL_NAME).exists():
         finished = finished_dataset(destination, plan_settings(plan, settings))
         if finished is not None:
             return _complete(finished, destination, tree, started)
-        expected = ExpectedSize.of(plan, ratio, destination)
+        expected = ExpectedSize.of(plan, size, destination)
         if announce is not None:
             announce(expected)
         if not settings.accept_size:
@@ -129,7 +129,7 @@ def open_source(source: SourceSettings, progress: Progress | None = None) -> Sou
 
 def plan_build(tree: Source, settings: BuildSettings, converter: ItemConverter) -> Plan:
     """Return the plan of a build."""
-    return make_plan(tree, settings, stored_ratio(tree, converter))
+    return make_plan(tree, settings, record_size(tree, converter))
 
 
 def _complete(manifest: Manifest, destination: Path, tree: Source, started: float) -> BuildReport:

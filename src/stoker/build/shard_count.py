@@ -16,16 +16,13 @@ FULL_SHARD = 100
 """Fewest records of a shard for which a preferred number of shards holds."""
 
 
-def count_shards(
-    items: Mapping[str, int], sizes: Mapping[str, int], settings: ShardSettings, stored_ratio: float
-) -> dict[str, int]:
+def count_shards(items: Mapping[str, int], sizes: Mapping[str, float], settings: ShardSettings) -> dict[str, int]:
     """Return the number of shards of each split.
 
     Args:
         items: Items of each split; none is 0.
-        sizes: Bytes of their source files.
+        sizes: Expected bytes of their records.
         settings: What was asked for.
-        stored_ratio: Expected bytes of records for each byte of source.
 
     Raises:
         ConfigError: More shards than items are asked for, or shards of a split that is not there.
@@ -47,10 +44,10 @@ def count_shards(
     target = settings.size_bytes
     main_shards = explicit[main]
     if main_shards is not None:
-        target = max(1, round(sizes[main] * stored_ratio / main_shards))
+        target = max(1, round(sizes[main] / main_shards))
     counts = {}
     for name, count in items.items():
-        wanted = explicit.get(name) or min(count, max(1, round(sizes[name] * stored_ratio / target)))
+        wanted = explicit.get(name) or min(count, max(1, round(sizes[name] / target)))
         if wanted > MAX_SHARDS:
             raise ConfigError(f"{wanted} shards for split {name!r}, more than {MAX_SHARDS}; raise --shard-size")
         counts[name] = wanted

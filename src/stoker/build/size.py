@@ -19,6 +19,23 @@ LARGE_BYTES = 200_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
+class RecordSize:
+    """How long records are, told by a sample of them.
+
+    Attributes:
+        per_source_byte: Bytes of records for each byte of source.
+        per_record: Bytes of a record, where all are about as long; None where that depends on the source.
+    """
+
+    per_source_byte: float
+    per_record: float | None = None
+
+    def of(self, items: int, source_bytes: int) -> float:
+        """Return the expected bytes of so many records."""
+        return source_bytes * self.per_source_byte if self.per_record is None else items * self.per_record
+
+
+@dataclass(frozen=True, slots=True)
 class ExpectedSize:
     """What a dataset will take.
 
@@ -33,12 +50,12 @@ class ExpectedSize:
     free_bytes: int
 
     @classmethod
-    def of(cls, plan: Plan, stored_ratio: float, destination: Path) -> ExpectedSize:
+    def of(cls, plan: Plan, size: RecordSize, destination: Path) -> ExpectedSize:
         """Return what a plan amounts to."""
         place = destination.absolute()
         while not place.exists():
             place = place.parent
-        return cls(plan.items, round(plan.size_bytes * stored_ratio), shutil.disk_usage(place).free)
+        return cls(plan.items, round(size.of(plan.items, plan.size_bytes)), shutil.disk_usage(place).free)
 
     def refuse_huge(self) -> None:
         """Refuse a dataset that is huge, or larger than the space that is free.
