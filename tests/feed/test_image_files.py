@@ -105,6 +105,26 @@ def test_members_of_a_tar_are_read_in_place(tmp_path: Path) -> None:
         everything(source)
 
 
+def test_objects_of_files_are_those_that_were_told(tree: tuple) -> None:
+    base, names, data = tree
+    source = file_set(str(base), names, [len(one) for one in data])
+    boxes = np.float32([(0.1, 0.2, 0.6, 0.9), (0.5, 0.5, 1.0, 1.0), (0.0, 0.0, 0.3, 0.3)])
+    source.set_boxes(np.array([0, 1, 3, *[3] * (FILES - 2)], np.int64), boxes)
+    chosen = stoker.ObjectCrops(16)
+    made = engine(source, view=chosen.native())
+    made.submit(np.array([1, 0, 1, 2], np.uint64), 0, np.array([1, 0, 0, -1], np.int32))
+    images, labels, keys = made.next()
+    assert keys.tolist() == labels.tolist() == [1, 0, 1, 2]
+    for pixels, key, box in zip(images, [1, 0, 1, 2], [boxes[2], boxes[0], boxes[1], None], strict=True):
+        assert (pixels == view.object_crop(pictures.rgb(data[key]), chosen, view.Draws(SEED, 0, key), box)).all()
+    made.submit(np.array([1], np.uint64), 0, np.array([2], np.int32))
+    with pytest.raises(ConfigError, match=r"no object 2; the image has 2"):
+        made.next()
+    made.close()
+    with pytest.raises(ConfigError, match="starts of the boxes"):
+        source.set_boxes(np.array([0, 3], np.int64), boxes)
+
+
 def vanish(path: Path) -> None:
     path.unlink()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from PIL import Image
 
 import stoker
 from reference import example, pictures, tfrecord, view
-from stoker.errors import ExampleError, ImageError, ImageTooLargeError
+from stoker.errors import ConfigError, ExampleError, ImageError, ImageTooLargeError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -155,3 +156,19 @@ def test_records_without_a_label_are_of_no_class(tmp_path: Path) -> None:
     train.schema = replace(train.schema, label_key="")
     assert load(train) == [-1] * 4
     assert train.labels.tolist() == [-1] * 4
+
+
+def test_a_layout_without_boxes_has_no_objects_to_crop(tmp_path: Path) -> None:
+    train = write(tmp_path, [bare(i) for i in range(4)])
+    with pytest.raises(ConfigError, match="has no boxes"):
+        stoker.Loader(train, batch_size=4, view=stoker.ObjectCrops(8))
+
+
+def test_a_shard_whose_path_is_no_utf8_is_read_and_named(tmp_path: Path) -> None:
+    directory = tmp_path / os.fsdecode(b"caf\xe9")
+    directory.mkdir()
+    train = write(directory, [mixed(0), mixed(1) | {"image/encoded": ("bytes", [b""])}])
+    with pytest.raises(ExampleError) as caught:
+        load(train)
+    assert caught.value.path == str(directory / "train-00000-of-00001")
+    assert train.records.where(1)[:2] == (caught.value.path, 1)

@@ -10,8 +10,8 @@
 namespace stoker {
 namespace {
 
-// Where one output coordinate lies between two input coordinates. All arithmetic is float32, as TensorFlow's is, and
-// is compiled without fused multiply-add, which would round otherwise.
+// Where one output coordinate lies between two input coordinates. All arithmetic is float32, as TensorFlow's
+// is, and is compiled without fused multiply-add, which would round otherwise.
 struct Tap {
   size_t lower;
   size_t upper;

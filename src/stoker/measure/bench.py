@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stoker.config import available_cpus, check_range
-from stoker.errors import StokerError
+from stoker.errors import ConfigError, StokerError
 from stoker.feed.opening import open_main_split
 from stoker.measure.machine import Machine, describe_machine
 from stoker.measure.page_cache import require_cold
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
     from typing import Self
+
+    from stoker.feed import Dataset
 
     OnTurn = Callable[[int, int, str], None]
 
@@ -167,6 +169,17 @@ class _Contender:
         self._process.communicate()
 
 
+def _refuse_incomparable(dataset: Dataset) -> None:
+    """Refuse what the other contenders cannot read, so that no figure stands alone."""
+    is_raw = dataset.schema.image_encoding == "raw"
+    if dataset.shards and not is_raw and all(shard.inflated is None for shard in dataset.shards):
+        return
+    what = "raw tensors" if is_raw else "compressed shards" if dataset.shards else "image files"
+    command = "stoker repack" if dataset.shards else "stoker build"
+    message = f"bench compares readers of JPEG records in uncompressed shards, and {dataset.path} holds {what}"
+    raise ConfigError(f"{message}; '{command}' makes a dataset that all of them read")
+
+
 def run_bench(spec: BenchSpec, on_turn: OnTurn | None = None) -> BenchReport:
     """Measure every contender that is installed.
 
@@ -176,15 +189,17 @@ def run_bench(spec: BenchSpec, on_turn: OnTurn | None = None) -> BenchReport:
 
     Raises:
         StokerError: A contender failed; the message is its last line.
-        ConfigError: Cold figures cannot be had: not on this system, or not where these files are.
+        ConfigError: The dataset is none that all contenders read; or cold figures cannot be had, not on this system or
+            not where these files are.
         DatasetNotFoundError: There is no such dataset.
     """
     dataset = open_main_split(spec.dataset, spec.split)
+    _refuse_incomparable(dataset)
     threads = available_cpus() if spec.threads is None else spec.threads
     path = os.path.abspath(spec.dataset)  # noqa: PTH100 - as it is, with its symbolic links
     task = Task(path, dataset.split, spec.view, spec.batch_size, threads, spec.cold)
     if spec.cold:
-        require_cold([shard.path for shard in dataset.shards if shard.inflated is None])
+        require_cold([shard.path for shard in dataset.shards])
     installed = [m for m, (_, package) in _CONTENDERS.items() if importlib.util.find_spec(package)]
     absent = tuple(name for m, (name, _) in _CONTENDERS.items() if m not in installed)
     with _Started(installed, task) as contenders:

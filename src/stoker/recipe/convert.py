@@ -33,10 +33,11 @@ def convert(data: bytes | NDArray[np.uint8], recipe: Recipe, crop: Box | None = 
         crop: Part of the image that is meant, in fractions of it as it is stored, before any EXIF orientation.
 
     Raises:
-        ImageError: The file is not an image, or cannot be decoded without losing pixels.
+        ImageError: The file is not an image, or cannot be decoded without losing pixels; or the pixels are not RGB.
         ImageTooLargeError: It has more pixels than the recipe allows.
     """
     if not isinstance(data, bytes):
+        _refuse_other_arrays(data)
         return _convert_pixels(data, recipe, crop, 1, None)
     kind = sniff(data)
     if kind == "jpeg":
@@ -95,6 +96,12 @@ def _part(width: int, height: int, recipe: Recipe, crop: Box | None, orientation
         x, y, right, bottom = centre_square(right - left, bottom - top)
         return left + x, top + y, left + right, top + bottom
     return left, top, right, bottom
+
+
+def _refuse_other_arrays(pixels: NDArray[np.uint8]) -> None:
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.size == 0:
+        message = f"an array of {pixels.dtype} of shape {pixels.shape} is no image; pixels are uint8 (height, width, 3)"
+        raise ImageError(message)
 
 
 def _refuse_undecodable(info: _native.JpegInfo) -> None:

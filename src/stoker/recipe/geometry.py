@@ -57,12 +57,19 @@ def centre_square(width: int, height: int) -> Corners:
 
 
 def object_corners(box: Box, width: int, height: int) -> Corners:
-    """Return the pixels of a box: all that it touches, within the image, and at least one."""
-    left = min(max(math.floor(box.xmin * width), 0), width - 1)
-    top = min(max(math.floor(box.ymin * height), 0), height - 1)
-    right = min(max(math.ceil(box.xmax * width), left + 1), width)
-    bottom = min(max(math.ceil(box.ymax * height), top + 1), height)
+    """Return the pixels of a box: all that it touches, within the image, and at least one.
+
+    The box may come from anyone's record: whatever its numbers are, infinite or none at all, the result is valid.
+    """
+    left = min(math.floor(_fraction(box.xmin) * width), width - 1)
+    top = min(math.floor(_fraction(box.ymin) * height), height - 1)
+    right = max(math.ceil(_fraction(box.xmax) * width), left + 1)
+    bottom = max(math.ceil(_fraction(box.ymax) * height), top + 1)
     return left, top, right, bottom
+
+
+def _fraction(value: float) -> float:
+    return min(max(0.0, value), 1.0)  # in this order, what is not a number becomes 0, as in the native views
 
 
 def window_of(corners: Corners, width: int, height: int, orientation: int) -> tuple[float, float, float, float]:

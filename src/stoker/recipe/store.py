@@ -10,7 +10,7 @@ import numpy as np
 from stoker import _native
 from stoker.errors import ImageError
 from stoker.recipe.geometry import Geometry, centre_square
-from stoker.recipe.recipe import MAX_SIDE_PX, RawEncode
+from stoker.recipe.recipe import MAX_SIDE_PX, JpegEncode, RawEncode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -109,7 +109,7 @@ def _resized(pixels: NDArray[np.uint8], recipe: Recipe) -> NDArray[np.uint8]:
     target = recipe.resize.target(width, height)
     if target == (width, height):
         return pixels
-    if max(target) > MAX_SIDE_PX:
+    if max(target) > MAX_SIDE_PX and isinstance(recipe.encode, JpegEncode):
         message = f"{recipe.resize} would make {target[0]}x{target[1]} of {width}x{height} pixels"
         raise ImageError(f"{message}, and the sides of a JPEG end at {MAX_SIDE_PX}")
     recipe.check_pixels(*target)

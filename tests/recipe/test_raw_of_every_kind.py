@@ -1,0 +1,158 @@
+"""Pixels of odd files, turned and cut every way, and input that nobody should trust."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageOps
+
+from reference import pictures, view
+from reference.tf1_resize import resize_tf1
+from stoker.errors import ImageError
+from stoker.recipe import JpegEncode, RawEncode, Recipe, Resize, convert
+from stoker.recipe.geometry import object_corners
+from stoker.types import Box
+
+FILTERS = ("box", "bilinear", "bicubic", "lanczos", "nearest", "tf1-align-corners", "tf1-legacy", "tf2-nearest")
+RAW = Recipe(encode=RawEncode())
+
+
+def exif(orientation: int) -> bytes:
+    tags = Image.Exif()
+    tags[274] = orientation
+    return tags.tobytes()
+
+
+def array(stored: bytes, width: int, height: int, order: str = "HWC") -> np.ndarray:
+    values = np.frombuffer(stored, np.uint8)
+    return values.reshape(height, width, 3) if order == "HWC" else values.reshape(3, height, width).transpose(1, 2, 0)
+
+
+@pytest.mark.parametrize("order", ["HWC", "CHW"])
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [
+        ("L", {}),
+        ("CMYK", {}),
+        ("RGB", {"progressive": True}),
+        ("RGB", {"format": "BMP"}),
+        ("P", {"format": "PNG"}),
+        ("LA", {"format": "PNG"}),
+        ("1", {"format": "TIFF"}),
+    ],
+)
+def test_every_kind_of_file_is_stored_as_pillow_decodes_it(mode: str, options: dict, order: str) -> None:
+    data = pictures.jpeg(43, 29, mode=mode, **options)
+    recipe = Recipe(encode=RawEncode("HWC" if order == "HWC" else "CHW"))
+    stored = convert(data, recipe)
+    assert np.array_equal(array(stored.data, 43, 29, order), np.asarray(pictures.rgb(data)))
+    cut = convert(data, recipe, Box(0.5, 0.25, 0.9, 0.8))
+    expected = np.asarray(pictures.rgb(data).crop((21, 7, 39, 24)))
+    assert np.array_equal(array(cut.data, 18, 17, order), expected)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+@pytest.mark.parametrize("words", ["apply", "keep"])
+def test_planes_of_a_turned_image(kind: str, orientation: int, words: str) -> None:
+    data = pictures.encode(Image.fromarray(pictures.pixels(31, 18)), format=kind, exif=exif(orientation))
+    image = Image.open(io.BytesIO(data))
+    seen = np.asarray(ImageOps.exif_transpose(image) if words == "apply" else image)
+    stored = convert(data, Recipe(encode=RawEncode("CHW"), exif="apply" if words == "apply" else "keep"))
+    assert (stored.height, stored.width) == seen.shape[:2]
+    assert np.array_equal(array(stored.data, stored.width, stored.height, "CHW"), seen)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+@pytest.mark.parametrize("resize", [None, Resize("exact", 120, 90), Resize("square", 60, 60)])
+def test_another_object_is_found_where_its_box_says(kind: str, orientation: int, resize: Resize | None) -> None:
+    marked = np.zeros((64, 96, 3), np.uint8)
+    marked[24:40, 40:56] = 255
+    data = pictures.encode(Image.fromarray(marked), format=kind, exif=exif(orientation))
+    crop = Box(24 / 96, 16 / 64, 88 / 96, 56 / 64)
+    stored = convert(data, Recipe(resize, RawEncode(), "box", exif="apply"), crop)
+    (box,) = stored.geometry.place([Box(40 / 96, 24 / 64, 56 / 96, 40 / 64)])
+    rows, columns = np.nonzero(array(stored.data, stored.width, stored.height)[:, :, 1] > 127)
+    wide, high = stored.width, stored.height
+    found = [columns.min() / wide, rows.min() / high, (columns.max() + 1) / wide, (rows.max() + 1) / high]
+    assert np.allclose(found, [box.xmin, box.ymin, box.xmax, box.ymax], atol=0.02)
+    assert (box.xmax - box.xmin) * (box.ymax - box.ymin) == pytest.approx(
+        0.1 if resize is None or resize.mode == "exact" else 0.16
+    )
+
+
+@pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (1, 900), (900, 1), (3, 700)])
+def test_extreme_shapes_with_every_filter(name: str, width: int, height: int) -> None:
+    data = pictures.jpeg(width, height)
+    whole = np.asarray(pictures.rgb(data))
+    for size in [(1, 1), (40, 40), (7, 300)]:
+        stored = convert(data, Recipe(Resize("exact", *size), RawEncode(), name))
+        assert (stored.width, stored.height) == size
+        if name in view.FILTERS:
+            expected = np.asarray(Image.fromarray(whole).resize(size, view.FILTERS[name]))
+        elif name == "tf2-nearest":
+            rows, columns = (((np.arange(out) + 0.5) * side / out).astype(int) for out, side in zip(
+                size[::-1], (height, width), strict=True))  # fmt: skip
+            expected = whole[rows][:, columns]
+        else:
+            expected = resize_tf1(whole, *size, align_corners=name == "tf1-align-corners")
+        assert np.array_equal(array(stored.data, *size), expected)
+
+
+edges = st.one_of(st.floats(0, 1), st.floats(), st.sampled_from([-0.5, 0.0, 1.0, 1.5]))
+
+
+@given(st.integers(1, 900), st.integers(1, 900), st.tuples(edges, edges, edges, edges))
+def test_any_box_gives_the_pixels_that_the_views_take(
+    width: int, height: int, box: tuple[float, float, float, float]
+) -> None:
+    corners = object_corners(Box(*box), width, height)
+    assert corners == view.object_rectangle(width, height, box)
+    assert 0 <= corners[0] < corners[2] <= width
+    assert 0 <= corners[1] < corners[3] <= height
+
+
+@pytest.mark.parametrize("recipe", [RAW, Recipe(), Recipe(Resize("square", 3, 3), RawEncode())])
+@pytest.mark.parametrize(
+    "pixels",
+    [
+        np.zeros((4, 5, 4), np.uint8),
+        np.zeros((4, 5), np.uint8),
+        np.zeros((0, 5, 3), np.uint8),
+        np.zeros((2, 4, 5, 3), np.uint8),
+        np.zeros((4, 5, 3), np.float32),
+    ],
+)
+def test_arrays_that_are_no_image_are_refused(pixels: np.ndarray, recipe: Recipe) -> None:
+    with pytest.raises(ImageError, match="pixels are uint8"):
+        convert(pixels, recipe)
+
+
+@pytest.mark.parametrize("recipe", [RAW, Recipe(Resize("exact", 9, 9), RawEncode(), "tf1-legacy")])
+def test_pixels_may_lie_apart_and_be_read_only(recipe: Recipe) -> None:
+    pixels = pictures.pixels(20, 12)[::2, ::-1]
+    pixels.flags.writeable = False
+    assert convert(pixels, recipe) == convert(np.ascontiguousarray(pixels), recipe)
+    assert convert(pixels, RAW, Box(0.5, 0.0, 1.0, 0.5)).data == pixels[:3, 10:].tobytes()
+
+
+@pytest.mark.parametrize("crop", [None, Box(0.0, 0.0, 0.4, 0.1)])
+def test_a_file_cut_short_is_refused_though_the_missing_part_is_not_needed(crop: Box | None) -> None:
+    data = pictures.jpeg(40, 200)
+    recipe = Recipe(Resize("square", 8, 8), RawEncode())
+    convert(data, recipe, crop)
+    with pytest.raises(ImageError):
+        convert(data[:-200], recipe, crop)
+
+
+def test_only_jpegs_have_the_limits_of_jpegs() -> None:
+    wide = pictures.encode(Image.new("RGB", (40_000, 1)), format="PNG")
+    assert len(convert(wide, Recipe(Resize("short", 2, 2), RawEncode())).data) == 80_000 * 2 * 3
+    with pytest.raises(ImageError, match="end at 65500"):
+        convert(wide, Recipe(Resize("short", 2, 2), JpegEncode()))
