@@ -124,6 +124,6 @@ fuzz: $(BUILD)/.stamp-deps-fuzz $(DEVELOPED)  ## Fuzz every parser of the core f
 
 .PHONY: clean
 clean:  ## Remove everything that make has made, the virtual environment included.
-	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf build dist .mypy_cache .ruff_cache clients/.ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf $(VENV) $(BUILD)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

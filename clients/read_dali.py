@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import nvidia.dali.tfrecord as tfrec
+from documented import check_program
 from nvidia.dali import fn, pipeline_def
 from PIL import Image, ImageOps
 from source_trees import annotated_boxes, must_be_converted, photographs, report
@@ -71,5 +72,6 @@ def check_pixels(got: np.ndarray, encoded: bytes, name: str) -> None:
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1])
+    check_program("DALI", directory, lambda photo: photo.index + 1)
     records = sum(read_split(directory, split) for split in ("train", "validation"))
     report("DALI", version("nvidia-dali-cuda120"), records)

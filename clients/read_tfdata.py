@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import dlbs_snippet
 import numpy as np
 import tensorflow as tf
+from documented import check_program
 from source_trees import annotated_boxes, class_texts, flat_photographs, must_be_converted, photographs, report
 from tf_reading import (
     CORNERS,
@@ -201,6 +202,7 @@ def read_dogs(data: Path) -> int:
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1])
+    check_program("tf.data", directory, lambda photo: photo.index + 1)
     report(
         "tf.data",
         tf.__version__,

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 import tensorflow_datasets as tfds
+from documented import check_program
 from source_trees import must_be_converted, photographs, report
 
 
@@ -45,5 +46,6 @@ def read_parts(data: Path) -> None:
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1])
+    check_program("TensorFlow Datasets", directory, lambda photo: photo.folder)
     read_parts(directory)
     report("TFDS", tfds.__version__, sum(read_split(directory, split) for split in ("train", "validation")))

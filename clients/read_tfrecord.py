@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from documented import check_program
 from source_trees import annotated_boxes, must_be_converted, photographs, report
 from tfrecord.reader import tfrecord_loader
 
@@ -55,5 +56,6 @@ def check_boxes(got: np.ndarray, data: Path, photo: Photo) -> None:
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1])
+    check_program("The tfrecord package", directory, lambda photo: photo.index + 1)
     records = sum(read_split(directory, split) for split in ("train", "validation"))
     report("tfrecord", version("tfrecord"), records)

@@ -91,7 +91,7 @@ def install(environment: Path, requirements: Path) -> Path:
         return python
     shutil.rmtree(environment, ignore_errors=True)
     run([sys.executable, "-m", "venv", environment], INSTALL_SECONDS)
-    pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    pip: list[str | Path] = [python, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     run([*pip, "install", "--no-compile", "--requirement", requirements], INSTALL_SECONDS)
     run([*pip, "check"], INSTALL_SECONDS)
     stamp.write_text(wanted)

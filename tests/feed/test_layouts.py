@@ -133,6 +133,8 @@ def test_a_view_of_another_size_names_both(tmp_path: Path) -> None:
     train = write(tmp_path, [mixed(i) for i in range(4)])
     with pytest.raises(ImageError, match=r"the image is 40 x 40 .* needs exactly 39 x 40"):
         load(train, stoker.RawTensor((40, 39)))
+    with pytest.raises(ImageError, match=r"the image is 40 x 40 .* needs exactly 40 x 39"):
+        load(train, stoker.RawTensor((39, 40)))
     with pytest.raises(ImageError, match=r"the image is 40 x 40 .* needs at least 41 x 40"):
         load(train, stoker.TopLeft((40, 41)))
 

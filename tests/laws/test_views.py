@@ -117,6 +117,29 @@ def test_an_object_is_cut_out_as_pillow_does(
     assert (seen == view.show(whole, chosen, draws, found[number])).all()
 
 
+@given(st.integers(1, 64), st.data(), st.sampled_from(["HWC", "CHW"]), flips)
+@settings(max_examples=40)
+def test_an_object_of_the_views_own_size_is_copied(
+    place: Path, size: int, data: st.DataObject, order: str, hflip: float
+) -> None:
+    side = 64  # a power of two, so that the fractions are exact
+    left, top = data.draw(st.integers(0, side - size)), data.draw(st.integers(0, side - size))
+    pixels = pictures.pixels(side, side, size)
+    stored = pixels if order == "HWC" else pixels.transpose(2, 0, 1)
+    corners = (left / side, top / side, (left + size) / side, (top + size) / side)
+    features = {
+        "image": ("bytes", [stored.tobytes()]),
+        "height": ("int64", [side]),
+        "width": ("int64", [side]),
+        "order": ("bytes", [order.encode()]),
+        **{f"box/{name}": ("float", [corner]) for name, corner in zip(CORNERS, corners, strict=True)},
+    }
+    draws = view.Draws(3, 0, 9)
+    seen = run(place, features, stoker.ObjectCrops(size, hflip), encoding="raw", draws=draws, box=0)
+    expected = pixels[top : top + size, left : left + size]
+    assert (seen == (expected[:, ::-1] if draws.flip(hflip) else expected)).all()
+
+
 @given(st.integers(1, 500), st.integers(1, 500), boxes)
 def test_the_rectangle_of_an_object_is_that_of_the_slow_twin(width: int, height: int, box: tuple) -> None:
     crop, *_ = _native.plan_view(stoker.ObjectCrops(8).native(), width, height, 0, 0, 0, box)

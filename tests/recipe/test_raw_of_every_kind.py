@@ -105,7 +105,8 @@ def test_extreme_shapes_with_every_filter(name: str, width: int, height: int) ->
         assert np.array_equal(array(stored.data, *size), expected)
 
 
-edges = st.one_of(st.floats(0, 1), st.floats(), st.sampled_from([-0.5, 0.0, 1.0, 1.5]))
+odd = st.sampled_from([-0.5, 0.0, 1.0, 1.5, float("inf"), float("-inf"), float("nan")])
+edges = st.one_of(st.floats(0, 1), st.floats(), odd)
 
 
 @given(st.integers(1, 900), st.integers(1, 900), st.tuples(edges, edges, edges, edges))

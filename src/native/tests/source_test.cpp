@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -164,15 +166,20 @@ TEST_CASE("the rectangle around any box lies in the image") {
   CHECK(object_rect({0.15F, 0.25F, 0.55F, 0.75F}, {10, 8}) == Rect{1, 2, 5, 4});
 }
 
-TEST_CASE("labels and counts of all records, and the first damaged one of several") {
+std::vector<std::string> labelled(int64_t records) {
+  const std::vector<uint8_t> ballast(8192);  // so that other threads are at work before one has read it all
   std::vector<std::string> payloads;
-  for (int64_t i = 0; i < 500; ++i) {
-    Int64Values values(static_cast<size_t>(i % 4), i);
-    payloads.push_back(write_example({{"label", values}}));
+  for (int64_t i = 0; i < records; ++i) {
+    const Int64Values values(static_cast<size_t>(i % 4), i);
+    payloads.push_back(write_example({{"ballast", BytesValues{ballast}}, {"label", values}}));
   }
-  const tests::Shard shard(payloads);
+  return payloads;
+}
+
+TEST_CASE("labels and counts of all records") {
+  const tests::Shard shard(labelled(500));
   const auto records = shard.records();
-  for (const size_t threads : {size_t{1}, size_t{4}}) {
+  for (const size_t threads : {size_t{1}, size_t{4}, size_t{1000}}) {
     std::vector<uint32_t> counts(300);
     count_values(*records, "label", 100, threads, counts);
     std::vector<int64_t> labels(300);
@@ -182,16 +189,47 @@ TEST_CASE("labels and counts of all records, and the first damaged one of severa
       CHECK(labels[i] == ((100 + i) % 4 == 0 ? -1 : static_cast<int64_t>(100 + i)));
     }
   }
-  payloads[450] = payloads[321] = "no example";
-  const tests::Shard damaged(payloads);
-  for (int round = 0; round < 20; ++round) {
-    std::vector<uint32_t> counts(500);
-    try {
-      count_values(*damaged.records("a name"), "label", 0, 4, counts);
-      FAIL("no error");
-    } catch (const Error& error) {
-      CHECK(error.where().record == 321);
-      CHECK(error.where().path == "a name");
+}
+
+TEST_CASE("of several damaged records the first is reported, whichever is found first") {
+  // Threads take 64 records at a time: the last of one piece and the first of the next, and the other way
+  // round.
+  for (const auto& [first, second] : std::vector<std::pair<size_t, size_t>>{{383, 384}, {320, 447}}) {
+    std::vector<std::string> payloads = labelled(500);
+    payloads[first] = payloads[second] = "no example";
+    const tests::Shard damaged(payloads);
+    for (int round = 0; round < 40; ++round) {
+      std::vector<uint32_t> counts(500);
+      try {
+        count_values(*damaged.records("a name"), "label", 0, 4, counts);
+        FAIL("no error");
+      } catch (const Error& error) {
+        CHECK(error.where().record == static_cast<int64_t>(first));
+        CHECK(error.where().path == "a name");
+      }
+    }
+  }
+}
+
+int open_descriptors() {
+  int open = 0;
+  for (int descriptor = 0; descriptor < 256; ++descriptor) open += fcntl(descriptor, F_GETFD) != -1 ? 1 : 0;
+  return open;
+}
+
+TEST_CASE("no more shards are open than allowed, and all can be read") {
+  const tests::Shard shards[] = {tests::Shard({"0"}), tests::Shard({"1"}), tests::Shard({"2"}),
+                                 tests::Shard({"3"}), tests::Shard({"4"})};
+  RecordSet set(2);
+  for (const tests::Shard& shard : shards) {
+    set.add(shard.records()->where(0).path, {{0, 1 + kFrameBytes}});
+  }
+  const int before = open_descriptors();
+  std::vector<uint8_t> buffer;
+  for (int round = 0; round < 3; ++round) {
+    for (uint64_t i = 0; i < set.size(); ++i) {
+      CHECK(set.read(i, PayloadCheck::kOn, buffer)[0] == '0' + static_cast<int>(i));
+      CHECK(open_descriptors() <= before + 2);
     }
   }
 }
@@ -253,6 +291,21 @@ TEST_CASE("a file that shrank or went away is an error of the system that names 
   }
   REQUIRE(unlink(file.path().c_str()) == 0);
   CHECK_THROWS_AS(fetched(set, 0), Error);
+}
+
+TEST_CASE("a file longer than an image can be is refused before memory is taken for it") {
+  const tests::TemporaryFile file("hello"), archive("0123456789");
+  const FileSet set(two_files(file, archive));
+  REQUIRE(truncate(file.path().c_str(), static_cast<off_t>(kMostFileBytes + 1)) == 0);
+  SourceScratch scratch;
+  try {
+    set.fetch(0, scratch);
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.system_errno() == EFBIG);
+    CHECK(error.where().path == file.path());
+  }
+  CHECK(scratch.bytes.empty());
 }
 
 TEST_CASE("a file list whose columns contradict each other is refused") {

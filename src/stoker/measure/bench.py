@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stoker.config import available_cpus, check_range
-from stoker.errors import ConfigError, StokerError
+from stoker.errors import StokerError
 from stoker.feed.opening import open_main_split
+from stoker.measure.comparable import refuse_incomparable
 from stoker.measure.machine import Machine, describe_machine
 from stoker.measure.page_cache import require_cold
 from stoker.measure.task import Task, ViewName
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
     from typing import Self
-
-    from stoker.feed import Dataset
 
     OnTurn = Callable[[int, int, str], None]
 
@@ -169,17 +168,6 @@ class _Contender:
         self._process.communicate()
 
 
-def _refuse_incomparable(dataset: Dataset) -> None:
-    """Refuse what the other contenders cannot read, so that no figure stands alone."""
-    is_raw = dataset.schema.image_encoding == "raw"
-    if dataset.shards and not is_raw and all(shard.inflated is None for shard in dataset.shards):
-        return
-    what = "raw tensors" if is_raw else "compressed shards" if dataset.shards else "image files"
-    command = "stoker repack" if dataset.shards else "stoker build"
-    message = f"bench compares readers of JPEG records in uncompressed shards, and {dataset.path} holds {what}"
-    raise ConfigError(f"{message}; '{command}' makes a dataset that all of them read")
-
-
 def run_bench(spec: BenchSpec, on_turn: OnTurn | None = None) -> BenchReport:
     """Measure every contender that is installed.
 
@@ -194,7 +182,7 @@ def run_bench(spec: BenchSpec, on_turn: OnTurn | None = None) -> BenchReport:
         DatasetNotFoundError: There is no such dataset.
     """
     dataset = open_main_split(spec.dataset, spec.split)
-    _refuse_incomparable(dataset)
+    refuse_incomparable(dataset)
     threads = available_cpus() if spec.threads is None else spec.threads
     path = os.path.abspath(spec.dataset)  # noqa: PTH100 - as it is, with its symbolic links
     task = Task(path, dataset.split, spec.view, spec.batch_size, threads, spec.cold)
