@@ -20,7 +20,7 @@ from stoker.build.size import LARGE_BYTES, ExpectedSize
 from stoker.errors import ConfigError
 from stoker.recipe import JpegEncode, RawEncode, Recipe, parse_encode, parse_resize
 from stoker.records.naming import ShardNaming
-from stoker.schema import DlbsSchema, ImagenetSchema, TinySchema
+from stoker.schema import DlbsSchema, ImagenetSchema, TfdsSchema, TinySchema
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,6 +132,16 @@ def test_tfds(source: Path, tmp_path: Path) -> None:
     assert "idx/things-train.tfrecord-00000-of-00001.idx" in made
     info = json.loads((tmp_path / "out/dataset_info.json").read_text())
     assert info["name"] == "things"
+
+
+def test_tfds_names_of_labels_that_start_at_1(source: Path, tmp_path: Path) -> None:
+    settings = BuildSettings(
+        SourceSettings(str(source)), schema=TfdsSchema(1), shards=ShardSettings(ShardNaming("tfds:x"))
+    )
+    build(settings, tmp_path / "out")
+    assert (tmp_path / "out/label.labels.txt").read_text().split() == ["background", "n01", "n02"]
+    with pytest.raises(ConfigError, match="no compressed shards"):
+        BuildSettings(SourceSettings("x"), schema=TfdsSchema(), shards=ShardSettings(compression="gzip"))
 
 
 def tiny_source(root: Path) -> Path:

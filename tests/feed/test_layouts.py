@@ -12,6 +12,7 @@ from PIL import Image
 
 import stoker
 from reference import example, pictures, tfrecord, view
+from stoker import _native
 from stoker.errors import ConfigError, ExampleError, ImageError, ImageTooLargeError
 
 if TYPE_CHECKING:
@@ -174,3 +175,13 @@ def test_a_shard_whose_path_is_no_utf8_is_read_and_named(tmp_path: Path) -> None
         load(train)
     assert caught.value.path == str(directory / "train-00000-of-00001")
     assert train.records.where(1)[:2] == (caught.value.path, 1)
+
+
+def test_labels_and_counts_of_many_records_are_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "train-00000-of-00001"
+    many = 4096 + 300  # more than are read between two looks for Ctrl-C
+    path.write_bytes(b"".join(tfrecord.frame(example.write({"n": ("int64", [i] * (i % 3))})) for i in range(many)))
+    records = _native.RecordSet()
+    records.add(str(path), _native.scan_shard(str(path)))
+    assert records.count_values("n", 3).tolist() == [i % 3 for i in range(many)]
+    assert records.labels("n", False, 0, 3).tolist() == [i if i % 3 else -1 for i in range(many)]

@@ -14,6 +14,7 @@ from PIL import Image, ImageOps
 from reference.tf1_resize import resize_tf1
 from stoker.errors import ImageTooLargeError
 from stoker.recipe import JpegEncode, RawEncode, Recipe, Resize, convert
+from stoker.recipe.geometry import object_corners
 from stoker.types import Box
 
 FRACTIONS = st.floats(0, 1, width=32)
@@ -65,9 +66,20 @@ def test_a_square_of_pixels(width: int, height: int) -> None:
 
 
 def expected_corners(box: Box, width: int, height: int) -> tuple[int, int, int, int]:
-    left, top = min(math.floor(box.xmin * width), width - 1), min(math.floor(box.ymin * height), height - 1)
-    right = max(left + 1, min(width, math.ceil(box.xmax * width)))
-    return left, top, right, max(top + 1, min(height, math.ceil(box.ymax * height)))
+    near = 1 / 1024
+    left = min(math.floor(box.xmin * width + near), width - 1)
+    top = min(math.floor(box.ymin * height + near), height - 1)
+    right = max(left + 1, min(width, math.ceil(box.xmax * width - near)))
+    return left, top, right, max(top + 1, min(height, math.ceil(box.ymax * height - near)))
+
+
+@given(st.integers(1, 16_000), st.data())
+def test_whole_pixels_survive_the_way_through_float32(width: int, data: st.DataObject) -> None:
+    left = data.draw(st.integers(0, width - 1))
+    right = data.draw(st.integers(left + 1, width))
+    stored = Box(float(np.float32(left / width)), 0.0, float(np.float32(right / width)), 1.0)
+    for box in (stored, Box(left / width, 0.0, right / width, 1.0)):
+        assert object_corners(box, width, 5) == (left, 0, right, 5)
 
 
 @settings(deadline=None, max_examples=80)

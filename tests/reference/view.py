@@ -86,13 +86,14 @@ def raw_tensor(image: Image.Image, view, draws: Draws) -> np.ndarray:
 
 
 def object_rectangle(width: int, height: int, box) -> tuple[int, int, int, int]:
-    """The pixels (left, top, right, bottom) around a box of (xmin, ymin, xmax, ymax), each float32."""
+    """The pixels (left, top, right, bottom) around a box of (xmin, ymin, xmax, ymax), to 1/1024 of a pixel."""
     xmin, ymin, xmax, ymax = (float(edge) for edge in box)
 
     def edge(fraction: float, length: int, outwards) -> int:
         if math.isnan(fraction) or fraction <= 0:
             return 0
-        return length if fraction >= 1 else min(length, outwards(fraction * length))
+        tolerance = 1 / 1024 if outwards is math.floor else -1 / 1024
+        return length if fraction >= 1 else min(length, outwards(fraction * length + tolerance))
 
     left, top = min(edge(xmin, width, math.floor), width - 1), min(edge(ymin, height, math.floor), height - 1)
     right, bottom = edge(xmax, width, math.ceil), edge(ymax, height, math.ceil)

@@ -12,6 +12,10 @@ namespace {
 
 constexpr uint32_t kAttempts = 10;
 
+// Of a pixel. An edge that was a whole number of pixels is stored as a float32 fraction, which may lead back
+// to a little more or less; it must not take in a column that the annotator left out.
+constexpr double kEdgeTolerance = 1.0 / 1024;
+
 // exp() of the C library may differ in the last bit between platforms, and a crop must not. |x| is a few
 // units.
 double portable_exp(double x) {
@@ -99,10 +103,10 @@ void plan_corner(const ViewSpec& spec, Extent image, ViewPlan& plan) {
 
 Rect object_rect(const ObjectBox& box, Extent image) {
   const double width = image.width, height = image.height;
-  const int32_t left = clip(std::floor(box.xmin * width), image.width - 1);
-  const int32_t top = clip(std::floor(box.ymin * height), image.height - 1);
-  const int32_t right = std::max(clip(std::ceil(box.xmax * width), image.width), left + 1);
-  const int32_t bottom = std::max(clip(std::ceil(box.ymax * height), image.height), top + 1);
+  const int32_t left = clip(std::floor(box.xmin * width + kEdgeTolerance), image.width - 1);
+  const int32_t top = clip(std::floor(box.ymin * height + kEdgeTolerance), image.height - 1);
+  const int32_t right = std::max(clip(std::ceil(box.xmax * width - kEdgeTolerance), image.width), left + 1);
+  const int32_t bottom = std::max(clip(std::ceil(box.ymax * height - kEdgeTolerance), image.height), top + 1);
   return {left, top, right - left, bottom - top};
 }
 

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from stoker.records.files import write_atomically
+from stoker.records.labels import BACKGROUND
 from stoker.records.tfds import write_tfds_metadata
 
 if TYPE_CHECKING:
@@ -32,5 +33,5 @@ def write_companions(directory: Path, manifest: Manifest, classes: Sequence[byte
             directory,
             name=manifest.shard_names.partition(":")[2],
             splits=manifest.splits,
-            class_names=[os.fsdecode(name) for name in classes],
+            class_names=[BACKGROUND] * manifest.schema.label_base + [os.fsdecode(name) for name in classes],
         )

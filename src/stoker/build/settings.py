@@ -108,6 +108,10 @@ class BuildSettings:
         check_range("--threads", self.threads, 1, 1024)
         check_range("--max-rejects", self.max_rejects, 0, 2**63 - 1)
         preset = self.schema.info(0)
+        if preset.preset == "tfds" and self.shards.compression != "none":
+            raise ConfigError(
+                "TensorFlow Datasets reads no compressed shards; leave --compression out, or --preset tfds"
+            )
         raw = isinstance(self.recipe.encode, RawEncode)
         if raw != (self.schema.stores == "raw"):
             what = "pixels" if self.schema.stores == "raw" else "JPEG files"

@@ -44,6 +44,11 @@ _TURN_POINT: dict[int, Callable[[float, float], tuple[float, float]]] = {
 }
 
 
+# Of a pixel. An edge that was a whole number of pixels may come back from a float32 fraction as a little more or less;
+# it must not take in a column that the annotator left out. The native views have the same number.
+_EDGE_TOLERANCE = 1 / 1024
+
+
 def turn(pixels: Pixels, orientation: int) -> Pixels:
     """Return pixels (H, W, 3) the way an EXIF orientation of 1..8 says they are meant to be seen; contiguous."""
     return np.ascontiguousarray(_TURN_PIXELS[orientation](pixels)) if orientation != 1 else pixels
@@ -61,10 +66,10 @@ def object_corners(box: Box, width: int, height: int) -> Corners:
 
     The box may come from anyone's record: whatever its numbers are, infinite or none at all, the result is valid.
     """
-    left = min(math.floor(_fraction(box.xmin) * width), width - 1)
-    top = min(math.floor(_fraction(box.ymin) * height), height - 1)
-    right = max(math.ceil(_fraction(box.xmax) * width), left + 1)
-    bottom = max(math.ceil(_fraction(box.ymax) * height), top + 1)
+    left = min(math.floor(_fraction(box.xmin) * width + _EDGE_TOLERANCE), width - 1)
+    top = min(math.floor(_fraction(box.ymin) * height + _EDGE_TOLERANCE), height - 1)
+    right = max(math.ceil(_fraction(box.xmax) * width - _EDGE_TOLERANCE), left + 1)
+    bottom = max(math.ceil(_fraction(box.ymax) * height - _EDGE_TOLERANCE), top + 1)
     return left, top, right, bottom
 
 
