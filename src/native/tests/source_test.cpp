@@ -163,7 +163,7 @@ TEST_CASE("the rectangle around any box lies in the image") {
       }
     }
   }
-  CHECK(object_rect({0.15F, 0.25F, 0.55F, 0.75F}, {10, 8}) == Rect{1, 2, 5, 4});
+  CHECK(object_rect({0.15F, 0.25F, 0.55F, 0.75F}, {10, 7}) == Rect{1, 1, 5, 5});
 }
 
 std::vector<std::string> labelled(int64_t records) {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from stoker.build.destination import check_destination
 from stoker.build.forecast import BuildForecast, forecast
-from stoker.build.run import BuildReport, build, build_tree
+from stoker.build.run import BuildReport, build, build_tree, open_source
 from stoker.build.settings import BuildSettings, ShardSettings, SourceSettings
 from stoker.build.size import ExpectedSize
 
@@ -16,5 +17,7 @@ __all__ = [
     "SourceSettings",
     "build",
     "build_tree",
+    "check_destination",
     "forecast",
+    "open_source",
 ]

@@ -20,7 +20,19 @@ if TYPE_CHECKING:
     from stoker.types import Compression
 
 
-def refuse_overlap(destination: Path, source: str) -> None:
+def check_destination(destination: Path, source: str) -> None:
+    """Refuse a destination in which nothing can be built, before the source is looked at.
+
+    Raises:
+        DestinationError: It lies in the source, is a file, or holds something else than a dataset or an unfinished
+            build.
+        OSError: It cannot be listed.
+    """
+    _refuse_overlap(destination, source)
+    _refuse_foreign(destination)
+
+
+def _refuse_overlap(destination: Path, source: str) -> None:
     """Refuse to write into the tree that is read.
 
     Raises:
@@ -32,7 +44,7 @@ def refuse_overlap(destination: Path, source: str) -> None:
         raise DestinationError(message, path=str(destination))
 
 
-def refuse_foreign(destination: Path) -> None:
+def _refuse_foreign(destination: Path) -> None:
     """Refuse a directory that holds something else than a dataset or an unfinished build; a missing one is fine.
 
     Raises:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 from stoker.build.companions import write_companions
 from stoker.build.destination import (
+    check_destination,
     finished_dataset,
-    refuse_foreign,
-    refuse_overlap,
     remove_temporaries,
     resume,
 )
@@ -88,9 +87,8 @@ def build(
         OSError: The destination cannot be written. Run again to resume.
         KeyboardInterrupt: Run again to resume.
     """
-    refuse_overlap(destination, settings.source.root)
-    refuse_foreign(destination)
-    return build_tree(open_source(settings.source, progress), settings, destination, progress, announce)
+    check_destination(destination, settings.source.root)
+    return build_tree(open_source(settings.source), settings, destination, progress, announce)
 
 
 def build_tree(
@@ -102,8 +100,7 @@ def build_tree(
 ) -> BuildReport:
     """Build a dataset from a source that is already listed; as `build` otherwise."""
     started = time.monotonic()
-    refuse_overlap(destination, settings.source.root)
-    refuse_foreign(destination)
+    check_destination(destination, settings.source.root)
     converter = ItemConverter(tree, settings.recipe, settings.schema)
     size = record_size(tree, converter)
     plan = make_plan(tree, settings, size)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stoker.build import build
+from stoker.build import build_tree, check_destination, open_source
 from stoker.cli.ask import ask_settings
 from stoker.cli.build_options import add_consent_options, add_dataset_options, add_source_options, build_settings
 from stoker.cli.exit_codes import EXIT_REJECTS
@@ -46,8 +46,12 @@ def run(args: argparse.Namespace) -> int:
     if args.source is None or args.destination is None:
         raise ConfigError("a build needs a source and a destination: stoker build SOURCE DESTINATION, or --ask")
     settings = build_settings(args)
+    destination = Path(args.destination)
+    check_destination(destination, args.source)
+    with shown_progress("listing") as progress:
+        tree = open_source(settings.source, progress)
     with shown_progress("building") as progress:
-        report = build(settings, Path(args.destination), progress, announcer(args))
+        report = build_tree(tree, settings, destination, progress, announcer(args))
     return report_build(report, args)
 
 

@@ -79,17 +79,20 @@ class _Lines:
 
 
 class _Bar:
+    """A bar that is on the screen from the first news on: a phase that takes no time leaves no trace."""
+
     def __init__(self, verb: str) -> None:
         columns = (TextColumn(verb), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[detail]}"))
         self._bar = progress.Progress(*columns, console=Console(stderr=True))
         self._task = self._bar.add_task(verb, total=None, detail="")
 
     def __enter__(self) -> _Bar:
-        self._bar.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._bar.stop()
 
     def show(self, done: int, total: int, detail: str) -> None:
+        if not self._bar.live.is_started:
+            self._bar.start()
         self._bar.update(self._task, completed=done, total=total, detail=detail)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stoker.build import build_tree
+from stoker.build import build_tree, check_destination
 from stoker.cli.build import announcer, report_build
 from stoker.cli.build_options import add_consent_options, add_dataset_options, add_selection_options, build_settings
 from stoker.cli.progress import shown_progress
@@ -36,12 +36,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Build, report, and return 0, or 3 when the manifest is withheld."""
     settings = build_settings(args)
-    keys = _keys(args)
+    keys, destination = _keys(args), Path(args.destination)
+    check_destination(destination, args.source)
     with shown_progress("listing") as progress:
         crop_objects = settings.source.crop_objects
         source = open_records(args.source, keys, crop_objects=crop_objects, progress=progress)
     with shown_progress("building") as progress:
-        report = build_tree(source, settings, Path(args.destination), progress, announcer(args))
+        report = build_tree(source, settings, destination, progress, announcer(args))
     return report_build(report, args)
 
 
