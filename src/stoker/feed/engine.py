@@ -114,6 +114,6 @@ class _Objects:
         """Return the arguments of the core's ``submit``: images, epoch, objects and numbers."""
         positions = numbers.astype(np.int64)
         images = np.searchsorted(self._ends, positions, side="right")
-        first = self._ends[images] - np.maximum(self._counts[images], 1)
+        first = self._ends[images] - self._counts[images]
         objects = np.where(self._counts[images] == 0, WHOLE_IMAGE, positions - first)
         return images.astype(np.uint64), epoch, objects.astype(np.int32), numbers
