@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -10,6 +10,10 @@ import pytest
 import stoker
 from feed.shards import image, write_shards
 from stoker.errors import ConfigError, DatasetNotFoundError, IndexMismatchError, ShardError
+from stoker.records.index import index_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_shards_of_other_origin_open_by_directory_pattern_or_file(tmp_path: Path) -> None:
@@ -29,7 +33,7 @@ def test_shards_of_other_origin_open_by_directory_pattern_or_file(tmp_path: Path
 def test_a_scan_is_kept_as_an_index_and_used(tmp_path: Path) -> None:
     shard = write_shards(tmp_path, 5, 1)[0]
     rows = stoker.open(shard).shards[0].extents
-    index = Path(f"{shard}.idx")
+    index = index_path(shard)
     assert index.read_text() == "".join(f"{offset} {size}\n" for offset, size in rows.tolist())
     assert (stoker.open(shard).shards[0].extents == rows).all()
 
@@ -37,7 +41,7 @@ def test_a_scan_is_kept_as_an_index_and_used(tmp_path: Path) -> None:
 def test_an_index_of_another_shard_is_refused(tmp_path: Path) -> None:
     shard = write_shards(tmp_path, 5, 1)[0]
     stoker.open(shard)
-    index = Path(f"{shard}.idx")
+    index = index_path(shard)
     index.write_text("".join(index.read_text().splitlines(keepends=True)[:-1]))
     with pytest.raises(IndexMismatchError, match="stoker index"):
         stoker.open(shard)
@@ -48,7 +52,7 @@ def test_an_index_with_a_wrong_boundary_is_found_when_read(tmp_path: Path) -> No
     rows = stoker.open(shard).shards[0].extents.astype(np.int64)
     rows[1, 1] += 4
     rows[2] += (4, -4)
-    Path(f"{shard}.idx").write_text("".join(f"{offset} {size}\n" for offset, size in rows.tolist()))
+    index_path(shard).write_text("".join(f"{offset} {size}\n" for offset, size in rows.tolist()))
     train = stoker.open(shard)
     with stoker.Loader(train, batch_size=5, view=stoker.Resize(8)) as loader, pytest.raises(ShardError, match="index"):
         list(loader)

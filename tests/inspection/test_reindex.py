@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import stoker
 from feed.shards import write_shards
 from stoker.cli.main import main
+from stoker.records.index import index_path
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pytest
 
 
@@ -18,10 +20,10 @@ def test_indexes_are_written_left_alone_or_replaced(tmp_path: Path, capsys: pyte
     shards = write_shards(tmp_path, 10, 3)
     assert main(["index", str(tmp_path)]) == 0
     assert "3 files, 10 records: 3 written" in capsys.readouterr().out
-    index = Path(f"{shards[1]}.idx")
+    index = index_path(shards[1])
     text = index.read_text()
     assert len(text.splitlines()) == 3
-    Path(f"{shards[0]}.idx").write_text("0 99\n")
+    index_path(shards[0]).write_text("0 99\n")
     index.write_text(text[:-2])
     assert main(["index", *map(str, shards), "--json"]) == 0
     outcomes = [shard["outcome"] for shard in json.loads(capsys.readouterr().out)["shards"]]
@@ -38,8 +40,8 @@ def test_a_damaged_file_is_named_and_the_others_are_done(tmp_path: Path, capsys:
     assert "damaged: record 2 at byte" in printed
     assert str(shards[1]) in printed
     assert "1 damaged" in printed
-    assert not Path(f"{shards[1]}.idx").exists()
-    assert Path(f"{shards[2]}.idx").exists()
+    assert not index_path(shards[1]).exists()
+    assert index_path(shards[2]).exists()
 
 
 def test_a_pattern_that_names_nothing_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,7 +58,7 @@ def test_an_index_that_cannot_be_written_does_not_stop_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shards = write_shards(tmp_path, 6, 2)
-    Path(f"{shards[0]}.idx").mkdir()
+    index_path(shards[0]).mkdir(parents=True)
     assert main(["index", str(tmp_path)]) == 1
     assert "1 failed, 1 written" in capsys.readouterr().out
-    assert Path(f"{shards[1]}.idx").is_file()
+    assert index_path(shards[1]).is_file()

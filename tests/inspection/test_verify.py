@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from feed.shards import image, payload, write_shards
-from reference import tfrecord
+from reference import example, tfrecord
 from stoker.cli.main import main
 from stoker.errors import DatasetNotFoundError, NewerManifestError
 from stoker.inspection import verify_dataset
+
+SIDES = ("xmin", "xmax", "ymin", "ymax")
 
 
 @pytest.fixture
@@ -161,3 +163,27 @@ def test_the_command_says_what_it_found(copy: Path, capsys: pytest.CaptureFixtur
     assert main(["verify", str(copy), "--json"]) == 4
     assert json.loads(capsys.readouterr().out)["problems"][0]["path"] == str(shard)
     assert main(["verify", str(copy / "nothing")]) == 2
+
+
+def test_edges_of_boxes_and_one_hot_copies_must_agree(tmp_path: Path) -> None:
+    boxes = {"image/encoded": ("bytes", [image(1)]), "image/class/label": ("int64", [1])}
+    boxes |= {f"image/object/bbox/{side}": ("float", [0.5] * (side != "xmax")) for side in SIDES}
+    (tmp_path / "a.tfrecord").write_bytes(tfrecord.frame(example.write(boxes)))
+    assert "boxes have 1 image/object/bbox/xmin, 0 image/object/bbox/xmax" in whats(tmp_path)[0]
+    tiny = {"image_raw": ("bytes", [bytes(12)]), "label": ("int64", [1]), "label_one_hot": ("bytes", [b"\1\0"])}
+    (tmp_path / "a.tfrecord").write_bytes(tfrecord.frame(example.write(tiny)))
+    assert "label_one_hot marks [0], but the label is 1" in whats(tmp_path / "a.tfrecord")[0]
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zlib"])
+def test_any_changed_byte_of_a_compressed_shard_is_found(photos: Path, tmp_path: Path, compression: str) -> None:
+    out = tmp_path / "out"
+    assert main(["build", str(photos), str(out), "--shards", "1", "--compression", compression]) == 0
+    assert verify_dataset(out).problems == ()
+    shard = out / "train-00000-of-00001.tfrecord"
+    whole = shard.read_bytes()
+    for share in (0, 0.3, 0.7, 0.9999):
+        data = bytearray(whole)
+        data[int(len(data) * share)] ^= 0x10
+        shard.write_bytes(data)
+        assert any("CRC-32C" in what and shard.name in what for what in whats(out))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.errors import IndexMismatchError
-from stoker.records.index import check_index, format_index, parse_index, read_index, write_index
+from stoker.records.index import check_index, format_index, index_path, parse_index, read_index, write_index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,3 +92,25 @@ def test_an_index_too_large_for_its_shard_is_not_read(tmp_path: Path) -> None:
         file.truncate(10**12)
     with pytest.raises(IndexMismatchError, match="too many for a shard of 50 bytes"):
         read_index(tmp_path / "a.tfrecord", 50)
+
+
+@pytest.mark.parametrize(
+    ("shard", "index"),
+    [
+        ("out/train-00000-of-00001.tfrecord", "out/train-00000-of-00001.tfrecord.idx"),
+        ("out/train-00000-of-00001", "out/idx/train-00000-of-00001.idx"),
+        ("train/train-00000-of-00001", "train/idx/train-00000-of-00001.idx"),
+        ("out/train/7.tfrecords", "out/idx/train/7.tfrecords.idx"),
+        ("out/7.tfrecords", "out/idx/7.tfrecords.idx"),
+    ],
+)
+def test_an_index_lies_where_no_pattern_of_shards_finds_it(tmp_path: Path, shard: str, index: str) -> None:
+    path = tmp_path / shard
+    path.parent.mkdir(parents=True)
+    path.write_bytes(bytes(16))
+    assert index_path(path) == tmp_path / index
+    assert write_index(path, np.array([[0, 16]], np.uint64)) == tmp_path / index
+    assert len(read_index(path, 16)) == 1
+    beside = path.with_name(path.name + ".idx")
+    (tmp_path / index).rename(beside)  # where others put it
+    assert index_path(path) == beside

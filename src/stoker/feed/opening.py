@@ -36,8 +36,9 @@ def open_dataset(
     Args:
         path: A directory that ``stoker build`` made; TFRecord shards of other origin, as a directory, one file or a
             pattern such as ``old/train-*``; or images that nobody has built anything of: a tree of class folders, a
-            file list, a directory of tars. Shards without an index are scanned once, and the index is written beside
-            them where that is allowed; compressed ones are inflated into nameless temporary files.
+            file list, a directory of tars. Shards without an index are scanned once, and the index is kept if that is
+            allowed (`stoker.records.index.index_path` says where); compressed ones are inflated into nameless
+            temporary files.
         split: Which split; may be left out when there is only one.
         keys: Where the records hold what; found out from the first record when left out.
         source: For images: what the listing cannot find out by itself, such as the order of the classes.

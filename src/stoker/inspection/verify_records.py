@@ -73,6 +73,7 @@ def check_records(path: Path, first: int, rows: NDArray[np.uint64], rules: Recor
         found = _features_wrong(features, rules)
         found += _image_wrong(sample, rules.schema)
         found += _label_wrong(sample, rules, result.labels)
+        found += _boxes_wrong(features, rules.schema)
         result.problems += [Problem(str(path), number, offset, sample.source or None, what) for what in found]
     return result
 
@@ -136,6 +137,17 @@ def _label_wrong(sample: Sample, rules: RecordRules, labels: Counter[int]) -> li
         if kind == "bytes" and said and said[0] != os.fsencode(expected):
             wrong.append(f"{key} says {said[0]!r}, but {LABELS_NAME} names class {label} {expected!r}")
     return wrong
+
+
+def _boxes_wrong(features: Features, schema: SchemaInfo) -> list[str]:
+    """Compare how many left, right, upper and lower edges there are."""
+    if schema.box_prefix is None:
+        return []
+    keys = [schema.box_prefix + side for side in ("xmin", "xmax", "ymin", "ymax")]
+    counts = [len(features.get(key, ("float", []))[1]) for key in keys]
+    if len(set(counts)) == 1:
+        return []
+    return ["boxes have " + ", ".join(f"{count} {key}" for key, count in zip(keys, counts, strict=True))]
 
 
 def _one_hot_wrong(features: Features, schema: SchemaInfo, label: int) -> list[str]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 INDEX_SUFFIX = ".idx"
 INDEX_FOLDER = "idx"
 PLAIN_SUFFIX = ".tfrecord"
+FOLDER_SUFFIX = ".tfrecords"
+_SPLIT_FOLDERS = frozenset({"train", "val", "validation", "test"})
 FRAME_BYTES = 16
 """Bytes of a frame around its payload; the smallest frame."""
 
@@ -33,18 +35,19 @@ def index_path(shard: str | Path) -> Path:
 
     Readers of other systems find their shards by patterns such as ``train-*-of-*`` or ``train/*``, which an index
     beside the shard would match too. So only shards called ``NAME.tfrecord`` have it beside them. All others have it in
-    a folder ``idx`` of the dataset, ``idx/NAME.idx`` or ``idx/FOLDER/NAME.idx``, if there is such a folder.
+    a folder ``idx``: ``idx/NAME.idx``, or ``idx/FOLDER/NAME.idx`` for ``FOLDER/NAME.tfrecords`` where ``FOLDER`` is
+    that of a split.
     """
     path = Path(shard)
     beside = Path(f"{path}{INDEX_SUFFIX}")
-    folders = [(path.parent / INDEX_FOLDER, beside.name)]
-    if path.parent.name:
-        folders.append((path.parent.parent / INDEX_FOLDER, f"{path.parent.name}/{beside.name}"))
-    apart = [folder / name for folder, name in folders if folder.is_dir()]
-    for place in (beside, *apart):
+    apart = path.parent / INDEX_FOLDER / beside.name
+    above = path.parent.parent / INDEX_FOLDER / path.parent.name / beside.name
+    in_split_folder = path.parent.name in _SPLIT_FOLDERS and path.suffix == FOLDER_SUFFIX
+    preferred = beside if path.suffix == PLAIN_SUFFIX else above if in_split_folder else apart
+    for place in (preferred, beside, apart, above):
         if place.exists():
             return place
-    return beside if path.suffix == PLAIN_SUFFIX or not apart else apart[0]
+    return preferred
 
 
 def new_index_path(directory: Path, name: str) -> Path:
@@ -80,6 +83,7 @@ def write_index(shard: str | Path, rows: NDArray[np.uint64]) -> Path:
         OSError: It cannot be written.
     """
     path = index_path(shard)
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, format_index(rows[:, 1]))
     return path
 
