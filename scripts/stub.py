@@ -20,7 +20,10 @@ _TUPLES = {
     "object: tuple[float, float, float, float] | None = None) -> tuple:": (
         "tuple[tuple[int, int, int, int], tuple[int, int], tuple[int, int, int, int], bool]"
     ),
-    "def next(self) -> tuple:": "tuple[NDArray[numpy.uint8], NDArray[numpy.int64], NDArray[numpy.uint64]]",
+    "def take(self) -> tuple:": (
+        "tuple[list[NDArray[numpy.generic]], NDArray[numpy.int64], NDArray[numpy.uint64], NDArray[numpy.uint64], "
+        "list[tuple[NDArray[numpy.float32], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.int64]]]]"
+    ),
 }
 
 

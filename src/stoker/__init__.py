@@ -16,21 +16,44 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from stoker import errors as errors
-from stoker.feed import Batch, Dataset, Loader, RecordKeys, Sample, loader_settings
+from stoker.feed import (
+    BadSample,
+    BadSampleReport,
+    Batch,
+    Boxes,
+    BoxOutput,
+    Dataset,
+    Loader,
+    Mix,
+    PaddedBoxes,
+    Position,
+    RecordKeys,
+    Sample,
+    loader_settings,
+    mix,
+)
 from stoker.feed import open_dataset as open  # noqa: A004 - `stoker.open` is the name people type
 from stoker.sources import SourceOptions
-from stoker.views import CenterCrop, ObjectCrops, RandomResizedCrop, RawTensor, Resize, TopLeft
+from stoker.views import CenterCrop, MultiView, ObjectCrops, RandomResizedCrop, RawTensor, Resize, TopLeft
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 __version__ = version("stoker")
 __all__ = [
+    "BadSample",
+    "BadSampleReport",
     "Batch",
+    "BoxOutput",
+    "Boxes",
     "CenterCrop",
     "Dataset",
     "Loader",
+    "Mix",
+    "MultiView",
     "ObjectCrops",
+    "PaddedBoxes",
+    "Position",
     "RandomResizedCrop",
     "RawTensor",
     "RecordKeys",
@@ -40,6 +63,7 @@ __all__ = [
     "TopLeft",
     "errors",
     "loader_settings",
+    "mix",
     "open",
 ]
 

@@ -128,6 +128,28 @@ def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]:
     One block of Philox4x32-10: four words from a counter of four words and a key of two.
     """
 
+class RecordKeys:
+    """Where records hold what; an empty key is one they do not have."""
+
+    def __init__(self, *, image_key: str, label_key: str = '', source_key: str = '', label_encoding: str = 'id', label_base: int = 0, image_encoding: str = 'jpeg', height_key: str = '', width_key: str = '', order_key: str = '', box_prefix: str = '') -> None: ...
+
+class SampleSource:
+    """Images with their labels and boxes, by number."""
+
+    def __len__(self) -> int: ...
+
+class RecordSource(SampleSource):
+    """The samples that records of shards hold."""
+
+    def __init__(self, records: RecordSet, keys: RecordKeys, check: bool = True) -> None:
+        """With `check`, the checksum of every record is verified."""
+
+class Concatenation(SampleSource):
+    """Several sources as one, end to end."""
+
+    def __init__(self, parts: Sequence[tuple[SampleSource, int]]) -> None:
+        """Each part is a source and what is added to its labels."""
+
 class RecordSet:
     """Random access to the records of many shards."""
 
@@ -156,12 +178,7 @@ class RecordSet:
     def labels(self, label_key: str, one_hot: bool, label_base: int, threads: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """The class of each record, -1 where there is none: int64 (N,)."""
 
-class RecordKeys:
-    """Where records hold what; an empty key is one they do not have."""
-
-    def __init__(self, *, image_key: str, label_key: str = '', source_key: str = '', label_encoding: str = 'id', label_base: int = 0, image_encoding: str = 'jpeg', height_key: str = '', width_key: str = '', order_key: str = '', box_prefix: str = '') -> None: ...
-
-class FileSet:
+class FileSet(SampleSource):
     """Random access to images that are files, or lie in archives."""
 
     def __init__(self, base: str, names: bytes, starts: numpy.typing.NDArray[numpy.int64], labels: numpy.typing.NDArray[numpy.int64], sizes: numpy.typing.NDArray[numpy.int64], archives: list[str], archive_of: numpy.typing.NDArray[numpy.int32], offsets: numpy.typing.NDArray[numpy.int64]) -> None:
@@ -173,8 +190,6 @@ class FileSet:
         """
         Tell the objects: those of image i are rows starts[i]:starts[i + 1], each xmin, ymin, xmax, ymax.
         """
-
-    def __len__(self) -> int: ...
 
     def read(self, index: int) -> bytes:
         """The bytes of one image file."""
@@ -203,22 +218,37 @@ def codec_loop(*, images: Sequence[bytes], keys: Annotated[NDArray[numpy.uint64]
     Decode and resize what the engine would for these keys, and do nothing else.
     """
 
+class FinishedBatch:
+    """A batch that all threads are done with."""
+
+    @property
+    def failures(self) -> list[tuple[int, Exception]]:
+        """Which samples could not be loaded, in batch order, and why."""
+
+    def take(self) -> tuple[list[NDArray[numpy.generic]], NDArray[numpy.int64], NDArray[numpy.uint64], NDArray[numpy.uint64], list[tuple[NDArray[numpy.float32], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.int64]]]]:
+        """
+        Hand over, once: the images of each view (B, H, W, 3), labels (B,), keys (B,), seeds (B,), and of each view the boxes: corners (4 T,), labels (T,), objects (T,), offsets (B + 1,).
+        """
+
 class BatchEngine:
     """Decodes samples into batches on native threads."""
 
-    def __init__(self, *, source: RecordSet | FileSet, view: ViewSpec, seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, keys: RecordKeys | None = None, check: bool = True, convert: Callable[[bytes], bytes] | None = None) -> None:
+    def __init__(self, *, source: SampleSource, views: Sequence[ViewSpec], seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, boxes: float | None = None, convert: Callable[[bytes], bytes] | None = None) -> None:
         """
-        `convert(bytes) -> bytes` makes a JPEG of an image that is none; it is called by any thread.
-        """
-
-    def submit(self, keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], epoch: int, objects: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, numbers: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
-        """
-        Queue one batch of sample numbers; never blocks. `objects`: which box of each, -1 for the whole image. `numbers`: what is reported as keys and what random choices depend on.
+        `boxes`: the share of a box's area that a view must show to keep it; None for no boxes at all. `convert(bytes) -> bytes` makes a JPEG of an image that is none; it is called by any thread.
         """
 
-    def next(self) -> tuple[NDArray[numpy.uint8], NDArray[numpy.int64], NDArray[numpy.uint64]]:
+    def submit(self, numbers: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], epoch: int, objects: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, streams: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
         """
-        Wait for the oldest queued batch: images (B, H, W, 3) uint8, labels (B,) int64, keys (B,) uint64.
+        Queue one batch of samples of the source; never blocks. `objects`: which box of each, -1 for the whole image. `keys`: what the batch calls them, left out: the numbers. `streams`: what random choices depend on, left out: the keys.
+        """
+
+    def next(self) -> FinishedBatch:
+        """Wait for the oldest queued batch."""
+
+    def replace(self, batch: FinishedBatch, index: int, number: int, object: int, key: int) -> None:
+        """
+        Load another sample in place of one that failed, on this thread; raises what is wrong with it.
         """
 
     def drop_pending(self) -> None:

@@ -16,7 +16,11 @@
     ├── ExampleError             a record is not a usable tf.train.Example
     ├── ImageError               an image cannot be decoded without losing pixels
     │   └── ImageTooLargeError   it has more pixels than the limit allows
+    ├── TooManyBadSamplesError   more samples of an epoch were bad than the loader may replace
     └── ClosedError              the loader was closed
+
+    UserWarning
+    └── BadSampleWarning         samples of an epoch were bad and were replaced
 
 A message says what is wrong, with which value, where, and what to do next. The *where* is also in attributes,
 so that a program can act on it. Errors of the operating system (disk full, permission) stay ``OSError``.
@@ -105,3 +109,11 @@ class ImageTooLargeError(ImageError):
 
 class ClosedError(StokerError):
     """The loader was closed and gives no more batches."""
+
+
+class TooManyBadSamplesError(StokerError):
+    """More samples of an epoch were bad than the loader may replace."""
+
+
+class BadSampleWarning(UserWarning):
+    """Samples of an epoch were bad and were replaced."""

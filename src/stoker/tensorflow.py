@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from stoker.feed import Loader
+from stoker.views import native_views
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +38,7 @@ def dataset(dataset: Dataset, *, batch_size: int, view: View, **settings: Any) -
     """
     with Loader(dataset, batch_size=batch_size, view=view, **settings) as checked:  # settings are refused here
         steps, tail = len(checked), checked.topology.tail
-    height, width, channels = view.native().shape
+    (height, width, channels), *_ = (spec.shape for spec in native_views(view))
     count = None if tail == "short" else batch_size
     spec = (
         tf.TensorSpec((count, height, width, channels), tf.uint8, name="images"),

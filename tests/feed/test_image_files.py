@@ -42,7 +42,7 @@ def file_set(base: str, names: list[str], sizes: list[int], **more: object) -> _
 
 
 def engine(source: _native.FileSet, **settings: object) -> _native.BatchEngine:
-    settings = {"view": stoker.Resize(16).native(), "threads": 2, "convert": None, **settings}
+    settings = {"views": [stoker.Resize(16).native()], "threads": 2, "convert": None, **settings}
     return _native.BatchEngine(
         source=source, seed=SEED, max_pixels=2**20, batch_size=FILES, spare_buffers=2, **settings
     )
@@ -52,7 +52,10 @@ def everything(source: _native.FileSet, **settings: object) -> np.ndarray:
     made = engine(source, **settings)
     try:
         made.submit(np.arange(len(source), dtype=np.uint64), 0)
-        images, labels, _ = made.next()
+        finished = made.next()
+        for _, error in finished.failures:
+            raise error
+        (images,), labels, *_ = finished.take()
     finally:
         made.close()
     assert labels.tolist() == list(range(len(source)))
@@ -111,15 +114,19 @@ def test_objects_of_files_are_those_that_were_told(tree: tuple) -> None:
     boxes = np.float32([(0.1, 0.2, 0.6, 0.9), (0.5, 0.5, 1.0, 1.0), (0.0, 0.0, 0.3, 0.3)])
     source.set_boxes(np.array([0, 1, 3, *[3] * (FILES - 2)], np.int64), boxes)
     chosen = stoker.ObjectCrops(16)
-    made = engine(source, view=chosen.native())
+    made = engine(source, views=[chosen.native()])
     made.submit(np.array([1, 0, 1, 2], np.uint64), 0, np.array([1, 0, 0, -1], np.int32))
-    images, labels, keys = made.next()
+    finished = made.next()
+    assert not finished.failures
+    (images,), labels, keys, *_ = finished.take()
     assert keys.tolist() == labels.tolist() == [1, 0, 1, 2]
     for pixels, key, box in zip(images, [1, 0, 1, 2], [boxes[2], boxes[0], boxes[1], None], strict=True):
         assert (pixels == view.object_crop(pictures.rgb(data[key]), chosen, view.Draws(SEED, 0, key), box)).all()
     made.submit(np.array([1], np.uint64), 0, np.array([2], np.int32))
-    with pytest.raises(ConfigError, match=r"no object 2; the image has 2"):
-        made.next()
+    ((index, error),) = made.next().failures
+    assert index == 0
+    assert isinstance(error, ConfigError)
+    assert "no object 2; the image has 2" in str(error)
     made.close()
     with pytest.raises(ConfigError, match="starts of the boxes"):
         source.set_boxes(np.array([0, 3], np.int64), boxes)

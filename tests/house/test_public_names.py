@@ -13,11 +13,19 @@ import stoker
 from stoker import errors
 
 PUBLIC = {
+    "BadSample",
+    "BadSampleReport",
     "Batch",
+    "BoxOutput",
+    "Boxes",
     "CenterCrop",
     "Dataset",
     "Loader",
+    "Mix",
+    "MultiView",
     "ObjectCrops",
+    "PaddedBoxes",
+    "Position",
     "RandomResizedCrop",
     "RawTensor",
     "RecordKeys",
@@ -27,6 +35,7 @@ PUBLIC = {
     "TopLeft",
     "errors",
     "loader_settings",
+    "mix",
     "open",
 }
 ADAPTERS = {"torch": {"DataLoader", "TorchBatch"}, "tensorflow": {"dataset"}}
@@ -66,10 +75,13 @@ def test_the_drawn_tree_of_errors_is_the_tree() -> None:
     depth = {}
     for line in drawn.splitlines():
         name = line.lstrip(" │├└─").split(" ")[0]
-        if name.endswith("Error"):
+        if name.endswith(("Error", "Warning")) and name != "UserWarning":
             depth[name] = line.index(name) // 4
     defined = {name: cls for name, cls in vars(errors).items() if inspect.isclass(cls)}
     assert set(depth) == set(defined)
     base = depth["StokerError"]
     for name, cls in defined.items():
+        if issubclass(cls, UserWarning):
+            assert cls.__bases__ == (UserWarning,)
+            continue
         assert len([c for c in cls.__mro__ if issubclass(c, errors.StokerError)]) - 1 == depth[name] - base, name

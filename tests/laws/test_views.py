@@ -61,9 +61,8 @@ def run(
     records = _native.RecordSet()
     records.add(str(place), _native.scan_shard(str(place)))
     engine = _native.BatchEngine(
-        source=records,
-        keys=_native.RecordKeys(image_encoding=encoding, **KEYS),
-        view=chosen.native(),
+        source=_native.RecordSource(records, _native.RecordKeys(image_encoding=encoding, **KEYS)),
+        views=[chosen.native()],
         seed=draws.seed,
         max_pixels=2**20,
         batch_size=1,
@@ -72,7 +71,10 @@ def run(
     )
     objects = np.array([more.get("box", -1)], np.int32)
     engine.submit(np.zeros(1, np.uint64), draws.epoch, objects, np.array([draws.sample], np.uint64))
-    images, _, keys = engine.next()
+    finished = engine.next()
+    for _, error in finished.failures:
+        raise error
+    (images,), _, keys, *_ = finished.take()
     engine.close()
     assert keys.tolist() == [draws.sample]
     return images[0]

@@ -25,9 +25,10 @@ class Draws:
     seed: int
     epoch: int
     sample: int
+    view: int = 0
 
     def words(self, op: int, i: int) -> list[int]:
-        return sample_draw(self.seed, self.epoch, self.sample, op, i)
+        return sample_draw(self.seed, self.epoch, self.sample, self.view << 8 | op, i)
 
     def flip(self, probability: float) -> bool:
         return probability > 0 and self.words(FLIP, 0)[0] / 2**32 < probability

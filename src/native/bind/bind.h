@@ -5,6 +5,7 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,6 +31,9 @@ std::string system_path(nb::handle path);
 // The other way round: bytes that are no UTF-8 come back as os.fsdecode() gives them.
 nb::object text(const std::string& value);
 
+// The Python exception for an error of the core. Needs the GIL.
+nb::object exception_of(const std::exception_ptr& error);
+
 // (path, record, offset), as the where() of every source of samples gives it.
 inline nb::tuple place(const Where& where) {
   return nb::make_tuple(text(where.path), where.record, where.offset == kUnknown ? 0 : where.offset);
@@ -52,9 +56,11 @@ void register_example(nb::module_& m);
 void register_jpeg(nb::module_& m);
 void register_resample(nb::module_& m);
 void register_order(nb::module_& m);
+void register_sample_source(nb::module_& m);
 void register_record_set(nb::module_& m);
 void register_file_set(nb::module_& m);
 void register_view(nb::module_& m);
+void register_finished_batch(nb::module_& m);
 void register_engine(nb::module_& m);
 
 }  // namespace stoker::bind

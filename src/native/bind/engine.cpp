@@ -3,20 +3,19 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
-#include <nanobind/stl/variant.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "bind/bind.h"
+#include "bind/finished_batch.h"
 #include "core/errors.h"
-#include "core/file_set.h"
-#include "core/record_source.h"
 
 namespace stoker::bind {
 namespace {
@@ -24,7 +23,6 @@ namespace {
 template <typename T>
 using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Converter = nb::typed<nb::callable, nb::bytes(nb::bytes)>;
-using Source = std::variant<std::shared_ptr<RecordSet>, std::shared_ptr<FileSet>>;
 
 // How long a wait may keep Ctrl-C unnoticed.
 constexpr std::chrono::milliseconds kPatience{50};
@@ -72,48 +70,44 @@ ConvertImage converter(std::optional<Converter> convert) {
   return [held](std::span<const uint8_t> image) { return call_converter(*held, image); };
 }
 
-std::shared_ptr<const SampleSource> sample_source(const Source& source, const std::optional<RecordKeys>& keys,
-                                                  bool check) {
-  if (const auto* files = std::get_if<std::shared_ptr<FileSet>>(&source)) return *files;
-  if (!keys) throw Error(ErrorCode::kBadArgument, "Records need keys= that say what they hold");
-  return std::make_shared<RecordSource>(std::get<std::shared_ptr<RecordSet>>(source), *keys,
-                                        check ? PayloadCheck::kOn : PayloadCheck::kOff);
-}
+// What fills the columns of a request that are not given.
+struct RequestColumns {
+  std::optional<Column<int32_t>> objects;
+  std::optional<Column<uint64_t>> keys;
+  std::optional<Column<uint64_t>> streams;
+};
 
 template <typename T>
-std::vector<T> copy(const std::optional<Column<T>>& column) {
-  if (!column) return {};
-  return {column->data(), column->data() + column->size()};
+void check_as_many(const std::optional<Column<T>>& column, size_t count) {
+  if (column && column->size() != count) {
+    throw Error(ErrorCode::kBadArgument, "The columns of a batch must be as long as its numbers");
+  }
 }
 
-void submit(Engine& engine, const Column<uint64_t>& keys, uint64_t epoch,
-            const std::optional<Column<int32_t>>& objects, const std::optional<Column<uint64_t>>& numbers) {
-  BatchRequest request{copy<uint64_t>(keys), copy(objects), copy(numbers), epoch};
+void submit(Engine& engine, const Column<uint64_t>& numbers, uint64_t epoch, const RequestColumns& columns) {
+  check_as_many(columns.objects, numbers.size());
+  check_as_many(columns.keys, numbers.size());
+  check_as_many(columns.streams, numbers.size());
+  BatchRequest request{.samples = {}, .epoch = epoch};
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    SampleRequest sample{
+        .id = {numbers.data()[i], columns.objects ? columns.objects->data()[i] : kWholeImage},
+        .key = columns.keys ? columns.keys->data()[i] : numbers.data()[i]};
+    sample.stream = columns.streams ? columns.streams->data()[i] : sample.key;
+    request.samples.push_back(sample);
+  }
   const nb::gil_scoped_release nogil;
   engine.submit(std::move(request));
 }
 
-nb::tuple hand_over(Batch batch, const ViewSpec& view) {
-  auto held = std::make_unique<std::shared_ptr<uint8_t[]>>(std::move(batch.images));
-  uint8_t* pixels = held->get();
-  nb::capsule owner(held.get(), [](void* p) noexcept { delete static_cast<std::shared_ptr<uint8_t[]>*>(p); });
-  held.release();
-  const nb::ndarray<nb::numpy, uint8_t, nb::ndim<4>> images(
-      pixels,
-      {batch.keys.size(), static_cast<size_t>(view.out.height), static_cast<size_t>(view.out.width),
-       kRgbBytes},
-      owner);
-  return nb::make_tuple(images, give(std::move(batch.labels)), give(std::move(batch.keys)));
-}
-
-nb::tuple next_batch(Engine& engine) {
+FinishedBatch next_batch(Engine& engine) {
   for (;;) {
     std::optional<Batch> batch;
     {
       nb::gil_scoped_release nogil;
       batch = engine.next(kPatience);
     }
-    if (batch) return hand_over(*std::move(batch), engine.spec().view);
+    if (batch) return {*std::move(batch), engine.spec().views};
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
 }
@@ -124,24 +118,47 @@ void register_engine(nb::module_& m) {
   nb::class_<Engine>(m, "BatchEngine", "Decodes samples into batches on native threads.")
       .def(
           "__init__",
-          [](Engine* engine, const Source& source, const ViewSpec& view, uint64_t seed, uint64_t max_pixels,
-             size_t batch_size, size_t threads, size_t spare_buffers, const std::optional<RecordKeys>& keys,
-             bool check, std::optional<Converter> convert) {
-            new (engine) Engine(sample_source(source, keys, check),
-                                EngineSpec{view, seed, max_pixels, batch_size, threads, spare_buffers,
-                                           converter(std::move(convert))});
+          [](Engine* engine, const std::shared_ptr<SampleSource>& source, std::vector<ViewSpec> views,
+             uint64_t seed, uint64_t max_pixels, size_t batch_size, size_t threads, size_t spare_buffers,
+             std::optional<double> boxes, std::optional<Converter> convert) {
+            if (views.empty()) throw Error(ErrorCode::kBadArgument, "An engine needs a view");
+            new (engine)
+                Engine(source, EngineSpec{std::move(views), BoxRule{boxes.has_value(), boxes.value_or(0.0)},
+                                          seed, max_pixels, batch_size, threads, spare_buffers,
+                                          converter(std::move(convert))});
           },
-          nb::kw_only(), nb::arg("source"), nb::arg("view"), nb::arg("seed"), nb::arg("max_pixels"),
-          nb::arg("batch_size"), nb::arg("threads"), nb::arg("spare_buffers"), nb::arg("keys") = nb::none(),
-          nb::arg("check") = true, nb::arg("convert") = nb::none(),
+          nb::kw_only(), nb::arg("source"), nb::arg("views"), nb::arg("seed"), nb::arg("max_pixels"),
+          nb::arg("batch_size"), nb::arg("threads"), nb::arg("spare_buffers"), nb::arg("boxes") = nb::none(),
+          nb::arg("convert") = nb::none(),
+          "`boxes`: the share of a box's area that a view must show to keep it; None for no boxes at all. "
           "`convert(bytes) -> bytes` makes a JPEG of an image that is none; it is called by any thread.")
-      .def("submit", &submit, nb::arg("keys"), nb::arg("epoch"), nb::arg("objects") = nb::none(),
-           nb::arg("numbers") = nb::none(),
-           "Queue one batch of sample numbers; never blocks. `objects`: which box of each, -1 for the whole "
-           "image. `numbers`: what is reported as keys and what random choices depend on.")
       .def(
-          "next", &next_batch,
-          "Wait for the oldest queued batch: images (B, H, W, 3) uint8, labels (B,) int64, keys (B,) uint64.")
+          "submit",
+          [](Engine& engine, const Column<uint64_t>& numbers, uint64_t epoch,
+             std::optional<Column<int32_t>> objects, std::optional<Column<uint64_t>> keys,
+             std::optional<Column<uint64_t>> streams) {
+            submit(engine, numbers, epoch, {std::move(objects), std::move(keys), std::move(streams)});
+          },
+          nb::arg("numbers"), nb::arg("epoch"), nb::arg("objects") = nb::none(), nb::arg("keys") = nb::none(),
+          nb::arg("streams") = nb::none(),
+          "Queue one batch of samples of the source; never blocks. `objects`: which box of each, -1 for the "
+          "whole "
+          "image. `keys`: what the batch calls them, left out: the numbers. `streams`: what random choices "
+          "depend "
+          "on, left out: the keys.")
+      .def("next", &next_batch, "Wait for the oldest queued batch.")
+      .def(
+          "replace",
+          [](Engine& engine, FinishedBatch& finished, size_t index, uint64_t number, int32_t object,
+             uint64_t key) {
+            if (index >= finished.batch.keys.size() || finished.batch.images.empty()) {
+              throw Error(ErrorCode::kBadArgument, "The batch has no sample " + std::to_string(index));
+            }
+            const nb::gil_scoped_release nogil;
+            engine.replace(finished.batch, index, {number, object}, key);
+          },
+          nb::arg("batch"), nb::arg("index"), nb::arg("number"), nb::arg("object"), nb::arg("key"),
+          "Load another sample in place of one that failed, on this thread; raises what is wrong with it.")
       .def("drop_pending", &Engine::drop_pending, nb::call_guard<nb::gil_scoped_release>(),
            "Forget every queued batch.")
       .def("close", &Engine::close, nb::call_guard<nb::gil_scoped_release>(),

@@ -2,6 +2,8 @@
 #include "core/errors.h"
 
 #include <cerrno>
+#include <exception>
+#include <new>
 #include <string>
 
 #include "bind/bind.h"
@@ -42,13 +44,11 @@ nb::object number_or_none(int64_t value) {
   return value == kUnknown ? nb::object(nb::none()) : nb::object(nb::int_(value));
 }
 
-void raise(const Error& e) {
+nb::object made(const Error& e) {
   if (e.code() == ErrorCode::kIo) {
     // OSError(errno, ...) makes Python pick the subclass: FileNotFoundError, PermissionError, ...
     nb::object cls = nb::module_::import_("builtins").attr("OSError");
-    nb::object value = cls(e.system_errno(), text(e.what()), text_or_none(e.where().path));
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())), value.ptr());
-    return;
+    return cls(e.system_errno(), text(e.what()), text_or_none(e.where().path));
   }
   nb::object cls = nb::module_::import_("stoker.errors").attr(class_name(e.code()));
   nb::dict where;
@@ -56,8 +56,7 @@ void raise(const Error& e) {
   where["record"] = number_or_none(e.where().record);
   where["offset"] = number_or_none(e.where().offset);
   where["source"] = text_or_none(e.where().source);
-  nb::object value = cls(text(e.what()), **where);
-  PyErr_SetObject(cls.ptr(), value.ptr());
+  return cls(text(e.what()), **where);
 }
 
 }  // namespace
@@ -67,12 +66,25 @@ nb::object text(const std::string& value) {
       PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "surrogateescape"));
 }
 
+nb::object exception_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    return made(e);
+  } catch (const std::bad_alloc&) {
+    return nb::module_::import_("builtins").attr("MemoryError")();
+  } catch (const std::exception& e) {
+    return nb::module_::import_("builtins").attr("RuntimeError")(text(e.what()));
+  }
+}
+
 void register_errors(nb::module_&) {
   nb::register_exception_translator([](const std::exception_ptr& caught, void*) {
     try {
       std::rethrow_exception(caught);
     } catch (const Error& e) {  // anything else falls through to nanobind's own table
-      raise(e);
+      const nb::object value = made(e);
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())), value.ptr());
     }
   });
 }

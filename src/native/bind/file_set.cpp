@@ -25,7 +25,8 @@ std::vector<T> copy(const Column<T>& column) {
 }  // namespace
 
 void register_file_set(nb::module_& m) {
-  nb::class_<FileSet>(m, "FileSet", "Random access to images that are files, or lie in archives.")
+  nb::class_<FileSet, SampleSource>(m, "FileSet",
+                                    "Random access to images that are files, or lie in archives.")
       .def(
           "__init__",
           [](FileSet* set, nb::handle base, const nb::bytes& names, const Column<int64_t>& starts,
@@ -58,7 +59,6 @@ void register_file_set(nb::module_& m) {
           },
           "starts"_a, "boxes"_a,
           "Tell the objects: those of image i are rows starts[i]:starts[i + 1], each xmin, ymin, xmax, ymax.")
-      .def("__len__", &FileSet::size)
       .def(
           "read",
           [](const FileSet& set, uint64_t index) {

@@ -9,8 +9,10 @@ NB_MODULE(_native, m) {
   stoker::bind::register_jpeg(m);
   stoker::bind::register_resample(m);
   stoker::bind::register_order(m);
+  stoker::bind::register_sample_source(m);
   stoker::bind::register_record_set(m);
   stoker::bind::register_file_set(m);
   stoker::bind::register_view(m);
+  stoker::bind::register_finished_batch(m);
   stoker::bind::register_engine(m);
 }

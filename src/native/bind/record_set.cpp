@@ -1,4 +1,6 @@
-// Binds core/record_set.h, core/record_scan.h, core/record_source.h and core/file_set.h.
+// Binds core/record_set.h and core/record_scan.h.
+#include "core/record_set.h"
+
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
@@ -9,9 +11,7 @@
 
 #include "bind/bind.h"
 #include "core/errors.h"
-#include "core/file_set.h"
 #include "core/record_scan.h"
-#include "core/record_source.h"
 
 namespace stoker::bind {
 namespace {
@@ -38,19 +38,9 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> each_record(const RecordSet& records, con
   return give(std::move(values));
 }
 
-LabelEncoding label_encoding(const std::string& name) {
-  if (name == "id") return LabelEncoding::kId;
-  if (name == "one-hot") return LabelEncoding::kOneHot;
-  throw Error(ErrorCode::kBadArgument, "Unknown label encoding " + name + "; use id or one-hot");
-}
+}  // namespace
 
-ImageEncoding image_encoding(const std::string& name) {
-  if (name == "jpeg") return ImageEncoding::kJpeg;
-  if (name == "raw") return ImageEncoding::kRaw;
-  throw Error(ErrorCode::kBadArgument, "Unknown image encoding " + name + "; use jpeg or raw");
-}
-
-void register_records_of_shards(nb::module_& m) {
+void register_record_set(nb::module_& m) {
   nb::class_<RecordSet>(m, "RecordSet", "Random access to the records of many shards.")
       .def(nb::init<size_t>(), "max_open"_a = 256)
       .def(
@@ -101,35 +91,6 @@ void register_records_of_shards(nb::module_& m) {
           },
           "label_key"_a, "one_hot"_a, "label_base"_a, "threads"_a,
           "The class of each record, -1 where there is none: int64 (N,).");
-}
-
-void register_record_keys(nb::module_& m) {
-  nb::class_<RecordKeys>(m, "RecordKeys", "Where records hold what; an empty key is one they do not have.")
-      .def(
-          "__init__",
-          [](RecordKeys* keys, const std::string& image_key, const std::string& label_key,
-             const std::string& source_key, const std::string& labels, int64_t label_base,
-             const std::string& images, const std::string& height_key, const std::string& width_key,
-             const std::string& order_key, const std::string& box_prefix) {
-            new (keys) RecordKeys{.image = image_key,
-                                  .label = {label_key, label_encoding(labels), label_base},
-                                  .source = source_key,
-                                  .encoding = image_encoding(images),
-                                  .height = height_key,
-                                  .width = width_key,
-                                  .order = order_key,
-                                  .box_prefix = box_prefix};
-          },
-          nb::kw_only(), "image_key"_a, "label_key"_a = "", "source_key"_a = "", "label_encoding"_a = "id",
-          "label_base"_a = 0, "image_encoding"_a = "jpeg", "height_key"_a = "", "width_key"_a = "",
-          "order_key"_a = "", "box_prefix"_a = "");
-}
-
-}  // namespace
-
-void register_record_set(nb::module_& m) {
-  register_records_of_shards(m);
-  register_record_keys(m);
 }
 
 }  // namespace stoker::bind

@@ -27,8 +27,9 @@ void run_codec_loop(std::span<const std::span<const uint8_t>> images, std::span<
       const size_t stride = static_cast<size_t>(view.out.width) * kRgbBytes;
       std::vector<uint8_t> slot(stride * static_cast<size_t>(view.out.height));
       for (size_t i = next++; i < keys.size(); i = next++) {
-        decoder.decode({.bytes = images[keys[i]]}, view, SampleRandom(seed, epoch, keys[i]),
-                       kDefaultMaxPixels, {slot.data(), stride});
+        const RgbSlot out{slot.data(), stride};
+        decoder.decode({.bytes = images[keys[i]]}, {&view, 1}, SampleRandom(seed, epoch, keys[i]),
+                       kDefaultMaxPixels, {&out, 1});
       }
     } catch (...) {  // a thread root: the caller gets it
       const std::lock_guard lock(mutex);

@@ -1,5 +1,6 @@
 #include "core/engine.h"
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 #include <utility>
@@ -13,19 +14,19 @@ namespace stoker {
 // Only the sample `index` of a batch is ever written by the thread that loads it.
 struct BatchEngine::Pending {
   Batch batch;
-  BatchRequest request;  // without numbers, which are in the batch
+  std::vector<SampleId> ids;
   std::once_flag allocated;
   std::atomic<size_t> left{0};
   std::atomic<bool> dropped{false};
-  std::mutex error_mutex;
-  size_t error_index = SIZE_MAX;
-  std::exception_ptr error;
+  std::mutex failures_mutex;
   bool done = false;  // under the engine's mutex
 };
 
 struct BatchEngine::Scratch {
   SourceScratch source;
   std::vector<uint8_t> converted;
+  std::vector<LabelledBox> boxes;
+  std::vector<RgbSlot> slots;
   ViewDecoder decoder;
 };
 
@@ -35,42 +36,54 @@ bool begins_as_jpeg(std::span<const uint8_t> image) {
   return image.size() >= 2 && image[0] == 0xff && image[1] == 0xd8;
 }
 
+uint64_t user_seed(const SampleRandom& random) {
+  const auto words = random.draw(RandomOp::kUser, 0);
+  return uint64_t{words[0]} << 32 | words[1];
+}
+
 }  // namespace
 
 BatchEngine::BatchEngine(std::shared_ptr<const SampleSource> source, EngineSpec spec)
     : source_(std::move(source)),
       spec_(std::move(spec)),
-      slot_bytes_(static_cast<size_t>(spec_.view.out.width) * static_cast<size_t>(spec_.view.out.height) *
-                  kRgbBytes),
-      buffers_(std::make_shared<BufferPool>(slot_bytes_ * spec_.batch_size, spec_.spare_buffers)),
-      scratch_(make_scratch(spec_.threads)),
-      pool_(spec_.threads) {}
+      scratch_(make_scratch(spec_.threads + 1)),
+      pool_(spec_.threads) {
+  for (const ViewSpec& view : spec_.views) {
+    slot_bytes_.push_back(static_cast<size_t>(view.out.width) * static_cast<size_t>(view.out.height) *
+                          kRgbBytes);
+    buffers_.push_back(
+        std::make_shared<BufferPool>(slot_bytes_.back() * spec_.batch_size, spec_.spare_buffers));
+  }
+}
 
 BatchEngine::~BatchEngine() {
   close();
 }
 
-std::vector<std::unique_ptr<BatchEngine::Scratch>> BatchEngine::make_scratch(size_t workers) {
-  std::vector<std::unique_ptr<Scratch>> scratch(workers);
+std::vector<std::unique_ptr<BatchEngine::Scratch>> BatchEngine::make_scratch(size_t count) {
+  std::vector<std::unique_ptr<Scratch>> scratch(count);
   for (auto& one : scratch) one = std::make_unique<Scratch>();
   return scratch;
 }
 
 void BatchEngine::submit(BatchRequest request) {
-  const size_t count = request.keys.size();
+  const size_t count = request.samples.size();
   if (count == 0 || count > spec_.batch_size) {
     throw Error(ErrorCode::kBadArgument, "A batch of " + std::to_string(count) +
                                              " samples; this engine takes 1.." +
                                              std::to_string(spec_.batch_size));
   }
-  if ((!request.objects.empty() && request.objects.size() != count) ||
-      (!request.numbers.empty() && request.numbers.size() != count)) {
-    throw Error(ErrorCode::kBadArgument, "A batch's objects and numbers must be as many as its samples");
-  }
   auto batch = std::make_shared<Pending>();
-  batch->batch.labels.assign(count, -1);
-  batch->batch.keys = request.numbers.empty() ? request.keys : std::move(request.numbers);
-  batch->request = std::move(request);
+  Batch& made = batch->batch;
+  made.labels.assign(count, -1);
+  made.epoch = request.epoch;
+  for (const SampleRequest& sample : request.samples) {
+    batch->ids.push_back(sample.id);
+    made.keys.push_back(sample.key);
+    made.streams.push_back(sample.stream);
+    made.seeds.push_back(user_seed(SampleRandom(spec_.seed, request.epoch, sample.stream)));
+  }
+  if (spec_.boxes.wanted) made.boxes.assign(spec_.views.size(), std::vector<std::vector<ViewBox>>(count));
   batch->left = count;
   {
     const std::lock_guard lock(mutex_);
@@ -91,10 +104,10 @@ std::optional<Batch> BatchEngine::next(std::chrono::milliseconds patience) {
     batch = std::move(pending_.front());
     pending_.pop_front();
   }
-  // Taken out of the batch, which a thread may be the last to let go of: the error belongs to this thread
-  // alone.
-  if (const std::exception_ptr error = std::exchange(batch->error, nullptr)) std::rethrow_exception(error);
-  return std::move(batch->batch);
+  // Taken out of what a thread may be the last to let go of: the errors belong to this thread alone.
+  Batch made = std::move(batch->batch);
+  std::ranges::sort(made.failures, {}, &SampleFailure::index);
+  return made;
 }
 
 void BatchEngine::drop_pending() {
@@ -118,13 +131,11 @@ void BatchEngine::close() {
 void BatchEngine::load(Pending& batch, size_t index, size_t worker) {
   if (!batch.dropped) {
     try {
-      load_sample(batch, index, *scratch_[worker]);
+      std::call_once(batch.allocated, [&] { allocate(batch.batch); });
+      load_sample(batch.batch, index, batch.ids[index], *scratch_[worker]);
     } catch (...) {  // a thread root: whatever it is, the consumer gets it
-      const std::lock_guard lock(batch.error_mutex);
-      if (index < batch.error_index) {
-        batch.error_index = index;
-        batch.error = std::current_exception();
-      }
+      const std::lock_guard lock(batch.failures_mutex);
+      batch.batch.failures.push_back({index, std::current_exception()});
     }
   }
   if (--batch.left != 0) return;
@@ -135,15 +146,27 @@ void BatchEngine::load(Pending& batch, size_t index, size_t worker) {
   ready_.notify_one();
 }
 
-void BatchEngine::load_sample(Pending& batch, size_t index, Scratch& scratch) {
-  std::call_once(batch.allocated, [&] { batch.batch.images = buffers_->take(); });
-  const BatchRequest& request = batch.request;
-  const SampleId id{request.keys[index], request.objects.empty() ? kWholeImage : request.objects[index]};
+void BatchEngine::replace(Batch& batch, size_t index, SampleId id, uint64_t key) {
+  load_sample(batch, index, id, *scratch_.back());
+  batch.keys[index] = key;
+}
+
+void BatchEngine::allocate(Batch& batch) const {
+  std::vector<std::shared_ptr<uint8_t[]>> taken;
+  for (const auto& buffers : buffers_) taken.push_back(buffers->take());
+  batch.images = std::move(taken);
+}
+
+void BatchEngine::load_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const {
   const auto bytes = source_->fetch(id.number, scratch.source);
   std::string name;
   try {
     const SourceSample sample = source_->describe(id, bytes, scratch.source, name);
-    batch.batch.labels[index] = sample.label;
+    batch.labels[index] = sample.label;
+    scratch.boxes.clear();
+    if (spec_.boxes.wanted) {
+      source_->append_boxes(id.number, bytes, sample.label, scratch.source, scratch.boxes);
+    }
     show(batch, index, sample.image, scratch);
   } catch (const Error& error) {
     Where where = source_->where(id.number);
@@ -152,15 +175,25 @@ void BatchEngine::load_sample(Pending& batch, size_t index, Scratch& scratch) {
   }
 }
 
-void BatchEngine::show(const Pending& batch, size_t index, StoredImage image, Scratch& scratch) {
+void BatchEngine::show(Batch& batch, size_t index, StoredImage image, Scratch& scratch) const {
   if (spec_.convert && image.encoding == ImageEncoding::kJpeg && !begins_as_jpeg(image.bytes)) {
     scratch.converted = spec_.convert(image.bytes);
     image.bytes = scratch.converted;
   }
-  const size_t stride = static_cast<size_t>(spec_.view.out.width) * kRgbBytes;
-  const SampleRandom random(spec_.seed, batch.request.epoch, batch.batch.keys[index]);
-  scratch.decoder.decode(image, spec_.view, random, spec_.max_pixels,
-                         {batch.batch.images.get() + index * slot_bytes_, stride});
+  scratch.slots.clear();
+  for (size_t i = 0; i < spec_.views.size(); ++i) {
+    scratch.slots.push_back({batch.images[i].get() + index * slot_bytes_[i],
+                             static_cast<size_t>(spec_.views[i].out.width) * kRgbBytes});
+  }
+  const SampleRandom random(spec_.seed, batch.epoch, batch.streams[index]);
+  scratch.decoder.decode(image, spec_.views, random, spec_.max_pixels, scratch.slots);
+  if (!spec_.boxes.wanted) return;
+  const auto plans = scratch.decoder.plans();
+  for (size_t i = 0; i < plans.size(); ++i) {
+    batch.boxes[i][index].clear();
+    transform_boxes(plans[i], scratch.decoder.size(), scratch.boxes, spec_.boxes.min_visible,
+                    batch.boxes[i][index]);
+  }
 }
 
 }  // namespace stoker

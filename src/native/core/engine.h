@@ -26,37 +26,60 @@ namespace stoker {
 // the sample.
 using ConvertImage = std::function<std::vector<uint8_t>(std::span<const uint8_t> image)>;
 
+// Which boxes batches have.
+struct BoxRule {
+  bool wanted = false;
+  double min_visible = 0.0;  // of a box's area
+};
+
 struct EngineSpec {
-  ViewSpec view;
+  std::vector<ViewSpec> views;  // all of one decode; at least one
+  BoxRule boxes;
   uint64_t seed = 0;
   uint64_t max_pixels = kDefaultMaxPixels;
   size_t batch_size = 1;  // the most samples a batch may have
   size_t threads = 1;
-  size_t spare_buffers = 4;  // image buffers kept for reuse
+  size_t spare_buffers = 4;  // image buffers kept for reuse, of each view
   ConvertImage convert;      // for images that do not begin as a JPEG does; without it those are errors
+};
+
+// One sample of a batch.
+struct SampleRequest {
+  SampleId id;          // in the source
+  uint64_t key = 0;     // what the batch calls it
+  uint64_t stream = 0;  // what random choices depend on
 };
 
 // What a batch is to be made of.
 struct BatchRequest {
-  std::vector<uint64_t> keys;     // numbers of samples in the source
-  std::vector<int32_t> objects;   // which object of each, or kWholeImage; empty: all whole
-  std::vector<uint64_t> numbers;  // what Batch.keys reports and random choices depend on; empty: the keys
+  std::vector<SampleRequest> samples;
   uint64_t epoch = 0;
 };
 
-// One finished batch. The image buffer goes back to the engine's pool when the last reference dies.
+// A sample that could not be loaded. Its pixels, its label and its boxes are not set.
+struct SampleFailure {
+  size_t index = 0;  // in the batch
+  std::exception_ptr error;
+};
+
+// One finished batch. The image buffers go back to the engine's pools when the last reference dies.
 struct Batch {
-  std::shared_ptr<uint8_t[]> images;  // size x out.height x out.width x 3
+  std::vector<std::shared_ptr<uint8_t[]>> images;  // of each view: size x out.height x out.width x 3
   std::vector<int64_t> labels;
   std::vector<uint64_t> keys;
+  std::vector<uint64_t> seeds;                           // for the random choices of whoever takes the batch
+  std::vector<std::vector<std::vector<ViewBox>>> boxes;  // of each view, of each sample; empty if not wanted
+  std::vector<SampleFailure> failures;                   // in batch order
+  uint64_t epoch = 0;
+  std::vector<uint64_t> streams;
 };
 
 // Batches come out in the order they were submitted; their samples are worked on in that order by all
 // threads, and work on a batch begins while stragglers of the one before are still decoding. submit() and
 // next() belong to one consumer thread.
 //
-// A sample that fails fails its batch: next() throws the error of the batch's first failing sample, in batch
-// order, so which error is seen does not depend on threads.
+// A sample that fails is listed in its batch, and whoever takes the batch raises its error or calls
+// replace(): both in batch order, so what comes of failures does not depend on threads.
 class BatchEngine {
  public:
   BatchEngine(std::shared_ptr<const SampleSource> source, EngineSpec spec);
@@ -68,6 +91,10 @@ class BatchEngine {
   // The oldest batch, or nothing if it is not ready within `patience`. kClosed after close() or with none
   // queued.
   std::optional<Batch> next(std::chrono::milliseconds patience);
+
+  // Loads another sample in place of one that failed, on the calling thread. The random choices stay those of
+  // the sample that was asked for. Throws what is wrong with this one too.
+  void replace(Batch& batch, size_t index, SampleId id, uint64_t key);
 
   // Drops what is queued. Returns when the samples being decoded are done. May be called twice.
   void close();
@@ -81,16 +108,17 @@ class BatchEngine {
   struct Pending;
   struct Scratch;
 
-  static std::vector<std::unique_ptr<Scratch>> make_scratch(size_t workers);
+  static std::vector<std::unique_ptr<Scratch>> make_scratch(size_t count);
   void load(Pending& batch, size_t index, size_t worker);
-  void load_sample(Pending& batch, size_t index, Scratch& scratch);
-  void show(const Pending& batch, size_t index, StoredImage image, Scratch& scratch);
+  void load_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const;
+  void show(Batch& batch, size_t index, StoredImage image, Scratch& scratch) const;
+  void allocate(Batch& batch) const;
 
   std::shared_ptr<const SampleSource> source_;
   EngineSpec spec_;
-  size_t slot_bytes_;
-  std::shared_ptr<BufferPool> buffers_;
-  std::vector<std::unique_ptr<Scratch>> scratch_;  // one a worker
+  std::vector<size_t> slot_bytes_;                    // of each view
+  std::vector<std::shared_ptr<BufferPool>> buffers_;  // of each view
+  std::vector<std::unique_ptr<Scratch>> scratch_;     // one a worker, and the last for replace()
 
   std::mutex mutex_;
   std::condition_variable ready_;

@@ -125,12 +125,23 @@ std::span<const uint8_t> FileSet::fetch(uint64_t number, SourceScratch& scratch)
   return std::span(scratch.bytes).first(got);
 }
 
-ObjectBox FileSet::box(SampleId id) const {
-  std::shared_ptr<const Boxes> known;
-  {
-    const std::lock_guard lock(mutex_);
-    known = boxes_;
+std::shared_ptr<const FileSet::Boxes> FileSet::known_boxes() const {
+  const std::lock_guard lock(mutex_);
+  return boxes_;
+}
+
+void FileSet::append_boxes(uint64_t number, std::span<const uint8_t>, int64_t label, SourceScratch&,
+                           std::vector<LabelledBox>& boxes) const {
+  const size_t index = checked(number);
+  const auto known = known_boxes();
+  if (!known) return;
+  for (auto i = known->starts[index]; i < known->starts[index + 1]; ++i) {
+    boxes.push_back({known->boxes[static_cast<size_t>(i)], label});
   }
+}
+
+ObjectBox FileSet::box(SampleId id) const {
+  const auto known = known_boxes();
   const auto index = static_cast<size_t>(id.number);
   const int64_t first = known ? known->starts[index] : 0, end = known ? known->starts[index + 1] : 0;
   if (id.object < 0 || id.object >= end - first) {

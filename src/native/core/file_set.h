@@ -47,6 +47,9 @@ class FileSet : public SampleSource {
   SourceSample describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
                         std::string& name) const override;
 
+  void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label, SourceScratch& scratch,
+                    std::vector<LabelledBox>& boxes) const override;
+
   // Path of the file, or of the archive with the image's offset; the sample's name.
   Where where(uint64_t number) const override;
 
@@ -56,6 +59,7 @@ class FileSet : public SampleSource {
     std::vector<ObjectBox> boxes;
   };
 
+  std::shared_ptr<const Boxes> known_boxes() const;
   size_t checked(uint64_t number) const;
   std::string_view name(size_t index) const;
   std::string path(size_t index) const;

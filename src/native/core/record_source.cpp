@@ -55,12 +55,19 @@ float value_at(const FeatureView& view, int32_t object, std::vector<float>& valu
          std::to_string(values.size()) + " values");
 }
 
+void check_as_many(std::string_view key, size_t values, size_t boxes) {
+  if (values == boxes) return;
+  refuse("'" + std::string(key) + "' has " + std::to_string(values) + " values for " + std::to_string(boxes) +
+         " boxes");
+}
+
 }  // namespace
 
 RecordSource::RecordSource(std::shared_ptr<const RecordSet> records, RecordKeys keys, PayloadCheck check)
     : records_(std::move(records)), keys_(std::move(keys)), check_(check) {
   const char* names[] = {"xmin", "ymin", "xmax", "ymax"};
   for (size_t i = 0; i < 4; ++i) corners_[i] = keys_.box_prefix + names[i];
+  box_label_ = keys_.box_prefix + "label";
 }
 
 std::span<const uint8_t> RecordSource::fetch(uint64_t number, SourceScratch& scratch) const {
@@ -112,6 +119,29 @@ SourceSample RecordSource::describe(SampleId id, std::span<const uint8_t> bytes,
     sample.image.object = ObjectBox{value(0), value(1), value(2), value(3)};
   }
   return sample;
+}
+
+void RecordSource::append_boxes(uint64_t, std::span<const uint8_t> bytes, int64_t label,
+                                SourceScratch& scratch, std::vector<LabelledBox>& boxes) const {
+  std::array<Wanted, 5> wanted{
+      {{corners_[0], {}}, {corners_[1], {}}, {corners_[2], {}}, {corners_[3], {}}, {box_label_, {}}}};
+  find_features(bytes, wanted);
+  const size_t first = boxes.size();
+  float ObjectBox::* const edges[] = {&ObjectBox::xmin, &ObjectBox::ymin, &ObjectBox::xmax, &ObjectBox::ymax};
+  for (size_t i = 0; i < 4; ++i) {
+    scratch.fractions.clear();
+    const FeatureView& view = wanted[i].view;
+    if (view.kind() != FeatureKind::kNone) view.append_to(scratch.fractions);
+    if (i == 0) boxes.resize(first + scratch.fractions.size(), {.box = {}, .label = label});
+    check_as_many(wanted[i].key, scratch.fractions.size(), boxes.size() - first);
+    for (size_t k = 0; k < scratch.fractions.size(); ++k)
+      boxes[first + k].box.*edges[i] = scratch.fractions[k];
+  }
+  if (wanted[4].view.kind() == FeatureKind::kNone) return;
+  scratch.numbers.clear();
+  wanted[4].view.append_to(scratch.numbers);
+  check_as_many(wanted[4].key, scratch.numbers.size(), boxes.size() - first);
+  for (size_t k = 0; k < scratch.numbers.size(); ++k) boxes[first + k].label = scratch.numbers[k];
 }
 
 }  // namespace stoker

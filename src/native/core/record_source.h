@@ -33,6 +33,9 @@ class RecordSource : public SampleSource {
   // of the length that its shape asks for, or there is no such object.
   SourceSample describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
                         std::string& name) const override;
+  // Throws kBadExample when the edges, or the labels, are not as many as the boxes.
+  void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label, SourceScratch& scratch,
+                    std::vector<LabelledBox>& boxes) const override;
   Where where(uint64_t number) const override { return records_->where(number); }
 
  private:
@@ -42,6 +45,7 @@ class RecordSource : public SampleSource {
   std::shared_ptr<const RecordSet> records_;
   RecordKeys keys_;
   std::string corners_[4];  // the keys of xmin, ymin, xmax and ymax
+  std::string box_label_;
   PayloadCheck check_;
 };
 

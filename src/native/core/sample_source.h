@@ -51,6 +51,11 @@ class SampleSource {
   virtual SourceSample describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
                                 std::string& name) const = 0;
 
+  // Appends the annotated objects of a sample to `boxes`. `label` is the sample's, which an object has whose
+  // own is not stored. Errors as those of describe().
+  virtual void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label,
+                            SourceScratch& scratch, std::vector<LabelledBox>& boxes) const = 0;
+
   // Where a sample lies, for messages.
   virtual Where where(uint64_t number) const = 0;
 };

@@ -27,6 +27,12 @@ struct ObjectBox {
   float ymax = 1.0F;
 };
 
+// An annotated object with its class; -1: none.
+struct LabelledBox {
+  ObjectBox box;
+  int64_t label = -1;
+};
+
 // Borrows the bytes. `size` and `order` are those of a raw image, of which `bytes` has exactly
 // size.width x size.height x 3.
 struct StoredImage {

@@ -82,6 +82,30 @@ int32_t clip(double at, int32_t last) {
   return at < last ? static_cast<int32_t>(at) : last;
 }
 
+// What of one side of a box is in a view: its ends, in pixels of the result, and the share of its length.
+struct Interval {
+  double from = 0.0;
+  double to = 0.0;
+  double visible = 0.0;
+};
+
+// One direction of a view: `crop` pixels from `start` on, of an image of `length`, become `resized` pixels,
+// of which `window` from `offset` on are shown.
+struct Axis {
+  double length;
+  int32_t start, crop, resized, offset, window;
+
+  Interval show(double low, double high) const {
+    const double scale = static_cast<double>(resized) / crop;
+    const double from = (low * length - start) * scale - offset,
+                 to = (high * length - start) * scale - offset;
+    if (!(from < to) || !std::isfinite(to - from)) return {};
+    const double last = window;
+    const double first_shown = std::clamp(from, 0.0, last), last_shown = std::clamp(to, 0.0, last);
+    return {first_shown, last_shown, (last_shown - first_shown) / (to - from)};
+  }
+};
+
 std::string describe(Extent size) {
   return std::to_string(size.width) + " x " + std::to_string(size.height);
 }
@@ -108,6 +132,31 @@ Rect object_rect(const ObjectBox& box, Extent image) {
   const int32_t right = std::max(clip(std::ceil(box.xmax * width - kEdgeTolerance), image.width), left + 1);
   const int32_t bottom = std::max(clip(std::ceil(box.ymax * height - kEdgeTolerance), image.height), top + 1);
   return {left, top, right - left, bottom - top};
+}
+
+void transform_boxes(const ViewPlan& plan, Extent image, std::span<const LabelledBox> boxes,
+                     double min_visible, std::vector<ViewBox>& out) {
+  const Axis across{static_cast<double>(image.width),
+                    plan.crop.x,
+                    plan.crop.width,
+                    plan.resized.width,
+                    plan.window.x,
+                    plan.window.width};
+  const Axis down{static_cast<double>(image.height),
+                  plan.crop.y,
+                  plan.crop.height,
+                  plan.resized.height,
+                  plan.window.y,
+                  plan.window.height};
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    const ObjectBox& box = boxes[i].box;
+    Interval x = across.show(box.xmin, box.xmax), y = down.show(box.ymin, box.ymax);
+    const double visible = x.visible * y.visible;
+    if (!(visible > 0.0) || visible < min_visible) continue;
+    if (plan.flip) x = {plan.window.width - x.to, plan.window.width - x.from, x.visible};
+    out.push_back({static_cast<float>(x.from), static_cast<float>(y.from), static_cast<float>(x.to),
+                   static_cast<float>(y.to), boxes[i].label, static_cast<int32_t>(i)});
+  }
 }
 
 ViewPlan plan_view(const ViewSpec& spec, Extent image, const SampleRandom& random,

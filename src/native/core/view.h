@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "core/philox.h"
 #include "core/pixels.h"
@@ -41,6 +43,23 @@ struct ViewPlan {
   Rect window;
   bool flip = false;
 };
+
+// What is left of an annotated object in a view: its edges in pixels of the result, its class, and which of
+// the sample's boxes it is.
+struct ViewBox {
+  float xmin = 0.0F;
+  float ymin = 0.0F;
+  float xmax = 0.0F;
+  float ymax = 0.0F;
+  int64_t label = -1;
+  int32_t object = 0;
+};
+
+// Appends what a view shows of the boxes of an image: cropped, scaled, clipped and mirrored as its pixels
+// are. A box is left out when nothing of it is in the view, when less than `min_visible` of its area is, or
+// when its edges are no numbers.
+void transform_boxes(const ViewPlan& plan, Extent image, std::span<const LabelledBox> boxes,
+                     double min_visible, std::vector<ViewBox>& out);
 
 // The geometry for one image; pure integer and double arithmetic, the same on every platform. Throws
 // kBadImage for an image that has not the size that kTopLeft and kExact need, and kBadArgument for an object

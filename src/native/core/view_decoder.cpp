@@ -1,46 +1,88 @@
 #include "core/view_decoder.h"
 
+#include <algorithm>
 #include <string>
 
 #include "core/errors.h"
 #include "core/raw_pixels.h"
 
 namespace stoker {
+namespace {
 
-Rect ViewDecoder::prepare(const ViewSpec& view, const ViewPlan& plan) {
-  resampler_.plan(view.filter, {plan.crop.width, plan.crop.height}, plan.resized, plan.window);
-  Rect region = resampler_.needed();
+// The smallest rectangle around all of them.
+Rect around(std::span<const Rect> regions) {
+  Rect all = regions.front();
+  for (const Rect& region : regions) {
+    const int32_t x = std::min(all.x, region.x), y = std::min(all.y, region.y);
+    all = {x, y, std::max(all.x + all.width, region.x + region.width) - x,
+           std::max(all.y + all.height, region.y + region.height) - y};
+  }
+  return all;
+}
+
+// The part `region` of pixels that are those of `all`.
+RgbxView part(const RgbxView& pixels, Rect all, Rect region) {
+  return {pixels.row(region.y - all.y) + static_cast<size_t>(region.x - all.x) * kRgbxBytes,
+          pixels.stride,
+          {region.width, region.height}};
+}
+
+}  // namespace
+
+Rect ViewDecoder::prepare(const ViewSpec& view, const ViewPlan& plan, Resampler& resampler) {
+  resampler.plan(view.filter, {plan.crop.width, plan.crop.height}, plan.resized, plan.window);
+  Rect region = resampler.needed();
   region.x += plan.crop.x;
   region.y += plan.crop.y;
   return region;
 }
 
-void ViewDecoder::decode(const StoredImage& image, const ViewSpec& view, const SampleRandom& random,
-                         uint64_t max_pixels, RgbSlot slot) {
-  if (image.encoding == ImageEncoding::kRaw) {
-    if (image.bytes.size() / kRgbBytes > max_pixels) {
-      throw Error(ErrorCode::kImageTooLarge, "The image has " +
-                                                 std::to_string(image.bytes.size() / kRgbBytes) +
-                                                 " pixels; the limit is " + std::to_string(max_pixels) +
-                                                 " (raise max_pixels to accept it)");
-    }
-    return decode_raw(image, view, random, slot);
+void ViewDecoder::plan(const StoredImage& image, std::span<const ViewSpec> views,
+                       const SampleRandom& random) {
+  if (resamplers_.size() < views.size()) resamplers_.resize(views.size());
+  plans_.clear();
+  for (size_t i = 0; i < views.size(); ++i) {
+    plans_.push_back(plan_view(views[i], size_, random.in_view(static_cast<uint8_t>(i)), image.object));
   }
-  const Extent size = decoder_.open(image.bytes, max_pixels);
-  const ViewPlan plan = plan_view(view, size, random, image.object);
-  resampler_.run(decoder_.decode(prepare(view, plan)), plan.flip, slot);
 }
 
-void ViewDecoder::decode_raw(const StoredImage& image, const ViewSpec& view, const SampleRandom& random,
+void ViewDecoder::decode(const StoredImage& image, std::span<const ViewSpec> views,
+                         const SampleRandom& random, uint64_t max_pixels, std::span<const RgbSlot> slots) {
+  if (image.encoding == ImageEncoding::kJpeg) {
+    size_ = decoder_.open(image.bytes, max_pixels);
+    plan(image, views, random);
+    return decode_jpeg(views, slots);
+  }
+  if (image.bytes.size() / kRgbBytes > max_pixels) {
+    throw Error(ErrorCode::kImageTooLarge, "The image has " + std::to_string(image.bytes.size() / kRgbBytes) +
+                                               " pixels; the limit is " + std::to_string(max_pixels) +
+                                               " (raise max_pixels to accept it)");
+  }
+  size_ = image.size;
+  plan(image, views, random);
+  for (size_t i = 0; i < views.size(); ++i) decode_raw(image, views[i], plans_[i], slots[i]);
+}
+
+void ViewDecoder::decode_jpeg(std::span<const ViewSpec> views, std::span<const RgbSlot> slots) {
+  regions_.clear();
+  for (size_t i = 0; i < views.size(); ++i) regions_.push_back(prepare(views[i], plans_[i], resamplers_[i]));
+  const Rect all = around(regions_);
+  const RgbxView pixels = decoder_.decode(all);
+  for (size_t i = 0; i < views.size(); ++i) {
+    resamplers_[i].run(part(pixels, all, regions_[i]), plans_[i].flip, slots[i]);
+  }
+}
+
+void ViewDecoder::decode_raw(const StoredImage& image, const ViewSpec& view, const ViewPlan& plan,
                              RgbSlot slot) {
-  const ViewPlan plan = plan_view(view, image.size, random, image.object);
   if (plan.resized == Extent{plan.crop.width, plan.crop.height}) {  // nothing to resample
     const Rect part{plan.crop.x + plan.window.x, plan.crop.y + plan.window.y, plan.window.width,
                     plan.window.height};
     return copy_rgb(image, part, plan.flip, slot);
   }
-  const Rect region = prepare(view, plan);
-  resampler_.run(to_rgbx(image, region, pixels_), plan.flip, slot);
+  Resampler& resampler = resamplers_.front();
+  const Rect region = prepare(view, plan, resampler);
+  resampler.run(to_rgbx(image, region, pixels_), plan.flip, slot);
 }
 
 }  // namespace stoker

@@ -1,7 +1,8 @@
-// One image through one view: header, geometry, region decode, resample.
+// One image through one or several views: header, geometry, region decode, resample.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/jpeg.h"
@@ -14,17 +15,27 @@ namespace stoker {
 // Keeps its scratch memory from image to image; one per thread.
 class ViewDecoder {
  public:
-  // Writes view.out.height rows of RGB to `slot`. Throws kBadImage or kImageTooLarge.
-  void decode(const StoredImage& image, const ViewSpec& view, const SampleRandom& random, uint64_t max_pixels,
-              RgbSlot slot);
+  // Writes the rows of RGB of each view to its slot; the image is decoded once, and only as much of it as the
+  // views need. Throws kBadImage or kImageTooLarge.
+  void decode(const StoredImage& image, std::span<const ViewSpec> views, const SampleRandom& random,
+              uint64_t max_pixels, std::span<const RgbSlot> slots);
+
+  // Of the last image: its size, and what the views showed of it.
+  Extent size() const { return size_; }
+  std::span<const ViewPlan> plans() const { return plans_; }
 
  private:
-  void decode_raw(const StoredImage& image, const ViewSpec& view, const SampleRandom& random, RgbSlot slot);
-  // Prepares the resampler; the part of the image that it needs.
-  Rect prepare(const ViewSpec& view, const ViewPlan& plan);
+  void plan(const StoredImage& image, std::span<const ViewSpec> views, const SampleRandom& random);
+  void decode_jpeg(std::span<const ViewSpec> views, std::span<const RgbSlot> slots);
+  void decode_raw(const StoredImage& image, const ViewSpec& view, const ViewPlan& plan, RgbSlot slot);
+  // Prepares a resampler; the part of the image that it needs.
+  static Rect prepare(const ViewSpec& view, const ViewPlan& plan, Resampler& resampler);
 
   JpegDecoder decoder_;
-  Resampler resampler_;
+  std::vector<Resampler> resamplers_;  // one a view
+  std::vector<ViewPlan> plans_;
+  std::vector<Rect> regions_;
+  Extent size_;
   std::vector<uint8_t> pixels_;  // of raw images
 };
 

@@ -80,14 +80,22 @@ void show(std::span<const uint8_t> payload) {
   static const stoker::RecordSource source = tensors();
   stoker::SourceScratch scratch;
   stoker::ViewDecoder decoder;
-  stoker::ViewSpec view{.kind = stoker::ViewKind::kObjectCrop, .out = {5, 3}};
+  const stoker::ViewSpec view{.kind = stoker::ViewKind::kObjectCrop, .out = {5, 3}};
+  std::vector<stoker::LabelledBox> boxes;
+  std::vector<stoker::ViewBox> shown;
   std::vector<uint8_t> out(5 * 3 * stoker::kRgbBytes);
   for (const int32_t object : {stoker::kWholeImage, 0, 1}) {
     std::string name;
     try {
       const auto sample = source.describe({0, object}, payload, scratch, name);
-      decoder.decode(sample.image, view, stoker::SampleRandom(0, 0, 0), stoker::kDefaultMaxPixels,
-                     {out.data(), 5 * stoker::kRgbBytes});
+      const stoker::RgbSlot slot{out.data(), 5 * stoker::kRgbBytes};
+      decoder.decode(sample.image, {&view, 1}, stoker::SampleRandom(0, 0, 0), stoker::kDefaultMaxPixels,
+                     {&slot, 1});
+      source.append_boxes(0, payload, sample.label, scratch, boxes);
+      stoker::transform_boxes(decoder.plans()[0], decoder.size(), boxes, 0.0, shown);
+      for (const stoker::ViewBox& box : shown) {
+        require(0 <= box.xmin && box.xmin <= box.xmax && box.xmax <= 5 && 0 <= box.ymin && box.ymax <= 3);
+      }
     } catch (const stoker::Error&) {
     }
   }

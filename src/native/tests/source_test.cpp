@@ -344,8 +344,9 @@ TEST_CASE("a raw image above the limit is refused") {
   view.out = {20, 20};
   std::vector<uint8_t> out(20 * 20 * 3);
   ViewDecoder decoder;
-  decoder.decode(image, view, SampleRandom(0, 0, 0), 600, {out.data(), 60});
-  CHECK_THROWS_AS(decoder.decode(image, view, SampleRandom(0, 0, 0), 599, {out.data(), 60}), Error);
+  const RgbSlot slot{out.data(), 60};
+  decoder.decode(image, {&view, 1}, SampleRandom(0, 0, 0), 600, {&slot, 1});
+  CHECK_THROWS_AS(decoder.decode(image, {&view, 1}, SampleRandom(0, 0, 0), 599, {&slot, 1}), Error);
 }
 
 }  // namespace

@@ -1,11 +1,32 @@
 """The read path: datasets by number, and batches of pixels in a known order."""
 
+from stoker.feed.bad_samples import BadSample, BadSampleReport, OnBad
 from stoker.feed.batch import Batch
+from stoker.feed.boxes import Boxes, BoxOutput, PaddedBoxes
 from stoker.feed.config import loader_settings
 from stoker.feed.dataset import Dataset
 from stoker.feed.foreign import RecordKeys
 from stoker.feed.loader import Loader
+from stoker.feed.mixing import Mix, mix
 from stoker.feed.opening import open_dataset
+from stoker.feed.position import Position
 from stoker.feed.sample import Sample
 
-__all__ = ["Batch", "Dataset", "Loader", "RecordKeys", "Sample", "loader_settings", "open_dataset"]
+__all__ = [
+    "BadSample",
+    "BadSampleReport",
+    "Batch",
+    "BoxOutput",
+    "Boxes",
+    "Dataset",
+    "Loader",
+    "Mix",
+    "OnBad",
+    "PaddedBoxes",
+    "Position",
+    "RecordKeys",
+    "Sample",
+    "loader_settings",
+    "mix",
+    "open_dataset",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -11,31 +11,41 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from stoker.feed.position import Position
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """One rank's share of one step.
 
-    ========  ==================  ===================================================================
+    ========  ==================  =====================================================================
     field     dtype and shape     meaning
-    ========  ==================  ===================================================================
-    images    uint8 (B, H, W, 3)  RGB 0..255, C-contiguous, host memory
+    ========  ==================  =====================================================================
+    images    uint8 (B, H, W, 3)  RGB 0..255, C-contiguous, host memory; as the loader's ``output`` says;
+                                  with `stoker.MultiView` a tuple of arrays, one for each view
     labels    int64 (B,)          as stored in the records; -1 where there is none
     keys      uint64 (B,)         number of each sample in its split; survives any change of topology
     valid     bool (B,)           false where ``tail="pad"`` filled the batch up
-    ========  ==================  ===================================================================
+    seeds     uint64 (B,)         a random number of each sample in this epoch, for transforms of your own
+    position  Position            where the epoch is after this batch, the same on every rank
+    boxes     Boxes, PaddedBoxes  of the samples, as the loader's ``boxes`` says; with `stoker.MultiView` a
+                                  tuple, one for each view; None without that setting
+    ========  ==================  =====================================================================
 
     The arrays belong to the caller: Stoker never writes them again, and the memory of the images returns to the
     loader's pool when the last reference to them dies. ``images, labels = batch`` unpacks the two that a training
     step needs.
     """
 
-    images: NDArray[np.uint8]
+    images: Any
     labels: NDArray[np.int64]
     keys: NDArray[np.uint64]
     valid: NDArray[np.bool_]
+    seeds: NDArray[np.uint64]
+    position: Position
+    boxes: Any = None
 
-    def __iter__(self) -> Iterator[NDArray[np.uint8] | NDArray[np.int64]]:
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.images, self.labels))
 
     def __len__(self) -> int:

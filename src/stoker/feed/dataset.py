@@ -137,6 +137,16 @@ class Dataset:
         return cast("_native.RecordSet", self.records).count_values(f"{prefix}xmin", available_cpus())
 
     @property
+    def has_boxes(self) -> bool:
+        """Whether its layout has a place for annotated objects."""
+        return self._files is not None or self.schema.box_prefix is not None
+
+    def load_boxes(self) -> None:
+        """Read the annotations of image files, which the native reader is told; those of records lie in the records."""
+        if self._files is not None:
+            _ = self._files.object_counts
+
+    @property
     def identity(self) -> str:
         """Stands for this split's content: ``dataset_id`` and split, or the shards' names and lengths."""
         if self.manifest is not None:
@@ -153,13 +163,3 @@ def _record_set(shards: tuple[OpenShard, ...]) -> _native.RecordSet:
         path = shard.path if shard.inflated is None else shard.inflated.path
         records.add(str(path), shard.extents, str(shard.path))
     return records
-
-
-def check_not_empty(dataset: Dataset) -> None:
-    """Refuse a split without samples, of which no batch can be made.
-
-    Raises:
-        ConfigError: It is empty.
-    """
-    if len(dataset) == 0:
-        raise ConfigError(f"split {dataset.split} of {dataset.path} has no samples, so there is nothing to load")

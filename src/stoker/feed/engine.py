@@ -1,38 +1,44 @@
-"""The native engine of one loader, and which samples it has: images, or the objects annotated in them."""
+"""The native engine of one loader: slots of an epoch in, batches out."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stoker import _native
-from stoker.feed.native_keys import record_keys
+from stoker.errors import ConfigError
+from stoker.feed.bad_samples import OF_A_SAMPLE, BadSample, BadSamplePolicy, BadSampleReport, substitutes
+from stoker.feed.mixing import Mix, MixedSamples
 from stoker.feed.odd_images import to_jpeg
-from stoker.views import ObjectCrops
+from stoker.feed.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, Shuffling
+from stoker.views import ObjectCrops, native_views
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from stoker.feed.boxes import Boxes, BoxOutput, PaddedBoxes
     from stoker.feed.dataset import Dataset
     from stoker.views import View
-
-WHOLE_IMAGE = -1
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """How batches are made; none of it but the seed changes what is in them.
+    """How batches are made.
 
     Attributes:
-        seed: Of the random choices of views.
+        seed: Of the order and of the random choices of views.
+        shuffle: Whether the samples of an epoch are shuffled.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused.
         batch_size: The most samples of a batch.
         threads: Decoding threads.
-        spare_buffers: Buffers of a batch's pixels that are kept for reuse.
+        spare_buffers: Buffers of a batch's pixels that are kept for reuse, of each view.
+        boxes: In which form batches have boxes; None for none.
+        bad: What becomes of samples that cannot be loaded.
     """
 
     seed: int
@@ -41,13 +47,30 @@ class EngineSettings:
     batch_size: int
     threads: int
     spare_buffers: int
+    shuffle: bool = False
+    boxes: BoxOutput | None = None
+    bad: BadSamplePolicy = field(default_factory=BadSamplePolicy)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a batch holds, with one entry for each view in ``images`` and ``boxes``."""
+
+    images: tuple[NDArray[Any], ...]
+    labels: NDArray[np.int64]
+    keys: NDArray[np.uint64]
+    seeds: NDArray[np.uint64]
+    boxes: tuple[Boxes | PaddedBoxes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Submitted:
+    request: Request
+    epoch: int
 
 
 class SampleEngine:
-    """Numbers of samples in, batches of pixels out.
-
-    With `stoker.ObjectCrops` the samples are the annotated objects in the order of their images, and in that of the
-    annotation within an image; an image without any counts as one. With every other view they are the images.
+    """Slots of an epoch in, batches out, in the order in which they are submitted. Serves one thread.
 
     Args:
         dataset: Where the images are.
@@ -55,65 +78,96 @@ class SampleEngine:
         settings: How.
 
     Attributes:
-        size: How many samples there are.
-        identity: Stands for the dataset and for what its samples are.
+        samples: Which samples there are.
+        report: The bad samples since `begin_report`.
 
     Raises:
-        ConfigError: The dataset has no objects.
+        ConfigError: There is nothing to load, or no boxes where the view or the settings want some.
         ShardError: A record that had to be read for its objects is damaged.
     """
 
-    def __init__(self, dataset: Dataset, view: View, settings: EngineSettings) -> None:
-        self._objects = _Objects(dataset.object_counts) if isinstance(view, ObjectCrops) else None
-        self.size = len(dataset) if self._objects is None else self._objects.size
-        self.identity = dataset.identity if self._objects is None else f"{dataset.identity}/objects"
-        self._spec = view.native()
+    def __init__(self, dataset: Dataset | Mix, view: View, settings: EngineSettings) -> None:
+        self._settings = settings
+        self.samples = _samples(dataset, view, settings)
+        if settings.boxes is not None:
+            _check_boxes(dataset)
+        self.report = BadSampleReport(0)
+        self._specs = native_views(view)
+        self._submitted: deque[_Submitted] = deque()
         self._native = _native.BatchEngine(
-            source=dataset.records,
-            keys=record_keys(dataset.schema),
-            view=self._spec,
+            source=self.samples.source(check=settings.check),
+            views=self._specs,
             seed=settings.seed,
-            check=settings.check,
             max_pixels=settings.max_pixels,
             batch_size=settings.batch_size,
             threads=settings.threads,
             spare_buffers=settings.spare_buffers,
+            boxes=None if settings.boxes is None else settings.boxes.min_visible,
             convert=partial(to_jpeg, max_pixels=settings.max_pixels),
         )
-        self.next = self._native.next
-        self.drop_pending = self._native.drop_pending
         self.close = self._native.close
 
-    def submit(self, numbers: NDArray[np.uint64], epoch: int) -> None:
+    def begin_report(self, epoch: int) -> None:
+        """Count bad samples from 0 again."""
+        self.report = BadSampleReport(epoch)
+
+    def submit(self, slots: NDArray[np.uint64], epoch: int) -> None:
         """Queue one batch; never blocks."""
-        if self._objects is None:
-            self._native.submit(numbers, epoch)
-        else:
-            self._native.submit(*self._objects.locate(numbers, epoch))
+        request = self.samples.locate(slots, epoch)
+        self._native.submit(request.numbers, epoch, request.objects, request.keys, request.streams)
+        self._submitted.append(_Submitted(request, epoch))
 
-    def nothing(self) -> NDArray[np.uint8]:
-        """Return the images of a batch without samples."""
-        return np.empty((0, *self._spec.shape), np.uint8)
+    def next(self) -> Loaded:
+        """Return the oldest batch queued, when all of its samples are loaded.
+
+        Raises:
+            TooManyBadSamplesError: More samples were bad than may be replaced.
+            StokerError: A sample is bad, and is not to be replaced; of several, the first.
+        """
+        finished = self._native.next()
+        submitted = self._submitted.popleft()
+        for index, error in finished.failures:
+            self._replace(finished, index, submitted, error)
+        images, labels, keys, seeds, boxes = finished.take()
+        form = self._settings.boxes
+        return Loaded(tuple(images), labels, keys, seeds, () if form is None else tuple(map(form.form, boxes)))
+
+    def nothing(self) -> Loaded:
+        """Return a batch without samples."""
+        form = self._settings.boxes
+        boxes = () if form is None else tuple(form.nothing() for _ in self._specs)
+        images = tuple(np.empty((0, *spec.shape), np.uint8) for spec in self._specs)
+        return Loaded(images, np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint64), boxes)
+
+    def drop_pending(self) -> None:
+        """Forget every queued batch."""
+        self._native.drop_pending()
+        self._submitted.clear()
+
+    def _replace(self, finished: _native.FinishedBatch, index: int, submitted: _Submitted, error: Exception) -> None:
+        self._settings.bad.accept(error, self.report)
+        stream = int(submitted.request.streams[index])
+        for slot in substitutes(self._settings.seed, submitted.epoch, stream, self.samples.size):
+            other = self.samples.locate(slot, submitted.epoch)
+            object_ = WHOLE_IMAGE if other.objects is None else int(other.objects[0])
+            try:
+                self._native.replace(finished, index, int(other.numbers[0]), object_, int(other.keys[0]))
+            except OF_A_SAMPLE:
+                continue
+            bad = BadSample(int(submitted.request.keys[index]), int(other.keys[0]), submitted.epoch, error)
+            return self.report.add(bad)
+        raise error
 
 
-class _Objects:
-    """Which object of which image a sample is.
+def _samples(dataset: Dataset | Mix, view: View, settings: EngineSettings) -> Samples:
+    kind = Objects if isinstance(view, ObjectCrops) else Images
+    shuffling = Shuffling(settings.shuffle, settings.seed)
+    return MixedSamples(dataset, kind, shuffling) if isinstance(dataset, Mix) else kind(dataset, shuffling)
 
-    Args:
-        counts: How many objects each image has.
-    """
 
-    def __init__(self, counts: NDArray[np.uint32]) -> None:
-        self._counts = counts
-        self._ends = np.cumsum(np.maximum(counts, 1), dtype=np.int64)  # of the samples of each image
-        self.size = int(self._ends[-1]) if len(counts) else 0
-
-    def locate(
-        self, numbers: NDArray[np.uint64], epoch: int
-    ) -> tuple[NDArray[np.uint64], int, NDArray[np.int32], NDArray[np.uint64]]:
-        """Return the arguments of the core's ``submit``: images, epoch, objects and numbers."""
-        positions = numbers.astype(np.int64)
-        images = np.searchsorted(self._ends, positions, side="right")
-        first = self._ends[images] - self._counts[images]
-        objects = np.where(self._counts[images] == 0, WHOLE_IMAGE, positions - first)
-        return images.astype(np.uint64), epoch, objects.astype(np.int32), numbers
+def _check_boxes(dataset: Dataset | Mix) -> None:
+    for one in dataset.datasets if isinstance(dataset, Mix) else (dataset,):
+        if not one.has_boxes:
+            message = f"{one.path} has no boxes: its records follow the layout {one.schema.preset!r}"
+            raise ConfigError(f"{message}; leave out boxes=, or build with --preset imagenet")
+        one.load_boxes()

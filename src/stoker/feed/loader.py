@@ -11,34 +11,27 @@ from __future__ import annotations
 import os
 import weakref
 from collections import deque
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from stoker import _native
 from stoker.config import available_cpus, check_range
-from stoker.errors import ClosedError, ConfigError
+from stoker.errors import ClosedError
+from stoker.feed.bad_samples import BadSamplePolicy, BadSampleReport, OnBad
 from stoker.feed.batch import Batch
-from stoker.feed.dataset import check_not_empty
 from stoker.feed.engine import EngineSettings, SampleEngine
-from stoker.order import EpochOrder, Step, Tail, Topology, steps_left, take_step
+from stoker.feed.position import Course, Position
+from stoker.order import Step, Tail, Topology, steps_left, take_step
+from stoker.views import MultiView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
     from typing import Self
 
+    from stoker.feed.boxes import BoxOutput
     from stoker.feed.dataset import Dataset
+    from stoker.feed.mixing import Mix
     from stoker.views import View
-
-_STATE_VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Position:
-    epoch: int
-    consumed: int
 
 
 class Loader:
@@ -50,9 +43,10 @@ class Loader:
     number of ranks never change them. One instance serves one consumer thread; any number may run at once.
 
     Args:
-        dataset: What to read; see `stoker.open`.
+        dataset: What to read; see `stoker.open` and `stoker.mix`.
         batch_size: Images per batch on this rank.
         view: What becomes of each image. With `stoker.ObjectCrops` samples are annotated objects, not images.
+        boxes: In which form batches have the annotated objects of their samples; left out: not at all.
         shuffle: Whether every epoch has its own random order.
         seed: Of the order and of the views' random choices, 0 to 2**64 - 1.
         tail: What happens to samples that do not fill a last batch; see `stoker.order.Tail`.
@@ -62,14 +56,19 @@ class Loader:
         world_size: How many they are.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
+        on_bad: What becomes of a sample that cannot be loaded. With ``"substitute"`` another one takes its place, the
+            same in every run; ``Batch.keys`` tells which, `bad_samples` lists them, and the end of the epoch brings a
+            `stoker.errors.BadSampleWarning`.
+        max_bad: The most samples that are replaced in an epoch on this rank.
 
     Raises:
-        ConfigError: A setting is out of range, or the dataset is empty or has no objects for `stoker.ObjectCrops`.
-            Raised here, before any record is read.
+        ConfigError: A setting is out of range, or the dataset is empty, or has no objects where the view or ``boxes``
+            wants some. Raised here, before any record is read.
         ShardError: While iterating: a record is damaged. With `stoker.ObjectCrops` also here, where the first loader
             of a dataset counts the objects of all records.
         ExampleError: While iterating: a record lacks the image or the label.
         ImageError: While iterating: an image cannot be decoded without losing pixels.
+        TooManyBadSamplesError: While iterating: more samples were bad than may be replaced.
 
     Example:
         >>> with stoker.Loader(train, batch_size=64, view=stoker.CenterCrop(224)) as loader:  # doctest: +SKIP
@@ -78,10 +77,11 @@ class Loader:
 
     def __init__(  # noqa: PLR0913 - the settings of a loader, all by name
         self,
-        dataset: Dataset,
+        dataset: Dataset | Mix,
         *,
         batch_size: int,
         view: View,
+        boxes: BoxOutput | None = None,
         shuffle: bool = False,
         seed: int = 0,
         tail: Tail = "short",
@@ -91,13 +91,14 @@ class Loader:
         world_size: int = 1,
         check: bool = True,
         max_pixels: int = _native.DEFAULT_MAX_PIXELS,
+        on_bad: OnBad = "raise",
+        max_bad: int = 100,
     ) -> None:
-        check_not_empty(dataset)
         self.dataset = dataset
         self.topology = Topology(batch_size, rank, world_size, tail)
         self.view = view
         self._prefetch = check_range("prefetch", prefetch, 1, 1024)
-        self._position = _Position(0, 0)
+        self._position = Position(0, 0)
         self._begun = False  # whether batches of the current epoch were handed out in an iteration
         self._iterations = 0
         self._process = os.getpid()
@@ -108,57 +109,68 @@ class Loader:
             batch_size=batch_size,
             threads=check_range("threads", available_cpus() if threads is None else threads, 1, 4096),
             spare_buffers=prefetch + 2,
+            shuffle=shuffle,
+            boxes=boxes,
+            bad=BadSamplePolicy(on_bad, max_bad),
         )
         self._engine = SampleEngine(dataset, view, settings)
-        self._order = EpochOrder(self._engine.size, shuffle, seed, 0)
+        samples = self._engine.samples
+        self._course = Course(samples.identity, seed, shuffle, samples.size)
         # Runs at the latest when the interpreter exits, while the threads can still be joined.
         self._close = weakref.finalize(self, self._engine.close)
 
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch."""
-        return steps_left(self._order.n, 0, self.topology)
+        return steps_left(self._course.size, 0, self.topology)
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the next epoch, or the rest of the one that a loaded state is in."""
         self._check_usable()
         self._iterations += 1
         self._engine.drop_pending()  # of an iteration that was left early
-        if self._begun or steps_left(self._order.n, self._position.consumed, self.topology) == 0:
-            self._go_to(_Position(self._position.epoch + 1, 0))
+        if self._begun or steps_left(self._course.size, self._position.consumed, self.topology) == 0:
+            self._go_to(Position(self._position.epoch + 1, 0))
         return self._rest_of_epoch(self._iterations)
 
     def _rest_of_epoch(self, iteration: int) -> Iterator[Batch]:
-        position = self._position
-        order = replace(self._order, epoch=position.epoch)
-        left = steps_left(order.n, position.consumed, self.topology)
+        epoch, ahead = self._position.epoch, self._position.consumed
+        order = self._engine.samples.order(epoch)
+        left = steps_left(order.n, ahead, self.topology)
         queued: deque[Step] = deque()
-        ahead = position.consumed
+        self._engine.begin_report(epoch)
         for number in range(left):
             while len(queued) < min(self._prefetch + 1, left - number):
                 step = take_step(order, ahead, self.topology)
                 if len(step.keys):
-                    self._engine.submit(step.keys, order.epoch)
+                    self._engine.submit(step.keys, epoch)
                 queued.append(step)
                 ahead = step.consumed
             batch = self._wait(queued.popleft(), iteration)
             yield batch
             self._check_current(iteration)
-        self._go_to(_Position(position.epoch + 1, 0))
+        self._go_to(Position(epoch + 1, 0))
+        self._engine.report.warn()
 
-    def _go_to(self, position: _Position) -> None:
+    def _go_to(self, position: Position) -> None:
         self._position = position
         self._begun = False
 
     def _wait(self, step: Step, iteration: int) -> Batch:
         self._check_usable()
         self._check_current(iteration)
-        if len(step.keys):
-            images, labels, keys = self._engine.next()
-        else:  # this rank's share of a short last step
-            images, labels, keys = self._engine.nothing(), np.empty(0, np.int64), step.keys
-        self._position = _Position(self._position.epoch, step.consumed)
+        loaded = self._engine.next() if len(step.keys) else self._engine.nothing()  # its share of a short last step
+        self._position = Position(self._position.epoch, step.consumed)
         self._begun = True
-        return Batch(images, labels, keys, step.valid)
+        many = isinstance(self.view, MultiView)
+        return Batch(
+            images=loaded.images if many else loaded.images[0],
+            labels=loaded.labels,
+            keys=loaded.keys,
+            valid=step.valid,
+            seeds=loaded.seeds,
+            position=self._position,
+            boxes=None if not loaded.boxes else loaded.boxes if many else loaded.boxes[0],
+        )
 
     def _check_usable(self) -> None:
         if not self._close.alive:
@@ -173,21 +185,21 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the start of an epoch; the next iteration yields it."""
-        self._go_to(_Position(check_range("epoch", epoch, 0, 2**63), 0))
+        self._go_to(Position(check_range("epoch", epoch, 0, 2**63), 0))
 
-    def state_dict(self) -> dict[str, Any]:
+    @property
+    def bad_samples(self) -> BadSampleReport:
+        """The samples that were replaced in this epoch, or in the last one until the next begins."""
+        return self._engine.report
+
+    def state_dict(self, position: Position | None = None) -> dict[str, Any]:
         """Return where this loader is: small enough for any checkpoint, valid for any topology, the same on every rank.
 
-        It counts the batches that were handed out, not those decoded ahead.
+        Args:
+            position: That of the last batch that was used, where batches wait in somebody's queue after they left this
+                loader. Left out: after the batches that were handed out, those decoded ahead not counted.
         """
-        return {
-            "version": _STATE_VERSION,
-            "dataset": self._engine.identity,
-            "seed": self._order.seed,
-            "shuffle": self._order.shuffle,
-            "epoch": self._position.epoch,
-            "consumed": self._position.consumed,
-        }
+        return self._course.state(position or self._position)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go to where another loader of the same dataset, seed and shuffle was; the next iteration goes on there.
@@ -195,14 +207,7 @@ class Loader:
         Raises:
             ConfigError: The state is of another dataset, seed or order, or is no such state.
         """
-        mine = self.state_dict()
-        if set(state) != set(mine):
-            raise ConfigError(f"this is no state of a loader: it has the keys {sorted(state)}, not {sorted(mine)}")
-        for key in ("version", "dataset", "seed", "shuffle"):
-            if state[key] != mine[key]:
-                raise ConfigError(f"the state is for {key} {state[key]!r}, but this loader has {mine[key]!r}")
-        epoch = check_range("epoch", state["epoch"], 0, 2**63)
-        self._go_to(_Position(epoch, check_range("consumed", state["consumed"], 0, self._order.n)))
+        self._go_to(self._course.position(state))
 
     def close(self) -> None:
         """Stop the threads; the samples being decoded are finished first. Batches already handed out stay valid."""

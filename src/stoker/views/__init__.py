@@ -1,16 +1,19 @@
 """What the model sees of an image: which crop, resized to what."""
 
 from stoker.views.as_stored import RawTensor, TopLeft
+from stoker.views.multi import ImageView, MultiView, native_views
 from stoker.views.objects import ObjectCrops
 from stoker.views.settings import Filter, Size
 from stoker.views.view import CenterCrop, RandomResizedCrop, Resize
 
-View = RandomResizedCrop | CenterCrop | Resize | TopLeft | RawTensor | ObjectCrops
+View = ImageView | ObjectCrops | MultiView
 """Any of them."""
 
 __all__ = [
     "CenterCrop",
     "Filter",
+    "ImageView",
+    "MultiView",
     "ObjectCrops",
     "RandomResizedCrop",
     "RawTensor",
@@ -18,4 +21,5 @@ __all__ = [
     "Size",
     "TopLeft",
     "View",
+    "native_views",
 ]

@@ -1,0 +1,15 @@
+// A batch between the engine and Python.
+#pragma once
+
+#include <vector>
+
+#include "core/engine.h"
+
+namespace stoker::bind {
+
+struct FinishedBatch {
+  Batch batch;
+  std::vector<ViewSpec> views;
+};
+
+}  // namespace stoker::bind

@@ -1,0 +1,58 @@
+#include "core/concatenation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/errors.h"
+
+namespace stoker {
+namespace {
+
+int64_t moved(int64_t label, int64_t offset) {
+  return label < 0 ? label : label + offset;
+}
+
+}  // namespace
+
+Concatenation::Concatenation(std::vector<SourcePart> parts) : parts_(std::move(parts)), starts_{0} {
+  for (const SourcePart& part : parts_) starts_.push_back(starts_.back() + part.source->size());
+}
+
+Concatenation::Place Concatenation::find(uint64_t number) const {
+  const auto next = std::ranges::upper_bound(starts_, number);
+  if (next == starts_.end()) {
+    throw Error(ErrorCode::kBadArgument, "There is no sample " + std::to_string(number) +
+                                             "; the datasets have " + std::to_string(size()));
+  }
+  const auto index = static_cast<size_t>(next - starts_.begin()) - 1;
+  return {parts_[index], number - starts_[index]};
+}
+
+std::span<const uint8_t> Concatenation::fetch(uint64_t number, SourceScratch& scratch) const {
+  const Place place = find(number);
+  return place.part.source->fetch(place.number, scratch);
+}
+
+SourceSample Concatenation::describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
+                                     std::string& name) const {
+  const Place place = find(id.number);
+  SourceSample sample = place.part.source->describe({place.number, id.object}, bytes, scratch, name);
+  sample.label = moved(sample.label, place.part.label_offset);
+  return sample;
+}
+
+void Concatenation::append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label,
+                                 SourceScratch& scratch, std::vector<LabelledBox>& boxes) const {
+  const Place place = find(number);
+  const int64_t offset = place.part.label_offset;
+  const size_t first = boxes.size();
+  place.part.source->append_boxes(place.number, bytes, label < 0 ? label : label - offset, scratch, boxes);
+  for (size_t i = first; i < boxes.size(); ++i) boxes[i].label = moved(boxes[i].label, offset);
+}
+
+Where Concatenation::where(uint64_t number) const {
+  const Place place = find(number);
+  return place.part.source->where(place.number);
+}
+
+}  // namespace stoker

@@ -1,0 +1,72 @@
+"""Where a loader is in its epochs, and the state that says so in a checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stoker.config import check_range
+from stoker.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far an epoch is, whatever the number of ranks.
+
+    Attributes:
+        epoch: Which epoch, from 0.
+        consumed: Samples of it that all ranks together have consumed.
+    """
+
+    epoch: int
+    consumed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What a position belongs to: two loaders with the same course give the same samples at the same position.
+
+    Attributes:
+        dataset: Stands for the data and what a sample of them is.
+        seed: Of the order.
+        shuffle: How the order is shuffled.
+        size: Samples of an epoch.
+    """
+
+    dataset: str
+    seed: int
+    shuffle: bool | str
+    size: int
+
+    def state(self, position: Position) -> dict[str, Any]:
+        """Return the state of a loader at a position: less than 200 bytes of JSON."""
+        return {
+            "version": _VERSION,
+            "dataset": self.dataset,
+            "seed": self.seed,
+            "shuffle": self.shuffle,
+            "epoch": position.epoch,
+            "consumed": position.consumed,
+        }
+
+    def position(self, state: Mapping[str, Any]) -> Position:
+        """Return the position that a state speaks of.
+
+        Raises:
+            ConfigError: It is the state of another course, or no state.
+        """
+        mine = self.state(Position(0, 0))
+        if set(state) != set(mine):
+            raise ConfigError(f"this is no state of a loader: it has the keys {sorted(state)}, not {sorted(mine)}")
+        for key in ("version", "dataset", "seed", "shuffle"):
+            if state[key] != mine[key]:
+                raise ConfigError(f"the state is for {key} {state[key]!r}, but this loader has {mine[key]!r}")
+        epoch, consumed = state["epoch"], state["consumed"]
+        if not (isinstance(epoch, int) and isinstance(consumed, int)):
+            raise ConfigError(f"the state is damaged: epoch {epoch!r} and consumed {consumed!r} must be whole numbers")
+        return Position(check_range("epoch", epoch, 0, 2**63), check_range("consumed", consumed, 0, self.size))

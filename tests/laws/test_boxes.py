@@ -1,0 +1,96 @@
+"""Boxes go where the pixels go: the core against exact fractions, in every view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import stoker
+from reference import boxes as twin
+from reference import example, pictures, tfrecord, view
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SIDES = st.integers(8, 60)
+EDGE = st.one_of(st.floats(-0.5, 1.5, width=32), st.sampled_from([0.0, 1.0, float("nan"), float("inf")]))
+BOXES = st.lists(st.tuples(EDGE, EDGE, EDGE, EDGE), max_size=5)
+SEEDS = st.integers(0, 2**64 - 1)
+LEAST = st.sampled_from([0.0, 0.3, 0.9])
+VIEWS = st.sampled_from(
+    [
+        stoker.RandomResizedCrop(16, hflip=0.5),
+        stoker.CenterCrop(12, 20),
+        stoker.Resize(24, hflip=0.5),
+        stoker.TopLeft(8, hflip=0.5),
+        stoker.ObjectCrops(16),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("boxes") / "shard.tfrecord"
+
+
+def open_one(place: Path, extent: tuple, boxes: list, labels: list[int] | None) -> stoker.Dataset:
+    features = {"image/encoded": ("bytes", [pictures.jpeg(*extent, 1)]), "image/class/label": ("int64", [7])}
+    for side, name in enumerate(("xmin", "ymin", "xmax", "ymax")):
+        features[f"image/object/bbox/{name}"] = ("float", [box[side] for box in boxes])
+    if labels is not None:
+        features["image/object/bbox/label"] = ("int64", labels)
+    place.write_bytes(tfrecord.frame(example.write(features)))
+    place.with_name(place.name + ".idx").unlink(missing_ok=True)
+    return stoker.open(place)
+
+
+@given(extent=st.tuples(SIDES, SIDES), boxes=BOXES, chosen=VIEWS, seed=SEEDS, least=LEAST, named=st.booleans())
+@settings(max_examples=150)
+def test_boxes_are_where_their_pixels_are(
+    place: Path, extent: tuple, boxes: list, chosen: stoker.views.View, seed: int, least: float, *, named: bool
+) -> None:
+    assume(not isinstance(chosen, stoker.ObjectCrops) or not boxes)  # that crops each object: another sample
+    dataset = open_one(place, extent, boxes, list(range(10, 10 + len(boxes))) if named else None)
+    output = stoker.BoxOutput(min_visible=least)
+    with stoker.Loader(dataset, batch_size=1, view=chosen, seed=seed, boxes=output, threads=1) as loader:
+        found = next(iter(loader)).boxes
+    geometry = twin.geometry(*extent, chosen, view.Draws(seed, 0, 0))
+    edges = [tuple(float(np.float32(edge)) for edge in box) for box in boxes]
+    surely, maybe = (
+        {box[4]: box[:4] for box in twin.transform(edges, *extent, geometry, max(0.0, least + rounding))}
+        for rounding in (1e-9, -1e-9)
+    )
+    numbers = found.objects.tolist()
+    assert surely.keys() <= set(numbers) <= maybe.keys()
+    assert numbers == sorted(numbers)
+    for corners, label, number in zip(found.corners, found.labels.tolist(), numbers, strict=True):
+        np.testing.assert_allclose(corners, maybe[number], atol=1e-3)
+        assert label == (number + 10 if named else 7)
+    assert found.offsets.tolist() == [0, len(found.labels)]
+    assert found.corners.dtype == np.float32
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=6), st.integers(1, 5))
+def test_padded_boxes_are_the_first_ones_of_each_sample(counts: list[int], most: int) -> None:
+    total = sum(counts)
+    ragged = (
+        np.arange(4 * total, dtype=np.float32),
+        np.arange(total, dtype=np.int64),
+        np.arange(total, dtype=np.int32),
+        np.cumsum([0, *counts]),
+    )
+    padded = stoker.BoxOutput(pad_to=most).form(ragged)
+    assert padded.counts.tolist() == counts
+    assert padded.corners.shape == (len(counts), most, 4)
+    first = 0
+    for sample, count in enumerate(counts):
+        kept = min(count, most)
+        assert padded.labels[sample].tolist() == [*range(first, first + kept), *[-1] * (most - kept)]
+        assert padded.objects[sample].tolist() == padded.labels[sample].tolist()
+        assert padded.corners[sample].ravel()[: 4 * kept].tolist() == list(range(4 * first, 4 * (first + kept)))
+        assert not padded.corners[sample, kept:].any()
+        first += count

@@ -1,0 +1,49 @@
+"""Boxes in plain Python: where an annotated object is in what a view shows."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from reference import view as views
+
+
+def geometry(width: int, height: int, view, draws: views.Draws) -> tuple:
+    """Crop box in the image, size it is resized to, corner and size of the window of that, whether flipped."""
+    size, kind = view.size, type(view).__name__
+    flip = draws.flip(getattr(view, "hflip", 0.0))
+    if kind == "RandomResizedCrop":
+        return views.random_crop(width, height, view.scale, view.ratio, draws), (size, size), (0, 0), (size, size), flip
+    if kind == "CenterCrop":
+        longer = int(view.resize * max(width, height) / min(width, height))
+        resized = (view.resize, longer) if width <= height else (longer, view.resize)
+        corner = tuple(round((side - size) / 2.0) for side in resized)
+        return (0, 0, width, height), resized, corner, (size, size), flip
+    if kind == "TopLeft":
+        return (0, 0, size, size), (size, size), (0, 0), (size, size), flip
+    return (0, 0, width, height), (size, size), (0, 0), (size, size), flip
+
+
+def shown(low: float, high: float, length: int, cut: tuple[int, int], side: int, window: tuple[int, int]) -> tuple:
+    """Ends of an edge in the window, and which share of it is there."""
+    if not (math.isfinite(low) and math.isfinite(high)) or low >= high:
+        return 0, 0, 0
+    scale = Fraction(side, cut[1] - cut[0])
+    ends = [(Fraction(edge) * length - cut[0]) * scale - window[0] for edge in (low, high)]
+    inside = [min(max(end, Fraction(0)), Fraction(window[1])) for end in ends]
+    return *inside, (inside[1] - inside[0]) / (ends[1] - ends[0])
+
+
+def transform(boxes: list, width: int, height: int, geometry: tuple, min_visible: float) -> list[tuple]:
+    """(xmin, ymin, xmax, ymax, number of the box) of each box that is still there."""
+    crop, resized, corner, size, flip = geometry
+    found = []
+    for number, (xmin, ymin, xmax, ymax) in enumerate(boxes):
+        left, right, wide = shown(xmin, xmax, width, (crop[0], crop[2]), resized[0], (corner[0], size[0]))
+        top, bottom, high = shown(ymin, ymax, height, (crop[1], crop[3]), resized[1], (corner[1], size[1]))
+        if wide * high <= 0 or wide * high < min_visible:
+            continue
+        if flip:
+            left, right = size[0] - right, size[0] - left
+        found.append((float(left), float(top), float(right), float(bottom), number))
+    return found
