@@ -34,7 +34,17 @@ from stoker.feed import (
 )
 from stoker.feed import open_dataset as open  # noqa: A004 - `stoker.open` is the name people type
 from stoker.sources import SourceOptions
-from stoker.views import CenterCrop, MultiView, ObjectCrops, RandomResizedCrop, RawTensor, Resize, TopLeft
+from stoker.views import (
+    CenterCrop,
+    ColorJitter,
+    MultiView,
+    ObjectCrops,
+    Output,
+    RandomResizedCrop,
+    RawTensor,
+    Resize,
+    TopLeft,
+)
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -47,11 +57,13 @@ __all__ = [
     "BoxOutput",
     "Boxes",
     "CenterCrop",
+    "ColorJitter",
     "Dataset",
     "Loader",
     "Mix",
     "MultiView",
     "ObjectCrops",
+    "Output",
     "PaddedBoxes",
     "Position",
     "RandomResizedCrop",

@@ -199,10 +199,33 @@ class FileSet(SampleSource):
         The path of the file or of its archive, -1, and the offset in the archive in bytes.
         """
 
+class JitterSpec:
+    """Bounds of random changes of colour; None where there is no change."""
+
+    def __init__(self, *, brightness: tuple[float, float] | None, contrast: tuple[float, float] | None, saturation: tuple[float, float] | None, hue: tuple[float, float] | None) -> None: ...
+
+class JitterPlan:
+    """What is done to the colours of one image."""
+
+    @property
+    def steps(self) -> list[tuple[str, float]]:
+        """The operations in their order, with their factors."""
+
+    def apply(self, pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None))]:
+        """Return a changed copy of uint8 (H, W, 3)."""
+
+def plan_jitter(spec: JitterSpec, seed: int, epoch: int, key: int) -> JitterPlan:
+    """The changes of one sample."""
+
+class PixelFormat:
+    """Type, layout, mean and standard deviation of the pixels of batches."""
+
+    def __init__(self, *, dtype: str = 'uint8', layout: str = 'NHWC', mean: Sequence[float] = [0.0, 0.0, 0.0], std: Sequence[float] = [1.0, 1.0, 1.0]) -> None: ...
+
 class ViewSpec:
     """Which crop of an image becomes which pixels."""
 
-    def __init__(self, *, kind: str, width: int, height: int, filter: str, hflip: float = 0.0, scale: tuple[float, float] = (1.0, 1.0), ratio: tuple[float, float] = (1.0, 1.0), log_ratio: tuple[float, float] = (0.0, 0.0), resize: int = 0) -> None: ...
+    def __init__(self, *, kind: str, width: int, height: int, filter: str, hflip: float = 0.0, scale: tuple[float, float] = (1.0, 1.0), ratio: tuple[float, float] = (1.0, 1.0), log_ratio: tuple[float, float] = (0.0, 0.0), resize: int = 0, jitter: JitterSpec | None = None) -> None: ...
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -227,13 +250,13 @@ class FinishedBatch:
 
     def take(self) -> tuple[list[NDArray[numpy.generic]], NDArray[numpy.int64], NDArray[numpy.uint64], NDArray[numpy.uint64], list[tuple[NDArray[numpy.float32], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.int64]]]]:
         """
-        Hand over, once: the images of each view (B, H, W, 3), labels (B,), keys (B,), seeds (B,), and of each view the boxes: corners (4 T,), labels (T,), objects (T,), offsets (B + 1,).
+        Hand over, once: the images of each view, (B, H, W, 3) or (B, 3, H, W), labels (B,), keys (B,), seeds (B,), and of each view the boxes: corners (4 T,), labels (T,), objects (T,), offsets (B + 1,).
         """
 
 class BatchEngine:
     """Decodes samples into batches on native threads."""
 
-    def __init__(self, *, source: SampleSource, views: Sequence[ViewSpec], seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, boxes: float | None = None, convert: Callable[[bytes], bytes] | None = None) -> None:
+    def __init__(self, *, source: SampleSource, views: Sequence[ViewSpec], seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, format: PixelFormat = ..., boxes: float | None = None, convert: Callable[[bytes], bytes] | None = None) -> None:
         """
         `boxes`: the share of a box's area that a view must show to keep it; None for no boxes at all. `convert(bytes) -> bytes` makes a JPEG of an image that is none; it is called by any thread.
         """

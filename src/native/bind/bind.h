@@ -59,6 +59,7 @@ void register_order(nb::module_& m);
 void register_sample_source(nb::module_& m);
 void register_record_set(nb::module_& m);
 void register_file_set(nb::module_& m);
+void register_color(nb::module_& m);
 void register_view(nb::module_& m);
 void register_finished_batch(nb::module_& m);
 void register_engine(nb::module_& m);

@@ -107,7 +107,7 @@ FinishedBatch next_batch(Engine& engine) {
       nb::gil_scoped_release nogil;
       batch = engine.next(kPatience);
     }
-    if (batch) return {*std::move(batch), engine.spec().views};
+    if (batch) return {*std::move(batch), engine.spec().views, engine.spec().format};
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
 }
@@ -120,16 +120,16 @@ void register_engine(nb::module_& m) {
           "__init__",
           [](Engine* engine, const std::shared_ptr<SampleSource>& source, std::vector<ViewSpec> views,
              uint64_t seed, uint64_t max_pixels, size_t batch_size, size_t threads, size_t spare_buffers,
-             std::optional<double> boxes, std::optional<Converter> convert) {
+             const PixelFormat& format, std::optional<double> boxes, std::optional<Converter> convert) {
             if (views.empty()) throw Error(ErrorCode::kBadArgument, "An engine needs a view");
             new (engine)
-                Engine(source, EngineSpec{std::move(views), BoxRule{boxes.has_value(), boxes.value_or(0.0)},
-                                          seed, max_pixels, batch_size, threads, spare_buffers,
-                                          converter(std::move(convert))});
+                Engine(source, EngineSpec{std::move(views), format,
+                                          BoxRule{boxes.has_value(), boxes.value_or(0.0)}, seed, max_pixels,
+                                          batch_size, threads, spare_buffers, converter(std::move(convert))});
           },
           nb::kw_only(), nb::arg("source"), nb::arg("views"), nb::arg("seed"), nb::arg("max_pixels"),
-          nb::arg("batch_size"), nb::arg("threads"), nb::arg("spare_buffers"), nb::arg("boxes") = nb::none(),
-          nb::arg("convert") = nb::none(),
+          nb::arg("batch_size"), nb::arg("threads"), nb::arg("spare_buffers"),
+          nb::arg("format") = PixelFormat{}, nb::arg("boxes") = nb::none(), nb::arg("convert") = nb::none(),
           "`boxes`: the share of a box's area that a view must show to keep it; None for no boxes at all. "
           "`convert(bytes) -> bytes` makes a JPEG of an image that is none; it is called by any thread.")
       .def(

@@ -10,17 +10,30 @@
 namespace stoker::bind {
 namespace {
 
+nb::dlpack::dtype numpy_type(PixelType type) {
+  switch (type) {
+    case PixelType::kUint8:
+      return {static_cast<uint8_t>(nb::dlpack::dtype_code::UInt), 8, 1};
+    case PixelType::kFloat16:
+      return {static_cast<uint8_t>(nb::dlpack::dtype_code::Float), 16, 1};
+    case PixelType::kFloat32:
+      break;
+  }
+  return {static_cast<uint8_t>(nb::dlpack::dtype_code::Float), 32, 1};
+}
+
 nb::object images_of(const FinishedBatch& finished, size_t view) {
   auto held = std::make_unique<std::shared_ptr<uint8_t[]>>(finished.batch.images[view]);
   uint8_t* pixels = held->get();
   nb::capsule owner(held.get(), [](void* p) noexcept { delete static_cast<std::shared_ptr<uint8_t[]>*>(p); });
   held.release();
   const Extent out = finished.views[view].out;
-  return nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<4>>(
-      pixels,
-      {finished.batch.keys.size(), static_cast<size_t>(out.height), static_cast<size_t>(out.width),
-       kRgbBytes},
-      owner));
+  const auto height = static_cast<size_t>(out.height), width = static_cast<size_t>(out.width);
+  const size_t count = finished.batch.keys.size();
+  const bool planes = finished.format.layout == PixelLayout::kNchw;
+  const size_t nhwc[] = {count, height, width, kRgbBytes}, nchw[] = {count, kRgbBytes, height, width};
+  return nb::cast(nb::ndarray<nb::numpy>(pixels, 4, planes ? nchw : nhwc, owner, nullptr,
+                                         numpy_type(finished.format.type)));
 }
 
 // corners (T, 4), labels (T,), objects (T,) and offsets (B + 1,): the boxes of sample i are rows offsets[i]
@@ -65,7 +78,8 @@ void register_finished_batch(nb::module_& m) {
       .def_prop_ro("failures", &failures_of, nb::sig("def failures(self) -> list[tuple[int, Exception]]"),
                    "Which samples could not be loaded, in batch order, and why.")
       .def("take", &take,
-           "Hand over, once: the images of each view (B, H, W, 3), labels (B,), keys (B,), seeds (B,), and "
+           "Hand over, once: the images of each view, (B, H, W, 3) or (B, 3, H, W), labels (B,), keys (B,), "
+           "seeds (B,), and "
            "of each "
            "view the boxes: corners (4 T,), labels (T,), objects (T,), offsets (B + 1,).");
 }

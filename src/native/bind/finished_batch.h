@@ -10,6 +10,7 @@ namespace stoker::bind {
 struct FinishedBatch {
   Batch batch;
   std::vector<ViewSpec> views;
+  PixelFormat format;
 };
 
 }  // namespace stoker::bind

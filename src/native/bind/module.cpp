@@ -12,6 +12,7 @@ NB_MODULE(_native, m) {
   stoker::bind::register_sample_source(m);
   stoker::bind::register_record_set(m);
   stoker::bind::register_file_set(m);
+  stoker::bind::register_color(m);
   stoker::bind::register_view(m);
   stoker::bind::register_finished_batch(m);
   stoker::bind::register_engine(m);

@@ -41,7 +41,7 @@ void register_view(nb::module_& m) {
           "__init__",
           [](ViewSpec* spec, const std::string& kind, int width, int height, const std::string& filter,
              double hflip, std::pair<double, double> scale, std::pair<double, double> ratio,
-             std::pair<double, double> log_ratio, int resize) {
+             std::pair<double, double> log_ratio, int resize, std::optional<JitterSpec> jitter) {
             new (spec) ViewSpec{.kind = view_kind(kind),
                                 .out = {width, height},
                                 .filter = filter_named(filter),
@@ -52,12 +52,13 @@ void register_view(nb::module_& m) {
                                 .ratio_max = ratio.second,
                                 .log_ratio_min = log_ratio.first,
                                 .log_ratio_max = log_ratio.second,
-                                .resize = resize};
+                                .resize = resize,
+                                .jitter = jitter.value_or(JitterSpec{})};
           },
           nb::kw_only(), nb::arg("kind"), nb::arg("width"), nb::arg("height"), nb::arg("filter"),
           nb::arg("hflip") = 0.0, nb::arg("scale") = std::pair(1.0, 1.0),
           nb::arg("ratio") = std::pair(1.0, 1.0), nb::arg("log_ratio") = std::pair(0.0, 0.0),
-          nb::arg("resize") = 0)
+          nb::arg("resize") = 0, nb::arg("jitter") = nb::none())
       .def_prop_ro(
           "shape",
           [](const ViewSpec& spec) { return nb::make_tuple(spec.out.height, spec.out.width, kRgbBytes); },

@@ -26,7 +26,8 @@ struct BatchEngine::Scratch {
   SourceScratch source;
   std::vector<uint8_t> converted;
   std::vector<LabelledBox> boxes;
-  std::vector<RgbSlot> slots;
+  std::vector<RgbSlot> slots;                // of each view
+  std::vector<std::vector<uint8_t>> pixels;  // of each view, before they are converted
   ViewDecoder decoder;
 };
 
@@ -46,11 +47,12 @@ uint64_t user_seed(const SampleRandom& random) {
 BatchEngine::BatchEngine(std::shared_ptr<const SampleSource> source, EngineSpec spec)
     : source_(std::move(source)),
       spec_(std::move(spec)),
+      writer_(spec_.format),
       scratch_(make_scratch(spec_.threads + 1)),
       pool_(spec_.threads) {
   for (const ViewSpec& view : spec_.views) {
     slot_bytes_.push_back(static_cast<size_t>(view.out.width) * static_cast<size_t>(view.out.height) *
-                          kRgbBytes);
+                          kRgbBytes * spec_.format.value_bytes());
     buffers_.push_back(
         std::make_shared<BufferPool>(slot_bytes_.back() * spec_.batch_size, spec_.spare_buffers));
   }
@@ -180,19 +182,33 @@ void BatchEngine::show(Batch& batch, size_t index, StoredImage image, Scratch& s
     scratch.converted = spec_.convert(image.bytes);
     image.bytes = scratch.converted;
   }
-  scratch.slots.clear();
-  for (size_t i = 0; i < spec_.views.size(); ++i) {
-    scratch.slots.push_back({batch.images[i].get() + index * slot_bytes_[i],
-                             static_cast<size_t>(spec_.views[i].out.width) * kRgbBytes});
-  }
+  choose_slots(batch, index, scratch);
   const SampleRandom random(spec_.seed, batch.epoch, batch.streams[index]);
   scratch.decoder.decode(image, spec_.views, random, spec_.max_pixels, scratch.slots);
+  for (size_t i = 0; !spec_.format.plain() && i < spec_.views.size(); ++i) {
+    writer_.write(scratch.slots[i], spec_.views[i].out, batch.images[i].get() + index * slot_bytes_[i]);
+  }
   if (!spec_.boxes.wanted) return;
   const auto plans = scratch.decoder.plans();
   for (size_t i = 0; i < plans.size(); ++i) {
     batch.boxes[i][index].clear();
     transform_boxes(plans[i], scratch.decoder.size(), scratch.boxes, spec_.boxes.min_visible,
                     batch.boxes[i][index]);
+  }
+}
+
+void BatchEngine::choose_slots(const Batch& batch, size_t index, Scratch& scratch) const {
+  scratch.slots.clear();
+  scratch.pixels.resize(spec_.views.size());
+  for (size_t i = 0; i < spec_.views.size(); ++i) {
+    const Extent out = spec_.views[i].out;
+    const size_t stride = static_cast<size_t>(out.width) * kRgbBytes;
+    if (spec_.format.plain()) {
+      scratch.slots.push_back({batch.images[i].get() + index * slot_bytes_[i], stride});
+    } else {
+      scratch.pixels[i].resize(stride * static_cast<size_t>(out.height));
+      scratch.slots.push_back({scratch.pixels[i].data(), stride});
+    }
   }
 }
 

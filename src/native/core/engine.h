@@ -16,6 +16,7 @@
 
 #include "core/buffer_pool.h"
 #include "core/jpeg.h"
+#include "core/pixel_format.h"
 #include "core/pool.h"
 #include "core/sample_source.h"
 #include "core/view.h"
@@ -34,6 +35,7 @@ struct BoxRule {
 
 struct EngineSpec {
   std::vector<ViewSpec> views;  // all of one decode; at least one
+  PixelFormat format;
   BoxRule boxes;
   uint64_t seed = 0;
   uint64_t max_pixels = kDefaultMaxPixels;
@@ -64,7 +66,8 @@ struct SampleFailure {
 
 // One finished batch. The image buffers go back to the engine's pools when the last reference dies.
 struct Batch {
-  std::vector<std::shared_ptr<uint8_t[]>> images;  // of each view: size x out.height x out.width x 3
+  std::vector<std::shared_ptr<uint8_t[]>>
+      images;  // of each view: size images of its `out`, as the engine's format says
   std::vector<int64_t> labels;
   std::vector<uint64_t> keys;
   std::vector<uint64_t> seeds;                           // for the random choices of whoever takes the batch
@@ -112,10 +115,13 @@ class BatchEngine {
   void load(Pending& batch, size_t index, size_t worker);
   void load_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const;
   void show(Batch& batch, size_t index, StoredImage image, Scratch& scratch) const;
+  // Where the rows of each view go first: into the batch, or if they are to be converted, into the scratch.
+  void choose_slots(const Batch& batch, size_t index, Scratch& scratch) const;
   void allocate(Batch& batch) const;
 
   std::shared_ptr<const SampleSource> source_;
   EngineSpec spec_;
+  PixelWriter writer_;
   std::vector<size_t> slot_bytes_;                    // of each view
   std::vector<std::shared_ptr<BufferPool>> buffers_;  // of each view
   std::vector<std::unique_ptr<Scratch>> scratch_;     // one a worker, and the last for replace()

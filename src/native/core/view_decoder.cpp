@@ -51,16 +51,26 @@ void ViewDecoder::decode(const StoredImage& image, std::span<const ViewSpec> vie
   if (image.encoding == ImageEncoding::kJpeg) {
     size_ = decoder_.open(image.bytes, max_pixels);
     plan(image, views, random);
-    return decode_jpeg(views, slots);
+    decode_jpeg(views, slots);
+  } else {
+    check_pixels(image, max_pixels);
+    size_ = image.size;
+    plan(image, views, random);
+    for (size_t i = 0; i < views.size(); ++i) decode_raw(image, views[i], plans_[i], slots[i]);
   }
+  for (size_t i = 0; i < views.size(); ++i) {
+    if (!views[i].jitter.on()) continue;
+    apply_jitter(plan_jitter(views[i].jitter, random.in_view(static_cast<uint8_t>(i))), slots[i],
+                 views[i].out);
+  }
+}
+
+void ViewDecoder::check_pixels(const StoredImage& image, uint64_t max_pixels) {
   if (image.bytes.size() / kRgbBytes > max_pixels) {
     throw Error(ErrorCode::kImageTooLarge, "The image has " + std::to_string(image.bytes.size() / kRgbBytes) +
                                                " pixels; the limit is " + std::to_string(max_pixels) +
                                                " (raise max_pixels to accept it)");
   }
-  size_ = image.size;
-  plan(image, views, random);
-  for (size_t i = 0; i < views.size(); ++i) decode_raw(image, views[i], plans_[i], slots[i]);
 }
 
 void ViewDecoder::decode_jpeg(std::span<const ViewSpec> views, std::span<const RgbSlot> slots) {

@@ -1,4 +1,4 @@
-// One image through one or several views: header, geometry, region decode, resample.
+// One image through one or several views: header, geometry, region decode, resample, colours.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,7 @@ class ViewDecoder {
   std::span<const ViewPlan> plans() const { return plans_; }
 
  private:
+  static void check_pixels(const StoredImage& image, uint64_t max_pixels);
   void plan(const StoredImage& image, std::span<const ViewSpec> views, const SampleRandom& random);
   void decode_jpeg(std::span<const ViewSpec> views, std::span<const RgbSlot> slots);
   void decode_raw(const StoredImage& image, const ViewSpec& view, const ViewPlan& plan, RgbSlot slot);

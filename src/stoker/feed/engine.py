@@ -15,7 +15,7 @@ from stoker.feed.bad_samples import OF_A_SAMPLE, BadSample, BadSamplePolicy, Bad
 from stoker.feed.mixing import Mix, MixedSamples
 from stoker.feed.odd_images import to_jpeg
 from stoker.feed.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, Shuffling
-from stoker.views import ObjectCrops, native_views
+from stoker.views import ObjectCrops, Output, native_views
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,6 +37,7 @@ class EngineSettings:
         batch_size: The most samples of a batch.
         threads: Decoding threads.
         spare_buffers: Buffers of a batch's pixels that are kept for reuse, of each view.
+        output: Type and layout of the pixels.
         boxes: In which form batches have boxes; None for none.
         bad: What becomes of samples that cannot be loaded.
     """
@@ -48,6 +49,7 @@ class EngineSettings:
     threads: int
     spare_buffers: int
     shuffle: bool = False
+    output: Output = field(default_factory=Output)
     boxes: BoxOutput | None = None
     bad: BadSamplePolicy = field(default_factory=BadSamplePolicy)
 
@@ -80,6 +82,7 @@ class SampleEngine:
     Attributes:
         samples: Which samples there are.
         report: The bad samples since `begin_report`.
+        image_shapes: Shape of an image of each view.
 
     Raises:
         ConfigError: There is nothing to load, or no boxes where the view or the settings want some.
@@ -93,6 +96,7 @@ class SampleEngine:
             _check_boxes(dataset)
         self.report = BadSampleReport(0)
         self._specs = native_views(view)
+        self.image_shapes = [settings.output.shape(*spec.shape[:2]) for spec in self._specs]
         self._submitted: deque[_Submitted] = deque()
         self._native = _native.BatchEngine(
             source=self.samples.source(check=settings.check),
@@ -102,6 +106,7 @@ class SampleEngine:
             batch_size=settings.batch_size,
             threads=settings.threads,
             spare_buffers=settings.spare_buffers,
+            format=settings.output.native(),
             boxes=None if settings.boxes is None else settings.boxes.min_visible,
             convert=partial(to_jpeg, max_pixels=settings.max_pixels),
         )
@@ -136,7 +141,7 @@ class SampleEngine:
         """Return a batch without samples."""
         form = self._settings.boxes
         boxes = () if form is None else tuple(form.nothing() for _ in self._specs)
-        images = tuple(np.empty((0, *spec.shape), np.uint8) for spec in self._specs)
+        images = tuple(np.empty((0, *shape), self._settings.output.numpy_dtype) for shape in self.image_shapes)
         return Loaded(images, np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint64), boxes)
 
     def drop_pending(self) -> None:

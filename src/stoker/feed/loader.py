@@ -21,7 +21,7 @@ from stoker.feed.batch import Batch
 from stoker.feed.engine import EngineSettings, SampleEngine
 from stoker.feed.position import Course, Position
 from stoker.order import Step, Tail, Topology, steps_left, take_step
-from stoker.views import MultiView
+from stoker.views import MultiView, Output
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -46,12 +46,13 @@ class Loader:
         dataset: What to read; see `stoker.open` and `stoker.mix`.
         batch_size: Images per batch on this rank.
         view: What becomes of each image. With `stoker.ObjectCrops` samples are annotated objects, not images.
+        output: Type, layout and scale of the pixels; left out: uint8, NHWC.
         boxes: In which form batches have the annotated objects of their samples; left out: not at all.
         shuffle: Whether every epoch has its own random order.
         seed: Of the order and of the views' random choices, 0 to 2**64 - 1.
         tail: What happens to samples that do not fill a last batch; see `stoker.order.Tail`.
         threads: Decoding threads; all CPUs of the process's affinity mask when left out.
-        prefetch: Batches decoded ahead of the consumer; costs ``prefetch * batch_size * H * W * 3`` bytes.
+        prefetch: Batches decoded ahead of the consumer; costs ``prefetch`` times the bytes of a batch.
         rank: This process's number among the ranks that consume an epoch together.
         world_size: How many they are.
         check: Whether the checksum of every record is verified.
@@ -81,6 +82,7 @@ class Loader:
         *,
         batch_size: int,
         view: View,
+        output: Output | None = None,
         boxes: BoxOutput | None = None,
         shuffle: bool = False,
         seed: int = 0,
@@ -110,6 +112,7 @@ class Loader:
             threads=check_range("threads", available_cpus() if threads is None else threads, 1, 4096),
             spare_buffers=prefetch + 2,
             shuffle=shuffle,
+            output=output or Output(),
             boxes=boxes,
             bad=BadSamplePolicy(on_bad, max_bad),
         )

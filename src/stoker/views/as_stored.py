@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stoker import _native
+from stoker.views.color import ColorJitter, jitter_spec
 from stoker.views.settings import Size, check_probability, extent
 
 
@@ -17,6 +18,7 @@ class TopLeft:
     Attributes:
         size: Height and width of the result.
         hflip: Probability of a left-right mirror image.
+        color_jitter: Random changes of the colours; None for none.
 
     Raises:
         ConfigError: A value is out of range.
@@ -24,6 +26,7 @@ class TopLeft:
 
     size: Size
     hflip: float = 0.0
+    color_jitter: ColorJitter | None = None
 
     def __post_init__(self) -> None:
         extent(self.size)
@@ -32,7 +35,14 @@ class TopLeft:
     def native(self) -> _native.ViewSpec:
         """Return the core's form of this view."""
         height, width = extent(self.size)
-        return _native.ViewSpec(kind="top_left", width=width, height=height, filter="nearest", hflip=self.hflip)
+        return _native.ViewSpec(
+            kind="top_left",
+            width=width,
+            height=height,
+            filter="nearest",
+            hflip=self.hflip,
+            jitter=jitter_spec(self.color_jitter),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,7 @@ class RawTensor:
     Attributes:
         size: Height and width of the result, and of every image.
         hflip: Probability of a left-right mirror image.
+        color_jitter: Random changes of the colours; None for none.
 
     Raises:
         ConfigError: A value is out of range.
@@ -52,6 +63,7 @@ class RawTensor:
 
     size: Size
     hflip: float = 0.0
+    color_jitter: ColorJitter | None = None
 
     def __post_init__(self) -> None:
         extent(self.size)
@@ -60,4 +72,11 @@ class RawTensor:
     def native(self) -> _native.ViewSpec:
         """Return the core's form of this view."""
         height, width = extent(self.size)
-        return _native.ViewSpec(kind="exact", width=width, height=height, filter="nearest", hflip=self.hflip)
+        return _native.ViewSpec(
+            kind="exact",
+            width=width,
+            height=height,
+            filter="nearest",
+            hflip=self.hflip,
+            jitter=jitter_spec(self.color_jitter),
+        )

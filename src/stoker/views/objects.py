@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stoker import _native
+from stoker.views.color import ColorJitter, jitter_spec
 from stoker.views.settings import Filter, Size, check_filter, check_probability, extent
 
 
@@ -20,6 +21,7 @@ class ObjectCrops:
         size: Height and width of the result.
         hflip: Probability of a left-right mirror image.
         filter: Resampling filter.
+        color_jitter: Random changes of the colours; None for none.
 
     Raises:
         ConfigError: A value is out of range.
@@ -28,6 +30,7 @@ class ObjectCrops:
     size: Size
     hflip: float = 0.0
     filter: Filter = "bilinear"
+    color_jitter: ColorJitter | None = None
 
     def __post_init__(self) -> None:
         extent(self.size)
@@ -37,4 +40,11 @@ class ObjectCrops:
     def native(self) -> _native.ViewSpec:
         """Return the core's form of this view."""
         height, width = extent(self.size)
-        return _native.ViewSpec(kind="object_crop", width=width, height=height, filter=self.filter, hflip=self.hflip)
+        return _native.ViewSpec(
+            kind="object_crop",
+            width=width,
+            height=height,
+            filter=self.filter,
+            hflip=self.hflip,
+            jitter=jitter_spec(self.color_jitter),
+        )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
+from stoker.views.color import ColorJitter, jitter_spec
 from stoker.views.settings import MAX_SIDE, Filter, Size, check_bounds, check_filter, check_probability, extent
 
 
@@ -27,6 +28,7 @@ class RandomResizedCrop:
         ratio: Smallest and largest width over height, above 0.
         hflip: Probability of a left-right mirror image.
         filter: Resampling filter.
+        color_jitter: Random changes of the colours; None for none.
 
     Raises:
         ConfigError: A value is out of range.
@@ -37,6 +39,7 @@ class RandomResizedCrop:
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
     hflip: float = 0.0
     filter: Filter = "bilinear"
+    color_jitter: ColorJitter | None = None
 
     def __post_init__(self) -> None:
         extent(self.size)
@@ -59,6 +62,7 @@ class RandomResizedCrop:
             scale=self.scale,
             ratio=self.ratio,
             log_ratio=(math.log(self.ratio[0]), math.log(self.ratio[1])),
+            jitter=jitter_spec(self.color_jitter),
         )
 
 
@@ -100,6 +104,7 @@ class Resize:
         size: Height and width of the result.
         hflip: Probability of a left-right mirror image.
         filter: Resampling filter.
+        color_jitter: Random changes of the colours; None for none.
 
     Raises:
         ConfigError: A value is out of range.
@@ -108,6 +113,7 @@ class Resize:
     size: Size
     hflip: float = 0.0
     filter: Filter = "bilinear"
+    color_jitter: ColorJitter | None = None
 
     def __post_init__(self) -> None:
         extent(self.size)
@@ -117,4 +123,11 @@ class Resize:
     def native(self) -> _native.ViewSpec:
         """Return the core's form of this view."""
         height, width = extent(self.size)
-        return _native.ViewSpec(kind="resize", width=width, height=height, filter=self.filter, hflip=self.hflip)
+        return _native.ViewSpec(
+            kind="resize",
+            width=width,
+            height=height,
+            filter=self.filter,
+            hflip=self.hflip,
+            jitter=jitter_spec(self.color_jitter),
+        )

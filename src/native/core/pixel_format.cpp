@@ -1,0 +1,87 @@
+#include "core/pixel_format.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stoker {
+namespace {
+
+template <typename T>
+using Table = std::array<std::array<T, 256>, kRgbBytes>;
+
+template <typename T>
+void write_nhwc(const Table<T>& table, RgbSlot rows, Extent size, T* out) {
+  for (int32_t y = 0; y < size.height; ++y) {
+    const uint8_t* from = rows.row(y);
+    for (int32_t x = 0; x < size.width; ++x, from += kRgbBytes, out += kRgbBytes) {
+      for (size_t c = 0; c < kRgbBytes; ++c) out[c] = table[c][from[c]];
+    }
+  }
+}
+
+template <typename T>
+void write_nchw(const Table<T>& table, RgbSlot rows, Extent size, T* out) {
+  const auto width = static_cast<size_t>(size.width), plane = width * static_cast<size_t>(size.height);
+  for (int32_t y = 0; y < size.height; ++y, out += width) {
+    const uint8_t* from = rows.row(y);
+    for (size_t x = 0; x < width; ++x, from += kRgbBytes) {
+      for (size_t c = 0; c < kRgbBytes; ++c) out[c * plane + x] = table[c][from[c]];
+    }
+  }
+}
+
+template <typename T>
+void write_values(const Table<T>& table, PixelLayout layout, RgbSlot rows, Extent size, uint8_t* out) {
+  T* values = reinterpret_cast<T*>(out);
+  if (layout == PixelLayout::kNhwc) return write_nhwc(table, rows, size, values);
+  write_nchw(table, rows, size, values);
+}
+
+}  // namespace
+
+uint16_t half_bits(double value) {
+  const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  const double magnitude = std::fabs(value);
+  if (magnitude == 0.0) return sign;
+  if (magnitude >= 65520.0) return sign | 0x7C00;
+  const int exponent = std::max(std::ilogb(magnitude), -14);  // below that the numbers are subnormal
+  const auto steps = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
+  // A carry out of the ten bits is a carry into the exponent, which follows them.
+  return static_cast<uint16_t>(sign | ((static_cast<uint32_t>(exponent + 14) << 10) + steps));
+}
+
+size_t PixelFormat::value_bytes() const {
+  switch (type) {
+    case PixelType::kUint8:
+      return sizeof(uint8_t);
+    case PixelType::kFloat16:
+      return sizeof(uint16_t);
+    case PixelType::kFloat32:
+      break;
+  }
+  return sizeof(float);
+}
+
+PixelWriter::PixelWriter(const PixelFormat& format) : format_(format) {
+  for (size_t c = 0; c < kRgbBytes; ++c) {
+    for (size_t pixel = 0; pixel < 256; ++pixel) {
+      const double value = (static_cast<double>(pixel) / 255.0 - format.mean[c]) / format.std[c];
+      bytes_[c][pixel] = static_cast<uint8_t>(pixel);
+      halves_[c][pixel] = half_bits(value);
+      floats_[c][pixel] = static_cast<float>(value);
+    }
+  }
+}
+
+void PixelWriter::write(RgbSlot rows, Extent size, uint8_t* out) const {
+  switch (format_.type) {
+    case PixelType::kUint8:
+      return write_values(bytes_, format_.layout, rows, size, out);
+    case PixelType::kFloat16:
+      return write_values(halves_, format_.layout, rows, size, out);
+    case PixelType::kFloat32:
+      return write_values(floats_, format_.layout, rows, size, out);
+  }
+}
+
+}  // namespace stoker

@@ -1,0 +1,145 @@
+"""Colour jitter against Pillow, and the types and layouts of pixels against NumPy in double precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+import stoker
+from feed.shards import image, write_shards
+from reference import colors, pictures, view
+from stoker import _native
+from stoker.errors import ConfigError
+
+DRAWS = st.builds(view.Draws, st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1))
+FACTORS = st.tuples(st.floats(0, 3), st.floats(0, 3)).map(lambda pair: tuple(sorted(pair)))
+SHIFTS = st.tuples(st.floats(-0.5, 0.5), st.floats(-0.5, 0.5)).map(lambda pair: tuple(sorted(pair)))
+BOUNDS = st.fixed_dictionaries({}, optional={**dict.fromkeys(colors.OPERATIONS[:3], FACTORS), "hue": SHIFTS})
+CHANNELS = st.tuples(*[st.floats(-4, 4)] * 3)
+KEYS = stoker.RecordKeys("image/encoded", "image/class/label", 0)
+
+
+@pytest.fixture(scope="module")
+def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
+    place = tmp_path_factory.mktemp("colors")
+    write_shards(place, 12, 1)
+    return stoker.open(place, keys=KEYS)
+
+
+def done(bounds: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """Without those that change nothing: they take no part in the order."""
+    return {name: two for name, two in bounds.items() if two != ((0.0, 0.0) if name == "hue" else (1.0, 1.0))}
+
+
+@given(BOUNDS, DRAWS, st.integers(1, 30), st.integers(1, 30))
+@settings(max_examples=300)
+def test_colours_are_those_of_pillow(bounds: dict, draws: view.Draws, width: int, height: int) -> None:
+    pixels = np.random.default_rng(draws.seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    native = _native.plan_jitter(stoker.ColorJitter(**bounds).native(), draws.seed, draws.epoch, draws.sample)
+    steps = colors.plan(done(bounds), draws)
+    assert native.steps == steps
+    expected = np.asarray(colors.change(Image.fromarray(pixels), steps))
+    assert (native.apply(pixels) == expected).all()
+
+
+@pytest.mark.parametrize("name", colors.OPERATIONS)
+@pytest.mark.parametrize("factor", [-0.31, 0.07, 0.5, 1.7])
+def test_every_eighth_value_of_every_channel(name: str, factor: float) -> None:
+    if name == "hue":
+        factor = max(-0.5, min(0.5, factor))
+    elif factor < 0:
+        factor = 0.0
+    steps = np.concatenate([np.arange(0, 256, 8), [1, 127, 254, 255]]).astype(np.uint8)
+    pixels = np.stack(np.meshgrid(steps, steps, steps), -1).reshape(len(steps), -1, 3)
+    plan = _native.plan_jitter(stoker.ColorJitter(**{name: (factor, factor)}).native(), 0, 0, 0)
+    assert (plan.apply(pixels) == np.asarray(colors.change(Image.fromarray(pixels), [(name, factor)]))).all()
+
+
+def test_single_numbers_are_bounds_around_no_change() -> None:
+    def factors(**settings: float) -> list[float]:
+        spec = stoker.ColorJitter(**settings).native()
+        return [factor for key in range(300) for _, factor in _native.plan_jitter(spec, 1, 2, key).steps]
+
+    wide = factors(brightness=0.4)
+    assert 0.6 <= min(wide) < 0.62
+    assert 1.38 < max(wide) <= 1.4
+    assert 0 <= min(factors(contrast=1.5)) < 0.05
+    assert -0.1 <= min(factors(hue=0.1)) < -0.09
+    assert factors(brightness=0, contrast=(1, 1), hue=0) == []
+
+
+def test_each_view_changes_colours_in_its_own_way(train: stoker.Dataset) -> None:
+    jitter = stoker.ColorJitter(0.4, 0.4, 0.4, 0.1)
+    bounds = {**dict.fromkeys(colors.OPERATIONS[:3], (0.6, 1.4)), "hue": (-0.1, 0.1)}
+    chosen = stoker.MultiView(
+        stoker.RandomResizedCrop(20, hflip=0.5, color_jitter=jitter),
+        stoker.Resize(16, color_jitter=jitter),
+        stoker.TopLeft(12, hflip=0.5, color_jitter=jitter),
+        stoker.Resize(16),
+    )
+    with stoker.Loader(train, batch_size=12, view=chosen, seed=9, threads=2) as loader:
+        batch = next(iter(loader))
+    for at, key in enumerate(batch.keys.tolist()):
+        for number, (one, images) in enumerate(zip(chosen.views, batch.images, strict=True)):
+            draws = view.Draws(9, 0, key, number)
+            shown = view.show(pictures.rgb(image(key)), one, draws)
+            if one.color_jitter is not None:
+                shown = np.asarray(
+                    colors.change(Image.fromarray(np.ascontiguousarray(shown)), colors.plan(bounds, draws))
+                )
+            assert (images[at] == shown).all()
+
+
+@given(st.sampled_from(["float16", "float32"]), st.sampled_from(["NHWC", "NCHW"]), CHANNELS, CHANNELS)
+@settings(max_examples=60)
+def test_floats_are_rounded_once(train: stoker.Dataset, dtype: str, layout: str, mean: tuple, std: tuple) -> None:
+    std = tuple(abs(one) + 1e-6 for one in std)
+    chosen = stoker.Resize((9, 14))
+    with stoker.Loader(train, batch_size=12, view=chosen, threads=1) as loader:
+        bytes_ = next(iter(loader)).images
+    output = stoker.Output(dtype, layout, mean, std)
+    with stoker.Loader(train, batch_size=12, view=chosen, output=output, threads=1) as loader:
+        images = next(iter(loader)).images
+    with np.errstate(over="ignore"):
+        expected = ((bytes_ / 255.0 - np.array(mean)) / np.array(std)).astype(dtype)
+    if layout == "NCHW":
+        expected = expected.transpose(0, 3, 1, 2)
+    assert images.dtype == expected.dtype
+    assert images.shape == expected.shape
+    assert (images.view(f"u{images.itemsize}") == np.ascontiguousarray(expected).view(f"u{images.itemsize}")).all()
+
+
+def test_bytes_in_planes_and_floats_without_mean(train: stoker.Dataset) -> None:
+    chosen = stoker.MultiView(stoker.Resize((9, 14)), stoker.CenterCrop(7, 8))
+    seen = {}
+    for output in (stoker.Output(), stoker.Output(layout="NCHW"), stoker.Output("float32")):
+        with stoker.Loader(train, batch_size=5, view=chosen, output=output) as loader:
+            seen[output] = next(iter(loader)).images
+    plain, planes, floats = seen.values()
+    for number in range(2):
+        assert (planes[number] == plain[number].transpose(0, 3, 1, 2)).all()
+        assert planes[number].flags.c_contiguous
+        assert (floats[number] == (plain[number] / 255.0).astype(np.float32)).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: stoker.ColorJitter(brightness=-0.1), "brightness is -0.1"),
+        (lambda: stoker.ColorJitter(contrast=(1.2, 0.8)), "contrast is"),
+        (lambda: stoker.ColorJitter(saturation=float("nan")), "saturation is nan"),
+        (lambda: stoker.ColorJitter(hue=0.6), "hue is 0.6"),
+        (lambda: stoker.ColorJitter(hue=(-0.6, 0)), "hue is"),
+        (lambda: stoker.Output("int8"), "dtype is 'int8'"),
+        (lambda: stoker.Output("float32", "CHWN"), "layout is 'CHWN'"),
+        (lambda: stoker.Output(mean=(0.5, 0.5, 0.5)), "mean and std need floats"),
+        (lambda: stoker.Output("float32", std=(1.0, 0.0, 1.0)), "std is"),
+        (lambda: stoker.Output("float16", mean=(1.0, float("inf"), 1.0)), "mean is"),
+    ],
+)
+def test_senseless_settings_are_refused(make, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make()

@@ -1,0 +1,39 @@
+"""Changes of colour with Pillow's own classes, in the order and with the factors that the draws name."""
+
+from __future__ import annotations
+
+import numpy as np
+from PIL import Image, ImageEnhance
+
+COLOR = 3
+OPERATIONS = ("brightness", "contrast", "saturation", "hue")
+ENHANCERS = {
+    "brightness": ImageEnhance.Brightness,
+    "contrast": ImageEnhance.Contrast,
+    "saturation": ImageEnhance.Color,
+}
+
+
+def plan(bounds: dict[str, tuple[float, float]], draws) -> list[tuple[str, float]]:
+    """Operations with their factors, in their order; ``bounds`` holds those that are done."""
+    shares, places = draws.words(COLOR, 0), draws.words(COLOR, 1)
+    steps = [
+        (name, bounds[name][0] + (bounds[name][1] - bounds[name][0]) * (shares[number] / 2**32))
+        for number, name in enumerate(OPERATIONS)
+        if name in bounds
+    ]
+    for last in range(len(steps), 1, -1):
+        other = places[last - 1] * last >> 32
+        steps[last - 1], steps[other] = steps[other], steps[last - 1]
+    return steps
+
+
+def change(image: Image.Image, steps: list[tuple[str, float]]) -> Image.Image:
+    for name, factor in steps:
+        if name == "hue":
+            hue, saturation, value = image.convert("HSV").split()
+            turned = np.array(hue) + np.int32(factor * 255).astype(np.uint8)
+            image = Image.merge("HSV", (Image.fromarray(turned), saturation, value)).convert("RGB")
+        else:
+            image = ENHANCERS[name](image).enhance(factor)
+    return image
