@@ -33,6 +33,7 @@ from stoker.feed import (
     mix,
 )
 from stoker.feed import open_dataset as open  # noqa: A004 - `stoker.open` is the name people type
+from stoker.order import BlockShuffle
 from stoker.sources import SourceOptions
 from stoker.views import (
     CenterCrop,
@@ -54,6 +55,7 @@ __all__ = [
     "BadSample",
     "BadSampleReport",
     "Batch",
+    "BlockShuffle",
     "BoxOutput",
     "Boxes",
     "CenterCrop",

@@ -123,6 +123,11 @@ def permute(start: int, count: int, n: int, seed: int, epoch: int) -> Annotated[
     Items at positions start .. start + count - 1 of the order of an epoch, a bijection on 0..n-1.
     """
 
+def permute_blocks(start: int, count: int, n: int, block: int, window: int, seed: int, epoch: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C')]:
+    """
+    The same for a block shuffle: samples shuffled within windows of randomly ordered blocks.
+    """
+
 def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]:
     """
     One block of Philox4x32-10: four words from a counter of four words and a key of two.

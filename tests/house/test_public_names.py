@@ -16,6 +16,7 @@ PUBLIC = {
     "BadSample",
     "BadSampleReport",
     "Batch",
+    "BlockShuffle",
     "BoxOutput",
     "Boxes",
     "CenterCrop",

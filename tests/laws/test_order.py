@@ -13,7 +13,7 @@ from reference import order as twin
 from reference.philox import philox
 from stoker import _native
 from stoker.errors import ConfigError
-from stoker.order import EpochOrder, Topology, steps_left, take_step
+from stoker.order import BlockShuffle, EpochOrder, Topology, steps_left, take_step
 
 GOLDEN_17_0 = [557383, 877354, 1137013, 905869, 183205, 1017621, 491741, 1278899]
 GOLDEN_17_1 = [990422, 843052, 1124802, 108371, 879362, 729197, 976561, 96428]
@@ -68,9 +68,12 @@ def test_numbers_out_of_range_are_refused() -> None:
 topologies = st.tuples(st.integers(1, 9), st.integers(1, 5), st.sampled_from(["short", "drop", "pad", "wrap"]))
 
 
+SHUFFLES = [True, BlockShuffle(4, 3), False]
+
+
 def play(n: int, consumed: int, batch_size: int, world_size: int, tail: str, steps: int | None = None):
     """Steps of all ranks from a position: per step the list of the ranks' shares."""
-    order = EpochOrder(n, shuffle=True, seed=5, epoch=2)
+    order = EpochOrder(n, SHUFFLES[n % 3], seed=5, epoch=2)
     ranks = [Topology(batch_size, rank, world_size, tail) for rank in range(world_size)]
     count = steps_left(n, consumed, ranks[0]) if steps is None else steps
     played = []
@@ -114,6 +117,27 @@ def test_a_run_goes_on_with_another_topology(n, first, second, data: st.DataObje
     seen = [k for part in (done, rest) for step in part for share in step for k in share.keys.tolist()]
     assert end == n
     assert sorted(seen) == list(range(n))
+
+
+@given(st.integers(1, 60), st.integers(1, 200), st.integers(1, 5), st.sampled_from(["pad", "wrap"]), st.data())
+def test_a_filled_step_goes_round_and_round(n: int, batch_size: int, world_size: int, tail: str, data) -> None:
+    order = EpochOrder(n, SHUFFLES[n % 3], seed=1, epoch=0)
+    sequence = order.take(0, n).tolist()
+    consumed = data.draw(st.integers(max(0, n - batch_size * world_size), n - 1))
+    shares = [take_step(order, consumed, Topology(batch_size, rank, world_size, tail)) for rank in range(world_size)]
+    positions = range(consumed, consumed + batch_size * world_size)
+    assert [key for share in shares for key in share.keys.tolist()] == [sequence[p % n] for p in positions]
+    valid = [ok for share in shares for ok in share.valid.tolist()]
+    assert valid == [tail == "wrap" or p < n for p in positions]
+    assert {share.keys.dtype for share in shares} == {np.dtype(np.uint64)}
+
+
+def test_a_filled_step_asks_for_runs_not_for_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    take = EpochOrder.take
+    monkeypatch.setattr(EpochOrder, "take", lambda order, *where: asked.append(where) or take(order, *where))
+    take_step(EpochOrder(1000, shuffle=True, seed=0, epoch=0), 900, Topology(64, 1, 2, "wrap"))
+    assert asked == [(964, 36), (0, 28)]
 
 
 def test_wrong_topologies_are_refused() -> None:

@@ -31,3 +31,16 @@ def order(n: int, seed: int, epoch: int, position: int) -> int:
         cell = row * columns + column
         if cell < n:
             return cell
+
+
+def block_order(n: int, block: int, window: int, seed: int, epoch: int) -> list[int]:
+    """The whole block shuffle as lists, from the words of docs/order.md."""
+    w = philox((epoch & MASK, epoch >> 32, 0, 0x626C6F6B), (seed & MASK, seed >> 32))
+    blocks_seed, windows_seed = w[0] << 32 | w[1], w[2] << 32 | w[3]
+    blocks = [range(start, min(n, start + block)) for start in range(0, n, block)]
+    visited = [blocks[order(len(blocks), blocks_seed, 0, visit)] for visit in range(len(blocks))]
+    sequence: list[int] = []
+    for number, start in enumerate(range(0, len(blocks), window)):
+        samples = [sample for visit in visited[start : start + window] for sample in visit]
+        sequence += [samples[order(len(samples), windows_seed, number, i)] for i in range(len(samples))]
+    return sequence

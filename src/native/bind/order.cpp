@@ -4,6 +4,7 @@
 #include <nanobind/stl/array.h>
 
 #include <memory>
+#include <span>
 
 #include "bind/bind.h"
 #include "core/errors.h"
@@ -14,21 +15,40 @@ namespace {
 
 using Items = nb::ndarray<nb::numpy, uint64_t, nb::ndim<1>, nb::c_contig>;
 
-Items permute(uint64_t start, uint64_t count, uint64_t n, uint64_t seed, uint64_t epoch) {
-  const Permutation order(n, seed, epoch);
+void check_positions(uint64_t start, uint64_t count, uint64_t n) {
   if (start > n || count > n - start) {
     throw Error(ErrorCode::kBadArgument, "Positions " + std::to_string(start) + " to " +
                                              std::to_string(start) + " + " + std::to_string(count) +
                                              " leave an order of " + std::to_string(n));
   }
+}
+
+// An array that `fill(span)` has filled, without the interpreter's lock.
+template <typename Fill>
+Items filled(uint64_t count, const Fill& fill) {
   auto out = std::make_unique_for_overwrite<uint64_t[]>(count);
   {
     nb::gil_scoped_release nogil;
-    for (uint64_t i = 0; i < count; ++i) out[i] = order(start + i);
+    fill(std::span(out.get(), count));
   }
   nb::capsule owner(out.get(), [](void* p) noexcept { delete[] static_cast<uint64_t*>(p); });
   uint64_t* data = out.release();
   return Items(data, {static_cast<size_t>(count)}, owner);
+}
+
+Items permute(uint64_t start, uint64_t count, uint64_t n, uint64_t seed, uint64_t epoch) {
+  const Permutation order(n, seed, epoch);
+  check_positions(start, count, n);
+  return filled(count, [&](std::span<uint64_t> out) {
+    for (uint64_t i = 0; i < out.size(); ++i) out[i] = order(start + i);
+  });
+}
+
+Items permute_blocks(uint64_t start, uint64_t count, uint64_t n, uint64_t block, uint64_t window,
+                     uint64_t seed, uint64_t epoch) {
+  const BlockPermutation order(n, block, window, seed, epoch);
+  check_positions(start, count, n);
+  return filled(count, [&](std::span<uint64_t> out) { order.take(start, out); });
 }
 
 }  // namespace
@@ -37,6 +57,9 @@ void register_order(nb::module_& m) {
   m.def("permute", &permute, nb::arg("start"), nb::arg("count"), nb::arg("n"), nb::arg("seed"),
         nb::arg("epoch"),
         "Items at positions start .. start + count - 1 of the order of an epoch, a bijection on 0..n-1.");
+  m.def("permute_blocks", &permute_blocks, nb::arg("start"), nb::arg("count"), nb::arg("n"), nb::arg("block"),
+        nb::arg("window"), nb::arg("seed"), nb::arg("epoch"),
+        "The same for a block shuffle: samples shuffled within windows of randomly ordered blocks.");
   m.def("philox", &philox, nb::arg("counter"), nb::arg("key"),
         "One block of Philox4x32-10: four words from a counter of four words and a key of two.");
 }

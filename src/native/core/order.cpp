@@ -1,5 +1,7 @@
 #include "core/order.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 
@@ -34,14 +36,43 @@ uint64_t add_modulo(uint64_t x, uint64_t y, uint64_t bound) {
   return sum >= bound ? sum - bound : sum;
 }
 
-}  // namespace
+uint64_t subtract_modulo(uint64_t x, uint64_t y, uint64_t bound) {
+  return x >= y ? x - y : x + bound - y;
+}
 
-Permutation::Permutation(uint64_t n, uint64_t seed, uint64_t epoch) : n_(n) {
+uint64_t check_items(uint64_t n) {
   if (n < 1 || n >= uint64_t{1} << 62) {
     throw Error(ErrorCode::kBadArgument, "An order needs 1 <= n < 2^62 items, not " + std::to_string(n));
   }
+  return n;
+}
+
+// Samples of a block: no more than there are, which changes nothing and keeps products small.
+uint64_t check_block(uint64_t n, uint64_t block, uint64_t window) {
+  if (block < 1 || window < 1) {
+    throw Error(ErrorCode::kBadArgument, "A block shuffle needs a block and a window of at least 1, not " +
+                                             std::to_string(block) + " and " + std::to_string(window));
+  }
+  return std::min(block, check_items(n));
+}
+
+uint64_t divide_up(uint64_t x, uint64_t y) {
+  return (x + y - 1) / y;
+}
+
+// Seeds of an epoch's block shuffle: of the order of the blocks, and of the orders within the windows.
+std::array<uint64_t, 2> block_seeds(uint64_t seed, uint64_t epoch) {
+  const auto words =
+      philox({static_cast<uint32_t>(epoch), static_cast<uint32_t>(epoch >> 32), 0, 0x626C6F6B /* "blok" */},
+             {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});
+  return {uint64_t{words[0]} << 32 | words[1], uint64_t{words[2]} << 32 | words[3]};
+}
+
+}  // namespace
+
+Permutation::Permutation(uint64_t n, uint64_t seed, uint64_t epoch) : n_(check_items(n)) {
   columns_ = ceil_sqrt(n);
-  rows_ = (n + columns_ - 1) / columns_;
+  rows_ = divide_up(n, columns_);
   for (uint32_t i = 0; i < kRounds; ++i) {
     const auto words =
         philox({static_cast<uint32_t>(epoch), static_cast<uint32_t>(epoch >> 32), i, 0x6F726472 /* "ordr" */},
@@ -61,6 +92,43 @@ uint64_t Permutation::operator()(uint64_t position) const {
     cell = row * columns_ + column;
   } while (cell >= n_);
   return cell;
+}
+
+uint64_t Permutation::position_of(uint64_t item) const {
+  uint64_t cell = item;
+  do {
+    uint64_t row = cell / columns_, column = cell % columns_;
+    for (int i = kRounds - 2; i >= 0; i -= 2) {
+      column = subtract_modulo(column, reduce(mix(row ^ keys_[i + 1]), columns_), columns_);
+      row = subtract_modulo(row, reduce(mix(column ^ keys_[i]), rows_), rows_);
+    }
+    cell = row * columns_ + column;
+  } while (cell >= n_);
+  return cell;
+}
+
+BlockPermutation::BlockPermutation(uint64_t n, uint64_t block, uint64_t window, uint64_t seed, uint64_t epoch)
+    : n_(n),
+      block_(check_block(n, block, window)),
+      window_cells_(std::min(window, divide_up(n, block_)) * block_),
+      visits_(divide_up(n, block_), block_seeds(seed, epoch)[0], 0),
+      window_seed_(block_seeds(seed, epoch)[1]),
+      missing_(visits_.size() * block_ - n),
+      hole_(visits_.position_of(visits_.size() - 1) * block_ + block_ - missing_) {}
+
+void BlockPermutation::take(uint64_t start, std::span<uint64_t> out) const {
+  size_t done = 0;
+  while (done < out.size()) {
+    const uint64_t window = cell_of(start + done) / window_cells_;
+    const uint64_t first = position_at(window * window_cells_);
+    const uint64_t last = std::min(position_at((window + 1) * window_cells_), n_);
+    const Permutation within(last - first, window_seed_, window);
+    const size_t end = std::min<uint64_t>(out.size(), last - start);
+    for (; done < end; ++done) {
+      const uint64_t cell = cell_of(first + within(start + done - first));
+      out[done] = visits_(cell / block_) * block_ + cell % block_;
+    }
+  }
 }
 
 }  // namespace stoker

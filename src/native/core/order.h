@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace stoker {
 
@@ -16,6 +17,9 @@ class Permutation {
   // The item at `position`; position < n.
   uint64_t operator()(uint64_t position) const;
 
+  // The position of an item: the inverse; item < n.
+  uint64_t position_of(uint64_t item) const;
+
   uint64_t size() const { return n_; }
 
  private:
@@ -25,6 +29,31 @@ class Permutation {
   uint64_t rows_;
   uint64_t columns_;
   uint64_t keys_[kRounds];
+};
+
+// The same for storage that wants long reads: contiguous blocks are visited in a random order, and samples
+// are shuffled within windows of consecutive visits. Constant memory, and any position costs the same. The
+// last block may be short: positions are those of a layout where every visit has `block` cells, with the
+// cells that the short one lacks cut out ("the hole"). See docs/order.md.
+class BlockPermutation {
+ public:
+  // 1 <= n < 2^62; block and window at least 1, and as large as one likes.
+  BlockPermutation(uint64_t n, uint64_t block, uint64_t window, uint64_t seed, uint64_t epoch);
+
+  // Writes the items at positions start .. start + out.size() - 1, all below n.
+  void take(uint64_t start, std::span<uint64_t> out) const;
+
+ private:
+  uint64_t cell_of(uint64_t position) const { return position < hole_ ? position : position + missing_; }
+  uint64_t position_at(uint64_t border) const { return border <= hole_ ? border : border - missing_; }
+
+  uint64_t n_;
+  uint64_t block_;
+  uint64_t window_cells_;
+  Permutation visits_;    // block of each visit
+  uint64_t window_seed_;  // of the orders within windows
+  uint64_t missing_;      // cells that the last block lacks
+  uint64_t hole_;         // the first of them
 };
 
 }  // namespace stoker

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "core/errors.h"
@@ -18,6 +19,26 @@ void check_bijection(uint64_t n, uint64_t seed, uint64_t epoch) {
     REQUIRE(item < n);
     REQUIRE_FALSE(seen[item]);
     seen[item] = true;
+    REQUIRE(order.position_of(item) == i);
+  }
+}
+
+std::vector<uint64_t> take(const BlockPermutation& order, uint64_t start, size_t count) {
+  std::vector<uint64_t> out(count);
+  order.take(start, out);
+  return out;
+}
+
+// Every item once, and a run gives what single positions give.
+void check_blocks(uint64_t n, uint64_t block, uint64_t window) {
+  const BlockPermutation order(n, block, window, n * 31 + block, window);
+  const auto items = take(order, 0, n);
+  std::vector<bool> seen(n);
+  for (uint64_t i = 0; i < n; ++i) {
+    REQUIRE(items[i] < n);
+    REQUIRE_FALSE(seen[items[i]]);
+    seen[items[i]] = true;
+    if (i % 7 == 0) REQUIRE(take(order, i, 1)[0] == items[i]);
   }
 }
 
@@ -38,6 +59,38 @@ TEST_CASE("huge orders stay in range and answer at once") {
   }
   CHECK_THROWS_AS(Permutation(0, 0, 0), Error);
   CHECK_THROWS_AS(Permutation(1ULL << 62, 0, 0), Error);
+}
+
+TEST_CASE("a block shuffle holds every item exactly once, whatever block and window are") {
+  for (uint64_t n = 1; n <= 40; ++n) {
+    for (uint64_t block = 1; block <= n + 2; ++block) {
+      for (uint64_t window = 1; window <= 6; ++window) check_blocks(n, block, window);
+    }
+  }
+  for (int k = 6; k <= 14; ++k) {
+    for (const uint64_t n : {(1ULL << k) - 1, 1ULL << k, (1ULL << k) + 1}) {
+      for (const uint64_t block : {1ULL, 7ULL, 256ULL, 1ULL << 40}) check_blocks(n, block, 16);
+      check_blocks(n, 16, ~uint64_t{0});
+    }
+  }
+}
+
+TEST_CASE("a block shuffle of huge sizes reads a window's blocks whole before it goes on") {
+  const uint64_t block = 256, window = 16, cells = block * window;
+  for (const uint64_t n : {1'000'000'000'001ULL, (1ULL << 62) - 1}) {
+    const BlockPermutation order(n, block, window, 3, 9);
+    auto items = take(order, 5 * cells, cells);
+    std::sort(items.begin(), items.end());
+    for (size_t i = 0; i < cells; ++i) {
+      REQUIRE(items[i] % block == i % block);
+      REQUIRE(items[i] / block == items[i - i % block] / block);
+    }
+    for (const uint64_t item : take(order, n - 1000, 1000)) REQUIRE(item < n);
+  }
+  CHECK_THROWS_AS(BlockPermutation(1ULL << 62, 1, 1, 0, 0), Error);
+  CHECK_THROWS_AS(BlockPermutation(0, 1, 1, 0, 0), Error);
+  CHECK_THROWS_AS(BlockPermutation(9, 0, 1, 0, 0), Error);
+  CHECK_THROWS_AS(BlockPermutation(9, 1, 0, 0, 0), Error);
 }
 
 TEST_CASE("Philox4x32-10 gives the known answers of its authors' test vectors") {

@@ -163,3 +163,13 @@ def _record_set(shards: tuple[OpenShard, ...]) -> _native.RecordSet:
         path = shard.path if shard.inflated is None else shard.inflated.path
         records.add(str(path), shard.extents, str(shard.path))
     return records
+
+
+def check_not_empty(dataset: Dataset) -> None:
+    """Refuse a split without samples, of which no batch can be made.
+
+    Raises:
+        ConfigError: It is empty.
+    """
+    if len(dataset) == 0:
+        raise ConfigError(f"split {dataset.split} of {dataset.path} has no samples, so there is nothing to load")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from stoker.feed.boxes import Boxes, BoxOutput, PaddedBoxes
     from stoker.feed.dataset import Dataset
+    from stoker.order import BlockShuffle
     from stoker.views import View
 
 
@@ -31,7 +32,7 @@ class EngineSettings:
 
     Attributes:
         seed: Of the order and of the random choices of views.
-        shuffle: Whether the samples of an epoch are shuffled.
+        shuffle: Whether the samples of an epoch are shuffled, and whether as blocks.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused.
         batch_size: The most samples of a batch.
@@ -48,7 +49,7 @@ class EngineSettings:
     batch_size: int
     threads: int
     spare_buffers: int
-    shuffle: bool = False
+    shuffle: bool | BlockShuffle = False
     output: Output = field(default_factory=Output)
     boxes: BoxOutput | None = None
     bad: BadSamplePolicy = field(default_factory=BadSamplePolicy)

@@ -20,6 +20,7 @@ from stoker.feed.bad_samples import BadSamplePolicy, BadSampleReport, OnBad
 from stoker.feed.batch import Batch
 from stoker.feed.engine import EngineSettings, SampleEngine
 from stoker.feed.position import Course, Position
+from stoker.feed.samples import Shuffling
 from stoker.order import Step, Tail, Topology, steps_left, take_step
 from stoker.views import MultiView, Output
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from stoker.feed.boxes import BoxOutput
     from stoker.feed.dataset import Dataset
     from stoker.feed.mixing import Mix
+    from stoker.order import BlockShuffle
     from stoker.views import View
 
 
@@ -48,7 +50,8 @@ class Loader:
         view: What becomes of each image. With `stoker.ObjectCrops` samples are annotated objects, not images.
         output: Type, layout and scale of the pixels; left out: uint8, NHWC.
         boxes: In which form batches have the annotated objects of their samples; left out: not at all.
-        shuffle: Whether every epoch has its own random order.
+        shuffle: Whether every epoch has its own random order; with `stoker.BlockShuffle` one that reads storage block
+            by block.
         seed: Of the order and of the views' random choices, 0 to 2**64 - 1.
         tail: What happens to samples that do not fill a last batch; see `stoker.order.Tail`.
         threads: Decoding threads; all CPUs of the process's affinity mask when left out.
@@ -84,7 +87,7 @@ class Loader:
         view: View,
         output: Output | None = None,
         boxes: BoxOutput | None = None,
-        shuffle: bool = False,
+        shuffle: bool | BlockShuffle = False,
         seed: int = 0,
         tail: Tail = "short",
         threads: int | None = None,
@@ -118,7 +121,7 @@ class Loader:
         )
         self._engine = SampleEngine(dataset, view, settings)
         samples = self._engine.samples
-        self._course = Course(samples.identity, seed, shuffle, samples.size)
+        self._course = Course(samples.identity, seed, Shuffling(shuffle, seed).name, samples.size)
         # Runs at the latest when the interpreter exits, while the threads can still be joined.
         self._close = weakref.finalize(self, self._engine.close)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from stoker import _native
-from stoker.errors import ConfigError
+from stoker.feed.dataset import check_not_empty
 from stoker.feed.native_keys import record_keys
 from stoker.order import EpochOrder
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.feed.dataset import Dataset
+    from stoker.order import BlockShuffle
 
 WHOLE_IMAGE = -1
 
@@ -69,12 +70,17 @@ class Shuffling:
     """How the samples of an epoch are ordered.
 
     Attributes:
-        shuffle: Whether they are shuffled.
+        shuffle: Whether they are shuffled, and whether as blocks.
         seed: 0 to 2**64 - 1.
     """
 
-    shuffle: bool
+    shuffle: bool | BlockShuffle
     seed: int
+
+    @property
+    def name(self) -> bool | str:
+        """What a state calls the kind of order."""
+        return self.shuffle if isinstance(self.shuffle, bool) else self.shuffle.name
 
 
 class Images:
@@ -85,9 +91,7 @@ class Images:
         self._shuffling = shuffling
         self.size = self.images = len(dataset)
         self.identity = dataset.identity
-        if self.size == 0:
-            where = f"split {dataset.split} of {dataset.path}"
-            raise ConfigError(f"{where} has no samples, so there is nothing to load")
+        check_not_empty(dataset)
 
     def order(self, epoch: int) -> EpochOrder:
         """Return the order of an epoch."""

@@ -20,6 +20,7 @@ import numpy as np
 from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
+from stoker.order.block_shuffle import BlockShuffle
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,18 +40,35 @@ class EpochOrder:
 
     Attributes:
         n: Samples there are, at least 1.
-        shuffle: Whether the order is shuffled; otherwise position ``i`` holds sample ``i``.
+        shuffle: True: any sample may come anywhere. `BlockShuffle`: blocks of samples stay near each other. False:
+            position ``i`` holds sample ``i``.
         seed: 0 to 2**64 - 1.
         epoch: 0 to 2**64 - 1; each has its own order.
+
+    Raises:
+        ConfigError: ``shuffle`` is none of these.
     """
 
     n: int
-    shuffle: bool
+    shuffle: bool | BlockShuffle
     seed: int
     epoch: int
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.shuffle, bool | BlockShuffle):
+            message = f"shuffle is {self.shuffle!r}; it must be False, True or a BlockShuffle"
+            raise ConfigError(f"{message}, such as BlockShuffle(block=256, window=16)")
+
+    @property
+    def name(self) -> bool | str:
+        """What a saved state calls the kind of order: False, True, or for example ``"block:256:16"``."""
+        return self.shuffle if isinstance(self.shuffle, bool) else self.shuffle.name
+
     def take(self, start: int, count: int) -> NDArray[np.uint64]:
         """Return the samples at positions ``start .. start + count - 1``, uint64 (count,)."""
+        if isinstance(self.shuffle, BlockShuffle):
+            block, window = self.shuffle.block, self.shuffle.window
+            return _native.permute_blocks(start, count, self.n, block, window, self.seed, self.epoch)
         if self.shuffle:
             return _native.permute(start, count, self.n, self.seed, self.epoch)
         return np.arange(start, start + count, dtype=np.uint64)
@@ -132,8 +150,13 @@ def take_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
 
 def _filled_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
     """A last step whose missing samples are taken from the start of the sequence, as often round as needed."""
-    start = consumed + topology.rank * topology.batch_size
-    positions = np.arange(start, start + topology.batch_size)
-    keys = np.array([order.take(int(p) % order.n, 1)[0] for p in positions], np.uint64)
-    valid = positions < order.n if topology.tail == "pad" else np.ones(len(keys), np.bool_)
+    start, count = consumed + topology.rank * topology.batch_size, topology.batch_size
+    positions = np.arange(start, start + count)
+    if count < order.n:
+        first = start % order.n
+        run = order.take(first, min(count, order.n - first))
+        keys = np.concatenate([run, order.take(0, count - len(run))])
+    else:
+        keys = order.take(0, order.n)[positions % order.n]
+    valid = positions < order.n if topology.tail == "pad" else np.ones(count, np.bool_)
     return Step(keys, valid, order.n)
