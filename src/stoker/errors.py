@@ -20,7 +20,8 @@
     └── ClosedError              the loader was closed
 
     UserWarning
-    └── BadSampleWarning         samples of an epoch were bad and were replaced
+    ├── BadSampleWarning         samples of an epoch were bad and were replaced
+    └── RankWarning              two sources disagree about which rank this process is
 
 A message says what is wrong, with which value, where, and what to do next. The *where* is also in attributes,
 so that a program can act on it. Errors of the operating system (disk full, permission) stay ``OSError``.
@@ -117,3 +118,7 @@ class TooManyBadSamplesError(StokerError):
 
 class BadSampleWarning(UserWarning):
     """Samples of an epoch were bad and were replaced."""
+
+
+class RankWarning(UserWarning):
+    """Two sources disagree about which rank this process is; see `stoker.feed.ranks`."""

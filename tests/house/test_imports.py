@@ -57,11 +57,11 @@ def test_the_package_keeps_its_contracts() -> None:
         ("errors.py", "import stoker.types"),
         ("types.py", "import stoker.config"),
         ("feed/loader.py", "import stoker.torch"),
-        ("torch.py", "import stoker.tensorflow"),
+        ("torch/loader.py", "import stoker.tensorflow"),
         ("views/view.py", "import torch"),
         ("cli/main.py", "import torch"),
         ("cli/main.py", "from tensorflow import keras"),
-        ("torch.py", "import tensorflow"),
+        ("torch/loader.py", "import tensorflow"),
         ("tensorflow.py", "import torch"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import inspect
 
@@ -41,7 +42,7 @@ PUBLIC = {
     "mix",
     "open",
 }
-ADAPTERS = {"torch": {"DataLoader", "TorchBatch"}, "tensorflow": {"dataset"}}
+ADAPTERS = {"torch": {"DataLoader", "MapDataset", "TorchBatch"}, "tensorflow": {"dataset"}}
 
 
 def test_the_public_names_are_exactly_these() -> None:
@@ -56,7 +57,11 @@ def test_everything_public_is_there_and_documented(name: str) -> None:
 
 @pytest.mark.parametrize("adapter", sorted(ADAPTERS))
 def test_the_adapters_define_exactly_these(adapter: str) -> None:
-    tree = house.repository.parse(house.repository.PACKAGE / f"{adapter}.py")
+    package = house.repository.PACKAGE / adapter
+    if package.is_dir():
+        assert set(importlib.import_module(f"stoker.{adapter}").__all__) == ADAPTERS[adapter]
+        return
+    tree = house.repository.parse(package.with_suffix(".py"))
     defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     assert {name for name in defined if not name.startswith("_")} == ADAPTERS[adapter]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from stoker import _native
 from stoker.config import available_cpus
@@ -12,6 +12,7 @@ from stoker.errors import ConfigError, ExampleError
 from stoker.feed.sample import Sample, label_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     import numpy as np
@@ -43,7 +44,8 @@ class Dataset:
     """One split of a dataset: ``len(dataset)`` samples, ``dataset[i]``, its labels and classes.
 
     Opening reads the manifest and the indexes, and of TFRecords of other origin the first record. Reading is safe from
-    any thread. Make one with `stoker.open`.
+    any thread. Make one with `stoker.open`. Pickled, it is opened anew where it is unpickled, from the same place; what
+    then lies there must be the same dataset.
 
     Attributes:
         path: Directory, or the pattern or file it was opened from.
@@ -53,6 +55,7 @@ class Dataset:
         classes: Name and text of each class, by label; empty when the dataset does not say.
         manifest: What the build recorded; None for what Stoker did not write.
         records: The native reader of the samples.
+        opener: Opens it again; can be pickled. None for what `stoker.open` did not open.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class Dataset:
         self.shards = shards
         self.classes = classes
         self.manifest = manifest
+        self.opener: Callable[[], Dataset] | None = None
         self._files = files
         self.records: _native.RecordSet | _native.FileSet = files.records if files else _record_set(shards)
 
@@ -100,6 +104,28 @@ class Dataset:
     def __repr__(self) -> str:
         where = f"{len(self.shards)} shards" if self._files is None else "files"
         return f"<stoker.Dataset {self.path!r} split={self.split!r}: {len(self):,} samples in {where}>"
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        if self.opener is None:
+            raise TypeError(f"{self!r} cannot be pickled, because stoker.open did not open it")
+        return _reopened, (self.opener, self.identity)
+
+    def with_own_files(self) -> Dataset:
+        """Return the same dataset with files that it opens itself.
+
+        A process that was forked must not read through its parent's: a lock of theirs may have been held at the fork.
+        """
+        own = Dataset(
+            path=self.path,
+            split=self.split,
+            schema=self.schema,
+            shards=self.shards,
+            files=self._files and self._files.with_own_files(),
+            classes=self.classes,
+            manifest=self.manifest,
+        )
+        own.opener = self.opener
+        return own
 
     def _features(self, key: int) -> Features:
         payload = self.records.read(key)
@@ -155,6 +181,19 @@ class Dataset:
             return f"{self._files.fingerprint}-{len(self)}/{self.split}"
         sizes = ";".join(f"{s.path.name}:{int(s.extents[:, 1].sum())}" for s in self.shards)
         return f"{_native.crc32c(sizes.encode()):08x}-{len(self)}/{self.split}"
+
+
+def _reopened(opener: Callable[[], Dataset], identity: str) -> Dataset:
+    """Open a pickled dataset again.
+
+    Raises:
+        ConfigError: Another dataset lies there now.
+    """
+    found = opener()
+    if found.identity != identity:
+        message = f"{found.path} holds the dataset {found.identity}, but the one that was pickled is {identity}"
+        raise ConfigError(f"{message}; do not change a dataset while it is read, or open it again in each process")
+    return found
 
 
 def _record_set(shards: tuple[OpenShard, ...]) -> _native.RecordSet:

@@ -59,6 +59,10 @@ class ImageFiles:
             np.ascontiguousarray(table.offsets, np.int64),
         )
 
+    def with_own_files(self) -> ImageFiles:
+        """Return the same images with files that are opened anew."""
+        return ImageFiles(self._tree, self._split)
+
     def features(self, key: int, data: bytes) -> Features:
         """Return one image as features; its boxes are read from its annotation.
 

@@ -20,6 +20,7 @@ from stoker.feed.bad_samples import BadSamplePolicy, BadSampleReport, OnBad
 from stoker.feed.batch import Batch
 from stoker.feed.engine import EngineSettings, SampleEngine
 from stoker.feed.position import Course, Position
+from stoker.feed.ranks import resolve
 from stoker.feed.samples import Shuffling
 from stoker.order import Step, Tail, Topology, steps_left, take_step
 from stoker.views import MultiView, Output
@@ -56,7 +57,8 @@ class Loader:
         tail: What happens to samples that do not fill a last batch; see `stoker.order.Tail`.
         threads: Decoding threads; all CPUs of the process's affinity mask when left out.
         prefetch: Batches decoded ahead of the consumer; costs ``prefetch`` times the bytes of a batch.
-        rank: This process's number among the ranks that consume an epoch together.
+        rank: This process's number among the ranks that consume an epoch together. Left out, like ``world_size``: as
+            the framework or the launcher says; see `stoker.feed.ranks`.
         world_size: How many they are.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
@@ -64,6 +66,9 @@ class Loader:
             same in every run; ``Batch.keys`` tells which, `bad_samples` lists them, and the end of the epoch brings a
             `stoker.errors.BadSampleWarning`.
         max_bad: The most samples that are replaced in an epoch on this rank.
+
+    Warns:
+        RankWarning: Two sources disagree about the ranks.
 
     Raises:
         ConfigError: A setting is out of range, or the dataset is empty, or has no objects where the view or ``boxes``
@@ -92,15 +97,16 @@ class Loader:
         tail: Tail = "short",
         threads: int | None = None,
         prefetch: int = 3,
-        rank: int = 0,
-        world_size: int = 1,
+        rank: int | None = None,
+        world_size: int | None = None,
         check: bool = True,
         max_pixels: int = _native.DEFAULT_MAX_PIXELS,
         on_bad: OnBad = "raise",
         max_bad: int = 100,
     ) -> None:
         self.dataset = dataset
-        self.topology = Topology(batch_size, rank, world_size, tail)
+        ranks = resolve(rank, world_size)
+        self.topology = Topology(batch_size, ranks.rank, ranks.world_size, tail)
         self.view = view
         self._prefetch = check_range("prefetch", prefetch, 1, 1024)
         self._position = Position(0, 0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +18,6 @@ from stoker.records.manifest_reading import read_manifest
 from stoker.sources import SourceOptions, list_source
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Mapping
 
     from stoker.feed.foreign import RecordKeys
@@ -52,7 +54,9 @@ def open_dataset(
         IndexMismatchError: An index does not belong to its shard.
         CorruptRecordError: A shard without index is damaged.
     """
-    return _open(Path(path), lambda splits: choose_split(split, splits, path), keys, source or SourceOptions())
+    options = source or SourceOptions()
+    opened = _open(Path(path), lambda splits: choose_split(split, splits, path), keys, options)
+    return _reopenable(opened, keys, options)
 
 
 def open_main_split(path: str | os.PathLike[str], split: str | None) -> Dataset:
@@ -61,7 +65,15 @@ def open_main_split(path: str | os.PathLike[str], split: str | None) -> Dataset:
     def choose(splits: Mapping[str, object]) -> str:
         return choose_split("train" if split is None and len(splits) > 1 else split, splits, path)
 
-    return _open(Path(path), choose, None, SourceOptions())
+    return _reopenable(_open(Path(path), choose, None, SourceOptions()), None, SourceOptions())
+
+
+def _reopenable(opened: Dataset, keys: RecordKeys | None, source: SourceOptions) -> Dataset:
+    # The process that opens it again may have another working directory.
+    said = {name: path and os.path.abspath(path) for name, path in asdict(source).items()}  # noqa: PTH100 - keeps None
+    place = Path(opened.path).absolute()
+    opened.opener = partial(open_dataset, place, opened.split, keys=keys, source=SourceOptions(**said))
+    return opened
 
 
 def _open(place: Path, choose: _Choice, keys: RecordKeys | None, source: SourceOptions) -> Dataset:

@@ -25,6 +25,8 @@ def batches(task: Task) -> Iterator[int]:
         seed=SEED,
         threads=task.threads,
         tail="wrap",
+        rank=0,
+        world_size=1,
     ) as loader:
         while True:
             for batch in loader:
