@@ -81,7 +81,7 @@ __all__ = [
     "open",
 ]
 
-_LAZY = ("tensorflow", "torch")
+_LAZY = ("tensorflow", "testing", "torch")
 
 
 def __getattr__(name: str) -> ModuleType:

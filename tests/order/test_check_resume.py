@@ -94,6 +94,9 @@ class Talkative(stoker.Loader):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict({key: value for key, value in state.items() if key != "log"})
 
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        super().load_state_dict({key: value for key, value in state.items() if key != "log"})
+
 
 class OwnState(Talkative):
     """Has another state on each rank."""
@@ -128,9 +131,15 @@ class OtherLabels(Changing):
         return replace(batch, labels=batch.labels + 1)
 
 
+class OtherSeeds(Changing):
+    def spoil(self, batch: stoker.Batch) -> stoker.Batch:
+        return replace(batch, seeds=batch.seeds + np.uint64(1))
+
+
 class OtherOrder(Changing):
     def spoil(self, batch: stoker.Batch) -> stoker.Batch:
-        return replace(batch, images=batch.images[::-1], labels=batch.labels[::-1], keys=batch.keys[::-1])
+        turned = {name: getattr(batch, name)[::-1] for name in ("images", "labels", "keys", "seeds")}
+        return replace(batch, **turned)
 
 
 class AlwaysValid(Changing):
@@ -140,7 +149,8 @@ class AlwaysValid(Changing):
 
 class Shorter(Changing):
     def spoil(self, batch: stoker.Batch) -> stoker.Batch:
-        return replace(batch, images=batch.images[1:], labels=batch.labels[1:], keys=batch.keys[1:])
+        rest = {name: getattr(batch, name)[1:] for name in ("images", "labels", "keys", "valid", "seeds")}
+        return replace(batch, **rest)
 
 
 class LastRankStopsEarly(stoker.Loader):
@@ -185,6 +195,7 @@ class Repeating(stoker.Loader):
             r"stopped at 0 samples, step 0, rank 0: sample \d+ has other pixels .*: CRC-32C \w{8}, not \w{8}",
         ),
         (OtherLabels, r"rank 0: sample \d+ has label (\d+), not \d+"),
+        (OtherSeeds, r"rank 0: sample \d+ has the seed (\d+), not \d+"),
         (OtherOrder, r"position 0 holds sample"),
         (AlwaysValid, r"tail pad, stopped at 0 samples, step 3, rank 1: sample \d+ at position 29 has valid=True"),
         (Shorter, r"the ranks take \[3, 3\] samples, and not 4 each"),

@@ -35,7 +35,7 @@ struct ViewSpec {
   double log_ratio_min = 0.0, log_ratio_max = 0.0;
   // kCenterCrop: length of the shorter side after the resize.
   int32_t resize = 0;
-  JitterSpec jitter;  // of the colours of the result
+  JitterSpec jitter = {};  // of the colours of the result
 };
 
 // crop (in the stored image) -> resized to `resized` -> the part `window` of it -> mirrored if `flip`.

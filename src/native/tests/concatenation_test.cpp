@@ -14,10 +14,12 @@
 namespace stoker {
 namespace {
 
+const std::vector<uint8_t> kImage{1};
+
 TEST_CASE(
     "the boxes of a record have its labels, or that of the image, and are refused when they do not add up") {
   const auto boxes = [](std::vector<int64_t> labels, std::vector<float> ymax) {
-    std::vector<NamedValues> features{{"image", BytesValues{std::vector<uint8_t>{1}}},
+    std::vector<NamedValues> features{{"image", BytesValues{kImage}},
                                       {"b/xmin", FloatValues{std::vector<float>{0.1F, 0.2F}}},
                                       {"b/ymin", FloatValues{std::vector<float>{0.0F, 0.5F}}},
                                       {"b/xmax", FloatValues{std::vector<float>{0.3F, 0.9F}}},
@@ -26,7 +28,7 @@ TEST_CASE(
     const tests::Shard shard({write_example(features)});
     RecordKeys keys;
     keys.image = "image";
-    keys.box_prefix = "b/";
+    keys.box_prefix = std::string("b/");
     const RecordSource source(shard.records(), keys, PayloadCheck::kOn);
     SourceScratch scratch;
     std::vector<LabelledBox> found;
@@ -45,8 +47,7 @@ TEST_CASE(
 
 TEST_CASE("sources laid end to end keep their samples, their places and their classes apart") {
   const auto shard_of = [](int64_t label) {
-    return tests::Shard(
-        {write_example({{"image", BytesValues{std::vector<uint8_t>{1}}}, {"label", Int64Values{label}}})});
+    return tests::Shard({write_example({{"image", BytesValues{kImage}}, {"label", Int64Values{label}}})});
   };
   const tests::Shard first = shard_of(3), second = shard_of(-1), third = shard_of(3);
   RecordKeys keys;

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker.config import check_range
-from stoker.feed.dataset import check_not_empty
+from stoker.errors import ConfigError
 from stoker.feed.opening import open_main_split
 from stoker.order import BlockShuffle, EpochOrder, sampled_batches, shuffle_quality
 
@@ -98,7 +98,8 @@ def measure_shuffle(path: str | os.PathLike[str], spec: ShuffleSpec) -> ShuffleR
         ShardError: A record that was read for its label is damaged.
     """
     dataset = open_main_split(path, spec.split)
-    check_not_empty(dataset)
+    if len(dataset) == 0:
+        raise ConfigError(f"split {dataset.split} of {path} has no samples, so there is no order to measure")
     orders: list[tuple[str, bool | BlockShuffle]] = [("none", False), (spec.shuffle.name, spec.shuffle), ("full", True)]
     return ShuffleReport(
         path=str(path),

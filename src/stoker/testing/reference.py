@@ -22,10 +22,12 @@ class Content:
     Attributes:
         pixels: CRC-32C of each image that was made of it.
         label: Its class.
+        seed: Its random number, for transforms of the user's own.
     """
 
     pixels: tuple[int, ...]
     label: int
+    seed: int
 
 
 @dataclass(slots=True)
@@ -84,8 +86,8 @@ class Reference:
             How many samples were compared.
 
         Raises:
-            AssertionError: A sample is another one, or has other pixels or another label, or counts as valid where it
-                should not, or the other way round; or the shares of the ranks are wrong.
+            AssertionError: A sample is another one, or has other pixels, another label or another seed, or counts as
+                valid where it should not, or the other way round; or the shares of the ranks are wrong.
         """
         where = f"{where}, step {step.number}"
         left = self.size - before
@@ -122,6 +124,8 @@ class Reference:
             raise AssertionError(f"{message}: CRC-32C {_hex(content)}, not {_hex(known)}")
         if content.label != known.label:
             raise AssertionError(f"{where}: sample {key} has label {content.label}, not {known.label}")
+        if content.seed != known.seed:
+            raise AssertionError(f"{where}: sample {key} has the seed {content.seed}, not {known.seed}")
 
 
 def contents_of(batch: Batch) -> list[Content]:
@@ -129,8 +133,8 @@ def contents_of(batch: Batch) -> list[Content]:
     views = batch.images if isinstance(batch.images, tuple) else (batch.images,)
     arrays = [np.asarray(view) for view in views]
     return [
-        Content(tuple(_native.crc32c(array[row].tobytes()) for array in arrays), label)
-        for row, label in enumerate(batch.labels.tolist())
+        Content(tuple(_native.crc32c(array[row].tobytes()) for array in arrays), label, seed)
+        for row, (label, seed) in enumerate(zip(batch.labels.tolist(), batch.seeds.tolist(), strict=True))
     ]
 
 
