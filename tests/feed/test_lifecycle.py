@@ -169,6 +169,24 @@ def test_a_fork_gives_an_error_and_no_hang(shards: list[Path]) -> None:
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
 
 
+def test_a_forked_process_ends_as_any_other(shards: list[Path]) -> None:
+    program = f"""
+        import os, stoker
+        loader = stoker.Loader(stoker.open({str(shards[0])!r}), batch_size=3, view=stoker.Resize(16), threads=3)
+        kept = next(iter(loader))
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                raise SystemExit
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert sum(len(batch) for batch in loader) > 0
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], timeout=60, capture_output=True, check=True
+    )
+    assert ended.stderr == b""
+
+
 def test_a_program_may_end_in_the_middle_of_an_epoch(shards: list[Path]) -> None:
     program = f"""
         import stoker

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import stoker
-from feed.shards import write_shards
+from feed.shards import write_annotated, write_shards
 from stoker.errors import ConfigError, RankWarning
 from stoker.torch import DataLoader, TorchBatch
 from stoker.torch.batch import torch_batch
@@ -127,6 +127,31 @@ def test_rank_and_world_size_come_from_the_launcher_unless_given(
     monkeypatch.setenv("PMI_SIZE", "2")
     with pytest.warns(RankWarning), DataLoader(train, **SETTINGS) as found:
         assert found.loader.topology.rank == 1
+
+
+def test_what_the_loader_gives_is_what_the_tensors_hold(tmp_path: Path) -> None:
+    write_annotated(tmp_path / "train.tfrecord", 8)
+    view = stoker.MultiView(stoker.RandomResizedCrop(8), stoker.CenterCrop(6))
+    output, boxes = stoker.Output(dtype="float16", layout="NCHW"), stoker.BoxOutput()
+    settings = {"batch_size": 4, "view": view, "output": output, "boxes": boxes, "seed": 2}
+    dataset = stoker.open(tmp_path)
+    with stoker.Loader(dataset, **settings) as plain, DataLoader(dataset, **settings) as loader:
+        for wanted, made in zip(plain, loader, strict=True):
+            for side in (0, 1):
+                assert (made.images[side].numpy() == wanted.images[side]).all()
+                assert (made.boxes[side].corners.numpy() == wanted.boxes[side].corners).all()
+            assert made.images[0].dtype == torch.float16
+            assert (made.seeds.numpy().view(np.uint64) == wanted.seeds).all()
+            assert made.position == wanted.position
+
+
+def test_a_state_of_a_batch_that_waits_in_a_queue(train: stoker.Dataset) -> None:
+    with DataLoader(train, **SETTINGS) as loader:
+        batches = iter(loader)
+        used, *ahead = next(batches), next(batches), next(batches)
+        assert loader.state_dict()["consumed"] == 12
+        loader.load_state_dict(loader.state_dict(used.position))
+        assert next(iter(loader)).keys.tolist() == ahead[0].keys.tolist()
 
 
 def test_a_loader_that_nobody_has_is_gone_at_once(train: stoker.Dataset) -> None:

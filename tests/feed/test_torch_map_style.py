@@ -6,6 +6,9 @@ import os
 import pickle
 import shutil
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 from typing import TYPE_CHECKING
 
@@ -132,6 +135,18 @@ def test_a_fork_in_the_middle_of_a_read_does_not_hang(train: stoker.Dataset) -> 
         reader.join()
 
 
+def test_a_forked_process_ends_as_any_other(train: stoker.Dataset) -> None:
+    program = f"""
+        import os, stoker
+        samples = stoker.torch.MapDataset(stoker.open({train.path!r}), stoker.Resize(8))
+        samples[0]
+        child = os.fork()
+        samples[1]
+        assert child == 0 or os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
+
+
 def test_a_bad_image_is_named(tmp_path: Path) -> None:
     write_shards(tmp_path, 4, 1, {2: image(2)[:100]})
     samples = stoker.torch.MapDataset(stoker.open(tmp_path), VIEW)
@@ -151,6 +166,20 @@ def test_objects_are_samples_too(tmp_path: Path) -> None:
     assert len(samples) == len(wanted) > 6
     got = samples.__getitems__(range(len(samples)))
     assert all(torch.equal(got[key][0], pixels) and got[key][1] == label for key, (pixels, label) in wanted.items())
+
+
+def test_several_views_in_the_form_of_the_loader(train: stoker.Dataset) -> None:
+    view = stoker.MultiView(VIEW, stoker.CenterCrop(16))
+    output = stoker.Output(dtype="float32", layout="NCHW", mean=(0.5, 0.4, 0.3))
+    with stoker.Loader(train, batch_size=3, view=view, output=output, seed=3) as loader:
+        wanted = next(iter(loader))
+    samples = stoker.torch.MapDataset(train, view, seed=3, output=output)
+    for number, (images, _) in enumerate(samples.__getitems__([0, 1, 2])):
+        assert [tuple(image.shape) for image in images] == [(3, 24, 24), (3, 16, 16)]
+        for side in (0, 1):
+            assert torch.equal(images[side], torch.from_numpy(wanted.images[side][number]))
+    small, large = next(iter(DataLoader(samples, batch_size=3)))[0]
+    assert (tuple(small.shape), tuple(large.shape)) == ((3, 3, 24, 24), (3, 3, 16, 16))
 
 
 @pytest.mark.parametrize("settings", [{"threads": 0}, {"seed": -1}, {"max_pixels": 0}], ids=str)

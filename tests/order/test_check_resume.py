@@ -94,9 +94,6 @@ class Talkative(stoker.Loader):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict({key: value for key, value in state.items() if key != "log"})
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        super().load_state_dict({key: value for key, value in state.items() if key != "log"})
-
 
 class OwnState(Talkative):
     """Has another state on each rank."""

@@ -5,6 +5,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -27,13 +28,37 @@ using Converter = nb::typed<nb::callable, nb::bytes(nb::bytes)>;
 // How long a wait may keep Ctrl-C unnoticed.
 constexpr std::chrono::milliseconds kPatience{50};
 
-// Python lets go of an engine with the GIL held, which a worker in the middle of a conversion waits for.
-struct Engine : BatchEngine {
-  using BatchEngine::BatchEngine;
+// An engine in the hands of Python. In a process that was forked from the one that made it, its threads do
+// not exist and its locks may be held for ever: there it is left alone, also at the end.
+class Engine {
+ public:
+  Engine(std::shared_ptr<const SampleSource> source, EngineSpec spec)
+      : engine_(std::make_unique<BatchEngine>(std::move(source), std::move(spec))), process_(getpid()) {}
   ~Engine() {
+    if (getpid() != process_) {
+      static_cast<void>(engine_.release());
+      nb::set_leak_warnings(false);  // of what the engine reads
+      return;
+    }
+    // Python lets go of it with the GIL held, which a worker in the middle of a conversion waits for.
     nb::gil_scoped_release nogil;
-    close();
+    engine_->close();
   }
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  BatchEngine& get() {
+    if (getpid() == process_) return *engine_;
+    throw Error(ErrorCode::kClosed, "This engine was made before a fork, and threads do not survive one");
+  }
+
+  void close() {
+    if (getpid() == process_) engine_->close();
+  }
+
+ private:
+  std::unique_ptr<BatchEngine> engine_;
+  pid_t process_;
 };
 
 // The error of the core for what a converter has raised. Needs the GIL.
@@ -97,7 +122,7 @@ void submit(Engine& engine, const Column<uint64_t>& numbers, uint64_t epoch, con
     request.samples.push_back(sample);
   }
   const nb::gil_scoped_release nogil;
-  engine.submit(std::move(request));
+  engine.get().submit(std::move(request));
 }
 
 FinishedBatch next_batch(Engine& engine) {
@@ -105,9 +130,9 @@ FinishedBatch next_batch(Engine& engine) {
     std::optional<Batch> batch;
     {
       nb::gil_scoped_release nogil;
-      batch = engine.next(kPatience);
+      batch = engine.get().next(kPatience);
     }
-    if (batch) return {*std::move(batch), engine.spec().views, engine.spec().format};
+    if (batch) return {*std::move(batch), engine.get().spec().views, engine.get().spec().format};
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
 }
@@ -155,12 +180,13 @@ void register_engine(nb::module_& m) {
               throw Error(ErrorCode::kBadArgument, "The batch has no sample " + std::to_string(index));
             }
             const nb::gil_scoped_release nogil;
-            engine.replace(finished.batch, index, {number, object}, key);
+            engine.get().replace(finished.batch, index, {number, object}, key);
           },
           nb::arg("batch"), nb::arg("index"), nb::arg("number"), nb::arg("object"), nb::arg("key"),
           "Load another sample in place of one that failed, on this thread; raises what is wrong with it.")
-      .def("drop_pending", &Engine::drop_pending, nb::call_guard<nb::gil_scoped_release>(),
-           "Forget every queued batch.")
+      .def(
+          "drop_pending", [](Engine& engine) { engine.get().drop_pending(); },
+          nb::call_guard<nb::gil_scoped_release>(), "Forget every queued batch.")
       .def("close", &Engine::close, nb::call_guard<nb::gil_scoped_release>(),
            "Stop the threads; samples being decoded are finished first.");
 }

@@ -13,7 +13,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stoker.feed import Batch
+    from stoker.feed import Batch, Position
 
 
 # Lightning's half precision casts the fields of a copy: it refuses frozen dataclasses, and passes over fields without
@@ -32,7 +32,7 @@ class TorchBatch:
     valid     bool (B,)               false where ``tail="pad"`` filled the batch up
     seeds     int64 (B,)              for random choices of your own: the 64 bits of the batch's uint64
     boxes     as the batch has them   with tensors in the place of arrays; None without
-    position  (epoch, consumed)       where the loader is right after this batch; see `DataLoader.state_dict`
+    position  Position                where the loader is right after this batch; see `DataLoader.state_dict`
     ========  ======================  ============================================================================
 
     The tensors share the memory of the loader's arrays, or are pinned copies of them.
@@ -44,7 +44,7 @@ class TorchBatch:
     valid: Tensor
     seeds: Tensor
     boxes: Any = field(default=None, init=False)
-    position: Any = field(default=None, init=False)
+    position: Position | None = field(default=None, init=False)
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.images, self.labels))

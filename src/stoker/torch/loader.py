@@ -28,7 +28,7 @@ class DataLoader:
     share already. Where it is made before the ranks are known, its first iteration says so.
 
     Args:
-        dataset: What to read; see `stoker.open`.
+        dataset: What to read; see `stoker.open` and `stoker.mix`.
         batch_size: Images per batch on this rank.
         view: What becomes of each image.
         pin_memory: Whether batches are copied to page-locked memory, for fast transfers to a GPU. Left out: if CUDA

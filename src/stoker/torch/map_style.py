@@ -23,23 +23,21 @@ if TYPE_CHECKING:
     from stoker.feed import Dataset
     from stoker.views import View
 
-_FORSAKEN: list[object] = []
-"""Engines of the process that this one was forked from: their threads are not here, so nothing may wait for them."""
-
 
 class MapDataset(TorchDataset[tuple[Any, int]]):
     """A dataset for ``torch.utils.data.DataLoader`` and for samplers of your own: pairs of image and label.
 
-    Pixels are those of `stoker.torch.DataLoader` with the same seed, in the same epoch. A whole batch of numbers, as
-    the stock loader asks for it, is decoded at once, by native threads; so ``num_workers=0`` is already parallel. In
-    worker processes, forked or spawned, it opens its files anew and decodes with one thread, unless ``threads`` says
-    otherwise. Not safe from several threads of one process.
+    An image is a tensor, or with `stoker.MultiView` a tuple of them, one for each view. Pixels are those of
+    `stoker.torch.DataLoader` with the same seed, in the same epoch. A whole batch of numbers, as the stock loader asks
+    for it, is decoded at once, by native threads; so ``num_workers=0`` is already parallel. In worker processes, forked
+    or spawned, it opens its files anew and decodes with one thread, unless ``threads`` says otherwise. Not safe from
+    several threads of one process.
 
     Args:
         dataset: What to read; see `stoker.open`.
         view: What becomes of each image. With `stoker.ObjectCrops` samples are annotated objects, not images.
-        output: Type, layout and scale of the pixels; left out: uint8, (H, W, 3).
         seed: Of the view's random choices, 0 to 2**64 - 1.
+        output: Type, layout and scale of the pixels; left out: uint8, NHWC.
         threads: Decoding threads; left out: all CPUs of the process's affinity mask, in a worker process one.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
@@ -56,8 +54,8 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
         dataset: Dataset,
         view: View,
         *,
-        output: Output | None = None,
         seed: int = 0,
+        output: Output | None = None,
         threads: int | None = None,
         check: bool = True,
         max_pixels: int = _native.DEFAULT_MAX_PIXELS,
@@ -108,7 +106,7 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
 
     def close(self) -> None:
         """Stop the threads of this process; using it again starts new ones."""
-        if self._engine is not None and self._engine.usable:
+        if self._engine is not None:
             self._engine.close()
             self._engine = None
 
@@ -123,7 +121,6 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
     def _engine_for(self, count: int) -> SampleEngine:
         """Return an engine of this process that takes so many samples at once."""
         if self._engine is not None and not self._engine.usable:
-            _FORSAKEN.append(self._engine.forsake())
             self._engine = None
             self.dataset = self.dataset.with_own_files()
         if self._engine is None or self._engine.batch_size < count:
@@ -152,18 +149,9 @@ class _ProcessEngine:
         self.engine = owner._new_engine(batch_size)
         self.batch_size = batch_size
         self._process = os.getpid()
-        self.close = weakref.finalize(owner, _close, self.engine, self._process)
+        self.close = weakref.finalize(owner, self.engine.close)  # in a forked process it does nothing
 
     @property
     def usable(self) -> bool:
         """Whether this is still the process that its threads belong to."""
         return os.getpid() == self._process
-
-    def forsake(self) -> object:
-        """Return what must be kept, since letting go of it would wait for threads that are not there."""
-        return self.engine, self.close.detach()
-
-
-def _close(engine: SampleEngine, process: int) -> None:
-    if os.getpid() == process:
-        engine.close()
