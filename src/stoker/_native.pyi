@@ -258,12 +258,66 @@ class FinishedBatch:
         Hand over, once: the images of each view, (B, H, W, 3) or (B, 3, H, W), labels (B,), keys (B,), seeds (B,), and of each view the boxes: corners (4 T,), labels (T,), objects (T,), offsets (B + 1,).
         """
 
+class CacheCounts:
+    """What a cache has done so far."""
+
+    @property
+    def hits(self) -> int: ...
+
+    @property
+    def misses(self) -> int: ...
+
+    @property
+    def errors(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def full(self) -> bool: ...
+
+class SampleCache:
+    """Keeps the bytes of samples; used by any number of threads."""
+
+    def counts(self) -> CacheCounts: ...
+
+class MemoryCache(SampleCache):
+    """Samples of one source in memory."""
+
+    def __init__(self, budget: int) -> None:
+        """What is held never takes more than `budget` bytes."""
+
+class NodeCacheFile(SampleCache):
+    """Samples of one source in a file."""
+
+    def __init__(self, file: int, counter: int, budget: int, sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """
+        `file` and `counter` are descriptors, which stay the caller's; nobody else may lock `counter` through them. `sizes` are the bytes of each sample.
+        """
+
+    @property
+    def file_bytes(self) -> int:
+        """How long the file has to be."""
+
+    @property
+    def problem(self) -> str:
+        """What the system refused first; empty: nothing so far."""
+
+class CachedSource(SampleSource):
+    """A source behind a cache."""
+
+    def __init__(self, source: SampleSource, cache: SampleCache) -> None:
+        """`source` must check what it reads, since what it gives is kept."""
+
+    def read(self, number: int) -> bytes:
+        """The bytes that hold one sample."""
+
 class BatchEngine:
     """Decodes samples into batches on native threads."""
 
-    def __init__(self, *, source: SampleSource, views: Sequence[ViewSpec], seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, format: PixelFormat = ..., boxes: float | None = None, convert: Callable[[bytes], bytes] | None = None) -> None:
+    def __init__(self, *, source: SampleSource, views: Sequence[ViewSpec], seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, format: PixelFormat = ..., boxes: float | None = None, decoded: MemoryCache | None = None, convert: Callable[[bytes], bytes] | None = None) -> None:
         """
-        `boxes`: the share of a box's area that a view must show to keep it; None for no boxes at all. `convert(bytes) -> bytes` makes a JPEG of an image that is none; it is called by any thread.
+        `boxes`: the share of a box's area that a view must show to keep it; None for no boxes at all. `decoded` keeps whole images as pixels. `convert(bytes) -> bytes` makes a JPEG of an image that is none; it is called by any thread.
         """
 
     def submit(self, numbers: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], epoch: int, objects: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, streams: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:

@@ -63,5 +63,6 @@ void register_color(nb::module_& m);
 void register_view(nb::module_& m);
 void register_finished_batch(nb::module_& m);
 void register_engine(nb::module_& m);
+void register_caches(nb::module_& m);
 
 }  // namespace stoker::bind

@@ -15,5 +15,6 @@ NB_MODULE(_native, m) {
   stoker::bind::register_color(m);
   stoker::bind::register_view(m);
   stoker::bind::register_finished_batch(m);
+  stoker::bind::register_caches(m);
   stoker::bind::register_engine(m);
 }

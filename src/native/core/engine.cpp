@@ -25,7 +25,10 @@ struct BatchEngine::Pending {
 struct BatchEngine::Scratch {
   SourceScratch source;
   std::vector<uint8_t> converted;
+  std::string name;  // of the sample, for messages
   std::vector<LabelledBox> boxes;
+  std::vector<uint8_t> whole;                // an image that is decoded to be kept
+  std::shared_ptr<const CachedSample> kept;  // the image, if it was
   std::vector<RgbSlot> slots;                // of each view
   std::vector<std::vector<uint8_t>> pixels;  // of each view, before they are converted
   ViewDecoder decoder;
@@ -35,6 +38,10 @@ namespace {
 
 bool begins_as_jpeg(std::span<const uint8_t> image) {
   return image.size() >= 2 && image[0] == 0xff && image[1] == 0xd8;
+}
+
+StoredImage pixels_of(const CachedSample& sample) {
+  return {.bytes = sample.bytes, .encoding = sample.encoding, .size = sample.size, .order = sample.order};
 }
 
 uint64_t user_seed(const SampleRandom& random) {
@@ -160,28 +167,61 @@ void BatchEngine::allocate(Batch& batch) const {
 }
 
 void BatchEngine::load_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const {
-  const auto bytes = source_->fetch(id.number, scratch.source);
-  std::string name;
+  scratch.name.clear();
+  scratch.boxes.clear();
   try {
-    const SourceSample sample = source_->describe(id, bytes, scratch.source, name);
-    batch.labels[index] = sample.label;
-    scratch.boxes.clear();
-    if (spec_.boxes.wanted) {
-      source_->append_boxes(id.number, bytes, sample.label, scratch.source, scratch.boxes);
-    }
-    show(batch, index, sample.image, scratch);
+    show(batch, index, find_image(batch, index, id, scratch), scratch);
   } catch (const Error& error) {
+    if (!error.where().path.empty()) throw;  // reading says where by itself
     Where where = source_->where(id.number);
-    where.source = name;
+    where.source = scratch.name;
     throw located(error, std::move(where));
   }
 }
 
-void BatchEngine::show(Batch& batch, size_t index, StoredImage image, Scratch& scratch) const {
+StoredImage BatchEngine::find_image(Batch& batch, size_t index, SampleId id, Scratch& scratch) const {
+  scratch.kept = spec_.decoded ? spec_.decoded->find(id.number) : nullptr;
+  if (scratch.kept && id.object == kWholeImage && !spec_.boxes.wanted) {
+    batch.labels[index] = scratch.kept->label;
+    return pixels_of(*scratch.kept);
+  }
+  const auto bytes = source_->fetch(id.number, scratch.source);
+  const SourceSample sample = source_->describe(id, bytes, scratch.source, scratch.name);
+  batch.labels[index] = sample.label;
+  if (spec_.boxes.wanted) {
+    source_->append_boxes(id.number, bytes, sample.label, scratch.source, scratch.boxes);
+  }
+  if (scratch.kept) {
+    StoredImage image = pixels_of(*scratch.kept);
+    image.object = sample.image.object;
+    return image;
+  }
+  return keep(convert(sample.image, scratch), id.number, sample.label, scratch);
+}
+
+StoredImage BatchEngine::convert(StoredImage image, Scratch& scratch) const {
   if (spec_.convert && image.encoding == ImageEncoding::kJpeg && !begins_as_jpeg(image.bytes)) {
     scratch.converted = spec_.convert(image.bytes);
     image.bytes = scratch.converted;
   }
+  return image;
+}
+
+StoredImage BatchEngine::keep(StoredImage image, uint64_t number, int64_t label, Scratch& scratch) const {
+  if (!spec_.decoded || spec_.decoded->full() || image.encoding != ImageEncoding::kJpeg) return image;
+  image.size = scratch.decoder.decode_whole(image.bytes, spec_.max_pixels, scratch.whole);
+  image.encoding = ImageEncoding::kRaw;
+  image.bytes = scratch.whole;
+  spec_.decoded->offer(number, {.bytes = scratch.whole,
+                                .encoding = image.encoding,
+                                .size = image.size,
+                                .order = image.order,
+                                .label = label,
+                                .name = scratch.name});
+  return image;
+}
+
+void BatchEngine::show(Batch& batch, size_t index, const StoredImage& image, Scratch& scratch) const {
   choose_slots(batch, index, scratch);
   const SampleRandom random(spec_.seed, batch.epoch, batch.streams[index]);
   scratch.decoder.decode(image, spec_.views, random, spec_.max_pixels, scratch.slots);

@@ -16,6 +16,7 @@
 
 #include "core/buffer_pool.h"
 #include "core/jpeg.h"
+#include "core/memory_cache.h"
 #include "core/pixel_format.h"
 #include "core/pool.h"
 #include "core/sample_source.h"
@@ -41,8 +42,9 @@ struct EngineSpec {
   uint64_t max_pixels = kDefaultMaxPixels;
   size_t batch_size = 1;  // the most samples a batch may have
   size_t threads = 1;
-  size_t spare_buffers = 4;  // image buffers kept for reuse, of each view
-  ConvertImage convert;      // for images that do not begin as a JPEG does; without it those are errors
+  size_t spare_buffers = 4;              // image buffers kept for reuse, of each view
+  std::shared_ptr<MemoryCache> decoded;  // keeps whole images as pixels; may be none
+  ConvertImage convert;  // for images that do not begin as a JPEG does; without it those are errors
 };
 
 // One sample of a batch.
@@ -114,7 +116,12 @@ class BatchEngine {
   static std::vector<std::unique_ptr<Scratch>> make_scratch(size_t count);
   void load(Pending& batch, size_t index, size_t worker);
   void load_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const;
-  void show(Batch& batch, size_t index, StoredImage image, Scratch& scratch) const;
+  // As it is kept, or else as the source has it; fills in everything about it but the pixels.
+  StoredImage find_image(Batch& batch, size_t index, SampleId id, Scratch& scratch) const;
+  StoredImage convert(StoredImage image, Scratch& scratch) const;
+  // Decodes an image and keeps it, if there is room; otherwise it stays as it is.
+  StoredImage keep(StoredImage image, uint64_t number, int64_t label, Scratch& scratch) const;
+  void show(Batch& batch, size_t index, const StoredImage& image, Scratch& scratch) const;
   // Where the rows of each view go first: into the batch, or if they are to be converted, into the scratch.
   void choose_slots(const Batch& batch, size_t index, Scratch& scratch) const;
   void allocate(Batch& batch) const;

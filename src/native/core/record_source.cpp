@@ -123,6 +123,7 @@ SourceSample RecordSource::describe(SampleId id, std::span<const uint8_t> bytes,
 
 void RecordSource::append_boxes(uint64_t, std::span<const uint8_t> bytes, int64_t label,
                                 SourceScratch& scratch, std::vector<LabelledBox>& boxes) const {
+  if (keys_.box_prefix.empty()) return;
   std::array<Wanted, 5> wanted{
       {{corners_[0], {}}, {corners_[1], {}}, {corners_[2], {}}, {corners_[3], {}}, {box_label_, {}}}};
   find_features(bytes, wanted);

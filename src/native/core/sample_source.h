@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ struct SampleId {
 
 // Memory that one thread keeps from sample to sample.
 struct SourceScratch {
+  std::shared_ptr<const void> held;  // keeps alive what fetch() gave, where that is shared with others
   std::vector<uint8_t> bytes;
   std::vector<int64_t> numbers;
   std::vector<float> fractions;
@@ -43,7 +45,7 @@ class SampleSource {
 
   virtual uint64_t size() const = 0;
 
-  // The bytes that hold a sample, in `scratch`. Errors say where by themselves.
+  // The bytes that hold a sample; `scratch` keeps them until the next call. Errors say where by themselves.
   virtual std::span<const uint8_t> fetch(uint64_t number, SourceScratch& scratch) const = 0;
 
   // What of `bytes`, which fetch() gave, is the image and the label. Fills `name`, the sample's for messages,

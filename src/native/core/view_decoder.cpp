@@ -65,6 +65,20 @@ void ViewDecoder::decode(const StoredImage& image, std::span<const ViewSpec> vie
   }
 }
 
+Extent ViewDecoder::decode_whole(std::span<const uint8_t> jpeg, uint64_t max_pixels,
+                                 std::vector<uint8_t>& pixels) {
+  const Extent size = decoder_.open(jpeg, max_pixels);
+  const RgbxView view = decoder_.decode({0, 0, size.width, size.height});
+  const auto width = static_cast<size_t>(size.width);
+  pixels.resize(width * static_cast<size_t>(size.height) * kRgbBytes);
+  uint8_t* to = pixels.data();
+  for (int32_t y = 0; y < size.height; ++y) {
+    const uint8_t* from = view.row(y);
+    for (size_t x = 0; x < width; ++x, from += kRgbxBytes, to += kRgbBytes) std::copy_n(from, kRgbBytes, to);
+  }
+  return size;
+}
+
 void ViewDecoder::check_pixels(const StoredImage& image, uint64_t max_pixels) {
   if (image.bytes.size() / kRgbBytes > max_pixels) {
     throw Error(ErrorCode::kImageTooLarge, "The image has " + std::to_string(image.bytes.size() / kRgbBytes) +

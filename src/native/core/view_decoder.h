@@ -20,6 +20,9 @@ class ViewDecoder {
   void decode(const StoredImage& image, std::span<const ViewSpec> views, const SampleRandom& random,
               uint64_t max_pixels, std::span<const RgbSlot> slots);
 
+  // The whole image as RGB rows without gaps, in `pixels`; its size.
+  Extent decode_whole(std::span<const uint8_t> jpeg, uint64_t max_pixels, std::vector<uint8_t>& pixels);
+
   // Of the last image: its size, and what the views showed of it.
   Extent size() const { return size_; }
   std::span<const ViewPlan> plans() const { return plans_; }

@@ -3,6 +3,7 @@
 from stoker.feed.bad_samples import BadSample, BadSampleReport, OnBad
 from stoker.feed.batch import Batch
 from stoker.feed.boxes import Boxes, BoxOutput, PaddedBoxes
+from stoker.feed.caches import CacheStats, MemoryCache, NodeCache
 from stoker.feed.config import loader_settings
 from stoker.feed.dataset import Dataset
 from stoker.feed.foreign import RecordKeys
@@ -18,9 +19,12 @@ __all__ = [
     "Batch",
     "BoxOutput",
     "Boxes",
+    "CacheStats",
     "Dataset",
     "Loader",
+    "MemoryCache",
     "Mix",
+    "NodeCache",
     "OnBad",
     "PaddedBoxes",
     "Position",

@@ -12,6 +12,7 @@ import numpy as np
 from stoker import _native
 from stoker.errors import ConfigError
 from stoker.feed.bad_samples import OF_A_SAMPLE, BadSample, BadSamplePolicy, BadSampleReport, substitutes
+from stoker.feed.caches import MemoryCache, NodeCache
 from stoker.feed.mixing import Mix, MixedSamples
 from stoker.feed.odd_images import to_jpeg
 from stoker.feed.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, Shuffling
@@ -40,6 +41,7 @@ class EngineSettings:
         spare_buffers: Buffers of a batch's pixels that are kept for reuse, of each view.
         output: Type and layout of the pixels.
         boxes: In which form batches have boxes; None for none.
+        cache: Where samples are kept, so that they need not be read again; None for nowhere.
         bad: What becomes of samples that cannot be loaded.
     """
 
@@ -52,6 +54,7 @@ class EngineSettings:
     shuffle: bool | BlockShuffle = False
     output: Output = field(default_factory=Output)
     boxes: BoxOutput | None = None
+    cache: MemoryCache | NodeCache | None = None
     bad: BadSamplePolicy = field(default_factory=BadSamplePolicy)
 
 
@@ -100,7 +103,7 @@ class SampleEngine:
         self.image_shapes = [settings.output.shape(*spec.shape[:2]) for spec in self._specs]
         self._submitted: deque[_Submitted] = deque()
         self._native = _native.BatchEngine(
-            source=self.samples.source(check=settings.check),
+            source=self._source(dataset),
             views=self._specs,
             seed=settings.seed,
             max_pixels=settings.max_pixels,
@@ -109,13 +112,26 @@ class SampleEngine:
             spare_buffers=settings.spare_buffers,
             format=settings.output.native(),
             boxes=None if settings.boxes is None else settings.boxes.min_visible,
+            decoded=_decoded(settings.cache),
             convert=partial(to_jpeg, max_pixels=settings.max_pixels),
         )
         self.close = self._native.close
 
+    def _source(self, dataset: Dataset | Mix) -> _native.SampleSource:
+        cache = self._settings.cache
+        # What is kept is found good from then on, so it is checked whatever was asked for.
+        source = self.samples.source(check=self._settings.check or cache is not None)
+        return source if cache is None else cache.source(dataset, source)
+
     def begin_report(self, epoch: int) -> None:
         """Count bad samples from 0 again."""
         self.report = BadSampleReport(epoch)
+
+    def end_report(self) -> None:
+        """Warn of bad samples, if there were any, and of a cache that is of no use."""
+        self.report.warn()
+        if self._settings.cache is not None:
+            self._settings.cache.warn_of_problems()
 
     def submit(self, slots: NDArray[np.uint64], epoch: int) -> None:
         """Queue one batch; never blocks."""
@@ -169,6 +185,10 @@ def _samples(dataset: Dataset | Mix, view: View, settings: EngineSettings) -> Sa
     kind = Objects if isinstance(view, ObjectCrops) else Images
     shuffling = Shuffling(settings.shuffle, settings.seed)
     return MixedSamples(dataset, kind, shuffling) if isinstance(dataset, Mix) else kind(dataset, shuffling)
+
+
+def _decoded(cache: MemoryCache | NodeCache | None) -> _native.MemoryCache | None:
+    return cache.native if isinstance(cache, MemoryCache) and cache.keep == "decoded" else None
 
 
 def _check_boxes(dataset: Dataset | Mix) -> None:

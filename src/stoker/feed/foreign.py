@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import glob
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from stoker.config import available_cpus
 from stoker.errors import ConfigError, DatasetNotFoundError
 from stoker.feed.dataset import Dataset, OpenShard
 from stoker.records.index import read_index, write_index
+from stoker.records.index_cache import KeptIndex
 from stoker.records.inflate import compression_of, holds_records, inflate
 from stoker.records.layout import find_shards, parse_shard_name
 from stoker.schema import ImagenetSchema, from_keys, recognise
@@ -106,6 +106,8 @@ def open_shards(open_one: Callable[[_T], OpenShard], shards: Sequence[_T]) -> tu
 def open_shard(path: Path) -> OpenShard:
     """Return where the records of a shard lie, by its index or by a scan; a compressed one is inflated.
 
+    What a scan finds is kept beside the shard, or else in the user's cache.
+
     Raises:
         DatasetNotFoundError: It is missing.
         IndexMismatchError: The index is that of another file.
@@ -118,9 +120,14 @@ def open_shard(path: Path) -> OpenShard:
     try:
         return OpenShard(path, read_index(path, size_bytes))
     except FileNotFoundError:
+        kept = KeptIndex.of(path)
+    rows = kept.read()
+    if rows is None:
         rows = _native.scan_shard(str(path), check=False)
-    with contextlib.suppress(OSError):  # a read-only place is scanned again next time
-        write_index(path, rows)
+        try:
+            write_index(path, rows)
+        except OSError:  # a read-only place
+            kept.write(rows)
     return OpenShard(path, rows)
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from stoker.feed.boxes import BoxOutput
+    from stoker.feed.caches import MemoryCache, NodeCache
     from stoker.feed.dataset import Dataset
     from stoker.feed.mixing import Mix
     from stoker.order import BlockShuffle
@@ -62,6 +63,7 @@ class Loader:
         world_size: How many they are.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
+        cache: Where samples are kept once they were read; `MemoryCache` or `NodeCache`.
         on_bad: What becomes of a sample that cannot be loaded. With ``"substitute"`` another one takes its place, the
             same in every run; ``Batch.keys`` tells which, `bad_samples` lists them, and the end of the epoch brings a
             `stoker.errors.BadSampleWarning`.
@@ -101,6 +103,7 @@ class Loader:
         world_size: int | None = None,
         check: bool = True,
         max_pixels: int = _native.DEFAULT_MAX_PIXELS,
+        cache: MemoryCache | NodeCache | None = None,
         on_bad: OnBad = "raise",
         max_bad: int = 100,
     ) -> None:
@@ -123,6 +126,7 @@ class Loader:
             shuffle=shuffle,
             output=output or Output(),
             boxes=boxes,
+            cache=cache,
             bad=BadSamplePolicy(on_bad, max_bad),
         )
         self._engine = SampleEngine(dataset, view, settings)
@@ -161,7 +165,7 @@ class Loader:
             yield batch
             self._check_current(iteration)
         self._go_to(Position(epoch + 1, 0))
-        self._engine.report.warn()
+        self._engine.end_report()
 
     def _go_to(self, position: Position) -> None:
         self._position = position

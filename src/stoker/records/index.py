@@ -102,7 +102,11 @@ def read_index(shard: str | Path, shard_bytes: int) -> NDArray[np.uint64]:
         FileNotFoundError: There is no index.
         IndexMismatchError: It is not the index of a shard of that length; scan the shard instead.
     """
-    path = index_path(shard)
+    return read_index_file(index_path(shard), shard_bytes)
+
+
+def read_index_file(path: Path, shard_bytes: int) -> NDArray[np.uint64]:
+    """Read and check an index that lies anywhere; see `read_index`."""
     limit = (shard_bytes // FRAME_BYTES + 1) * _MAX_LINE_BYTES
     size = path.stat().st_size
     if size > limit:

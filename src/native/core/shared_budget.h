@@ -1,0 +1,56 @@
+// A number of bytes that processes use up together, counted in a small file.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+namespace stoker {
+
+// A descriptor that is closed with its owner.
+class OwnDescriptor {
+ public:
+  explicit OwnDescriptor(int descriptor) : descriptor_(descriptor) {}
+  ~OwnDescriptor();
+  OwnDescriptor(const OwnDescriptor&) = delete;
+  OwnDescriptor& operator=(const OwnDescriptor&) = delete;
+
+  int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+// The file holds 8 bytes, least significant first: how many bytes are used. Every change is made under an
+// exclusive flock() of the file, so whoever holds that lock may set it anew. The file is read and written,
+// never mapped: cutting it short must not kill anybody.
+class SharedBudget {
+ public:
+  enum class Answer {
+    kTaken,   // the bytes are counted as used
+    kFull,    // they would not fit
+    kBusy,    // others held the lock for longer than it is worth to wait for it
+    kFailed,  // the file cannot be locked, read or written, or holds no number
+  };
+
+  // Takes over the descriptor of the file, which must not be shared with another process or object: the lock
+  // belongs to what open() made.
+  SharedBudget(int descriptor, uint64_t budget) : file_(descriptor), budget_(budget) {}
+
+  uint64_t budget() const { return budget_; }
+
+  // Takes bytes of what is left. From any thread.
+  Answer take(uint64_t bytes);
+
+  // How many are used; 0 when the file holds no number.
+  uint64_t used() const;
+
+ private:
+  Answer take_alone(uint64_t bytes);   // by the only thread here that does
+  Answer take_locked(uint64_t bytes);  // and with the lock of the file
+
+  OwnDescriptor file_;
+  uint64_t budget_;
+  std::mutex mutex_;  // flock() does not keep the threads of one process apart
+};
+
+}  // namespace stoker

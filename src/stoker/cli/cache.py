@@ -1,0 +1,102 @@
+"""``stoker cache``: what the caches on this machine hold, and emptying them."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stoker.cli.output import Printer, print_json
+from stoker.config import format_size
+from stoker.errors import ConfigError
+from stoker.feed.cache_directory import CacheDirectory
+from stoker.records.index_cache import INDEXES_FOLDER, kept_indexes, user_cache_directory
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from stoker.feed.cache_entries import CacheEntry
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Add the command."""
+    text = "list what a cache directory holds: samples of stoker.NodeCache, and indexes of read-only shards"
+    parser = subparsers.add_parser("cache", help=text, description=text)
+    place = "the cache (default: $STOKER_CACHE_DIR, else $XDG_CACHE_HOME/stoker, else ~/.cache/stoker)"
+    parser.add_argument("--dir", metavar="DIR", help=place)
+    parser.add_argument("--clear", action="store_true", help="remove what nobody is using")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what there is, or what was removed, and return 0."""
+    place = _place(args.dir)
+    directory = CacheDirectory(place)
+    indexes = [(path, path.stat().st_size) for path in kept_indexes(place)]
+    if args.clear:
+        entries = directory.clear() if directory.is_tagged() else []
+        for path, _ in indexes:
+            path.unlink(missing_ok=True)
+    else:
+        entries = directory.entries()
+    index_bytes = sum(size for _, size in indexes)
+    if args.json:
+        what = "removed" if args.clear else "entries"
+        print_json(
+            {
+                "directory": str(place),
+                what: [_fields(entry) for entry in entries],
+                "indexes": {"files": len(indexes), "bytes": index_bytes},
+            }
+        )
+    else:
+        _print(place, entries, f"{len(indexes)} indexes, {format_size(index_bytes)}", removed=args.clear)
+    return 0
+
+
+def _place(named: str | None) -> Path:
+    """Return the directory that is meant.
+
+    Raises:
+        ConfigError: It is no cache, or the user has none.
+    """
+    place = user_cache_directory() if named is None else Path(named)
+    if place is None:
+        raise ConfigError("this user has no home, and so no cache; name one with --dir")
+    if named is not None and not CacheDirectory(place).is_tagged() and not (place / INDEXES_FOLDER).is_dir():
+        raise ConfigError(f"{place} is no cache of stoker; name the directory that was given to stoker.NodeCache")
+    return place
+
+
+def _fields(entry: CacheEntry) -> dict[str, Any]:
+    about = {"dataset": None, "split": None, "samples": None}
+    return {
+        "key": entry.key,
+        **(dataclasses.asdict(entry.about) if entry.about else about),
+        "bytes": entry.disk_bytes,
+        "full_bytes": entry.file_bytes,
+        "last_use": _time(entry).isoformat(timespec="seconds"),
+        "in_use": entry.in_use,
+    }
+
+
+def _time(entry: CacheEntry) -> datetime:
+    return datetime.fromtimestamp(entry.last_use, UTC)
+
+
+def _print(place: Path, entries: Sequence[CacheEntry], indexes: str, *, removed: bool) -> None:
+    printer = Printer()
+    total = format_size(sum(entry.disk_bytes for entry in entries))
+    printer.line(f"{place}: {'removed ' if removed else ''}{len(entries)} datasets, {total}; {indexes}")
+    if entries:
+        columns = ("dataset", "split", ">on disk", ">of", "last use (UTC)", "in use")
+        printer.table(columns, [_row(entry) for entry in entries])
+
+
+def _row(entry: CacheEntry) -> tuple[str, ...]:
+    sizes = format_size(entry.disk_bytes), format_size(entry.file_bytes)
+    names = (entry.about.dataset, entry.about.split) if entry.about else (f"unknown ({entry.key})", "")
+    return *names, *sizes, f"{_time(entry):%Y-%m-%d %H:%M}", "yes" if entry.in_use else "no"

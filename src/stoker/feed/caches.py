@@ -1,0 +1,235 @@
+"""Caches: samples that were read once need not be read again.
+
+Both caches hold what came first and throw nothing out for something else. An epoch reads every sample once, so what has
+just been read is needed later than everything that still waits for its turn, and making room for it only costs hits.
+With room for a share of the samples, that share is the hit rate of every epoch but the first, in any order.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from stoker import _native
+from stoker.config import check_range, format_size, parse_size
+from stoker.errors import ConfigError
+from stoker.feed.cache_directory import BUDGET_NAME, ENTRY_BYTES, CacheDirectory
+from stoker.feed.cache_entries import About
+from stoker.feed.cache_keys import cache_key, parts_of, sample_sizes
+from stoker.records.index import FRAME_BYTES
+
+if TYPE_CHECKING:
+    from stoker.feed.dataset import Dataset
+    from stoker.feed.mixing import Mix
+
+_MOST_BYTES = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """What a cache has done so far.
+
+    Attributes:
+        hits: Samples that came from the cache.
+        misses: Samples that had to be read from the dataset.
+        bytes: Bytes held now, all bookkeeping included; of a node cache those of all processes and datasets together.
+        budget: The most bytes it may hold.
+        full: Whether a sample was not kept because it would not have fitted.
+        errors: How often the system refused to read or to keep something; the dataset was read instead.
+    """
+
+    hits: int
+    misses: int
+    bytes: int
+    budget: int
+    full: bool
+    errors: int
+
+    @property
+    def hit_rate(self) -> float:
+        """Hits among all samples read, 0 to 1; 0 before the first."""
+        return self.hits / max(1, self.hits + self.misses)
+
+    def __str__(self) -> str:
+        reads = self.hits + self.misses
+        return f"{format_size(self.bytes)} of {format_size(self.budget)}, {self.hit_rate:.1%} of {reads:,} reads hit"
+
+
+class MemoryCache:
+    """Samples in the memory of this process. Give one to a loader: ``Loader(..., cache=MemoryCache("8GB"))``.
+
+    It lives as long as somebody holds it: several loaders may share one, at the same time or one after the other.
+    Safe from any thread.
+
+    Args:
+        budget: The most bytes it takes, all bookkeeping included, such as ``"8GB"`` or a number.
+        keep: ``encoded``: samples as they are stored, which saves reading. ``decoded``: pixels, which saves decoding
+            too and takes five to ten times the room.
+
+    Attributes:
+        budget: In bytes.
+        keep: As given.
+        native: The cache of the core.
+
+    Raises:
+        ConfigError: The budget is no size, or ``keep`` is neither.
+    """
+
+    def __init__(self, budget: str | int, keep: Literal["encoded", "decoded"] = "encoded") -> None:
+        if keep not in ("encoded", "decoded"):
+            raise ConfigError(f"keep is {keep!r}; it must be 'encoded' or 'decoded'")
+        self.budget = _bytes_of(budget, 1)
+        self.keep = keep
+        self.native = _native.MemoryCache(self.budget)
+        self._lock = threading.Lock()
+        self._serves: tuple[str, ...] | None = None
+
+    def source(self, dataset: Dataset | Mix, samples: _native.SampleSource) -> _native.SampleSource:
+        """Return the samples of a dataset behind this cache; as they are if it keeps pixels, which is not done here.
+
+        Args:
+            dataset: What a loader reads.
+            samples: Its samples. They must verify what they read, since what they give is kept.
+
+        Raises:
+            ConfigError: The cache holds samples of another dataset.
+        """
+        wanted = tuple(f"{Path(part.path).absolute()} {part.identity}" for part in parts_of(dataset))
+        with self._lock:
+            if self._serves not in (None, wanted):
+                message = f"this cache holds samples of {' and '.join(self._serves or ())}, and not of {dataset!r}"
+                raise ConfigError(f"{message}; make a cache for each dataset")
+            self._serves = wanted
+        return samples if self.keep == "decoded" else _native.CachedSource(samples, self.native)
+
+    def stats(self) -> CacheStats:
+        """Return what it has done since it was made."""
+        return _stats([self.native.counts()], self.budget)
+
+    def warn_of_problems(self) -> None:
+        """Do nothing: memory has none. Here because `NodeCache` has it."""
+
+    def __repr__(self) -> str:
+        return f"<stoker.MemoryCache of {self.keep} samples: {self.stats()}>"
+
+
+class NodeCache:
+    """Samples on a disk of this machine, shared by all of its processes through nothing but the files.
+
+    For datasets that are slow to read, such as those on network storage. What one process has read, all have; what
+    is there, later runs find. Every hit is verified by checksums, so that no crash and no damage can give wrong bytes.
+    A disk that is full, and a directory that cannot be written, are no errors: the dataset is read, and one
+    `UserWarning` says so. Safe from any thread, and after a fork.
+
+    Args:
+        directory: Made if it is not there; otherwise it must be empty, or be such a cache. Not on network storage.
+        budget: The most bytes that all files in it take on the disk, such as ``"500GB"`` or a number. All processes
+            should name the same.
+
+    Attributes:
+        directory: As given.
+        budget: In bytes.
+
+    Raises:
+        ConfigError: The budget is no size, or too small for anything.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], budget: str | int) -> None:
+        self.directory = Path(directory)
+        self.budget = _bytes_of(budget, 4 * ENTRY_BYTES)
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._files: dict[str, _native.NodeCacheFile] = {}
+        self._no_room = False
+        self._failures = 0
+        self._warned = False
+
+    def source(self, dataset: Dataset | Mix, samples: _native.SampleSource) -> _native.SampleSource:
+        """Return the samples of a dataset behind this cache, or as they are if the directory cannot be used.
+
+        Args:
+            dataset: What a loader reads.
+            samples: Its samples. They must verify what they read, since what they give is kept.
+
+        Raises:
+            ConfigError: The directory holds other things than a cache.
+        """
+        with self._lock:
+            if self._process != os.getpid():  # the parent's locks are the parent's
+                self._process, self._files = os.getpid(), {}
+            try:
+                file = self._open(dataset)
+            except OSError as error:
+                self._failures += 1
+                self._warn(error.strerror or str(error))
+                return samples
+        return samples if file is None else _native.CachedSource(samples, file)
+
+    def _open(self, dataset: Dataset | Mix) -> _native.NodeCacheFile | None:
+        sizes = sample_sizes(dataset)
+        key = cache_key(dataset, sizes)
+        if key in self._files:
+            return self._files[key]
+        directory = CacheDirectory(self.directory)
+        directory.create()
+        parts = parts_of(dataset)
+        about = About(" + ".join(str(Path(part.path).absolute()) for part in parts), parts[0].split, len(sizes))
+        file_bytes = int(sizes.sum()) + FRAME_BYTES * len(sizes)
+        samples = directory.acquire(key, about, file_bytes, self.budget)
+        if samples is None:
+            self._no_room = True
+            return None
+        counter = directory.open_file(BUDGET_NAME)
+        try:
+            self._files[key] = _native.NodeCacheFile(samples, counter, self.budget, sizes)
+        finally:
+            os.close(samples)
+            os.close(counter)
+        return self._files[key]
+
+    def stats(self) -> CacheStats:
+        """Return what this object has done in this process."""
+        stats = _stats([file.counts() for file in self._files.values()], self.budget)
+        return CacheStats(
+            stats.hits,
+            stats.misses,
+            stats.bytes,
+            stats.budget,
+            stats.full or self._no_room,
+            stats.errors + self._failures,
+        )
+
+    def warn_of_problems(self) -> None:
+        """Warn, once in the life of this object, if the system has refused to read or to keep something."""
+        for file in self._files.values():
+            if file.problem:
+                self._warn(file.problem)
+
+    def _warn(self, problem: str) -> None:
+        if self._warned:
+            return
+        self._warned = True
+        message = f"the cache {self.directory} is of no use, or not of full use: {problem}"
+        warnings.warn(f"{message}; the dataset is read instead", stacklevel=3)
+
+    def __repr__(self) -> str:
+        return f"<stoker.NodeCache {str(self.directory)!r}: {self.stats()}>"
+
+
+def _bytes_of(budget: str | int, least: int) -> int:
+    return check_range("budget", parse_size(budget) if isinstance(budget, str) else budget, least, _MOST_BYTES)
+
+
+def _stats(counts: list[_native.CacheCounts], budget: int) -> CacheStats:
+    return CacheStats(
+        hits=sum(one.hits for one in counts),
+        misses=sum(one.misses for one in counts),
+        bytes=max((one.bytes for one in counts), default=0),
+        budget=budget,
+        full=any(one.full for one in counts),
+        errors=sum(one.errors for one in counts),
+    )
