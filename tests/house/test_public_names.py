@@ -45,7 +45,11 @@ PUBLIC = {
     "mix",
     "open",
 }
-ADAPTERS = {"torch": {"DataLoader", "MapDataset", "TorchBatch"}, "tensorflow": {"dataset"}}
+ADAPTERS = {
+    "jax": {"BatchIterator", "batches"},
+    "torch": {"DataLoader", "MapDataset", "TorchBatch"},
+    "tensorflow": {"dataset", "graph_dataset", "state_at"},
+}
 
 
 def test_the_public_names_are_exactly_these() -> None:

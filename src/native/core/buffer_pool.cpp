@@ -1,11 +1,16 @@
 #include "core/buffer_pool.h"
 
+#include <new>
 #include <utility>
 
 namespace stoker {
 
+void BufferPool::Release::operator()(uint8_t* bytes) const {
+  ::operator delete[](bytes, std::align_val_t{kAlignment});
+}
+
 std::shared_ptr<uint8_t[]> BufferPool::take() {
-  std::unique_ptr<uint8_t[]> buffer;
+  Buffer buffer;
   {
     const std::lock_guard lock(mutex_);
     if (!idle_.empty()) {
@@ -13,14 +18,16 @@ std::shared_ptr<uint8_t[]> BufferPool::take() {
       idle_.pop_back();
     }
   }
-  if (!buffer) buffer = std::make_unique_for_overwrite<uint8_t[]>(size_bytes_);
+  if (!buffer) {
+    buffer.reset(static_cast<uint8_t*>(::operator new[](size_bytes_, std::align_val_t{kAlignment})));
+  }
   return {buffer.release(), [home = weak_from_this()](uint8_t* bytes) {
-            std::unique_ptr<uint8_t[]> returned(bytes);
+            Buffer returned(bytes);
             if (const auto pool = home.lock()) pool->give_back(std::move(returned));
           }};
 }
 
-void BufferPool::give_back(std::unique_ptr<uint8_t[]> buffer) {
+void BufferPool::give_back(Buffer buffer) {
   const std::lock_guard lock(mutex_);
   if (idle_.size() < spare_) idle_.push_back(std::move(buffer));
 }

@@ -10,20 +10,28 @@
 namespace stoker {
 
 // Buffers of one size. A taken buffer returns when its last reference dies, even if the pool is gone by then.
-// At most `spare` idle ones are kept; how many are out at a time is up to their users.
+// At most `spare` idle ones are kept; how many are out at a time is up to their users. They begin at
+// multiples of kAlignment bytes: TensorFlow and JAX take over such memory as it is, and copy any other.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
+  static constexpr size_t kAlignment = 64;
+
   BufferPool(size_t size_bytes, size_t spare) : size_bytes_(size_bytes), spare_(spare) {}
 
   std::shared_ptr<uint8_t[]> take();
 
  private:
-  void give_back(std::unique_ptr<uint8_t[]> buffer);
+  struct Release {
+    void operator()(uint8_t* bytes) const;
+  };
+  using Buffer = std::unique_ptr<uint8_t[], Release>;
+
+  void give_back(Buffer buffer);
 
   const size_t size_bytes_;
   const size_t spare_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<uint8_t[]>> idle_;
+  std::vector<Buffer> idle_;
 };
 
 }  // namespace stoker

@@ -1,0 +1,161 @@
+"""The loader as a ``tf.data.Dataset``."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import tensorflow as tf
+
+from stoker.errors import ConfigError
+from stoker.feed import Loader, Position
+from stoker.views import MultiView, Output, native_views
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from stoker.feed import Batch, Dataset, Mix
+    from stoker.views import View
+
+# What each field of an element is in a batch; TensorFlow has few ops for unsigned numbers of 64 bits.
+_FIELDS: dict[str, Callable[[Batch], Any]] = {
+    "images": lambda batch: batch.images,
+    "labels": lambda batch: batch.labels,
+    "keys": lambda batch: batch.keys.view(np.int64),
+    "valid": lambda batch: batch.valid,
+    "seeds": lambda batch: batch.seeds.view(np.int64),
+    "position": lambda batch: np.array([batch.position.epoch, batch.position.consumed], np.int64),
+}
+
+
+def dataset(
+    dataset: Dataset | Mix,
+    *,
+    batch_size: int,
+    view: View,
+    fields: Sequence[str] = ("images", "labels"),
+    state: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> tf.data.Dataset:
+    """Return a ``tf.data.Dataset`` of the loader's batches.
+
+    Every pass over it is one epoch, each in its own order: the first is epoch 0, or the rest of the epoch that
+    ``state`` is in, and every other the next, also when the one before was left early. So ``fit(..., epochs=n)`` sees n
+    different orders. Decoding runs on the loader's native threads, so no ``map`` or ``interleave`` is needed behind
+    it, and pixels reach TensorFlow without a copy.
+
+    Elements are tuples of the fields that are named:
+
+    ============  ==================  ==================================================================
+    field         dtype and shape     meaning
+    ============  ==================  ==================================================================
+    ``images``    uint8 (B, H, W, 3)  RGB 0..255; with `stoker.MultiView` a tuple of such, one a view
+    ``labels``    int64 (B,)          as stored in the records; -1 where there is none
+    ``keys``      int64 (B,)          number of each sample in its split
+    ``valid``     bool (B,)           false where ``tail="pad"`` filled the batch up
+    ``seeds``     int64 (B,)          random bits of each sample in this epoch, for transforms of your own
+    ``position``  int64 (2,)          epoch, and samples of it consumed after this batch; see `state_at`
+    ============  ==================  ==================================================================
+
+    The ``element_spec`` is static, but for the batch dimension where ``tail="short"``. The cardinality is the number of
+    batches of an epoch; with a state from within an epoch it is unknown, because the first pass is shorter than others.
+
+    Under ``tf.distribute``, batches are this process's share already: automatic sharding is off.
+
+    Args:
+        dataset: What to read; see `stoker.open` and `stoker.mix`.
+        batch_size: Images per batch on this rank.
+        view: What becomes of each image.
+        fields: What elements hold, in this order.
+        state: Where to begin: a state of any loader of the same dataset, seed and shuffle, in any framework.
+        settings: Any other setting of `stoker.Loader`.
+
+    Raises:
+        ConfigError: A setting is out of range, or the state is of something else. Errors of samples appear while
+            iterating, as TensorFlow errors that carry the message of Stoker's.
+    """
+    _check_fields(fields)
+    make = partial(Loader, dataset, batch_size=batch_size, view=view, **settings)
+    with make() as loader:  # settings are refused here
+        start, steps, tail = _start(loader, state), len(loader), loader.topology.tail
+    count = None if tail == "short" else batch_size
+    spec = tuple(_spec(name, count, view, settings.get("output") or Output()) for name in fields)
+    made = tf.data.Dataset.from_generator(_Passes(make, start, tuple(fields)), output_signature=spec)
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    if start.consumed == 0:
+        made = made.apply(tf.data.experimental.assert_cardinality(steps))
+    return made.with_options(options)
+
+
+def state_at(position: Any, dataset: Dataset | Mix, *, view: View, **settings: Any) -> dict[str, Any]:
+    """Return the state of a loader after the batch that a position came with.
+
+    tf.data asks for batches ahead of the training loop, so only the batch itself knows how far training is.
+
+    Args:
+        position: The field ``position`` of the last element that was trained on, int64 (2,): a tensor, an array or two
+            numbers.
+        dataset: What is read.
+        view: What becomes of each image.
+        settings: The other settings of `dataset`; only those that decide which samples come when matter.
+
+    Returns:
+        What ``state=``, `stoker.Loader.load_state_dict` and the other frameworks' adapters take: less than 200 bytes of
+        JSON, the same on every rank.
+    """
+    epoch, consumed = (int(number) for number in np.asarray(position))
+    own = {name: settings[name] for name in settings.keys() - {"fields", "state", "threads", "prefetch", "cache"}}
+    with Loader(dataset, view=view, **{"batch_size": 1, **own}, threads=1, prefetch=1) as loader:
+        return loader.state_dict(Position(epoch, consumed))
+
+
+@dataclass(frozen=True, slots=True)
+class _Passes:
+    """Called for every pass; gives its elements.
+
+    Every pass has a loader of its own: passes may overlap, and one that is left early must not cut the next one short.
+    TensorFlow never lets go of a generator, so nothing that holds threads or memory may outlive a pass.
+    """
+
+    make: Callable[[], Loader]
+    start: Position
+    fields: Sequence[str]
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def __call__(self) -> Iterator[tuple[Any, ...]]:
+        number = next(self.numbers)
+        position = Position(self.start.epoch + number, 0) if number else self.start
+        with self.make() as loader:
+            loader.load_state_dict(loader.state_dict(position))
+            for batch in loader:
+                yield tuple(_FIELDS[name](batch) for name in self.fields)
+
+
+def _start(loader: Loader, state: Mapping[str, Any] | None) -> Position:
+    """Where the first pass begins."""
+    if state is None:
+        return Position(0, 0)
+    loader.load_state_dict(state)
+    iter(loader)  # goes to the next epoch where nothing is left of the one that the state is in
+    begun = loader.state_dict()
+    return Position(begun["epoch"], begun["consumed"])
+
+
+def _check_fields(fields: Sequence[str]) -> None:
+    unknown = [name for name in fields if name not in _FIELDS]
+    if unknown or not fields or isinstance(fields, str):
+        raise ConfigError(f"fields is {fields!r}; it must name one or more of {', '.join(_FIELDS)}")
+
+
+def _spec(name: str, count: int | None, view: View, output: Output) -> Any:
+    """The one place that says what TensorFlow can expect."""
+    if name == "images":
+        shapes = [(count, *output.shape(*spec.shape[:2])) for spec in native_views(view)]
+        specs = tuple(tf.TensorSpec(shape, output.dtype, name="images") for shape in shapes)
+        return specs if isinstance(view, MultiView) else specs[0]
+    shape = (2,) if name == "position" else (count,)
+    return tf.TensorSpec(shape, tf.bool if name == "valid" else tf.int64, name=name)
