@@ -1,0 +1,102 @@
+"""``stoker cache``: what it lists, what it removes, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import stoker
+from feed.shards import write_shards
+from stoker import _native
+from stoker.cli.main import main
+from stoker.feed.caches import NodeCache
+from stoker.feed.native_keys import record_keys
+from stoker.records.index_cache import INDEXES_FOLDER, KeptIndex
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def fill(cache: NodeCache, place: Path, records: int) -> None:
+    place.mkdir()
+    write_shards(place, records, 1)
+    dataset = stoker.open(place)
+    assert isinstance(dataset.records, _native.RecordSet)
+    source = cache.source(dataset, _native.RecordSource(dataset.records, record_keys(dataset.schema), check=True))
+    assert isinstance(source, _native.CachedSource)
+    for number in range(records):
+        source.read(number)
+
+
+def document(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]:
+    assert main(["cache", "--json", *map(str, words)]) == 0
+    made: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return made
+
+
+def test_entries_are_listed_and_cleared_unless_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = tmp_path / "cache"
+    fill(NodeCache(directory, "10MB"), tmp_path / "old", 12)
+    busy = NodeCache(directory, "10MB")
+    fill(busy, tmp_path / "busy", 6)
+    idle, used = document(capsys, "--dir", directory)["entries"]
+    assert (idle["dataset"], idle["split"], idle["samples"], idle["in_use"]) == (
+        str(tmp_path / "old"),
+        "train",
+        12,
+        False,
+    )
+    assert (used["dataset"], used["in_use"]) == (str(tmp_path / "busy"), True)
+    assert idle["bytes"] == sum(p.stat().st_blocks * 512 for p in directory.glob(f"{idle['key']}.samples"))
+    assert main(["cache", "--dir", str(directory)]) == 0
+    out = capsys.readouterr().out
+    assert "2 datasets" in out
+    assert str(tmp_path / "old") in out
+    stranger = directory / "notes.txt"
+    stranger.write_text("not of this cache")
+    removed = document(capsys, "--dir", directory, "--clear")["removed"]
+    assert [entry["key"] for entry in removed] == [idle["key"]]
+    assert [entry["key"] for entry in document(capsys, "--dir", directory)["entries"]] == [used["key"]]
+    assert stranger.exists()
+    assert busy.stats().errors == 0
+    assert (tmp_path / "old").is_dir()
+
+
+def test_without_a_directory_it_is_the_users(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "user"))
+    assert document(capsys)["indexes"] == {"files": 0, "bytes": 0}
+    (shard,) = write_shards(tmp_path, 5, 1)
+    rows = _native.scan_shard(str(shard), check=False)
+    kept = KeptIndex.of(shard)
+    kept.write(rows)
+    assert kept.path is not None
+    size = kept.path.stat().st_size
+    assert document(capsys)["indexes"] == {"files": 1, "bytes": size}
+    fill(NodeCache(tmp_path / "user", "10MB"), tmp_path / "samples", 3)  # both may share the directory
+    assert len(document(capsys)["entries"]) == 1
+    assert document(capsys, "--clear")["indexes"] == {"files": 1, "bytes": size}
+    assert list((tmp_path / "user" / INDEXES_FOLDER).iterdir()) == []
+    assert document(capsys)["entries"] == []
+
+
+def test_what_is_no_cache_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "notes.txt").write_text("not of a cache")
+    for place in (tmp_path, tmp_path / "nowhere"):
+        assert main(["cache", "--dir", str(place), "--clear"]) == 2
+        assert "is no cache of stoker" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_an_entry_without_description_is_still_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(NodeCache(tmp_path / "cache", "10MB"), tmp_path / "old", 4)
+    (about,) = (tmp_path / "cache").glob("*.json")
+    for damage in (b"", b"{}", b"[1]", b"\xff", b'{"dataset": 1, "split": 2, "samples": "x"}'):
+        about.write_bytes(damage)
+        (entry,) = document(capsys, "--dir", tmp_path / "cache")["entries"]
+        assert (entry["dataset"], entry["samples"]) == (None, None)
+        assert main(["cache", "--dir", str(tmp_path / "cache")]) == 0
+        assert f"unknown ({entry['key']})" in capsys.readouterr().out
