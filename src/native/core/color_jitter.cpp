@@ -1,144 +1,48 @@
 #include "core/color_jitter.h"
 
 #include <algorithm>
-#include <cmath>
-#include <memory>
 #include <utility>
+
+#include "core/color_kernels.h"
 
 namespace stoker {
 namespace {
 
-using Lookup = std::array<uint8_t, 256>;
+// What kernels are called with: rows, or all pixels at once where nothing lies between the rows.
+struct Stretches {
+  uint8_t* first;
+  size_t stride;
+  size_t pixels;
+  size_t count;
 
-uint8_t cut(float value) {
-  return static_cast<uint8_t>(static_cast<int>(std::min(std::max(value, 0.0F), 255.0F)));
-}
-
-// `from` + share * (to - from), in the order of operations that decides the last bit.
-uint8_t blend(int from, int to, float share) {
-  return cut(static_cast<float>(from) + share * static_cast<float>(to - from));
-}
-
-// ITU-R 601 luma as Pillow's convert("L") has it, in 16.16 fixed point.
-uint8_t luma(const uint8_t* rgb) {
-  return static_cast<uint8_t>((rgb[0] * 19595U + rgb[1] * 38470U + rgb[2] * 7471U + 0x8000U) >> 16);
-}
-
-template <typename Change>
-void each_pixel(RgbSlot rows, Extent size, const Change& change) {
-  for (int32_t y = 0; y < size.height; ++y) {
-    uint8_t* pixel = rows.row(y);
-    for (int32_t x = 0; x < size.width; ++x, pixel += kRgbBytes) change(pixel);
-  }
-}
-
-void look_up(const Lookup& table, RgbSlot rows, Extent size) {
-  each_pixel(rows, size, [&](uint8_t* pixel) {
-    for (size_t c = 0; c < kRgbBytes; ++c) pixel[c] = table[pixel[c]];
-  });
-}
-
-void blend_with(int grey, float share, RgbSlot rows, Extent size) {
-  Lookup table;
-  for (int value = 0; value < 256; ++value) table[static_cast<size_t>(value)] = blend(grey, value, share);
-  look_up(table, rows, size);
-}
-
-int mean_luma(RgbSlot rows, Extent size) {
-  uint64_t sum = 0;
-  each_pixel(rows, size, [&](const uint8_t* pixel) { sum += luma(pixel); });
-  const double pixels = static_cast<double>(size.width) * size.height;
-  return static_cast<int>(static_cast<double>(sum) / pixels + 0.5);
-}
-
-void saturate(float share, RgbSlot rows, Extent size) {
-  each_pixel(rows, size, [share](uint8_t* pixel) {
-    const int grey = luma(pixel);
-    for (size_t c = 0; c < kRgbBytes; ++c) pixel[c] = blend(grey, pixel[c], share);
-  });
-}
-
-// Hue and saturation, by what they depend on. `span` is the largest of a pixel's values less the smallest,
-// `rest` the largest less the middle one, and a sixth of the circle is named by which value is largest and
-// which smallest.
-struct HsvTables {
-  std::array<std::array<std::array<uint8_t, 256>, 256>, 6> hue;  // [sixth][span][rest]
-  std::array<std::array<uint8_t, 256>, 256> saturation;          // [largest][span]
-
-  HsvTables() {
-    for (size_t span = 1; span < 256; ++span) {
-      for (size_t rest = 0; rest <= span; ++rest) {
-        const float part = static_cast<float>(rest) / static_cast<float>(span);
-        hue[0][span][rest] = of_circle(1.0F - part);        // red, then green, then blue
-        hue[1][span][rest] = of_circle(part - 1.0F);        // red, blue, green
-        hue[2][span][rest] = of_circle(2.0 + part - 1.0);   // green, red, blue
-        hue[3][span][rest] = of_circle(2.0 + 1.0F - part);  // green, blue, red
-        hue[4][span][rest] = of_circle(4.0 + 1.0F - part);  // blue, red, green
-        hue[5][span][rest] = of_circle(4.0 + part - 1.0);   // blue, green, red
-      }
-      for (size_t largest = span; largest < 256; ++largest) {
-        const float share = static_cast<float>(span) / static_cast<float>(largest);
-        saturation[largest][span] = static_cast<uint8_t>(share * 255.0);
-      }
+  Stretches(RgbSlot rows, Extent size)
+      : first(rows.data),
+        stride(rows.stride),
+        pixels(static_cast<size_t>(size.width)),
+        count(static_cast<size_t>(size.height)) {
+    if (stride == pixels * kRgbBytes) {
+      pixels *= count;
+      count = 1;
     }
   }
 
-  // From sixths of the circle to 0..255.
-  static uint8_t of_circle(double sixths) {
-    const auto rounded = static_cast<float>(sixths);
-    const auto turn = static_cast<float>(std::fmod(rounded / 6.0 + 1.0, 1.0));
-    return static_cast<uint8_t>(turn * 255.0);
+  template <typename Do>
+  void each(const Do& act) const {
+    for (size_t i = 0; i < count; ++i) act(first + i * stride);
   }
 };
 
-const HsvTables& hsv_tables() {
-  static const auto tables = std::make_unique<const HsvTables>();
-  return *tables;
+// The mean of L, as ImageEnhance.Contrast rounds it.
+float mean_luma(const Stretches& image, const ColorKernels& kernels) {
+  uint64_t sum = 0;
+  image.each([&](const uint8_t* rgb) { sum += kernels.sum_luma(rgb, image.pixels); });
+  const double mean = static_cast<double>(sum) / static_cast<double>(image.pixels * image.count);
+  return static_cast<float>(static_cast<int>(mean + 0.5));
 }
 
-// The three values of a colour of full brightness that are not the largest, by hue: see to_rgb().
-struct Sector {
-  int sixth;
-  float within;
-};
-
-Sector sector_of(uint8_t hue) {
-  const double sixths = static_cast<float>(hue) * 6.0 / 255.0;
-  const auto sixth = static_cast<int>(sixths);
-  return {sixth % 6, static_cast<float>(sixths - static_cast<float>(sixth))};
-}
-
-uint8_t nearest(double value) {
-  return static_cast<uint8_t>(value + 0.5);  // 0..255: halves away from zero
-}
-
-void to_rgb(const Sector& hue, uint8_t saturation, uint8_t value, uint8_t* rgb) {
-  const auto full = static_cast<float>(value);
-  const auto share = static_cast<float>(static_cast<float>(saturation) / 255.0);
-  const uint8_t low = nearest(full * (1.0 - share));
-  const uint8_t falling = nearest(full * (1.0 - share * hue.within));
-  const uint8_t rising = nearest(full * (1.0 - share * (1.0 - hue.within)));
-  const uint8_t sixths[6][kRgbBytes] = {{value, rising, low},  {falling, value, low}, {low, value, rising},
-                                        {low, falling, value}, {rising, low, value},  {value, low, falling}};
-  std::copy_n(sixths[hue.sixth], kRgbBytes, rgb);
-}
-
-void shift_hue(double factor, RgbSlot rows, Extent size) {
-  const HsvTables& tables = hsv_tables();
-  const auto shift = static_cast<uint8_t>(static_cast<int>(factor * 255));
-  std::array<Sector, 256> shifted;
-  for (size_t hue = 0; hue < 256; ++hue) shifted[hue] = sector_of(static_cast<uint8_t>(hue + shift));
-  each_pixel(rows, size, [&](uint8_t* pixel) {
-    const uint8_t r = pixel[0], g = pixel[1], b = pixel[2];
-    const uint8_t largest = std::max({r, g, b}), smallest = std::min({r, g, b});
-    const auto span = static_cast<size_t>(largest - smallest);
-    if (span == 0) return;  // grey has no hue, and stays as it is
-    const auto rest = static_cast<size_t>(largest - (r + g + b - largest - smallest));
-    const size_t sixth = r == largest   ? (b == smallest ? 0 : 1)
-                         : g == largest ? (b == smallest ? 2 : 3)
-                                        : (g == smallest ? 4 : 5);
-    to_rgb(shifted[tables.hue[sixth][span][rest]], tables.saturation[largest][span], largest, pixel);
-  });
+ColorStep kernel_step(ColorOp op, double factor) {
+  if (op != ColorOp::kHue) return {.op = op, .factor = static_cast<float>(factor)};
+  return {.op = op, .turn = static_cast<float>(static_cast<uint8_t>(static_cast<int>(factor * 255)))};
 }
 
 // 0..bound-1, from one word.
@@ -167,24 +71,30 @@ JitterPlan plan_jitter(const JitterSpec& spec, const SampleRandom& random) {
 }
 
 void apply_jitter(const JitterPlan& plan, RgbSlot rows, Extent size) {
+  apply_jitter(plan, rows, size, *color_kernels().front());
+}
+
+// Contrast needs the mean of what the operations before it leave; the others look at one pixel at a time, and
+// are carried out together while it is at hand.
+void apply_jitter(const JitterPlan& plan, RgbSlot rows, Extent size, const ColorKernels& kernels) {
+  if (size.width < 1 || size.height < 1) return;
+  const Stretches image(rows, size);
+  std::array<ColorStep, kColorOps> waiting;
+  size_t count = 0;
+  const auto carry_out = [&] {
+    if (count == 0) return;
+    image.each([&](uint8_t* rgb) { kernels.change({waiting.data(), count}, rgb, image.pixels); });
+    count = 0;
+  };
   for (size_t i = 0; i < plan.count; ++i) {
-    const double factor = plan.factors[static_cast<size_t>(plan.order[i])];
-    const auto share = static_cast<float>(factor);
-    switch (plan.order[i]) {
-      case ColorOp::kBrightness:
-        blend_with(0, share, rows, size);
-        break;
-      case ColorOp::kContrast:
-        blend_with(mean_luma(rows, size), share, rows, size);
-        break;
-      case ColorOp::kSaturation:
-        saturate(share, rows, size);
-        break;
-      case ColorOp::kHue:
-        shift_hue(factor, rows, size);
-        break;
+    ColorStep step = kernel_step(plan.order[i], plan.factors[static_cast<size_t>(plan.order[i])]);
+    if (step.op == ColorOp::kContrast) {
+      carry_out();
+      step.grey = mean_luma(image, kernels);
     }
+    waiting[count++] = step;
   }
+  carry_out();
 }
 
 }  // namespace stoker

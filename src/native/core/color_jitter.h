@@ -40,7 +40,11 @@ struct JitterPlan {
 
 JitterPlan plan_jitter(const JitterSpec& spec, const SampleRandom& random);
 
-// Changes rows of RGB in place.
+struct ColorKernels;
+
+// Changes rows of RGB in place, with the fastest kernels that this processor has.
 void apply_jitter(const JitterPlan& plan, RgbSlot rows, Extent size);
+// The same with kernels of one's choice; all give the same bytes.
+void apply_jitter(const JitterPlan& plan, RgbSlot rows, Extent size, const ColorKernels& kernels);
 
 }  // namespace stoker

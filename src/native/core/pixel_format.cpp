@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+
+#include "core/pixel_split.h"
 
 namespace stoker {
 namespace {
@@ -9,12 +12,15 @@ namespace {
 template <typename T>
 using Table = std::array<std::array<T, 256>, kRgbBytes>;
 
+// The values lie apart from the pixels, which compilers cannot know by themselves.
 template <typename T>
 void write_nhwc(const Table<T>& table, RgbSlot rows, Extent size, T* out) {
-  for (int32_t y = 0; y < size.height; ++y) {
-    const uint8_t* from = rows.row(y);
-    for (int32_t x = 0; x < size.width; ++x, from += kRgbBytes, out += kRgbBytes) {
-      for (size_t c = 0; c < kRgbBytes; ++c) out[c] = table[c][from[c]];
+  const size_t width = static_cast<size_t>(size.width) * kRgbBytes;
+  for (int32_t y = 0; y < size.height; ++y, out += width) {
+    const uint8_t* __restrict from = rows.row(y);
+    T* __restrict to = out;
+    for (size_t at = 0; at < width; at += kRgbBytes) {
+      for (size_t c = 0; c < kRgbBytes; ++c) to[at + c] = table[c][from[at + c]];
     }
   }
 }
@@ -23,9 +29,26 @@ template <typename T>
 void write_nchw(const Table<T>& table, RgbSlot rows, Extent size, T* out) {
   const auto width = static_cast<size_t>(size.width), plane = width * static_cast<size_t>(size.height);
   for (int32_t y = 0; y < size.height; ++y, out += width) {
-    const uint8_t* from = rows.row(y);
+    const uint8_t* __restrict from = rows.row(y);
+    T* __restrict red = out, * __restrict green = out + plane, * __restrict blue = out + 2 * plane;
     for (size_t x = 0; x < width; ++x, from += kRgbBytes) {
-      for (size_t c = 0; c < kRgbBytes; ++c) out[c * plane + x] = table[c][from[c]];
+      red[x] = table[0][from[0]];
+      green[x] = table[1][from[1]];
+      blue[x] = table[2][from[2]];
+    }
+  }
+}
+
+void write_bytes(PixelLayout layout, RgbSlot rows, Extent size, uint8_t* out) {
+  const auto width = static_cast<size_t>(size.width), plane = width * static_cast<size_t>(size.height);
+  const SplitKernel& kernel = *split_kernels().front();
+  for (int32_t y = 0; y < size.height; ++y) {
+    if (layout == PixelLayout::kNhwc) {
+      std::memcpy(out, rows.row(y), width * kRgbBytes);
+      out += width * kRgbBytes;
+    } else {
+      kernel.split(rows.row(y), width, out, out + plane, out + 2 * plane);
+      out += width;
     }
   }
 }
@@ -66,7 +89,6 @@ PixelWriter::PixelWriter(const PixelFormat& format) : format_(format) {
   for (size_t c = 0; c < kRgbBytes; ++c) {
     for (size_t pixel = 0; pixel < 256; ++pixel) {
       const double value = (static_cast<double>(pixel) / 255.0 - format.mean[c]) / format.std[c];
-      bytes_[c][pixel] = static_cast<uint8_t>(pixel);
       halves_[c][pixel] = half_bits(value);
       floats_[c][pixel] = static_cast<float>(value);
     }
@@ -76,7 +98,7 @@ PixelWriter::PixelWriter(const PixelFormat& format) : format_(format) {
 void PixelWriter::write(RgbSlot rows, Extent size, uint8_t* out) const {
   switch (format_.type) {
     case PixelType::kUint8:
-      return write_values(bytes_, format_.layout, rows, size, out);
+      return write_bytes(format_.layout, rows, size, out);
     case PixelType::kFloat16:
       return write_values(halves_, format_.layout, rows, size, out);
     case PixelType::kFloat32:

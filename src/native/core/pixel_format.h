@@ -36,13 +36,11 @@ class PixelWriter {
   void write(RgbSlot rows, Extent size, uint8_t* out) const;
 
  private:
-  using Bytes = std::array<std::array<uint8_t, 256>, kRgbBytes>;
   using Halves = std::array<std::array<uint16_t, 256>, kRgbBytes>;
   using Floats = std::array<std::array<float, 256>, kRgbBytes>;
 
   PixelFormat format_;
-  Bytes bytes_;  // of each channel, for each pixel value
-  Halves halves_;
+  Halves halves_;  // of each channel, for each pixel value
   Floats floats_;
 };
 
