@@ -77,7 +77,8 @@ def jax_batches(train: stoker.Dataset) -> Iterator[Any]:
     import numpy as np  # noqa: PLC0415
 
     mesh = jax.sharding.Mesh(np.array(jax.devices()), "data")
-    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
+    along = jax.sharding.PartitionSpec("data")  # type: ignore[no-untyped-call]
+    sharding = jax.sharding.NamedSharding(mesh, along)
     yield from stoker.jax.batches(train, sharding=sharding, **SETTINGS)
 
 

@@ -28,7 +28,7 @@ CHANGES = [((1, 7), (3, 7)), ((3, 7), (2, 32)), ((2, 32), (8, 7)), ((8, 7), (1, 
 TAILS = ("short", "drop", "pad", "wrap")
 
 
-def loader(dataset: str, tail: str, topology: tuple[int, int], rank: int) -> stoker.Loader:
+def loader(dataset: str, tail: Any, topology: tuple[int, int], rank: int) -> stoker.Loader:
     """One rank's loader, of which nothing but the course is the same from run to run."""
     world, size = topology
     return stoker.Loader(
@@ -40,9 +40,10 @@ def loader(dataset: str, tail: str, topology: tuple[int, int], rank: int) -> sto
 def run_rank(dataset: str, tail: str, topology: tuple[int, int], rank: int, scratch: Path, steps: int) -> None:
     """Consume ``steps`` steps from the state that lies there, telling each, and wait to be killed."""
     with loader(dataset, tail, topology, rank) as batches, (scratch / f"rank-{rank}").open("a") as told:
-        batches.load_state_dict(json.loads((scratch / "state").read_text()))
+        state = json.loads((scratch / "state").read_text())
+        batches.load_state_dict(state)
         for number, batch in enumerate(batches):
-            if number == steps:
+            if number == steps or batch.position.epoch != state["epoch"]:  # with "drop" nothing may be left of one
                 break
             sums = [_native.crc32c(pixels.tobytes()) for pixels in batch.images]
             rows = list(zip(batch.keys.tolist(), sums, batch.valid.tolist(), strict=True))
@@ -92,8 +93,8 @@ def check(tail: str, samples: list[list[Any]], whole: dict[int, int], wanted: se
 def main() -> None:
     """Run every change at every step, and print a table."""
     if sys.argv[1:2] == ["--rank"]:
-        dataset, tail, world, size, scratch, steps, rank = sys.argv[2:]
-        return run_rank(dataset, tail, (int(world), int(size)), int(rank), Path(scratch), int(steps))
+        dataset, tail, *topology, scratch, steps, rank = sys.argv[2:]
+        return run_rank(dataset, tail, (int(topology[0]), int(topology[1])), int(rank), Path(scratch), int(steps))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset")
     parser.add_argument("--limit", type=int, default=120, help="samples of the epoch's end that are played")
