@@ -1,0 +1,102 @@
+"""A small network trained with TensorFlow, stopped in mid-epoch and resumed: python train_cnn_tensorflow.py DATASET.
+
+tf.data asks for batches ahead of the training loop, so the position of each batch comes with it: what is saved is where
+training is, not how far tf.data has read.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+import stoker
+import stoker.tensorflow
+
+EPOCHS, BATCH = 3, 8
+LOADER: dict[str, Any] = {
+    "batch_size": BATCH,
+    "view": stoker.RandomResizedCrop(48, scale=(0.3, 1.0), hflip=0.5),
+    "output": stoker.Output("float32"),
+    "shuffle": True,
+    "seed": 17,
+    "tail": "wrap",
+}
+
+
+class Training:
+    """A network, its optimizer, and where the data are."""
+
+    def __init__(self, train: stoker.Dataset) -> None:
+        tf.keras.utils.set_random_seed(0)
+        self.train = train
+        self.state: dict[str, Any] | None = None
+        self.model = tf.keras.Sequential(
+            [
+                tf.keras.layers.Input((48, 48, 3)),
+                tf.keras.layers.Conv2D(16, 5, strides=2, activation="relu"),
+                tf.keras.layers.Conv2D(32, 3, strides=2, activation="relu"),
+                tf.keras.layers.AveragePooling2D(3),
+                tf.keras.layers.Flatten(),
+                tf.keras.layers.Dense(len(train.classes)),
+            ]
+        )
+        loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        self.model.compile(optimizer=tf.keras.optimizers.SGD(0.05, momentum=0.9), loss=loss)
+        self.model.optimizer.build(self.model.trainable_variables)
+        self.checkpoint = tf.train.Checkpoint(model=self.model, optimizer=self.model.optimizer)
+
+    def run(self, steps: int | None = None) -> list[float]:
+        """Train so many steps, or up to the end of the last epoch; return the losses."""
+        fields = ("images", "labels", "position")
+        batches = stoker.tensorflow.dataset(self.train, fields=fields, state=self.state, **LOADER)
+        losses: list[float] = []
+        for images, labels, position in batches.repeat():
+            if int(position[0]) == EPOCHS or len(losses) == steps:
+                break
+            losses.append(float(self.model.train_on_batch(images, labels)))
+            self.model.reset_metrics()
+            last = position
+        self.state = stoker.tensorflow.state_at(last, self.train, **LOADER)
+        return losses
+
+    def save(self, place: str) -> None:
+        """Write a checkpoint."""
+        self.checkpoint.write(f"{place}/model")
+        Path(place, "data.json").write_text(json.dumps(self.state))
+
+    def load(self, place: str) -> None:
+        """Go on from a checkpoint."""
+        self.checkpoint.read(f"{place}/model").assert_consumed()
+        self.state = json.loads(Path(place, "data.json").read_text())
+
+
+def main(path: str) -> None:
+    """Train at once and in two parts, and compare."""
+    tf.config.experimental.enable_op_determinism()
+    train = stoker.open(path, split="train")
+    whole = Training(train)
+    losses = whole.run()
+    epoch = len(losses) // EPOCHS
+    means = [sum(losses[first : first + epoch]) / epoch for first in range(0, len(losses), epoch)]
+    print(f"{len(losses)} steps, mean loss of each epoch: {', '.join(f'{mean:.3f}' for mean in means)}")
+
+    with tempfile.TemporaryDirectory() as place:
+        first, second = Training(train), Training(train)
+        before = first.run(len(losses) // 2)  # in the middle of the second epoch
+        first.save(place)
+        second.load(place)
+    print(f"stopped after {len(before)} steps, at {second.state}")
+    after = second.run()
+    assert before + after == losses
+    for one, other in zip(whole.model.weights, second.model.weights, strict=True):
+        tf.debugging.assert_equal(one, other)
+    print("resumed: the same losses and the same weights, bit for bit")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
