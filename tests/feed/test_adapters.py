@@ -1,4 +1,4 @@
-"""The same batches from NumPy, PyTorch and TensorFlow."""
+"""The same batches from NumPy, PyTorch, TensorFlow and JAX."""
 
 from __future__ import annotations
 
@@ -26,19 +26,39 @@ def train(tmp_path: Path) -> stoker.Dataset:
     return stoker.open(tmp_path)
 
 
-def test_all_frameworks_give_the_same_batches(train: stoker.Dataset) -> None:
-    in_tensorflow = stoker.tensorflow.dataset(train, **SETTINGS)
-    with stoker.Loader(train, **SETTINGS) as plain, stoker.torch.DataLoader(train, **SETTINGS) as in_torch:
-        assert len(plain) == len(in_torch) == in_tensorflow.cardinality() == 5
+OUTPUTS = [
+    stoker.Output(),
+    stoker.Output(layout="NCHW"),
+    stoker.Output("float16", "NCHW", (0.5, 0.4, 0.3), (0.2, 0.3, 0.4)),
+    stoker.Output("float32"),
+]
+
+
+@pytest.mark.parametrize("output", OUTPUTS, ids=lambda output: f"{output.dtype}-{output.layout}")
+def test_all_frameworks_give_the_same_batches(train: stoker.Dataset, output: stoker.Output) -> None:
+    settings = {**SETTINGS, "output": output}
+    in_tensorflow = stoker.tensorflow.dataset(train, fields=("images", "labels", "keys", "seeds", "valid"), **settings)
+    with (
+        stoker.Loader(train, **settings) as plain,
+        stoker.torch.DataLoader(train, **settings) as in_torch,
+        stoker.jax.batches(train, **settings) as in_jax,
+    ):
+        assert len(plain) == len(in_torch) == in_tensorflow.cardinality() == in_jax.steps_per_epoch == 5
         for _ in range(2):
             for a, b, c in zip(plain, in_torch, in_tensorflow, strict=True):
-                assert (a.images == b.images.numpy()).all()
-                assert (a.images == c[0].numpy()).all()
+                d = next(in_jax)
+                assert a.images.dtype == output.dtype
+                for pixels in (b.images.numpy(), c[0].numpy(), d["images"]):
+                    assert pixels.dtype == a.images.dtype
+                    assert pixels.tobytes() == a.images.tobytes()
                 images, labels = b
-                assert images.dtype == torch.uint8
-                assert labels.dtype == torch.int64
-                assert (a.labels == labels.numpy()).all()
-                assert (a.labels == c[1].numpy()).all()
+                assert images is b.images
+                for others in (labels.numpy(), c[1].numpy(), d["labels"]):
+                    assert (a.labels == others).all()
+                for number, name in enumerate(("keys", "seeds", "valid"), 2):
+                    mine = getattr(a, name)
+                    for others in (getattr(b, name).numpy(), c[number].numpy(), d[name]):
+                        assert others.tobytes() == mine.tobytes()
 
 
 def test_the_tensorflow_dataset_has_static_shapes(train: stoker.Dataset) -> None:
@@ -67,13 +87,24 @@ def test_errors_reach_tensorflow_with_their_message(tmp_path: Path) -> None:
 
 
 def test_states_pass_between_frameworks(train: stoker.Dataset) -> None:
+    with stoker.Loader(train, **SETTINGS) as plain:
+        expected = [key for batch in plain for key in batch.keys.tolist()]
+    taken = []
     with stoker.torch.DataLoader(train, **SETTINGS) as first:
-        taken = next(iter(first)).keys.tolist()
+        taken += next(iter(first)).keys.tolist()
         state = first.state_dict()
-    with stoker.Loader(train, **SETTINGS) as second:
-        second.load_state_dict(state)
-        rest = [k for batch in second for k in batch.keys.tolist()]
-    assert sorted(taken + rest) == list(range(18))
+    with stoker.jax.batches(train, **{**SETTINGS, "batch_size": 3}) as second:
+        second.set_state(state)
+        taken += next(second)["keys"].tolist()
+        state = second.get_state()
+    third = stoker.tensorflow.dataset(train, fields=("keys", "position"), state=state, **{**SETTINGS, "batch_size": 5})
+    for keys, position in third.take(1):
+        taken += keys.numpy().tolist()
+        state = stoker.tensorflow.state_at(position, train, **SETTINGS)
+    with stoker.Loader(train, **SETTINGS) as fourth:
+        fourth.load_state_dict(state)
+        taken += [key for batch in fourth for key in batch.keys.tolist()]
+    assert taken == expected
 
 
 def test_pinning_needs_cuda(train: stoker.Dataset) -> None:
