@@ -63,7 +63,8 @@ def dataset(
     The ``element_spec`` is static, but for the batch dimension where ``tail="short"``. The cardinality is the number of
     batches of an epoch; with a state from within an epoch it is unknown, because the first pass is shorter than others.
 
-    Under ``tf.distribute``, batches are this process's share already: automatic sharding is off.
+    Automatic sharding of ``tf.distribute`` is off, as batches are this process's share already, and so is autotuning,
+    which has nothing to tune here; ``with_options`` behind your own ``map`` turns it on again.
 
     Args:
         dataset: What to read; see `stoker.open` and `stoker.mix`.
@@ -84,11 +85,18 @@ def dataset(
     count = None if tail == "short" else batch_size
     spec = tuple(_spec(name, count, view, settings.get("output") or Output()) for name in fields)
     made = tf.data.Dataset.from_generator(_Passes(make, start, tuple(fields)), output_signature=spec)
-    options = tf.data.Options()
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     if start.consumed == 0:
         made = made.apply(tf.data.experimental.assert_cardinality(steps))
-    return made.with_options(options)
+    # One batch ahead, so that handing over from Python costs the training step nothing.
+    return made.prefetch(1).with_options(_options())
+
+
+def _options() -> tf.data.Options:
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    # There is nothing to tune here, and the tuner of TensorFlow 2.21 may hold up the end of a pass for seconds.
+    options.autotune.enabled = False
+    return options
 
 
 def state_at(position: Any, dataset: Dataset | Mix, *, view: View, **settings: Any) -> dict[str, Any]:
