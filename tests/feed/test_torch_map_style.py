@@ -147,6 +147,11 @@ def test_a_forked_process_ends_as_any_other(train: stoker.Dataset) -> None:
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
 
 
+def test_a_mix_has_no_samples_by_number(train: stoker.Dataset) -> None:
+    with pytest.raises(ConfigError, match=r"not <stoker\.Mix of 1 datasets"):
+        stoker.torch.MapDataset(stoker.mix([train]), VIEW)
+
+
 def test_a_bad_image_is_named(tmp_path: Path) -> None:
     write_shards(tmp_path, 4, 1, {2: image(2)[:100]})
     samples = stoker.torch.MapDataset(stoker.open(tmp_path), VIEW)

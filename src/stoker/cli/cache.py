@@ -90,7 +90,9 @@ def _time(entry: CacheEntry) -> datetime:
 def _print(place: Path, entries: Sequence[CacheEntry], indexes: str, *, removed: bool) -> None:
     printer = Printer()
     total = format_size(sum(entry.disk_bytes for entry in entries))
-    printer.line(f"{place}: {'removed ' if removed else ''}{len(entries)} datasets, {total}; {indexes}")
+    printer.line(
+        f"{place}: {'removed ' if removed else ''}{len(entries)} dataset{'s' * (len(entries) != 1)}, {total}; {indexes}"
+    )
     if entries:
         columns = ("dataset", "split", ">on disk", ">of", "last use (UTC)", "in use")
         printer.table(columns, [_row(entry) for entry in entries])

@@ -13,6 +13,8 @@ from torch.utils.data import get_worker_info
 
 from stoker import _native
 from stoker.config import available_cpus, check_range
+from stoker.errors import ConfigError
+from stoker.feed import Dataset
 from stoker.feed.engine import EngineSettings, SampleEngine
 from stoker.torch.batch import tensors
 from stoker.views import MultiView, ObjectCrops, Output
@@ -20,7 +22,6 @@ from stoker.views import MultiView, ObjectCrops, Output
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stoker.feed import Dataset
     from stoker.views import View
 
 
@@ -43,7 +44,8 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
         max_pixels: Images that declare more are refused before anything is allocated for them.
 
     Raises:
-        ConfigError: A setting is out of range; or, in a spawned worker, another dataset lies where this one was opened.
+        ConfigError: A setting is out of range, or ``dataset`` is a mix; or, in a spawned worker, another dataset lies
+            where this one was opened.
         ShardError: On use: a record is damaged.
         ExampleError: On use: a record lacks the image or the label.
         ImageError: On use: an image cannot be decoded without losing pixels.
@@ -60,6 +62,9 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
         check: bool = True,
         max_pixels: int = _native.DEFAULT_MAX_PIXELS,
     ) -> None:
+        if not isinstance(dataset, Dataset):
+            message = f"MapDataset takes one dataset, and not {dataset!r}"
+            raise ConfigError(f"{message}; a mix has positions in an epoch: give it to stoker.torch.DataLoader")
         self.dataset = dataset
         self.view = view
         self._output = output or Output()
