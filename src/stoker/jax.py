@@ -11,6 +11,7 @@ import numpy as np
 from stoker.config import check_range
 from stoker.errors import ConfigError
 from stoker.feed import Loader
+from stoker.feed.boxes import box_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,9 +63,10 @@ class BatchIterator:
             self._epoch = None
 
     def _on_devices(self, leaves: dict[str, Any], sharding: jax.sharding.Sharding) -> dict[str, Any]:
-        narrow = {"labels": _narrow(leaves["labels"])} | {name: _halves(leaves[name]) for name in ("keys", "seeds")}
+        halves = {name: _halves(leaves[name]) for name in ("keys", "seeds")}
+        narrow = jax.tree.map(_narrow, {name: leaves[name] for name in leaves.keys() - halves.keys()}) | halves
         place = partial(_place, sharding, self.loader.topology.world_size)
-        placed: dict[str, Any] = jax.tree.map(place, leaves | narrow)
+        placed: dict[str, Any] = jax.tree.map(place, narrow)
         return placed
 
     def get_state(self) -> dict[str, Any]:
@@ -115,6 +117,8 @@ def batches(
     ``valid``   bool (B,)              the same             false where ``tail="pad"`` filled the batch up
     ``seeds``   uint64 (B,)            uint32 (B, 2)        random bits of each sample in this epoch; the pairs are
                                                             what ``jax.random.wrap_key_data`` takes
+    ``boxes``   with ``boxes=`` only   int32 for int64      a dict of the arrays of `stoker.Boxes` or
+                                                            `stoker.PaddedBoxes`; of `stoker.MultiView` a tuple
     ==========  =====================  ===================  =====================================================
 
     With ``sharding`` ``B`` is the batch of all processes together, otherwise that of this one.
@@ -137,6 +141,9 @@ def batches(
     if sharding is not None and settings.get("tail", "short") == "short":
         message = "with sharding all batches have one shape, which tail='short' does not give"
         raise ConfigError(f"{message}; use tail='pad' (batch['valid'] marks what was filled up), 'wrap' or 'drop'")
+    boxes = settings.get("boxes")
+    if sharding is not None and boxes is not None and boxes.pad_to is None:
+        raise ConfigError("with sharding all batches have one shape; say how many boxes: BoxOutput(pad_to=...)")
     if epochs is not None:
         check_range("epochs", epochs, 1, 2**63)
     ranks: dict[str, Any] = {
@@ -165,7 +172,8 @@ def _check_sharding(sharding: jax.sharding.Sharding, batch_size: int, shard_coun
 
 
 def _leaves(batch: Batch) -> dict[str, Any]:
-    return {name: getattr(batch, name) for name in ("images", "labels", "keys", "valid", "seeds")}
+    leaves = {name: getattr(batch, name) for name in ("images", "labels", "keys", "valid", "seeds")}
+    return leaves if batch.boxes is None else leaves | {"boxes": box_arrays(batch.boxes)}
 
 
 def _halves(numbers: Any) -> Any:
@@ -174,6 +182,8 @@ def _halves(numbers: Any) -> Any:
 
 
 def _narrow(labels: Any) -> Any:
+    if labels.dtype != np.int64:
+        return labels
     narrow = labels.astype(np.int32)
     if (narrow != labels).any():
         raise ConfigError(

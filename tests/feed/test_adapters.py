@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import jax
+import numpy as np
 import pytest
 import tensorflow as tf
 import torch
 
 import stoker
-from feed.shards import image, write_shards
+from feed.shards import image, write_annotated, write_shards
 from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -59,6 +62,49 @@ def test_all_frameworks_give_the_same_batches(train: stoker.Dataset, output: sto
                     mine = getattr(a, name)
                     for others in (getattr(b, name).numpy(), c[number].numpy(), d[name]):
                         assert others.tobytes() == mine.tobytes()
+
+
+@pytest.mark.parametrize("boxes", [stoker.BoxOutput(), stoker.BoxOutput(pad_to=2)], ids=["ragged", "padded"])
+@pytest.mark.parametrize("several", [False, True])
+def test_all_frameworks_give_the_same_boxes(tmp_path: Path, boxes: stoker.BoxOutput, *, several: bool) -> None:
+    write_annotated(tmp_path / "train-00000-of-00001", 18)
+    annotated = stoker.open(tmp_path)
+    view = stoker.MultiView(SETTINGS["view"], stoker.Resize(9)) if several else SETTINGS["view"]
+    settings = {**SETTINGS, "boxes": boxes, "view": view}
+    in_tensorflow = stoker.tensorflow.dataset(annotated, fields=("boxes",), **settings)
+    with (
+        stoker.Loader(annotated, **settings) as plain,
+        stoker.torch.DataLoader(annotated, **settings) as in_torch,
+        stoker.jax.batches(annotated, **settings) as in_jax,
+    ):
+        for a, b, (c,) in zip(plain, in_torch, in_tensorflow, strict=True):
+            d = next(in_jax)["boxes"]
+            for mine, *others in zip(*((one if several else (one,)) for one in (a.boxes, b.boxes, c, d)), strict=True):
+                for name in dataclasses.asdict(mine):
+                    array = getattr(mine, name)
+                    assert (getattr(others[0], name).numpy() == array).all()
+                    assert (others[1][name].numpy() == array).all()
+                    assert (others[2][name] == array).all()
+
+
+def test_boxes_need_to_be_asked_for(train: stoker.Dataset) -> None:
+    with pytest.raises(ConfigError, match="boxes=stoker.BoxOutput"):
+        stoker.tensorflow.dataset(train, fields=("images", "boxes"), **SETTINGS)
+
+
+def test_boxes_on_devices(tmp_path: Path) -> None:
+    write_annotated(tmp_path / "train-00000-of-00001", 18)
+    annotated = stoker.open(tmp_path)
+    along = jax.sharding.PartitionSpec("data")
+    sharding = jax.sharding.NamedSharding(jax.sharding.Mesh(np.array(jax.devices()), "data"), along)
+    settings = {**SETTINGS, "tail": "pad", "sharding": sharding}
+    with pytest.raises(ConfigError, match="pad_to"):
+        stoker.jax.batches(annotated, boxes=stoker.BoxOutput(), **settings)
+    with stoker.jax.batches(annotated, boxes=stoker.BoxOutput(pad_to=3), **settings) as batches:
+        found = next(batches)["boxes"]
+    assert isinstance(found["corners"], jax.Array)
+    assert found["corners"].shape == (4, 3, 4)
+    assert found["labels"].dtype == np.int32
 
 
 def test_the_tensorflow_dataset_has_static_shapes(train: stoker.Dataset) -> None:

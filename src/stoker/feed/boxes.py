@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -90,6 +90,13 @@ class BoxOutput:
     def nothing(self) -> Boxes | PaddedBoxes:
         """Return the boxes of a batch without samples."""
         return self.form((np.empty(0, np.float32), np.empty(0, np.int64), np.empty(0, np.int32), np.zeros(1, np.int64)))
+
+
+def box_arrays(boxes: Boxes | PaddedBoxes | tuple[Boxes | PaddedBoxes, ...]) -> Any:
+    """Return boxes as dicts of their arrays, for frameworks that take nested dicts and tuples; copies nothing."""
+    if isinstance(boxes, tuple):
+        return tuple(map(box_arrays, boxes))
+    return {field.name: getattr(boxes, field.name) for field in fields(boxes)}
 
 
 def padded(boxes: Boxes, most: int) -> PaddedBoxes:

@@ -12,12 +12,13 @@ import tensorflow as tf
 
 from stoker.errors import ConfigError
 from stoker.feed import Loader, Position
+from stoker.feed.boxes import box_arrays
 from stoker.views import MultiView, Output, native_views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from stoker.feed import Batch, Dataset, Mix
+    from stoker.feed import Batch, BoxOutput, Dataset, Mix
     from stoker.views import View
 
 # What each field of an element is in a batch; TensorFlow has few ops for unsigned numbers of 64 bits.
@@ -27,6 +28,7 @@ _FIELDS: dict[str, Callable[[Batch], Any]] = {
     "keys": lambda batch: batch.keys.view(np.int64),
     "valid": lambda batch: batch.valid,
     "seeds": lambda batch: batch.seeds.view(np.int64),
+    "boxes": lambda batch: box_arrays(batch.boxes),
     "position": lambda batch: np.array([batch.position.epoch, batch.position.consumed], np.int64),
 }
 
@@ -57,6 +59,8 @@ def dataset(
     ``keys``      int64 (B,)          number of each sample in its split
     ``valid``     bool (B,)           false where ``tail="pad"`` filled the batch up
     ``seeds``     int64 (B,)          random bits of each sample in this epoch, for transforms of your own
+    ``boxes``     as ``boxes=`` says  a dict of the arrays of `stoker.Boxes` or `stoker.PaddedBoxes`; with
+                                      `stoker.MultiView` a tuple of such, one a view
     ``position``  int64 (2,)          epoch, and samples of it consumed after this batch; see `state_at`
     ============  ==================  ==================================================================
 
@@ -78,12 +82,13 @@ def dataset(
         ConfigError: A setting is out of range, or the state is of something else. Errors of samples appear while
             iterating, as TensorFlow errors that carry the message of Stoker's.
     """
-    _check_fields(fields)
+    _check_fields(fields, settings.get("boxes"))
     make = partial(Loader, dataset, batch_size=batch_size, view=view, **settings)
     with make() as loader:  # settings are refused here
         start, steps, tail = _start(loader, state), len(loader), loader.topology.tail
     count = None if tail == "short" else batch_size
-    spec = tuple(_spec(name, count, view, settings.get("output") or Output()) for name in fields)
+    form = _Form(count, view, settings.get("output") or Output(), settings.get("boxes"))
+    spec = tuple(form.spec(name) for name in fields)
     made = tf.data.Dataset.from_generator(_Passes(make, start, tuple(fields)), output_signature=spec)
     if start.consumed == 0:
         made = made.apply(tf.data.experimental.assert_cardinality(steps))
@@ -153,17 +158,45 @@ def _start(loader: Loader, state: Mapping[str, Any] | None) -> Position:
     return Position(begun["epoch"], begun["consumed"])
 
 
-def _check_fields(fields: Sequence[str]) -> None:
+def _check_fields(fields: Sequence[str], boxes: BoxOutput | None) -> None:
     unknown = [name for name in fields if name not in _FIELDS]
+    if "boxes" in fields and boxes is None:
+        raise ConfigError("the field boxes needs boxes=stoker.BoxOutput(...)")
     if unknown or not fields or isinstance(fields, str):
         raise ConfigError(f"fields is {fields!r}; it must name one or more of {', '.join(_FIELDS)}")
 
 
-def _spec(name: str, count: int | None, view: View, output: Output) -> Any:
-    """The one place that says what TensorFlow can expect."""
-    if name == "images":
-        shapes = [(count, *output.shape(*spec.shape[:2])) for spec in native_views(view)]
-        specs = tuple(tf.TensorSpec(shape, output.dtype, name="images") for shape in shapes)
-        return specs if isinstance(view, MultiView) else specs[0]
-    shape = (2,) if name == "position" else (count,)
-    return tf.TensorSpec(shape, tf.bool if name == "valid" else tf.int64, name=name)
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The one place that says what TensorFlow can expect; ``count`` is None where batches differ in size."""
+
+    count: int | None
+    view: View
+    output: Output
+    boxes: BoxOutput | None
+
+    def spec(self, name: str) -> Any:
+        if name in ("images", "boxes"):
+            sizes = [spec.shape[:2] for spec in native_views(self.view)]
+            specs = tuple(self._images(*size) if name == "images" else self._boxes() for size in sizes)
+            return specs if isinstance(self.view, MultiView) else specs[0]
+        shape = (2,) if name == "position" else (self.count,)
+        return tf.TensorSpec(shape, tf.bool if name == "valid" else tf.int64, name=name)
+
+    def _images(self, height: int, width: int) -> Any:
+        return tf.TensorSpec((self.count, *self.output.shape(height, width)), self.output.dtype, name="images")
+
+    def _boxes(self) -> dict[str, Any]:
+        most = None if self.boxes is None else self.boxes.pad_to
+        each = (None,) if most is None else (self.count, most)
+        ends = (
+            {"offsets": (None if self.count is None else self.count + 1,)}
+            if most is None
+            else {"counts": (self.count,)}
+        )
+        return {
+            "corners": tf.TensorSpec((*each, 4), tf.float32),
+            "labels": tf.TensorSpec(each, tf.int64),
+            "objects": tf.TensorSpec(each, tf.int32),
+            **{name: tf.TensorSpec(shape, tf.int64) for name, shape in ends.items()},
+        }
