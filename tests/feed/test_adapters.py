@@ -88,7 +88,7 @@ def test_all_frameworks_give_the_same_boxes(tmp_path: Path, boxes: stoker.BoxOut
 
 
 def test_boxes_need_to_be_asked_for(train: stoker.Dataset) -> None:
-    with pytest.raises(ConfigError, match="boxes=stoker.BoxOutput"):
+    with pytest.raises(ConfigError, match=r"boxes=stoker\.BoxOutput"):
         stoker.tensorflow.dataset(train, fields=("images", "boxes"), **SETTINGS)
 
 
