@@ -56,7 +56,11 @@ class BatchIterator:
                 if self._epochs is not None and self.loader.state_dict()["epoch"] >= self._epochs:
                     self._epoch = None
                     raise StopIteration
-            batch = next(self._epoch, None)
+            try:
+                batch = next(self._epoch, None)
+            except BaseException:  # Ctrl-C, too: the next call tries this batch again, and skips nothing
+                self.set_state(self.get_state())
+                raise
             if batch is not None:
                 leaves = _leaves(batch)
                 return leaves if self._sharding is None else self._on_devices(leaves, self._sharding)

@@ -183,3 +183,14 @@ def test_labels_that_jax_cannot_hold_are_refused(tmp_path: Path) -> None:
     batches = stoker.jax.batches(stoker.open(tmp_path), sharding=one_device(), **settings)
     with batches, pytest.raises(ConfigError, match="2147483648"):
         next(batches)
+
+
+def test_after_an_error_nothing_is_skipped(tmp_path: Path) -> None:
+    write_shards(tmp_path, 6, 1, {2: image(2)[:100]})
+    with stoker.jax.batches(stoker.open(tmp_path), batch_size=1, view=stoker.Resize(8)) as batches:
+        seen = [next(batches)["keys"].tolist() for _ in range(2)]
+        for _ in range(3):
+            with pytest.raises(ImageError):
+                next(batches)
+        assert batches.get_state()["consumed"] == 2
+    assert seen == [[0], [1]]

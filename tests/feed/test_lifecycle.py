@@ -93,6 +93,25 @@ def test_one_loader_serves_one_iteration(shards: list[Path]) -> None:
             next(first)
 
 
+@pytest.mark.parametrize("with_state", [False, True])
+def test_who_goes_elsewhere_ends_the_iteration_under_way(shards: list[Path], *, with_state: bool) -> None:
+    with stoker.Loader(stoker.open(shards[0]), batch_size=3, view=VIEW, shuffle=True) as loader:
+        batches = iter(loader)
+        next(batches)
+        if with_state:
+            loader.load_state_dict(loader.state_dict(stoker.Position(7, 0)))
+        else:
+            loader.set_epoch(7)
+        with pytest.raises(ClosedError, match="another epoch or state"):
+            next(batches)
+        assert loader.state_dict()["epoch"] == 7
+        assert {batch.position.epoch for batch in loader} == {7}
+        for batch in loader:
+            if batch.position.consumed == len(loader.dataset):  # after the last batch it is over anyway
+                loader.set_epoch(3)
+        assert loader.state_dict()["epoch"] == 3
+
+
 def test_two_loaders_run_side_by_side(shards: list[Path]) -> None:
     train = stoker.open(shards[0])
     with stoker.Loader(train, batch_size=3, view=VIEW) as one, stoker.Loader(train, batch_size=3, view=VIEW) as two:

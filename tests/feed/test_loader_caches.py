@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import TYPE_CHECKING
 
 import pytest
 
 import stoker
 from feed.shards import image, write_annotated, write_shards
-from stoker.errors import ConfigError, ImageError
+from stoker.errors import BadSampleWarning, ConfigError, ImageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,9 +110,33 @@ def test_a_memory_cache_serves_one_dataset(train: stoker.Dataset, tmp_path_facto
     other = stoker.open(place, keys=KEYS)
     cache = stoker.MemoryCache("10MB", keep="decoded")
     epochs(train, cache=cache)
-    with pytest.raises(ConfigError, match="this cache holds samples of"):
+    with pytest.raises(ConfigError, match="this cache holds samples of another dataset"):
         stoker.Loader(other, batch_size=2, view=stoker.Resize(8), cache=cache)
     mixed = stoker.mix([train, other], label_offsets=[0, 0])
     for fresh in (stoker.MemoryCache("10MB"), stoker.MemoryCache("10MB", keep="decoded")):
         assert epochs(mixed, cache=fresh) == epochs(mixed)
         assert fresh.stats().hits > 0
+
+
+def test_labels_that_were_moved_are_not_kept_for_others(train: stoker.Dataset) -> None:
+    cache = stoker.MemoryCache("10MB", keep="decoded")
+    epochs(stoker.mix([train, train], label_offsets=[0, 1000]), cache=cache)
+    with pytest.raises(ConfigError, match="mix or record layout"):
+        epochs(stoker.mix([train, train], label_offsets=[0, 0]), cache=cache)
+
+
+def test_a_cache_changes_nothing_about_which_samples_are_bad(tmp_path: Path) -> None:
+    whole = image(2)
+    write_shards(tmp_path, 6, 1, {2: whole[: len(whole) * 2 // 3]})
+    broken = stoker.open(tmp_path, keys=KEYS)
+    small = stoker.RandomResizedCrop(16, scale=(0.02, 0.05))
+
+    def keys(cache: stoker.MemoryCache | None) -> list[int]:
+        settings = {"view": small, "on_bad": "substitute", "cache": cache}
+        with stoker.Loader(broken, batch_size=6, **settings) as loader, warnings.catch_warnings():
+            warnings.simplefilter("ignore", BadSampleWarning)
+            return [key for _ in range(6) for batch in loader for key in batch.keys.tolist()]
+
+    plain = keys(None)
+    for budget in (2000, 10_000_000):
+        assert keys(stoker.MemoryCache(budget, keep="decoded")) == plain

@@ -147,6 +147,23 @@ def test_a_forked_process_ends_as_any_other(train: stoker.Dataset) -> None:
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
 
 
+def test_a_call_that_was_interrupted_leaves_nothing_behind(train: stoker.Dataset) -> None:
+    samples = stoker.torch.MapDataset(train, stoker.Resize(2000), threads=1)
+
+    def interrupt(*_: object) -> None:
+        raise InterruptedError
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(InterruptedError):
+            samples.__getitems__([0, 1, 2, 3] * 50)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert [label for _, label in samples.__getitems__([5, 7])] == [6, 8]
+
+
 def test_a_mix_has_no_samples_by_number(train: stoker.Dataset) -> None:
     with pytest.raises(ConfigError, match=r"not <stoker\.Mix of 1 datasets"):
         stoker.torch.MapDataset(stoker.mix([train]), VIEW)

@@ -62,7 +62,7 @@ def test_boxes_are_where_their_pixels_are(
     edges = [tuple(float(np.float32(edge)) for edge in box) for box in boxes]
     surely, maybe = (
         {box[4]: box[:4] for box in twin.transform(edges, *extent, geometry, max(0.0, least + rounding))}
-        for rounding in (1e-9, -1e-9)
+        for rounding in (1e-9, -3e-9)
     )
     numbers = found.objects.tolist()
     assert surely.keys() <= set(numbers) <= maybe.keys()
@@ -94,3 +94,11 @@ def test_padded_boxes_are_the_first_ones_of_each_sample(counts: list[int], most:
         assert padded.corners[sample].ravel()[: 4 * kept].tolist() == list(range(4 * first, 4 * (first + kept)))
         assert not padded.corners[sample, kept:].any()
         first += count
+
+
+def test_a_box_that_is_all_there_is_never_lost(place: Path) -> None:
+    for width in range(30, 130, 7):
+        dataset = open_one(place, (width, 40), [(0.0, 0.0, 1.0, 1.0)], None)
+        output = stoker.BoxOutput(min_visible=1.0)
+        with stoker.Loader(dataset, batch_size=1, view=stoker.Resize(224), boxes=output, threads=1) as loader:
+            assert next(iter(loader)).boxes.corners.tolist() == [[0, 0, 224, 224]]

@@ -9,7 +9,13 @@ namespace stoker {
 namespace {
 
 int64_t moved(int64_t label, int64_t offset) {
-  return label < 0 ? label : label + offset;
+  if (label < 0) return label;
+  int64_t sum = 0;
+  if (__builtin_add_overflow(label, offset, &sum)) {
+    throw Error(ErrorCode::kBadExample, "the label " + std::to_string(label) +
+                                            " is too large to be moved by " + std::to_string(offset));
+  }
+  return sum;
 }
 
 }  // namespace
@@ -46,7 +52,7 @@ void Concatenation::append_boxes(uint64_t number, std::span<const uint8_t> bytes
   const Place place = find(number);
   const int64_t offset = place.part.label_offset;
   const size_t first = boxes.size();
-  place.part.source->append_boxes(place.number, bytes, label < 0 ? label : label - offset, scratch, boxes);
+  place.part.source->append_boxes(place.number, bytes, label < offset ? -1 : label - offset, scratch, boxes);
   for (size_t i = first; i < boxes.size(); ++i) boxes[i].label = moved(boxes[i].label, offset);
 }
 

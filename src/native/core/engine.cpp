@@ -134,6 +134,7 @@ void BatchEngine::close() {
   ready_.notify_all();
   pool_.close();
   drop_pending();
+  const std::lock_guard replacing(replace_mutex_);
   spec_.convert = nullptr;  // nobody calls it any more, and what it holds may hold this engine
 }
 
@@ -156,6 +157,11 @@ void BatchEngine::load(Pending& batch, size_t index, size_t worker) {
 }
 
 void BatchEngine::replace(Batch& batch, size_t index, SampleId id, uint64_t key) {
+  const std::lock_guard replacing(replace_mutex_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed");
+  }
   load_sample(batch, index, id, *scratch_.back());
   batch.keys[index] = key;
 }
@@ -209,7 +215,11 @@ StoredImage BatchEngine::convert(StoredImage image, Scratch& scratch) const {
 
 StoredImage BatchEngine::keep(StoredImage image, uint64_t number, int64_t label, Scratch& scratch) const {
   if (!spec_.decoded || spec_.decoded->full() || image.encoding != ImageEncoding::kJpeg) return image;
-  image.size = scratch.decoder.decode_whole(image.bytes, spec_.max_pixels, scratch.whole);
+  try {
+    image.size = scratch.decoder.decode_whole(image.bytes, spec_.max_pixels, scratch.whole);
+  } catch (const Error&) {
+    return image;  // whether what is broken matters to the views is up to them, with a cache as without
+  }
   image.encoding = ImageEncoding::kRaw;
   image.bytes = scratch.whole;
   spec_.decoded->offer(number, {.bytes = scratch.whole,

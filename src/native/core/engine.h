@@ -133,6 +133,7 @@ class BatchEngine {
   std::vector<std::shared_ptr<BufferPool>> buffers_;  // of each view
   std::vector<std::unique_ptr<Scratch>> scratch_;     // one a worker, and the last for replace()
 
+  std::mutex replace_mutex_;  // taken before mutex_
   std::mutex mutex_;
   std::condition_variable ready_;
   std::deque<std::shared_ptr<Pending>> pending_;

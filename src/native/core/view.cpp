@@ -16,6 +16,9 @@ constexpr uint32_t kAttempts = 10;
 // to a little more or less; it must not take in a column that the annotator left out.
 constexpr double kEdgeTolerance = 1.0 / 1024;
 
+// Of a box's area: a box that is all there must not be lost to the rounding of its edges.
+constexpr double kShareTolerance = 1e-9;
+
 // exp() of the C library may differ in the last bit between platforms, and a crop must not. |x| is a few
 // units.
 double portable_exp(double x) {
@@ -152,7 +155,7 @@ void transform_boxes(const ViewPlan& plan, Extent image, std::span<const Labelle
     const ObjectBox& box = boxes[i].box;
     Interval x = across.show(box.xmin, box.xmax), y = down.show(box.ymin, box.ymax);
     const double visible = x.visible * y.visible;
-    if (!(visible > 0.0) || visible < min_visible) continue;
+    if (!(visible > 0.0) || visible < min_visible - kShareTolerance) continue;
     if (plan.flip) x = {plan.window.width - x.to, plan.window.width - x.from, x.visible};
     out.push_back({static_cast<float>(x.from), static_cast<float>(y.from), static_cast<float>(x.to),
                    static_cast<float>(y.to), boxes[i].label, static_cast<int32_t>(i)});

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,6 +71,11 @@ TEST_CASE("sources laid end to end keep their samples, their places and their cl
   CHECK(all.where(2).path == third.records()->where(0).path);
   CHECK(all.where(2).record == 0);
   CHECK_THROWS_AS(all.fetch(3, scratch), Error);
+
+  const tests::Shard largest = shard_of(std::numeric_limits<int64_t>::max());
+  const auto source = std::make_shared<RecordSource>(largest.records(), keys, PayloadCheck::kOn);
+  const Concatenation moved({{source, 1}});
+  CHECK_THROWS_AS(moved.describe({0, kWholeImage}, moved.fetch(0, scratch), scratch, name), Error);
 }
 
 }  // namespace

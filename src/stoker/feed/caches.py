@@ -20,11 +20,11 @@ from stoker.errors import ConfigError
 from stoker.feed.cache_directory import BUDGET_NAME, ENTRY_BYTES, CacheDirectory
 from stoker.feed.cache_entries import About
 from stoker.feed.cache_keys import cache_key, parts_of, sample_sizes
+from stoker.feed.mixing import Mix
 from stoker.records.index import FRAME_BYTES
 
 if TYPE_CHECKING:
     from stoker.feed.dataset import Dataset
-    from stoker.feed.mixing import Mix
 
 _MOST_BYTES = 2**62
 
@@ -99,9 +99,12 @@ class MemoryCache:
             ConfigError: The cache holds samples of another dataset.
         """
         wanted = tuple(f"{Path(part.path).absolute()} {part.identity}" for part in parts_of(dataset))
+        if self.keep == "decoded":  # then labels are kept too, as they were found
+            wanted += (repr([part.schema for part in parts_of(dataset)]),)
+            wanted += (repr(dataset.label_offsets) if isinstance(dataset, Mix) else "",)
         with self._lock:
             if self._serves not in (None, wanted):
-                message = f"this cache holds samples of {' and '.join(self._serves or ())}, and not of {dataset!r}"
+                message = f"this cache holds samples of another dataset, mix or record layout than {dataset!r}"
                 raise ConfigError(f"{message}; make a cache for each dataset")
             self._serves = wanted
         return samples if self.keep == "decoded" else _native.CachedSource(samples, self.native)

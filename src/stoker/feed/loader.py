@@ -163,9 +163,11 @@ class Loader:
                 ahead = step.consumed
             batch = self._wait(queued.popleft(), iteration)
             yield batch
-            self._check_current(iteration)
-        self._go_to(Position(epoch + 1, 0))
-        self._engine.end_report()
+            if number + 1 < left:
+                self._check_current(iteration)
+        if iteration == self._iterations:
+            self._go_to(Position(epoch + 1, 0))
+            self._engine.end_report()
 
     def _go_to(self, position: Position) -> None:
         self._position = position
@@ -197,10 +199,12 @@ class Loader:
 
     def _check_current(self, iteration: int) -> None:
         if iteration != self._iterations:
-            raise ClosedError("another iteration of this loader has begun; one loader serves one iteration at a time")
+            message = "another iteration of this loader has begun, or it went to another epoch or state"
+            raise ClosedError(f"{message}; one loader serves one iteration at a time")
 
     def set_epoch(self, epoch: int) -> None:
-        """Go to the start of an epoch; the next iteration yields it."""
+        """Go to the start of an epoch; the next iteration yields it, and one that is under way is over."""
+        self._iterations += 1
         self._go_to(Position(check_range("epoch", epoch, 0, 2**63), 0))
 
     @property
@@ -223,7 +227,9 @@ class Loader:
         Raises:
             ConfigError: The state is of another dataset, seed or order, or is no such state.
         """
-        self._go_to(self._course.position(state))
+        position = self._course.position(state)
+        self._iterations += 1  # one that is under way is over
+        self._go_to(position)
 
     def close(self) -> None:
         """Stop the threads; the samples being decoded are finished first. Batches already handed out stay valid."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _VERSION = 1
+_MOST_IDENTITY = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,15 @@ class Position:
 
     epoch: int
     consumed: int
+
+
+def _short(identity: str) -> str:
+    """A long identity as a hash, so that a state stays short whatever the names of splits are."""
+    return (
+        identity
+        if len(identity) <= _MOST_IDENTITY
+        else hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +58,7 @@ class Course:
         """Return the state of a loader at a position: less than 200 bytes of JSON."""
         return {
             "version": _VERSION,
-            "dataset": self.dataset,
+            "dataset": _short(self.dataset),
             "seed": self.seed,
             "shuffle": self.shuffle,
             "epoch": position.epoch,

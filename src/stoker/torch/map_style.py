@@ -100,7 +100,11 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
             return []
         engine = self._engine_for(len(indices))
         engine.submit(np.array([self._number(index) for index in indices], np.uint64), int(self._epoch))
-        loaded = engine.next()
+        try:
+            loaded = engine.next()
+        except BaseException:  # Ctrl-C, too: the next call must not get what this one asked for
+            engine.drop_pending()
+            raise
         shown = tensors(loaded.images)
         each = zip(*shown, strict=True) if isinstance(self.view, MultiView) else shown[0]
         return list(zip(each, loaded.labels.tolist(), strict=True))
