@@ -168,3 +168,13 @@ def test_no_thread_stays_behind(train: stoker.Dataset) -> None:
     for _ in range(5):
         read()
     assert threads() <= before + 4  # TensorFlow may start some of its own
+
+
+def test_nothing_is_tuned_or_sharded_but_users_may_turn_it_on(train: stoker.Dataset) -> None:
+    made = stoker.tensorflow.dataset(train, **SETTINGS)
+    assert made.options().autotune.enabled is False
+    policy = made.options().experimental_distribute.auto_shard_policy
+    assert policy == tf.data.experimental.AutoShardPolicy.OFF
+    options = tf.data.Options()
+    options.autotune.enabled = True
+    assert made.map(lambda _, labels: labels).with_options(options).options().autotune.enabled is True

@@ -74,7 +74,7 @@ def graph_dataset(  # noqa: PLR0913 - settings, all by name
     records = _records(dataset, rank, world_size, deterministic=seed is not None)
     if check_range("shuffle_buffer", shuffle_buffer, 0, 2**31):
         records = records.shuffle(shuffle_buffer, seed, reshuffle_each_iteration=True)
-    chances = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).batch(2, drop_remainder=True)
+    chances = tf.data.Dataset.random(seed, rerandomize_each_iteration=True)
     drawn = tf.data.Dataset.zip((records.repeat(epochs), chances))
     loaded = drawn.map(load, num_parallel_calls=tf.data.AUTOTUNE)
     batched = loaded.batch(batch_size, drop_remainder=drop_remainder).prefetch(tf.data.AUTOTUNE)

@@ -20,7 +20,7 @@ _ATTEMPTS = 10
 
 
 def pixels_of(view: View) -> Callable[[Any, Any], Any]:
-    """Return a function of (JPEG as a string, int64 (2,) of random bits) to pixels, uint8 (H, W, 3).
+    """Return a function of (JPEG as a string, int64 () of random bits) to pixels, uint8 (H, W, 3).
 
     Raises:
         ConfigError: The view, or one of its settings, has no counterpart in TensorFlow's ops.
@@ -34,7 +34,7 @@ def pixels_of(view: View) -> Callable[[Any, Any], Any]:
         cropped = tf.image.decode_and_crop_jpeg(encoded, window, channels=3, dct_method="INTEGER_FAST")
         resized = tf.cast(tf.image.resize(cropped, [height, width], "bilinear"), tf.uint8)
         if hflip:
-            mirrored = tf.random.stateless_uniform([], chance + 1) < hflip
+            mirrored = tf.random.stateless_uniform([], [chance, 1]) < hflip
             resized = tf.cond(mirrored, lambda: tf.reverse(resized, [1]), lambda: resized)
         return tf.ensure_shape(resized, [height, width, 3])
 
@@ -63,7 +63,7 @@ def _random_window(view: RandomResizedCrop, shape: Any, chance: Any) -> Any:
     """The crop that torchvision's RandomResizedCrop draws: the first of ten attempts that fits, or the centre."""
     least, most = view.ratio
     height, width = tf.cast(shape[0], tf.float32), tf.cast(shape[1], tf.float32)
-    drawn = tf.random.stateless_uniform([2, _ATTEMPTS], chance)
+    drawn = tf.random.stateless_uniform([2, _ATTEMPTS], [chance, 0])
     area = height * width * (view.scale[0] + drawn[0] * (view.scale[1] - view.scale[0]))
     aspect = tf.exp(math.log(least) + drawn[1] * (math.log(most) - math.log(least)))
     widths, heights = tf.round(tf.sqrt(area * aspect)), tf.round(tf.sqrt(area / aspect))
@@ -72,7 +72,7 @@ def _random_window(view: RandomResizedCrop, shape: Any, chance: Any) -> Any:
     crop_width = tf.where(fits[first], widths[first], tf.minimum(width, tf.round(height * most)))
     crop_height = tf.where(fits[first], heights[first], tf.minimum(height, tf.round(width / least)))
     room = tf.stack([height - crop_height, width - crop_width])
-    place = tf.random.stateless_uniform([2], chance + 2)
+    place = tf.random.stateless_uniform([2], [chance, 2])
     place = tf.where(fits[first], tf.floor(place * (room + 1)), tf.floor(room / 2))
     return tf.cast(tf.concat([place, [crop_height, crop_width]], 0), tf.int32)
 
