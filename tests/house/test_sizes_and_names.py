@@ -57,7 +57,7 @@ def test_functions_are_short() -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "limit"),
-    [("core/*.h", HEADER_LINES), ("core/*.cpp", SOURCE_LINES), ("bind/*.cpp", BINDING_LINES)],
+    [("core/**/*.h", HEADER_LINES), ("core/**/*.cpp", SOURCE_LINES), ("bind/*.cpp", BINDING_LINES)],
 )
 def test_native_files_are_short(pattern: str, limit: int) -> None:
     assert {path.name: lines_of(path) for path in NATIVE.glob(pattern) if lines_of(path) > limit} == {}
@@ -74,7 +74,7 @@ def test_no_file_has_a_name_that_says_nothing() -> None:
 
 
 def test_the_core_knows_no_python() -> None:
-    for path in [*NATIVE.glob("core/*"), *NATIVE.glob("tests/*"), *NATIVE.glob("fuzz/*")]:
+    for path in [*NATIVE.glob("core/**/*.*"), *NATIVE.glob("tests/*"), *NATIVE.glob("fuzz/*")]:
         text = path.read_text(encoding="utf-8")
         assert "Python.h" not in text, path
         assert "nanobind" not in text, path

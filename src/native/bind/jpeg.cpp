@@ -1,5 +1,5 @@
 // Binds core/jpeg.h.
-#include "core/jpeg.h"
+#include "core/jpeg/jpeg.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/buffer_pool.h"
-#include "core/jpeg.h"
+#include "core/jpeg/jpeg.h"
 #include "core/memory_cache.h"
 #include "core/pixel_format.h"
 #include "core/pool.h"

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "core/jpeg.h"
+#include "core/jpeg/jpeg.h"
 #include "core/resample.h"
 #include "core/stored_image.h"
 #include "core/view.h"

@@ -1,5 +1,5 @@
 // JPEG bytes: the header walk, and a region decoded twice, whole and cut out, which must agree.
-#include "core/jpeg.h"
+#include "core/jpeg/jpeg.h"
 
 #include <cstddef>
 #include <cstdint>

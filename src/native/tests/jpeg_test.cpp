@@ -1,4 +1,4 @@
-#include "core/jpeg.h"
+#include "core/jpeg/jpeg.h"
 
 #include <doctest/doctest.h>
 

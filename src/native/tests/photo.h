@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/jpeg.h"
+#include "core/jpeg/jpeg.h"
 
 namespace stoker::tests {
 

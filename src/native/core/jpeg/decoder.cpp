@@ -4,8 +4,8 @@
 #include <type_traits>
 
 #include "core/errors.h"
-#include "core/jpeg.h"
-#include "core/jpeg_codec.h"
+#include "core/jpeg/jpeg.h"
+#include "core/jpeg/codec.h"
 
 namespace stoker {
 namespace {

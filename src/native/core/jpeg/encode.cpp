@@ -2,8 +2,8 @@
 #include <cstdlib>
 
 #include "core/errors.h"
-#include "core/jpeg.h"
-#include "core/jpeg_codec.h"
+#include "core/jpeg/jpeg.h"
+#include "core/jpeg/codec.h"
 
 namespace stoker {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/jpeg_codec.h"
+#include "core/jpeg/codec.h"
 
 #include <jerror.h>
 

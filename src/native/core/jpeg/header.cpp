@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "core/errors.h"
-#include "core/jpeg.h"
+#include "core/jpeg/jpeg.h"
 
 namespace stoker {
 namespace {
