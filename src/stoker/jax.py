@@ -142,12 +142,6 @@ def batches(
         ConfigError: A setting is out of range; or an epoch has no batch; or, with ``sharding``, batches may be smaller
             than ``batch_size``, do not divide among the devices, or are shared by others than JAX's processes.
     """
-    if sharding is not None and settings.get("tail", "short") == "short":
-        message = "with sharding all batches have one shape, which tail='short' does not give"
-        raise ConfigError(f"{message}; use tail='pad' (batch['valid'] marks what was filled up), 'wrap' or 'drop'")
-    boxes = settings.get("boxes")
-    if sharding is not None and boxes is not None and boxes.pad_to is None:
-        raise ConfigError("with sharding all batches have one shape; say how many boxes: BoxOutput(pad_to=...)")
     if epochs is not None:
         check_range("epochs", epochs, 1, 2**63)
     ranks: dict[str, Any] = {
@@ -155,6 +149,7 @@ def batches(
         "world_size": jax.process_count() if shard_count is None else shard_count,
     }
     if sharding is not None:
+        _check_one_shape(settings)
         _check_sharding(sharding, batch_size, ranks["world_size"])
     loader = Loader(dataset, batch_size=batch_size, view=view, **ranks, **settings)
     if len(loader) == 0:
@@ -162,6 +157,15 @@ def batches(
         message = f"an epoch has no batch: {ranks['world_size']} x {batch_size} is more than all samples"
         raise ConfigError(f"{message}, and tail='drop' leaves out what does not fill one")
     return BatchIterator(loader, epochs, sharding)
+
+
+def _check_one_shape(settings: Mapping[str, Any]) -> None:
+    if settings.get("tail", "short") == "short":
+        message = "with sharding all batches have one shape, which tail='short' does not give"
+        raise ConfigError(f"{message}; use tail='pad' (batch['valid'] marks what was filled up), 'wrap' or 'drop'")
+    boxes = settings.get("boxes")
+    if boxes is not None and boxes.pad_to is None:
+        raise ConfigError("with sharding all batches have one shape; say how many boxes: BoxOutput(pad_to=...)")
 
 
 def _check_sharding(sharding: jax.sharding.Sharding, batch_size: int, shard_count: int) -> None:
