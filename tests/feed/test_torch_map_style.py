@@ -22,10 +22,18 @@ from stoker.errors import ConfigError, ImageError
 from stoker.sources import SourceOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 VIEW = stoker.RandomResizedCrop(24, hflip=0.5)
 RECORDS = 18
+
+
+def in_threaded_process(test: Callable[..., None]) -> Callable[..., None]:
+    """Python, and JAX where an earlier test has loaded it, warn of forks next to threads; here they are the point."""
+    for message in ("ignore:.*multi-threaded, use of fork:DeprecationWarning", "ignore:os.fork:RuntimeWarning"):
+        test = pytest.mark.filterwarnings(message)(test)
+    return test
 
 
 @pytest.fixture
@@ -83,7 +91,7 @@ def test_the_stock_loader_without_workers(train: stoker.Dataset) -> None:
 
 @pytest.mark.parametrize("used_before", [False, True], ids=["fresh", "used"])
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+@in_threaded_process
 def test_the_stock_loader_with_workers(train: stoker.Dataset, method: str, *, used_before: bool) -> None:
     samples = stoker.torch.MapDataset(train, VIEW, seed=3)
     if used_before:
@@ -116,7 +124,7 @@ class Stop:
         pass
 
 
-@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+@in_threaded_process
 def test_a_fork_in_the_middle_of_a_read_does_not_hang(train: stoker.Dataset) -> None:
     samples = stoker.torch.MapDataset(train, VIEW, seed=3, threads=2)
     wanted = expected(train, 0)
