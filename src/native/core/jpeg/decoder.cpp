@@ -1,11 +1,13 @@
-// Region decode on libjpeg-turbo's jpeg_crop_scanline and jpeg_skip_scanlines.
+// Region decode: baseline images by our own decoder, all others, and those it has doubts about, by
+// libjpeg-turbo's jpeg_crop_scanline and jpeg_skip_scanlines.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 
 #include "core/errors.h"
-#include "core/jpeg/jpeg.h"
+#include "core/jpeg/baseline_decoder.h"
 #include "core/jpeg/codec.h"
+#include "core/jpeg/jpeg.h"
 
 namespace stoker {
 namespace {
@@ -55,61 +57,43 @@ struct JpegDecoder::Codec {
   jpeg_decompress_struct c;
   JpegErrors errors;
   Progress progress;
-  bool open = false;
+  std::vector<uint8_t*> rows;
+
+  Codec();
+  ~Codec() { jpeg_destroy_decompress(&c); }
+  Extent open(std::span<const uint8_t> bytes);
+  RgbxView decode(Rect region, std::vector<uint8_t>& pixels);
+
+ private:
+  [[noreturn]] void fail();
 };
 
-JpegDecoder::JpegDecoder() : codec_(std::make_unique<Codec>()) {
-  Codec& codec = *codec_;
-  codec.c.err = codec.errors.install();
-  if (setjmp(codec.errors.escape) != 0) throw_jpeg_error(codec.errors);
-  jpeg_create_decompress(&codec.c);
-  codec.progress.base.progress_monitor = watch_scans;
-  codec.progress.too_many_scans = false;
-  codec.c.progress = &codec.progress.base;
+JpegDecoder::Codec::Codec() {
+  c.err = errors.install();
+  if (setjmp(errors.escape) != 0) throw_jpeg_error(errors);
+  jpeg_create_decompress(&c);
+  progress.base.progress_monitor = watch_scans;
+  progress.too_many_scans = false;
+  c.progress = &progress.base;
 }
 
-JpegDecoder::~JpegDecoder() {
-  jpeg_destroy_decompress(&codec_->c);
-}
-
-Extent JpegDecoder::open(std::span<const uint8_t> bytes, uint64_t max_pixels) {
-  if (bytes.empty()) throw Error(ErrorCode::kBadImage, "The image is empty (0 bytes)");
-  Codec& codec = *codec_;
-  jpeg_decompress_struct& c = codec.c;
+void JpegDecoder::Codec::fail() {
   jpeg_abort_decompress(&c);
-  codec.open = false;
-  size_bytes_ = bytes.size();
-  if (setjmp(codec.errors.escape) != 0) {
-    jpeg_abort_decompress(&c);
-    throw_jpeg_error(codec.errors);
-  }
+  if (!progress.too_many_scans) throw_jpeg_error(errors);
+  progress.too_many_scans = false;
+  throw Error(ErrorCode::kBadImage, "The JPEG has more than " + std::to_string(kMaxScans) + " scans");
+}
+
+Extent JpegDecoder::Codec::open(std::span<const uint8_t> bytes) {
+  jpeg_abort_decompress(&c);
+  if (setjmp(errors.escape) != 0) fail();
   jpeg_mem_src(&c, bytes.data(), static_cast<unsigned long>(bytes.size()));
   jpeg_read_header(&c, TRUE);
-  const uint64_t pixels = uint64_t{c.image_width} * c.image_height;
-  if (pixels > max_pixels) {
-    throw Error(ErrorCode::kImageTooLarge, "The image declares " + std::to_string(c.image_width) + " x " +
-                                               std::to_string(c.image_height) + " pixels; the limit is " +
-                                               std::to_string(max_pixels) +
-                                               " (raise max_pixels to accept it)");
-  }
-  codec.open = true;
   return {static_cast<int32_t>(c.image_width), static_cast<int32_t>(c.image_height)};
 }
 
-RgbxView JpegDecoder::decode(Rect region) {
-  Codec& codec = *codec_;
-  jpeg_decompress_struct& c = codec.c;
-  const auto width = static_cast<int32_t>(c.image_width), height = static_cast<int32_t>(c.image_height);
-  if (!codec.open) throw Error(ErrorCode::kBadArgument, "decode() needs an open() before it");
-  codec.open = false;
-  if (region.x < 0 || region.y < 0 || region.width <= 0 || region.height <= 0 ||
-      region.width > width - region.x || region.height > height - region.y) {
-    throw Error(ErrorCode::kBadArgument,
-                "The box (" + std::to_string(region.x) + ", " + std::to_string(region.y) + ", " +
-                    std::to_string(int64_t{region.x} + region.width) + ", " +
-                    std::to_string(int64_t{region.y} + region.height) + ") is empty or leaves the image of " +
-                    std::to_string(width) + " x " + std::to_string(height));
-  }
+RgbxView JpegDecoder::Codec::decode(Rect region, std::vector<uint8_t>& pixels) {
+  const auto width = static_cast<int32_t>(c.image_width);
   const bool inks = c.jpeg_color_space == JCS_CMYK || c.jpeg_color_space == JCS_YCCK;
   c.out_color_space = inks ? JCS_CMYK : JCS_EXT_RGBX;
   c.dct_method = JDCT_ISLOW;
@@ -122,32 +106,70 @@ RgbxView JpegDecoder::decode(Rect region) {
     left = static_cast<JDIMENSION>(x0);
     span = static_cast<JDIMENSION>(std::min(width, region.x + region.width + margin) - x0);
   }
-  const auto rows = static_cast<JDIMENSION>(region.height);
+  const auto height = static_cast<JDIMENSION>(region.height);
   // jpeg_crop_scanline moves the left edge outwards by less than one MCU (at most 4 x 8 pixels).
   const size_t stride = (size_t{span} + 32) * kRgbxBytes;
-  if (pixels_.size() < stride * rows + kRgbxPadding) pixels_.resize(stride * rows + kRgbxPadding);
-  if (rows_.size() < rows) rows_.resize(rows);
-  for (JDIMENSION y = 0; y < rows; ++y) rows_[y] = pixels_.data() + y * stride;
+  if (pixels.size() < stride * height + kRgbxPadding) pixels.resize(stride * height + kRgbxPadding);
+  if (rows.size() < height) rows.resize(height);
+  for (JDIMENSION y = 0; y < height; ++y) rows[y] = pixels.data() + y * stride;
 
-  if (setjmp(codec.errors.escape) != 0) {
-    jpeg_abort_decompress(&c);
-    if (codec.progress.too_many_scans) {
-      codec.progress.too_many_scans = false;
-      throw Error(ErrorCode::kBadImage, "The JPEG has more than " + std::to_string(kMaxScans) + " scans");
-    }
-    throw_jpeg_error(codec.errors);
-  }
+  if (setjmp(errors.escape) != 0) fail();
   jpeg_start_decompress(&c);
   if (span < c.image_width) jpeg_crop_scanline(&c, &left, &span);
   if (region.y > 0) jpeg_skip_scanlines(&c, static_cast<JDIMENSION>(region.y));
-  for (JDIMENSION done = 0; done < rows;) done += jpeg_read_scanlines(&c, rows_.data() + done, rows - done);
+  for (JDIMENSION y = 0; y < height;) y += jpeg_read_scanlines(&c, rows.data() + y, height - y);
   jpeg_abort_decompress(&c);
 
   const size_t skip = (static_cast<size_t>(region.x) - left) * kRgbxBytes;
   if (inks) {
-    for (JDIMENSION y = 0; y < rows; ++y) cmyk_to_rgbx(rows_[y] + skip, static_cast<size_t>(region.width));
+    for (JDIMENSION y = 0; y < height; ++y) cmyk_to_rgbx(rows[y] + skip, static_cast<size_t>(region.width));
   }
-  return {pixels_.data() + skip, stride, {region.width, region.height}};
+  return {pixels.data() + skip, stride, {region.width, region.height}};
+}
+
+JpegDecoder::JpegDecoder()
+    : codec_(std::make_unique<Codec>()), baseline_(std::make_unique<BaselineDecoder>()) {}
+
+JpegDecoder::~JpegDecoder() = default;
+
+Extent JpegDecoder::open(std::span<const uint8_t> bytes, uint64_t max_pixels) {
+  is_open_ = false;
+  if (bytes.empty()) throw Error(ErrorCode::kBadImage, "The image is empty (0 bytes)");
+  bytes_ = bytes;
+  is_baseline_ = baseline_->open(bytes);
+  size_ = is_baseline_ ? baseline_->size() : codec_->open(bytes);
+  const uint64_t pixels = static_cast<uint64_t>(size_.width) * static_cast<uint64_t>(size_.height);
+  if (pixels > max_pixels) {
+    throw Error(ErrorCode::kImageTooLarge, "The image declares " + std::to_string(size_.width) + " x " +
+                                               std::to_string(size_.height) + " pixels; the limit is " +
+                                               std::to_string(max_pixels) +
+                                               " (raise max_pixels to accept it)");
+  }
+  is_open_ = true;
+  return size_;
+}
+
+RgbxView JpegDecoder::decode(Rect region) {
+  if (!is_open_) throw Error(ErrorCode::kBadArgument, "decode() needs an open() before it");
+  is_open_ = false;
+  if (region.x < 0 || region.y < 0 || region.width <= 0 || region.height <= 0 ||
+      region.width > size_.width - region.x || region.height > size_.height - region.y) {
+    throw Error(ErrorCode::kBadArgument,
+                "The box (" + std::to_string(region.x) + ", " + std::to_string(region.y) + ", " +
+                    std::to_string(int64_t{region.x} + region.width) + ", " +
+                    std::to_string(int64_t{region.y} + region.height) + ") is empty or leaves the image of " +
+                    std::to_string(size_.width) + " x " + std::to_string(size_.height));
+  }
+  if (is_baseline_) {
+    const size_t stride = static_cast<size_t>(region.width) * kRgbxBytes;
+    const size_t bytes = stride * static_cast<size_t>(region.height) + kSamplePadding * kRgbxBytes;
+    if (pixels_.size() < bytes) pixels_.resize(bytes);
+    if (baseline_->decode(region, pixels_.data(), stride)) {
+      return {pixels_.data(), stride, {region.width, region.height}};
+    }
+    codec_->open(bytes_);
+  }
+  return codec_->decode(region, pixels_);
 }
 
 }  // namespace stoker

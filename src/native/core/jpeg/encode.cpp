@@ -2,8 +2,8 @@
 #include <cstdlib>
 
 #include "core/errors.h"
-#include "core/jpeg/jpeg.h"
 #include "core/jpeg/codec.h"
+#include "core/jpeg/jpeg.h"
 
 namespace stoker {
 namespace {

@@ -44,6 +44,8 @@ JpegInfo probe_jpeg(std::span<const uint8_t> bytes);
 // As probe_jpeg, then walks the entropy-coded data to the end-of-image marker; a file cut short is kBadImage.
 JpegInfo check_jpeg(std::span<const uint8_t> bytes);
 
+class BaselineDecoder;
+
 // Decodes regions of one image after another. One per thread; it keeps its scratch memory.
 class JpegDecoder {
  public:
@@ -59,11 +61,15 @@ class JpegDecoder {
   RgbxView decode(Rect region);
 
  private:
-  struct Codec;
+  struct Codec;  // libjpeg's side
+
   std::unique_ptr<Codec> codec_;
+  std::unique_ptr<BaselineDecoder> baseline_;
+  bool is_baseline_ = false;  // the opened image
+  bool is_open_ = false;
+  std::span<const uint8_t> bytes_;
+  Extent size_;
   std::vector<uint8_t> pixels_;
-  std::vector<uint8_t*> rows_;
-  size_t size_bytes_ = 0;
 };
 
 // Encodes RGB (channels = 3) or grey (1) rows as baseline JPEG with optimised Huffman tables.

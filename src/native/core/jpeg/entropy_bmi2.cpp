@@ -1,0 +1,13 @@
+// The same loops with shifts that need no flags. Compiled with -mbmi2 on x86-64, to nothing elsewhere.
+#include "core/jpeg/entropy.h"
+
+#ifdef __BMI2__
+#include "core/jpeg/entropy_block.h"
+
+namespace stoker {
+
+extern const EntropyKernels kBmi2EntropyKernels;
+const EntropyKernels kBmi2EntropyKernels{"bmi2", decode_mcus, skip_mcus};
+
+}  // namespace stoker
+#endif
