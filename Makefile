@@ -1,6 +1,7 @@
 # Everything that builds, checks and shows Stoker. `make help` lists it.
 #
 # Settings: PYTHON=python3 (3.11 or newer)  VENV=.venv  BUILD=build  JOBS=2  FUZZ_SECONDS=60  BENCH_SECONDS=10
+# For bench-rivals: PHOTOS=folder of JPEGs  RIVALS=names of those to install (all)
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -117,6 +118,13 @@ $(DEMO)/dataset/manifest.json:
 .PHONY: bench
 bench: $(DEMO)/dataset/manifest.json $(DEVELOPED)  ## Speed on the demo's dataset, beside the rivals that the tests install.
 	$(BIN)/stoker bench $(DEMO)/dataset --seconds $(BENCH_SECONDS)
+
+.PHONY: bench-rivals
+bench-rivals: $(INSTALLED)  ## Stoker and its rivals in one paired run on PHOTOS=folder (an hour, 15 GB; Linux).
+	@test -n "$(PHOTOS)" || { echo "Say which photographs: make bench-rivals PHOTOS=folder"; exit 2; }
+	$(BIN)/python -m benchmarks.rivals.install --build $(BUILD)/rivals $(RIVALS) \
+	  || echo "Some rivals could not be installed; they are left out."
+	$(BIN)/python -m benchmarks.rivals "$(PHOTOS)" --build $(BUILD)/rivals
 
 .PHONY: fuzz
 fuzz: $(BUILD)/.stamp-deps-fuzz $(DEVELOPED)  ## Fuzz every parser of the core for FUZZ_SECONDS each (clang 14).

@@ -1,0 +1,134 @@
+"""Stoker and its rivals in one paired run: ``python -m benchmarks.rivals PHOTOS``.
+
+Prints the tables, and writes ``results.json`` (every raw number), ``results.md`` and ``results.svg``. Environments of
+the rivals are made by ``python -m benchmarks.rivals.install``; whoever is not installed is left out, and that is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import signal
+import sys
+import time
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+
+from benchmarks.rivals.catalogue import GROUPS, LINES, OURS, RIVALS, lines_named, own_entries, rivals_named
+from benchmarks.rivals.contest import Contest, Row, Settings, document
+from benchmarks.rivals.environments import Environments, requirements, rivals
+from benchmarks.rivals.plot import picture
+from benchmarks.rivals.preparing import prepare
+from benchmarks.rivals.sources import Amounts, SourceError, make_sources
+from benchmarks.rivals.stoker.stored import BUILDS
+from benchmarks.rivals.table import tables
+from stoker.config import available_cpus
+from stoker.measure.machine import describe_machine
+
+
+def say(text: str) -> None:
+    """Tell how far it is."""
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def arguments() -> argparse.Namespace:
+    """What the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("photos", type=Path, help="folder of JPEGs, in folders of their classes or not")
+    parser.add_argument("--build", type=Path, default=Path("build", "rivals"), help="environments and data (15 GB)")
+    parser.add_argument("--out", type=Path, help="where the results go (default: the --build directory)")
+    parser.add_argument("--lines", default=",".join(LINES), help=f"of {', '.join([*LINES, *GROUPS])} (default: all)")
+    parser.add_argument("--only", help="rivals to measure, with commas; stoker is one of them (default: all)")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4.0, help="of each turn (default 4)")
+    parser.add_argument("--threads", type=int, default=available_cpus(), help="of each (default: one per CPU)")
+    for name, value in asdict(Amounts()).items():
+        parser.add_argument(f"--{name}-count", type=int, default=value, help=f"default {value}")
+    return parser.parse_args()
+
+
+class Run:
+    """One run: who takes part, and what came of it."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._environments = Environments(args.build.resolve())
+        self._lines = lines_named(args.lines)
+        self._amounts = Amounts(args.photos_count, args.build_count, args.raw_count)
+        settings = Settings(args.rounds, args.seconds, args.threads, self._amounts)
+        self._contest = Contest(self._environments, settings, say)
+        named = rivals_named(args.only) if args.only else {OURS, *(entry.rival for entry in RIVALS)}
+        takes_part = {entry.rival for entry in RIVALS if set(entry.lines) & set(self._lines)} | {OURS}
+        self.absent = sorted(name for name in named & takes_part if not self._environments.is_installed(name))
+        self._rivals = named & takes_part - set(self.absent)
+
+    def notes(self) -> list[str]:
+        """What was not measured, and why."""
+        data, notes = self._environments.data(OURS), []
+        if self.absent:
+            notes.append(f"Not installed, so not measured: {', '.join(self.absent)}.")
+        unbuilt = [name for name in BUILDS if OURS in self._rivals and not (data / name / "manifest.json").exists()]
+        if unbuilt:
+            notes.append(f"This version of Stoker does not build, so not measured: {', '.join(unbuilt)}.")
+        return notes
+
+    def measure(self, photos: Path) -> dict[str, list[Row]]:
+        """Make the data, and play every line."""
+        make_sources(photos, self._environments.sources, self._amounts)
+        owner = {entry.rival: entry.data_of or entry.rival for entry in RIVALS} | {OURS: OURS}
+        why_not = {rival: self._prepare(owner[rival]) for rival in sorted(self._rivals)}
+        entries = [*RIVALS, *own_entries(self._environments.data(OURS))]
+        lines = {}
+        for line in self._lines:
+            on_it = [entry for entry in entries if line in entry.lines and entry.rival in self._rivals]
+            failed = [Row(entry, failed=why_not[entry.rival]) for entry in on_it if why_not[entry.rival]]
+            if on_it:
+                lines[line] = self._contest.play(line, [e for e in on_it if not why_not[e.rival]]) + failed
+        return lines
+
+    @cache  # noqa: B019 - a run lives as long as the program
+    def _prepare(self, rival: str) -> str:
+        if not self._environments.is_installed(rival):
+            return f"its data are made by {rival}, which is not installed"
+        return prepare(self._environments, rival, self._contest.work("train", rival), say)
+
+
+def versions(absent: list[str]) -> dict[str, list[str]]:
+    """What is installed of each rival."""
+    pinned = {name: requirements(name).splitlines() for name in rivals() if name not in absent}
+    return pinned | {OURS: [importlib.metadata.version("stoker")]}
+
+
+def main() -> int:
+    """Measure, print and write; 1 if someone failed, or was asked for by name and is not installed."""
+    args = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))  # so that readers, who stand still, are ended with us
+    try:
+        run = Run(args)
+        for rival in run.absent:
+            say(f"{rival} is NOT INSTALLED and left out: python -m benchmarks.rivals.install {rival}")
+        lines = run.measure(args.photos)
+    except (ValueError, SourceError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    machine = describe_machine()
+    described = {
+        "machine": asdict(machine),
+        "settings": {key: value for key, value in vars(args).items() if not isinstance(value, Path)},
+        "requirements": versions(run.absent),
+        "absent": run.absent,
+    }
+    heading = f"{machine.processor}, {machine.cpus} CPUs, {machine.system}, {args.rounds} rounds of {args.seconds:g} s"
+    text = f"{heading}, page cache warm.\n\n{tables(lines, run.notes())}"
+    out = args.out or args.build
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "results.json").write_text(document(lines, **described), encoding="utf-8")
+    (out / "results.md").write_text(text, encoding="utf-8")
+    (out / "results.svg").write_text(picture(lines), encoding="utf-8")
+    print(text)
+    failed = any(row.failed for rows in lines.values() for row in rows)
+    return 1 if failed or (args.only and run.absent) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

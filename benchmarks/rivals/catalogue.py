@@ -1,0 +1,181 @@
+"""Every reader and writer that is measured: which program of which rival, in which form, on which lines."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import stoker
+from benchmarks.rivals.stoker.stored import BUILDS
+from stoker import _native
+from stoker.cli.main import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LINES = {
+    "train": "Training view: random order, RandomResizedCrop(224) with mirror images, batches of 64, uint8",
+    "eval": "Evaluation view: shorter side 256, centre 224, batches of 64, uint8",
+    "raw": "Raw 64 x 64 x 3 tensors in random order, batches of 256",
+    "keep": "Build that keeps the bytes",
+    "small": "Build at a shorter side of 256, JPEG quality 90",
+    "scan": "Shards scanned with CRC checks, one core, in MB/s (the other lines: images/s)",
+}
+GROUPS = {"build": ("keep", "small")}
+"""Names for several lines."""
+
+VIEWS = ("train", "eval")
+BUILD_LINES = ("keep", "small")
+OURS = "stoker"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of the tables.
+
+    Attributes:
+        rival: Folder of the rival.
+        form: Form of it, as its program names it.
+        title: What the tables call it.
+        lines: On which lines it takes part.
+        program: ``read``, ``write`` or ``scan``.
+        data_of: The rival whose data it reads; None: its own.
+        stores: What it reads; empty for the original bytes.
+        files: Pattern of the files it reads, below its data; ``{kind}`` stands for ``raw`` or ``photos``.
+        exact: Whether the pixels are those of a full decode with the accurate DCT and an antialiased resize.
+    """
+
+    rival: str
+    form: str
+    title: str
+    lines: tuple[str, ...]
+    program: str = "read"
+    data_of: str | None = None
+    stores: str = ""
+    files: str = ""
+    exact: bool = False
+
+    @property
+    def key(self) -> str:
+        """Short name, unique on a line."""
+        return f"{self.rival}:{self.form}"
+
+    @property
+    def limit(self) -> str | None:
+        """Key of the codec alone on the same bytes, where there is such a thing."""
+        name, _, setting = self.form.partition("-")
+        if self.rival != OURS or self.program != "read" or name not in _JPEG or setting.startswith("codec"):
+            return None
+        return f"{OURS}:{name}-codec" + ("-fast" if setting == "fast" else "")
+
+
+_SHARDS = "train-*[0-9d]"  # named with .tfrecord or without, as the preset has it; and not their indices
+_JPEG = ("original", "restart", "rebuilt500")
+_STORES = {"restart": "restart markers", "rebuilt500": "max 500, JPEG 90 + restart", "raw500": "max 500, raw"}
+
+RIVALS: tuple[Entry, ...] = (
+    Entry("tf_data", "tuned", "tf.data, tuned", (*VIEWS, "raw"), files="{kind}/*.tfrecord"),
+    Entry("tf_data", "idiom", "tf.data, tuned, TensorFlow's crop draw", ("train",), files="{kind}/*.tfrecord"),
+    Entry("tf_data", "files", "tf.data, tuned, loose files", VIEWS),
+    Entry("tf_data", "naive", "tf.data, as in tutorials", (*VIEWS, "raw"), files="{kind}/*.tfrecord"),
+    Entry("ffcv", "jpg", "FFCV, JPEG", VIEWS, stores="JPEG 90 anew", files="jpg.beton"),
+    Entry(
+        "ffcv",
+        "500_50_90",
+        "FFCV, max 500, half raw",
+        VIEWS,
+        stores="max 500, half raw, half JPEG 90",
+        files="500_50_90.beton",
+    ),
+    Entry("ffcv", "500_raw", "FFCV, max 500, raw", VIEWS, stores="max 500, raw", files="500_raw.beton"),
+    Entry("ffcv", "raw64", "FFCV", ("raw",), files="raw64.beton"),
+    Entry(
+        "dali", "tfrecord", "DALI on the CPU, TFRecord", (*VIEWS, "raw"), data_of="tf_data", files="{kind}/*.tfrecord"
+    ),
+    Entry("dali", "files", "DALI on the CPU, loose files", VIEWS, data_of="tf_data"),
+    Entry("grain", "threads", "Grain + ArrayRecord, threads", (*VIEWS, "raw"), files="{kind}-*.array_record"),
+    Entry("grain", "processes", "Grain + ArrayRecord, processes", (*VIEWS, "raw"), files="{kind}-*.array_record"),
+    Entry("webdataset", "tar", "WebDataset", (*VIEWS, "raw"), files="{kind}-*.tar"),
+    Entry("mosaic", "mds", "Mosaic Streaming", (*VIEWS, "raw"), files="{kind}/*.mds"),
+    Entry("litdata", "chunks", "LitData", (*VIEWS, "raw")),
+    Entry("pytorch", "simplejpeg", "PyTorch + simplejpeg", VIEWS),
+    Entry("pytorch", "opencv", "PyTorch + OpenCV", VIEWS),
+    Entry("pytorch", "pillow", "PyTorch + Pillow", VIEWS, exact=True),
+    Entry("pytorch", "memmap", "PyTorch, mapped array, one process", ("raw",)),
+    Entry("pytorch", "memmap-workers", "PyTorch, mapped array, workers", ("raw",)),
+    Entry("spdl", "threads", "SPDL + simplejpeg", VIEWS),
+    Entry("hf_datasets", "arrow", "Hugging Face datasets", VIEWS),
+    Entry("tf_data", "plain", "TensorFlow's writer, bytes only", ("keep",), "write"),
+    Entry("tf_data", "inception", "TensorFlow's writer, decoding", BUILD_LINES, "write"),
+    Entry("ffcv", "jpg", "FFCV's writer", BUILD_LINES, "write", stores="JPEG 90 anew"),
+    Entry("grain", "array_record", "ArrayRecord's writer", BUILD_LINES, "write"),
+    Entry("webdataset", "tar", "WebDataset's writer", BUILD_LINES, "write"),
+    Entry("mosaic", "mds", "Mosaic's writer", BUILD_LINES, "write"),
+    Entry("litdata", "chunks", "LitData's optimize", BUILD_LINES, "write"),
+)
+
+
+def own_entries(data: Path) -> tuple[Entry, ...]:
+    """What this version of Stoker can do of what is measured; ``data`` is where its datasets were built."""
+    entries = [Entry(OURS, "files", "Stoker, loose files", VIEWS, exact=True)]
+    for name in (name for name in BUILDS if name != "raw64" and (data / name / "manifest.json").exists()):
+        stores = _STORES.get(name, "")
+        title = "Stoker" + (f", {stores}" if stores else "")
+        entries.append(Entry(OURS, name, title, VIEWS, stores=stores, files=f"{name}/{_SHARDS}", exact=True))
+        if name in _JPEG:
+            entries += _fast_and_codec(name, stores)
+    entries += [
+        Entry(OURS, "raw64", "Stoker", ("raw",), files=f"raw64/{_SHARDS}", exact=True),
+        Entry(OURS, "raw64-unchecked", "Stoker, without CRC", ("raw",), exact=True),
+        Entry(OURS, "exact", "Stoker", BUILD_LINES, "write", exact=True),
+        Entry(OURS, "scan", "Stoker", ("scan",), "scan"),
+        Entry(OURS, "copy", "memory copy (the limit)", ("scan",), "scan"),
+    ]
+    if "--decode" in _build_help():
+        entries.append(Entry(OURS, "fast", "Stoker, fast decode", ("small",), "write"))
+    return tuple(entries)
+
+
+def _fast_and_codec(name: str, stores: str) -> list[Entry]:
+    of = f", {stores}" if stores else ""
+    entries = [Entry(OURS, f"{name}-codec", f"codec alone (the limit){of}", VIEWS, stores=stores, exact=True)]
+    if "decode" in inspect.signature(stoker.Loader).parameters:
+        entries.append(Entry(OURS, f"{name}-fast", f"Stoker, fast decode{of}", VIEWS, stores=stores))
+    if "decode" in str(getattr(_native.codec_loop, "__nb_signature__", "")):
+        title = f"codec alone, fast decode (the limit){of}"
+        entries.append(Entry(OURS, f"{name}-codec-fast", title, VIEWS, stores=stores))
+    return entries
+
+
+def _build_help() -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+        main(["build", "--help"])
+    return printed.getvalue()
+
+
+def lines_named(names: str) -> list[str]:
+    """Lines of a list with commas, groups spelled out.
+
+    Raises:
+        ValueError: There is no such line.
+    """
+    found = [line for name in names.split(",") for line in GROUPS.get(name, (name,))]
+    if unknown := set(found) - set(LINES):
+        raise ValueError(f"no line is called {', '.join(sorted(unknown))}; there are {', '.join([*LINES, *GROUPS])}")
+    return [line for line in LINES if line in found]
+
+
+def rivals_named(names: str) -> set[str]:
+    """Folders of a list with commas.
+
+    Raises:
+        ValueError: There is no such rival.
+    """
+    found, known = set(names.split(",")), {OURS, *(entry.rival for entry in RIVALS)}
+    if unknown := found - known:
+        raise ValueError(f"no rival is called {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
+    return found

@@ -1,0 +1,69 @@
+"""Where each rival's environment and data lie, and how its programs are started."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+OURS = "stoker"
+
+
+@dataclass(frozen=True, slots=True)
+class Environments:
+    """Everything below one directory; Stoker itself runs in the environment of the runner."""
+
+    place: Path
+
+    def python(self, rival: str) -> Path:
+        """The interpreter of a rival."""
+        return Path(sys.executable) if rival == OURS else self.place / rival / "venv" / "bin" / "python"
+
+    def stamp(self, rival: str) -> Path:
+        """A copy of the requirements, written when they are installed."""
+        return self.place / rival / "installed.txt"
+
+    def data(self, rival: str) -> Path:
+        """Directory of what a rival reads."""
+        return self.place / rival / "data"
+
+    @property
+    def sources(self) -> Path:
+        """Directory of what all make their data of."""
+        return self.place / "sources"
+
+    def is_installed(self, rival: str) -> bool:
+        """Whether the environment is the one that the requirements ask for."""
+        if rival == OURS:
+            return True
+        stamp = self.stamp(rival)
+        return stamp.exists() and stamp.read_text() == requirements(rival)
+
+    def command(self, rival: str, program: str, work: str) -> list[str]:
+        """Words that start a program of a rival."""
+        return [str(self.python(rival)), "-m", f"benchmarks.rivals.{rival}.{program}", work]
+
+
+def requirements(rival: str) -> str:
+    """Text of a rival's requirements."""
+    return (HERE / rival / "requirements.txt").read_text(encoding="utf-8")
+
+
+def rivals() -> list[str]:
+    """Folders that have requirements."""
+    return sorted(path.parent.name for path in HERE.glob("*/requirements.txt"))
+
+
+def surroundings() -> dict[str, str]:
+    """Environment variables of a rival's programs."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    return kept | {
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "CUDA_VISIBLE_DEVICES": "",
+    }

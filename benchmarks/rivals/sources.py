@@ -1,0 +1,95 @@
+"""What every reader makes its data of: a tree of so many photographs, a longer one for builds, and small tensors.
+
+Photographs are repeated where there are too few, as symbolic links. Data are made once in a directory.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image
+
+from benchmarks.rivals.work import RAW_SIDE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+JPEG_NAMES = (".jpg", ".jpeg")
+_MOST_THUMBNAILS = 1000
+
+
+class SourceError(Exception):
+    """The photographs cannot be had."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """How much there is of everything.
+
+    Attributes:
+        photos: Photographs that readers read.
+        build: Photographs that a build stores.
+        raw: Tensors of 64 x 64.
+    """
+
+    photos: int = 1200
+    build: int = 3000
+    raw: int = 40_000
+
+
+def make_sources(photos: Path, place: Path, amounts: Amounts) -> None:
+    """Make everything below ``place`` unless it is there.
+
+    Raises:
+        SourceError: There are no photographs, or ``place`` holds what was made of others.
+    """
+    made_of = json.dumps({"photos": str(photos.resolve()), **asdict(amounts)})
+    stamp = place / "made-of.json"
+    if stamp.exists():
+        if stamp.read_text() != made_of:
+            raise SourceError(f"{place} was made of {stamp.read_text()}, not of {made_of}; remove it, or name another")
+        return
+    found = sorted(path for path in photos.rglob("*") if path.suffix.lower() in JPEG_NAMES)
+    if not found:
+        raise SourceError(f"there are no JPEGs below {photos}")
+    place.mkdir(parents=True, exist_ok=True)
+    _make_tree(found, place / "photos", amounts.photos)
+    _make_tree(found, place / "build", amounts.build)
+    _make_raw(found[:_MOST_THUMBNAILS], place, amounts.raw)
+    stamp.write_text(made_of)
+
+
+def _make_tree(found: Sequence[Path], tree: Path, count: int) -> None:
+    """Link photographs into class folders, and list the links in the order in which all of them number samples."""
+    links = []
+    for number, path in enumerate(itertools.islice(itertools.cycle(found), count)):
+        link = tree / path.parent.name / f"{number:07d}.jpg"
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(path.resolve())
+        links.append(str(link.absolute()))
+    tree.with_suffix(".txt").write_text("\n".join(links) + "\n")
+
+
+def _make_raw(found: Sequence[Path], place: Path, count: int) -> None:
+    """Write the tensors as one NumPy file, and as a tree of PNGs of which Stoker builds its records."""
+    pixels = np.lib.format.open_memmap(
+        place / "raw.npy", mode="w+", dtype=np.uint8, shape=(count, RAW_SIDE, RAW_SIDE, 3)
+    )
+    originals = place / "thumbnails"
+    originals.mkdir(exist_ok=True)
+    for number, path in enumerate(found[:count]):
+        small = Image.open(path).convert("RGB").resize((RAW_SIDE, RAW_SIDE))
+        small.save(originals / f"{number:04d}.png")
+        pixels[number :: len(found)] = np.asarray(small)
+    pixels.flush()
+    for number in range(count):
+        link = place / "raw" / f"{number // 1000:04d}" / f"{number:07d}.png"
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to((originals / f"{number % len(found):04d}.png").resolve())

@@ -1,0 +1,109 @@
+"""Requirements are pinned; ratios are paired; tables and pictures say what was measured and what was not."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from benchmarks.rivals import environments, install
+from benchmarks.rivals.aims import best_rival, reached
+from benchmarks.rivals.catalogue import OURS, RIVALS, Entry, lines_named, rivals_named
+from benchmarks.rivals.contest import Row
+from benchmarks.rivals.figures import by_speed, ratio, steadied
+from benchmarks.rivals.plot import picture
+from benchmarks.rivals.table import tables
+
+
+def row(key: str, rates: list[float], stores: str = "", failed: str = "") -> Row:
+    rival, form = key.split(":")
+    turns = [
+        {"images": rate * 2, "seconds": 2.0, "cpu_seconds": 4.0, "other_cores": 0.0, "calibration": 500.0}
+        for rate in rates
+    ]
+    return Row(Entry(rival, form, f"title of {key}", ("train",), stores=stores), turns, failed=failed)
+
+
+@pytest.mark.parametrize("rival", environments.rivals())
+def test_requirements_are_pinned(rival: str) -> None:
+    lines = [line for line in environments.requirements(rival).splitlines() if line and not line.startswith("#")]
+    assert lines
+    assert [line for line in lines if not re.fullmatch(r"[\w-]+==[\w.]+", line)] == []
+
+
+def test_every_entry_has_a_program_and_every_folder_an_entry() -> None:
+    for entry in RIVALS:
+        assert (environments.HERE / entry.rival / f"{entry.program}.py").exists(), entry
+    assert {entry.rival for entry in RIVALS} == set(environments.rivals())
+
+
+def test_entries_of_a_line_have_different_names() -> None:
+    for line in lines_named("train,eval,raw,build,scan"):
+        keys = [entry.key for entry in RIVALS if line in entry.lines]
+        assert len(keys) == len(set(keys))
+
+
+def test_pytorch_is_installed_first_and_what_is_built_last() -> None:
+    words = install.steps(["# a comment", "numpy==2.0", "torch==2.13.0", "ffcv==1.0.2"])
+    assert words[0] == ["torch==2.13.0"]
+    assert words[1] == ["torch==2.13.0", "numpy==2.0"]
+    assert words[2][-1] == "ffcv==1.0.2"
+    assert "--no-build-isolation" in words[2]
+    assert install.steps(["numpy==2.0"]) == [["numpy==2.0"]]
+
+
+def test_an_environment_of_other_requirements_is_not_installed(tmp_path_factory: pytest.TempPathFactory) -> None:
+    places = environments.Environments(tmp_path_factory.mktemp("build"))
+    assert places.is_installed(OURS)
+    assert not places.is_installed("ffcv")
+    places.stamp("ffcv").parent.mkdir()
+    places.stamp("ffcv").write_text(environments.requirements("ffcv"))
+    assert places.is_installed("ffcv")
+    places.stamp("ffcv").write_text("ffcv==0.0.1\n")
+    assert not places.is_installed("ffcv")
+
+
+def test_lines_and_rivals_are_known() -> None:
+    assert lines_named("build,train") == ["train", "keep", "small"]
+    assert rivals_named("ffcv,stoker") == {"ffcv", "stoker"}
+    with pytest.raises(ValueError, match="no line is called trian"):
+        lines_named("trian")
+    with pytest.raises(ValueError, match="no rival is called pill"):
+        rivals_named("pill")
+
+
+def test_ratios_are_of_the_same_round() -> None:
+    found = ratio(row("stoker:a", [100, 400, 200]), row("ffcv:b", [50, 100, 200]))
+    assert found is not None
+    assert (found.median, found.low, found.high) == (2.0, 1.0, 4.0)
+    assert ratio(row("stoker:a", [100]), row("ffcv:b", [], failed="broken")) is None
+
+
+def test_drift_is_divided_out() -> None:
+    steady, slowed = row("stoker:a", [100, 100, 100]), row("ffcv:b", [100, 50, 100])
+    slowed.turns[1]["calibration"] = 250.0
+    assert steadied(slowed, [steady, slowed]) == 100
+
+
+def test_the_best_rival_stores_the_same_bytes_and_is_not_ours() -> None:
+    rows = [row("stoker:original", [900]), row("ffcv:jpg", [800], "JPEG 90 anew"), row("tf_data:tuned", [700])]
+    best = best_rival([row("grain:threads", [600]), *rows])
+    assert best is not None
+    assert best.entry.key == "tf_data:tuned"
+    (aim,) = reached({"train": rows})
+    assert (aim.against, aim.aim, aim.is_met) == ("title of tf_data:tuned", 1.25, True)
+    assert not reached({"train": [row("stoker:original", [800]), rows[2]]})[0].is_met
+
+
+def test_a_failure_is_in_the_table_and_not_in_the_picture() -> None:
+    lines = {"train": [row("grain:threads", [], failed="it broke"), row("stoker:original", [90, 100, 110])]}
+    assert [found.entry.rival for found in by_speed(lines["train"])] == ["stoker", "grain"]
+    text = tables(lines, ["Not installed, so not measured: ffcv."])
+    assert "| title of grain:threads | FAILED: it broke |" in text
+    assert "| **title of stoker:original** | 100 (90 to 110) | 100 | 50 |" in text
+    assert "Not installed, so not measured: ffcv." in text
+    drawn = picture(lines)
+    ET.fromstring(drawn)
+    assert "title of stoker:original" in drawn
+    assert "grain" not in drawn

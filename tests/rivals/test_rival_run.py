@@ -1,0 +1,112 @@
+"""The run from photographs to tables, with Stoker's own readers; and what becomes of readers that fail."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.rivals.catalogue import Entry
+from benchmarks.rivals.contest import Contest, Settings
+from benchmarks.rivals.environments import ROOT, Environments
+from benchmarks.rivals.sources import Amounts, SourceError, make_sources
+from benchmarks.rivals.turns import Contestant, TurnError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks at processes in /proc")
+AMOUNTS = Amounts(photos=24, build=30, raw=300)
+
+
+def run(words: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "benchmarks.rivals", *map(str, words)]
+    return subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=200)
+
+
+def test_photographs_to_tables(photos: Path, tmp_path: Path) -> None:
+    counts = ["--photos-count", "24", "--build-count", "30", "--raw-count", "300"]
+    words = [photos, "--build", tmp_path, "--only", "stoker", "--lines", "raw,keep,scan", "--rounds", "2"]
+    done = run([*words, "--seconds", "0.2", *counts])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "### Build that keeps the bytes" in done.stdout
+    assert "Batches of uint8 256x64x64x3" in done.stdout
+    found = json.loads((tmp_path / "results.json").read_text())
+    assert found["settings"]["rounds"] == 2
+    rows = {row["key"]: row for row in found["lines"]["raw"]}
+    assert set(rows) == {"stoker:raw64", "stoker:raw64-unchecked"}
+    for row in rows.values():
+        assert len(row["turns"]) == 2
+        assert row["check"]["distinct"] == 300
+        assert all(turn["images"] > 0 and turn["cpu_seconds"] > 0 for turn in row["turns"])
+        assert 10 < row["peak_mb"] < 2000
+    assert rows["stoker:raw64"]["stored_mb"] > 300 * 64 * 64 * 3 / 1e6
+    assert [row["failed"] for row in found["lines"]["scan"]] == ["", ""]
+    (build,) = found["lines"]["keep"]
+    assert [turn["images"] for turn in build["turns"]] == [30, 30]
+    assert (tmp_path / "results.svg").read_text().startswith("<svg")
+    assert not list((tmp_path / "stoker" / "data").glob("out-*"))
+
+
+def test_who_is_asked_for_and_not_installed_is_a_failure(photos: Path, tmp_path: Path) -> None:
+    counts = ["--photos-count", "4", "--build-count", "4", "--raw-count", "4"]
+    done = run([photos, "--build", tmp_path, "--only", "ffcv", "--lines", "raw", "--rounds", "1", *counts])
+    assert done.returncode == 1
+    assert "ffcv is NOT INSTALLED" in done.stderr
+    assert "Not installed, so not measured: ffcv." in done.stdout
+
+
+def test_an_unknown_line_is_a_usage_error(tmp_path: Path) -> None:
+    done = run([tmp_path, "--lines", "trian"])
+    assert done.returncode == 2
+    assert "no line is called trian" in done.stderr
+
+
+def test_a_reader_that_cannot_start_is_reported(photos: Path, tmp_path: Path) -> None:
+    environments = Environments(tmp_path)
+    make_sources(photos, environments.sources, AMOUNTS)
+    said: list[str] = []
+    contest = Contest(environments, Settings(1, 0.1, 1, AMOUNTS), said.append)
+    (row,) = contest.play("train", [Entry("stoker", "nowhere", "Nobody", ("train",))])
+    assert "no dataset at" in row.failed
+    assert row.turns == []
+    assert any("Nobody FAILED" in text for text in said)
+
+
+def test_a_reader_that_breaks_in_its_turn_is_reported(tmp_path: Path) -> None:
+    program = "import sys; print('{}', flush=True); input(); sys.exit('the shard is gone')"
+    with Contestant([sys.executable, "-c", program], tmp_path / "log.txt") as contestant:
+        contestant.warm_up()
+        assert contestant.peak_mb > 0
+        with pytest.raises(TurnError, match="the shard is gone"):
+            contestant.take_turn(0.1)
+
+
+def test_a_reader_stands_still_between_its_turns(tmp_path: Path) -> None:
+    program = "print('{}', flush=True)\nwhile True: pass"
+    with Contestant([sys.executable, "-c", program], tmp_path / "log.txt") as contestant:
+        contestant.warm_up()
+        (pid,) = contestant.members()
+        assert Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_sources_of_others_are_not_used(photos: Path, tmp_path: Path) -> None:
+    make_sources(photos, tmp_path / "sources", AMOUNTS)
+    make_sources(photos, tmp_path / "sources", AMOUNTS)
+    with pytest.raises(SourceError, match="remove it, or name another"):
+        make_sources(photos, tmp_path / "sources", Amounts(photos=25, build=30, raw=300))
+    with pytest.raises(SourceError, match="no JPEGs below"):
+        make_sources(tmp_path / "empty", tmp_path / "others", AMOUNTS)
+
+
+def test_sources_number_the_samples(photos: Path, tmp_path: Path) -> None:
+    make_sources(photos, tmp_path / "sources", Amounts(photos=90, build=3, raw=7))
+    listed = (tmp_path / "sources" / "photos.txt").read_text().splitlines()
+    assert [Path(path).stem for path in listed] == [f"{number:07d}" for number in range(90)]
+    assert {path.resolve() for path in map(Path, listed)} <= set(photos.resolve().rglob("*"))
+    assert len(list((tmp_path / "sources" / "raw").rglob("*.png"))) == 7
