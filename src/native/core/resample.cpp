@@ -73,25 +73,27 @@ void store_weight(Taps& taps, size_t at, double value) {
   const double scaled = value * (1 << kWeightBits);
   const auto weight = static_cast<int32_t>(scaled < 0 ? scaled - 0.5 : scaled + 0.5);
   const int32_t high = (weight + (1 << (kSplitBits - 1))) >> kSplitBits;
-  taps.weights[at] = weight;
+  taps.weights[at] = taps.coarse ? high << kSplitBits : weight;
   taps.high[at] = static_cast<int16_t>(high);
-  taps.low[at] = static_cast<int16_t>(weight - (high << kSplitBits));
+  taps.low[at] = static_cast<int16_t>(taps.coarse ? 0 : weight - (high << kSplitBits));
 }
 
 // Outputs begin .. begin + outputs - 1 of the axis in -> out.
-void plan_axis(Filter filter, int32_t in, int32_t out, int32_t begin, int32_t outputs, Taps& taps) {
+void plan_axis(Filter filter, const Span& in, int32_t out, int32_t begin, int32_t outputs, Taps& taps) {
   const Kernel kernel = kernel_of(filter);
-  const double scale = static_cast<double>(in) / out;
+  const double scale = in.length / out;
+  const auto lowest = static_cast<int32_t>(std::floor(in.begin));
+  const auto highest = static_cast<int32_t>(std::ceil(in.begin + in.length));
   const double stretch = std::max(scale, 1.0);
   const double support = kernel.support * stretch;
   const auto most = static_cast<size_t>(std::ceil(support)) * 2 + 1;
-  reset(taps, outputs, (most + 3) / 4 * 4, in == out);
+  reset(taps, outputs, (most + 3) / 4 * 4, in.begin == 0.0 && in.length == out);
   std::vector<double> raw(most);
   for (int32_t i = 0; i < outputs; ++i) {
-    const double center = (begin + i + 0.5) * scale;
+    const double center = in.begin + (begin + i + 0.5) * scale;
     const double inverse = 1.0 / stretch;
-    const int32_t first = std::max(0, static_cast<int32_t>(center - support + 0.5));
-    const int32_t count = std::min(in, static_cast<int32_t>(center + support + 0.5)) - first;
+    const int32_t first = std::max(lowest, static_cast<int32_t>(center - support + 0.5));
+    const int32_t count = std::min(highest, static_cast<int32_t>(center + support + 0.5)) - first;
     double sum = 0.0;
     for (int32_t k = 0; k < count; ++k) {
       const double w = kernel.weight((k + first - center + 0.5) * inverse);
@@ -150,13 +152,27 @@ void check(Extent in, Extent out, Rect window) {
 void Resampler::plan(Filter filter, Extent in, Extent out, Rect window) {
   check(in, out, window);
   nearest_ = filter == Filter::kNearest;
+  across_.coarse = down_.coarse = false;
+  const Span across{0.0, static_cast<double>(in.width)}, down{0.0, static_cast<double>(in.height)};
   if (nearest_) {
     plan_nearest(in.width, out.width, window.x, window.width, across_);
     plan_nearest(in.height, out.height, window.y, window.height, down_);
   } else {
-    plan_axis(filter, in.width, out.width, window.x, window.width, across_);
-    plan_axis(filter, in.height, out.height, window.y, window.height, down_);
+    plan_axis(filter, across, out.width, window.x, window.width, across_);
+    plan_axis(filter, down, out.height, window.y, window.height, down_);
   }
+  finish_plan(across, down, out, window);
+}
+
+void Resampler::plan_coarsely(Filter filter, const Span& across, const Span& down, Extent out, Rect window) {
+  nearest_ = false;
+  across_.coarse = down_.coarse = true;
+  plan_axis(filter, across, out.width, window.x, window.width, across_);
+  plan_axis(filter, down, out.height, window.y, window.height, down_);
+  finish_plan(across, down, out, window);
+}
+
+void Resampler::finish_plan(const Span& across, const Span& down, Extent out, Rect window) {
   // Pillow skips a pass whose size does not change, whatever the filter's weights would be.
   for (Taps* taps : {&across_, &down_}) {
     if (!taps->identity) continue;
@@ -166,7 +182,8 @@ void Resampler::plan(Filter filter, Extent in, Extent out, Rect window) {
       taps->count[i] = 1;
     }
   }
-  down_first_ = in.height > out.height && in.height - out.height > int64_t{2} * (in.width - out.width);
+  const double lost = down.length - out.height;  // rows; whole numbers are exact
+  down_first_ = lost > 0 && lost > 2 * (across.length - out.width);
   const auto [x, width] = reach(across_);
   const auto [y, height] = reach(down_);
   needed_ = {x, y, width, height};

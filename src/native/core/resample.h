@@ -29,12 +29,19 @@ struct Taps {
   std::vector<int16_t> high;
   std::vector<int16_t> low;
   size_t stride = 0;
+  bool coarse = false;    // the low parts are zero: weights have 11 fractional bits
   bool identity = false;  // every output is its own input: the pass is a copy
 
   size_t size() const { return first.size(); }
 };
 inline constexpr int kWeightBits = 22;
 inline constexpr int kSplitBits = 11;
+
+// A stretch of one axis, in pixels.
+struct Span {
+  double begin = 0.0;
+  double length = 0.0;
+};
 
 // The two passes, for one instruction set. All sets give the same bytes.
 struct ResampleKernels {
@@ -58,6 +65,10 @@ class Resampler {
   // Prepares in -> out with `filter`, of which only `window` (in output pixels) will be produced.
   void plan(Filter filter, Extent in, Extent out, Rect window);
 
+  // The same for a part of the input that need not begin at a whole pixel, with coarse weights. Nothing
+  // beyond the pixels it touches is looked at.
+  void plan_coarsely(Filter filter, const Span& across, const Span& down, Extent out, Rect window);
+
   // The part of the input that the window depends on.
   Rect needed() const { return needed_; }
 
@@ -65,6 +76,7 @@ class Resampler {
   void run(RgbxView src, bool flip, RgbSlot dst);
 
  private:
+  void finish_plan(const Span& across, const Span& down, Extent out, Rect window);
   void copy(RgbxView src, bool flip, RgbSlot dst) const;
   void pack(RgbxView src, bool flip, RgbSlot dst) const;
   void run_down_first(RgbxView src, bool flip, RgbSlot dst);

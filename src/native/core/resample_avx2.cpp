@@ -35,14 +35,17 @@ __m256i four(const int16_t* weights) {
   return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_set1_epi32(first)), _mm_set1_epi32(second), 1);
 }
 
+// Coarse weights have no low parts.
+template <bool coarse>
 struct Sums {
   __m256i high = _mm256_setzero_si256();
   __m256i low = _mm256_setzero_si256();
 
   void add(__m256i pixels, __m256i high_weights, __m256i low_weights) {
     high = _mm256_add_epi32(high, _mm256_madd_epi16(pixels, high_weights));
-    low = _mm256_add_epi32(low, _mm256_madd_epi16(pixels, low_weights));
+    if constexpr (!coarse) low = _mm256_add_epi32(low, _mm256_madd_epi16(pixels, low_weights));
   }
+  __m256i total() const { return coarse ? _mm256_slli_epi32(high, kSplitBits) : join(high, low); }
 };
 
 // Four RGBX pixels as 16-bit pairs per channel: pixels 0 and 1 in the low half, 2 and 3 in the high half.
@@ -58,8 +61,9 @@ __m256i round(__m256i sum) {
 }
 
 // The two halves' sums of row `a` added, then those of row `b`: four channels each, rounded.
-__m256i finish(const Sums& a, const Sums& b) {
-  const __m256i first = join(a.high, a.low), second = join(b.high, b.low);
+template <bool coarse>
+__m256i finish(const Sums<coarse>& a, const Sums<coarse>& b) {
+  const __m256i first = a.total(), second = b.total();
   return round(_mm256_add_epi32(_mm256_permute2x128_si256(first, second, 0x20),
                                 _mm256_permute2x128_si256(first, second, 0x31)));
 }
@@ -72,10 +76,10 @@ void store(uint8_t* out, int pixel) {
 }
 
 // One column of four neighbouring rows, which share the loads of its weights.
-template <bool last>
+template <bool coarse, bool last>
 void column_of_four(const uint8_t* in, size_t stride, const int16_t* high, const int16_t* low, int32_t count,
                     const RgbSlot& out) {
-  Sums a, b, c, d;
+  Sums<coarse> a, b, c, d;
   for (int32_t k = 0; k < count; k += 4, in += 4 * kRgbxBytes) {
     const __m256i high_weights = four(high + k), low_weights = four(low + k);
     a.add(load_four(in), high_weights, low_weights);
@@ -94,16 +98,17 @@ void column_of_four(const uint8_t* in, size_t stride, const int16_t* high, const
   store<last>(out.row(3), _mm_extract_epi32(upper, 1));
 }
 
-template <bool last>
+template <bool coarse, bool last>
 void column_of_one(const uint8_t* in, const int16_t* high, const int16_t* low, int32_t count, uint8_t* out) {
-  Sums sums;
+  Sums<coarse> sums;
   for (int32_t k = 0; k < count; k += 4, in += 4 * kRgbxBytes)
     sums.add(load_four(in), four(high + k), four(low + k));
   const __m256i words = _mm256_packs_epi32(finish(sums, sums), _mm256_setzero_si256());
   store<last>(out, _mm_cvtsi128_si32(_mm_packus_epi16(_mm256_castsi256_si128(words), _mm_setzero_si128())));
 }
 
-void horizontal(const Taps& taps, RgbxView src, int32_t origin, bool flip, RgbSlot dst) {
+template <bool coarse>
+void all_columns(const Taps& taps, RgbxView src, int32_t origin, bool flip, RgbSlot dst) {
   const size_t columns = taps.size();
   const int32_t quads = src.size.height / 4 * 4;
   for (int32_t y = 0; y < src.size.height; y += y < quads ? 4 : 1) {
@@ -115,18 +120,25 @@ void horizontal(const Taps& taps, RgbxView src, int32_t origin, bool flip, RgbSl
       const RgbSlot out{dst.row(y) + x * kRgbBytes, dst.stride};
       const bool last = x + 1 == columns;
       if (y < quads) {
-        (last ? column_of_four<true> : column_of_four<false>)(in, src.stride, high, low, taps.count[i], out);
+        (last ? column_of_four<coarse, true> : column_of_four<coarse, false>)(in, src.stride, high, low,
+                                                                              taps.count[i], out);
       } else {
-        (last ? column_of_one<true> : column_of_one<false>)(in, high, low, taps.count[i], out.data);
+        (last ? column_of_one<coarse, true> : column_of_one<coarse, false>)(in, high, low, taps.count[i],
+                                                                            out.data);
       }
     }
   }
 }
 
+void horizontal(const Taps& taps, RgbxView src, int32_t origin, bool flip, RgbSlot dst) {
+  (taps.coarse ? all_columns<true> : all_columns<false>)(taps, src, origin, flip, dst);
+}
+
 // Sixteen bytes of one output row, walking down the column two taps at a time.
+template <bool coarse>
 __m128i sixteen_columns(const uint8_t* column, size_t stride, const int16_t* high, const int16_t* low,
                         int32_t count) {
-  Sums left, right;
+  Sums<coarse> left, right;
   for (int32_t k = 0; k < count; k += 2) {
     const __m128i above = _mm_loadu_si128(reinterpret_cast<const __m128i*>(column));
     // A lone last row is paired with itself; its partner's weight is zero.
@@ -138,12 +150,13 @@ __m128i sixteen_columns(const uint8_t* column, size_t stride, const int16_t* hig
     column += 2 * stride;
   }
   // packs works within halves; the permutation puts the four quarters back in order.
-  const __m256i words = _mm256_permute4x64_epi64(
-      _mm256_packs_epi32(round(join(left.high, left.low)), round(join(right.high, right.low))), 0xD8);
+  const __m256i words =
+      _mm256_permute4x64_epi64(_mm256_packs_epi32(round(left.total()), round(right.total())), 0xD8);
   return _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
 }
 
-void vertical(const Taps& taps, const uint8_t* src, size_t stride, int32_t origin, size_t bytes,
+template <bool coarse>
+void all_rows(const Taps& taps, const uint8_t* src, size_t stride, int32_t origin, size_t bytes,
               RgbSlot dst) {
   for (size_t y = 0; y < taps.size(); ++y) {
     const uint8_t* column = src + static_cast<size_t>(taps.first[y] - origin) * stride;
@@ -152,16 +165,21 @@ void vertical(const Taps& taps, const uint8_t* src, size_t stride, int32_t origi
     uint8_t* out = dst.row(static_cast<int32_t>(y));
     size_t at = 0;
     for (; at + 16 <= bytes; at += 16) {
-      const __m128i result = sixteen_columns(column + at, stride, high, low, taps.count[y]);
+      const __m128i result = sixteen_columns<coarse>(column + at, stride, high, low, taps.count[y]);
       _mm_storeu_si128(reinterpret_cast<__m128i*>(out + at), result);
     }
     if (at < bytes) {  // the source is padded, the destination is not
       uint8_t rest[16];
-      const __m128i result = sixteen_columns(column + at, stride, high, low, taps.count[y]);
+      const __m128i result = sixteen_columns<coarse>(column + at, stride, high, low, taps.count[y]);
       _mm_storeu_si128(reinterpret_cast<__m128i*>(rest), result);
       std::memcpy(out + at, rest, bytes - at);
     }
   }
+}
+
+void vertical(const Taps& taps, const uint8_t* src, size_t stride, int32_t origin, size_t bytes,
+              RgbSlot dst) {
+  (taps.coarse ? all_rows<true> : all_rows<false>)(taps, src, stride, origin, bytes, dst);
 }
 
 }  // namespace

@@ -29,12 +29,34 @@ RgbxView part(const RgbxView& pixels, Rect all, Rect region) {
 
 }  // namespace
 
-Rect ViewDecoder::prepare(const ViewSpec& view, const ViewPlan& plan, Resampler& resampler) {
-  resampler.plan(view.filter, {plan.crop.width, plan.crop.height}, plan.resized, plan.window);
+Rect ViewDecoder::prepare(const ViewSpec& view, const ViewPlan& plan, int32_t shrink,
+                          Resampler& resampler) const {
+  const Rect& crop = plan.crop;
+  const bool copied = plan.resized == Extent{crop.width, crop.height};
+  if (mode_ == DecodeMode::kFast && !copied && view.filter != Filter::kNearest) {
+    const double scale = shrink;
+    resampler.plan_coarsely(view.filter, {crop.x / scale, crop.width / scale},
+                            {crop.y / scale, crop.height / scale}, plan.resized, plan.window);
+    return resampler.needed();
+  }
+  resampler.plan(view.filter, {crop.width, crop.height}, plan.resized, plan.window);
   Rect region = resampler.needed();
-  region.x += plan.crop.x;
-  region.y += plan.crop.y;
+  region.x += crop.x;
+  region.y += crop.y;
   return region;
+}
+
+int32_t ViewDecoder::shrink_for(std::span<const ViewSpec> views) const {
+  int32_t shrink = mode_ == DecodeMode::kFast ? 8 : 1;
+  for (size_t i = 0; i < views.size(); ++i) {
+    const ViewPlan& plan = plans_[i];
+    if (views[i].filter == Filter::kNearest) return 1;
+    while (shrink > 1 && (plan.crop.width < shrink * plan.resized.width ||
+                          plan.crop.height < shrink * plan.resized.height)) {
+      shrink /= 2;
+    }
+  }
+  return shrink;
 }
 
 void ViewDecoder::plan(const StoredImage& image, std::span<const ViewSpec> views,
@@ -89,9 +111,12 @@ void ViewDecoder::check_pixels(const StoredImage& image, uint64_t max_pixels) {
 
 void ViewDecoder::decode_jpeg(std::span<const ViewSpec> views, std::span<const RgbSlot> slots) {
   regions_.clear();
-  for (size_t i = 0; i < views.size(); ++i) regions_.push_back(prepare(views[i], plans_[i], resamplers_[i]));
+  const int32_t shrink = shrink_for(views);
+  for (size_t i = 0; i < views.size(); ++i) {
+    regions_.push_back(prepare(views[i], plans_[i], shrink, resamplers_[i]));
+  }
   const Rect all = around(regions_);
-  const RgbxView pixels = decoder_.decode(all);
+  const RgbxView pixels = decoder_.decode(all, shrink);
   for (size_t i = 0; i < views.size(); ++i) {
     resamplers_[i].run(part(pixels, all, regions_[i]), plans_[i].flip, slots[i]);
   }
@@ -105,7 +130,7 @@ void ViewDecoder::decode_raw(const StoredImage& image, const ViewSpec& view, con
     return copy_rgb(image, part, plan.flip, slot);
   }
   Resampler& resampler = resamplers_.front();
-  const Rect region = prepare(view, plan, resampler);
+  const Rect region = prepare(view, plan, 1, resampler);
   resampler.run(to_rgbx(image, region, pixels_), plan.flip, slot);
 }
 

@@ -12,9 +12,15 @@
 
 namespace stoker {
 
+// kExact: the pixels of libjpeg's accurate decode, resized as Pillow does. kFast: JPEGs are decoded at a
+// half, a quarter or an eighth where a view is not larger than that, and resized with weights of 11 bits.
+enum class DecodeMode { kExact, kFast };
+
 // Keeps its scratch memory from image to image; one per thread.
 class ViewDecoder {
  public:
+  explicit ViewDecoder(DecodeMode mode = DecodeMode::kExact) : mode_(mode) {}
+
   // Writes the rows of RGB of each view to its slot; the image is decoded once, and only as much of it as the
   // views need. Throws kBadImage or kImageTooLarge.
   void decode(const StoredImage& image, std::span<const ViewSpec> views, const SampleRandom& random,
@@ -31,10 +37,13 @@ class ViewDecoder {
   static void check_pixels(const StoredImage& image, uint64_t max_pixels);
   void plan(const StoredImage& image, std::span<const ViewSpec> views, const SampleRandom& random);
   void decode_jpeg(std::span<const ViewSpec> views, std::span<const RgbSlot> slots);
+  // How much smaller the image may be decoded for all views.
+  int32_t shrink_for(std::span<const ViewSpec> views) const;
   void decode_raw(const StoredImage& image, const ViewSpec& view, const ViewPlan& plan, RgbSlot slot);
-  // Prepares a resampler; the part of the image that it needs.
-  static Rect prepare(const ViewSpec& view, const ViewPlan& plan, Resampler& resampler);
+  // Prepares a resampler; the part of the image, at 1/`shrink` of its size, that it needs.
+  Rect prepare(const ViewSpec& view, const ViewPlan& plan, int32_t shrink, Resampler& resampler) const;
 
+  DecodeMode mode_;
   JpegDecoder decoder_;
   std::vector<Resampler> resamplers_;  // one a view
   std::vector<ViewPlan> plans_;

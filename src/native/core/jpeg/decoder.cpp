@@ -62,7 +62,7 @@ struct JpegDecoder::Codec {
   Codec();
   ~Codec() { jpeg_destroy_decompress(&c); }
   Extent open(std::span<const uint8_t> bytes);
-  RgbxView decode(Rect region, std::vector<uint8_t>& pixels);
+  RgbxView decode(Rect region, int32_t shrink, std::vector<uint8_t>& pixels);
 
  private:
   [[noreturn]] void fail();
@@ -92,15 +92,19 @@ Extent JpegDecoder::Codec::open(std::span<const uint8_t> bytes) {
   return {static_cast<int32_t>(c.image_width), static_cast<int32_t>(c.image_height)};
 }
 
-RgbxView JpegDecoder::Codec::decode(Rect region, std::vector<uint8_t>& pixels) {
-  const auto width = static_cast<int32_t>(c.image_width);
+RgbxView JpegDecoder::Codec::decode(Rect region, int32_t shrink, std::vector<uint8_t>& pixels) {
   const bool inks = c.jpeg_color_space == JCS_CMYK || c.jpeg_color_space == JCS_YCCK;
   c.out_color_space = inks ? JCS_CMYK : JCS_EXT_RGBX;
   c.dct_method = JDCT_ISLOW;
+  c.scale_num = 1;
+  c.scale_denom = static_cast<unsigned>(shrink);
+  if (setjmp(errors.escape) != 0) fail();
+  jpeg_calc_output_dimensions(&c);
+  const auto width = static_cast<int32_t>(c.output_width);
 
   // Fancy upsampling looks one chroma sample to either side, so the cut is made two pixels further out.
-  JDIMENSION left = 0, span = c.image_width;
-  if (region.width < width && crops_exactly(c)) {
+  JDIMENSION left = 0, span = c.output_width;
+  if (region.width < width && shrink == 1 && crops_exactly(c)) {
     const int32_t margin = c.max_h_samp_factor > 1 ? 2 : 0;
     const int32_t x0 = std::max(0, region.x - margin);
     left = static_cast<JDIMENSION>(x0);
@@ -115,8 +119,12 @@ RgbxView JpegDecoder::Codec::decode(Rect region, std::vector<uint8_t>& pixels) {
 
   if (setjmp(errors.escape) != 0) fail();
   jpeg_start_decompress(&c);
-  if (span < c.image_width) jpeg_crop_scanline(&c, &left, &span);
-  if (region.y > 0) jpeg_skip_scanlines(&c, static_cast<JDIMENSION>(region.y));
+  if (span < c.output_width) jpeg_crop_scanline(&c, &left, &span);
+  if (shrink == 1) {
+    if (region.y > 0) jpeg_skip_scanlines(&c, static_cast<JDIMENSION>(region.y));
+  } else {  // libjpeg-turbo cannot skip rows of every shrunken layout
+    while (c.output_scanline < static_cast<JDIMENSION>(region.y)) jpeg_read_scanlines(&c, rows.data(), 1);
+  }
   for (JDIMENSION y = 0; y < height;) y += jpeg_read_scanlines(&c, rows.data() + y, height - y);
   jpeg_abort_decompress(&c);
 
@@ -149,27 +157,28 @@ Extent JpegDecoder::open(std::span<const uint8_t> bytes, uint64_t max_pixels) {
   return size_;
 }
 
-RgbxView JpegDecoder::decode(Rect region) {
+RgbxView JpegDecoder::decode(Rect region, int32_t shrink) {
   if (!is_open_) throw Error(ErrorCode::kBadArgument, "decode() needs an open() before it");
   is_open_ = false;
+  const Extent size{(size_.width + shrink - 1) / shrink, (size_.height + shrink - 1) / shrink};
   if (region.x < 0 || region.y < 0 || region.width <= 0 || region.height <= 0 ||
-      region.width > size_.width - region.x || region.height > size_.height - region.y) {
+      region.width > size.width - region.x || region.height > size.height - region.y) {
     throw Error(ErrorCode::kBadArgument,
                 "The box (" + std::to_string(region.x) + ", " + std::to_string(region.y) + ", " +
                     std::to_string(int64_t{region.x} + region.width) + ", " +
                     std::to_string(int64_t{region.y} + region.height) + ") is empty or leaves the image of " +
-                    std::to_string(size_.width) + " x " + std::to_string(size_.height));
+                    std::to_string(size.width) + " x " + std::to_string(size.height));
   }
   if (is_baseline_) {
     const size_t stride = static_cast<size_t>(region.width) * kRgbxBytes;
     const size_t bytes = stride * static_cast<size_t>(region.height) + kSamplePadding * kRgbxBytes;
     if (pixels_.size() < bytes) pixels_.resize(bytes);
-    if (baseline_->decode(region, pixels_.data(), stride)) {
+    if (baseline_->decode(region, shrink, pixels_.data(), stride)) {
       return {pixels_.data(), stride, {region.width, region.height}};
     }
     codec_->open(bytes_);
   }
-  return codec_->decode(region, pixels_);
+  return codec_->decode(region, shrink, pixels_);
 }
 
 }  // namespace stoker

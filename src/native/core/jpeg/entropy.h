@@ -37,11 +37,13 @@ struct EntropyScan {
   }
 };
 
-// For one instruction set. Both return false for data that are not those of an image libjpeg decodes without
+// For one instruction set. All return false for data that are not those of an image libjpeg decodes without
 // a warning, or that only it should judge.
 struct EntropyKernels {
   const char* name;
   bool (*decode)(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count);
+  // The DC values alone.
+  bool (*decode_dc)(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count);
   bool (*skip)(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count);
 };
 extern const EntropyKernels kPortableEntropyKernels;

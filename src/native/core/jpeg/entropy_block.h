@@ -125,6 +125,22 @@ bool decode_mcus(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count)
   return true;
 }
 
+bool decode_dc_of_mcus(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    scan.reader.prepare();
+    BitWindow bits = scan.reader.window;
+    for (const McuBlock& block : mcu) {
+      if (!next_dc(bits, scan, block.component)) return false;
+      block.values[i * block.step * kBlockValues] = static_cast<int16_t>(scan.predictions[block.component]);
+      block.last[i * block.step] = 0;
+      if (!skip_ac(bits, *scan.ac[block.component])) return false;
+    }
+    scan.reader.window = bits;
+    if (scan.reader.overran()) return false;
+  }
+  return true;
+}
+
 bool skip_mcus(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     scan.reader.prepare();

@@ -7,7 +7,7 @@
 namespace stoker {
 
 extern const EntropyKernels kBmi2EntropyKernels;
-const EntropyKernels kBmi2EntropyKernels{"bmi2", decode_mcus, skip_mcus};
+const EntropyKernels kBmi2EntropyKernels{"bmi2", decode_mcus, decode_dc_of_mcus, skip_mcus};
 
 }  // namespace stoker
 #endif

@@ -2,6 +2,6 @@
 
 namespace stoker {
 
-const EntropyKernels kPortableEntropyKernels{"portable", decode_mcus, skip_mcus};
+const EntropyKernels kPortableEntropyKernels{"portable", decode_mcus, decode_dc_of_mcus, skip_mcus};
 
 }  // namespace stoker

@@ -58,7 +58,10 @@ class JpegDecoder {
   Extent open(std::span<const uint8_t> bytes, uint64_t max_pixels = kDefaultMaxPixels);
 
   // Decodes `region` of the opened image, once per open(). The view lives until the next open().
-  RgbxView decode(Rect region);
+  //
+  // With `shrink` 2, 4 or 8 the image is decoded at that part of its size, sides rounded up, from its lower
+  // frequencies alone, and `region` lies in that smaller image: about what averaging its pixels gives.
+  RgbxView decode(Rect region, int32_t shrink = 1);
 
  private:
   struct Codec;  // libjpeg's side

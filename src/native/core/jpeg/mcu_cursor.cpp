@@ -105,19 +105,25 @@ bool McuCursor::go_to(uint64_t mcu) {
   const uint64_t between = mcu - at_;
   at_ = mcu;
   if (between == 0) return true;
-  for (HuffmanDecoder* ac : scan_.ac) {
-    if (ac != nullptr) ac->build_skips();
-  }
+  need_skips();
   return kernels_.skip(scan_, layout_, between);
 }
 
-bool McuCursor::decode(uint64_t first, size_t count, std::span<const McuBlock> mcu) {
+void McuCursor::need_skips() {
+  for (HuffmanDecoder* ac : scan_.ac) {
+    if (ac != nullptr) ac->build_skips();
+  }
+}
+
+bool McuCursor::decode(uint64_t first, size_t count, std::span<const McuBlock> mcu, bool dc_only) {
+  if (dc_only) need_skips();
+  const auto decode = dc_only ? kernels_.decode_dc : kernels_.decode;
   std::array<McuBlock, 10> blocks;
   std::copy(mcu.begin(), mcu.end(), blocks.begin());
   while (count > 0) {
     if (!go_to(first)) return false;
     const uint64_t here = std::min<uint64_t>(count, (segment_ + 1) * interval_ - first);
-    if (!kernels_.decode(scan_, {blocks.data(), mcu.size()}, here)) return false;
+    if (!decode(scan_, {blocks.data(), mcu.size()}, here)) return false;
     for (size_t i = 0; i < mcu.size(); ++i) {
       blocks[i].values += here * blocks[i].step * kBlockValues;
       blocks[i].last += here * blocks[i].step;

@@ -19,14 +19,15 @@ class McuCursor {
   // `mcu` names the component of each block of an MCU.
   bool open(const BaselineFrame& frame, std::span<const McuBlock> mcu);
 
-  // Decodes the MCUs first .. first + count - 1 to the places of `mcu`. Must not go back. False as the
-  // kernels.
-  bool decode(uint64_t first, size_t count, std::span<const McuBlock> mcu);
+  // Decodes the MCUs first .. first + count - 1 to the places of `mcu`, or only their DC values. Must not go
+  // back. False as the kernels.
+  bool decode(uint64_t first, size_t count, std::span<const McuBlock> mcu, bool dc_only);
 
  private:
   bool find_tables(const BaselineFrame& frame);
   void find_segments(const BaselineFrame& frame, size_t blocks);
   bool go_to(uint64_t mcu);
+  void need_skips();
   void enter(uint64_t segment);
   std::span<const uint8_t> segment(uint64_t number) const;
 

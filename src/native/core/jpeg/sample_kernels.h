@@ -21,6 +21,10 @@ struct SampleKernels {
   // where it is 0, the value times its quant is within 13 bits and a sign.
   void (*inverse_dct)(int16_t* values, size_t blocks, const uint8_t* last, const uint16_t* quant,
                       uint8_t* out, size_t stride);
+  // `blocks` blocks become `side` (4, 2 or 1) rows of samples, `side` of each block beside those of the next,
+  // and are zero then.
+  void (*small_inverse_dct)(int16_t* values, size_t blocks, const uint16_t* quant, size_t side, uint8_t* out,
+                            size_t stride);
   // 2n samples from n; in[-1] and in[n] are read.
   void (*double_columns)(const uint8_t* in, size_t n, uint8_t* out);
   // n samples between two rows, nearer to `near`; `bias` is 1 for a row above its neighbour's middle, else 2.

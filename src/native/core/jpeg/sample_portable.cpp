@@ -4,6 +4,7 @@
 
 #include "core/jpeg/sample_kernels.h"
 #include "core/jpeg/sample_rows.h"
+#include "core/jpeg/sample_small.h"
 
 namespace stoker {
 namespace {
@@ -94,7 +95,7 @@ void to_rgbx(const uint8_t* __restrict y, const uint8_t* __restrict cb, const ui
 
 }  // namespace
 
-const SampleKernels kPortableSampleKernels{"portable",  inverse_dct, double_columns, between_rows,
-                                           double_both, to_rgbx,     grey_to_rgbx};
+const SampleKernels kPortableSampleKernels{"portable",   inverse_dct, small_inverse_dct, double_columns,
+                                           between_rows, double_both, to_rgbx,           grey_to_rgbx};
 
 }  // namespace stoker

@@ -1,0 +1,104 @@
+// Blocks decoded at a half, a quarter or an eighth of their size, compiled once for each instruction set.
+//
+// The side x side values of lowest frequency, times side / 8, are the DCT of the shrunken block: sample i of
+// a line is c0 / sqrt(8) + sum over k of ck cos((2i + 1) k pi / (2 side)) / 2. Integers all the way, with 13
+// fractional bits and 3 between the passes: the same samples everywhere.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace stoker {
+namespace {
+
+constexpr int kSmallFraction = 13, kSmallKept = 3;
+constexpr int32_t kFlat = 2896, kCos1 = 3784, kCos3 = 1567;  // 1/sqrt(8), cos(pi/8)/2, cos(3 pi/8)/2
+constexpr int kSmallShift = kSmallFraction - kSmallKept, kSmallLastShift = kSmallFraction + kSmallKept;
+
+// Of four lines at once; plain vectors of the compiler, whose lanes are the lines.
+using Lines = int32_t __attribute__((vector_size(16)));
+
+template <int shift>
+void four_point(Lines (&v)[4], int32_t offset) {
+  const Lines flat = v[0] * kFlat + offset, second = v[2] * kFlat;
+  const Lines even0 = flat + second, even1 = flat - second;
+  const Lines odd0 = v[1] * kCos1 + v[3] * kCos3, odd1 = v[1] * kCos3 - v[3] * kCos1;
+  v[0] = (even0 + odd0) >> shift;
+  v[1] = (even1 + odd1) >> shift;
+  v[2] = (even1 - odd1) >> shift;
+  v[3] = (even0 - odd0) >> shift;
+}
+
+// Keeps what follows within 32 bits, whatever the values were.
+Lines within_words(Lines v) {
+  const Lines low = Lines{} - 32768, high = Lines{} + 32767;
+  v = v < low ? low : v;
+  return v > high ? high : v;
+}
+
+void turn(Lines (&v)[4]) {
+  const Lines a = __builtin_shufflevector(v[0], v[1], 0, 4, 1, 5),
+              b = __builtin_shufflevector(v[2], v[3], 0, 4, 1, 5);
+  const Lines c = __builtin_shufflevector(v[0], v[1], 2, 6, 3, 7),
+              d = __builtin_shufflevector(v[2], v[3], 2, 6, 3, 7);
+  v[0] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+  v[1] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+  v[2] = __builtin_shufflevector(c, d, 0, 1, 4, 5);
+  v[3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+}
+
+void half_block(const int16_t* values, const uint16_t* quant, uint8_t* out, size_t stride) {
+  Lines v[4];
+  for (int k = 0; k < 4; ++k) {
+    for (int x = 0; x < 4; ++x) {
+      v[k][x] = static_cast<int16_t>(static_cast<uint16_t>(values[k * 8 + x] * quant[k * 8 + x]));
+    }
+  }
+  four_point<kSmallShift>(v, 1 << (kSmallShift - 1));
+  for (Lines& row : v) row = within_words(row);
+  turn(v);
+  four_point<kSmallLastShift>(v, (1 << (kSmallLastShift - 1)) + (128 << kSmallLastShift));
+  turn(v);
+  for (size_t y = 0; y < 4; ++y) {
+    for (size_t x = 0; x < 4; ++x)
+      out[y * stride + x] = static_cast<uint8_t>(std::clamp<int32_t>(v[y][x], 0, 255));
+  }
+}
+
+uint8_t small_sample(int32_t sum) {
+  constexpr int32_t kOffset = (1 << (kSmallLastShift - 1)) + (128 << kSmallLastShift);
+  return static_cast<uint8_t>(std::clamp((sum + kOffset) >> kSmallLastShift, 0, 255));
+}
+
+int32_t small_word(int32_t sum) {
+  return std::clamp((sum * kFlat + (1 << (kSmallShift - 1))) >> kSmallShift, -32768, 32767);
+}
+
+void quarter_block(const int16_t* values, const uint16_t* quant, uint8_t* out, size_t stride) {
+  const auto at = [&](int i) {
+    return int32_t{static_cast<int16_t>(static_cast<uint16_t>(values[i] * quant[i]))};
+  };
+  const int32_t top0 = small_word(at(0) + at(8)), top1 = small_word(at(1) + at(9));
+  const int32_t below0 = small_word(at(0) - at(8)), below1 = small_word(at(1) - at(9));
+  out[0] = small_sample((top0 + top1) * kFlat);
+  out[1] = small_sample((top0 - top1) * kFlat);
+  out[stride] = small_sample((below0 + below1) * kFlat);
+  out[stride + 1] = small_sample((below0 - below1) * kFlat);
+}
+
+void eighth_block(const int16_t* values, const uint16_t* quant, uint8_t* out, size_t) {
+  out[0] =
+      small_sample(small_word(static_cast<int16_t>(static_cast<uint16_t>(values[0] * quant[0]))) * kFlat);
+}
+
+void small_inverse_dct(int16_t* values, size_t blocks, const uint16_t* quant, size_t side, uint8_t* out,
+                       size_t stride) {
+  const auto one = side == 4 ? half_block : side == 2 ? quarter_block : eighth_block;
+  for (size_t i = 0; i < blocks; ++i) one(values + i * 64, quant, out + i * side, stride);
+  std::memset(values, 0, blocks * 64 * sizeof *values);
+}
+
+}  // namespace
+}  // namespace stoker
