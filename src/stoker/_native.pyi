@@ -20,6 +20,11 @@ def crc32c(data: Buffer, crc: int = 0) -> int:
     CRC-32C of `data`, or of earlier bytes whose CRC is `crc` followed by `data`.
     """
 
+def crc32c_of_parts(parts: list[bytes], crc: int = 0) -> int:
+    """
+    CRC-32C of `parts` end to end, or of earlier bytes whose CRC is `crc` followed by them.
+    """
+
 def frame_record(payload: Buffer) -> bytes:
     """The TFRecord frame of a payload: 16 bytes longer than it."""
 
@@ -37,6 +42,9 @@ def write_example(features: stoker.types.Features) -> bytes:
     """
     Canonical bytes of a tf.train.Example: keys sorted by their UTF-8 bytes, numbers packed.
     """
+
+def frame_example(features: stoker.types.Features) -> bytes:
+    """frame_record(write_example(features)), written once."""
 
 def parse_example(payload: Buffer) -> stoker.types.Features:
     """All features of a tf.train.Example that hold a list, by name."""
@@ -100,9 +108,23 @@ def decode_jpeg(data: Buffer, box: tuple[int, int, int, int] | None = None, max_
     Decode a JPEG, or its box (left, top, right, bottom), to RGB of shape (height, width, 3).
     """
 
-def encode_jpeg(pixels: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], quality: int, subsampling: str = '4:2:0') -> bytes:
+def encode_jpeg(pixels: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], quality: int, subsampling: str = '4:2:0', *, restart: bool = False) -> bytes:
     """
-    Encode pixels of shape (height, width, 3) or (height, width) as baseline JPEG, optimised tables.
+    Encode pixels of shape (height, width, 3) or (height, width) as baseline JPEG, optimised tables; with restart markers if asked.
+    """
+
+def transcode_jpeg(data: Buffer, max_pixels: int = 134217728) -> bytes | None:
+    """
+    The same coefficients as baseline JPEG with optimised tables and restart markers; None where that would change pixels.
+    """
+
+LOSSLESS_TILES: int = 5
+
+ENCODED_TILES: int = 16
+
+def restart_interval(mcus_per_row: int, tiles: int) -> int:
+    """
+    MCUs between two restart markers, for about so many tiles across; both numbers are at least 1.
     """
 
 def resample_kernels() -> list[str]:
@@ -117,6 +139,18 @@ def resize_tf1(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3
     """
     Resize RGB of shape (height, width, 3) as TensorFlow 1's resize_bilinear and a cast to uint8 do.
     """
+
+class JpegResizer:
+    """
+    Decodes, cuts, resizes and encodes JPEGs in one go. Immutable; safe in any thread.
+    """
+
+    def __init__(self, *, filter: str, quality: int, subsampling: str, restart: bool = False, decode: str = 'exact', max_pixels: int = 134217728) -> None: ...
+
+    def run(self, data: Buffer, part: tuple[int, int, int, int], width: int, height: int) -> bytes:
+        """
+        The part (left, top, right, bottom) of a JPEG as a JPEG of width x height; with decode exact, the bytes of decode_jpeg, resize and encode_jpeg.
+        """
 
 def permute(start: int, count: int, n: int, seed: int, epoch: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C')]:
     """

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reference import example as twin
+from reference import tfrecord
 from stoker import _native
 from stoker.errors import ConfigError, ExampleError
 
@@ -34,6 +35,12 @@ def comparable(features: dict[str, tuple[str, list]]) -> dict[str, tuple[str, li
 @example({"": ("bytes", [])})
 def test_written_bytes_equal_those_of_the_twin(features: dict) -> None:
     assert _native.write_example(features) == twin.write(features)
+
+
+@given(features_dicts, st.sampled_from([0, 1, 40_000]))
+def test_a_framed_example_is_the_frame_of_the_example(features: dict, ballast: int) -> None:
+    features = {**features, "ballast": ("bytes", [bytes(ballast)])}
+    assert _native.frame_example(features) == tfrecord.frame(twin.write(features))
 
 
 @given(features_dicts)

@@ -43,6 +43,11 @@ def test_the_shard_is_the_frames_and_the_index_says_where(
     assert sorted(path.name for path in directory.iterdir()) == [NAME, NAME + ".idx"]
 
 
+@given(st.lists(st.binary(max_size=40_000), max_size=5), st.integers(0, 2**32 - 1))
+def test_the_crc_of_parts_is_that_of_all(parts: list[bytes], crc: int) -> None:
+    assert _native.crc32c_of_parts(parts, crc) == _native.crc32c(b"".join(parts), crc)
+
+
 def test_many_frames_at_once(tmp_path: Path) -> None:
     frames = [_native.frame_record(b"%d" % number) for number in range(1500)]
     with ShardWriter(tmp_path, NAME) as writer:

@@ -55,6 +55,7 @@ void register_records(nb::module_& m);
 void register_example(nb::module_& m);
 void register_jpeg(nb::module_& m);
 void register_resample(nb::module_& m);
+void register_reencode(nb::module_& m);
 void register_order(nb::module_& m);
 void register_sample_source(nb::module_& m);
 void register_record_set(nb::module_& m);

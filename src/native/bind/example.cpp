@@ -1,6 +1,7 @@
-// Binds core/example.h.
+// Binds core/example.h, and the frame of core/tfrecord.h around an Example.
 #include "core/example.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "bind/bind.h"
 #include "core/errors.h"
+#include "core/tfrecord.h"
 
 namespace stoker::bind {
 namespace {
@@ -138,21 +140,58 @@ NamedValues convert(const GivenFeature& feature) {
                                            "'; it must be bytes, float or int64");
 }
 
-nb::bytes write(const nb::dict& features) {
+// Letting go of the GIL pays for work of about a microsecond and more.
+constexpr size_t kWorthReleasing = size_t{16} << 10;
+
+// A bytes object with an Example in it, and `before` and `after` it room that `surround` fills.
+template <typename Surround>
+nb::bytes write(const nb::dict& features, size_t before, size_t after, Surround surround) {
   std::vector<GivenFeature> kept;  // alive until the bytes are written
   for (nb::handle item : features.items()) kept.push_back(given(item[0], item[1]));
   std::vector<NamedValues> converted;
+  converted.reserve(kept.size());
   for (const GivenFeature& feature : kept) converted.push_back(convert(feature));
-  const std::string out = write_example(std::move(converted));
-  return nb::bytes(out.data(), out.size());
+  const ExampleWriter writer(std::move(converted));
+  const size_t size = before + writer.size() + after;
+  nb::bytes out = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
+  if (!out.is_valid()) throw nb::python_error();
+  // Nobody else has seen this object yet, and what the features borrow never changes: no GIL is needed.
+  const std::span<uint8_t> bytes{reinterpret_cast<uint8_t*>(PyBytes_AsString(out.ptr())), size};
+  const auto fill = [&] {
+    const auto payload = bytes.subspan(before, writer.size());
+    writer.write(payload);
+    surround(payload, bytes);
+  };
+  if (size < kWorthReleasing) {
+    fill();
+  } else {
+    nb::gil_scoped_release nogil;
+    fill();
+  }
+  return out;
+}
+
+nb::bytes write_plain(const nb::dict& features) {
+  return write(features, 0, 0, [](std::span<const uint8_t>, std::span<uint8_t>) {});
+}
+
+nb::bytes write_framed(const nb::dict& features) {
+  const auto surround = [](std::span<const uint8_t> payload, std::span<uint8_t> out) {
+    std::ranges::copy(frame_header(payload.size()), out.begin());
+    std::ranges::copy(frame_footer(payload), out.end() - kFrameFooterBytes);
+  };
+  return write(features, kFrameHeaderBytes, kFrameFooterBytes, surround);
 }
 
 }  // namespace
 
 void register_example(nb::module_& m) {
-  m.def("write_example", &write, "features"_a,
+  m.def("write_example", &write_plain, "features"_a,
         nb::sig("def write_example(features: stoker.types.Features) -> bytes"),
         "Canonical bytes of a tf.train.Example: keys sorted by their UTF-8 bytes, numbers packed.");
+  m.def("frame_example", &write_framed, "features"_a,
+        nb::sig("def frame_example(features: stoker.types.Features) -> bytes"),
+        "frame_record(write_example(features)), written once.");
   m.def("parse_example", &parse, "payload"_a.noconvert(),
         nb::sig("def parse_example(payload: collections.abc.Buffer) -> stoker.types.Features"),
         "All features of a tf.train.Example that hold a list, by name.");

@@ -1,4 +1,4 @@
-// Binds core/jpeg.h.
+// Binds core/jpeg/jpeg.h and core/jpeg/transcode.h.
 #include "core/jpeg/jpeg.h"
 
 #include <nanobind/stl/optional.h>
@@ -10,7 +10,9 @@
 #include <tuple>
 
 #include "bind/bind.h"
+#include "bind/encode_spec.h"
 #include "core/errors.h"
+#include "core/jpeg/transcode.h"
 
 namespace stoker::bind {
 namespace {
@@ -73,26 +75,29 @@ Pixels decode(const ByteView& data, std::optional<Box> box, uint64_t max_pixels)
                 owner);
 }
 
-JpegEncodeSpec encode_spec(int quality, const std::string& subsampling) {
-  if (subsampling == "4:4:4") return {quality, 1, 1};
-  if (subsampling == "4:2:2") return {quality, 2, 1};
-  if (subsampling == "4:2:0") return {quality, 2, 2};
-  throw Error(ErrorCode::kBadArgument, "Unknown subsampling " + subsampling + "; use 4:4:4, 4:2:2 or 4:2:0");
-}
-
-nb::bytes encode(const AnyPixels& pixels, int quality, const std::string& subsampling) {
+nb::bytes encode(const AnyPixels& pixels, int quality, const std::string& subsampling, bool restart) {
   const bool grey = pixels.ndim() == 2;
   if (!grey && (pixels.ndim() != 3 || pixels.shape(2) != 3)) {
     throw Error(ErrorCode::kBadArgument, "Pixels must have the shape (height, width, 3) or (height, width)");
   }
-  const JpegEncodeSpec spec = encode_spec(quality, subsampling);
+  JpegEncodeSpec spec = encode_spec(quality, subsampling);
   const Extent size{static_cast<int32_t>(pixels.shape(1)), static_cast<int32_t>(pixels.shape(0))};
+  if (restart) add_restart_markers(spec, size, grey ? 1 : 3);
   std::vector<uint8_t> bytes;
   {
     nb::gil_scoped_release nogil;
     bytes = encode_jpeg(pixels.data(), size, grey ? 1 : 3, spec);
   }
   return nb::bytes(bytes.data(), bytes.size());
+}
+
+nb::object transcode(const ByteView& data, uint64_t max_pixels) {
+  std::optional<std::vector<uint8_t>> bytes;
+  {
+    nb::gil_scoped_release nogil;
+    bytes = transcode_jpeg(bytes_of(data), max_pixels);
+  }
+  return bytes ? nb::object(nb::bytes(bytes->data(), bytes->size())) : nb::none();
 }
 
 template <JpegInfo (*read)(std::span<const uint8_t>)>
@@ -125,8 +130,21 @@ void register_jpeg(nb::module_& m) {
   m.def("decode_jpeg", &decode, nb::arg("data"), nb::arg("box") = nb::none(),
         nb::arg("max_pixels") = kDefaultMaxPixels,
         "Decode a JPEG, or its box (left, top, right, bottom), to RGB of shape (height, width, 3).");
-  m.def("encode_jpeg", &encode, nb::arg("pixels"), nb::arg("quality"), nb::arg("subsampling") = "4:2:0",
-        "Encode pixels of shape (height, width, 3) or (height, width) as baseline JPEG, optimised tables.");
+  m.def(
+      "encode_jpeg", &encode, nb::arg("pixels"), nb::arg("quality"), nb::arg("subsampling") = "4:2:0",
+      nb::kw_only(), nb::arg("restart") = false,
+      "Encode pixels of shape (height, width, 3) or (height, width) as baseline JPEG, optimised tables; with "
+      "restart markers if asked.");
+  m.def("transcode_jpeg", &transcode, nb::arg("data"), nb::arg("max_pixels") = kDefaultMaxPixels,
+        nb::sig(
+            "def transcode_jpeg(data: collections.abc.Buffer, max_pixels: int = 134217728) -> bytes | None"),
+        "The same coefficients as baseline JPEG with optimised tables and restart markers; None where that "
+        "would "
+        "change pixels.");
+  m.attr("LOSSLESS_TILES") = kLosslessTiles;
+  m.attr("ENCODED_TILES") = kEncodedTiles;
+  m.def("restart_interval", &restart_interval, nb::arg("mcus_per_row"), nb::arg("tiles"),
+        "MCUs between two restart markers, for about so many tiles across; both numbers are at least 1.");
 }
 
 }  // namespace stoker::bind

@@ -8,6 +8,7 @@ NB_MODULE(_native, m) {
   stoker::bind::register_example(m);
   stoker::bind::register_jpeg(m);
   stoker::bind::register_resample(m);
+  stoker::bind::register_reencode(m);
   stoker::bind::register_order(m);
   stoker::bind::register_sample_source(m);
   stoker::bind::register_record_set(m);

@@ -78,6 +78,30 @@ struct NamedValues {
   std::variant<BytesValues, FloatValues, Int64Values> values;
 };
 
+// Knows how long the Example of some features is before it is written, so that it goes to where it shall lie
+// at once. Borrows what the features borrow. Features and errors: see write_example().
+class ExampleWriter {
+ public:
+  explicit ExampleWriter(std::vector<NamedValues> features);
+
+  size_t size() const { return size_; }
+  // `out` has size() bytes.
+  void write(std::span<uint8_t> out) const;
+
+ private:
+  struct Lengths {
+    size_t list;
+    size_t feature;
+    size_t entry;
+  };
+  static Lengths lengths_of(const NamedValues& feature);
+
+  std::vector<NamedValues> features_;
+  std::vector<Lengths> lengths_;
+  size_t entries_ = 0;
+  size_t size_ = 0;
+};
+
 // The bytes that C++ protobuf's deterministic serialisation gives: keys sorted by their bytes, numbers
 // packed. (Protobuf for Python differs in one thing: it writes a key behind those that begin with it.) Equal
 // features give equal bytes, in whatever order they come. Throws kBadArgument when a key comes twice or is

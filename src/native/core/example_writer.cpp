@@ -1,6 +1,7 @@
 // Writes tf.train.Example canonically: every length is computed first, so that the bytes are written once.
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <limits>
 
 #include "core/errors.h"
@@ -27,25 +28,27 @@ size_t delimited_size(size_t size) {
 
 class WireWriter {
  public:
-  explicit WireWriter(size_t bytes) { out_.reserve(bytes); }
+  explicit WireWriter(std::span<uint8_t> out) : at_(out.data()) {}
 
   void varint(uint64_t value) {
-    for (; value >= 0x80; value >>= 7) out_.push_back(static_cast<char>(value | 0x80));
-    out_.push_back(static_cast<char>(value));
+    for (; value >= 0x80; value >>= 7) *at_++ = static_cast<uint8_t>(value | 0x80);
+    *at_++ = static_cast<uint8_t>(value);
   }
   // The tag and the length of a length-delimited field; its bytes must follow.
   void open(uint32_t field, size_t size) {
-    out_.push_back(static_cast<char>(field << 3 | 2));
+    *at_++ = static_cast<uint8_t>(field << 3 | 2);
     varint(size);
   }
-  void bytes(const void* data, size_t size) { out_.append(static_cast<const char*>(data), size); }
-  void fixed32(uint32_t value) {
-    for (int shift = 0; shift < 32; shift += 8) out_.push_back(static_cast<char>(value >> shift));
+  void bytes(const void* data, size_t size) {
+    if (size != 0) std::memcpy(at_, data, size);
+    at_ += size;
   }
-  std::string take() { return std::move(out_); }
+  void fixed32(uint32_t value) {
+    for (int shift = 0; shift < 32; shift += 8) *at_++ = static_cast<uint8_t>(value >> shift);
+  }
 
  private:
-  std::string out_;
+  uint8_t* at_;
 };
 
 // What a list holds inside its packed field, in bytes.
@@ -85,31 +88,10 @@ void write_list(const Int64Values& values, WireWriter& out) {
   for (int64_t value : values) out.varint(static_cast<uint64_t>(value));
 }
 
-struct Sizes {
-  size_t list;
-  size_t feature;
-  size_t entry;
-};
-
-Sizes sizes_of(const NamedValues& feature) {
-  const size_t list = std::visit([](const auto& values) { return list_size(values); }, feature.values);
-  const size_t value = delimited_size(list);
-  return {list, value, delimited_size(feature.key.size()) + delimited_size(value)};
-}
-
 uint32_t oneof_number(const NamedValues& feature) {
   static_assert(std::is_same_v<std::variant_alternative_t<0, decltype(feature.values)>, BytesValues> &&
                 std::is_same_v<std::variant_alternative_t<1, decltype(feature.values)>, FloatValues>);
   return static_cast<uint32_t>(feature.values.index()) + 1;
-}
-
-void write_feature(const NamedValues& feature, const Sizes& sizes, WireWriter& out) {
-  out.open(1, sizes.entry);
-  out.open(1, feature.key.size());
-  out.bytes(feature.key.data(), feature.key.size());
-  out.open(2, sizes.feature);
-  out.open(oneof_number(feature), sizes.list);
-  std::visit([&](const auto& values) { write_list(values, out); }, feature.values);
 }
 
 void sort_and_check(std::vector<NamedValues>& features) {
@@ -124,22 +106,45 @@ void sort_and_check(std::vector<NamedValues>& features) {
 
 }  // namespace
 
-std::string write_example(std::vector<NamedValues> features) {
-  sort_and_check(features);
-  std::vector<Sizes> sizes;
-  size_t total = 0;
-  for (const NamedValues& feature : features) {
-    sizes.push_back(sizes_of(feature));
-    total += delimited_size(sizes.back().entry);
+ExampleWriter::Lengths ExampleWriter::lengths_of(const NamedValues& feature) {
+  const size_t list = std::visit([](const auto& values) { return list_size(values); }, feature.values);
+  const size_t value = delimited_size(list);
+  return {list, value, delimited_size(feature.key.size()) + delimited_size(value)};
+}
+
+ExampleWriter::ExampleWriter(std::vector<NamedValues> features) : features_(std::move(features)) {
+  sort_and_check(features_);
+  lengths_.reserve(features_.size());
+  for (const NamedValues& feature : features_) {
+    lengths_.push_back(lengths_of(feature));
+    entries_ += delimited_size(lengths_.back().entry);
   }
-  if (delimited_size(total) > kMaxMessageBytes) {
-    refuse("the Example would have " + std::to_string(delimited_size(total)) +
+  size_ = delimited_size(entries_);
+  if (size_ > kMaxMessageBytes) {
+    refuse("the Example would have " + std::to_string(size_) +
            " bytes, and protobuf reads none of 2 GiB or more; split it or store smaller values");
   }
-  WireWriter out(delimited_size(total));
-  out.open(1, total);
-  for (size_t i = 0; i < features.size(); ++i) write_feature(features[i], sizes[i], out);
-  return out.take();
+}
+
+void ExampleWriter::write(std::span<uint8_t> out) const {
+  WireWriter wire(out);
+  wire.open(1, entries_);
+  for (size_t i = 0; i < features_.size(); ++i) {
+    const NamedValues& feature = features_[i];
+    wire.open(1, lengths_[i].entry);
+    wire.open(1, feature.key.size());
+    wire.bytes(feature.key.data(), feature.key.size());
+    wire.open(2, lengths_[i].feature);
+    wire.open(oneof_number(feature), lengths_[i].list);
+    std::visit([&](const auto& values) { write_list(values, wire); }, feature.values);
+  }
+}
+
+std::string write_example(std::vector<NamedValues> features) {
+  const ExampleWriter writer(std::move(features));
+  std::string out(writer.size(), '\0');
+  writer.write({reinterpret_cast<uint8_t*>(out.data()), out.size()});
+  return out;
 }
 
 }  // namespace stoker

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from stoker.sources import Item, Source
 
 _RATIO_ITEMS = 64
+_KEPT_BYTES = 2**24
 _MEASURE_SECONDS = 1.0
 
 
@@ -46,12 +48,36 @@ class Estimate:
     seconds: float
 
 
-def record_size(tree: Source, converter: ItemConverter) -> RecordSize:
+def record_size(tree: Source, converter: ItemConverter, threads: int) -> RecordSize:
     """Return how long the records of a tree will be: the same for the same tree, on any machine."""
-    rows = _sample_rows(tree, _RATIO_ITEMS).tolist()
-    items, splits = [tree.table[row] for row in rows], _splits_of(tree)
-    outcomes = [converter.convert([item], splits(row), _never) for row, item in zip(rows, items, strict=True)]
-    return _record_size(converter, items, outcomes)
+    return sample_records(tree, converter, threads)[0]
+
+
+def sample_records(
+    tree: Source, converter: ItemConverter, threads: int
+) -> tuple[RecordSize, dict[tuple[Item, str], Outcome]]:
+    """Return what `record_size` does, and records of the sample, by item and split, that a build need not make again.
+
+    These are bounded in bytes: a build holds them until their turn comes.
+    """
+    rows, splits = _sample_rows(tree, _RATIO_ITEMS).tolist(), _splits_of(tree)
+    items, names = [tree.table[row] for row in rows], [splits(row) for row in rows]
+    interrupted = threading.Event()
+    with ThreadPoolExecutor(threads, "stoker-sample") as pool:
+        try:
+            outcomes = list(
+                pool.map(lambda *one: converter.convert([one[0]], one[1], interrupted.is_set), items, names)
+            )
+        finally:
+            interrupted.set()
+    known: dict[tuple[Item, str], Outcome] = {}
+    kept = 0
+    for item, name, outcome in zip(items, names, outcomes, strict=True):
+        kept += sum(map(len, outcome.frames))
+        if kept > _KEPT_BYTES:
+            break
+        known[item, name] = outcome
+    return _record_size(converter, items, outcomes), known
 
 
 def estimate(plan: Plan, converter: ItemConverter, threads: int) -> Estimate:

@@ -68,6 +68,17 @@ class Outcome:
     converted: Counter[str] = field(default_factory=Counter)
     annotation_errors: list[str] = field(default_factory=list)
 
+    def add(self, other: Outcome) -> None:
+        """Append what became of the items that follow."""
+        self.frames += other.frames
+        self.add_notes(other)
+
+    def add_notes(self, other: Outcome) -> None:
+        """Append everything of an outcome but its records."""
+        self.rejects += other.rejects
+        self.converted += other.converted
+        self.annotation_errors += other.annotation_errors
+
 
 @dataclass(frozen=True, slots=True)
 class ShardResult:
@@ -82,17 +93,19 @@ class ShardResult:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ItemConverter:
-    """Turns items into framed records. Immutable; safe in any thread.
+    """Turns items into framed records. Safe in any thread.
 
     Attributes:
         tree: Where the items come from.
         recipe: What happens to pixels.
         schema: What a record says.
+        known: Outcomes of single items of a split that are there already; each is handed out once.
     """
 
     tree: Source
     recipe: Recipe
     schema: Schema
+    known: dict[tuple[Item, str], Outcome] = field(default_factory=dict)
 
     def convert(self, items: Iterable[Item], split: str, stopped: Callable[[], bool]) -> Outcome:
         """Convert items one after another, until ``stopped()``.
@@ -104,6 +117,9 @@ class ItemConverter:
         for item in items:
             if stopped():
                 break
+            if self.known and (known := self.known.pop((item, split), None)) is not None:
+                outcome.add(known)
+                continue
             try:
                 outcome.frames.append(self._record(item, split, outcome))
             except (ImageError, ExampleError, ShardError, SourceError) as error:
@@ -124,7 +140,7 @@ class ItemConverter:
         crop = boxes[item.object] if item.object >= 0 else None
         image = convert(source.data, self.recipe, crop)
         sample = self._sample(item, source.filename, image, image.geometry.place(boxes) if boxes else boxes)
-        frame = _native.frame_record(_native.write_example(self.schema.to_features(sample)))
+        frame = _native.frame_example(self.schema.to_features(sample))
         if image.converted is not None:
             outcome.converted[image.converted] += 1
         return frame
@@ -166,9 +182,7 @@ class ShardAssembler:
             OSError: The disk is full, or the like.
         """
         self._writer.append_frames(outcome.frames)
-        self._tally.rejects += outcome.rejects
-        self._tally.converted += outcome.converted
-        self._tally.annotation_errors += outcome.annotation_errors
+        self._tally.add_notes(outcome)
 
     def commit(self) -> ShardResult:
         """Bring the shard to the disk under its final name.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from stoker.build.companions import write_companions
@@ -13,7 +13,7 @@ from stoker.build.destination import (
     remove_temporaries,
     resume,
 )
-from stoker.build.estimate import record_size
+from stoker.build.estimate import record_size, sample_records
 from stoker.build.finish import make_manifest, rejects_of
 from stoker.build.job import ItemConverter, ShardResult
 from stoker.build.journal import Journal
@@ -102,7 +102,7 @@ def build_tree(
     started = time.monotonic()
     check_destination(destination, settings.source.root)
     converter = ItemConverter(tree, settings.recipe, settings.schema)
-    size = record_size(tree, converter)
+    size, known = sample_records(tree, converter, settings.threads)
     plan = make_plan(tree, settings, size)
     if not (destination / JOURNAL_NAME).exists():
         finished = finished_dataset(destination, plan_settings(plan, settings))
@@ -115,7 +115,7 @@ def build_tree(
             expected.refuse_huge()
     destination.mkdir(parents=True, exist_ok=True)
     with Journal(destination) as journal:
-        return _Run(plan, settings, destination, journal, progress).run(converter, started)
+        return _Run(plan, settings, destination, journal, progress).run(replace(converter, known=known), started)
 
 
 def open_source(source: SourceSettings, progress: Progress | None = None) -> SourceTree:
@@ -126,7 +126,7 @@ def open_source(source: SourceSettings, progress: Progress | None = None) -> Sou
 
 def plan_build(tree: Source, settings: BuildSettings, converter: ItemConverter) -> Plan:
     """Return the plan of a build."""
-    return make_plan(tree, settings, record_size(tree, converter))
+    return make_plan(tree, settings, record_size(tree, converter, settings.threads))
 
 
 def _complete(manifest: Manifest, destination: Path, tree: Source, started: float) -> BuildReport:

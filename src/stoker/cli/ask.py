@@ -30,7 +30,7 @@ def ask_settings(args: argparse.Namespace) -> None:
     args.source = args.source or _answer("DATA_DIR", "IMAGENET_DATA_DIR", question="ImageNet data dir")
     args.destination = args.destination or _answer("PROTO_OUT_DIR", question="TFRecord output dir")
     args.preset = args.preset or "imagenet-nvidia"
-    if args.resize is not None or args.recipe is not None or args.img_size is not None:
+    if args.resize is not None or args.recipe == "keep" or args.img_size is not None:
         return
     if not _yes(_answer("RESIZE_IMAGES", question="Resize images to one size", default="Y")):
         args.resize = "off"

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 _SOURCE_OPTIONS = ("boxes", "class_names", "labels", "validation_labels")
 _CONTRADICTIONS = (
-    ("recipe", "resize"),
-    ("recipe", "img_size"),
     ("resize", "img_size"),
     ("encode", "quality"),
     ("shards", "shard_size"),
@@ -57,12 +55,15 @@ def add_dataset_options(parser: argparse.ArgumentParser) -> None:
     add("--validation-shards", type=int, metavar="N", help="shards of validation (default: its share by bytes)")
     add("--shard-names", metavar="HOW", help="default, google, tfds:NAME, part, per-class, or a template")
     add("--compression", choices=["none", "gzip", "zlib"], help="of whole shards (default none)")
-    add("--recipe", choices=["keep"], help="keep: store the bytes of every JPEG unchanged (default without --resize)")
+    text = "keep: store the bytes of every JPEG unchanged (default without --resize); restart: add restart markers"
+    add("--recipe", choices=["keep", "restart"], help=f"{text}, without loss, or with --resize to what is encoded")
     add("--resize", metavar="HOW", help="short:256, long:512, max:512, exact:300x300, square:300 or off")
     add("--img-size", type=int, metavar="N", help="the same as --resize square:N")
     add("--encode", metavar="HOW", help="jpeg:90 (default with --resize), jpeg:90:420, jpeg:90:444, raw, raw:CHW")
     add("--quality", type=int, metavar="Q", help="the same as --encode jpeg:Q")
     add("--filter", choices=FILTERS, help="with --resize: resampling filter (default bicubic)")
+    text = "with --resize: as libjpeg's accurate decode (default), or faster and close to it"
+    add("--decode", choices=["exact", "fast"], default="exact", help=text)
     add("--check", choices=["header", "decode"], default="header", help="how kept JPEGs are checked (default header)")
     add("--exif", choices=["keep", "apply"], default="keep", help="EXIF orientation: as stored (default) or applied")
     add("--max-pixels", type=int, metavar="N", default=2**27, help="reject larger images (default %(default)s)")
@@ -131,6 +132,8 @@ def _recipe(args: argparse.Namespace, preset: Preset) -> Recipe:
         check=args.check,
         exif=args.exif,
         max_pixels=args.max_pixels,
+        restart=args.recipe == "restart",
+        decode=args.decode,
     )
 
 
@@ -142,7 +145,8 @@ def _encode(args: argparse.Namespace, preset: Preset) -> JpegEncode | RawEncode:
 
 
 def _refuse_contradictions(args: argparse.Namespace) -> None:
-    for first, second in _CONTRADICTIONS:
+    keeping = (("recipe", "resize"), ("recipe", "img_size")) if args.recipe == "keep" else ()
+    for first, second in (*keeping, *_CONTRADICTIONS):
         if getattr(args, first) is not None and getattr(args, second) is not None:
             names = " and ".join(f"--{name.replace('_', '-')}" for name in (first, second))
             raise ConfigError(f"{names} contradict each other; give one of them")

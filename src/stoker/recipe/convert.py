@@ -8,9 +8,10 @@ import numpy as np
 
 from stoker import _native
 from stoker.errors import ImageError
-from stoker.recipe.geometry import centre_square, object_corners, turn, window_of
+from stoker.recipe.geometry import Geometry, centre_square, object_corners, turn, window_of
 from stoker.recipe.pillow import FORMATS, decode_with_pillow
 from stoker.recipe.recipe import RawEncode
+from stoker.recipe.reencode import can_reencode, reencode
 from stoker.recipe.sniff import SNIFF_BYTES, sniff
 from stoker.recipe.store import Picture, StoredImage, store
 
@@ -67,18 +68,30 @@ def _convert_jpeg(data: bytes, recipe: Recipe, crop: Box | None) -> StoredImage:
     foreign = _foreign_kind(info)
     fits = crop is None and _keeps_size(recipe, info.width, info.height)
     if fits and foreign is None and orientation == 1:
-        if recipe.check == "decode":
-            _native.decode_jpeg(data, max_pixels=recipe.max_pixels)
-        else:
-            _native.check_jpeg(data)
-        return StoredImage(data, info.width, info.height)
+        return StoredImage(_kept(data, recipe), info.width, info.height)
     corners = _part(info.width, info.height, recipe, crop, orientation)
     if corners != (0, 0, info.width, info.height):
         _native.check_jpeg(data)  # only the decode of a whole image finds all that this walk over its markers finds
-    pixels = _native.decode_jpeg(data, corners, max_pixels=recipe.max_pixels)
     window = window_of(corners, info.width, info.height, orientation)
+    if can_reencode(recipe, orientation):
+        stored, width, height = reencode(data, corners, recipe)
+        return StoredImage(stored, width, height, foreign, Geometry(1, window))
+    pixels = _native.decode_jpeg(data, corners, max_pixels=recipe.max_pixels)
     turned = "turned jpeg" if fits and orientation != 1 else None
     return store(Picture(turn(pixels, orientation), orientation, window, foreign or turned), recipe)
+
+
+def _kept(data: bytes, recipe: Recipe) -> bytes:
+    """Return the bytes to store of a JPEG that loses nothing, once they are found whole."""
+    if recipe.restart:
+        transcoded = _native.transcode_jpeg(data, recipe.max_pixels)
+        if transcoded is not None:  # otherwise there is no form with markers and the same pixels
+            return transcoded
+    if recipe.check == "decode":
+        _native.decode_jpeg(data, max_pixels=recipe.max_pixels)
+    else:
+        _native.check_jpeg(data)
+    return data
 
 
 def _keeps_size(recipe: Recipe, width: int, height: int) -> bool:
@@ -86,7 +99,9 @@ def _keeps_size(recipe: Recipe, width: int, height: int) -> bool:
     if isinstance(recipe.encode, RawEncode):
         return False
     resize = recipe.resize
-    return resize is None or (resize.mode == "max" and resize.target(width, height) == (width, height))
+    if resize is None or recipe.restart:  # with markers to be written, what fits into `max` is encoded like the rest
+        return resize is None
+    return resize.mode == "max" and resize.target(width, height) == (width, height)
 
 
 def _part(width: int, height: int, recipe: Recipe, crop: Box | None, orientation: int) -> Corners:

@@ -17,6 +17,7 @@ MAX_SIDE_PX = 65_500
 ResizeMode = Literal["short", "long", "max", "exact", "square"]
 Filter = Literal["nearest", "box", "bilinear", "bicubic", "lanczos", "tf1-align-corners", "tf1-legacy", "tf2-nearest"]
 Subsampling = Literal["4:2:0", "4:4:4"]
+Decode = Literal["exact", "fast"]
 FILTERS: tuple[Filter, ...] = get_args(Filter)
 
 
@@ -119,7 +120,8 @@ class Recipe:
     Without ``resize`` (*keep*), the bytes of a JPEG that any reader can decode to RGB are stored unchanged; everything
     else is decoded and stored as JPEG at quality 100 without chroma subsampling. With ``resize``, every image is
     decoded, resized and encoded with ``encode`` (except the ones that ``max`` leaves alone). To store pixels, every
-    image is decoded.
+    image is decoded. With ``restart``, every stored JPEG has restart markers: without ``resize`` those that would be
+    kept are transcoded without loss, with it all images are encoded, also those that ``max`` does not shrink.
 
     Attributes:
         resize: Size to store; None keeps it.
@@ -134,6 +136,10 @@ class Recipe:
             ``decode`` decodes every pixel.
         exif: ``keep`` stores the pixels as they are stored; ``apply`` turns them as the EXIF orientation says.
         max_pixels: An image with more is rejected before memory is taken for it.
+        restart: Whether stored JPEGs have restart markers, so that a reader can cut out a part without decoding what
+            lies before it. See `stoker._native.transcode_jpeg` for those whose pixels are kept.
+        decode: ``exact``: as libjpeg's accurate integer decode, which Pillow has. ``fast``: JPEGs that are to be
+            shrunk are decoded at a fraction of their size, with the fast DCT and plain upsampling.
     """
 
     resize: Resize | None = None
@@ -142,9 +148,15 @@ class Recipe:
     check: Literal["header", "decode"] = "header"
     exif: Literal["keep", "apply"] = "keep"
     max_pixels: int = 2**27
+    restart: bool = False
+    decode: Decode = "exact"
 
     def __post_init__(self) -> None:
         check_range("--max-pixels", self.max_pixels, 1, 2**32)
+        if self.restart and isinstance(self.encode, RawEncode):
+            raise ConfigError(f"restart markers are of JPEG, and --encode {self.encode} stores pixels; choose one")
+        if self.decode == "fast" and (self.resize is None or isinstance(self.encode, RawEncode)):
+            raise ConfigError("--decode fast goes with --resize to JPEG; give both, or leave it away")
         if self.filter not in FILTERS:
             raise ConfigError(f"filter {self.filter!r} is unknown; use one of {', '.join(FILTERS)}")
 
@@ -172,9 +184,10 @@ class Recipe:
     def resolved(self) -> dict[str, Any]:
         """Return every setting that has a meaning for this recipe, for the manifest and the journal."""
         if self.resize is None:
-            kind: dict[str, Any] = {"kind": "keep" if isinstance(self.encode, JpegEncode) else "raw"}
+            kind: dict[str, Any] = {"kind": self._kind}
         else:
             kind = {"kind": "resize", "resize": str(self.resize), "filter": self.filter}
+            kind |= ({"restart": True} if self.restart else {}) | ({"decode": "fast"} if self.decode == "fast" else {})
         return kind | {
             "encode": str(self.pixel_encode),
             "check": self.check,
@@ -182,7 +195,15 @@ class Recipe:
             "max_pixels": self.max_pixels,
         }
 
+    @property
+    def _kind(self) -> str:
+        """What the recipe is called where nothing is resized."""
+        if isinstance(self.encode, RawEncode):
+            return "raw"
+        return "restart" if self.restart else "keep"
+
     def __str__(self) -> str:
-        if self.resize is not None:
-            return f"{self.resize} {self.encode}"
-        return "keep" if isinstance(self.encode, JpegEncode) else str(self.encode)
+        if self.resize is None:
+            return str(self.encode) if self._kind == "raw" else self._kind
+        fast = " decode fast" if self.decode == "fast" else ""
+        return f"{self.resize} {self.encode}{' restart' if self.restart else ''}{fast}"

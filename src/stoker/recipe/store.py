@@ -82,7 +82,7 @@ def store(picture: Picture, recipe: Recipe) -> StoredImage:
         return StoredImage(axes.tobytes(), width, height, picture.converted, geometry, "raw", encode.order)
     if max(width, height) > MAX_SIDE_PX:
         raise ImageError(f"{width}x{height} pixels do not fit into a JPEG, whose sides end at {MAX_SIDE_PX}")
-    data = _native.encode_jpeg(pixels, encode.quality, encode.subsampling)
+    data = _native.encode_jpeg(pixels, encode.quality, encode.subsampling, restart=recipe.restart)
     return StoredImage(data, width, height, picture.converted, geometry)
 
 
@@ -103,16 +103,29 @@ def _cut_square(
     return pixels[top:bottom, left:right].copy(), inner
 
 
-def _resized(pixels: NDArray[np.uint8], recipe: Recipe) -> NDArray[np.uint8]:
+def target_of(width: int, height: int, recipe: Recipe) -> tuple[int, int]:
+    """Return the (width, height) that so many pixels become.
+
+    Raises:
+        ImageError: They do not fit into a JPEG.
+        ImageTooLargeError: They are more pixels than the recipe allows.
+    """
     assert recipe.resize is not None
-    height, width = pixels.shape[:2]
     target = recipe.resize.target(width, height)
     if target == (width, height):
-        return pixels
+        return target
     if max(target) > MAX_SIDE_PX and isinstance(recipe.encode, JpegEncode):
         message = f"{recipe.resize} would make {target[0]}x{target[1]} of {width}x{height} pixels"
         raise ImageError(f"{message}, and the sides of a JPEG end at {MAX_SIDE_PX}")
     recipe.check_pixels(*target)
+    return target
+
+
+def _resized(pixels: NDArray[np.uint8], recipe: Recipe) -> NDArray[np.uint8]:
+    height, width = pixels.shape[:2]
+    target = target_of(width, height, recipe)
+    if target == (width, height):
+        return pixels
     if recipe.filter in _TF1_FILTERS:
         return _native.resize_tf1(pixels, *target, align_corners=_TF1_FILTERS[recipe.filter])
     if recipe.filter == "tf2-nearest":

@@ -90,20 +90,19 @@ class ShardWriter:
     def append_frames(self, frames: Sequence[bytes]) -> None:
         """Write records that `stoker._native.frame_record` has already framed, in order."""
         for start in range(0, len(frames), _MAX_BUFFERS):
-            self._write(frames[start : start + _MAX_BUFFERS])
+            self._write(list(frames[start : start + _MAX_BUFFERS]))
 
-    def _write(self, frames: Sequence[bytes]) -> None:
+    def _write(self, frames: list[bytes]) -> None:
         self._sizes += [len(frame) for frame in frames]
         self._write_bytes(frames if self._deflate is None else [self._deflate.compress(frame) for frame in frames])
 
-    def _write_bytes(self, parts: Sequence[bytes]) -> None:
+    def _write_bytes(self, parts: list[bytes]) -> None:
         assert self._file is not None, "the shard is already committed or aborted"
         size = sum(map(len, parts))
         written = os.writev(self._file, parts)
         if written < size:
             self._write_rest(b"".join(parts), written)
-        for part in parts:
-            self._crc32c = _native.crc32c(part, self._crc32c)
+        self._crc32c = _native.crc32c_of_parts(parts, self._crc32c)
         self._size_bytes += size
 
     def _write_rest(self, data: bytes, written: int) -> None:

@@ -29,6 +29,7 @@ void configure(jpeg_compress_struct& c, Extent size, int channels, const JpegEnc
   jpeg_set_defaults(&c);
   jpeg_set_quality(&c, spec.quality, TRUE);
   c.optimize_coding = TRUE;
+  c.restart_interval = spec.restart_interval;
   if (channels == 3) {
     c.comp_info[0].h_samp_factor = spec.horizontal_sampling;
     c.comp_info[0].v_samp_factor = spec.vertical_sampling;
@@ -47,6 +48,10 @@ std::vector<uint8_t> encode_jpeg(const uint8_t* pixels, Extent size, int channel
     throw Error(ErrorCode::kBadArgument, "A JPEG cannot be " + std::to_string(size.width) + " x " +
                                              std::to_string(size.height) +
                                              " pixels; each side must be 1..65500");
+  }
+  if (spec.restart_interval > 65535) {
+    throw Error(ErrorCode::kBadArgument, "A restart interval of " + std::to_string(spec.restart_interval) +
+                                             " MCUs; a JPEG can hold 65535 at most");
   }
   Encoder encoder{};
   jpeg_compress_struct& c = encoder.c;

@@ -214,6 +214,13 @@ const char* subsampling_name(const JpegInfo& info) {
   }
 }
 
+void refuse_more_pixels(Extent image, uint64_t max_pixels) {
+  if (static_cast<uint64_t>(image.width) * static_cast<uint64_t>(image.height) <= max_pixels) return;
+  throw Error(ErrorCode::kImageTooLarge, "The image declares " + std::to_string(image.width) + " x " +
+                                             std::to_string(image.height) + " pixels; the limit is " +
+                                             std::to_string(max_pixels) + " (raise max_pixels to accept it)");
+}
+
 JpegInfo probe_jpeg(std::span<const uint8_t> bytes) {
   return HeaderWalk(bytes).run();
 }

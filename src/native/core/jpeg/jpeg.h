@@ -18,6 +18,9 @@ namespace stoker {
 // 11,585 x 11,585 pixels. An image that declares more is refused before anything is allocated for it.
 inline constexpr uint64_t kDefaultMaxPixels = uint64_t{1} << 27;
 
+// kExact: accurate integer DCT and interpolated chroma. kFast: close to that, and cheaper.
+enum class DecodeMode { kExact, kFast };
+
 enum class JpegColor { kGrey, kYcbcr, kRgb, kCmyk, kYcck, kOther };
 
 struct JpegInfo {
@@ -43,6 +46,9 @@ JpegInfo probe_jpeg(std::span<const uint8_t> bytes);
 
 // As probe_jpeg, then walks the entropy-coded data to the end-of-image marker; a file cut short is kBadImage.
 JpegInfo check_jpeg(std::span<const uint8_t> bytes);
+
+// Throws kImageTooLarge for an image of more than `max_pixels`; to be called before memory is taken for it.
+void refuse_more_pixels(Extent image, uint64_t max_pixels);
 
 class BaselineDecoder;
 
@@ -80,6 +86,7 @@ struct JpegEncodeSpec {
   int quality = 90;
   int horizontal_sampling = 2;  // of luma over chroma: 2 and 2 is 4:2:0, 1 and 1 is 4:4:4
   int vertical_sampling = 2;
+  uint32_t restart_interval = 0;  // MCUs between restart markers; 0 writes none
 };
 std::vector<uint8_t> encode_jpeg(const uint8_t* pixels, Extent size, int channels,
                                  const JpegEncodeSpec& spec);

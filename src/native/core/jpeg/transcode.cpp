@@ -1,0 +1,168 @@
+// Over libjpeg's jpeg_read_coefficients and jpeg_write_coefficients.
+#include "core/jpeg/transcode.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "core/errors.h"
+#include "core/jpeg/codec.h"
+#include "core/jpeg/scan_limit.h"
+
+namespace stoker {
+namespace {
+
+constexpr uint32_t kMostMcus = 65535;  // what a DRI segment can hold
+constexpr uint8_t kSos = 0xDA, kApp0 = 0xE0, kApp1 = 0xE1, kApp2 = 0xE2, kApp14 = 0xEE;
+
+struct Metadata {
+  uint8_t marker;
+  std::span<const uint8_t> body;
+};
+
+bool starts_with(std::span<const uint8_t> body, std::string_view name) {
+  return body.size() >= name.size() && std::memcmp(body.data(), name.data(), name.size()) == 0;
+}
+
+// Whether a segment says something about how the pixels are meant. XMP, Photoshop's resources, previews and
+// comments do not.
+bool is_kept(const Metadata& segment) {
+  const auto body = segment.body;
+  switch (segment.marker) {
+    case kApp0:
+      return starts_with(body, {"JFIF\0", 5});
+    case kApp1:
+      return starts_with(body, {"Exif\0", 5});
+    case kApp2:
+      return starts_with(body, {"ICC_PROFILE\0", 12});
+    case kApp14:
+      return starts_with(body, "Adobe");
+    default:
+      return false;
+  }
+}
+
+// The kept segments before the first scan of a file that check_jpeg has found whole.
+std::vector<Metadata> metadata_of(std::span<const uint8_t> bytes) {
+  std::vector<Metadata> found;
+  for (size_t at = 2;;) {
+    while (bytes[at] != 0xFF) ++at;
+    while (bytes[at] == 0xFF) ++at;
+    const uint8_t marker = bytes[at++];
+    if (marker == kSos) return found;
+    if (marker <= 0x01 || (marker >= 0xD0 && marker <= 0xD8))
+      continue;  // stuffing, TEM, RSTn, SOI: no segment
+    const size_t length = static_cast<size_t>(bytes[at]) << 8 | bytes[at + 1];
+    const Metadata segment{marker, bytes.subspan(at + 2, length - 2)};
+    if (is_kept(segment)) found.push_back(segment);
+    at += length;
+  }
+}
+
+// Both halves of libjpeg, and the bytes it allocates, whichever way they are left.
+struct Transcoder {
+  jpeg_decompress_struct in{};
+  jpeg_compress_struct out{};
+  JpegErrors errors{};
+  ScanLimit scans;
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+
+  ~Transcoder() {
+    jpeg_destroy_compress(&out);  // first: it reads the arrays of `in`
+    jpeg_destroy_decompress(&in);
+    std::free(bytes);
+  }
+};
+
+bool fits_one_scan(const jpeg_decompress_struct& c) {
+  if (c.num_components > MAX_COMPS_IN_SCAN) return false;
+  if (c.num_components == 1) return true;
+  int blocks = 0;
+  for (int i = 0; i < c.num_components; ++i) {
+    blocks += c.comp_info[i].h_samp_factor * c.comp_info[i].v_samp_factor;
+  }
+  return blocks <= C_MAX_BLOCKS_IN_MCU;
+}
+
+// False for a progressive file that stops early: decoders guess what it leaves out.
+bool is_exact(const jpeg_decompress_struct& c) {
+  if (c.coef_bits == nullptr) return true;
+  for (int i = 0; i < c.num_components; ++i) {
+    const int* bits = c.coef_bits[i];
+    if (std::any_of(bits, bits + DCTSIZE2, [](int missing) { return missing != 0; })) return false;
+  }
+  return true;
+}
+
+// What libjpeg would write of JFIF and Adobe by itself is left to the copies of the source's own segments.
+void configure(Transcoder& t) {
+  jpeg_copy_critical_parameters(&t.in, &t.out);
+  t.out.optimize_coding = TRUE;
+  t.out.write_JFIF_header = FALSE;
+  t.out.write_Adobe_marker = FALSE;
+  const int sampling = t.in.num_components == 1 ? 1 : t.in.max_h_samp_factor;
+  t.out.restart_interval = restart_interval(mcus_per_row(t.in.image_width, sampling), kLosslessTiles);
+}
+
+// No object with a destructor may be made here: errors leave by longjmp.
+bool run(Transcoder& t, std::span<const uint8_t> bytes, const std::vector<Metadata>& metadata,
+         uint64_t max_pixels) {
+  jpeg_create_decompress(&t.in);
+  jpeg_create_compress(&t.out);
+  t.scans.install(t.in);
+  jpeg_mem_src(&t.in, bytes.data(), static_cast<unsigned long>(bytes.size()));
+  jpeg_read_header(&t.in, TRUE);
+  refuse_more_pixels({static_cast<int32_t>(t.in.image_width), static_cast<int32_t>(t.in.image_height)},
+                     max_pixels);
+  if (!fits_one_scan(t.in)) return false;
+  jvirt_barray_ptr* coefficients = jpeg_read_coefficients(&t.in);
+  if (!is_exact(t.in)) return false;
+  jpeg_mem_dest(&t.out, &t.bytes, &t.size);
+  configure(t);
+  jpeg_write_coefficients(&t.out, coefficients);
+  for (const Metadata& one : metadata) {
+    jpeg_write_marker(&t.out, one.marker, one.body.data(), static_cast<unsigned>(one.body.size()));
+  }
+  jpeg_finish_compress(&t.out);
+  return true;
+}
+
+}  // namespace
+
+uint32_t restart_interval(uint32_t mcus_per_row, uint32_t tiles) {
+  if (mcus_per_row < 1 || tiles < 1 || mcus_per_row > kMostMcus || tiles > kMostMcus) {
+    throw Error(ErrorCode::kBadArgument, "A restart interval for " + std::to_string(tiles) + " tiles in " +
+                                             std::to_string(mcus_per_row) + " MCUs; both must be 1.." +
+                                             std::to_string(kMostMcus));
+  }
+  for (uint32_t count = tiles; 4 * count >= 3 * tiles; --count) {
+    if (mcus_per_row % count == 0) return mcus_per_row / count;
+  }
+  return (mcus_per_row + tiles - 1) / tiles;
+}
+
+uint32_t mcus_per_row(uint32_t width, int horizontal_sampling) {
+  const auto columns = static_cast<uint32_t>(horizontal_sampling) * DCTSIZE;
+  return (width + columns - 1) / columns;
+}
+
+void add_restart_markers(JpegEncodeSpec& spec, Extent size, int channels) {
+  const int sampling = channels == 1 ? 1 : spec.horizontal_sampling;
+  spec.restart_interval =
+      restart_interval(mcus_per_row(static_cast<uint32_t>(size.width), sampling), kEncodedTiles);
+}
+
+std::optional<std::vector<uint8_t>> transcode_jpeg(std::span<const uint8_t> bytes, uint64_t max_pixels) {
+  check_jpeg(bytes);
+  const std::vector<Metadata> metadata = metadata_of(bytes);
+  Transcoder transcoder;
+  transcoder.in.err = transcoder.out.err = transcoder.errors.install();
+  if (setjmp(transcoder.errors.escape) != 0) throw_jpeg_error(transcoder.errors);
+  if (!run(transcoder, bytes, metadata, max_pixels)) return std::nullopt;
+  return std::vector<uint8_t>(transcoder.bytes, transcoder.bytes + transcoder.size);
+}
+
+}  // namespace stoker

@@ -1,0 +1,123 @@
+"""The recipe ``restart``: markers in every stored JPEG, from an image to a dataset."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import stoker
+from reference import pictures, restart
+from stoker.cli.main import main
+from stoker.errors import ConfigError, ImageError
+from stoker.recipe import RawEncode, Recipe, convert, parse_encode, parse_resize
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RESTART = Recipe(restart=True)
+
+
+def rgb(data: bytes) -> np.ndarray:
+    return np.asarray(pictures.rgb(data))
+
+
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"mode": "L"}, {"subsampling": 0}])
+def test_a_jpeg_keeps_its_pixels(options: dict[str, object]) -> None:
+    source = pictures.jpeg(90, 70, **options)
+    stored = convert(source, RESTART)
+    assert (rgb(stored.data) == rgb(source)).all()
+    assert restart.markers(stored.data)
+    assert (stored.width, stored.height, stored.converted) == (90, 70, None)
+
+
+@pytest.mark.parametrize("options", [{"format": "PNG"}, {"mode": "CMYK"}])
+def test_what_is_converted_is_what_keep_converts_to_with_markers(options: dict[str, str]) -> None:
+    source = pictures.jpeg(90, 70, **options)
+    stored, kept = convert(source, RESTART), convert(source, Recipe())
+    assert (rgb(stored.data) == rgb(kept.data)).all()
+    assert restart.markers(stored.data)
+    assert not restart.markers(kept.data)
+    assert stored.converted == kept.converted
+
+
+def test_a_picture_that_is_turned_has_markers_too() -> None:
+    exif = Image.Exif()
+    exif[274] = 6
+    source = pictures.jpeg(90, 70, exif=exif.tobytes())
+    stored = convert(source, Recipe(restart=True, exif="apply"))
+    assert (stored.width, stored.height, stored.converted) == (70, 90, "turned jpeg")
+    assert restart.markers(stored.data)
+    assert Image.open(io.BytesIO(convert(source, RESTART).data)).getexif()[274] == 6
+
+
+def test_a_progressive_file_that_stops_early_is_stored_as_it_is() -> None:
+    source = pictures.jpeg(90, 70, progressive=True)
+    cut = source[: source.rindex(b"\xff\xda")] + b"\xff\xd9"  # without its last scan
+    assert convert(cut, RESTART).data == cut
+    with pytest.raises(ImageError):
+        convert(source[:-40], RESTART)
+
+
+@pytest.mark.parametrize("resize", ["short:40", "max:50", "max:500", "square:33"])
+@pytest.mark.parametrize("encode", ["jpeg:90:420", "jpeg:80:444"])
+def test_with_a_resize_the_encoder_writes_markers(resize: str, encode: str) -> None:
+    source = pictures.jpeg(90, 70)
+    recipe = Recipe(parse_resize(resize), parse_encode(encode), restart=True)
+    stored = convert(source, recipe)
+    assert restart.markers(stored.data)
+    plain = convert(pictures.jpeg(90, 70, format="BMP"), Recipe(parse_resize(resize), parse_encode(encode)))
+    assert (stored.width, stored.height) == (plain.width, plain.height)
+    subsampling = 2 if "420" in encode else 0
+    expected = pictures.encode(Image.fromarray(rgb(source)), quality=int(encode[5:7]), subsampling=subsampling)
+    if resize == "max:500":  # fits: not resized, but encoded like all others
+        assert (rgb(stored.data) == rgb(expected)).all()
+
+
+def test_the_manifest_says_so() -> None:
+    assert RESTART.resolved()["kind"] == str(RESTART) == "restart"
+    resized = Recipe(parse_resize("short:9"), restart=True)
+    assert (resized.resolved()["kind"], resized.resolved()["restart"]) == ("resize", True)
+    assert str(resized) == "short:9 jpeg:90:420 restart"
+    assert "restart" not in Recipe(parse_resize("short:9")).resolved()
+
+
+def test_pixels_have_no_markers() -> None:
+    with pytest.raises(ConfigError, match="restart markers are of JPEG"):
+        Recipe(encode=RawEncode(), restart=True)
+
+
+def stoker_does(*words: object) -> int:
+    return main([str(word) for word in words])
+
+
+def test_build_plan_info_and_repack(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new, old, again = tmp_path / "new", tmp_path / "old", tmp_path / "again"
+    assert stoker_does("build", photos, new, "--recipe", "restart", "--shards", 2) == 0
+    assert stoker_does("build", photos, old, "--shards", 2) == 0
+    assert stoker_does("repack", old, again, "--recipe", "restart", "--shards", 2) == 0
+    for before, *after in zip(*(stoker.open(path, "train") for path in (old, new, again)), strict=True):
+        for one in after:
+            assert restart.declared_interval(one.encoded) > 0
+            assert (before.decode() == one.decode()).all()
+            assert (before.label, before.source) == (one.label, one.source)
+    capsys.readouterr()
+    assert stoker_does("info", new) == 0
+    assert "recipe: kind restart" in capsys.readouterr().out
+    assert stoker_does("plan", photos, "--recipe", "restart") == 0
+    assert "recipe restart: about" in capsys.readouterr().out
+    assert stoker_does("plan", photos, "--recipe", "restart", "--resize", "short:40", "--json") == 0
+    recipe = json.loads(capsys.readouterr().out)["recipe"]
+    assert (recipe["resize"], recipe["restart"]) == ("short:40", True)
+    assert stoker_does("verify", new) == 0
+
+
+def test_words_that_do_not_fit(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert stoker_does("build", photos, tmp_path / "a", "--recipe", "restart", "--encode", "jpeg:90") == 2
+    assert "give --resize too" in capsys.readouterr().err
+    assert stoker_does("build", photos, tmp_path / "a", "--recipe", "restart", "--preset", "dlbs") == 2
+    assert "restart markers are of JPEG" in capsys.readouterr().err
