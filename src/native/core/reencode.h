@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "core/jpeg/fast_decoder.h"
 #include "core/jpeg/jpeg.h"
 #include "core/pixels.h"
 #include "core/resample.h"
@@ -26,16 +25,14 @@ struct ReencodeSpec {
 class Reencoder {
  public:
   // With kExact, the bytes that decoding the part, resampling it and encode_jpeg give one after another.
-  // kFast may decode at a fraction of the size where the part is the whole image. Throws what these throw.
+  // kFast as ViewDecoder does. Throws what these throw.
   std::vector<uint8_t> run(std::span<const uint8_t> jpeg, const ReencodeSpec& spec);
 
  private:
-  void resize_exactly(std::span<const uint8_t> jpeg, const ReencodeSpec& spec);
-  void resize_fast(std::span<const uint8_t> jpeg, const ReencodeSpec& spec, Extent image);
+  void resize(std::span<const uint8_t> jpeg, const ReencodeSpec& spec);
   RgbSlot slot(Extent size);
 
   JpegDecoder decoder_;
-  FastJpegDecoder fast_;
   Resampler resampler_;
   std::vector<uint8_t> pixels_;
 };

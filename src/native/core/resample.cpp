@@ -165,11 +165,24 @@ void Resampler::plan(Filter filter, Extent in, Extent out, Rect window) {
 }
 
 void Resampler::plan_coarsely(Filter filter, const Span& across, const Span& down, Extent out, Rect window) {
+  check({1, 1}, out, window);
   nearest_ = false;
   across_.coarse = down_.coarse = true;
   plan_axis(filter, across, out.width, window.x, window.width, across_);
   plan_axis(filter, down, out.height, window.y, window.height, down_);
   finish_plan(across, down, out, window);
+}
+
+Rect Resampler::plan_part(Filter filter, Rect part, Extent out, Rect window, Sampling sampling) {
+  const Extent size{part.width, part.height};
+  if (sampling.coarse && size != out && filter != Filter::kNearest) {
+    const double scale = sampling.shrink;
+    plan_coarsely(filter, {part.x / scale, part.width / scale}, {part.y / scale, part.height / scale}, out,
+                  window);
+    return needed_;
+  }
+  plan(filter, size, out, window);
+  return {part.x + needed_.x, part.y + needed_.y, needed_.width, needed_.height};
 }
 
 void Resampler::finish_plan(const Span& across, const Span& down, Extent out, Rect window) {

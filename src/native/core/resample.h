@@ -43,6 +43,12 @@ struct Span {
   double length = 0.0;
 };
 
+// How closely a part of an image is looked at.
+struct Sampling {
+  int32_t shrink = 1;
+  bool coarse = false;  // always so where shrink is not 1
+};
+
 // The two passes, for one instruction set. All sets give the same bytes.
 struct ResampleKernels {
   const char* name;
@@ -65,9 +71,9 @@ class Resampler {
   // Prepares in -> out with `filter`, of which only `window` (in output pixels) will be produced.
   void plan(Filter filter, Extent in, Extent out, Rect window);
 
-  // The same for a part of the input that need not begin at a whole pixel, with coarse weights. Nothing
-  // beyond the pixels it touches is looked at.
-  void plan_coarsely(Filter filter, const Span& across, const Span& down, Extent out, Rect window);
+  // Prepares a part of an image -> out. The result is what of the image, at 1/`shrink` of its size, has to be
+  // given to run(); nothing beyond the part is looked at. Coarse weights have 11 fractional bits and not 22.
+  Rect plan_part(Filter filter, Rect part, Extent out, Rect window, Sampling sampling);
 
   // The part of the input that the window depends on.
   Rect needed() const { return needed_; }
@@ -76,6 +82,7 @@ class Resampler {
   void run(RgbxView src, bool flip, RgbSlot dst);
 
  private:
+  void plan_coarsely(Filter filter, const Span& across, const Span& down, Extent out, Rect window);
   void finish_plan(const Span& across, const Span& down, Extent out, Rect window);
   void copy(RgbxView src, bool flip, RgbSlot dst) const;
   void pack(RgbxView src, bool flip, RgbSlot dst) const;

@@ -29,32 +29,13 @@ RgbxView part(const RgbxView& pixels, Rect all, Rect region) {
 
 }  // namespace
 
-Rect ViewDecoder::prepare(const ViewSpec& view, const ViewPlan& plan, int32_t shrink,
-                          Resampler& resampler) const {
-  const Rect& crop = plan.crop;
-  const bool copied = plan.resized == Extent{crop.width, crop.height};
-  if (mode_ == DecodeMode::kFast && !copied && view.filter != Filter::kNearest) {
-    const double scale = shrink;
-    resampler.plan_coarsely(view.filter, {crop.x / scale, crop.width / scale},
-                            {crop.y / scale, crop.height / scale}, plan.resized, plan.window);
-    return resampler.needed();
-  }
-  resampler.plan(view.filter, {crop.width, crop.height}, plan.resized, plan.window);
-  Rect region = resampler.needed();
-  region.x += crop.x;
-  region.y += crop.y;
-  return region;
-}
-
-int32_t ViewDecoder::shrink_for(std::span<const ViewSpec> views) const {
-  int32_t shrink = mode_ == DecodeMode::kFast ? 8 : 1;
+int32_t ViewDecoder::shrink_of(std::span<const ViewSpec> views) const {
+  if (mode_ == DecodeMode::kExact) return 1;
+  int32_t shrink = 8;
   for (size_t i = 0; i < views.size(); ++i) {
     const ViewPlan& plan = plans_[i];
     if (views[i].filter == Filter::kNearest) return 1;
-    while (shrink > 1 && (plan.crop.width < shrink * plan.resized.width ||
-                          plan.crop.height < shrink * plan.resized.height)) {
-      shrink /= 2;
-    }
+    shrink = std::min(shrink, shrink_for({plan.crop.width, plan.crop.height}, plan.resized));
   }
   return shrink;
 }
@@ -111,12 +92,14 @@ void ViewDecoder::check_pixels(const StoredImage& image, uint64_t max_pixels) {
 
 void ViewDecoder::decode_jpeg(std::span<const ViewSpec> views, std::span<const RgbSlot> slots) {
   regions_.clear();
-  const int32_t shrink = shrink_for(views);
+  const Sampling sampling{shrink_of(views), mode_ == DecodeMode::kFast};
   for (size_t i = 0; i < views.size(); ++i) {
-    regions_.push_back(prepare(views[i], plans_[i], shrink, resamplers_[i]));
+    const ViewPlan& plan = plans_[i];
+    regions_.push_back(
+        resamplers_[i].plan_part(views[i].filter, plan.crop, plan.resized, plan.window, sampling));
   }
   const Rect all = around(regions_);
-  const RgbxView pixels = decoder_.decode(all, shrink);
+  const RgbxView pixels = decoder_.decode(all, sampling.shrink);
   for (size_t i = 0; i < views.size(); ++i) {
     resamplers_[i].run(part(pixels, all, regions_[i]), plans_[i].flip, slots[i]);
   }
@@ -130,7 +113,8 @@ void ViewDecoder::decode_raw(const StoredImage& image, const ViewSpec& view, con
     return copy_rgb(image, part, plan.flip, slot);
   }
   Resampler& resampler = resamplers_.front();
-  const Rect region = prepare(view, plan, 1, resampler);
+  const Rect region =
+      resampler.plan_part(view.filter, plan.crop, plan.resized, plan.window, {1, mode_ == DecodeMode::kFast});
   resampler.run(to_rgbx(image, region, pixels_), plan.flip, slot);
 }
 

@@ -12,10 +12,6 @@
 
 namespace stoker {
 
-// kExact: the pixels of libjpeg's accurate decode, resized as Pillow does. kFast: JPEGs are decoded at a
-// half, a quarter or an eighth where a view is not larger than that, and resized with weights of 11 bits.
-enum class DecodeMode { kExact, kFast };
-
 // Keeps its scratch memory from image to image; one per thread.
 class ViewDecoder {
  public:
@@ -38,11 +34,8 @@ class ViewDecoder {
   void plan(const StoredImage& image, std::span<const ViewSpec> views, const SampleRandom& random);
   void decode_jpeg(std::span<const ViewSpec> views, std::span<const RgbSlot> slots);
   // How much smaller the image may be decoded for all views.
-  int32_t shrink_for(std::span<const ViewSpec> views) const;
+  int32_t shrink_of(std::span<const ViewSpec> views) const;
   void decode_raw(const StoredImage& image, const ViewSpec& view, const ViewPlan& plan, RgbSlot slot);
-  // Prepares a resampler; the part of the image, at 1/`shrink` of its size, that it needs.
-  Rect prepare(const ViewSpec& view, const ViewPlan& plan, int32_t shrink, Resampler& resampler) const;
-
   DecodeMode mode_;
   JpegDecoder decoder_;
   std::vector<Resampler> resamplers_;  // one a view

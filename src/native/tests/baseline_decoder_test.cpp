@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -54,10 +56,11 @@ std::vector<uint8_t> to_rgb(const uint8_t* rgbx, size_t stride, Rect region) {
 }
 
 // Empty where the image is libjpeg's.
-std::vector<uint8_t> decoded(BaselineDecoder& decoder, const std::vector<uint8_t>& file, Rect region) {
+std::vector<uint8_t> decoded(BaselineDecoder& decoder, const std::vector<uint8_t>& file, Rect region,
+                             int32_t shrink = 1) {
   const size_t stride = static_cast<size_t>(region.width) * kRgbxBytes;
   std::vector<uint8_t> rows(stride * static_cast<size_t>(region.height) + kSamplePadding * kRgbxBytes);
-  if (!decoder.open(file) || !decoder.decode(region, rows.data(), stride)) return {};
+  if (!decoder.open(file) || !decoder.decode(region, shrink, rows.data(), stride)) return {};
   return to_rgb(rows.data(), stride, region);
 }
 
@@ -234,6 +237,94 @@ TEST_CASE("all kernels give the bytes of the portable ones, whatever the values 
       }
       REQUIRE(values == std::vector<int16_t>(kBlocks * 64));
       REQUIRE(same == values);
+    }
+  }
+}
+
+// The definition, in double precision.
+double shrunken_sample(const int16_t* values, const uint16_t* quant, size_t side, size_t x, size_t y) {
+  const auto factor = [&](size_t k, size_t i) {
+    if (k == 0) return std::sqrt(0.125);
+    return std::cos((2.0 * static_cast<double>(i) + 1) * static_cast<double>(k) * std::acos(-1.0) /
+                    (2.0 * static_cast<double>(side))) /
+           2;
+  };
+  double sum = 128;
+  for (size_t v = 0; v < side; ++v) {
+    for (size_t u = 0; u < side; ++u)
+      sum += values[v * 8 + u] * quant[v * 8 + u] * factor(u, x) * factor(v, y);
+  }
+  return std::clamp(sum, 0.0, 255.0);
+}
+
+TEST_CASE("blocks of lower frequencies alone are those of the definition, with all kernels") {
+  std::mt19937 random(12);
+  constexpr size_t kBlocks = 5;
+  for (const SampleKernels* kernels : sample_kernels()) {
+    CAPTURE(kernels->name);
+    for (const size_t side : {size_t{4}, size_t{2}, size_t{1}}) {
+      const size_t stride = kBlocks * side;
+      for (int round = 0; round < 300; ++round) {
+        std::vector<int16_t> values(kBlocks * 64);
+        uint16_t quant[64];
+        for (uint16_t& q : quant) q = static_cast<uint16_t>(1 + random() % 20);
+        for (int16_t& value : values) value = static_cast<int16_t>(static_cast<int>(random() % 61) - 30);
+        const auto before = values;
+        std::vector<uint8_t> out(side * stride);
+        kernels->small_inverse_dct(values.data(), kBlocks, quant, side, out.data(), stride);
+        REQUIRE(values == std::vector<int16_t>(kBlocks * 64));
+        for (size_t i = 0; i < out.size(); ++i) {
+          const size_t x = i % stride, y = i / stride;
+          const double wanted = shrunken_sample(&before[x / side * 64], quant, side, x % side, y);
+          REQUIRE(std::abs(out[i] - wanted) < 0.75);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a region of a shrunken image is that part of the whole one, and about its average") {
+  std::mt19937 random(13);
+  JpegDecoder decoder;
+  BaselineDecoder own;
+  for (int round = 0; round < 60; ++round) {
+    const Extent size{20 + static_cast<int32_t>(random() % 120), 20 + static_cast<int32_t>(random() % 90)};
+    const ReferenceSpec spec{.across = 1 + round % 2,
+                             .down = 1 + round / 2 % 2,
+                             .restart_interval = round % 3 * 4,
+                             .progressive = round % 5 == 4};
+    std::vector<uint8_t> smooth;
+    for (int32_t i = 0; i < size.width * size.height; ++i) {
+      const double x = i % size.width, y = i / size.width;
+      smooth.push_back(static_cast<uint8_t>(128 + 100 * std::sin(x / 17) * std::cos(y / 23)));
+      smooth.push_back(static_cast<uint8_t>(128 + 100 * std::sin(x / 19 + 1)));
+      smooth.push_back(static_cast<uint8_t>(128 + 100 * std::cos(y / 29)));
+    }
+    const auto file = reference_jpeg(smooth, size, 3, spec);
+    for (const int32_t shrink : {2, 4, 8}) {
+      CAPTURE(shrink);
+      const Extent small{(size.width + shrink - 1) / shrink, (size.height + shrink - 1) / shrink};
+      const Rect all{0, 0, small.width, small.height};
+      decoder.open(file);
+      const RgbxView view = decoder.decode(all, shrink);
+      const auto whole = to_rgb(view.data, view.stride, all);
+      for (int part = 0; part < 5 && !spec.progressive; ++part) {
+        const Rect region = any_region(small, random);
+        REQUIRE(decoded(own, file, region, shrink) == cut(whole, small, region));
+      }
+      for (int32_t y = 0; y < size.height / shrink; ++y) {
+        for (int32_t x = 0; x < size.width / shrink; ++x) {
+          for (int32_t c = 0; c < 3; ++c) {
+            double sum = 0;
+            for (int32_t i = 0; i < shrink * shrink; ++i) {
+              sum += smooth[static_cast<size_t>(
+                  ((y * shrink + i / shrink) * size.width + x * shrink + i % shrink) * 3 + c)];
+            }
+            REQUIRE(std::abs(whole[static_cast<size_t>((y * small.width + x) * 3 + c)] -
+                             sum / shrink / shrink) < 8 + 2 * shrink);
+          }
+        }
+      }
     }
   }
 }

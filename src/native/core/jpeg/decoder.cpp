@@ -8,26 +8,10 @@
 #include "core/jpeg/baseline_decoder.h"
 #include "core/jpeg/codec.h"
 #include "core/jpeg/jpeg.h"
+#include "core/jpeg/scan_limit.h"
 
 namespace stoker {
 namespace {
-
-// A progressive file may hold any number of scans, each a walk over all coefficients. Real ones have about
-// ten.
-constexpr int kMaxScans = 256;
-
-struct Progress {
-  jpeg_progress_mgr base;
-  bool too_many_scans;
-};
-
-void watch_scans(j_common_ptr codec) {
-  auto* decompress = reinterpret_cast<j_decompress_ptr>(codec);
-  auto* progress = reinterpret_cast<Progress*>(codec->progress);
-  if (decompress->input_scan_number <= kMaxScans) return;
-  progress->too_many_scans = true;
-  std::longjmp(reinterpret_cast<JpegErrors*>(codec->err)->escape, 1);
-}
 
 // Pillow's CMYK to RGB, on inks that Adobe stores inverted: 255 - value is the ink.
 void cmyk_to_rgbx(uint8_t* row, size_t pixels) {
@@ -56,7 +40,7 @@ bool crops_exactly(const jpeg_decompress_struct& c) {
 struct JpegDecoder::Codec {
   jpeg_decompress_struct c;
   JpegErrors errors;
-  Progress progress;
+  ScanLimit limit;
   std::vector<uint8_t*> rows;
 
   Codec();
@@ -72,16 +56,12 @@ JpegDecoder::Codec::Codec() {
   c.err = errors.install();
   if (setjmp(errors.escape) != 0) throw_jpeg_error(errors);
   jpeg_create_decompress(&c);
-  progress.base.progress_monitor = watch_scans;
-  progress.too_many_scans = false;
-  c.progress = &progress.base;
+  limit.install(c);
 }
 
 void JpegDecoder::Codec::fail() {
   jpeg_abort_decompress(&c);
-  if (!progress.too_many_scans) throw_jpeg_error(errors);
-  progress.too_many_scans = false;
-  throw Error(ErrorCode::kBadImage, "The JPEG has more than " + std::to_string(kMaxScans) + " scans");
+  throw_jpeg_error(errors);
 }
 
 Extent JpegDecoder::Codec::open(std::span<const uint8_t> bytes) {
@@ -135,6 +115,12 @@ RgbxView JpegDecoder::Codec::decode(Rect region, int32_t shrink, std::vector<uin
   return {pixels.data() + skip, stride, {region.width, region.height}};
 }
 
+int32_t shrink_for(Extent part, Extent out) {
+  int32_t shrink = 8;
+  while (shrink > 1 && (part.width / shrink < out.width || part.height / shrink < out.height)) shrink /= 2;
+  return shrink;
+}
+
 JpegDecoder::JpegDecoder()
     : codec_(std::make_unique<Codec>()), baseline_(std::make_unique<BaselineDecoder>()) {}
 
@@ -146,13 +132,7 @@ Extent JpegDecoder::open(std::span<const uint8_t> bytes, uint64_t max_pixels) {
   bytes_ = bytes;
   is_baseline_ = baseline_->open(bytes);
   size_ = is_baseline_ ? baseline_->size() : codec_->open(bytes);
-  const uint64_t pixels = static_cast<uint64_t>(size_.width) * static_cast<uint64_t>(size_.height);
-  if (pixels > max_pixels) {
-    throw Error(ErrorCode::kImageTooLarge, "The image declares " + std::to_string(size_.width) + " x " +
-                                               std::to_string(size_.height) + " pixels; the limit is " +
-                                               std::to_string(max_pixels) +
-                                               " (raise max_pixels to accept it)");
-  }
+  refuse_more_pixels(size_, max_pixels);
   is_open_ = true;
   return size_;
 }

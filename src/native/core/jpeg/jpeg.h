@@ -18,8 +18,12 @@ namespace stoker {
 // 11,585 x 11,585 pixels. An image that declares more is refused before anything is allocated for it.
 inline constexpr uint64_t kDefaultMaxPixels = uint64_t{1} << 27;
 
-// kExact: accurate integer DCT and interpolated chroma. kFast: close to that, and cheaper.
+// kExact: the pixels of libjpeg's accurate decode, resized as Pillow does. kFast: images are decoded at a
+// half, a quarter or an eighth where what is made of them is not larger, and resized with weights of 11 bits.
 enum class DecodeMode { kExact, kFast };
+
+// The largest of 8, 4, 2 and 1 by which a part may be shrunk without becoming smaller than `out`.
+int32_t shrink_for(Extent part, Extent out);
 
 enum class JpegColor { kGrey, kYcbcr, kRgb, kCmyk, kYcck, kOther };
 
