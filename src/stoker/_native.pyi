@@ -33,6 +33,11 @@ def scan_shard(path: str, *, check: bool = True) -> numpy.typing.NDArray[numpy.u
     One row (offset, size) in bytes for the whole frame of each record; with `check`, payloads are verified.
     """
 
+def scan_and_sum(path: str) -> tuple[numpy.typing.NDArray[numpy.uint64], int]:
+    """
+    The same with the CRC-32C of the whole file, in one pass; payloads are verified.
+    """
+
 def read_record(path: str, offset: int, size: int) -> bytes:
     """
     The payload of the frame at `offset`, `size` bytes long, after both of its CRCs have been checked.
@@ -192,12 +197,28 @@ class Concatenation(SampleSource):
 class RecordSet:
     """Random access to the records of many shards."""
 
-    def __init__(self, max_open: int = 256) -> None: ...
+    def __init__(self, max_open: int | None = None, index_bytes: int = 134217728) -> None:
+        """
+        At most `max_open` shards are open at a time (left out: half of what the process may open), and `index_bytes` of indexes kept.
+        """
 
     def add(self, path: str, extents: numpy.typing.NDArray[numpy.uint64], name: str = '') -> None:
         """
         Append a shard; rows are (offset, size) of whole frames, in bytes. Messages call it `name`.
         """
+
+    def add_listed(self, path: str, index: str, records: int, size_bytes: int) -> None:
+        """
+        Append a shard whose index is read when it is needed for the first time.
+        """
+
+    def open_listed(self, threads: int) -> list[int]:
+        """
+        Look whether the listed shards are as listed, and read their indexes unless they are many; the numbers of those that are not, and need set_extents.
+        """
+
+    def set_extents(self, shard: int, extents: numpy.typing.NDArray[numpy.uint64]) -> None:
+        """Tell where the records of a listed shard lie."""
 
     def __len__(self) -> int: ...
 

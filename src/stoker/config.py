@@ -6,6 +6,7 @@ import math
 import os
 import re
 
+from stoker.cgroups import cpu_limit
 from stoker.errors import ConfigError
 
 _UNITS = {"": 1, "B": 1}
@@ -65,7 +66,11 @@ def check_range(name: str, value: int, low: int, high: int) -> int:
 
 
 def available_cpus() -> int:
-    """Return how many CPUs this process may run on: its affinity mask, not the size of the machine."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Return how many CPUs this process may use, at least 1.
+
+    Those of its affinity mask, and no more than its control groups allow it time of, rounded up; never the size of the
+    machine.
+    """
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limit = cpu_limit()
+    return allowed if limit is None else max(1, min(allowed, math.ceil(limit)))

@@ -20,6 +20,8 @@ const char* class_name(ErrorCode code) {
       return "TruncatedShardError";
     case ErrorCode::kCorruptRecord:
       return "CorruptRecordError";
+    case ErrorCode::kIndexMismatch:
+      return "IndexMismatchError";
     case ErrorCode::kBadExample:
       return "ExampleError";
     case ErrorCode::kBadImage:

@@ -1,10 +1,13 @@
 // Binds core/record_set.h and core/record_scan.h.
 #include "core/record_set.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,22 +41,57 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> each_record(const RecordSet& records, con
   return give(std::move(values));
 }
 
+std::vector<RecordExtent> rows_of(const Extents& extents) {
+  const auto* rows = reinterpret_cast<const RecordExtent*>(extents.data());
+  return {rows, rows + extents.shape(0)};
+}
+
 }  // namespace
 
 void register_record_set(nb::module_& m) {
   nb::class_<RecordSet>(m, "RecordSet", "Random access to the records of many shards.")
-      .def(nb::init<size_t>(), "max_open"_a = 256)
+      .def(
+          "__init__",
+          [](RecordSet* set, std::optional<size_t> max_open, uint64_t index_bytes) {
+            new (set) RecordSet(max_open.value_or(most_open_files()), index_bytes);
+          },
+          "max_open"_a = nb::none(), "index_bytes"_a = kIndexBytes,
+          "At most `max_open` shards are open at a time (left out: half of what the process may open), and "
+          "`index_bytes` of indexes kept.")
       .def(
           "add",
           [](RecordSet& set, nb::handle path, const Extents& extents, nb::handle name) {
-            const auto* rows = reinterpret_cast<const RecordExtent*>(extents.data());
-            set.add(system_path(path), std::vector<RecordExtent>(rows, rows + extents.shape(0)),
-                    system_path(name));
+            set.add(system_path(path), rows_of(extents), system_path(name));
           },
           "path"_a, "extents"_a, "name"_a = "",
           nb::sig("def add(self, path: str, extents: numpy.typing.NDArray[numpy.uint64], name: str = '') -> "
                   "None"),
           "Append a shard; rows are (offset, size) of whole frames, in bytes. Messages call it `name`.")
+      .def(
+          "add_listed",
+          [](RecordSet& set, nb::handle path, nb::handle index, uint64_t records, uint64_t bytes) {
+            set.add_listed({system_path(path), system_path(index), records, bytes});
+          },
+          "path"_a, "index"_a, "records"_a, "size_bytes"_a,
+          nb::sig("def add_listed(self, path: str, index: str, records: int, size_bytes: int) -> None"),
+          "Append a shard whose index is read when it is needed for the first time.")
+      .def(
+          "open_listed",
+          [](RecordSet& set, size_t threads) {
+            const nb::gil_scoped_release nogil;
+            return set.open_listed(threads);
+          },
+          "threads"_a,
+          "Look whether the listed shards are as listed, and read their indexes unless they are many; the "
+          "numbers of those that are not, and need set_extents.")
+      .def(
+          "set_extents",
+          [](RecordSet& set, size_t shard, const Extents& extents) {
+            set.set_extents(shard, rows_of(extents));
+          },
+          "shard"_a, "extents"_a,
+          nb::sig("def set_extents(self, shard: int, extents: numpy.typing.NDArray[numpy.uint64]) -> None"),
+          "Tell where the records of a listed shard lie.")
       .def("__len__", &RecordSet::size)
       .def(
           "read",

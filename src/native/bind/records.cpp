@@ -1,6 +1,7 @@
 // Binds core/crc32c.h and core/tfrecord.h.
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bind/bind.h"
@@ -54,19 +55,34 @@ nb::bytes frame_record(const ByteView& payload) {
   return frame;
 }
 
-ExtentRows scan(nb::handle path, bool check) {
-  const std::string name = system_path(path);
-  auto extents = std::make_unique<std::vector<RecordExtent>>();
-  {
-    nb::gil_scoped_release nogil;
-    *extents = scan_shard(ShardFile(name), check ? PayloadCheck::kOn : PayloadCheck::kOff);
-  }
+ExtentRows rows_of(std::vector<RecordExtent> found) {
+  auto extents = std::make_unique<std::vector<RecordExtent>>(std::move(found));
   auto* rows = reinterpret_cast<uint64_t*>(extents->data());
   const size_t count = extents->size();
   nb::capsule owner(extents.get(),
                     [](void* p) noexcept { delete static_cast<std::vector<RecordExtent>*>(p); });
   extents.release();  // the capsule owns it now, and the array the capsule
   return ExtentRows(rows, {count, 2}, owner);
+}
+
+ExtentRows scan(nb::handle path, bool check) {
+  const std::string name = system_path(path);
+  std::vector<RecordExtent> extents;
+  {
+    nb::gil_scoped_release nogil;
+    extents = scan_shard(ShardFile(name), check ? PayloadCheck::kOn : PayloadCheck::kOff);
+  }
+  return rows_of(std::move(extents));
+}
+
+nb::tuple scan_whole(nb::handle path) {
+  const std::string name = system_path(path);
+  ScannedShard scanned;
+  {
+    nb::gil_scoped_release nogil;
+    scanned = scan_and_sum(ShardFile(name));
+  }
+  return nb::make_tuple(rows_of(std::move(scanned.extents)), scanned.crc);
 }
 
 nb::bytes read(nb::handle path, uint64_t offset, uint64_t size) {
@@ -104,6 +120,9 @@ void register_records(nb::module_& m) {
                 "numpy.typing.NDArray[numpy.uint64]"),
         "One row (offset, size) in bytes for the whole frame of each record; with `check`, payloads are "
         "verified.");
+  m.def("scan_and_sum", &scan_whole, "path"_a,
+        nb::sig("def scan_and_sum(path: str) -> tuple[numpy.typing.NDArray[numpy.uint64], int]"),
+        "The same with the CRC-32C of the whole file, in one pass; payloads are verified.");
   m.def("read_record", &read, "path"_a, "offset"_a, "size"_a,
         nb::sig("def read_record(path: str, offset: int, size: int) -> bytes"),
         "The payload of the frame at `offset`, `size` bytes long, after both of its CRCs have been checked.");

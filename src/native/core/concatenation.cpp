@@ -39,6 +39,11 @@ std::span<const uint8_t> Concatenation::fetch(uint64_t number, SourceScratch& sc
   return place.part.source->fetch(place.number, scratch);
 }
 
+FetchedSample Concatenation::fetch_unchecked(uint64_t number, SourceScratch& scratch) const {
+  const Place place = find(number);
+  return place.part.source->fetch_unchecked(place.number, scratch);
+}
+
 SourceSample Concatenation::describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
                                      std::string& name) const {
   const Place place = find(id.number);

@@ -21,6 +21,7 @@ class Concatenation : public SampleSource {
 
   uint64_t size() const override { return starts_.back(); }
   std::span<const uint8_t> fetch(uint64_t number, SourceScratch& scratch) const override;
+  FetchedSample fetch_unchecked(uint64_t number, SourceScratch& scratch) const override;
   SourceSample describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
                         std::string& name) const override;
   void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label, SourceScratch& scratch,

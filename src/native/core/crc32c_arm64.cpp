@@ -16,7 +16,11 @@ struct Armv8 {  // in the unnamed namespace, so that no code for this extension 
 }  // namespace
 
 uint32_t crc32c_extend_arm64(uint32_t crc, const uint8_t* data, size_t size) {
-  return crc32c_streams::extend<Armv8>(crc, data, size);
+  return crc32c_streams::extend<Armv8>(crc, data, size, crc32c_streams::OnlyFeed{});
+}
+
+uint32_t crc32c_copy_arm64(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
+  return crc32c_streams::extend<Armv8>(crc, data, size, crc32c_streams::Copy{out});
 }
 
 }  // namespace stoker

@@ -1,4 +1,6 @@
 // CRC-32C by table lookup, sixteen bytes a step ("slicing", M. Kounavis and F. Berry, 2005).
+#include <cstring>
+
 #include "core/crc32c.h"
 #include "core/crc32c_polynomial.h"
 
@@ -37,6 +39,11 @@ uint32_t crc32c_extend_portable(uint32_t crc, const uint8_t* data, size_t size) 
   }
   for (; size != 0; ++data, --size) state = (state >> 8) ^ kSlices.slice[0].of[(state ^ *data) & 255U];
   return ~state;
+}
+
+uint32_t crc32c_copy_portable(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
+  if (size != 0) std::memcpy(out, data, size);
+  return crc32c_extend_portable(crc, data, size);
 }
 
 }  // namespace stoker

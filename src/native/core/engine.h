@@ -116,6 +116,9 @@ class BatchEngine {
   static std::vector<std::unique_ptr<Scratch>> make_scratch(size_t count);
   void load(Pending& batch, size_t index, size_t worker);
   void load_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const;
+  // The short way for records whose pixels go into the batch as they are: they are checked while they are
+  // copied. False if the sample has to go the ordinary way, which also says what is wrong with it.
+  bool copy_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const;
   // As it is kept, or else as the source has it; fills in everything about it but the pixels.
   StoredImage find_image(Batch& batch, size_t index, SampleId id, Scratch& scratch) const;
   StoredImage convert(StoredImage image, Scratch& scratch) const;
@@ -129,6 +132,7 @@ class BatchEngine {
   std::shared_ptr<const SampleSource> source_;
   EngineSpec spec_;
   PixelWriter writer_;
+  bool copies_;                                       // pixels may go into the batch as they are stored
   std::vector<size_t> slot_bytes_;                    // of each view
   std::vector<std::shared_ptr<BufferPool>> buffers_;  // of each view
   std::vector<std::unique_ptr<Scratch>> scratch_;     // one a worker, and the last for replace()

@@ -12,6 +12,7 @@ enum class ErrorCode {
   kBadArgument,
   kTruncatedShard,
   kCorruptRecord,
+  kIndexMismatch,
   kBadExample,
   kBadImage,
   kImageTooLarge,

@@ -2,21 +2,24 @@
 #pragma once
 
 #include <cstddef>
-#include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "core/kept_table.h"
 #include "core/tfrecord.h"
 
 namespace stoker {
 
-// add() first, then open() from any thread.
+// How many files a set of shards may keep open: half of what this process may open (RLIMIT_NOFILE), 4096 at
+// most, so that the program around it never runs out.
+size_t most_open_files();
+
+// add() first, then open() from any thread. The first files that were opened stay open (see KeptTable).
 class OpenFiles {
  public:
   // At most `most` are open at a time, beside those that a reader still holds.
-  explicit OpenFiles(size_t most) : most_(most) {}
+  explicit OpenFiles(size_t most) : files_(most) {}
 
   // `name` is what messages call the file; its path when empty.
   void add(std::string path, std::string name);
@@ -24,7 +27,8 @@ class OpenFiles {
   size_t size() const { return places_.size(); }
   const std::string& name(size_t index) const { return places_[index].name; }
 
-  // The file, opened now unless it still is. Throws as ShardFile's constructor.
+  // The file, opened now unless it still is; not to be held longer than this object lives. Throws as
+  // ShardFile's constructor.
   std::shared_ptr<const ShardFile> open(size_t index) const;
 
  private:
@@ -34,10 +38,7 @@ class OpenFiles {
   };
 
   std::vector<Place> places_;
-  size_t most_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::shared_ptr<const ShardFile>> files_;
-  mutable std::list<size_t> open_;  // the longest open first
+  KeptTable<ShardFile> files_;
 };
 
 }  // namespace stoker

@@ -15,32 +15,39 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::submit(size_t count, Task task) {
   if (count == 0) return;
+  auto job = std::make_shared<Job>(count, std::move(task));
   {
     const std::lock_guard lock(mutex_);
     if (closing_) return;
-    jobs_.push_back({count, 0, std::make_shared<const Task>(std::move(task))});
+    jobs_.push_back(std::move(job));
   }
   count == 1 ? wake_.notify_one() : wake_.notify_all();
 }
 
-void ThreadPool::work(size_t worker) {
+std::shared_ptr<ThreadPool::Job> ThreadPool::wait_for_job() {
+  std::deque<std::shared_ptr<Job>> begun;  // what their tasks hold is let go of outside the lock
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [this] { return closing_ || !jobs_.empty(); });
-    if (closing_) return;
-    Job& job = jobs_.front();
-    const size_t index = job.next++;
-    std::shared_ptr<const Task> task = job.task;
-    if (job.next == job.count) jobs_.pop_front();
-    lock.unlock();
-    (*task)(index, worker);
-    task.reset();  // what the task holds is let go of outside the lock
-    lock.lock();
+    if (closing_) return nullptr;
+    if (jobs_.front()->next.load(std::memory_order_relaxed) < jobs_.front()->count) return jobs_.front();
+    begun.push_back(std::move(jobs_.front()));
+    jobs_.pop_front();
+  }
+}
+
+void ThreadPool::work(size_t worker) {
+  while (const std::shared_ptr<Job> job = wait_for_job()) {
+    while (!closing_.load(std::memory_order_relaxed)) {
+      const size_t index = job->next.fetch_add(1, std::memory_order_relaxed);
+      if (index >= job->count) break;
+      job->task(index, worker);
+    }
   }
 }
 
 void ThreadPool::close() {
-  std::deque<Job> dropped;  // destroyed outside the lock
+  std::deque<std::shared_ptr<Job>> dropped;  // destroyed outside the lock
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;

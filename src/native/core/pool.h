@@ -1,6 +1,7 @@
 // Threads that work through jobs of many small tasks, first in, first out.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -14,6 +15,8 @@ namespace stoker {
 
 // A job is `count` calls of one function. Tasks start strictly in the order of their jobs and their index;
 // when a job's last task has started, the next job's tasks start, so nobody waits for stragglers.
+//
+// The mutex is taken once a job and worker, not once a task: within a job a task is claimed by counting on.
 class ThreadPool {
  public:
   // Called as task(index, worker) with worker < size(). Must not throw.
@@ -34,17 +37,21 @@ class ThreadPool {
 
  private:
   struct Job {
+    Job(size_t tasks, Task work) : count(tasks), task(std::move(work)) {}
+
     size_t count;
-    size_t next;
-    std::shared_ptr<const Task> task;  // shared: a worker may still run it when the job leaves the queue
+    Task task;
+    alignas(64) std::atomic<size_t> next{0};  // on a cache line that only claims change
   };
 
+  // The first job that has tasks left; nothing once the pool is closing. Waits for one.
+  std::shared_ptr<Job> wait_for_job();
   void work(size_t worker);
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Job> jobs_;
-  bool closing_ = false;
+  std::deque<std::shared_ptr<Job>> jobs_;
+  std::atomic<bool> closing_{false};  // set under the mutex
   std::vector<std::thread> threads_;
 };
 

@@ -1,17 +1,98 @@
 #include "core/record_set.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <atomic>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "core/errors.h"
 
 namespace stoker {
+namespace {
+
+// Length of a regular file; nothing that any length equals for anything else.
+uint64_t length_of(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return UINT64_MAX;
+  return static_cast<uint64_t>(status.st_size);
+}
+
+}  // namespace
+
+void RecordSet::append(std::string path, std::string name, uint64_t records) {
+  if (records > UINT64_MAX - starts_.back()) {
+    throw Error(ErrorCode::kBadArgument, path + " is said to have " + std::to_string(records) +
+                                             " records, which are more than can be counted");
+  }
+  files_.add(std::move(path), std::move(name));
+  indexes_.add();
+  starts_.push_back(starts_.back() + records);
+}
 
 void RecordSet::add(std::string path, std::vector<RecordExtent> extents, std::string name) {
-  files_.add(std::move(path), std::move(name));
-  starts_.push_back(starts_.back() + extents.size());
-  extents_.push_back(std::move(extents));
+  append(std::move(path), std::move(name), extents.size());
+  listed_.emplace_back();
+  told_.push_back(std::make_shared<const ShardIndex>(std::move(extents)));
+}
+
+void RecordSet::add_listed(ListedShard shard) {
+  append(shard.path, {}, shard.records);
+  listed_.push_back(std::move(shard));
+  told_.emplace_back();
+}
+
+void RecordSet::set_extents(size_t shard, std::vector<RecordExtent> extents) {
+  if (shard >= listed_.size() || extents.size() != starts_[shard + 1] - starts_[shard]) {
+    throw Error(ErrorCode::kBadArgument, "There is no shard " + std::to_string(shard) + " with " +
+                                             std::to_string(extents.size()) + " records");
+  }
+  told_[shard] = std::make_shared<const ShardIndex>(std::move(extents));
+}
+
+bool RecordSet::as_listed(size_t shard, bool eager) const {
+  const ListedShard& listed = listed_[shard];
+  if (told_[shard]) return true;
+  if (length_of(listed.path) != listed.bytes) return false;
+  if (!eager) return may_be_index(length_of(listed.index), listed.records);
+  try {
+    static_cast<void>(index_of(shard));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::vector<size_t> RecordSet::open_listed(size_t threads) {
+  constexpr size_t kPiece = 16;  // shards a thread takes at a time
+  const size_t count = listed_.size();
+  const bool eager = size() <= kEagerRecords;
+  std::vector<uint8_t> good(count);
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t begin = next.fetch_add(kPiece); begin < count; begin = next.fetch_add(kPiece)) {
+      for (size_t i = begin; i < std::min(begin + kPiece, count); ++i) good[i] = as_listed(i, eager) ? 1 : 0;
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    const size_t useful = std::min(threads, (count + kPiece - 1) / kPiece);
+    for (size_t i = 1; i < useful; ++i) workers.emplace_back(work);
+    work();
+  }
+  std::vector<size_t> others;
+  for (size_t i = 0; i < count; ++i) {
+    if (good[i] == 0) others.push_back(i);
+  }
+  return others;
+}
+
+std::shared_ptr<const ShardIndex> RecordSet::index_of(size_t shard) const {
+  return indexes_.get(
+      shard, [&] { return std::make_shared<const ShardIndex>(ShardIndex::read(listed_[shard])); },
+      [](const ShardIndex& index) { return index.bytes(); });
 }
 
 RecordSet::Place RecordSet::locate(uint64_t index) const {
@@ -21,22 +102,30 @@ RecordSet::Place RecordSet::locate(uint64_t index) const {
   }
   const auto after = std::upper_bound(starts_.begin(), starts_.end(), index);
   const auto shard = static_cast<size_t>(after - starts_.begin()) - 1;
-  return {shard, static_cast<size_t>(index - starts_[shard])};
+  const auto record = static_cast<size_t>(index - starts_[shard]);
+  return {shard, record, told_[shard] ? (*told_[shard])[record] : (*index_of(shard))[record]};
 }
 
 Where RecordSet::where(uint64_t index) const {
   const Place place = locate(index);
   return {files_.name(place.shard),
           static_cast<int64_t>(place.record),
-          static_cast<int64_t>(extents_[place.shard][place.record].offset),
+          static_cast<int64_t>(place.extent.offset),
           {}};
 }
 
 std::span<const uint8_t> RecordSet::read(uint64_t index, PayloadCheck check,
                                          std::vector<uint8_t>& buffer) const {
   const Place place = locate(index);
-  const RecordExtent& extent = extents_[place.shard][place.record];
-  return files_.open(place.shard)->read_record(extent, buffer, static_cast<int64_t>(place.record), check);
+  return files_.open(place.shard)
+      ->read_record(place.extent, buffer, static_cast<int64_t>(place.record), check);
+}
+
+std::span<const uint8_t> RecordSet::read_unchecked(uint64_t index, std::vector<uint8_t>& buffer,
+                                                   uint32_t& crc) const {
+  const Place place = locate(index);
+  return files_.open(place.shard)
+      ->read_unchecked(place.extent, buffer, static_cast<int64_t>(place.record), crc);
 }
 
 }  // namespace stoker

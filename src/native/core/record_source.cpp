@@ -7,6 +7,7 @@
 
 #include "core/errors.h"
 #include "core/example.h"
+#include "core/example_glance.h"
 
 namespace stoker {
 namespace {
@@ -39,10 +40,15 @@ TensorOrder order_of(const FeatureView& view) {
   refuse("the pixels are in the order '" + text.substr(0, 16) + "'; it must be HWC or CHW");
 }
 
-void check_length(const StoredImage& image, int64_t height, int64_t width) {
+// Whether a raw image has as many bytes as its shape asks for.
+bool fits(const StoredImage& image) {
   const auto wanted =
       static_cast<uint64_t>(image.size.height) * static_cast<uint64_t>(image.size.width);  // below 2^62
-  if (wanted != 0 && image.bytes.size() % kRgbBytes == 0 && image.bytes.size() / kRgbBytes == wanted) return;
+  return wanted != 0 && image.bytes.size() % kRgbBytes == 0 && image.bytes.size() / kRgbBytes == wanted;
+}
+
+void check_length(const StoredImage& image, int64_t height, int64_t width) {
+  if (fits(image)) return;
   refuse(std::to_string(image.bytes.size()) + " bytes of pixels are not " + std::to_string(height) + " x " +
          std::to_string(width) + " x 3 (height, width, channels)");
 }
@@ -74,6 +80,13 @@ std::span<const uint8_t> RecordSource::fetch(uint64_t number, SourceScratch& scr
   return records_->read(number, check_, scratch.bytes);
 }
 
+FetchedSample RecordSource::fetch_unchecked(uint64_t number, SourceScratch& scratch) const {
+  if (check_ == PayloadCheck::kOff) return {fetch(number, scratch), std::nullopt};
+  uint32_t crc = 0;
+  const auto payload = records_->read_unchecked(number, scratch.bytes, crc);
+  return {payload, crc};
+}
+
 void RecordSource::shape(StoredImage& image, std::span<const Wanted> wanted) const {
   image.encoding = ImageEncoding::kRaw;
   if (keys_.height.empty() || keys_.width.empty()) {
@@ -87,9 +100,42 @@ void RecordSource::shape(StoredImage& image, std::span<const Wanted> wanted) con
   if (!keys_.order.empty()) image.order = order_of(wanted[kOrder].view);
 }
 
+bool RecordSource::shape(StoredImage& image, std::span<const GlancedFeature> seen) const {
+  const GlancedFeature &height = seen[kHeight], &width = seen[kWidth], &order = seen[kOrder];
+  if (height.kind != FeatureKind::kInt64 || width.kind != FeatureKind::kInt64) return false;
+  image.encoding = ImageEncoding::kRaw;
+  image.size = {side(width.number), side(height.number)};
+  if (keys_.order.empty() || order.kind == FeatureKind::kNone) return fits(image);
+  if (order.kind != FeatureKind::kBytes) return false;
+  const std::string_view text(reinterpret_cast<const char*>(order.bytes.data()), order.bytes.size());
+  image.order = text == "CHW" ? TensorOrder::kChw : TensorOrder::kHwc;
+  return (text == "HWC" || text == "CHW") && fits(image);
+}
+
+std::optional<SourceSample> RecordSource::glance_at(std::span<const uint8_t> bytes, std::string& name) const {
+  const bool raw = keys_.encoding == ImageEncoding::kRaw, labelled = !keys_.label.key.empty();
+  const bool square_tensor = raw && (keys_.height.empty() || keys_.width.empty());
+  if (keys_.label.encoding != LabelEncoding::kId || square_tensor) return std::nullopt;
+  std::array<GlancedFeature, kCorners> seen{
+      {{keys_.image}, {keys_.label.key}, {keys_.source}, {keys_.height}, {keys_.width}, {keys_.order}}};
+  if (!glance(bytes, std::span(seen).first(raw ? kCorners : kHeight))) return std::nullopt;
+  if (seen[kImage].kind != FeatureKind::kBytes) return std::nullopt;
+  if (labelled && seen[kLabel].kind != FeatureKind::kInt64) return std::nullopt;
+  SourceSample sample;
+  sample.image.bytes = seen[kImage].bytes;
+  if (labelled) sample.label = seen[kLabel].number;
+  if (raw && !shape(sample.image, seen)) return std::nullopt;
+  const GlancedFeature& source = seen[kSource];
+  if (source.kind == FeatureKind::kBytes) name.assign(source.bytes.begin(), source.bytes.end());
+  return sample;
+}
+
 SourceSample RecordSource::describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
                                     std::string& name) const {
   const bool raw = keys_.encoding == ImageEncoding::kRaw, object = id.object != kWholeImage;
+  if (!object) {
+    if (const auto seen = glance_at(bytes, name)) return *seen;
+  }
   std::array<Wanted, kFeatures> wanted{{{keys_.image, {}},
                                         {keys_.label.key, {}},
                                         {keys_.source, {}},

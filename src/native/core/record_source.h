@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "core/example_glance.h"
 #include "core/label.h"
 #include "core/record_set.h"
 #include "core/sample_source.h"
@@ -28,6 +30,7 @@ class RecordSource : public SampleSource {
 
   uint64_t size() const override { return records_->size(); }
   std::span<const uint8_t> fetch(uint64_t number, SourceScratch& scratch) const override;
+  FetchedSample fetch_unchecked(uint64_t number, SourceScratch& scratch) const override;
 
   // Throws kBadExample: a feature is missing or of another kind, a label is not one-hot, a raw image is not
   // of the length that its shape asks for, or there is no such object.
@@ -39,6 +42,10 @@ class RecordSource : public SampleSource {
   Where where(uint64_t number) const override { return records_->where(number); }
 
  private:
+  // What describe() says of a whole image, if the record is laid out as writers do it; nothing otherwise.
+  std::optional<SourceSample> glance_at(std::span<const uint8_t> bytes, std::string& name) const;
+  // The shape of a raw image, in the same way; false if it cannot be told.
+  bool shape(StoredImage& image, std::span<const GlancedFeature> seen) const;
   // Fills in the shape of a raw image.
   void shape(StoredImage& image, std::span<const Wanted> wanted) const;
 

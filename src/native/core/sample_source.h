@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,12 @@ struct SourceSample {
   int64_t label = -1;  // -1: none
 };
 
+// Bytes as fetch() gives them, but perhaps not yet checked.
+struct FetchedSample {
+  std::span<const uint8_t> bytes;
+  std::optional<uint32_t> crc;  // the CRC-32C that they must have; nothing: they need no check
+};
+
 // Samples 0..size()-1, read from any thread.
 class SampleSource {
  public:
@@ -47,6 +54,12 @@ class SampleSource {
 
   // The bytes that hold a sample; `scratch` keeps them until the next call. Errors say where by themselves.
   virtual std::span<const uint8_t> fetch(uint64_t number, SourceScratch& scratch) const = 0;
+
+  // The same for a caller that goes through the bytes once in any case and checks them by the way. If they
+  // are wrong, what he made of them is void, and fetch() tells what is the matter.
+  virtual FetchedSample fetch_unchecked(uint64_t number, SourceScratch& scratch) const {
+    return {fetch(number, scratch), std::nullopt};
+  }
 
   // What of `bytes`, which fetch() gave, is the image and the label. Fills `name`, the sample's for messages,
   // before anything can go wrong. Errors do not say where; whoever calls puts where() in front.

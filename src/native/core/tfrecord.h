@@ -75,11 +75,29 @@ class ShardFile {
                                        int64_t record = kUnknown,
                                        PayloadCheck check = PayloadCheck::kOn) const;
 
+  // The same, but the payload is not checked: `crc` becomes the CRC-32C that it must have.
+  std::span<const uint8_t> read_unchecked(const RecordExtent& extent, std::vector<uint8_t>& buffer,
+                                          int64_t record, uint32_t& crc) const;
+
  private:
+  FrameSite site(const RecordExtent& extent, int64_t record) const;
+  // The whole frame, in `buffer`.
+  std::span<const uint8_t> read_frame(const RecordExtent& extent, std::vector<uint8_t>& buffer,
+                                      const FrameSite& at) const;
+
   std::string path_;
   int descriptor_;
   uint64_t size_ = 0;
 };
+
+struct ScannedShard {
+  std::vector<RecordExtent> extents;
+  uint32_t crc = 0;  // CRC-32C of the whole file
+};
+
+// The extents of all records of `shard`, in order, and the checksum of all its bytes, in the pass that
+// verifies every payload. Throws as scan_shard().
+ScannedShard scan_and_sum(const ShardFile& shard);
 
 // The extents of all records of `shard`, in order, in one pass with a fixed buffer. With the check off, long
 // payloads are stepped over without being read. Throws kTruncatedShard, kCorruptRecord or kIo; the first two

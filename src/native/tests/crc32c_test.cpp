@@ -121,3 +121,31 @@ TEST_CASE("crc32c: the TFRecord mask is a bijection with a known value") {
     CHECK(stoker::unmask_crc(stoker::mask_crc(crc)) == crc);
   }
 }
+
+TEST_CASE("crc32c: a copy has the bytes and the CRC, at every alignment, and touches nothing behind it") {
+  const std::vector<uint8_t> bytes = noise(3 * 8192 + 3 * 1024 + 900, 4);
+  for (const auto& implementation : stoker::crc32c_implementations()) {
+    for (size_t size :
+         {size_t{0}, size_t{1}, size_t{7}, size_t{8}, size_t{771}, size_t{3 * 1024 + 5}, bytes.size() - 9}) {
+      for (size_t start = 0; start < 9; ++start) {
+        std::vector<uint8_t> out(size + 16, 0xee);
+        const uint32_t crc = implementation.copy(7, bytes.data() + start, size, out.data() + 8 - start % 8);
+        REQUIRE(crc == by_definition(7, bytes.data() + start, size));
+        for (size_t i = 0; i < out.size(); ++i) {
+          const size_t at = i - (8 - start % 8);
+          REQUIRE(out[i] == (at < size ? bytes[start + at] : 0xee));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("crc32c: two sums are joined to that of all bytes") {
+  const std::vector<uint8_t> bytes = noise(70'000, 5);
+  const uint32_t whole = stoker::crc32c(bytes);
+  const std::span<const uint8_t> all(bytes);
+  for (size_t split : {size_t{0}, size_t{1}, size_t{65'536}, size_t{12'345}, bytes.size()}) {
+    CHECK(stoker::crc32c_join(stoker::crc32c(all.first(split)), stoker::crc32c(all.subspan(split)),
+                              bytes.size() - split) == whole);
+  }
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -10,9 +11,10 @@ from stoker import _native
 from stoker.config import available_cpus
 from stoker.errors import ConfigError, ExampleError
 from stoker.feed.sample import Sample, label_of
+from stoker.records.index import read_index
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     import numpy as np
@@ -31,19 +33,40 @@ class OpenShard:
 
     Attributes:
         path: Its path.
-        extents: uint64 (N, 2) of (offset, size) of each whole frame, in bytes, before any compression.
+        records: How many records it has.
+        size_bytes: Sum of their frames, which is its length before any compression.
+        index: The index to be read when the extents are asked for; None if they are known.
+        rows: The extents, if they are known.
         inflated: The shard without its compression; None if it has none.
     """
 
     path: Path
-    extents: NDArray[np.uint64]
+    records: int
+    size_bytes: int
+    index: Path | None = None
+    rows: NDArray[np.uint64] | None = None
     inflated: InflatedShard | None = None
+
+    @classmethod
+    def of(cls, path: Path, rows: NDArray[np.uint64], inflated: InflatedShard | None = None) -> OpenShard:
+        """Return a shard with known extents."""
+        return cls(path, len(rows), int(rows[:, 1].sum()), None, rows, inflated)
+
+    @property
+    def extents(self) -> NDArray[np.uint64]:
+        """uint64 (N, 2) of (offset, size) of each whole frame, in bytes, before any compression.
+
+        Raises:
+            IndexMismatchError: The index, which had not been read yet, is that of another file.
+        """
+        return self.rows if self.rows is not None else read_index(self.path, self.size_bytes)
 
 
 class Dataset:
     """One split of a dataset: ``len(dataset)`` samples, ``dataset[i]``, its labels and classes.
 
-    Opening reads the manifest and the indexes, and of TFRecords of other origin the first record. Reading is safe from
+    Opening reads the manifest, the indexes unless they are very many, and of TFRecords of other origin the first
+    record. Reading is safe from
     any thread. Make one with `stoker.open`. Pickled, it is opened anew where it is unpickled, from the same place; what
     then lies there must be the same dataset.
 
@@ -179,7 +202,7 @@ class Dataset:
             return f"{self.manifest.dataset_id}/{self.split}"
         if self._files is not None:
             return f"{self._files.fingerprint}-{len(self)}/{self.split}"
-        sizes = ";".join(f"{s.path.name}:{int(s.extents[:, 1].sum())}" for s in self.shards)
+        sizes = ";".join(f"{s.path.name}:{s.size_bytes}" for s in self.shards)
         return f"{_native.crc32c(sizes.encode()):08x}-{len(self)}/{self.split}"
 
 
@@ -196,11 +219,15 @@ def _reopened(opener: Callable[[], Dataset], identity: str) -> Dataset:
     return found
 
 
-def _record_set(shards: tuple[OpenShard, ...]) -> _native.RecordSet:
+def _record_set(shards: Iterable[OpenShard]) -> _native.RecordSet:
+    """Return a native reader of shards; where extents are not known, it reads the index when it needs them."""
     records = _native.RecordSet()
     for shard in shards:
-        path = shard.path if shard.inflated is None else shard.inflated.path
-        records.add(str(path), shard.extents, str(shard.path))
+        if shard.index is not None:
+            records.add_listed(os.fspath(shard.path), os.fspath(shard.index), shard.records, shard.size_bytes)
+        else:
+            path = shard.path if shard.inflated is None else shard.inflated.path
+            records.add(os.fspath(path), shard.extents, os.fspath(shard.path))
     return records
 
 

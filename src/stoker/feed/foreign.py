@@ -116,9 +116,9 @@ def open_shard(path: Path) -> OpenShard:
     size_bytes = size_of(path)
     if size_bytes and compression_of(path) != "none":
         inflated = inflate(path)
-        return OpenShard(path, _native.scan_shard(str(inflated.path), check=False), inflated)
+        return OpenShard.of(path, _native.scan_shard(str(inflated.path), check=False), inflated)
     try:
-        return OpenShard(path, read_index(path, size_bytes))
+        return OpenShard.of(path, read_index(path, size_bytes))
     except FileNotFoundError:
         kept = KeptIndex.of(path)
     rows = kept.read()
@@ -128,7 +128,7 @@ def open_shard(path: Path) -> OpenShard:
             write_index(path, rows)
         except OSError:  # a read-only place
             kept.write(rows)
-    return OpenShard(path, rows)
+    return OpenShard.of(path, rows)
 
 
 def size_of(path: Path) -> int:

@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stoker.errors import DatasetNotFoundError, IndexMismatchError, ManifestError, SourceError, TruncatedShardError
-from stoker.feed.dataset import Dataset, OpenShard
+from stoker.errors import DatasetNotFoundError, ManifestError, SourceError
+from stoker.feed.dataset import Dataset
 from stoker.feed.files import FILE_SCHEMA, ImageFiles
-from stoker.feed.foreign import choose_split, foreign_splits, open_foreign, open_shard, open_shards, size_of
+from stoker.feed.foreign import choose_split, foreign_splits, open_foreign, open_shards
+from stoker.feed.listed import listed_shards, open_listed, open_one
 from stoker.records.labels import ClassLabel, read_labels
 from stoker.records.layout import JOURNAL_NAME, MANIFEST_NAME
 from stoker.records.manifest_reading import read_manifest
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from stoker.feed.foreign import RecordKeys
-    from stoker.records.manifest import Manifest, Shard
+    from stoker.records.manifest import Manifest
 
     _Choice = Callable[[Mapping[str, object]], str]
 
@@ -103,8 +104,12 @@ def refuse_unfinished(directory: Path) -> None:
 def _open_built(directory: Path, choose: _Choice) -> Dataset:
     manifest = read_manifest(directory)
     split = choose(manifest.splits)
-    shards = open_shards(lambda shard: _open_listed(directory / shard.name, shard), manifest.splits[split].shards)
-    return Dataset(
+    listed, plain = manifest.splits[split].shards, manifest.compression == "none"
+    if plain:
+        shards = listed_shards(directory, listed)
+    else:
+        shards = open_shards(lambda shard: open_one(directory / shard.name, shard), listed)
+    opened = Dataset(
         path=str(directory),
         split=split,
         schema=manifest.schema,
@@ -112,6 +117,9 @@ def _open_built(directory: Path, choose: _Choice) -> Dataset:
         classes=_labels(directory, manifest),
         manifest=manifest,
     )
+    if plain:
+        open_listed(opened, listed)
+    return opened
 
 
 def _labels(directory: Path, manifest: Manifest) -> tuple[ClassLabel, ...]:
@@ -121,19 +129,6 @@ def _labels(directory: Path, manifest: Manifest) -> tuple[ClassLabel, ...]:
         message = f"{directory / 'labels.txt'} names {len(labels)} classes, but the manifest counts {counted}"
         raise ManifestError(f"{message}; restore it, or build again", path=str(directory / "labels.txt"))
     return labels
-
-
-def _open_listed(path: Path, listed: Shard) -> OpenShard:
-    """Open a shard that the manifest lists; its length and number of records must be those listed."""
-    found = size_of(path)
-    if found != listed.size_bytes:
-        message = f"{path} has {found} bytes, but manifest.json says {listed.size_bytes}; restore it, or build again"
-        raise TruncatedShardError(message, path=str(path), offset=min(found, listed.size_bytes))
-    shard = open_shard(path)
-    if len(shard.extents) != listed.records:
-        message = f"the index of {path} lists {len(shard.extents)} records, but manifest.json says {listed.records}"
-        raise IndexMismatchError(f"{message}; write it anew with 'stoker index'", path=str(path))
-    return shard
 
 
 def _open_images(place: Path, choose: _Choice, options: SourceOptions) -> Dataset:

@@ -115,7 +115,7 @@ def measure_shuffle(path: str | os.PathLike[str], spec: ShuffleSpec) -> ShuffleR
 def _row(dataset: Dataset, name: str, shuffle: bool | BlockShuffle, spec: ShuffleSpec) -> ShuffleRow:  # noqa: FBT001
     order = EpochOrder(len(dataset), shuffle, spec.seed, 0)
     measured = shuffle_quality(order, spec.batch_size, block=spec.shuffle.block)
-    stored = sum(int(shard.extents[:, 1].sum()) for shard in dataset.shards)
+    stored = sum(shard.size_bytes for shard in dataset.shards)
     share = min(1.0, measured.blocks_read * measured.block / len(dataset))
     return ShuffleRow(
         order=name,

@@ -63,7 +63,7 @@ def check_shard(path: Path, listed: Shard | None) -> ShardCheck:
 
 def _check_plain(path: Path, size: int, listed: Shard | None) -> ShardCheck:
     problems: list[Problem] = []
-    scanned = _scan(path, path, problems)
+    scanned, checksum = _scan(path, path, problems)
     indexed = _indexed(path, size, scanned, problems)
     rows = indexed if scanned is None else scanned
     if rows is None:  # the index would lead to all of them
@@ -73,7 +73,7 @@ def _check_plain(path: Path, size: int, listed: Shard | None) -> ShardCheck:
     elif scanned is None:
         del problems[0]  # the record itself will tell
     if listed is not None:
-        problems += _against_manifest(path, listed, size, len(rows))
+        problems += _against_manifest(path, listed, size, len(rows), checksum)
         if not index_path(path).exists():
             what = "the index is missing; write it with 'stoker index'"
             problems.append(Problem(str(index_path(path)), None, None, None, what))
@@ -89,20 +89,23 @@ def _check_compressed(path: Path, size: int, listed: Shard | None) -> ShardCheck
         problems.append(problem_of(error, path))
     if inflated is not None:
         plain = inflated.path
-        scanned = _scan(plain, path, problems)
+        scanned, _ = _scan(plain, path, problems)  # the manifest has the checksum of the compressed bytes
         rows = scanned if scanned is not None else _rows_before(plain, problems[0].offset or 0)
     if listed is not None:
-        problems += _against_manifest(path, listed, size, len(rows))
+        problems += _against_manifest(path, listed, size, len(rows), None)
     return ShardCheck(rows, size, problems, inflated)
 
 
-def _scan(plain: Path, path: Path, problems: list[Problem]) -> NDArray[np.uint64] | None:
-    """Return the extents of all records; None, and a problem of ``path`` that says where, if a frame is damaged."""
+def _scan(plain: Path, path: Path, problems: list[Problem]) -> tuple[NDArray[np.uint64] | None, int | None]:
+    """Return the extents of all records and the checksum of the file ``plain``.
+
+    None for both, and a problem of ``path`` that says where, if a frame is damaged.
+    """
     try:
-        return _native.scan_shard(str(plain))
+        return _native.scan_and_sum(str(plain))
     except ShardError as error:
         problems.append(dataclasses.replace(problem_of(error, path), path=str(path)))
-        return None
+        return None, None
 
 
 def _rows_before(path: Path, end: int) -> NDArray[np.uint64]:
@@ -149,13 +152,14 @@ def _usable(index: Path) -> NDArray[np.uint64] | None:
         return None
 
 
-def _against_manifest(path: Path, listed: Shard, size: int, records: int) -> list[Problem]:
+def _against_manifest(path: Path, listed: Shard, size: int, records: int, checksum: int | None) -> list[Problem]:
+    """Compare a shard with what the manifest says of it; its bytes are summed unless that is done already."""
     wrong = []
     if size != listed.size_bytes:
         wrong.append(f"has {size} bytes; the manifest says {listed.size_bytes}")
     if records != listed.records:
         wrong.append(f"has {records} records; the manifest says {listed.records}")
-    if (found := _checksum(path)) != listed.crc32c:
+    if (found := _checksum(path) if checksum is None else checksum) != listed.crc32c:
         wrong.append(f"has the CRC-32C {found:08x}; the manifest says {listed.crc32c:08x}")
     return [Problem(str(path), None, None, None, what) for what in wrong]
 

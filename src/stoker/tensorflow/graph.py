@@ -88,7 +88,7 @@ def graph_dataset(  # noqa: PLR0913 - settings, all by name
 
 def _share(dataset: Dataset, rank: int, world_size: int) -> int:
     """Records that a rank reads in an epoch."""
-    sizes = [len(shard.extents) for shard in dataset.shards]
+    sizes = [shard.records for shard in dataset.shards]
     return sum(sizes[rank::world_size]) if len(sizes) >= world_size else len(range(rank, sum(sizes), world_size))
 
 

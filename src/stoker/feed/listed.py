@@ -1,0 +1,71 @@
+"""Shards that a manifest lists: opened without reading what nobody has asked for yet.
+
+The manifest knows how many records each shard has, so the order of an epoch and the place of a sample need no index.
+Opening looks at every shard's length and index; up to four million records it reads the indexes too, on all CPUs.
+Of more records an index is read when the first record of its shard is; see `docs/format.md`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from stoker.config import available_cpus
+from stoker.errors import IndexMismatchError, TruncatedShardError
+from stoker.feed.dataset import OpenShard
+from stoker.feed.foreign import open_shard, open_shards, size_of
+from stoker.records.index import new_index_path
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from stoker import _native
+    from stoker.feed.dataset import Dataset
+    from stoker.records.manifest import Shard
+
+
+def listed_shards(directory: Path, listed: Sequence[Shard]) -> tuple[OpenShard, ...]:
+    """Return the plain shards of a manifest; nothing is looked at yet."""
+    return tuple(
+        OpenShard(directory / shard.name, shard.records, shard.size_bytes, new_index_path(directory, shard.name))
+        for shard in listed
+    )
+
+
+def open_listed(dataset: Dataset, listed: Sequence[Shard]) -> None:
+    """Look at the shards of a dataset, which are those of `listed_shards`, and open what is not as listed one by one.
+
+    Raises:
+        DatasetNotFoundError: One is missing.
+        TruncatedShardError: One is shorter or longer than listed.
+        IndexMismatchError: An index is that of another file, or lists another number of records.
+        ShardError: One without an index is damaged.
+    """
+    records = cast("_native.RecordSet", dataset.records)
+    odd = records.open_listed(available_cpus())
+    opened = open_shards(lambda number: open_one(dataset.shards[number].path, listed[number]), odd)
+    shards = list(dataset.shards)
+    for number, shard in zip(odd, opened, strict=True):
+        records.set_extents(number, shard.extents)
+        shards[number] = shard
+    dataset.shards = tuple(shards)
+
+
+def open_one(path: Path, listed: Shard) -> OpenShard:
+    """Open a shard that a manifest lists; its length and number of records must be those listed.
+
+    Raises:
+        DatasetNotFoundError: It is missing.
+        TruncatedShardError: It is shorter or longer than listed.
+        IndexMismatchError: Its index is that of another file, or lists another number of records.
+        ShardError: It has no index and is damaged.
+    """
+    found = size_of(path)
+    if found != listed.size_bytes:
+        message = f"{path} has {found} bytes, but manifest.json says {listed.size_bytes}; restore it, or build again"
+        raise TruncatedShardError(message, path=str(path), offset=min(found, listed.size_bytes))
+    shard = open_shard(path)
+    if shard.records != listed.records:
+        message = f"the index of {path} lists {shard.records} records, but manifest.json says {listed.records}"
+        raise IndexMismatchError(f"{message}; write it anew with 'stoker index'", path=str(path))
+    return shard
