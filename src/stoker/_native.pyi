@@ -296,7 +296,7 @@ def plan_view(spec: ViewSpec, width: int, height: int, seed: int, epoch: int, ke
     What a view does to one image: crop box, resized (width, height), window box of that, mirrored or not.
     """
 
-def codec_loop(*, images: Sequence[bytes], keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], view: ViewSpec, seed: int, epoch: int, threads: int) -> None:
+def codec_loop(*, images: Sequence[bytes], keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], view: ViewSpec, seed: int, epoch: int, threads: int, decode: str = 'exact') -> None:
     """
     Decode and resize what the engine would for these keys, and do nothing else.
     """
@@ -370,7 +370,7 @@ class CachedSource(SampleSource):
 class BatchEngine:
     """Decodes samples into batches on native threads."""
 
-    def __init__(self, *, source: SampleSource, views: Sequence[ViewSpec], seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, format: PixelFormat = ..., boxes: float | None = None, decoded: MemoryCache | None = None, convert: Callable[[bytes], bytes] | None = None) -> None:
+    def __init__(self, *, source: SampleSource, views: Sequence[ViewSpec], seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, format: PixelFormat = ..., decode: str = 'exact', boxes: float | None = None, decoded: MemoryCache | None = None, convert: Callable[[bytes], bytes] | None = None) -> None:
         """
         `boxes`: the share of a box's area that a view must show to keep it; None for no boxes at all. `decoded` keeps whole images as pixels. `convert(bytes) -> bytes` makes a JPEG of an image that is none; it is called by any thread.
         """

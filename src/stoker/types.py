@@ -21,6 +21,9 @@ ImageEncoding = Literal["jpeg", "raw"]
 LabelEncoding = Literal["id", "one-hot"]
 TensorOrder = Literal["HWC", "CHW"]
 
+DecodeMode = Literal["exact", "fast"]
+"""How closely JPEGs are decoded and resized: to the last bit as libjpeg and Pillow do, or nearly so."""
+
 
 @dataclass(frozen=True, slots=True)
 class FeatureSpec:

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bind/bind.h"
+#include "bind/decode_mode.h"
 #include "bind/finished_batch.h"
 #include "core/errors.h"
 
@@ -145,18 +146,18 @@ void register_engine(nb::module_& m) {
           "__init__",
           [](Engine* engine, const std::shared_ptr<SampleSource>& source, std::vector<ViewSpec> views,
              uint64_t seed, uint64_t max_pixels, size_t batch_size, size_t threads, size_t spare_buffers,
-             const PixelFormat& format, std::optional<double> boxes, std::shared_ptr<MemoryCache> decoded,
-             std::optional<Converter> convert) {
+             const PixelFormat& format, const std::string& decode, std::optional<double> boxes,
+             std::shared_ptr<MemoryCache> decoded, std::optional<Converter> convert) {
             if (views.empty()) throw Error(ErrorCode::kBadArgument, "An engine needs a view");
             new (engine) Engine(
                 source, EngineSpec{std::move(views), format, BoxRule{boxes.has_value(), boxes.value_or(0.0)},
-                                   seed, max_pixels, batch_size, threads, spare_buffers, std::move(decoded),
-                                   converter(std::move(convert))});
+                                   decode_mode_named(decode), seed, max_pixels, batch_size, threads,
+                                   spare_buffers, std::move(decoded), converter(std::move(convert))});
           },
           nb::kw_only(), nb::arg("source"), nb::arg("views"), nb::arg("seed"), nb::arg("max_pixels"),
           nb::arg("batch_size"), nb::arg("threads"), nb::arg("spare_buffers"),
-          nb::arg("format") = PixelFormat{}, nb::arg("boxes") = nb::none(), nb::arg("decoded") = nb::none(),
-          nb::arg("convert") = nb::none(),
+          nb::arg("format") = PixelFormat{}, nb::arg("decode") = "exact", nb::arg("boxes") = nb::none(),
+          nb::arg("decoded") = nb::none(), nb::arg("convert") = nb::none(),
           "`boxes`: the share of a box's area that a view must show to keep it; None for no boxes at all. "
           "`decoded` keeps whole images as pixels. "
           "`convert(bytes) -> bytes` makes a JPEG of an image that is none; it is called by any thread.")

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bind/bind.h"
+#include "bind/decode_mode.h"
 #include "bind/encode_spec.h"
 #include "bind/filter.h"
 #include "core/jpeg/transcode.h"
@@ -18,12 +19,6 @@ namespace {
 
 using Box = std::tuple<int, int, int, int>;
 
-DecodeMode mode_named(const std::string& name) {
-  if (name == "exact") return DecodeMode::kExact;
-  if (name == "fast") return DecodeMode::kFast;
-  throw Error(ErrorCode::kBadArgument, "Unknown decode " + name + "; use exact or fast");
-}
-
 // What a recipe says of every image.
 class JpegResizer {
  public:
@@ -32,7 +27,7 @@ class JpegResizer {
       : restart_(restart) {
     spec_.filter = filter_named(filter);
     spec_.encode = encode_spec(quality, subsampling);
-    spec_.decode = mode_named(decode);
+    spec_.decode = decode_mode_named(decode);
     spec_.max_pixels = max_pixels;
   }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bind/bind.h"
+#include "bind/decode_mode.h"
 #include "bind/filter.h"
 #include "core/codec_loop.h"
 #include "core/errors.h"
@@ -85,16 +86,18 @@ void register_view(nb::module_& m) {
   m.def(
       "codec_loop",
       [](const std::vector<nb::bytes>& images, const Keys& keys, const ViewSpec& view, uint64_t seed,
-         uint64_t epoch, size_t threads) {
+         uint64_t epoch, size_t threads, const std::string& decode) {
+        const DecodeMode mode = decode_mode_named(decode);
         std::vector<std::span<const uint8_t>> spans;
         for (const nb::bytes& image : images) {
           spans.emplace_back(static_cast<const uint8_t*>(image.data()), image.size());
         }
         nb::gil_scoped_release nogil;
-        run_codec_loop(spans, {keys.data(), keys.size()}, view, seed, epoch, threads);
+        run_codec_loop(spans, {keys.data(), keys.size()}, view, mode, seed, epoch, threads);
       },
       nb::kw_only(), nb::arg("images"), nb::arg("keys"), nb::arg("view"), nb::arg("seed"), nb::arg("epoch"),
-      nb::arg("threads"), "Decode and resize what the engine would for these keys, and do nothing else.");
+      nb::arg("threads"), nb::arg("decode") = "exact",
+      "Decode and resize what the engine would for these keys, and do nothing else.");
 }
 
 }  // namespace stoker::bind

@@ -11,7 +11,7 @@
 namespace stoker {
 
 void run_codec_loop(std::span<const std::span<const uint8_t>> images, std::span<const uint64_t> keys,
-                    const ViewSpec& view, uint64_t seed, uint64_t epoch, size_t threads) {
+                    const ViewSpec& view, DecodeMode decode, uint64_t seed, uint64_t epoch, size_t threads) {
   for (const uint64_t key : keys) {
     if (key >= images.size()) {
       throw Error(ErrorCode::kBadArgument,
@@ -23,7 +23,7 @@ void run_codec_loop(std::span<const std::span<const uint8_t>> images, std::span<
   std::exception_ptr error;
   const auto work = [&] {
     try {
-      ViewDecoder decoder;
+      ViewDecoder decoder(decode);
       const size_t stride = static_cast<size_t>(view.out.width) * kRgbBytes;
       std::vector<uint8_t> slot(stride * static_cast<size_t>(view.out.height));
       for (size_t i = next++; i < keys.size(); i = next++) {

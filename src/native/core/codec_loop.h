@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/jpeg/jpeg.h"
 #include "core/view.h"
 
 namespace stoker {
@@ -13,6 +14,6 @@ namespace stoker {
 // threads that share nothing but a counter; pixels go to a scratch slot of each thread. Returns when all are
 // done. Throws the first error of a thread.
 void run_codec_loop(std::span<const std::span<const uint8_t>> images, std::span<const uint64_t> keys,
-                    const ViewSpec& view, uint64_t seed, uint64_t epoch, size_t threads);
+                    const ViewSpec& view, DecodeMode decode, uint64_t seed, uint64_t epoch, size_t threads);
 
 }  // namespace stoker

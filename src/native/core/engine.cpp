@@ -24,6 +24,8 @@ struct BatchEngine::Pending {
 };
 
 struct BatchEngine::Scratch {
+  explicit Scratch(DecodeMode decode) : decoder(decode) {}
+
   SourceScratch source;
   std::vector<uint8_t> converted;
   std::string name;  // of the sample, for messages
@@ -73,7 +75,7 @@ BatchEngine::BatchEngine(std::shared_ptr<const SampleSource> source, EngineSpec 
       spec_(std::move(spec)),
       writer_(spec_.format),
       copies_(shows_as_stored(spec_)),
-      scratch_(make_scratch(spec_.threads + 1)),
+      scratch_(make_scratch(spec_.threads + 1, spec_.decode)),
       pool_(spec_.threads) {
   for (const ViewSpec& view : spec_.views) {
     slot_bytes_.push_back(static_cast<size_t>(view.out.width) * static_cast<size_t>(view.out.height) *
@@ -87,9 +89,10 @@ BatchEngine::~BatchEngine() {
   close();
 }
 
-std::vector<std::unique_ptr<BatchEngine::Scratch>> BatchEngine::make_scratch(size_t count) {
+std::vector<std::unique_ptr<BatchEngine::Scratch>> BatchEngine::make_scratch(size_t count,
+                                                                             DecodeMode decode) {
   std::vector<std::unique_ptr<Scratch>> scratch(count);
-  for (auto& one : scratch) one = std::make_unique<Scratch>();
+  for (auto& one : scratch) one = std::make_unique<Scratch>(decode);
   return scratch;
 }
 

@@ -38,6 +38,7 @@ struct EngineSpec {
   std::vector<ViewSpec> views;  // all of one decode; at least one
   PixelFormat format;
   BoxRule boxes;
+  DecodeMode decode = DecodeMode::kExact;
   uint64_t seed = 0;
   uint64_t max_pixels = kDefaultMaxPixels;
   size_t batch_size = 1;  // the most samples a batch may have
@@ -113,7 +114,7 @@ class BatchEngine {
   struct Pending;
   struct Scratch;
 
-  static std::vector<std::unique_ptr<Scratch>> make_scratch(size_t count);
+  static std::vector<std::unique_ptr<Scratch>> make_scratch(size_t count, DecodeMode decode);
   void load(Pending& batch, size_t index, size_t worker);
   void load_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const;
   // The short way for records whose pixels go into the batch as they are: they are checked while they are

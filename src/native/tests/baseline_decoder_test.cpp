@@ -321,7 +321,7 @@ TEST_CASE("a region of a shrunken image is that part of the whole one, and about
                   ((y * shrink + i / shrink) * size.width + x * shrink + i % shrink) * 3 + c)];
             }
             REQUIRE(std::abs(whole[static_cast<size_t>((y * small.width + x) * 3 + c)] -
-                             sum / shrink / shrink) < 8 + 2 * shrink);
+                             sum / shrink / shrink) < 10 + 5 * shrink / 2);
           }
         }
       }

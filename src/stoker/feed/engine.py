@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from stoker.feed.caches import MemoryCache, NodeCache
 from stoker.feed.mixing import Mix, MixedSamples
 from stoker.feed.odd_images import to_jpeg
 from stoker.feed.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, Shuffling
+from stoker.types import DecodeMode
 from stoker.views import ObjectCrops, Output, native_views
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class EngineSettings:
     Attributes:
         seed: Of the order and of the random choices of views.
         shuffle: Whether the samples of an epoch are shuffled, and whether as blocks.
+        decode: How closely images are decoded and resized; see `stoker.Loader`.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused.
         batch_size: The most samples of a batch.
@@ -52,6 +54,7 @@ class EngineSettings:
     threads: int
     spare_buffers: int
     shuffle: bool | BlockShuffle = False
+    decode: DecodeMode = "exact"
     output: Output = field(default_factory=Output)
     boxes: BoxOutput | None = None
     cache: MemoryCache | NodeCache | None = None
@@ -94,6 +97,7 @@ class SampleEngine:
     """
 
     def __init__(self, dataset: Dataset | Mix, view: View, settings: EngineSettings) -> None:
+        _check_decode(settings)
         self._settings = settings
         self.samples = _samples(dataset, view, settings)
         if settings.boxes is not None:
@@ -111,6 +115,7 @@ class SampleEngine:
             threads=settings.threads,
             spare_buffers=settings.spare_buffers,
             format=settings.output.native(),
+            decode=settings.decode,
             boxes=None if settings.boxes is None else settings.boxes.min_visible,
             decoded=_decoded(settings.cache),
             convert=partial(to_jpeg, max_pixels=settings.max_pixels),
@@ -185,6 +190,14 @@ def _samples(dataset: Dataset | Mix, view: View, settings: EngineSettings) -> Sa
     kind = Objects if isinstance(view, ObjectCrops) else Images
     shuffling = Shuffling(settings.shuffle, settings.seed)
     return MixedSamples(dataset, kind, shuffling) if isinstance(dataset, Mix) else kind(dataset, shuffling)
+
+
+def _check_decode(settings: EngineSettings) -> None:
+    if settings.decode not in get_args(DecodeMode):
+        raise ConfigError(f"decode is {settings.decode!r}; it must be 'exact' or 'fast'")
+    if settings.decode == "fast" and _decoded(settings.cache) is not None:
+        message = "decode='fast' shrinks images while it decodes them, and this cache keeps them whole"
+        raise ConfigError(f"{message}; use MemoryCache(..., keep='encoded'), or decode='exact'")
 
 
 def _decoded(cache: MemoryCache | NodeCache | None) -> _native.MemoryCache | None:

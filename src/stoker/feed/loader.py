@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from stoker.feed.dataset import Dataset
     from stoker.feed.mixing import Mix
     from stoker.order import BlockShuffle
+    from stoker.types import DecodeMode
     from stoker.views import View
 
 
@@ -54,6 +55,9 @@ class Loader:
         boxes: In which form batches have the annotated objects of their samples; left out: not at all.
         shuffle: Whether every epoch has its own random order; with `stoker.BlockShuffle` one that reads storage block
             by block.
+        decode: ``"exact"``: the pixels of libjpeg's accurate decode, resized as Pillow does, difference 0. ``"fast"``:
+            JPEGs are decoded at a half, a quarter or an eighth of their size where a view is not larger than that, and
+            resized with coarser weights; docs/performance.md says how close that is. The same pixels in every run, too.
         seed: Of the order and of the views' random choices, 0 to 2**64 - 1.
         tail: What happens to samples that do not fill a last batch; see `stoker.order.Tail`.
         threads: Decoding threads; all CPUs of the process's affinity mask when left out.
@@ -94,6 +98,7 @@ class Loader:
         view: View,
         output: Output | None = None,
         boxes: BoxOutput | None = None,
+        decode: DecodeMode = "exact",
         shuffle: bool | BlockShuffle = False,
         seed: int = 0,
         tail: Tail = "short",
@@ -124,6 +129,7 @@ class Loader:
             threads=check_range("threads", available_cpus() if threads is None else threads, 1, 4096),
             spare_buffers=prefetch + 2,
             shuffle=shuffle,
+            decode=decode,
             output=output or Output(),
             boxes=boxes,
             cache=cache,

@@ -9,7 +9,7 @@ from stoker.config import check_range
 from stoker.errors import ConfigError, ImageTooLargeError
 
 if TYPE_CHECKING:
-    from stoker.types import TensorOrder
+    from stoker.types import DecodeMode, TensorOrder
 
 MAX_SIDE_PX = 65_500
 """Longest side that a JPEG file can have (libjpeg's limit)."""
@@ -17,7 +17,6 @@ MAX_SIDE_PX = 65_500
 ResizeMode = Literal["short", "long", "max", "exact", "square"]
 Filter = Literal["nearest", "box", "bilinear", "bicubic", "lanczos", "tf1-align-corners", "tf1-legacy", "tf2-nearest"]
 Subsampling = Literal["4:2:0", "4:4:4"]
-Decode = Literal["exact", "fast"]
 FILTERS: tuple[Filter, ...] = get_args(Filter)
 
 
@@ -149,7 +148,7 @@ class Recipe:
     exif: Literal["keep", "apply"] = "keep"
     max_pixels: int = 2**27
     restart: bool = False
-    decode: Decode = "exact"
+    decode: DecodeMode = "exact"
 
     def __post_init__(self) -> None:
         check_range("--max-pixels", self.max_pixels, 1, 2**32)
