@@ -64,6 +64,47 @@ TEST_CASE("all kernels give the bytes of the portable ones") {
   }
 }
 
+TEST_CASE("coarse weights: all kernels agree, and the result is close to that of fine ones") {
+  std::mt19937 random(8);
+  const auto side = [&](int most) {
+    return static_cast<int32_t>(random() % static_cast<unsigned>(most)) + 1;
+  };
+  const Sampling coarse{1, true};
+  for (int round = 0; round < 300; ++round) {
+    const Extent in{side(90), side(90)}, out{side(60), side(60)};
+    const Rect all{0, 0, in.width, in.height}, window{0, 0, out.width, out.height};
+    const auto filter = static_cast<Filter>(1 + random() % 4);
+    const Picture picture = noise(in, random());
+    const auto run = [&](const ResampleKernels& kernels, Sampling sampling) {
+      Resampler resampler(kernels);
+      const Rect need = resampler.plan_part(filter, all, out, window, sampling);
+      const RgbxView part{picture.view.row(need.y) + static_cast<size_t>(need.x) * kRgbxBytes,
+                          picture.view.stride,
+                          {need.width, need.height}};
+      std::vector<uint8_t> rgb(static_cast<size_t>(out.width * out.height) * kRgbBytes);
+      resampler.run(part, false, {rgb.data(), static_cast<size_t>(out.width) * kRgbBytes});
+      return rgb;
+    };
+    const auto expected = run(kPortableKernels, coarse), fine = run(kPortableKernels, {});
+    for (const ResampleKernels* kernels : resample_kernels()) REQUIRE(run(*kernels, coarse) == expected);
+    for (size_t i = 0; i < fine.size(); ++i) REQUIRE(std::abs(fine[i] - expected[i]) <= 3);
+  }
+}
+
+TEST_CASE("a part of a shrunken image does not look beyond its edges, and begins between pixels") {
+  // Columns 0..19 of brightness 10 x: a part from column 5 to 15, shrunken by 2, is columns 2.5 to 7.5.
+  Picture picture = noise({10, 1}, 1);
+  for (size_t x = 0; x < 10; ++x)
+    std::fill_n(&picture.bytes[x * kRgbxBytes], 4, static_cast<uint8_t>(20 * x + 5));
+  Resampler resampler;
+  const Rect need = resampler.plan_part(Filter::kBilinear, {5, 0, 10, 2}, {5, 1}, {0, 0, 5, 1}, {2, true});
+  CHECK(need == Rect{2, 0, 6, 1});
+  uint8_t rgb[5 * kRgbBytes];
+  const RgbxView part{picture.view.row(0) + 2 * kRgbxBytes, picture.view.stride, {6, 1}};
+  resampler.run(part, false, {rgb, sizeof rgb});
+  for (int x = 0; x < 5; ++x) CHECK(std::abs(rgb[x * 3] - (20 * (x + 2.5) + 5)) <= 2);
+}
+
 TEST_CASE("a constant image stays constant, so weights add up") {
   for (const ResampleKernels* kernels : resample_kernels()) {
     for (const Filter filter :
