@@ -91,6 +91,6 @@ def test_a_writer_killed_at_any_moment_leaves_no_wrong_byte(shards: Path, tmp_pa
 def test_a_file_system_that_takes_no_more_is_a_warning(shards: Path, tmp_path: Path) -> None:
     stats, err = finish(start(shards, tmp_path / "cache", 10_000_000, "limit", 30000))
     assert err.count("UserWarning") == 1
-    assert "File too large" in err
+    assert "File too large" in err or "No space left" in err  # whichever thread comes to the limit first
     assert stats["errors"] >= 1
     assert 0 < stats["hits"] + stats["misses"] == 2 * RECORDS

@@ -69,15 +69,14 @@ def psnr(one: bytes, other: bytes) -> float:
 
 # On 150 photographs of ImageNet at `short:256`, jpeg:90, both encodings included: mean 40.3 dB, 19 of 20 above 36.9 dB,
 # least 30.9 dB. These pictures have far more noise and colour, which suit neither the fast decode nor 4:2:0.
-@pytest.mark.parametrize(("kind", "least_db"), [("4:4:4", 36), ("4:2:0", 28), ("grey", 40), ("cmyk", 99)])
+@pytest.mark.parametrize(("kind", "least_db"), [("4:4:4", 36), ("4:2:0", 28), ("grey", 40), ("cmyk", 28)])
 @pytest.mark.parametrize("resize", ["short:100", "short:60", "square:70"])
 def test_the_fast_decode_is_close(kind: str, least_db: float, resize: str) -> None:
     source = pictures.jpeg(320, 240, **KINDS[kind])
     exact, fast = (convert(source, Recipe(parse_resize(resize), decode=mode)) for mode in ("exact", "fast"))
     assert (exact.width, exact.height, exact.geometry) == (fast.width, fast.height, fast.geometry)
-    if exact.data != fast.data:
-        assert psnr(exact.data, fast.data) >= least_db
-    assert (exact.data == fast.data) == (kind == "cmyk")  # inks are always decoded exactly
+    assert psnr(exact.data, fast.data) >= least_db
+    assert exact.data != fast.data
 
 
 def test_the_manifest_says_fast_only() -> None:
@@ -113,7 +112,7 @@ def test_damage_and_hostile_sizes_are_errors(decode: str) -> None:
 
 @pytest.mark.parametrize("word", [{"filter": "sinc"}, {"subsampling": "4:1:1"}, {"decode": "slow"}])
 def test_unknown_words_are_refused(word: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match="nknown"):
+    with pytest.raises(ConfigError, match="nknown|decode is"):
         resizer(**word)
 
 

@@ -88,7 +88,8 @@ void plan_axis(Filter filter, const Span& in, int32_t out, int32_t begin, int32_
   const double support = kernel.support * stretch;
   const auto most = static_cast<size_t>(std::ceil(support)) * 2 + 1;
   reset(taps, outputs, (most + 3) / 4 * 4, in.begin == 0.0 && in.length == out);
-  std::vector<double> raw(most);
+  std::vector<double>& raw = taps.exact;
+  if (raw.size() < most) raw.resize(most);
   for (int32_t i = 0; i < outputs; ++i) {
     const double center = in.begin + (begin + i + 0.5) * scale;
     const double inverse = 1.0 / stretch;

@@ -28,6 +28,7 @@ struct Taps {
   std::vector<int32_t> weights;
   std::vector<int16_t> high;
   std::vector<int16_t> low;
+  std::vector<double> exact;  // of one output, while it is planned
   size_t stride = 0;
   bool coarse = false;    // the low parts are zero: weights have 11 fractional bits
   bool identity = false;  // every output is its own input: the pass is a copy

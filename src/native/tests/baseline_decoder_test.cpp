@@ -192,6 +192,22 @@ TEST_CASE("restart markers that are missing, repeated or out of turn are errors 
   }
 }
 
+TEST_CASE("an image without its tables does not borrow those of the one before") {
+  const Extent size{40, 30};
+  const Rect all{0, 0, 40, 30};
+  auto bare = reference_jpeg(tests::waves(size, 3, 1), size, 3, {});  // the tables that are assumed
+  const auto other =
+      reference_jpeg(noise(size, 3, 1), size, 3, {.quality = 40, .optimised = true, .progressive = true});
+  for (size_t i = 0; i + 1 < bare.size(); ++i) {
+    if (bare[i] == 0xFF && bare[i + 1] == 0xC4) bare[i + 1] = 0xEF;  // its Huffman tables become comments
+  }
+  JpegDecoder fresh, used;
+  judged(used, other, all);
+  CHECK(judged(used, bare, all) == judged(fresh, bare, all));
+  CHECK(judged(used, bare, all) == reference_pixels(bare));
+  CHECK_FALSE(reference_pixels(bare).empty());
+}
+
 TEST_CASE("a run of markers that makes up for missing ones does not go unseen") {
   const Extent size{96, 64};
   auto file = reference_jpeg(tests::waves(size, 3, 4), size, 3, {.restart_interval = 4});

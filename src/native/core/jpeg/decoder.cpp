@@ -49,11 +49,16 @@ struct JpegDecoder::Codec {
   RgbxView decode(Rect region, int32_t shrink, std::vector<uint8_t>& pixels);
 
  private:
+  void create();
   [[noreturn]] void fail();
 };
 
 JpegDecoder::Codec::Codec() {
   c.err = errors.install();
+  create();
+}
+
+void JpegDecoder::Codec::create() {
   if (setjmp(errors.escape) != 0) throw_jpeg_error(errors);
   jpeg_create_decompress(&c);
   limit.install(c);
@@ -65,7 +70,9 @@ void JpegDecoder::Codec::fail() {
 }
 
 Extent JpegDecoder::Codec::open(std::span<const uint8_t> bytes) {
-  jpeg_abort_decompress(&c);
+  // libjpeg keeps the tables of the last image, for files that have none. No image may depend on another.
+  jpeg_destroy_decompress(&c);
+  create();
   if (setjmp(errors.escape) != 0) fail();
   jpeg_mem_src(&c, bytes.data(), static_cast<unsigned long>(bytes.size()));
   jpeg_read_header(&c, TRUE);
