@@ -112,7 +112,7 @@ def test_damage_and_hostile_sizes_are_errors(decode: str) -> None:
 
 @pytest.mark.parametrize("word", [{"filter": "sinc"}, {"subsampling": "4:1:1"}, {"decode": "slow"}])
 def test_unknown_words_are_refused(word: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match="nknown|decode is"):
+    with pytest.raises(ConfigError, match=r"nknown|decode is"):
         resizer(**word)
 
 
