@@ -26,24 +26,21 @@ void refuse_outside(Rect part, Extent image) {
 }  // namespace
 
 std::vector<uint8_t> Reencoder::run(std::span<const uint8_t> jpeg, const ReencodeSpec& spec) {
-  const JpegInfo info = probe_jpeg(jpeg);
-  const Extent image{info.width, info.height};
-  refuse_more_pixels(image, spec.max_pixels);
+  const Extent image = decoder_.open(jpeg, spec.max_pixels);
   refuse_outside(spec.part, image);
   refuse_nothing(spec.size);
   refuse_more_pixels(spec.size, spec.max_pixels);
   pixels_.resize(static_cast<size_t>(spec.size.width) * static_cast<size_t>(spec.size.height) * kRgbBytes +
                  kRgbxPadding);
-  resize(jpeg, spec);
+  resize(spec);
   return encode_jpeg(pixels_.data(), spec.size, static_cast<int>(kRgbBytes), spec.encode);
 }
 
-void Reencoder::resize(std::span<const uint8_t> jpeg, const ReencodeSpec& spec) {
+void Reencoder::resize(const ReencodeSpec& spec) {
   const bool fast = spec.decode == DecodeMode::kFast && spec.filter != Filter::kNearest;
   const int32_t shrink = fast ? shrink_for({spec.part.width, spec.part.height}, spec.size) : 1;
   const Rect needed = resampler_.plan_part(spec.filter, spec.part, spec.size,
                                            {0, 0, spec.size.width, spec.size.height}, {shrink, fast});
-  decoder_.open(jpeg, spec.max_pixels);
   resampler_.run(decoder_.decode(needed, shrink), false, slot(spec.size));
 }
 

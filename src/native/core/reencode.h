@@ -29,7 +29,7 @@ class Reencoder {
   std::vector<uint8_t> run(std::span<const uint8_t> jpeg, const ReencodeSpec& spec);
 
  private:
-  void resize(std::span<const uint8_t> jpeg, const ReencodeSpec& spec);
+  void resize(const ReencodeSpec& spec);  // of the opened image
   RgbSlot slot(Extent size);
 
   JpegDecoder decoder_;

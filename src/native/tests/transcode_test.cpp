@@ -9,6 +9,7 @@
 
 #include "core/errors.h"
 #include "core/jpeg/codec.h"
+#include "tests/libjpeg_reference.h"
 #include "tests/photo.h"
 
 namespace stoker {
@@ -57,45 +58,21 @@ struct Source {
   Extent size{};
   int horizontal = 1, vertical = 1;
   bool grey = false, progressive = false, scan_by_scan = false, optimised = false;
-  unsigned restart_interval = 0;
+  int restart_interval = 0;
   int stops_before = 0;  // leave out that many of the last scans
 };
 
 Bytes written(const Source& source) {
-  jpeg_compress_struct c{};
-  JpegErrors errors{};
-  unsigned char* out = nullptr;
-  unsigned long size = 0;
   const int channels = source.grey ? 1 : 3;
-  const Bytes pixels = tests::waves(source.size, channels, 5);
-  const jpeg_scan_info each[3] = {{1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
-  c.err = errors.install();
-  if (setjmp(errors.escape) != 0) FAIL(errors.message);
-  jpeg_create_compress(&c);
-  jpeg_mem_dest(&c, &out, &size);
-  c.image_width = static_cast<JDIMENSION>(source.size.width);
-  c.image_height = static_cast<JDIMENSION>(source.size.height);
-  c.input_components = channels;
-  c.in_color_space = source.grey ? JCS_GRAYSCALE : JCS_RGB;
-  jpeg_set_defaults(&c);
-  c.comp_info[0].h_samp_factor = source.horizontal;
-  c.comp_info[0].v_samp_factor = source.vertical;
-  c.optimize_coding = source.optimised ? TRUE : FALSE;
-  c.restart_interval = source.restart_interval;
-  if (source.progressive) jpeg_simple_progression(&c);
-  if (source.scan_by_scan) c.scan_info = each, c.num_scans = 3;
-  c.num_scans -= source.stops_before;
-  jpeg_start_compress(&c, TRUE);
-  const size_t stride = static_cast<size_t>(source.size.width) * static_cast<size_t>(channels);
-  while (c.next_scanline < c.image_height) {
-    JSAMPROW row = const_cast<uint8_t*>(pixels.data()) + c.next_scanline * stride;
-    jpeg_write_scanlines(&c, &row, 1);
-  }
-  jpeg_finish_compress(&c);
-  const Bytes bytes(out, out + size);
-  jpeg_destroy_compress(&c);
-  std::free(out);
-  return bytes;
+  return tests::reference_jpeg(tests::waves(source.size, channels, 5), source.size, channels,
+                               {.quality = 75,
+                                .across = source.horizontal,
+                                .down = source.vertical,
+                                .restart_interval = source.restart_interval,
+                                .optimised = source.optimised,
+                                .progressive = source.progressive,
+                                .scan_by_scan = source.scan_by_scan,
+                                .stops_before = source.stops_before});
 }
 
 size_t markers(const Bytes& bytes) {

@@ -137,8 +137,8 @@ class Recipe:
         max_pixels: An image with more is rejected before memory is taken for it.
         restart: Whether stored JPEGs have restart markers, so that a reader can cut out a part without decoding what
             lies before it. See `stoker._native.transcode_jpeg` for those whose pixels are kept.
-        decode: ``exact``: as libjpeg's accurate integer decode, which Pillow has. ``fast``: JPEGs that are to be
-            shrunk are decoded at a fraction of their size, with the fast DCT and plain upsampling.
+        decode: ``exact``: as libjpeg's accurate integer decode, which Pillow has. ``fast``: as
+            `stoker.Loader` does with ``decode="fast"``.
     """
 
     resize: Resize | None = None

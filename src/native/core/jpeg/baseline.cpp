@@ -2,13 +2,12 @@
 
 #include <cstring>
 
+#include "core/jpeg/markers.h"
 #include "core/jpeg/zigzag.h"
 
 namespace stoker {
 namespace {
 
-constexpr uint8_t kSof0 = 0xC0, kSof1 = 0xC1, kDht = 0xC4, kSoi = 0xD8, kSos = 0xDA, kDqt = 0xDB, kDri = 0xDD,
-                  kApp0 = 0xE0, kApp14 = 0xEE, kApp15 = 0xEF, kCom = 0xFE;
 constexpr size_t kTables = 4;
 
 class Reader {

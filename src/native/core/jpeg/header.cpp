@@ -7,19 +7,13 @@
 
 #include "core/errors.h"
 #include "core/jpeg/jpeg.h"
+#include "core/jpeg/markers.h"
 
 namespace stoker {
 namespace {
 
-constexpr uint8_t kSoi = 0xD8, kEoi = 0xD9, kSos = 0xDA, kDri = 0xDD, kApp1 = 0xE1, kApp14 = 0xEE,
-                  kTem = 0x01;
-constexpr uint8_t kDht = 0xC4, kJpg = 0xC8, kDac = 0xCC;
-
 bool is_frame_header(uint8_t marker) {
   return marker >= 0xC0 && marker <= 0xCF && marker != kDht && marker != kJpg && marker != kDac;
-}
-bool is_restart(uint8_t marker) {
-  return marker >= 0xD0 && marker <= 0xD7;
 }
 
 [[noreturn]] void fail(const std::string& what, size_t offset) {
@@ -120,18 +114,10 @@ class HeaderWalk {
     }
   }
 
-  // Entropy-coded bytes hold no 0xFF but stuffed ones, so memchr finds the markers.
   uint8_t next_entropy_marker() {
-    for (;;) {
-      const auto* from = bytes_.data() + at_;
-      const auto* hit = static_cast<const uint8_t*>(std::memchr(from, 0xFF, bytes_.size() - at_));
-      if (hit == nullptr) fail("The file is cut short: no end-of-image marker", bytes_.size());
-      at_ = static_cast<size_t>(hit - bytes_.data());
-      while (at_ < bytes_.size() && bytes_[at_] == 0xFF) ++at_;
-      if (at_ >= bytes_.size()) fail("The file is cut short: no end-of-image marker", bytes_.size());
-      const uint8_t code = bytes_[at_++];
-      if (code != 0) return code;
-    }
+    at_ = next_marker_code(bytes_, at_);
+    if (at_ == bytes_.size()) fail("The file is cut short: no end-of-image marker", at_);
+    return bytes_[at_++];
   }
 
   std::span<const uint8_t> segment() {

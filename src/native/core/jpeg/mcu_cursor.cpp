@@ -1,15 +1,14 @@
 #include "core/jpeg/mcu_cursor.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "core/errors.h"
+#include "core/jpeg/markers.h"
 
 namespace stoker {
 namespace {
 
-constexpr uint8_t kFirstRestart = 0xD0;
 constexpr uint64_t kRestartNumbers = 8;
 constexpr size_t kMarkerBytes = 2;
 // The shortest block: a bit of DC and a bit that ends it.
@@ -18,21 +17,6 @@ constexpr uint64_t kLeastBlockBits = 2;
 // Of a DC value times its quantisation. Images have a quarter of it; beyond, the inverse DCTs of libjpeg
 // differ.
 constexpr int32_t kMostDc = 8191;
-
-bool is_restart(uint8_t code) {
-  return code >= kFirstRestart && code < kFirstRestart + kRestartNumbers;
-}
-
-// Of the next marker from `at` on: where its code is; the number of bytes when there is none.
-size_t next_marker(std::span<const uint8_t> bytes, size_t at) {
-  while (at < bytes.size()) {
-    const auto* hit = static_cast<const uint8_t*>(std::memchr(bytes.data() + at, 0xFF, bytes.size() - at));
-    if (hit == nullptr) break;
-    at = static_cast<size_t>(hit - bytes.data()) + 1;
-    if (at < bytes.size() && bytes[at] != 0 && bytes[at] != 0xFF) return at;
-  }
-  return bytes.size();
-}
 
 [[noreturn]] void refuse(uint64_t found, uint64_t wanted, const std::string& what) {
   throw Error(ErrorCode::kBadImage, "The JPEG cannot be decoded whole: " + what + " after " +
@@ -73,11 +57,10 @@ void McuCursor::find_segments(const BaselineFrame& frame, size_t blocks) {
   starts_.push_back(0);
   const uint64_t least = std::max<uint64_t>(interval_ * blocks * kLeastBlockBits / 8, 1);
   for (uint64_t found = 0; found < markers; ++found) {
-    const size_t code = next_marker(bytes_, starts_.back());
+    const size_t code = next_marker_code(bytes_, starts_.back());
     if (code == bytes_.size()) refuse(found, markers, "the data end");
     if (!is_restart(bytes_[code])) refuse(found, markers, "another marker follows");
-    if (bytes_[code] != kFirstRestart + found % kRestartNumbers)
-      refuse(found, markers, "one out of turn follows");
+    if (bytes_[code] != kRst0 + found % kRestartNumbers) refuse(found, markers, "one out of turn follows");
     if (code - 1 - starts_.back() < least) refuse(found, markers, "too little data follow");
     starts_.push_back(code + 1);
   }

@@ -8,16 +8,14 @@
 #ifdef __AVX2__
 #include <immintrin.h>
 
-#include <algorithm>
 #include <cstring>
 
+#include "core/jpeg/sample_blocks.h"
 #include "core/jpeg/sample_rows.h"
 #include "core/jpeg/sample_small.h"
 
 namespace stoker {
 namespace {
-
-constexpr int kFractionBits = 13, kKeptBits = 2;
 
 constexpr int fixed(double x) {
   return static_cast<int>(x < 0 ? x * (1 << kFractionBits) - 0.5 : x * (1 << kFractionBits) + 0.5);
@@ -136,12 +134,6 @@ void two_blocks(int16_t* first, int16_t* second, const uint16_t* quant, uint8_t*
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + static_cast<size_t>(i + 1) * stride),
                      _mm256_extracti128_si256(sorted, 1));
   }
-}
-
-uint8_t color_of(int16_t dc, const uint16_t* quant) {
-  const auto value = static_cast<int16_t>(static_cast<uint16_t>(dc * quant[0] * (1 << kKeptBits)));
-  return static_cast<uint8_t>(std::clamp((value + (1 << (kKeptBits + 2))) >> (kKeptBits + 3), -128, 127) +
-                              128);
 }
 
 void inverse_dct(int16_t* values, size_t blocks, const uint8_t* last, const uint16_t* quant, uint8_t* out,

@@ -2,14 +2,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/jpeg/sample_blocks.h"
 #include "core/jpeg/sample_kernels.h"
 #include "core/jpeg/sample_rows.h"
 #include "core/jpeg/sample_small.h"
 
 namespace stoker {
 namespace {
-
-constexpr int kFractionBits = 13, kKeptBits = 2;
 
 constexpr uint32_t fixed(double x) {
   return static_cast<uint32_t>(x * (1 << kFractionBits) + 0.5);
@@ -58,18 +57,12 @@ void one_block(const int16_t* values, const uint16_t* quant, uint8_t* out, size_
   });
 }
 
-// A block of one colour.
-void one_color(int16_t dc, const uint16_t* quant, uint8_t* out, size_t stride) {
-  const auto value = static_cast<int16_t>(static_cast<uint16_t>(dc * quant[0] * (1 << kKeptBits)));
-  const int sample = std::clamp((value + (1 << (kKeptBits + 2))) >> (kKeptBits + 3), -128, 127) + 128;
-  for (size_t row = 0; row < 8; ++row) std::memset(out + row * stride, sample, 8);
-}
-
 void inverse_dct(int16_t* values, size_t blocks, const uint8_t* last, const uint16_t* quant, uint8_t* out,
                  size_t stride) {
   for (size_t i = 0; i < blocks; ++i) {
     if (last[i] == 0) {
-      one_color(values[i * 64], quant, out + i * 8, stride);
+      const int color = color_of(values[i * 64], quant);
+      for (size_t row = 0; row < 8; ++row) std::memset(out + row * stride + i * 8, color, 8);
     } else {
       one_block(values + i * 64, quant, out + i * 8, stride);
     }

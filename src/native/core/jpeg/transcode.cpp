@@ -9,13 +9,13 @@
 
 #include "core/errors.h"
 #include "core/jpeg/codec.h"
+#include "core/jpeg/markers.h"
 #include "core/jpeg/scan_limit.h"
 
 namespace stoker {
 namespace {
 
 constexpr uint32_t kMostMcus = 65535;  // what a DRI segment can hold
-constexpr uint8_t kSos = 0xDA, kApp0 = 0xE0, kApp1 = 0xE1, kApp2 = 0xE2, kApp14 = 0xEE;
 
 struct Metadata {
   uint8_t marker;
@@ -52,7 +52,7 @@ std::vector<Metadata> metadata_of(std::span<const uint8_t> bytes) {
     while (bytes[at] == 0xFF) ++at;
     const uint8_t marker = bytes[at++];
     if (marker == kSos) return found;
-    if (marker <= 0x01 || (marker >= 0xD0 && marker <= 0xD8))
+    if (marker <= kTem || is_restart(marker) || marker == kSoi)
       continue;  // stuffing, TEM, RSTn, SOI: no segment
     const size_t length = static_cast<size_t>(bytes[at]) << 8 | bytes[at + 1];
     const Metadata segment{marker, bytes.subspan(at + 2, length - 2)};
