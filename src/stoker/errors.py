@@ -17,6 +17,7 @@
     ├── ImageError               an image cannot be decoded without losing pixels
     │   └── ImageTooLargeError   it has more pixels than the limit allows
     ├── TooManyBadSamplesError   more samples of an epoch were bad than the loader may replace
+    ├── StorageError             a bucket or a file system on the network failed for too long (also an OSError)
     └── ClosedError              the loader was closed
 
     UserWarning
@@ -106,6 +107,10 @@ class ImageError(StokerError):
 
 class ImageTooLargeError(ImageError):
     """An image declares more pixels than the limit allows; nothing was allocated for it."""
+
+
+class StorageError(StokerError, OSError):
+    """A bucket or a file system on the network failed, and went on failing; the message says for how long."""
 
 
 class ClosedError(StokerError):

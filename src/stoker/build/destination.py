@@ -7,10 +7,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from stoker.errors import DestinationError, ManifestError
-from stoker.records.files import TEMPORARY_MARK
 from stoker.records.index import new_index_path
 from stoker.records.layout import JOURNAL_NAME, MANIFEST_NAME
 from stoker.records.manifest_reading import read_manifest
+from stoker.storage.temporary import TEMPORARY_MARK
 
 if TYPE_CHECKING:
     from pathlib import Path

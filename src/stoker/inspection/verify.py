@@ -25,9 +25,9 @@ from stoker.inspection.reindex import find_files
 from stoker.inspection.verify_records import RecordRules, check_records
 from stoker.inspection.verify_shard import check_shard
 from stoker.inspection.verify_texts import count_problems, read_texts
-from stoker.records.files import TEMPORARY_MARK
 from stoker.records.layout import find_shards, parse_shard_name
 from stoker.schema import ImagenetSchema, recognise
+from stoker.storage.temporary import TEMPORARY_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import os
-import secrets
 from typing import TYPE_CHECKING
+
+from stoker.storage.temporary import temporary_name
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-TEMPORARY_MARK = ".tmp-"
-"""What the name of every unfinished file contains, followed by something unique."""
-
-
-def temporary_name(name: str) -> str:
-    """Return a name beside ``name`` that no other writer uses."""
-    return f"{name}{TEMPORARY_MARK}{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def write_atomically(path: Path, data: bytes) -> None:

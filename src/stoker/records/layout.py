@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stoker.records.files import TEMPORARY_MARK
 from stoker.records.index import INDEX_SUFFIX
+from stoker.storage.temporary import TEMPORARY_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

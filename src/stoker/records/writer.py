@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from stoker import _native
-from stoker.records.files import sync_directory, temporary_name, write_atomically
+from stoker.records.files import sync_directory, write_atomically
 from stoker.records.index import format_index, new_index_path
+from stoker.storage.temporary import temporary_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

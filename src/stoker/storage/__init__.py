@@ -1,0 +1,13 @@
+"""Where bytes lie: paths of this machine, and objects in buckets and HDFS under one interface.
+
+Nothing above this room knows which client speaks to which store. Local files go past it: they are read with positioned
+reads and written with a rename.
+"""
+
+from __future__ import annotations
+
+from stoker.storage.location import Location, RemotePath, is_remote, location, matches
+from stoker.storage.patient import PatientStore
+from stoker.storage.store import Children, Entry
+
+__all__ = ["Children", "Entry", "Location", "PatientStore", "RemotePath", "is_remote", "location", "matches"]

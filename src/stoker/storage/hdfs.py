@@ -1,0 +1,182 @@
+"""HDFS through hdfs-native, which speaks its protocol without Java."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from stoker.errors import ConfigError
+from stoker.storage.rust_objects import missing
+from stoker.storage.store import Blob, Children, Entry, StoreError
+from stoker.storage.temporary import temporary_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from stoker.storage.store import Data
+
+_T = TypeVar("_T")
+_WRITE_BYTES = 2**22
+_KEPT_READERS = 64
+
+
+class HdfsBackend:
+    """The files of one HDFS; see `stoker.storage.store.Backend`.
+
+    The client checks the checksums of the blocks it reads. Files get their name by a rename when they are complete.
+
+    Args:
+        name: ``hdfs://HOST:PORT``, the name of a nameservice, or ``hdfs://`` alone for the default of the Hadoop
+            configuration (``HADOOP_CONF_DIR``).
+
+    Raises:
+        ConfigError: hdfs-native is not installed, or the name is that of no HDFS.
+    """
+
+    def __init__(self, name: str) -> None:
+        try:
+            from hdfs_native import Client  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise missing("hdfs", error) from error
+        self.name = name
+        where = name.partition("://")[2]
+        try:
+            self._client = _asked(lambda: Client(f"hdfs://{where}" if where else None))
+        except StoreError as error:
+            raise ConfigError(f"{name} is no HDFS that can be reached: {error}") from error
+        self._readers: OrderedDict[str, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:  # noqa: ARG002 - comes in no order
+        """Yield every file below ``prefix``, in any order."""
+        try:
+            found = iter(_asked(lambda: self._client.list_status(f"/{prefix}", recursive=True)))
+            while (status := _asked(lambda: next(found, None))) is not None:
+                if not status.isdir:
+                    yield _entry(status)
+        except FileNotFoundError:
+            return
+
+    def children(self, prefix: str) -> Children:
+        """Return what lies directly below ``prefix``."""
+        try:
+            found = _asked(lambda: list(self._client.list_status(f"/{prefix}")))
+        except FileNotFoundError:
+            return Children((), ())
+        entries = [(_entry(status), status.isdir) for status in found]
+        return Children(
+            tuple(entry.key for entry, folder in entries if folder), tuple(e for e, folder in entries if not folder)
+        )
+
+    def has_below(self, prefix: str) -> bool:
+        """Return whether there is such a directory with anything in it."""
+        try:
+            if not _asked(lambda: self._client.get_file_info(f"/{prefix}")).isdir:
+                return False
+            return _asked(lambda: next(iter(self._client.list_status(f"/{prefix}")), None)) is not None
+        except FileNotFoundError:
+            return False
+
+    def stat(self, key: str) -> Entry:
+        """Return what the namenode knows of one file."""
+        status = _asked(lambda: self._client.get_file_info(f"/{key}"))
+        if status.isdir:
+            raise FileNotFoundError(2, "it is a directory", key)
+        return _entry(status)
+
+    def get(self, key: str) -> Blob:
+        """Return a whole file."""
+        reader = _asked(lambda: self._client.read(f"/{key}"))
+        data = _asked(lambda: bytes(reader.read_range(0, len(reader))))
+        if len(data) != len(reader):
+            raise StoreError(f"{len(data)} bytes came instead of {len(reader)}")
+        return Blob(data)
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Return a part of a file; fewer bytes where it ends."""
+        with self._lock:
+            reader = self._readers.get(key)
+        try:
+            if reader is None:
+                reader = _asked(lambda: self._client.read(f"/{key}"))
+            wanted = max(0, min(length, len(reader) - start))
+            data = _asked(lambda: bytes(reader.read_range(start, wanted))) if wanted else b""
+        except (OSError, StoreError):
+            self._forget(key)  # its blocks may lie elsewhere now
+            raise
+        if len(data) < length:
+            self._forget(key)
+            return data
+        with self._lock:
+            self._readers[key] = reader
+            while len(self._readers) > _KEPT_READERS:
+                self._readers.popitem(last=False)
+        return data
+
+    def put(self, key: str, data: Data) -> str | None:
+        """Write a file under a temporary name, then rename it in place of any there is."""
+        self._forget(key)
+        self._write(key, data, overwrite=True)
+        return None
+
+    def create(self, key: str, data: Data) -> None:
+        """Write a file that is not there."""
+        self._write(key, data, overwrite=False)
+
+    def delete(self, key: str) -> None:
+        """Delete a file; one that is not there is no error."""
+        self._forget(key)
+        with contextlib.suppress(FileNotFoundError):
+            _asked(lambda: self._client.delete(f"/{key}"))
+
+    def _forget(self, key: str) -> None:
+        with self._lock:
+            self._readers.pop(key, None)
+
+    def _write(self, key: str, data: Data, *, overwrite: bool) -> None:
+        from hdfs_native import WriteOptions  # noqa: PLC0415
+
+        temporary = f"/{temporary_name(key)}"
+
+        def write() -> None:
+            with self._client.create(temporary, WriteOptions(create_parent=True)) as file:
+                view = memoryview(data)
+                for start in range(0, len(view), _WRITE_BYTES):
+                    file.write(view[start : start + _WRITE_BYTES])
+            self._client.rename(temporary, f"/{key}", overwrite=overwrite)
+
+        try:
+            _asked(write)
+        except BaseException:
+            self._remove(temporary)
+            raise
+
+    def _remove(self, path: str) -> None:
+        with contextlib.suppress(OSError, StoreError):  # the build that comes next removes it
+            _asked(lambda: self._client.delete(path))
+
+
+def _entry(status: Any) -> Entry:
+    return Entry(_key(status.path), status.length)
+
+
+def _key(path: str) -> str:
+    # Listings give paths, with the file system in front where its address was not given.
+    if "://" in path:
+        path = path.partition("://")[2].partition("/")[2]
+    return path.strip("/")
+
+
+def _asked(request: Callable[[], _T]) -> _T:
+    """Make a request, and translate what went wrong."""
+    try:
+        return request()
+    except (FileNotFoundError, FileExistsError, PermissionError):
+        raise
+    except Exception as error:
+        said = str(error)[:300]
+        if "AccessControlException" in said:
+            raise PermissionError(13, said) from error
+        raise StoreError(said, answered="onnection refused" not in said) from error

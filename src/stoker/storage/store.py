@@ -1,0 +1,107 @@
+"""What a place that keeps objects can do, whoever runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import mmap
+    from collections.abc import Iterator
+
+    Data = bytes | memoryview | mmap.mmap
+    """Bytes to be written; never copied where the client can do without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An object.
+
+    Attributes:
+        key: Its name in its store, parts divided by slashes, none in front.
+        size_bytes: Its length.
+        etag: What the store says its content is known by; None where it says nothing.
+    """
+
+    key: str
+    size_bytes: int
+    etag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """What lies directly below a prefix.
+
+    Attributes:
+        folders: Keys of what has something below it, without a slash at the end.
+        files: The objects.
+    """
+
+    folders: tuple[str, ...]
+    files: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """The bytes of a whole object, and what the store says its content is known by."""
+
+    data: bytes
+    etag: str | None = None
+
+
+class StoreError(Exception):
+    """A request failed. Seen by `stoker.storage.patient.PatientStore` only, which makes an ``OSError`` of it.
+
+    Attributes:
+        retry: Whether the same request may succeed later.
+        busy: Whether the store asks for fewer requests.
+        answered: Whether the store was there to say so.
+    """
+
+    def __init__(self, problem: str, *, retry: bool = True, busy: bool = False, answered: bool = True) -> None:
+        super().__init__(problem)
+        self.retry = retry
+        self.busy = busy
+        self.answered = answered
+
+
+class Backend(Protocol):
+    """One request each, tried once. Safe in any thread, not across a fork.
+
+    Every method raises ``FileNotFoundError`` where there is no such object, ``PermissionError`` where the store
+    refuses, and `StoreError` for everything else.
+    """
+
+    @property
+    def name(self) -> str:
+        """Scheme and bucket, such as ``s3://photos``."""
+
+    def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
+        """Yield every object below ``prefix``, at any depth; those up to ``after`` may be left out if it was given.
+
+        In the order of their keys where ``after`` can be given, else in any order.
+        """
+
+    def children(self, prefix: str) -> Children:
+        """Return what lies directly below ``prefix``."""
+
+    def stat(self, key: str) -> Entry:
+        """Return what the store knows of one object."""
+
+    def get(self, key: str) -> Blob:
+        """Return a whole object."""
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Return a part of an object; fewer bytes where it ends."""
+
+    def put(self, key: str, data: Data) -> str | None:
+        """Write an object, whole or not at all, in place of any there is; return its etag."""
+
+    def create(self, key: str, data: Data) -> None:
+        """Write an object that is not there; ``FileExistsError`` if it is."""
+
+    def delete(self, key: str) -> None:
+        """Delete an object; one that is not there is no error."""
+
+    def has_below(self, prefix: str) -> bool:
+        """Return whether there is anything below ``prefix``."""
