@@ -1,5 +1,7 @@
 #include "core/remote_ranges.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -185,9 +187,14 @@ struct RemoteRanges::State : std::enable_shared_from_this<State> {
   RangeCounts counts;
 };
 
-RemoteRanges::RemoteRanges(uint64_t budget) : state_(std::make_shared<State>(budget)) {}
+RemoteRanges::RemoteRanges(uint64_t budget)
+    : state_(std::make_shared<State>(budget)), process_(::getpid()) {}
 
 RemoteRanges::~RemoteRanges() {
+  if (process_ != ::getpid()) {  // forked: somebody who is not here may have held the mutex
+    static_cast<void>(new std::shared_ptr<State>(std::move(state_)));
+    return;
+  }
   close();
 }
 

@@ -1,6 +1,8 @@
 // Byte ranges of remote files that are fetched ahead of their use, under a budget.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -96,6 +98,7 @@ class RemoteRanges : public RemoteReader {
 
   // Outlives this object as long as somebody has bytes.
   std::shared_ptr<State> state_;
+  pid_t process_;
 };
 
 }  // namespace stoker
