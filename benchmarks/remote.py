@@ -124,8 +124,9 @@ def ways_of(local: str, remote: str, options: argparse.Namespace) -> list[Way]:
     found = []
     for order, shuffle in (("full", True), ("block", block)):
         found.append(Way(f"{order} local", local, 0, {"shuffle": shuffle}))
-        for ms in [0, *options.latencies]:
-            found.append(Way(f"{order} {ms} ms", remote, ms / 1e3, {"shuffle": shuffle} | ahead))
+        found += [
+            Way(f"{order} {ms} ms", remote, ms / 1e3, {"shuffle": shuffle} | ahead) for ms in [0, *options.latencies]
+        ]
     ms = options.latencies[0]
     found.append(Way(f"block {ms} ms, node cache", remote, ms / 1e3, {"shuffle": block} | ahead, cached=True))
     return found
@@ -138,7 +139,9 @@ def table(ways: list[Way], turns: dict[str, list[dict[str, float]]]) -> Iterator
     for way in ways:
         mine, base = turns[way.name], turns[f"{way.name.split()[0]} local"]
         speeds = [one["images_per_second"] for one in mine]
-        ratio = statistics.median(a["images_per_second"] / b["images_per_second"] for a, b in zip(mine, base, strict=True))
+        ratio = statistics.median(
+            a["images_per_second"] / b["images_per_second"] for a, b in zip(mine, base, strict=True)
+        )
         middle = {name: statistics.median(one[name] for one in mine) for name in mine[0]}
         spread = (max(speeds) - min(speeds)) / middle["images_per_second"]
         yield (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import TYPE_CHECKING
 
@@ -110,7 +111,7 @@ def test_what_is_read_and_not_used_lies_in_gaps(uses: list[slow.Piece], limits: 
     for window in as_lists(plan_ranges(*columns(uses), limits)):
         for one in window:
             edges = [(offset, offset + length) for offset, length, _ in one.pieces]
-            holes = [after[0] - before[1] for before, after in zip(edges, edges[1:], strict=False)]
+            holes = [after[0] - before[1] for before, after in itertools.pairwise(edges)]
             assert all(0 <= hole <= limits.gap for hole in holes)
             assert one.length == sum(length for _, length, _ in one.pieces) + sum(holes)
 

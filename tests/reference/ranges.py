@@ -36,7 +36,9 @@ def windows(lengths: list[int], groups: list[int], most_bytes: int, most_uses: i
     return found
 
 
-def plan(uses: list[Piece], groups: list[int], window: int, gap: int, longest: int, most_uses: int) -> list[list[Range]]:
+def plan(
+    uses: list[Piece], groups: list[int], window: int, gap: int, longest: int, most_uses: int
+) -> list[list[Range]]:
     """The ranges of each window, in the order in which they are asked for."""
     return [
         _plan_window([(number, uses[number]) for number in numbers], window, gap, longest)
@@ -77,7 +79,10 @@ def _holes(pieces: list[Piece], gap: int, spare: int) -> set[int]:
 def _cut(run: list[Piece], longest: int) -> list[list[Piece]]:
     parts: list[list[Piece]] = []
     for piece in run:
-        if parts and max(one.offset + one.length for one in [*_before(run, piece), piece]) - parts[-1][0].offset <= longest:
+        if (
+            parts
+            and max(one.offset + one.length for one in [*_before(run, piece), piece]) - parts[-1][0].offset <= longest
+        ):
             parts[-1].append(piece)
         else:
             parts.append([piece])
