@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stoker import _native
@@ -12,14 +12,15 @@ from stoker.errors import ExampleError, ImageError, ShardError, SourceError
 from stoker.recipe import convert
 from stoker.records.writer import ShardFile, ShardWriter
 from stoker.schema import Sample
+from stoker.sources import ItemTableBuilder, SourceTree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from stoker.recipe import Recipe, StoredImage
     from stoker.schema import Schema
     from stoker.sources import Item, ItemTable, Source
+    from stoker.storage import Location
     from stoker.types import Box, Compression
 
 # The machine, not the item, is at fault: going on would reject everything.
@@ -95,6 +96,8 @@ class ShardResult:
 class ItemConverter:
     """Turns items into framed records. Safe in any thread.
 
+    It can be pickled, and travels without the list of items: who converts some of them is given these.
+
     Attributes:
         tree: Where the items come from.
         recipe: What happens to pixels.
@@ -106,6 +109,12 @@ class ItemConverter:
     recipe: Recipe
     schema: Schema
     known: dict[tuple[Item, str], Outcome] = field(default_factory=dict)
+
+    def __reduce__(self) -> tuple[type[ItemConverter], tuple[Source, Recipe, Schema]]:
+        tree = self.tree
+        if isinstance(tree, SourceTree):
+            tree = replace(tree, table=ItemTableBuilder().finish(), splits={}, ignored={}, warnings=())
+        return ItemConverter, (tree, self.recipe, self.schema)
 
     def convert(self, items: Iterable[Item], split: str, stopped: Callable[[], bool]) -> Outcome:
         """Convert items one after another, until ``stopped()``.
@@ -170,7 +179,7 @@ def _unreadable(error: OSError) -> str:
 class ShardAssembler:
     """Puts outcomes into a shard, in order. For one thread at a time."""
 
-    def __init__(self, directory: Path, job: ShardJob) -> None:
+    def __init__(self, directory: Location, job: ShardJob) -> None:
         self._job = job
         self._tally = Outcome()
         self._writer = ShardWriter(directory, job.name, job.compression)
@@ -200,3 +209,30 @@ class ShardAssembler:
     def abort(self) -> None:
         """Remove what was written."""
         self._writer.abort()
+
+
+def build_shard(converter: ItemConverter, destination: Location, job: ShardJob) -> ShardResult:
+    """Build one shard in this thread, from the first item to its final name.
+
+    Two attempts at the same job may run at once, on any machines: what each writes has a name of its own until it is
+    complete, and both write the same bytes.
+
+    Args:
+        converter: Turns items into records.
+        destination: The dataset.
+        job: The shard.
+
+    Raises:
+        OSError: The source or the destination failed; nothing of this attempt is left.
+    """
+    shard = ShardAssembler(destination, job)
+    try:
+        for item in job.items:
+            shard.add(converter.convert([item], job.split, _never))
+        return shard.commit()
+    finally:
+        shard.abort()
+
+
+def _never() -> bool:
+    return False

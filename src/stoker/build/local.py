@@ -20,9 +20,9 @@ from stoker.build.job import ItemConverter, Outcome, ShardAssembler, ShardJob, S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
     from stoker.sources import Item
+    from stoker.storage import Location
 
 _CHUNK_ITEMS = 16  # one hand-over between threads costs about as much as a tenth of reading an image
 _CHUNK_BYTES = 2**22
@@ -54,7 +54,7 @@ class LocalEngine:
     def __init__(
         self,
         converter: ItemConverter,
-        directory: Path,
+        directory: Location,
         threads: int,
         committed: Callable[[ShardResult], None],
         advanced: Callable[[int, int, int], None],

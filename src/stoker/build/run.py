@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from stoker.build.companions import write_companions
 from stoker.build.destination import (
@@ -19,55 +19,30 @@ from stoker.build.job import ItemConverter, ShardResult
 from stoker.build.journal import Journal
 from stoker.build.local import LocalEngine
 from stoker.build.plan import Plan, make_plan, plan_settings
+from stoker.build.report import BuildReport, complete_report
 from stoker.build.size import ExpectedSize
 from stoker.records.labels import write_labels
 from stoker.records.layout import JOURNAL_NAME
-from stoker.records.manifest import Manifest, write_manifest
-from stoker.records.rejects import read_rejects, write_rejects
+from stoker.records.manifest import write_manifest
+from stoker.records.rejects import write_rejects
 from stoker.sources import list_source, with_objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+    from stoker.build.engine import EngineFactory
     from stoker.build.settings import BuildSettings, SourceSettings
     from stoker.sources import Source, SourceTree
-    from stoker.types import Progress, Reject
-
-
-@dataclass(frozen=True, slots=True)
-class BuildReport:
-    """What a build did.
-
-    Attributes:
-        outcome: ``built``; ``complete``: it was finished before, nothing was touched; ``withheld``: everything is
-            there except the manifest, because there are more rejects than allowed.
-        manifest: Of the dataset, whether or not it was written.
-        seconds: How long this run took.
-        items: Items converted by this run; fewer than the dataset holds after a resume.
-        size_bytes: Source bytes of these items.
-        resumed_shards: Shards that an earlier run had finished.
-        rejects: All rejects of the dataset.
-        annotation_errors: Damaged annotations met by this build, one sentence each.
-        warnings: What the listing had to say.
-    """
-
-    outcome: Literal["built", "complete", "withheld"]
-    manifest: Manifest
-    seconds: float
-    items: int
-    size_bytes: int
-    resumed_shards: int
-    rejects: tuple[Reject, ...]
-    annotation_errors: tuple[str, ...]
-    warnings: tuple[str, ...]
+    from stoker.storage import Location
+    from stoker.types import Progress
 
 
 def build(
     settings: BuildSettings,
-    destination: Path,
+    destination: Location,
     progress: Progress | None = None,
     announce: Callable[[ExpectedSize], None] | None = None,
+    engine: EngineFactory = LocalEngine,
 ) -> BuildReport:
     """Build a dataset from images, or go on with one that was interrupted.
 
@@ -79,6 +54,7 @@ def build(
         destination: Directory of the dataset; created if missing.
         progress: Told about every few items, from the calling thread.
         announce: Told how large the dataset will be, before anything is written.
+        engine: Makes the shards; threads of this process unless another is given.
 
     Raises:
         ConfigError: The settings do not fit the source, or nobody has agreed to the size of the dataset.
@@ -88,15 +64,16 @@ def build(
         KeyboardInterrupt: Run again to resume.
     """
     check_destination(destination, settings.source.root)
-    return build_tree(open_source(settings.source), settings, destination, progress, announce)
+    return build_tree(open_source(settings.source), settings, destination, progress, announce, engine)
 
 
 def build_tree(
     tree: Source,
     settings: BuildSettings,
-    destination: Path,
+    destination: Location,
     progress: Progress | None = None,
     announce: Callable[[ExpectedSize], None] | None = None,
+    engine: EngineFactory = LocalEngine,
 ) -> BuildReport:
     """Build a dataset from a source that is already listed; as `build` otherwise."""
     started = time.monotonic()
@@ -107,7 +84,7 @@ def build_tree(
     if not (destination / JOURNAL_NAME).exists():
         finished = finished_dataset(destination, plan_settings(plan, settings))
         if finished is not None:
-            return _complete(finished, destination, tree, started)
+            return complete_report(finished, destination, tree, started)
         expected = ExpectedSize.of(plan, size, destination)
         if announce is not None:
             announce(expected)
@@ -115,7 +92,8 @@ def build_tree(
             expected.refuse_huge()
     destination.mkdir(parents=True, exist_ok=True)
     with Journal(destination) as journal:
-        return _Run(plan, settings, destination, journal, progress).run(replace(converter, known=known), started)
+        run = _Run(plan, settings, destination, journal, progress)
+        return run.run(engine, replace(converter, known=known), started)
 
 
 def open_source(source: SourceSettings, progress: Progress | None = None) -> SourceTree:
@@ -129,25 +107,11 @@ def plan_build(tree: Source, settings: BuildSettings, converter: ItemConverter) 
     return make_plan(tree, settings, record_size(tree, converter, settings.threads))
 
 
-def _complete(manifest: Manifest, destination: Path, tree: Source, started: float) -> BuildReport:
-    return BuildReport(
-        outcome="complete",
-        manifest=manifest,
-        seconds=time.monotonic() - started,
-        items=0,
-        size_bytes=0,
-        resumed_shards=sum(len(split.shards) for split in manifest.splits.values()),
-        rejects=read_rejects(destination),
-        annotation_errors=(),
-        warnings=tree.warnings,
-    )
-
-
 class _Run:
     """The part of a build that holds the lock."""
 
     def __init__(
-        self, plan: Plan, settings: BuildSettings, destination: Path, journal: Journal, progress: Progress | None
+        self, plan: Plan, settings: BuildSettings, destination: Location, journal: Journal, progress: Progress | None
     ) -> None:
         self._plan = plan
         self._settings = settings
@@ -161,16 +125,16 @@ class _Run:
         self._new_items = 0
         self._new_bytes = 0
 
-    def run(self, converter: ItemConverter, started: float) -> BuildReport:
+    def run(self, engine: EngineFactory, converter: ItemConverter, started: float) -> BuildReport:
         """Build what is missing and finish the dataset; whatever stops it leaves a build to resume."""
         finished = finished_dataset(self._destination, self._wanted)
         if finished is not None:  # by a build that ended, or died, just before it could remove its journal
             self._journal.remove()
-            return _complete(finished, self._destination, self._plan.tree, started)
+            return complete_report(finished, self._destination, self._plan.tree, started)
         resume(self._journal, self._destination, self._wanted)
         self._count_resumed()
         try:
-            self._build_shards(converter)
+            self._build_shards(engine, converter)
             return self._finish(started)
         except (OSError, KeyboardInterrupt) as error:
             remove_temporaries(self._destination)  # an interrupt may come between making a file and noting it
@@ -185,10 +149,11 @@ class _Run:
         self._items = sum(result.file.records + len(result.rejects) for result in results)
         self._rejects = sum(len(result.rejects) for result in results)
 
-    def _build_shards(self, converter: ItemConverter) -> None:
+    def _build_shards(self, engine: EngineFactory, converter: ItemConverter) -> None:
         """Build every shard that is not there yet."""
-        engine = LocalEngine(converter, self._destination, self._settings.threads, self._journal.append, self._advanced)
-        engine.run(self._plan.jobs(done=self._resumed))
+        threads, committed = self._settings.threads, self._journal.append
+        running = engine(converter, self._destination, threads, committed, self._advanced)
+        running.run(self._plan.jobs(done=self._resumed))
 
     def _finish(self, started: float) -> BuildReport:
         """Write what describes the shards; the manifest last, and only if the rejects are accepted."""
