@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from stoker.storage import Location
 
+    from stoker.storage import Location
+
 BACKGROUND = "background"
 """Name of class 0 when labels start at 1."""
 
@@ -35,7 +37,7 @@ class ClassLabel:
     text: str
 
 
-def write_labels(directory: Path, names: Sequence[bytes], texts: Sequence[bytes], label_base: int) -> None:
+def write_labels(directory: Location, names: Sequence[bytes], texts: Sequence[bytes], label_base: int) -> None:
     """Write the labels of a dataset atomically.
 
     Args:
