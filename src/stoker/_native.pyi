@@ -167,6 +167,12 @@ def permute_blocks(start: int, count: int, n: int, block: int, window: int, seed
     The same for a block shuffle: samples shuffled within windows of randomly ordered blocks.
     """
 
+def positions(items: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int, seed: int, epoch: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C')]:
+    """The inverse of permute: where each item lies in the order."""
+
+def positions_in_blocks(items: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int, block: int, window: int, seed: int, epoch: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C')]:
+    """The inverse of permute_blocks: where each item lies in the order."""
+
 def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]:
     """
     One block of Philox4x32-10: four words from a counter of four words and a key of two.

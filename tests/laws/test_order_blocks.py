@@ -32,6 +32,21 @@ def test_the_block_order_equals_its_twin(
     assert order.take(start, count).tolist() == expected[start : start + count]
 
 
+@given(st.integers(1, 2**62 - 1), st.integers(1, 2**32), st.integers(1, 2**16), seeds, st.data())
+def test_positions_are_the_inverse(n: int, block: int, window: int, seed: int, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, n - 1))
+    count = min(n - start, 50)
+    for shuffle in (False, True, BlockShuffle(block, window)):
+        order = EpochOrder(n, shuffle, seed, 7)
+        assert order.positions(order.take(start, count)).tolist() == list(range(start, start + count))
+
+
+def test_there_is_no_position_of_what_is_not_there() -> None:
+    for shuffle in (True, BlockShuffle(4, 2)):
+        with pytest.raises(ConfigError, match="outside an order of 10"):
+            EpochOrder(10, shuffle, 0, 0).positions(np.array([3, 10], np.uint64))
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, *(2**k + d for k in range(2, 15) for d in (-1, 0, 1))])
 @pytest.mark.parametrize(
     ("block", "window"), [(1, 1), (1, 16), (256, 16), (255, 3), (64, 2**32), (2**32, 1), (10**9, 10**9)]

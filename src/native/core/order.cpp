@@ -119,16 +119,27 @@ BlockPermutation::BlockPermutation(uint64_t n, uint64_t block, uint64_t window, 
 void BlockPermutation::take(uint64_t start, std::span<uint64_t> out) const {
   size_t done = 0;
   while (done < out.size()) {
-    const uint64_t window = cell_of(start + done) / window_cells_;
-    const uint64_t first = position_at(window * window_cells_);
-    const uint64_t last = std::min(position_at((window + 1) * window_cells_), n_);
-    const Permutation within(last - first, window_seed_, window);
-    const size_t end = std::min<uint64_t>(out.size(), last - start);
+    const Window window = window_at(cell_of(start + done));
+    const Permutation within(window.last - window.first, window_seed_, window.number);
+    const size_t end = std::min<uint64_t>(out.size(), window.last - start);
     for (; done < end; ++done) {
-      const uint64_t cell = cell_of(first + within(start + done - first));
+      const uint64_t cell = cell_of(window.first + within(start + done - window.first));
       out[done] = visits_(cell / block_) * block_ + cell % block_;
     }
   }
+}
+
+uint64_t BlockPermutation::position_of(uint64_t item) const {
+  const uint64_t cell = visits_.position_of(item / block_) * block_ + item % block_;
+  const Window window = window_at(cell);
+  const Permutation within(window.last - window.first, window_seed_, window.number);
+  return window.first + within.position_of(position_at(cell) - window.first);
+}
+
+BlockPermutation::Window BlockPermutation::window_at(uint64_t cell) const {
+  const uint64_t number = cell / window_cells_;
+  return {number, position_at(number * window_cells_),
+          std::min(position_at((number + 1) * window_cells_), n_)};
 }
 
 }  // namespace stoker

@@ -43,7 +43,18 @@ class BlockPermutation {
   // Writes the items at positions start .. start + out.size() - 1, all below n.
   void take(uint64_t start, std::span<uint64_t> out) const;
 
+  // The position of an item: the inverse; item < n.
+  uint64_t position_of(uint64_t item) const;
+
  private:
+  // Positions first .. last - 1, whose samples are shuffled among each other.
+  struct Window {
+    uint64_t number;
+    uint64_t first;
+    uint64_t last;
+  };
+  Window window_at(uint64_t cell) const;
+
   uint64_t cell_of(uint64_t position) const { return position < hole_ ? position : position + missing_; }
   uint64_t position_at(uint64_t border) const { return border <= hole_ ? border : border - missing_; }
 

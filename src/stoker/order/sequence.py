@@ -73,6 +73,13 @@ class EpochOrder:
             return _native.permute(start, count, self.n, self.seed, self.epoch)
         return np.arange(start, start + count, dtype=np.uint64)
 
+    def positions(self, samples: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return where samples come in the epoch, uint64 like ``samples``: the inverse of `take`."""
+        if isinstance(self.shuffle, BlockShuffle):
+            block, window = self.shuffle.block, self.shuffle.window
+            return _native.positions_in_blocks(samples, self.n, block, window, self.seed, self.epoch)
+        return _native.positions(samples, self.n, self.seed, self.epoch) if self.shuffle else samples.copy()
+
 
 @dataclass(frozen=True, slots=True)
 class Topology:

@@ -1,0 +1,74 @@
+"""What a URL means, and that a remote path behaves as pathlib's do."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stoker.errors import ConfigError
+from stoker.storage import RemotePath, is_remote, location
+
+parts = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1), max_size=5).filter(
+    lambda found: not {".", ".."} & set(found)
+)
+
+
+@given(parts)
+def test_its_parts_are_those_of_pathlib(names: list[str]) -> None:
+    remote = RemotePath.parse("/".join(["s3://bucket", *names]))
+    twin = PurePosixPath("/".join(["/", *names]).replace("//", "/"))
+    assert remote.name == twin.name
+    assert remote.suffix == twin.suffix
+    assert [str(one)[len("s3://bucket") :] or "/" for one in remote.parents] == [str(one) for one in twin.parents]
+    assert str(remote.parent / remote.name) == str(remote) if names else remote.parent == remote
+    assert RemotePath.parse(str(remote)) == remote
+    assert pickle.loads(pickle.dumps(remote)) == remote
+    assert remote.parts == ("s3://bucket", *twin.parts[1:])
+
+
+@pytest.mark.parametrize(
+    ("url", "root", "key"),
+    [
+        ("s3://bucket", "s3://bucket", ""),
+        ("gs://bucket/a/b/", "gs://bucket", "a/b"),
+        ("hdfs://host:8020/data", "hdfs://host:8020", "data"),
+        ("hdfs:///data", "hdfs://", "data"),
+    ],
+)
+def test_what_a_url_means(url: str, root: str, key: str) -> None:
+    assert location(url) == RemotePath(root, key)
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("ftp://host/a", "gs://, s3://, hdfs://"),
+        ("s3:///a", "names no bucket"),
+        ("s3://bucket/a//b", "an empty part"),
+        ("gs://bucket/a/../b", "'..'"),
+        ("s3://key:secret@bucket/a", "holds credentials"),
+    ],
+)
+def test_a_url_that_cannot_be_meant(url: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem) as caught:
+        location(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_path_stays_one() -> None:
+    assert location("some/where") == Path("some/where")
+    assert not is_remote("C:/x")
+    assert not is_remote(b"/a/b")
+    assert is_remote(b"s3://a/b")
+    remote = RemotePath("s3://bucket", "a")
+    assert location(remote) is remote
+
+
+def test_a_function_of_the_system_refuses_one() -> None:
+    with pytest.raises(TypeError):
+        os.fspath(RemotePath("s3://bucket", "a"))  # type: ignore[call-overload]
