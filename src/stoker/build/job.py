@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from stoker.build.loading import Load
     from stoker.recipe import Recipe, StoredImage
     from stoker.schema import Schema
-    from stoker.sources import Item, ItemTable, Source
+    from stoker.sources import Item, ItemTable, Source, SourceImage
     from stoker.types import Box, Compression
 
 # The machine, not the item, is at fault: going on would reject everything.
@@ -107,8 +108,10 @@ class ItemConverter:
     schema: Schema
     known: dict[tuple[Item, str], Outcome] = field(default_factory=dict)
 
-    def convert(self, items: Iterable[Item], split: str, stopped: Callable[[], bool]) -> Outcome:
-        """Convert items one after another, until ``stopped()``.
+    def convert(
+        self, items: Iterable[Item], split: str, stopped: Callable[[], bool], load: Load | None = None
+    ) -> Outcome:
+        """Convert items one after another, until ``stopped()``; ``load`` gives them if they are loaded ahead.
 
         Raises:
             OSError: The process has run out of files or memory. Whatever is wrong with an item itself is a reject.
@@ -121,7 +124,7 @@ class ItemConverter:
                 outcome.add(known)
                 continue
             try:
-                outcome.frames.append(self._record(item, split, outcome))
+                outcome.frames.append(self._record(item, (load or self.tree.load)(item, split), outcome))
             except (ImageError, ExampleError, ShardError, SourceError) as error:
                 outcome.rejects.append(ItemReject(item.key, item.label, str(error)))
             except OSError as error:
@@ -130,8 +133,7 @@ class ItemConverter:
                 outcome.rejects.append(ItemReject(item.key, item.label, _unreadable(error)))
         return outcome
 
-    def _record(self, item: Item, split: str, outcome: Outcome) -> bytes:
-        source = self.tree.load(item, split)
+    def _record(self, item: Item, source: SourceImage, outcome: Outcome) -> bytes:
         boxes = source.boxes
         if source.annotation_error is not None:
             outcome.annotation_errors.append(f"{item.key}: {source.annotation_error}")
