@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from .faults import FaultProxy
     from .gcs import GcsServer
+    from .hdfs import HdfsServer
     from .s3 import S3Server
 
 # Imported where they are needed: most tests need none of them, nor what they stand on.
@@ -35,6 +36,15 @@ def gcs_server() -> Iterator[GcsServer]:
     from . import gcs
 
     with gcs.running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hdfs_server() -> Iterator[HdfsServer]:
+    """A real HDFS; make a directory of your own."""
+    from . import hdfs
+
+    with hdfs.running() as server:
         yield server
 
 
