@@ -48,7 +48,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--node-bandwidth", type=parse_size, metavar="SIZE", help="bytes a second of a node, such as 12.5GB")
     add("--store-bandwidth", type=parse_size, metavar="SIZE", help="bytes a second of the store for all nodes")
     add("--store-requests", type=_number, metavar="N", help="requests a second that the store takes, such as 5500")
-    add("--cache", type=parse_size, default=0, metavar="SIZE", help="node cache of each node, such as 2TB (default none)")
+    add(
+        "--cache",
+        type=parse_size,
+        default=0,
+        metavar="SIZE",
+        help="node cache of each node, such as 2TB (default none)",
+    )
     add("--epoch", type=int, default=0, metavar="N", help="which one, from 0; a cache is filled by those before")
     add("--budget", default=ahead.budget, metavar="SIZE", help="of reading ahead (default %(default)s)")
     add("--connections", type=_number, default=ahead.connections, metavar="N", help="of a rank (default %(default)s)")
@@ -72,7 +78,9 @@ def run(args: argparse.Namespace) -> int:
             read_ahead=ReadAhead(args.budget, args.connections),
             cache_bytes=args.cache,
         ),
-        Storage(args.latency, args.connection_bandwidth, args.node_bandwidth, args.store_bandwidth, args.store_requests),
+        Storage(
+            args.latency, args.connection_bandwidth, args.node_bandwidth, args.store_bandwidth, args.store_requests
+        ),
         Stretch(args.shuffle, args.seed, args.epoch, args.steps),
     )
     if args.json:

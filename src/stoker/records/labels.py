@@ -12,11 +12,9 @@ from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from stoker.storage import Location
 
-    from stoker.storage import Location
 
 BACKGROUND = "background"
 """Name of class 0 when labels start at 1."""

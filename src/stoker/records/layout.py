@@ -14,8 +14,6 @@ from stoker.storage.temporary import TEMPORARY_MARK
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from stoker.storage import RemotePath
-
     from stoker.storage import Location
 
 MANIFEST_NAME = "manifest.json"

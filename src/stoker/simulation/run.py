@@ -1,4 +1,4 @@
-"""Feeding of many ranks, told without reading anything: the real order, the real plan of ranges, a model of the rest."""
+"""Feeding of many ranks, told without reading anything: the real order and plan of ranges, a model of the rest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from stoker.feed.range_plan import RangePlan
     from stoker.simulation.model import Data, Ranks, Stretch
-    from stoker.simulation.timeline import Timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +145,7 @@ def _simulate_rank(
     )
 
 
-def _samples(
-    rank: int, data: Data, ranks: Ranks, stretch: Stretch
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def _samples(rank: int, data: Data, ranks: Ranks, stretch: Stretch) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return the samples of a rank in their order, uint64 (N,), and the group of each as the planner has it."""
     order = EpochOrder(data.records, stretch.shuffle, stretch.seed, stretch.epoch)
     topology = Topology(ranks.batch_size, rank, ranks.world_size, "drop")
