@@ -28,40 +28,47 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     text = "how fast many ranks would be fed from a store: the real order and plan of requests, a model of the rest"
     parser = subparsers.add_parser("simulate", help=text, description=text)
-    add = parser.add_argument
-    data, ranks, stretch, ahead = Data(1_281_167), Ranks(), Stretch(), ReadAhead()
+    _add_data(parser.add_argument_group("data"))
+    _add_ranks(parser.add_argument_group("ranks"))
+    _add_storage(parser.add_argument_group("storage"))
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    return parser
+
+
+def _add_data(group: argparse._ArgumentGroup) -> None:
+    data, stretch, add = Data(1_281_167), Stretch(), group.add_argument
     add("--records", type=_number, default=data.records, metavar="N", help="such as 1e10 (default %(default)s)")
     add("--record-bytes", type=parse_size, default=data.record_bytes, metavar="SIZE", help="(default %(default)s)")
     add("--shard-records", type=_number, default=data.shard_records, metavar="N", help="(default %(default)s)")
+    text = "full, none, or block:BLOCK:WINDOW (default %(default)s)"
+    add("--shuffle", type=_shuffle, default="full", metavar="ORDER", help=text)
+    add("--seed", type=int, default=stretch.seed, help="of the order (default %(default)s)")
+    add("--epoch", type=int, default=stretch.epoch, metavar="N", help="from 0; those before have filled the cache")
+    add("--steps", type=_number, default=stretch.steps, metavar="N", help="batches simulated (default %(default)s)")
+
+
+def _add_ranks(group: argparse._ArgumentGroup) -> None:
+    ranks, ahead, add = Ranks(), ReadAhead(), group.add_argument
     add("--ranks", type=_number, default=ranks.world_size, metavar="N", help="of all nodes (default %(default)s)")
     add("--ranks-per-node", type=_number, default=None, metavar="N", help="(default 8, or fewer if there are fewer)")
     add("--batch-size", type=_number, default=ranks.batch_size, metavar="N", help="of a rank (default %(default)s)")
     text = "images a second that a rank decodes from local data; stoker bench tells (default %(default)s)"
     add("--rate", type=float, default=ranks.rate, metavar="N", help=text)
     add("--threads", type=_number, default=ranks.threads, metavar="N", help="of a rank (default %(default)s)")
-    add("--step", type=_seconds, default=0.0, metavar="TIME", help="of training between batches, such as 250ms")
-    text = "full, none, or block:BLOCK:WINDOW (default %(default)s)"
-    add("--shuffle", type=_shuffle, default="full", metavar="ORDER", help=text)
+    add("--step", type=_seconds, default=ranks.step, metavar="TIME", help="of training for a batch, such as 250ms")
+    add("--cache", type=parse_size, default=ranks.cache_bytes, metavar="SIZE", help="of each node, such as 2TB (none)")
+    add("--budget", default=ahead.budget, metavar="SIZE", help="of reading ahead (default %(default)s)")
+    add("--connections", type=_number, default=ahead.connections, metavar="N", help="of a rank (default %(default)s)")
+
+
+def _add_storage(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
     text = "from a request to its first byte, such as 50ms (default %(default)s)"
     add("--latency", type=_seconds, default="50ms", metavar="TIME", help=text)
     add("--connection-bandwidth", type=parse_size, metavar="SIZE", help="bytes a second of one request")
     add("--node-bandwidth", type=parse_size, metavar="SIZE", help="bytes a second of a node, such as 12.5GB")
     add("--store-bandwidth", type=parse_size, metavar="SIZE", help="bytes a second of the store for all nodes")
     add("--store-requests", type=_number, metavar="N", help="requests a second that the store takes, such as 5500")
-    add(
-        "--cache",
-        type=parse_size,
-        default=0,
-        metavar="SIZE",
-        help="node cache of each node, such as 2TB (default none)",
-    )
-    add("--epoch", type=int, default=0, metavar="N", help="which one, from 0; a cache is filled by those before")
-    add("--budget", default=ahead.budget, metavar="SIZE", help="of reading ahead (default %(default)s)")
-    add("--connections", type=_number, default=ahead.connections, metavar="N", help="of a rank (default %(default)s)")
-    add("--steps", type=_number, default=stretch.steps, metavar="N", help="batches simulated (default %(default)s)")
-    add("--seed", type=int, default=0, help="of the order (default %(default)s)")
-    add("--json", action="store_true", help="print one JSON document")
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
