@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 from typing import TYPE_CHECKING
 
@@ -27,7 +26,7 @@ def pixels(photos: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeyp
     """Records of equal length, in a bucket."""
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
     place = place_in("s3", request, monkeypatch)
-    options = ["--preset", "dlbs", "--encode", "raw", "--resize", "exact:32x32", "--shards", "4"]
+    options = ["--preset", "tiny-imagenet", "--resize", "exact:32x32", "--shards", "4"]
     assert main(["build", str(photos), str(place), *options]) == 0
     return place
 
@@ -44,9 +43,8 @@ def test_requests_and_bytes_are_those_of_a_loader(
     assert len(of_shard) == 1
     data = Data(len(dataset), lengths.pop(), of_shard.pop())
     ranks = Ranks(world, batch_size=BATCH, read_ahead=AHEAD)
-    report = simulate(
-        data, ranks, Storage(), Stretch(shuffle, seed=3, steps=math.ceil(len(dataset) / BATCH), ranks=world)
-    )
+    stretch = Stretch(shuffle, seed=3, steps=len(dataset), ranks=world)
+    report = simulate(data, ranks, Storage(), stretch)
     for simulated in report.ranks:
         loader = stoker.Loader(
             dataset,

@@ -134,9 +134,9 @@ def _simulate_rank(
     return RankReport(
         rank=rank,
         samples=len(samples),
-        images_per_second=(len(samples) - ranks.batch_size) / (timing.total - timing.first),
+        images_per_second=_rate(timing, len(samples), ranks.batch_size),
         first_batch=timing.first,
-        stalled=timing.waited / (timing.total - timing.first),
+        stalled=timing.waited / max(timing.total - timing.first, timing.waited, 1e-9),
         requests=len(requests),
         bytes_read=int(plan.length.sum()),
         bytes_used=len(fetched) * data.record_bytes,
