@@ -145,6 +145,13 @@ def _simulate_rank(
     )
 
 
+def _rate(timing: Timing, samples: int, batch_size: int) -> float:
+    """Return samples a second after the first batch; of a stretch so short that all came at once, from its start."""
+    if timing.total > timing.first:
+        return (samples - batch_size) / (timing.total - timing.first)
+    return samples / timing.total
+
+
 def _samples(rank: int, data: Data, ranks: Ranks, stretch: Stretch) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return the samples of a rank in their order, uint64 (N,), and the group of each as the planner has it."""
     order = EpochOrder(data.records, stretch.shuffle, stretch.seed, stretch.epoch)
