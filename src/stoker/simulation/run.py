@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from stoker.feed.range_plan import RangePlan
     from stoker.simulation.model import Data, Ranks, Stretch
+    from stoker.simulation.timeline import Timing
 
 
 @dataclass(frozen=True, slots=True)
