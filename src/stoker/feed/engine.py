@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _MOST_AHEAD = 1 << 16
-"""The most samples that are planned beyond those in use, however small they are."""
+"""The most samples that are planned beyond those in use, however small they are; and never much beyond an epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,8 @@ class SampleEngine:
         self._goes_on: Position | None = None
         """Where the samples that are read ahead go on when all batches were taken."""
         if self.ranges is not None:
-            most_ahead = max(_MOST_AHEAD, 4 * settings.spare_buffers * settings.batch_size)
+            least = 4 * settings.spare_buffers * settings.batch_size
+            most_ahead = max(least, min(_MOST_AHEAD, self.samples.size))
             self._ahead = Prefetcher(files, settings.read_ahead, self.ranges, self._native.remote_places, most_ahead)
 
     def _source(self, dataset: Dataset | Mix) -> _native.SampleSource:
