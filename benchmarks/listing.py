@@ -47,7 +47,7 @@ def answer(query: dict[str, str], classes: int, images: int) -> str:
         if key.endswith("/"):
             parts.append(f"<CommonPrefixes><Prefix>{key}</Prefix></CommonPrefixes>")
         else:
-            about = f"<LastModified>{DAY}</LastModified><ETag>&quot;{crc32(key.encode()):032x}&quot;</ETag><Size>110000</Size>"
+            about = f"<LastModified>{DAY}</LastModified><ETag>{crc32(key.encode()):032x}</ETag><Size>110000</Size>"
             parts.append(f"<Contents><Key>{key}</Key>{about}<StorageClass>STANDARD</StorageClass></Contents>")
     token = f"<NextContinuationToken>{page[-1]}</NextContinuationToken>" if more else ""
     return f"<ListBucketResult>{''.join(parts)}<IsTruncated>{str(more).lower()}</IsTruncated>{token}</ListBucketResult>"
