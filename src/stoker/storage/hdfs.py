@@ -51,15 +51,16 @@ class HdfsBackend:
         self._lock = threading.Lock()
 
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
-        """Yield every file below ``prefix`` in the order of the keys, those of directories before ``after`` left out.
+        """Yield every file below ``prefix`` in the order of the keys, from after ``after`` on.
 
-        Takes the memory of one directory on each level. The client's own walk has an order of its own.
+        Takes the memory of one directory on each level. The client's own walk has no order that could be resumed.
         """
         pending: list[tuple[str, Entry | None]] = [(f"{prefix}/", None)]
         while pending:
             key, entry = pending.pop()
             if entry is not None:
-                yield entry
+                if after is None or key > after:
+                    yield entry
             elif after is None or key > after or after.startswith(key) or key == f"{prefix}/":
                 found = self.children(key.rstrip("/"))
                 below = [(f"{folder}/", None) for folder in found.folders] + [(file.key, file) for file in found.files]
