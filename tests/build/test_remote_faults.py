@@ -20,6 +20,7 @@ from remote_trees import files, run, stored
 from trees import write_tree
 
 from servers.faults import Answer, CutUpload, Fault, FaultProxy, Request, Reset, Truncate
+from servers.flipping import FlippingProxy
 from stoker.cli.main import main
 from stoker.errors import StorageError
 from stoker.storage import pace
@@ -229,3 +230,16 @@ def test_a_store_that_never_answers_is_given_up_soon(
     monkeypatch.setattr(pace, "_UNANSWERED_SECONDS", 0.5)
     with pytest.raises(StorageError, match=r"cannot .* s3://.*; tried \d+ times"):
         run(source, place)
+
+
+@pytest.mark.parametrize("kind", ["s3", "gs"])
+def test_wrong_bytes_on_the_way_up(
+    kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, source: Path, whole: dict[str, bytes]
+) -> None:
+    server = request.getfixturevalue({"s3": "s3_server", "gs": "gcs_server"}[kind])
+    with FlippingProxy(server.endpoint) as proxy:
+        proxy.flips = 3
+        place = place_in(kind, request, monkeypatch, proxy.url)
+        run(source, place)
+        assert proxy.flips == 0
+        assert stored(place) == whole
