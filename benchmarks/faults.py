@@ -50,7 +50,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         source, whole = Path(folder, "photos"), Path(folder, "whole")
         with quiet():
-            assert stoker(["sample", str(source), "--classes", "4", "--images", "60"]) == 0
+            assert stoker(["sample", str(source), "--classes", "4", "--images", "30"]) == 0
             assert stoker([*BUILD, str(source), str(whole)]) == 0
         print(_ROW.format("fault", "store", "outcome", "same bytes", "litter", "s"))
         for store in stores:
