@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from stoker.build.destination import check_destination
+from stoker.build.engine import Engine, EngineFactory
 from stoker.build.forecast import BuildForecast, forecast
-from stoker.build.run import BuildReport, build, build_tree, open_source
+from stoker.build.job import ItemConverter, ShardJob, ShardResult, build_shard
+from stoker.build.report import BuildReport
+from stoker.build.run import build, build_tree, open_source
 from stoker.build.settings import BuildSettings, ShardSettings, SourceSettings
 from stoker.build.size import ExpectedSize
 
@@ -12,10 +15,16 @@ __all__ = [
     "BuildForecast",
     "BuildReport",
     "BuildSettings",
+    "Engine",
+    "EngineFactory",
     "ExpectedSize",
+    "ItemConverter",
+    "ShardJob",
+    "ShardResult",
     "ShardSettings",
     "SourceSettings",
     "build",
+    "build_shard",
     "build_tree",
     "check_destination",
     "forecast",

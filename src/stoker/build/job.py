@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import errno
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stoker import _native
+from stoker.build.blame import as_reason, is_of_the_item
 from stoker.errors import ExampleError, ImageError, ShardError, SourceError
 from stoker.recipe import convert
 from stoker.records.writer import ShardFile, ShardWriter
 from stoker.schema import Sample
+from stoker.sources import ItemTableBuilder, SourceTree
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
+    from stoker.build.loading import Load
     from stoker.recipe import Recipe, StoredImage
     from stoker.schema import Schema
-    from stoker.sources import Item, ItemTable, Source
+    from stoker.sources import Item, ItemTable, Source, SourceImage
+    from stoker.storage import Location
     from stoker.types import Box, Compression
-
-# The machine, not the item, is at fault: going on would reject everything.
-_NOT_THE_ITEMS_FAULT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +82,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class ShardResult:
-    """A shard that is on the disk, and what did not get into it."""
+    """A shard that is complete in the destination, and what did not get into it."""
 
     file: ShardFile
     split: str
@@ -94,6 +94,8 @@ class ShardResult:
 @dataclass(frozen=True, slots=True, eq=False)
 class ItemConverter:
     """Turns items into framed records. Safe in any thread.
+
+    It can be pickled, and travels without the list of items: who converts some of them is given these.
 
     Attributes:
         tree: Where the items come from.
@@ -107,11 +109,20 @@ class ItemConverter:
     schema: Schema
     known: dict[tuple[Item, str], Outcome] = field(default_factory=dict)
 
-    def convert(self, items: Iterable[Item], split: str, stopped: Callable[[], bool]) -> Outcome:
-        """Convert items one after another, until ``stopped()``.
+    def __reduce__(self) -> tuple[type[ItemConverter], tuple[Source, Recipe, Schema]]:
+        tree = self.tree
+        if isinstance(tree, SourceTree):
+            tree = replace(tree, table=ItemTableBuilder().finish(), splits={}, ignored={}, warnings=())
+        return ItemConverter, (tree, self.recipe, self.schema)
+
+    def convert(
+        self, items: Iterable[Item], split: str, stopped: Callable[[], bool], load: Load | None = None
+    ) -> Outcome:
+        """Convert items one after another, until ``stopped()``; ``load`` gives them if they are loaded ahead.
 
         Raises:
-            OSError: The process has run out of files or memory. Whatever is wrong with an item itself is a reject.
+            OSError: The process has run out of files or memory, or the store of the source fails or refuses
+                everything. Whatever is wrong with an item itself is a reject.
         """
         outcome = Outcome()
         for item in items:
@@ -121,17 +132,16 @@ class ItemConverter:
                 outcome.add(known)
                 continue
             try:
-                outcome.frames.append(self._record(item, split, outcome))
+                outcome.frames.append(self._record(item, (load or self.tree.load)(item, split), outcome))
             except (ImageError, ExampleError, ShardError, SourceError) as error:
                 outcome.rejects.append(ItemReject(item.key, item.label, str(error)))
             except OSError as error:
-                if error.errno in _NOT_THE_ITEMS_FAULT:
+                if not is_of_the_item(error, self.tree.root):
                     raise
-                outcome.rejects.append(ItemReject(item.key, item.label, _unreadable(error)))
+                outcome.rejects.append(ItemReject(item.key, item.label, as_reason(error)))
         return outcome
 
-    def _record(self, item: Item, split: str, outcome: Outcome) -> bytes:
-        source = self.tree.load(item, split)
+    def _record(self, item: Item, source: SourceImage, outcome: Outcome) -> bytes:
         boxes = source.boxes
         if source.annotation_error is not None:
             outcome.annotation_errors.append(f"{item.key}: {source.annotation_error}")
@@ -161,19 +171,19 @@ class ItemConverter:
         )
 
 
-def _unreadable(error: OSError) -> str:
-    if error.errno == errno.ENOENT:
-        return "the file is not there: it has been removed since it was listed, or is a link to nowhere"
-    return f"the file cannot be read: {error.strerror}"
-
-
 class ShardAssembler:
-    """Puts outcomes into a shard, in order. For one thread at a time."""
+    """Puts outcomes into a shard, in order. For one thread at a time.
 
-    def __init__(self, directory: Path, job: ShardJob) -> None:
+    Args:
+        directory: The dataset.
+        job: The shard.
+        stop: Ends the waits for a store that does not answer.
+    """
+
+    def __init__(self, directory: Location, job: ShardJob, stop: threading.Event | None = None) -> None:
         self._job = job
         self._tally = Outcome()
-        self._writer = ShardWriter(directory, job.name, job.compression)
+        self._writer = ShardWriter(directory, job.name, job.compression, stop)
 
     def add(self, outcome: Outcome) -> None:
         """Write the records of the next items.
@@ -185,10 +195,10 @@ class ShardAssembler:
         self._tally.add_notes(outcome)
 
     def commit(self) -> ShardResult:
-        """Bring the shard to the disk under its final name.
+        """Give the shard its final name.
 
         Raises:
-            OSError: The disk is full, or the like.
+            OSError: The disk is full, the store has gone, or the like.
         """
         with self._writer:
             file = self._writer.commit()
@@ -200,3 +210,30 @@ class ShardAssembler:
     def abort(self) -> None:
         """Remove what was written."""
         self._writer.abort()
+
+
+def build_shard(converter: ItemConverter, destination: Location, job: ShardJob) -> ShardResult:
+    """Build one shard in this thread, from the first item to its final name.
+
+    Two attempts at the same job may run at once, on any machines: what each writes has a name of its own until it is
+    complete, and both write the same bytes.
+
+    Args:
+        converter: Turns items into records.
+        destination: The dataset.
+        job: The shard.
+
+    Raises:
+        OSError: The source or the destination failed; nothing of this attempt is left.
+    """
+    shard = ShardAssembler(destination, job)
+    try:
+        for item in job.items:
+            shard.add(converter.convert([item], job.split, _never))
+        return shard.commit()
+    finally:
+        shard.abort()
+
+
+def _never() -> bool:
+    return False

@@ -3,100 +3,82 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from stoker.build.companions import write_companions
+from stoker.build.contents import remove_temporaries
 from stoker.build.destination import (
     check_destination,
     finished_dataset,
-    remove_temporaries,
     resume,
 )
 from stoker.build.estimate import record_size, sample_records
 from stoker.build.finish import make_manifest, rejects_of
 from stoker.build.job import ItemConverter, ShardResult
-from stoker.build.journal import Journal
+from stoker.build.journal import open_journal
 from stoker.build.local import LocalEngine
 from stoker.build.plan import Plan, make_plan, plan_settings
+from stoker.build.report import BuildReport, complete_report
 from stoker.build.size import ExpectedSize
+from stoker.errors import DestinationError, StorageError
 from stoker.records.labels import write_labels
-from stoker.records.layout import JOURNAL_NAME
-from stoker.records.manifest import Manifest, write_manifest
-from stoker.records.rejects import read_rejects, write_rejects
+from stoker.records.layout import is_unfinished
+from stoker.records.manifest import write_manifest
+from stoker.records.rejects import write_rejects
 from stoker.sources import list_source, with_objects
+from stoker.storage import RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
+    from stoker.build.engine import EngineFactory
+    from stoker.build.journal import Journal
     from stoker.build.settings import BuildSettings, SourceSettings
+    from stoker.records.manifest import Manifest
     from stoker.sources import Source, SourceTree
-    from stoker.types import Progress, Reject
-
-
-@dataclass(frozen=True, slots=True)
-class BuildReport:
-    """What a build did.
-
-    Attributes:
-        outcome: ``built``; ``complete``: it was finished before, nothing was touched; ``withheld``: everything is
-            there except the manifest, because there are more rejects than allowed.
-        manifest: Of the dataset, whether or not it was written.
-        seconds: How long this run took.
-        items: Items converted by this run; fewer than the dataset holds after a resume.
-        size_bytes: Source bytes of these items.
-        resumed_shards: Shards that an earlier run had finished.
-        rejects: All rejects of the dataset.
-        annotation_errors: Damaged annotations met by this build, one sentence each.
-        warnings: What the listing had to say.
-    """
-
-    outcome: Literal["built", "complete", "withheld"]
-    manifest: Manifest
-    seconds: float
-    items: int
-    size_bytes: int
-    resumed_shards: int
-    rejects: tuple[Reject, ...]
-    annotation_errors: tuple[str, ...]
-    warnings: tuple[str, ...]
+    from stoker.storage import Location
+    from stoker.types import Progress
 
 
 def build(
     settings: BuildSettings,
-    destination: Path,
+    destination: Location,
     progress: Progress | None = None,
     announce: Callable[[ExpectedSize], None] | None = None,
+    engine: EngineFactory = LocalEngine,
 ) -> BuildReport:
     """Build a dataset from images, or go on with one that was interrupted.
 
-    The same settings give the same bytes for any number of threads and after any number of interruptions. Only one
-    build at a time can write to a destination.
+    The same settings give the same bytes for any number of threads, in any destination, and after any number of
+    interruptions. Only one build at a time can write to a directory; in a store two may, with the same settings.
 
     Args:
         settings: What to build.
-        destination: Directory of the dataset; created if missing.
+        destination: Directory of the dataset, created if missing; or where it lies in a store.
         progress: Told about every few items, from the calling thread.
         announce: Told how large the dataset will be, before anything is written.
+        engine: Makes the shards; threads of this process unless another is given.
 
     Raises:
         ConfigError: The settings do not fit the source, or nobody has agreed to the size of the dataset.
         SourceError: The source cannot be listed.
         DestinationError: The destination holds something else, or another build is writing to it.
-        OSError: The destination cannot be written. Run again to resume.
+        OSError: The destination cannot be written, or the store of the source or of the destination has gone. Run
+            again to resume.
         KeyboardInterrupt: Run again to resume.
     """
     check_destination(destination, settings.source.root)
-    return build_tree(open_source(settings.source), settings, destination, progress, announce)
+    return build_tree(open_source(settings.source), settings, destination, progress, announce, engine)
 
 
 def build_tree(
     tree: Source,
     settings: BuildSettings,
-    destination: Path,
+    destination: Location,
     progress: Progress | None = None,
     announce: Callable[[ExpectedSize], None] | None = None,
+    engine: EngineFactory = LocalEngine,
 ) -> BuildReport:
     """Build a dataset from a source that is already listed; as `build` otherwise."""
     started = time.monotonic()
@@ -104,18 +86,20 @@ def build_tree(
     converter = ItemConverter(tree, settings.recipe, settings.schema)
     size, known = sample_records(tree, converter, settings.threads)
     plan = make_plan(tree, settings, size)
-    if not (destination / JOURNAL_NAME).exists():
+    if not is_unfinished(destination):
         finished = finished_dataset(destination, plan_settings(plan, settings))
         if finished is not None:
-            return _complete(finished, destination, tree, started)
+            if isinstance(destination, RemotePath):  # a second build of the same may have been killed after the first
+                remove_temporaries(destination)
+            return complete_report(finished, destination, tree, started)
         expected = ExpectedSize.of(plan, size, destination)
         if announce is not None:
             announce(expected)
         if not settings.accept_size:
             expected.refuse_huge()
-    destination.mkdir(parents=True, exist_ok=True)
-    with Journal(destination) as journal:
-        return _Run(plan, settings, destination, journal, progress).run(replace(converter, known=known), started)
+    with open_journal(destination) as journal:
+        run = _Run(plan, settings, destination, journal, progress)
+        return run.run(engine, replace(converter, known=known), started)
 
 
 def open_source(source: SourceSettings, progress: Progress | None = None) -> SourceTree:
@@ -129,25 +113,11 @@ def plan_build(tree: Source, settings: BuildSettings, converter: ItemConverter) 
     return make_plan(tree, settings, record_size(tree, converter, settings.threads))
 
 
-def _complete(manifest: Manifest, destination: Path, tree: Source, started: float) -> BuildReport:
-    return BuildReport(
-        outcome="complete",
-        manifest=manifest,
-        seconds=time.monotonic() - started,
-        items=0,
-        size_bytes=0,
-        resumed_shards=sum(len(split.shards) for split in manifest.splits.values()),
-        rejects=read_rejects(destination),
-        annotation_errors=(),
-        warnings=tree.warnings,
-    )
-
-
 class _Run:
     """The part of a build that holds the lock."""
 
     def __init__(
-        self, plan: Plan, settings: BuildSettings, destination: Path, journal: Journal, progress: Progress | None
+        self, plan: Plan, settings: BuildSettings, destination: Location, journal: Journal, progress: Progress | None
     ) -> None:
         self._plan = plan
         self._settings = settings
@@ -161,22 +131,34 @@ class _Run:
         self._new_items = 0
         self._new_bytes = 0
 
-    def run(self, converter: ItemConverter, started: float) -> BuildReport:
+    def run(self, engine: EngineFactory, converter: ItemConverter, started: float) -> BuildReport:
         """Build what is missing and finish the dataset; whatever stops it leaves a build to resume."""
-        finished = finished_dataset(self._destination, self._wanted)
+        finished = finished_dataset(self._destination, self._wanted) or self._resume()
         if finished is not None:  # by a build that ended, or died, just before it could remove its journal
+            remove_temporaries(self._destination)
             self._journal.remove()
-            return _complete(finished, self._destination, self._plan.tree, started)
-        resume(self._journal, self._destination, self._wanted)
+            return complete_report(finished, self._destination, self._plan.tree, started)
         self._count_resumed()
         try:
-            self._build_shards(converter)
+            self._build_shards(engine, converter)
             return self._finish(started)
         except (OSError, KeyboardInterrupt) as error:
-            remove_temporaries(self._destination)  # an interrupt may come between making a file and noting it
-            if isinstance(error, OSError) and error.filename is None:  # a write, which knows no name
-                error.filename = str(self._destination)
+            if not isinstance(self._destination, RemotePath):
+                remove_temporaries(self._destination)  # an interrupt may come between making a file and noting it
+            if isinstance(error, OSError) and not isinstance(error, StorageError) and error.filename is None:
+                error.filename = str(self._destination)  # of a write, which knows no name
             error.add_note("what is finished is kept; run the same command again to resume")
+            raise
+
+    def _resume(self) -> Manifest | None:
+        """Go on with the build, or begin it; return the manifest if it is finished by now."""
+        resume(self._journal, self._destination, self._wanted)
+        try:
+            # In a store, where there is no lock, another build may have ended since we looked, and taken its journal
+            # away before we asked for it.
+            return finished_dataset(self._destination, self._wanted)
+        except DestinationError:
+            self._journal.remove()
             raise
 
     def _count_resumed(self) -> None:
@@ -185,10 +167,11 @@ class _Run:
         self._items = sum(result.file.records + len(result.rejects) for result in results)
         self._rejects = sum(len(result.rejects) for result in results)
 
-    def _build_shards(self, converter: ItemConverter) -> None:
+    def _build_shards(self, engine: EngineFactory, converter: ItemConverter) -> None:
         """Build every shard that is not there yet."""
-        engine = LocalEngine(converter, self._destination, self._settings.threads, self._journal.append, self._advanced)
-        engine.run(self._plan.jobs(done=self._resumed))
+        threads, committed = self._settings.threads, self._journal.append
+        running = engine(converter, self._destination, threads, committed, self._advanced)
+        running.run(self._plan.jobs(done=self._resumed))
 
     def _finish(self, started: float) -> BuildReport:
         """Write what describes the shards; the manifest last, and only if the rejects are accepted."""

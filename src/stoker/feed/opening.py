@@ -13,7 +13,7 @@ from stoker.feed.foreign import choose_split, foreign_splits, open_foreign, open
 from stoker.feed.listed import listed_shards, open_listed, open_one
 from stoker.feed.remote_opening import RemoteFolder, foreign_remote_splits, open_remote_shards
 from stoker.records.labels import ClassLabel, read_labels
-from stoker.records.layout import JOURNAL_NAME, MANIFEST_NAME
+from stoker.records.layout import MANIFEST_NAME, is_unfinished
 from stoker.records.manifest_reading import read_manifest
 from stoker.sources import SourceOptions, list_source
 from stoker.storage import RemotePath, location
@@ -107,7 +107,7 @@ def refuse_unfinished(directory: Location) -> None:
     Raises:
         DatasetNotFoundError: It is one.
     """
-    if (directory / JOURNAL_NAME).is_file():
+    if is_unfinished(directory):
         message = f"{directory} is an unfinished build; run the same 'stoker build' again to finish it"
         raise DatasetNotFoundError(message, path=str(directory))
 

@@ -46,7 +46,7 @@ def upcoming(samples: Samples, topology: Topology, position: Position) -> Iterat
             step = take_step(order, consumed, topology)
             if len(step.keys):
                 request = samples.locate(step.keys, epoch)
-                group = np.full(len(step.keys), _group(order, consumed), np.int64)
+                group = np.full(len(step.keys), group_of(order, consumed), np.int64)
                 yield Upcoming(request.numbers, request.objects, group)
             consumed = step.consumed
         if steps_left(order.n, 0, topology) == 0:  # an epoch without a batch, and so are all others
@@ -61,7 +61,7 @@ def everything(size: int) -> Iterator[Upcoming]:
         yield Upcoming(numbers, None, np.zeros(len(numbers), np.int64))
 
 
-def _group(order: EpochOrder, consumed: int) -> int:
+def group_of(order: EpochOrder, consumed: int) -> int:
     """Return the same number for positions of one window of blocks, or where blocks do not matter, of one epoch.
 
     That is near enough: a last block that is shorter moves the edges by less than a block.

@@ -12,9 +12,9 @@ from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from stoker.storage import Location
+
 
 BACKGROUND = "background"
 """Name of class 0 when labels start at 1."""
@@ -35,7 +35,7 @@ class ClassLabel:
     text: str
 
 
-def write_labels(directory: Path, names: Sequence[bytes], texts: Sequence[bytes], label_base: int) -> None:
+def write_labels(directory: Location, names: Sequence[bytes], texts: Sequence[bytes], label_base: int) -> None:
     """Write the labels of a dataset atomically.
 
     Args:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from stoker.storage.patient import PatientStore
     from stoker.storage.store import Data
 
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://")
+_LONGEST_SCHEME = 32
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<bucket>[^/]*)(?:/(?P<key>.*))?", re.DOTALL)
 
 
@@ -137,7 +139,10 @@ class RemotePath:
 
     def is_dir(self) -> bool:
         """Return whether anything lies below it."""
-        return self.store.has_below(self.key)
+        try:
+            return self.store.has_below(self.key)
+        except FileNotFoundError:  # there is not even such a bucket
+            return False
 
     def exists(self) -> bool:
         """Return whether it is an object, or anything lies below it."""
@@ -189,7 +194,7 @@ Location = Path | RemotePath
 
 def is_remote(text: str | bytes) -> bool:
     """Return whether a text is the URL of something in a store, rather than a path."""
-    return (b"://" if isinstance(text, bytes) else "://") in text[:32]  # type: ignore[operator]
+    return _SCHEME.match(text[:_LONGEST_SCHEME].decode("latin-1") if isinstance(text, bytes) else text) is not None
 
 
 def location(text: str | os.PathLike[str] | RemotePath) -> Location:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from stoker.errors import ClosedError, StorageError
@@ -12,11 +13,12 @@ from stoker.storage.pace import Pace, Patience
 from stoker.storage.store import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from stoker.storage.store import Backend, Blob, Children, Data, Entry
 
 _T = TypeVar("_T")
+_DELETED_AT_ONCE = 32
 
 
 class PatientStore:
@@ -57,17 +59,19 @@ class PatientStore:
 
     def entries(self, prefix: str) -> Iterator[Entry]:
         """Yield every object below ``prefix`` at any depth, in any order; takes the memory of one page."""
-        after: str | None = None
+        last = resumed = None
         patience = Patience(answered=self._pace.answered)
         while True:
             try:
-                for entry in self._backend.entries(prefix, after):
-                    if after is None or entry.key > after:
-                        after = entry.key
+                for entry in self._backend.entries(prefix, resumed):
+                    # Not by order: there are stores that keep to one which is almost that of the keys.
+                    if entry.key != resumed:
+                        last = entry.key
                         patience.renew()
                         yield entry
                 return
             except StoreError as error:
+                resumed = last
                 self._wait(patience, error, "list", prefix)
             except PermissionError as error:
                 raise self._refused("list", prefix) from error
@@ -96,19 +100,21 @@ class PatientStore:
             return False
         return True
 
-    def read(self, key: str, start: int = 0, length: int | None = None) -> bytes:
+    def read(self, key: str, start: int = 0, length: int | None = None, *, limit: int | None = None) -> bytes:
         """Return an object, or a part of it.
 
         Args:
             key: Which object.
             start: First byte.
             length: How many bytes; None for all there are, in which case ``start`` must be 0.
+            limit: Longest object that is read whole; None for any.
 
         Raises:
             StorageError: It ends before ``start + length``, too.
+            OSError: It is longer than ``limit`` (``EFBIG``).
         """
         if length is None:
-            return self._try("read", key, lambda: self._whole(key))
+            return self._try("read", key, lambda: self._whole(key, limit))
         data = self._try("read", key, lambda: self._backend.get_range(key, start, length))
         if len(data) == length:
             return data
@@ -134,8 +140,19 @@ class PatientStore:
         """Delete an object; one that is not there is no error."""
         self._try("delete", key, lambda: self._backend.delete(key))
 
-    def _whole(self, key: str) -> bytes:
-        blob: Blob = self._backend.get(key)
+    def delete_below(self, prefix: str) -> None:
+        """Delete everything below a prefix; where the store has no folders, one object after another."""
+        if not self._try("delete", prefix, lambda: self._backend.delete_folder(prefix)):
+            self.delete_all([entry.key for entry in self.entries(prefix)])
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        """Delete objects, many at a time."""
+        with ThreadPoolExecutor(_DELETED_AT_ONCE, "stoker-delete") as pool:
+            for _ in pool.map(self.delete, keys):
+                pass
+
+    def _whole(self, key: str, limit: int | None) -> bytes:
+        blob: Blob = self._backend.get(key, limit)
         self._content.check_read(key, blob)
         return blob.data
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -65,6 +66,16 @@ class StoreError(Exception):
         self.answered = answered
 
 
+def refuse_longer(size_bytes: int, limit: int | None) -> None:
+    """Refuse an object that is longer than whoever asks for it can use.
+
+    Raises:
+        OSError: It is (``EFBIG``).
+    """
+    if limit is not None and size_bytes > limit:
+        raise OSError(errno.EFBIG, f"it has {size_bytes} bytes, more than {limit}")
+
+
 class Backend(Protocol):
     """One request each, tried once. Safe in any thread, not across a fork.
 
@@ -77,9 +88,9 @@ class Backend(Protocol):
         """Scheme and bucket, such as ``s3://photos``."""
 
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
-        """Yield every object below ``prefix``, at any depth; those up to ``after`` may be left out if it was given.
+        """Yield every object below ``prefix``, at any depth, in an order that stays the same.
 
-        In the order of their keys where ``after`` can be given, else in any order.
+        If ``after`` is given, those that come before it are left out; it itself may come again.
         """
 
     def children(self, prefix: str) -> Children:
@@ -88,8 +99,8 @@ class Backend(Protocol):
     def stat(self, key: str) -> Entry:
         """Return what the store knows of one object."""
 
-    def get(self, key: str) -> Blob:
-        """Return a whole object."""
+    def get(self, key: str, limit: int | None = None) -> Blob:
+        """Return a whole object; ``OSError`` (``EFBIG``) if it is longer than ``limit``."""
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
         """Return a part of an object; fewer bytes where it ends."""
@@ -102,6 +113,9 @@ class Backend(Protocol):
 
     def delete(self, key: str) -> None:
         """Delete an object; one that is not there is no error."""
+
+    def delete_folder(self, prefix: str) -> bool:
+        """Delete a folder with everything below it at once, and return true; false where there are no folders."""
 
     def has_below(self, prefix: str) -> bool:
         """Return whether there is anything below ``prefix``."""
