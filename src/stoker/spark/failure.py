@@ -1,0 +1,87 @@
+"""From the traces of Spark to one sentence: what failed, where, and what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any
+
+from stoker.errors import ClusterError, ConfigError, StokerError, StorageError
+from stoker.spark.task import FAILURE_MARK
+
+SHIPPING = "install the same wheel on every node or send it along, as docs/spark.md says"
+
+_MARKED = re.compile(re.escape(FAILURE_MARK) + r"(?P<line>\{.*\})")
+_ATTEMPTS = re.compile(r"failed (?P<count>\d+) times")
+_PLACE = re.compile(r"\((?P<host>\S+) executor (?P<executor>\S+)\)")
+_KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(r"No module named '(?P<what>(?:stoker|numpy|PIL|defusedxml|rich)[\w.]*)'"),
+        f"the executors have no module {{what!r}}; {SHIPPING}",
+    ),
+    (
+        re.compile(r"Can't get attribute '(?P<what>\w+)' on <module 'stoker|(?P<other>stoker\.\S+) has no attribute"),
+        f"the executors have another version of Stoker; {SHIPPING}",
+    ),
+    (
+        re.compile(r'Cannot run program "(?P<what>[^"]+)"'),
+        "the executors have no program {what}; say which Python they have with --spark-conf spark.pyspark.python=PATH",
+    ),
+    (
+        re.compile(r"PYTHON_VERSION_MISMATCH\W+(?P<what>[^\n]+)"),
+        "the executors run another Python: {what}; set --spark-conf spark.pyspark.python=PATH",
+    ),
+    (
+        re.compile(r"(?P<what>Python worker exited unexpectedly)"),
+        "the Python process of an executor was killed, again and again; most often the memory of its node or container"
+        " was at its end: raise spark.executor.memoryOverhead, or give each executor fewer cores",
+    ),
+    (
+        re.compile(r"ExecutorLostFailure \((?P<what>[^\n]*)"),
+        "executors were lost, again and again ({what}; see their logs, and raise spark.executor.memoryOverhead if"
+        " memory was at its end",
+    ),
+    (
+        re.compile(r"(?P<what>cancelled (?:part of cancelled job group|because SparkContext was shut down)|was cancel+ed)"),
+        "the job was cancelled",
+    ),
+)
+
+
+def explain(error: Exception) -> StokerError | OSError:
+    """Return an error of ours for one of Spark's."""
+    text = str(error)
+    marked = _MARKED.search(text)
+    if marked is not None:
+        return _from_task(json.loads(marked["line"]), text)
+    for pattern, message in _KNOWN:
+        found = pattern.search(text)
+        if found is not None:
+            return ClusterError(f"Spark could not build: {message.format(**found.groupdict())}")
+    return ClusterError(f"Spark could not build: {_first_lines(text)}")
+
+
+def _from_task(told: dict[str, Any], text: str) -> StokerError | OSError:
+    """Return the error that a task met, as this process would have met it."""
+    attempts, place = _ATTEMPTS.search(text), _PLACE.search(text)
+    host = told["host"] if place is None else f"{told['host']} (executor {place['executor']} at {place['host']})"
+    where = f"shard {told['shard']}, on {host}" if told["shard"] else f"on {host}"
+    times = f", {attempts['count']} times" if attempts is not None and attempts["count"] != "1" else ""
+    problem: StokerError | OSError
+    if told["kind"] == "ConfigError":
+        problem = ConfigError(told["message"])
+    elif told["kind"] == "StorageError":
+        problem = StorageError(told["message"], path=told["filename"])
+    elif told["errno"] is not None:
+        problem = OSError(told["errno"], os.strerror(told["errno"]), told["filename"] or told["shard"])
+    else:
+        problem = ClusterError(f"a task failed: {told['kind']}: {told['message']}")
+    problem.add_note(f"{where}{times}")
+    return problem
+
+
+def _first_lines(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    wanted = next((line for line in lines if "Exception" in line or "Error" in line or "fail" in line), None)
+    return (wanted or (lines[0] if lines else "it gave no reason"))[:500]
