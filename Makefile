@@ -19,6 +19,7 @@ export PYTHON JOBS
 BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO := $(BUILD)/demo
+export STOKER_TEST_HDFS_JARS ?= $(abspath $(BUILD))/hdfs-jars
 
 # A stamp is as new as the last time its step succeeded.
 MADE := $(VENV)/.stamp-venv
@@ -74,8 +75,14 @@ demo: $(INSTALLED)  ## Photographs to a verified dataset, a picture and a table 
 	run bench $(DEMO)/dataset --seconds 3; \
 	echo; echo "A picture of what is in the dataset: $(DEMO)/sheet.png"
 
+# The jars of the HDFS server that tests run against.
+$(BUILD)/.stamp-hdfs-jars: scripts/hdfs_jars.sh | $(MADE)
+	@mkdir -p $(BUILD)
+	@PYTHON=$(BIN)/python scripts/hdfs_jars.sh $(STOKER_TEST_HDFS_JARS)
+	@touch $@
+
 .PHONY: test
-test: $(BUILD)/.stamp-deps-test $(INSTALLED) $(DEVELOPED) native lint  ## Every test and check, the sanitizers included.
+test: $(BUILD)/.stamp-deps-test $(BUILD)/.stamp-hdfs-jars $(INSTALLED) $(DEVELOPED) native lint  ## Every test and check, the sanitizers included.
 	$(BIN)/python -m pytest
 
 .PHONY: test-clients

@@ -2,7 +2,7 @@
 # Checks for what pip cannot install, and installs it where it may do so without asking.
 #
 #   scripts/deps.sh build    a C++20 compiler, libjpeg-turbo's headers, Python's headers and venv
-#   scripts/deps.sh test     those, doctest, and the compiler's sanitizers
+#   scripts/deps.sh test     those, doctest, the compiler's sanitizers, and Java for Spark and HDFS
 #   scripts/deps.sh fuzz     those of `build`, and clang 14 with libFuzzer
 #
 # With apt-get, and root or a sudo that asks for no password, what is missing is installed; otherwise it is named.
@@ -60,6 +60,13 @@ has_fuzzer() {
   compiles clang++-14 -fsanitize=fuzzer,address,undefined <<<$'#include <cstddef>\n#include <cstdint>\nextern "C" int LLVMFuzzerTestOneInput(const uint8_t*, size_t) { return 0; }'
 }
 
+# Spark 4 wants 17 or newer; the HDFS server does not run on 23 or newer.
+has_java() {
+  local version
+  version=$("${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -nE 's/.*version "([0-9]+).*/\1/p')
+  [ "${version:-0}" -ge 17 ] && [ "$version" -lt 23 ]
+}
+
 has_venv() { "$python" -c 'import venv, ensurepip'; }
 has_python_headers() {
   "$python" -c 'import pathlib, sys, sysconfig; sys.exit(not pathlib.Path(sysconfig.get_path("include"), "Python.h").is_file())'
@@ -77,6 +84,7 @@ check() {
     test)
       need "the header of doctest" doctest-dev doctest-devel doctest has_doctest
       need "the compiler's sanitizers" g++ "libasan libubsan libtsan" "" has_sanitizers
+      need "Java 17 to 22" openjdk-17-jre-headless java-21-openjdk-headless openjdk@17 has_java
       ;;
     fuzz)
       need "clang 14 with libFuzzer" "clang-14 libclang-rt-14-dev" "clang14 compiler-rt14" llvm@14 has_fuzzer

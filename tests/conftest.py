@@ -13,6 +13,8 @@ from stoker.cli.main import main
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytest_plugins = ["servers.fixtures"]
+
 MUST_RUN_ALL = os.environ.get("STOKER_CI") == "1"
 
 # Times vary too much on a busy machine to be a property of an example.

@@ -3,8 +3,8 @@
 It takes uploads by the JSON API only and gives objects by the JSON and the XML API.
 
 **Create-only uploads (``ifGenerationMatch=0``)** have one winner, as at the cloud, when they come in one request
-(``uploadType=multipart``, which gcsfs sends for objects up to 5 MB). At ``uploadType=resumable`` and ``media`` this server
-does not look at the condition, where the cloud does: no test of a race may rest on those.
+(``uploadType=multipart``, which gcsfs sends for objects below 50 MB). At ``uploadType=resumable`` and ``media`` this
+server does not look at the condition, where the cloud does: no test of a race may rest on those.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class GcsServer:
         command = [
             *(_program(), "-scheme", "http", "-host", "127.0.0.1", "-port", str(port)),
             *("-backend", "filesystem" if keeps else "memory", "-filesystem-root", str(folder / "data")),
-            *("-public-host", f"127.0.0.1:{port}", "-external-url", self.endpoint, "-log-level", "warn"),
+            *("-external-url", self.endpoint, "-log-level", "warn"),
+            *("-public-host", "127.0.0.1"),  # without a port any port matches: that of a proxy too
         ]
         self._process = Process("fake-gcs-server", command, folder)
 

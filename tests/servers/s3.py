@@ -47,7 +47,7 @@ class S3Server:
         self._ports = free_ports(8)
         self.endpoint = f"http://127.0.0.1:{self._ports[0]}"
         _configure(folder, self.access_key, self.secret_key)
-        # Two processes: a volume server that comes up before the master was elected waits five seconds for its next try.
+        # Two processes: a volume server that comes up before the master is elected waits five seconds more.
         self._master = Process("SeaweedFS master", _master_command(folder, self._ports), folder)
         self._process = Process("SeaweedFS", _server_command(folder, self._ports), folder)
 

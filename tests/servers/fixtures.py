@@ -1,0 +1,66 @@
+"""The servers as fixtures: started once for all tests that ask for them, with a proxy for each test that wants faults.
+
+A test that stops a server of the session starts it again before it ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .faults import FaultProxy
+    from .gcs import GcsServer
+    from .hdfs import HdfsServer
+    from .s3 import S3Server
+
+# Imported where they are needed: most tests need none of them, nor what they stand on.
+# ruff: noqa: PLC0415
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """A real S3 server; make a bucket of your own."""
+    from . import s3
+
+    with s3.running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def gcs_server() -> Iterator[GcsServer]:
+    """A GCS server with its objects in memory; make a bucket of your own."""
+    from . import gcs
+
+    with gcs.running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hdfs_server() -> Iterator[HdfsServer]:
+    """A real HDFS; make a directory of your own."""
+    from . import hdfs
+
+    with hdfs.running() as server:
+        yield server
+
+
+@pytest.fixture
+def faulty_s3(s3_server: S3Server) -> Iterator[FaultProxy]:
+    """A proxy before the S3 server; clients reach it by ``s3_server.environment(faulty_s3.url)``."""
+    from .faults import FaultProxy
+
+    with FaultProxy(s3_server.endpoint) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def faulty_gcs(gcs_server: GcsServer) -> Iterator[FaultProxy]:
+    """A proxy before the GCS server; clients reach it by ``gcs_server.environment(faulty_gcs.url)``."""
+    from .faults import FaultProxy
+
+    with FaultProxy(gcs_server.endpoint) as proxy:
+        yield proxy
