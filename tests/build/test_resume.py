@@ -16,7 +16,7 @@ import pytest
 from trees import contents, settings_for, write_tree
 
 from stoker.build import BuildReport, build
-from stoker.build.journal import Journal
+from stoker.build.journal_file import JournalFile
 from stoker.errors import DestinationError
 from stoker.recipe import Recipe, parse_resize
 
@@ -199,7 +199,7 @@ def test_a_journal_of_something_else_is_refused(tmp_path: Path, source: Path) ->
 def test_two_builds_at_once_are_refused(tmp_path: Path, source: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    with Journal(out), pytest.raises(DestinationError, match="another build is writing"):
+    with JournalFile(out), pytest.raises(DestinationError, match="another build is writing"):
         run(source, out)
     assert run(source, out, max_rejects=1).outcome == "built"
 

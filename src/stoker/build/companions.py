@@ -11,15 +11,15 @@ from stoker.records.tfds import write_tfds_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from stoker.records.manifest import Manifest
+    from stoker.storage import Location
 
 SIZES_NAME = "sizes.txt"
 _SIZES = (("train", "train"), ("val", "validation"), ("test", "test"))
 
 
-def write_companions(directory: Path, manifest: Manifest, classes: Sequence[bytes]) -> None:
+def write_companions(directory: Location, manifest: Manifest, classes: Sequence[bytes]) -> None:
     """Write what the preset of a dataset asks for: TFDS's two JSON files, or the Hops notebook's ``sizes.txt``.
 
     Raises:

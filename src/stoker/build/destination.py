@@ -6,21 +6,20 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+from stoker.build.contents import Contents, remove_temporaries
 from stoker.errors import DestinationError, ManifestError
-from stoker.records.index import new_index_path
-from stoker.records.layout import JOURNAL_NAME, MANIFEST_NAME
+from stoker.records.layout import MANIFEST_NAME, is_unfinished
 from stoker.records.manifest_reading import read_manifest
+from stoker.storage import RemotePath, location
 from stoker.storage.temporary import TEMPORARY_MARK
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from stoker.build.journal import Journal
     from stoker.records.manifest import Manifest
-    from stoker.types import Compression
+    from stoker.storage import Location
 
 
-def check_destination(destination: Path, source: str) -> None:
+def check_destination(destination: Location, source: str) -> None:
     """Refuse a destination in which nothing can be built, before the source is looked at.
 
     Raises:
@@ -32,37 +31,42 @@ def check_destination(destination: Path, source: str) -> None:
     _refuse_foreign(destination)
 
 
-def _refuse_overlap(destination: Path, source: str) -> None:
+def _refuse_overlap(destination: Location, source: str) -> None:
     """Refuse to write into the tree that is read.
 
     Raises:
         DestinationError: ``destination`` is ``source`` or lies in it.
     """
-    inner, outer = os.path.realpath(destination), os.path.realpath(source)
-    if os.path.commonpath([inner, outer]) == outer:
+    read = location(source)
+    if isinstance(destination, RemotePath) or isinstance(read, RemotePath):
+        lies_in = read == destination or (isinstance(destination, RemotePath) and read in destination.parents)
+    else:
+        inner, outer = os.path.realpath(destination), os.path.realpath(read)
+        lies_in = os.path.commonpath([inner, outer]) == outer
+    if lies_in:
         message = f"{destination} lies in the source {source}; build into a directory outside it"
         raise DestinationError(message, path=str(destination))
 
 
-def _refuse_foreign(destination: Path) -> None:
+def _refuse_foreign(destination: Location) -> None:
     """Refuse a directory that holds something else than a dataset or an unfinished build; a missing one is fine.
 
     Raises:
         DestinationError: It does, or it is not a directory.
         OSError: It cannot be listed.
     """
-    if destination.exists() and not destination.is_dir():
+    if destination.is_file():
         message = f"{destination} is a file; give a directory for the dataset"
         raise DestinationError(message, path=str(destination))
-    names = sorted(path.name for path in destination.iterdir()) if destination.exists() else []
+    names = sorted(path.name for path in destination.iterdir()) if destination.is_dir() else []
     foreign = [n for n in names if not n.startswith(".") and n != "lost+found" and TEMPORARY_MARK not in n]
-    if foreign and JOURNAL_NAME not in names and MANIFEST_NAME not in names:
+    if foreign and MANIFEST_NAME not in names and not is_unfinished(destination):
         shown = ", ".join(foreign[:3]) + (", ..." if len(foreign) > 3 else "")
         message = f"{destination} holds something else ({shown}); give a new or empty directory"
         raise DestinationError(message, path=str(destination))
 
 
-def finished_dataset(destination: Path, settings: dict[str, Any]) -> Manifest | None:
+def finished_dataset(destination: Location, settings: dict[str, Any]) -> Manifest | None:
     """Return the manifest of a finished build with the same settings; None if none is finished here.
 
     Raises:
@@ -77,9 +81,10 @@ def finished_dataset(destination: Path, settings: dict[str, Any]) -> Manifest | 
         message = f"{destination} holds something that cannot be built on: {error}"
         raise DestinationError(message, path=str(destination)) from error
     _refuse_other(destination, "a finished dataset", _manifest_settings(manifest), settings)
+    contents = Contents(destination)
     for split in manifest.splits.values():
         for shard in split.shards:
-            if not _is_complete(destination, shard.name, shard.size_bytes, manifest.compression):
+            if not contents.has_shard(shard.name, shard.size_bytes, manifest.compression):
                 message = f"{destination} holds the finished dataset {manifest.dataset_id}, but {shard.name} or its"
                 message += (
                     " index is missing or has another length; restore it, or delete the directory and build again"
@@ -88,7 +93,7 @@ def finished_dataset(destination: Path, settings: dict[str, Any]) -> Manifest | 
     return manifest
 
 
-def resume(journal: Journal, destination: Path, settings: dict[str, Any]) -> None:
+def resume(journal: Journal, destination: Location, settings: dict[str, Any]) -> None:
     """Make the journal that of these settings: go on with the one there is, or begin.
 
     Shards that the journal names and that are no longer there in full are forgotten, so that they are built again.
@@ -99,16 +104,9 @@ def resume(journal: Journal, destination: Path, settings: dict[str, Any]) -> Non
     if journal.settings is None:
         journal.begin(settings)
     _refuse_other(destination, "an unfinished build", journal.settings or {}, settings)
-    journal.results = [
-        r for r in journal.results if _is_complete(destination, r.file.name, r.file.size_bytes, settings["compression"])
-    ]
     remove_temporaries(destination)
-
-
-def remove_temporaries(destination: Path) -> None:
-    """Remove what dead builds left unfinished. Only for the holder of the journal's lock."""
-    for path in destination.rglob(f"*{TEMPORARY_MARK}*"):
-        path.unlink(missing_ok=True)
+    contents, compression = Contents(destination), settings["compression"]
+    journal.results = [r for r in journal.results if contents.has_shard(r.file.name, r.file.size_bytes, compression)]
 
 
 def _manifest_settings(manifest: Manifest) -> dict[str, Any]:
@@ -126,14 +124,7 @@ def _manifest_settings(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-def _is_complete(destination: Path, name: str, size_bytes: int, compression: Compression) -> bool:
-    shard = destination / name
-    if not shard.is_file() or shard.stat().st_size != size_bytes:
-        return False
-    return compression != "none" or new_index_path(destination, name).is_file()
-
-
-def _refuse_other(destination: Path, what: str, there: dict[str, Any], wanted: dict[str, Any]) -> None:
+def _refuse_other(destination: Location, what: str, there: dict[str, Any], wanted: dict[str, Any]) -> None:
     if there == wanted:
         return
     changes = "; ".join(

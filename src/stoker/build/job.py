@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from stoker import _native
+from stoker.build.blame import as_reason, is_of_the_item
 from stoker.errors import ExampleError, ImageError, ShardError, SourceError
 from stoker.recipe import convert
 from stoker.records.writer import ShardFile, ShardWriter
@@ -15,6 +15,7 @@ from stoker.schema import Sample
 from stoker.sources import ItemTableBuilder, SourceTree
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from stoker.recipe import Recipe, StoredImage
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from stoker.sources import Item, ItemTable, Source
     from stoker.storage import Location
     from stoker.types import Box, Compression
-
-# The machine, not the item, is at fault: going on would reject everything.
-_NOT_THE_ITEMS_FAULT = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +81,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class ShardResult:
-    """A shard that is on the disk, and what did not get into it."""
+    """A shard that is complete in the destination, and what did not get into it."""
 
     file: ShardFile
     split: str
@@ -120,7 +118,8 @@ class ItemConverter:
         """Convert items one after another, until ``stopped()``.
 
         Raises:
-            OSError: The process has run out of files or memory. Whatever is wrong with an item itself is a reject.
+            OSError: The process has run out of files or memory, or the store of the source fails or refuses
+                everything. Whatever is wrong with an item itself is a reject.
         """
         outcome = Outcome()
         for item in items:
@@ -134,9 +133,9 @@ class ItemConverter:
             except (ImageError, ExampleError, ShardError, SourceError) as error:
                 outcome.rejects.append(ItemReject(item.key, item.label, str(error)))
             except OSError as error:
-                if error.errno in _NOT_THE_ITEMS_FAULT:
+                if not is_of_the_item(error, self.tree.root):
                     raise
-                outcome.rejects.append(ItemReject(item.key, item.label, _unreadable(error)))
+                outcome.rejects.append(ItemReject(item.key, item.label, as_reason(error)))
         return outcome
 
     def _record(self, item: Item, split: str, outcome: Outcome) -> bytes:
@@ -170,19 +169,19 @@ class ItemConverter:
         )
 
 
-def _unreadable(error: OSError) -> str:
-    if error.errno == errno.ENOENT:
-        return "the file is not there: it has been removed since it was listed, or is a link to nowhere"
-    return f"the file cannot be read: {error.strerror}"
-
-
 class ShardAssembler:
-    """Puts outcomes into a shard, in order. For one thread at a time."""
+    """Puts outcomes into a shard, in order. For one thread at a time.
 
-    def __init__(self, directory: Location, job: ShardJob) -> None:
+    Args:
+        directory: The dataset.
+        job: The shard.
+        stop: Ends the waits for a store that does not answer.
+    """
+
+    def __init__(self, directory: Location, job: ShardJob, stop: threading.Event | None = None) -> None:
         self._job = job
         self._tally = Outcome()
-        self._writer = ShardWriter(directory, job.name, job.compression)
+        self._writer = ShardWriter(directory, job.name, job.compression, stop)
 
     def add(self, outcome: Outcome) -> None:
         """Write the records of the next items.
@@ -194,10 +193,10 @@ class ShardAssembler:
         self._tally.add_notes(outcome)
 
     def commit(self) -> ShardResult:
-        """Bring the shard to the disk under its final name.
+        """Give the shard its final name.
 
         Raises:
-            OSError: The disk is full, or the like.
+            OSError: The disk is full, the store has gone, or the like.
         """
         with self._writer:
             file = self._writer.commit()

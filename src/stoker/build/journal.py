@@ -1,169 +1,62 @@
-"""``build.journal``: which shards of an unfinished build are complete. Also the lock of the build.
-
-The first line is a JSON object with the settings of the build, every other line one for a shard that is on the disk
-under its final name. A line counts once it ends in a newline; what follows the last good line is thrown away.
-"""
+"""Which shards of an unfinished build are complete, so that the next run does only what is missing."""
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from stoker.build.job import ItemReject, ShardResult
-from stoker.errors import DestinationError
-from stoker.records.files import sync_directory
-from stoker.records.layout import JOURNAL_NAME
-from stoker.records.writer import ShardFile
+from stoker.build.journal_file import JournalFile
+from stoker.build.receipts import Receipts
+from stoker.storage import RemotePath
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from types import TracebackType
 
-JOURNAL_FORMAT = "stoker-journal"
-JOURNAL_VERSION = 2
-"""Raised whenever the same settings would give other bytes, so that no dataset is half old and half new."""
+    from stoker.build.job import ShardResult
+    from stoker.storage import Location
 
 
-class Journal:
-    """The journal of one destination, locked as long as this object is open.
+class Journal(Protocol):
+    """The journal of one destination; for one thread at a time.
 
-    The lock is the operating system's, on the open file: it ends with the process, also with ``kill -9``.
-
-    Args:
-        directory: Destination; must exist.
-
-    Raises:
-        DestinationError: Another build has the lock.
-        OSError: The file cannot be opened.
+    Attributes:
+        settings: Of the build that was begun here; None if none was.
+        results: The shards that are complete.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._path = directory / JOURNAL_NAME
-        self._file = self._open_locked()
-        self.settings: dict[str, Any] | None = None
-        """Settings of the build that was begun here; None if none was."""
-        self.results: list[ShardResult] = []
-        """Shards that it has finished."""
-        try:
-            self._read()
-        except BaseException:
-            self.close()
-            raise
+    settings: dict[str, Any] | None
+    results: list[ShardResult]
 
-    def __enter__(self) -> Self:
-        return self
+    def __enter__(self) -> Self: ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    ) -> None: ...
 
     def begin(self, settings: dict[str, Any]) -> None:
-        """Start the journal of a new build."""
-        os.ftruncate(self._file, 0)
-        self._write_line({"format": JOURNAL_FORMAT, "version": JOURNAL_VERSION, "settings": settings})
-        sync_directory(self._directory)
-        self.settings = settings
+        """Start the journal of a new build.
+
+        Afterwards ``settings`` may be others than these, if another build has begun at the same time.
+        """
 
     def append(self, result: ShardResult) -> None:
-        """Note that a shard is complete; it is on the disk when this returns.
+        """Note that a shard is complete; that lasts when this returns.
 
         Raises:
-            OSError: The disk is full, or the like.
+            OSError: The disk is full, the store has gone, or the like.
         """
-        self._write_line(_entry(result))
-        self.results.append(result)
-
-    def close(self) -> None:
-        """Give the lock back. Idempotent."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
 
     def remove(self) -> None:
-        """Delete the journal, at the end of a build, while the lock is still held."""
-        self._path.unlink()
-        sync_directory(self._directory)
-
-    def _open_locked(self) -> int:
-        while True:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(file)
-                where = str(self._directory)
-                message = f"another build is writing to {where}; wait for it to end, or stop it"
-                raise DestinationError(message, path=where) from None
-            except BaseException:
-                os.close(file)
-                raise
-            # The other build may have finished, and deleted the file, between our open and our lock.
-            if self._path.exists() and self._path.stat().st_ino == os.fstat(file).st_ino:
-                return file
-            os.close(file)
-
-    def _write_line(self, content: dict[str, Any]) -> None:
-        line = json.dumps(content).encode() + b"\n"
-        written = 0
-        while written < len(line):
-            written += os.write(self._file, line[written:])
-        os.fsync(self._file)
-
-    def _read(self) -> None:
-        with os.fdopen(os.dup(self._file), "rb") as file:
-            header = file.readline()
-            good = len(header)
-            if not header.endswith(b"\n"):
-                return
-            self.settings = self._settings(header)
-            for line in file:
-                result = _result(line) if line.endswith(b"\n") else None
-                if result is None:
-                    break
-                self.results.append(result)
-                good += len(line)
-        os.ftruncate(self._file, good)
-
-    def _settings(self, header: bytes) -> dict[str, Any]:
-        try:
-            content = json.loads(header)
-            if content["format"] == JOURNAL_FORMAT and content["version"] == JOURNAL_VERSION:
-                return dict(content["settings"])
-            problem = f"is of version {content['version']}, and this Stoker goes on with version {JOURNAL_VERSION} only"
-        except (ValueError, TypeError, KeyError):
-            problem = "is not a journal of Stoker's"
-        message = f"{self._path} {problem}; delete {self._directory} or build somewhere else"
-        raise DestinationError(message, path=str(self._path))
+        """Delete the journal, at the end of a build."""
 
 
-def _entry(result: ShardResult) -> dict[str, Any]:
-    file = result.file
-    return {
-        "shard": file.name,
-        "split": result.split,
-        "records": file.records,
-        "bytes": file.size_bytes,
-        "crc32c": f"{file.crc32c:08x}",
-        "rejects": [[reject.key, reject.label, reject.reason] for reject in result.rejects],
-        "converted": dict(result.converted),
-        "annotation_errors": list(result.annotation_errors),
-    }
+def open_journal(destination: Location) -> Journal:
+    """Open the journal of a destination, and make the directory if it is one of this machine.
 
-
-def _result(line: bytes) -> ShardResult | None:
-    """Return the shard of one line, or None if the line is damaged."""
-    try:
-        entry = json.loads(line)
-        return ShardResult(
-            ShardFile(str(entry["shard"]), int(entry["records"]), int(entry["bytes"]), int(entry["crc32c"], 16)),
-            str(entry["split"]),
-            tuple(ItemReject(str(key), int(label), str(reason)) for key, label, reason in entry["rejects"]),
-            {str(kind): int(count) for kind, count in entry["converted"].items()},
-            tuple(map(str, entry["annotation_errors"])),
-        )
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None
+    Raises:
+        DestinationError: Another build holds its lock, or it is no journal.
+        OSError: It cannot be opened.
+    """
+    if isinstance(destination, RemotePath):
+        return Receipts(destination)
+    destination.mkdir(parents=True, exist_ok=True)
+    return JournalFile(destination)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stoker.build.job import ItemConverter, Outcome, ShardAssembler, ShardJob, ShardResult
+from stoker.storage import RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +29,7 @@ _CHUNK_ITEMS = 16  # one hand-over between threads costs about as much as a tent
 _CHUNK_BYTES = 2**22
 _CHUNKS_PER_THREAD = 8  # so that one slow image does not make the other threads wait
 _OPEN_COMMITS = 2  # shards that may wait for their fsync while the next one is written
+_OPEN_UPLOADS = 4  # one alone does not fill the way to a store
 
 
 @dataclass(slots=True)
@@ -47,7 +49,7 @@ class LocalEngine:
         converter: Turns items into records.
         directory: Where the shards go.
         threads: Items converted at the same time.
-        committed: Called, in the order of the jobs and from one other thread, with every shard that is on the disk.
+        committed: Called, in the order of the jobs and from the calling thread, with every shard that is complete.
         advanced: Called after each chunk, from the calling thread, with its items, source bytes and rejects.
     """
 
@@ -66,12 +68,13 @@ class LocalEngine:
         self._max_chunks = threads * _CHUNKS_PER_THREAD
         self._max_bytes = self._max_chunks * _CHUNK_BYTES
         self._pool = ThreadPoolExecutor(threads, "stoker-convert")
-        self._committer = ThreadPoolExecutor(1, "stoker-commit")
+        self._max_commits = _OPEN_UPLOADS if isinstance(directory, RemotePath) else _OPEN_COMMITS
+        self._committer = ThreadPoolExecutor(self._max_commits, "stoker-commit")
         self._stop = threading.Event()
         self._window: deque[tuple[_Chunk, Future[Outcome]]] = deque()
         self._window_bytes = 0
         self._shard: ShardAssembler | None = None
-        self._commits: deque[tuple[ShardAssembler, Future[None]]] = deque()
+        self._commits: deque[tuple[ShardAssembler, Future[ShardResult]]] = deque()
 
     def run(self, jobs: Iterable[ShardJob]) -> None:
         """Build all jobs, in order. Once per engine.
@@ -106,21 +109,20 @@ class LocalEngine:
         self._window.popleft()
         self._window_bytes -= chunk.size_bytes
         if self._shard is None:
-            self._shard = ShardAssembler(self._directory, chunk.job)
+            self._shard = ShardAssembler(self._directory, chunk.job, self._stop)
         self._shard.add(outcome)
         if chunk.is_last:
             shard, self._shard = self._shard, None
-            self._commits.append((shard, self._committer.submit(self._commit, shard)))
-            while len(self._commits) > _OPEN_COMMITS:
-                self._finish_commit()
+            self._commits.append((shard, self._committer.submit(shard.commit)))
+        while self._commits and (len(self._commits) > self._max_commits or self._commits[0][1].done()):
+            self._finish_commit()
         self._advanced(len(chunk.items), chunk.size_bytes, len(outcome.rejects))
 
-    def _commit(self, shard: ShardAssembler) -> None:
-        self._committed(shard.commit())
-
     def _finish_commit(self) -> None:
-        _, future = self._commits.popleft()
-        future.result()
+        """Report the oldest shard, once it is complete."""
+        result = self._commits[0][1].result()
+        self._commits.popleft()
+        self._committed(result)
 
     def _close(self) -> None:
         """End the threads; remove what is not committed. Waits for at most one item and one commit."""
@@ -129,8 +131,11 @@ class LocalEngine:
         self._committer.shutdown(cancel_futures=True)
         if self._shard is not None:
             self._shard.abort()
-        for shard, _ in self._commits:
+        for shard, future in self._commits:
             shard.abort()
+            complete = future.done() and not future.cancelled() and future.exception() is None
+            if complete and not isinstance(self._directory, RemotePath):  # a store may not answer for long
+                self._committed(future.result())
 
 
 def _chunks(jobs: Iterable[ShardJob]) -> Iterator[_Chunk]:

@@ -7,30 +7,33 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stoker.build.companions import write_companions
+from stoker.build.contents import remove_temporaries
 from stoker.build.destination import (
     check_destination,
     finished_dataset,
-    remove_temporaries,
     resume,
 )
 from stoker.build.estimate import record_size, sample_records
 from stoker.build.finish import make_manifest, rejects_of
 from stoker.build.job import ItemConverter, ShardResult
-from stoker.build.journal import Journal
+from stoker.build.journal import open_journal
 from stoker.build.local import LocalEngine
 from stoker.build.plan import Plan, make_plan, plan_settings
 from stoker.build.report import BuildReport, complete_report
 from stoker.build.size import ExpectedSize
+from stoker.errors import StorageError
 from stoker.records.labels import write_labels
-from stoker.records.layout import JOURNAL_NAME
+from stoker.records.layout import is_unfinished
 from stoker.records.manifest import write_manifest
 from stoker.records.rejects import write_rejects
 from stoker.sources import list_source, with_objects
+from stoker.storage import RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stoker.build.engine import EngineFactory
+    from stoker.build.journal import Journal
     from stoker.build.settings import BuildSettings, SourceSettings
     from stoker.sources import Source, SourceTree
     from stoker.storage import Location
@@ -46,12 +49,12 @@ def build(
 ) -> BuildReport:
     """Build a dataset from images, or go on with one that was interrupted.
 
-    The same settings give the same bytes for any number of threads and after any number of interruptions. Only one
-    build at a time can write to a destination.
+    The same settings give the same bytes for any number of threads, in any destination, and after any number of
+    interruptions. Only one build at a time can write to a directory; in a store two may, with the same settings.
 
     Args:
         settings: What to build.
-        destination: Directory of the dataset; created if missing.
+        destination: Directory of the dataset, created if missing; or where it lies in a store.
         progress: Told about every few items, from the calling thread.
         announce: Told how large the dataset will be, before anything is written.
         engine: Makes the shards; threads of this process unless another is given.
@@ -60,7 +63,8 @@ def build(
         ConfigError: The settings do not fit the source, or nobody has agreed to the size of the dataset.
         SourceError: The source cannot be listed.
         DestinationError: The destination holds something else, or another build is writing to it.
-        OSError: The destination cannot be written. Run again to resume.
+        OSError: The destination cannot be written, or the store of the source or of the destination has gone. Run
+            again to resume.
         KeyboardInterrupt: Run again to resume.
     """
     check_destination(destination, settings.source.root)
@@ -81,17 +85,18 @@ def build_tree(
     converter = ItemConverter(tree, settings.recipe, settings.schema)
     size, known = sample_records(tree, converter, settings.threads)
     plan = make_plan(tree, settings, size)
-    if not (destination / JOURNAL_NAME).exists():
+    if not is_unfinished(destination):
         finished = finished_dataset(destination, plan_settings(plan, settings))
         if finished is not None:
+            if isinstance(destination, RemotePath):  # a second build of the same may have been killed after the first
+                remove_temporaries(destination)
             return complete_report(finished, destination, tree, started)
         expected = ExpectedSize.of(plan, size, destination)
         if announce is not None:
             announce(expected)
         if not settings.accept_size:
             expected.refuse_huge()
-    destination.mkdir(parents=True, exist_ok=True)
-    with Journal(destination) as journal:
+    with open_journal(destination) as journal:
         run = _Run(plan, settings, destination, journal, progress)
         return run.run(engine, replace(converter, known=known), started)
 
@@ -129,6 +134,7 @@ class _Run:
         """Build what is missing and finish the dataset; whatever stops it leaves a build to resume."""
         finished = finished_dataset(self._destination, self._wanted)
         if finished is not None:  # by a build that ended, or died, just before it could remove its journal
+            remove_temporaries(self._destination)
             self._journal.remove()
             return complete_report(finished, self._destination, self._plan.tree, started)
         resume(self._journal, self._destination, self._wanted)
@@ -137,9 +143,10 @@ class _Run:
             self._build_shards(engine, converter)
             return self._finish(started)
         except (OSError, KeyboardInterrupt) as error:
-            remove_temporaries(self._destination)  # an interrupt may come between making a file and noting it
-            if isinstance(error, OSError) and error.filename is None:  # a write, which knows no name
-                error.filename = str(self._destination)
+            if not isinstance(self._destination, RemotePath):
+                remove_temporaries(self._destination)  # an interrupt may come between making a file and noting it
+            if isinstance(error, OSError) and not isinstance(error, StorageError) and error.filename is None:
+                error.filename = str(self._destination)  # of a write, which knows no name
             error.add_note("what is finished is kept; run the same command again to resume")
             raise
 

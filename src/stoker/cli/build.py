@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stoker.build import build_tree, check_destination, open_source
@@ -14,6 +13,7 @@ from stoker.cli.output import Printer, print_json
 from stoker.cli.progress import shown_progress
 from stoker.config import format_seconds, format_size
 from stoker.errors import ConfigError
+from stoker.storage import location
 
 if TYPE_CHECKING:
     import argparse
@@ -28,9 +28,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     text = "build TFRecord shards, index and manifest from images; run again to resume"
     parser = subparsers.add_parser("build", help=text, description=text)
-    text = "tree of class folders, directory of tars, one tar, file list, or ilsvrc.json"
+    text = "tree of class folders, directory of tars, one tar, file list, ilsvrc.json, or the URL of one"
     parser.add_argument("source", nargs="?", help=text)
-    text = "directory of the dataset; new, empty, or an unfinished build"
+    text = "directory of the dataset, or its URL (gs://, s3://, hdfs://); new, empty, or an unfinished build"
     parser.add_argument("destination", nargs="?", help=text)
     add_source_options(parser)
     add_dataset_options(parser)
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     if args.source is None or args.destination is None:
         raise ConfigError("a build needs a source and a destination: stoker build SOURCE DESTINATION, or --ask")
     settings = build_settings(args)
-    destination = Path(args.destination)
+    destination = location(args.destination)
     check_destination(destination, args.source)
     with chosen_engine(args) as engine:
         with shown_progress("listing") as progress:
@@ -64,8 +64,9 @@ def announcer(args: argparse.Namespace) -> Callable[[ExpectedSize], None] | None
         return None
 
     def announce(expected: ExpectedSize) -> None:
-        size, free = format_size(expected.size_bytes), format_size(expected.free_bytes)
-        Printer().line(f"{expected.records} records, about {size}; {free} free at {args.destination}")
+        size, free = format_size(expected.size_bytes), expected.free_bytes
+        where = f"to {args.destination}" if free is None else f"{format_size(free)} free at {args.destination}"
+        Printer().line(f"{expected.records} records, about {size}; {where}")
 
     return announce
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.build.presets import PRESETS, find_preset
@@ -14,6 +13,7 @@ from stoker.recipe import JpegEncode, RawEncode, Recipe, parse_encode, parse_res
 from stoker.recipe.recipe import FILTERS
 from stoker.records.naming import ShardNaming
 from stoker.sources import SourceOptions
+from stoker.storage import location
 
 if TYPE_CHECKING:
     import argparse
@@ -171,7 +171,8 @@ def _shards(args: argparse.Namespace, preset: Preset) -> ShardSettings:
 
 def _dataset_name(source: str) -> str:
     """Return a name for TFDS, which allows lower-case letters, digits and underscores."""
-    name = re.sub(r"[^a-z0-9]+", "_", Path(source).absolute().stem.lower()).strip("_")
+    place = location(source).absolute()
+    name = re.sub(r"[^a-z0-9]+", "_", place.name.removesuffix(place.suffix).lower()).strip("_")
     return name if name[:1].isalpha() else f"images_{name}".rstrip("_")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.build import build_tree, check_destination
@@ -12,6 +11,7 @@ from stoker.cli.progress import shown_progress
 from stoker.errors import ConfigError
 from stoker.feed import RecordKeys
 from stoker.repack import open_records
+from stoker.storage import location
 
 if TYPE_CHECKING:
     import argparse
@@ -23,7 +23,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("repack", help=text, description=text)
     add = parser.add_argument
     add("source", help="dataset, directory of TFRecords, one of them, or a pattern")
-    add("destination", help="directory of the new dataset; new, empty, or an unfinished build")
+    add("destination", help="directory of the new dataset, or its URL; new, empty, or an unfinished build")
     add("--image-key", metavar="KEY", help="key of the encoded image (default: told by the first record)")
     add("--label-key", metavar="KEY", help="with --image-key: key of the class (default: images without a class)")
     add("--from-label-base", type=int, choices=[0, 1], help="with --image-key: number of the first class (default 0)")
@@ -36,7 +36,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Build, report, and return 0, or 3 when the manifest is withheld."""
     settings = build_settings(args)
-    keys, destination = _keys(args), Path(args.destination)
+    keys, destination = _keys(args), location(args.destination)
     check_destination(destination, args.source)
     with shown_progress("listing") as progress:
         crop_objects = settings.source.crop_objects

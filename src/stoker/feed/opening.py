@@ -14,7 +14,7 @@ from stoker.feed.files import FILE_SCHEMA, ImageFiles
 from stoker.feed.foreign import choose_split, foreign_splits, open_foreign, open_shards
 from stoker.feed.listed import listed_shards, open_listed, open_one
 from stoker.records.labels import ClassLabel, read_labels
-from stoker.records.layout import JOURNAL_NAME, MANIFEST_NAME
+from stoker.records.layout import MANIFEST_NAME, is_unfinished
 from stoker.records.manifest_reading import read_manifest
 from stoker.sources import SourceOptions, list_source
 
@@ -96,7 +96,7 @@ def refuse_unfinished(directory: Path) -> None:
     Raises:
         DatasetNotFoundError: It is one.
     """
-    if (directory / JOURNAL_NAME).exists():
+    if is_unfinished(directory):
         message = f"{directory} is an unfinished build; run the same 'stoker build' again to finish it"
         raise DatasetNotFoundError(message, path=str(directory))
 

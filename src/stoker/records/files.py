@@ -5,18 +5,24 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from stoker.storage import RemotePath
 from stoker.storage.temporary import temporary_name
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from stoker.storage import Location
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file under a temporary name, bring it to the disk, and give it its name.
+
+def write_atomically(path: Location, data: bytes) -> None:
+    """Write a file under a temporary name, bring it to the disk, and give it its name; or an object, which is whole.
 
     Raises:
-        OSError: The disk is full, or the like; the temporary file is removed.
+        OSError: The disk is full, the store has gone, or the like; the temporary file is removed.
     """
+    if isinstance(path, RemotePath):
+        path.write_bytes(data)
+        return
     temporary = path.with_name(temporary_name(path.name))
     try:
         with temporary.open("xb") as file:

@@ -57,9 +57,13 @@ def new_index_path(directory: Path, name: str) -> Path:
         directory: Directory of the dataset.
         name: Name of the shard, relative to it.
     """
-    if "/" not in name and name.endswith(PLAIN_SUFFIX):
-        return directory / f"{name}{INDEX_SUFFIX}"
-    return directory / INDEX_FOLDER / f"{name}{INDEX_SUFFIX}"
+    return directory / new_index_name(name)
+
+
+def new_index_name(name: str) -> str:
+    """Return the name of the index of a shard; both are relative to the directory of the dataset."""
+    beside = f"{name}{INDEX_SUFFIX}"
+    return beside if "/" not in name and name.endswith(PLAIN_SUFFIX) else f"{INDEX_FOLDER}/{beside}"
 
 
 def format_index(sizes: NDArray[np.uint64]) -> bytes:

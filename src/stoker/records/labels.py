@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.errors import ManifestError
 from stoker.records.files import write_atomically
 from stoker.records.layout import LABELS_NAME
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from stoker.storage import Location
 
 BACKGROUND = "background"
 """Name of class 0 when labels start at 1."""
@@ -32,7 +34,7 @@ class ClassLabel:
     text: str
 
 
-def write_labels(directory: Path, names: Sequence[bytes], texts: Sequence[bytes], label_base: int) -> None:
+def write_labels(directory: Location, names: Sequence[bytes], texts: Sequence[bytes], label_base: int) -> None:
     """Write the labels of a dataset atomically.
 
     Args:
@@ -49,14 +51,14 @@ def write_labels(directory: Path, names: Sequence[bytes], texts: Sequence[bytes]
     write_atomically(directory / LABELS_NAME, b"".join(line + b"\n" for line in lines))
 
 
-def read_labels(directory: str | Path) -> tuple[ClassLabel, ...]:
+def read_labels(directory: str | Location) -> tuple[ClassLabel, ...]:
     """Return the classes of a dataset; the index is the class id.
 
     Raises:
         FileNotFoundError: There is no ``labels.txt``.
         ManifestError: It is too large to be a list of classes.
     """
-    path = Path(directory, LABELS_NAME)
+    path = location(directory) / LABELS_NAME
     if path.stat().st_size > _MAX_LABELS_BYTES:
         raise ManifestError(
             f"{path} is larger than {_MAX_LABELS_BYTES} bytes, so it is no list of classes", path=str(path)

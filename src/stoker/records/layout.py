@@ -8,15 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.records.index import INDEX_SUFFIX
+from stoker.storage import RemotePath
 from stoker.storage.temporary import TEMPORARY_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from stoker.storage import Location
+
 MANIFEST_NAME = "manifest.json"
 LABELS_NAME = "labels.txt"
 REJECTS_NAME = "rejects.jsonl"
 JOURNAL_NAME = "build.journal"
+"""In an unfinished build on this machine."""
+BUILD_FOLDER = ".stoker-build"
+"""In an unfinished build in a store, which cannot append to a file."""
 MAX_SHARDS = 99_999
 """Most shards of a split: the names hold five digits."""
 
@@ -57,6 +63,19 @@ class FoundSplit:
 
     paths: tuple[Path, ...]
     missing: tuple[int, ...]
+
+
+def is_unfinished(directory: Location) -> bool:
+    """Return whether a build has begun in a directory and not come to its end.
+
+    One that was killed after it had written the manifest, and before it could clean up, counts too.
+
+    Raises:
+        OSError: The store cannot be asked.
+    """
+    if isinstance(directory, RemotePath):
+        return (directory / BUILD_FOLDER).is_dir()
+    return (directory / JOURNAL_NAME).exists()
 
 
 def parse_shard_name(name: str) -> ShardName | None:

@@ -12,8 +12,8 @@ from stoker.records.layout import MANIFEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
+    from stoker.storage import Location
     from stoker.types import Compression, SchemaInfo
 
 FORMAT = "stoker-dataset"
@@ -171,7 +171,7 @@ def _split_content(split: Split) -> dict[str, Any]:
     }
 
 
-def write_manifest(directory: Path, manifest: Manifest) -> None:
+def write_manifest(directory: Location, manifest: Manifest) -> None:
     """Write ``manifest.json`` atomically.
 
     Raises:

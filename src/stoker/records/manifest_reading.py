@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from stoker.errors import ManifestError, NewerManifestError
 from stoker.records.layout import MANIFEST_NAME
 from stoker.records.manifest import FORMAT, SCHEMA_KEYS, VERSION, Manifest, Shard, SourceInfo, Split
+from stoker.storage import location
 from stoker.types import Compression, FeatureSpec, SchemaInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stoker.storage import Location
     from stoker.types import FeatureKind
 
 _MAX_MANIFEST_BYTES = 2**28
@@ -25,20 +26,20 @@ _OPTIONAL_KEYS = ("filename_key", "height_key", "width_key", "order_key", "box_p
 _T = TypeVar("_T")
 
 
-def read_manifest(directory: str | Path) -> Manifest:
+def read_manifest(directory: str | Location) -> Manifest:
     """Return the manifest of a dataset.
 
     Raises:
         FileNotFoundError: There is none: the directory is an unfinished build, or no dataset of Stoker's.
         ManifestError: It is damaged, contradicts itself, or is of a newer version.
     """
-    path = Path(directory, MANIFEST_NAME)
+    path = location(directory) / MANIFEST_NAME
     if path.stat().st_size > _MAX_MANIFEST_BYTES:
         raise ManifestError(f"{path} is larger than {_MAX_MANIFEST_BYTES} bytes, so it is no manifest", path=str(path))
     return parse_manifest(path.read_bytes(), path)
 
 
-def parse_manifest(text: bytes, path: str | Path) -> Manifest:
+def parse_manifest(text: bytes, path: str | Location) -> Manifest:
     """Return the manifest in ``text``; ``path`` is named in errors.
 
     Raises:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.errors import ManifestError
 from stoker.records.files import write_atomically
 from stoker.records.layout import REJECTS_NAME
+from stoker.storage import location
 from stoker.types import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from stoker.storage import Location
 
-def write_rejects(directory: Path, rejects: Iterable[Reject]) -> None:
+
+def write_rejects(directory: Location, rejects: Iterable[Reject]) -> None:
     """Write the rejects of a dataset atomically; the file is there, and empty, when there are none.
 
     Raises:
@@ -25,13 +27,13 @@ def write_rejects(directory: Path, rejects: Iterable[Reject]) -> None:
     write_atomically(directory / REJECTS_NAME, "".join(lines).encode())
 
 
-def read_rejects(directory: str | Path) -> tuple[Reject, ...]:
+def read_rejects(directory: str | Location) -> tuple[Reject, ...]:
     """Return the rejects of a dataset in the order of the build; none when there is no file.
 
     Raises:
         ManifestError: A line is not what it should be; names the line.
     """
-    path = Path(directory, REJECTS_NAME)
+    path = location(directory) / REJECTS_NAME
     if not path.exists():
         return ()
     rejects = []

@@ -9,9 +9,9 @@ from stoker.records.files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from stoker.records.manifest import Split
+    from stoker.storage import Location
 
 FEATURES_NAME = "features.json"
 INFO_NAME = "dataset_info.json"
@@ -22,7 +22,9 @@ _VERSION = "1.0.0"
 _CLASSES = "tensorflow_datasets.core.features."
 
 
-def write_tfds_metadata(directory: Path, *, name: str, splits: Mapping[str, Split], class_names: Sequence[str]) -> None:
+def write_tfds_metadata(
+    directory: Location, *, name: str, splits: Mapping[str, Split], class_names: Sequence[str]
+) -> None:
     r"""Write ``features.json``, ``dataset_info.json`` and the names of the labels, each atomically.
 
     The records have the keys of preset ``tfds`` and lie in shards called ``NAME-SPLIT.tfrecord-00000-of-00008``. The

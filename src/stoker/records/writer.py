@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -10,15 +9,15 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from stoker import _native
-from stoker.records.files import sync_directory, write_atomically
-from stoker.records.index import format_index, new_index_path
-from stoker.storage.temporary import temporary_name
+from stoker.records.index import format_index, new_index_name
+from stoker.records.staging import stage
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Sequence
-    from pathlib import Path
     from types import TracebackType
 
+    from stoker.storage import Location
     from stoker.types import Compression
 
 _LEVEL = 6
@@ -28,7 +27,7 @@ _MAX_BUFFERS = 512  # of one writev; POSIX promises 16, Linux and macOS allow 10
 
 @dataclass(frozen=True, slots=True)
 class ShardFile:
-    """A shard that is complete on the disk.
+    """A shard that is complete where it was to go.
 
     Attributes:
         name: Name, relative to the dataset's directory.
@@ -46,32 +45,35 @@ class ShardFile:
 class ShardWriter:
     """Writes a TFRecord shard and its index.
 
-    The bytes go to ``NAME.tmp-...``. `commit` brings them to the disk, writes the index in full, and only then
-    renames the shard, so a shard under its final name is complete and has its index. Leaving the ``with`` block
-    without `commit` removes what was written. For one thread at a time.
+    The bytes go to ``NAME.tmp-...``, or, if the dataset lies in a store, to a scratch file of this machine. `commit`
+    writes the index in full, and only then gives the shard its name, so a shard under its final name is complete and
+    has its index. Leaving the ``with`` block without `commit` removes what was written. For one thread at a time.
 
     A compressed shard is one GZIP or ZLIB stream, as TensorFlow's readers expect it; it has no index, because nothing
     in it can be reached without inflating what precedes it.
 
     Args:
-        directory: Directory of the dataset; must exist.
+        directory: Directory of the dataset; must exist if it is on this machine.
         name: Final name of the shard, relative to ``directory``.
         compression: What is done to the bytes.
+        stop: Ends the waits for a store that does not answer, with `stoker.errors.ClosedError`; None if nobody can.
 
     Raises:
-        OSError: From any method: the disk is full, or the like.
+        OSError: From any method: the disk is full, the store has gone, or the like.
     """
 
-    def __init__(self, directory: Path, name: str, compression: Compression = "none") -> None:
+    def __init__(
+        self,
+        directory: Location,
+        name: str,
+        compression: Compression = "none",
+        stop: threading.Event | None = None,
+    ) -> None:
         self._name = name
-        self._path = directory / name
-        self._path.parent.mkdir(exist_ok=True)
-        self._temporary = directory / temporary_name(name)
-        self._index = new_index_path(directory, name) if compression == "none" else None
+        self._staged = stage(directory, name, stop)
         self._deflate = (
-            zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW_BITS[compression]) if self._index is None else None
+            None if compression == "none" else zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW_BITS[compression])
         )
-        self._file: int | None = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         self._sizes: list[int] = []
         self._size_bytes = 0
         self._crc32c = 0
@@ -98,45 +100,20 @@ class ShardWriter:
         self._write_bytes(frames if self._deflate is None else [self._deflate.compress(frame) for frame in frames])
 
     def _write_bytes(self, parts: list[bytes]) -> None:
-        assert self._file is not None, "the shard is already committed or aborted"
-        size = sum(map(len, parts))
-        written = os.writev(self._file, parts)
-        if written < size:
-            self._write_rest(b"".join(parts), written)
+        self._staged.write(parts)
         self._crc32c = _native.crc32c_of_parts(parts, self._crc32c)
-        self._size_bytes += size
-
-    def _write_rest(self, data: bytes, written: int) -> None:
-        """Finish a write that the system cut short; a full disk raises here."""
-        assert self._file is not None
-        view = memoryview(data)
-        while written < len(data):
-            written += os.write(self._file, view[written:])
+        self._size_bytes += sum(map(len, parts))
 
     def commit(self) -> ShardFile:
-        """Bring the shard and its index to the disk and give both their final names."""
-        assert self._file is not None, "the shard is already committed or aborted"
+        """Give the shard and its index their final names."""
+        index = None
         if self._deflate is not None:
             self._write_bytes([self._deflate.flush()])
-        os.fsync(self._file)
-        self._close()
-        try:
-            if self._index is not None:
-                self._index.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(self._index, format_index(np.asarray(self._sizes, np.uint64)))
-            self._temporary.replace(self._path)
-        finally:
-            self._temporary.unlink(missing_ok=True)
-        sync_directory(self._path.parent)
+        else:
+            index = new_index_name(self._name), format_index(np.asarray(self._sizes, np.uint64))
+        self._staged.publish(index)
         return ShardFile(self._name, len(self._sizes), self._size_bytes, self._crc32c)
 
     def abort(self) -> None:
         """Remove what was written, unless it is committed."""
-        if self._file is not None:
-            self._close()
-            self._temporary.unlink(missing_ok=True)
-
-    def _close(self) -> None:
-        assert self._file is not None
-        file, self._file = self._file, None
-        os.close(file)
+        self._staged.discard()

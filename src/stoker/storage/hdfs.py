@@ -131,6 +131,12 @@ class HdfsBackend:
         with contextlib.suppress(FileNotFoundError):
             _asked(lambda: self._client.delete(f"/{key}"))
 
+    def delete_folder(self, prefix: str) -> bool:
+        """Delete a directory with everything in it; one that is not there is no error."""
+        with contextlib.suppress(FileNotFoundError):
+            _asked(lambda: self._client.delete(f"/{prefix}", recursive=True))
+        return True
+
     def _forget(self, key: str) -> None:
         with self._lock:
             self._readers.pop(key, None)
@@ -149,6 +155,8 @@ class HdfsBackend:
 
         try:
             _asked(write)
+        except FileNotFoundError as error:
+            raise StoreError(f"somebody has removed {temporary} while it was written") from error
         except BaseException:
             self._remove(temporary)
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from stoker.errors import ClosedError, StorageError
@@ -12,11 +13,12 @@ from stoker.storage.pace import Pace, Patience
 from stoker.storage.store import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from stoker.storage.store import Backend, Blob, Children, Data, Entry
 
 _T = TypeVar("_T")
+_DELETED_AT_ONCE = 32
 
 
 class PatientStore:
@@ -133,6 +135,17 @@ class PatientStore:
     def delete(self, key: str) -> None:
         """Delete an object; one that is not there is no error."""
         self._try("delete", key, lambda: self._backend.delete(key))
+
+    def delete_below(self, prefix: str) -> None:
+        """Delete everything below a prefix; where the store has no folders, one object after another."""
+        if not self._try("delete", prefix, lambda: self._backend.delete_folder(prefix)):
+            self.delete_all([entry.key for entry in self.entries(prefix)])
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        """Delete objects, many at a time."""
+        with ThreadPoolExecutor(_DELETED_AT_ONCE, "stoker-delete") as pool:
+            for _ in pool.map(self.delete, keys):
+                pass
 
     def _whole(self, key: str) -> bytes:
         blob: Blob = self._backend.get(key)

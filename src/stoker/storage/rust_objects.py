@@ -130,6 +130,10 @@ class ObjectsBackend:
         with contextlib.suppress(FileNotFoundError):
             _asked(lambda: obstore.delete(self._reading, key))
 
+    def delete_folder(self, prefix: str) -> bool:  # noqa: ARG002 - a bucket has none
+        """Return false: a bucket has no folders."""
+        return False
+
 
 def _entry(meta: Any) -> Entry:
     return Entry(meta["path"], meta["size"], meta["e_tag"])

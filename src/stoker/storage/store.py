@@ -103,5 +103,8 @@ class Backend(Protocol):
     def delete(self, key: str) -> None:
         """Delete an object; one that is not there is no error."""
 
+    def delete_folder(self, prefix: str) -> bool:
+        """Delete a folder with everything below it at once, and return true; false where there are no folders."""
+
     def has_below(self, prefix: str) -> bool:
         """Return whether there is anything below ``prefix``."""

@@ -1,0 +1,65 @@
+"""What a journal holds, whichever way it is kept: the settings of the build, and an entry for each finished shard."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from stoker.build.job import ItemReject, ShardResult
+from stoker.records.writer import ShardFile
+
+JOURNAL_FORMAT = "stoker-journal"
+JOURNAL_VERSION = 2
+"""Raised whenever the same settings would give other bytes, so that no dataset is half old and half new."""
+
+
+def format_settings(settings: dict[str, Any]) -> bytes:
+    """Return the line that a journal begins with."""
+    return _line({"format": JOURNAL_FORMAT, "version": JOURNAL_VERSION, "settings": settings})
+
+
+def parse_settings(line: bytes) -> dict[str, Any] | str:
+    """Return the settings in the first line of a journal, or what is wrong with it."""
+    try:
+        content = json.loads(line)
+        if content["format"] == JOURNAL_FORMAT and content["version"] == JOURNAL_VERSION:
+            return dict(content["settings"])
+        return f"is of version {content['version']}, and this Stoker goes on with version {JOURNAL_VERSION} only"
+    except (ValueError, TypeError, KeyError):
+        return "is not a journal of Stoker's"
+
+
+def format_result(result: ShardResult) -> bytes:
+    """Return the line of a shard that is complete."""
+    file = result.file
+    return _line(
+        {
+            "shard": file.name,
+            "split": result.split,
+            "records": file.records,
+            "bytes": file.size_bytes,
+            "crc32c": f"{file.crc32c:08x}",
+            "rejects": [[reject.key, reject.label, reject.reason] for reject in result.rejects],
+            "converted": dict(result.converted),
+            "annotation_errors": list(result.annotation_errors),
+        }
+    )
+
+
+def parse_result(line: bytes) -> ShardResult | None:
+    """Return the shard of one line, or None if the line is damaged."""
+    try:
+        entry = json.loads(line)
+        return ShardResult(
+            ShardFile(str(entry["shard"]), int(entry["records"]), int(entry["bytes"]), int(entry["crc32c"], 16)),
+            str(entry["split"]),
+            tuple(ItemReject(str(key), int(label), str(reason)) for key, label, reason in entry["rejects"]),
+            {str(kind): int(count) for kind, count in entry["converted"].items()},
+            tuple(map(str, entry["annotation_errors"])),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    return json.dumps(content).encode() + b"\n"

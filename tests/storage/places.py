@@ -1,0 +1,27 @@
+"""A folder in each store, of its own for each test."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from stoker.storage import RemotePath, location, stores
+
+if TYPE_CHECKING:
+    import pytest
+
+STORES = ("s3", "gs")
+
+
+def place_in(kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, proxy: str = "") -> RemotePath:
+    """Return an empty folder of a store; reached through the proxy at that URL, if one is given."""
+    server = request.getfixturevalue({"s3": "s3_server", "gs": "gcs_server", "hdfs": "hdfs_server"}[kind])
+    if kind == "hdfs":
+        found = location(f"{server.url}/{uuid.uuid4().hex}")
+    else:
+        for name, value in server.environment(proxy).items():
+            monkeypatch.setenv(name, value)
+        found = location(f"{kind}://{server.make_bucket()}/folder")
+    monkeypatch.setattr(stores, "_opened", {})  # whoever was here before had another server or proxy
+    assert isinstance(found, RemotePath)
+    return found

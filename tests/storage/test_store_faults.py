@@ -1,0 +1,159 @@
+"""What servers and networks do wrong, and what becomes of it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from servers.faults import Answer, CutUpload, Fault, FaultProxy, Flip, Reset, Truncate
+from stoker.errors import ClosedError, StorageError
+from stoker.storage import pace
+from storage.places import STORES, place_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stoker.storage import RemotePath
+
+DATA = os.urandom(300_000)
+
+
+@pytest.fixture(params=STORES)
+def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FaultProxy, RemotePath]]:
+    proxy: FaultProxy = request.getfixturevalue({"s3": "faulty_s3", "gs": "faulty_gcs"}[request.param])
+    monkeypatch.setattr(pace, "_FIRST_WAIT", 0.02)
+    place = place_in(request.param, request, monkeypatch, proxy.url)
+    yield proxy, place
+    proxy.faults = []
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        Answer(503),
+        Answer(429),
+        Answer(500),
+        Reset(),
+        Truncate(1000),
+        Truncate(1000, honest=True),
+        Flip(),
+    ],
+    ids=str,
+)
+def test_reading_goes_on(faulty: tuple[FaultProxy, RemotePath], action: Answer | Reset | Truncate | Flip) -> None:
+    proxy, folder = faulty
+    path = folder / "object"
+    path.write_bytes(DATA)
+    proxy.faults = [Fault(action, method="GET", path="object", count=3)]
+    assert path.read_bytes() == DATA
+    assert sum(proxy.traffic.faults.values()) == 3
+
+
+@pytest.mark.parametrize("action", [Answer(503), Reset(), Truncate(100_000), Truncate(5, honest=True)], ids=str)
+def test_reading_a_part_goes_on(faulty: tuple[FaultProxy, RemotePath], action: Answer | Reset | Truncate) -> None:
+    proxy, folder = faulty
+    path = folder / "object"
+    path.write_bytes(DATA)
+    proxy.faults = [Fault(action, method="GET", path="object", count=3)]
+    assert folder.store.read(path.key, 50_000, 200_000) == DATA[50_000:250_000]
+    assert sum(proxy.traffic.faults.values()) == 3
+
+
+@pytest.mark.parametrize("action", [Answer(503), Answer(500), Reset(), Reset(served=True), CutUpload(1000)], ids=str)
+def test_writing_goes_on(faulty: tuple[FaultProxy, RemotePath], action: Answer | Reset | CutUpload) -> None:
+    proxy, folder = faulty
+    proxy.faults = [Fault(action, at_least=len(DATA), count=2)]
+    (folder / "object").write_bytes(DATA)
+    proxy.faults = []
+    assert (folder / "object").read_bytes() == DATA
+    assert [entry.key for entry in folder.store.entries(folder.key)] == [(folder / "object").key]
+
+
+def test_listing_goes_on(faulty: tuple[FaultProxy, RemotePath]) -> None:
+    proxy, folder = faulty
+    for number in range(5):
+        (folder / str(number)).write_bytes(b"")
+    proxy.faults = [Fault(Answer(503), method="GET", count=3)]
+    assert len(list(folder.store.entries(folder.key))) == 5
+    proxy.faults = [Fault(Truncate(20), method="GET", count=3)]
+    assert len(list(folder.iterdir())) == 5
+
+
+def test_a_storm_slows_down_and_passes(faulty: tuple[FaultProxy, RemotePath]) -> None:
+    proxy, folder = faulty
+    (folder / "object").write_bytes(b"x" * 1000)
+    store = folder.store
+    proxy.faults = [Fault(Answer(503), method="GET", probability=0.3, seed=3, count=60)]
+    wrong: list[bytes] = []
+
+    def read_many() -> None:
+        wrong.extend(data for data in (store.read((folder / "object").key) for _ in range(30)) if data != b"x" * 1000)
+
+    threads = [threading.Thread(target=read_many) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert proxy.faults[0].served == 60
+
+
+def test_a_store_that_is_gone_is_given_up(
+    faulty: tuple[FaultProxy, RemotePath], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy, folder = faulty
+    (folder / "object").write_bytes(DATA)
+    monkeypatch.setattr(pace, "_SECONDS", 0.5)
+    proxy.faults = [Fault(Answer(503))]
+    with pytest.raises(
+        StorageError, match=r"cannot read .*object.*503.*; tried \d+ times; see that the store"
+    ) as caught:
+        (folder / "object").read_bytes()
+    assert caught.value.path == str(folder / "object")
+    assert (
+        os.environ["AWS_SECRET_ACCESS_KEY"] not in str(caught.value) if "AWS_SECRET_ACCESS_KEY" in os.environ else True
+    )
+
+
+def test_what_is_forbidden_is_not_tried_again(faulty: tuple[FaultProxy, RemotePath]) -> None:
+    proxy, folder = faulty
+    (folder / "object").write_bytes(DATA)
+    proxy.forget()
+    proxy.faults = [Fault(Answer(403))]
+    with pytest.raises(PermissionError, match="credentials") as caught:
+        (folder / "object").read_bytes()
+    assert caught.value.filename == str(folder / "object")
+    assert sum(proxy.traffic.faults.values()) == 1
+
+
+def test_who_waits_can_be_stopped(faulty: tuple[FaultProxy, RemotePath]) -> None:
+    proxy, folder = faulty
+    (folder / "object").write_bytes(DATA)
+    proxy.faults = [Fault(Answer(503))]
+    stop = threading.Event()
+    store = folder.store.stoppable(stop)
+    threading.Timer(0.5, stop.set).start()
+    began = time.monotonic()
+    with pytest.raises(ClosedError):
+        store.read((folder / "object").key)
+    assert time.monotonic() - began < 5
+    with pytest.raises(ClosedError):
+        store.read((folder / "object").key)
+
+
+def test_a_server_that_restarts_is_waited_for(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = request.getfixturevalue("s3_server")
+    folder = place_in("s3", request, monkeypatch)
+    (folder / "object").write_bytes(DATA)
+    restart = threading.Thread(target=server.restart)
+    restart.start()
+    time.sleep(0.2)
+    for _ in range(20):
+        assert (folder / "object").read_bytes() == DATA
+    (folder / "other").write_bytes(DATA)
+    restart.join()
+    assert (folder / "other").read_bytes() == DATA
