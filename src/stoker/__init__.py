@@ -6,7 +6,7 @@
 >>> for batch in stoker.Loader(train, batch_size=256, view=view, shuffle=True, seed=17):  # doctest: +SKIP
 ...     print(batch.images.shape, batch.labels.shape)
 
-``stoker.torch``, ``stoker.tensorflow`` and ``stoker.jax`` hold the same loader for those frameworks, and ``stoker.spark``
+``stoker.torch``, ``stoker.tensorflow`` and ``stoker.jax`` hold the same loader for those frameworks, ``stoker.spark``
 builds on a cluster; they are imported on first use.
 """
 

@@ -15,15 +15,15 @@ from __future__ import annotations
 import secrets
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark import inheritable_thread_target
 from pyspark.accumulators import AccumulatorParam
 
 from stoker.spark.failure import explain
+from stoker.spark.fence import Fence
 from stoker.spark.kit import kit
-from stoker.spark.task import Shared, ShardTask, pack
+from stoker.spark.task import ShardTask, Shared, pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -81,7 +81,8 @@ class SparkEngine:
         del threads
         self._session = session
         self._spark = session.sparkContext
-        self._shared = Shared(converter, destination.absolute())
+        self._converter = converter
+        self._destination = destination.absolute()
         self._committed = committed
         self._advanced = advanced
         self._group = f"stoker-build-{secrets.token_hex(4)}"
@@ -99,7 +100,8 @@ class SparkEngine:
             ConfigError: The executors lack something.
             KeyboardInterrupt: The job was cancelled.
         """
-        shared = self._spark.broadcast(self._shared)
+        fence = Fence.of(self._destination)
+        shared = self._spark.broadcast(Shared(self._converter, self._destination, fence))
         pool = ThreadPoolExecutor(_WAVES, "stoker-spark")
         run_wave = inheritable_thread_target(self._session)(self._run_wave)  # in the caller's pool of a fair scheduler
         running: set[Future[list[ShardResult]]] = set()
@@ -136,7 +138,7 @@ class SparkEngine:
         """Run one job of Spark's; in a thread of its own."""
         if self._stopping:
             return []
-        self._spark.setJobGroup(self._group, f"stoker build {self._shared.destination}", interruptOnCancel=True)
+        self._spark.setJobGroup(self._group, f"stoker build {self._destination}", interruptOnCancel=True)
         task = ShardTask(kit(compressed=self._compressed), shared, self._results)
         return self._spark.parallelize(wave, len(wave)).map(task).collect()
 
@@ -154,7 +156,7 @@ class SparkEngine:
         for wave in done:
             try:
                 results = wave.result()
-            except Exception as error:  # whatever py4j makes of it
+            except Exception as error:  # noqa: BLE001 - whatever py4j makes of it
                 raise explain(error) from None
             for result in results:
                 self._note(result)

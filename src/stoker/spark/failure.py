@@ -15,38 +15,38 @@ SHIPPING = "install the same wheel on every node or send it along, as docs/spark
 _MARKED = re.compile(re.escape(FAILURE_MARK) + r"(?P<line>\{.*\})")
 _ATTEMPTS = re.compile(r"failed (?P<count>\d+) times")
 _PLACE = re.compile(r"\((?P<host>\S+) executor (?P<executor>\S+)\)")
-_KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
+_MEMORY = "raise spark.executor.memoryOverhead, or give each executor fewer cores, if memory was at its end"
+_KNOWN: tuple[tuple[str, str], ...] = (
     (
-        re.compile(r"No module named '(?P<what>(?:stoker|numpy|PIL|defusedxml|rich)[\w.]*)'"),
+        r"No module named '(?P<what>(?:stoker|numpy|PIL|defusedxml|rich)[\w.]*)'",
         f"the executors have no module {{what!r}}; {SHIPPING}",
     ),
     (
-        re.compile(r"Can't get attribute '(?P<what>\w+)' on <module 'stoker|(?P<other>stoker\.\S+) has no attribute"),
+        r"Can't get attribute '\w+' on <module 'stoker|module 'stoker\S* has no attribute",
         f"the executors have another version of Stoker; {SHIPPING}",
     ),
     (
-        re.compile(r'Cannot run program "(?P<what>[^"]+)"'),
+        r'Cannot run program "(?P<what>[^"]+)"',
         "the executors have no program {what}; say which Python they have with --spark-conf spark.pyspark.python=PATH",
     ),
     (
-        re.compile(r"PYTHON_VERSION_MISMATCH\W+(?P<what>[^\n]+)"),
-        "the executors run another Python: {what}; set --spark-conf spark.pyspark.python=PATH",
+        r"PYTHON_VERSION_MISMATCH\W+(?P<what>[^\n]+)",
+        "the executors run another Python: {what}; name the driver's with --spark-conf spark.pyspark.python=PATH",
     ),
     (
-        re.compile(r"(?P<what>Python worker exited unexpectedly)"),
-        "the Python process of an executor was killed, again and again; most often the memory of its node or container"
-        " was at its end: raise spark.executor.memoryOverhead, or give each executor fewer cores",
+        r"Python worker exited unexpectedly",
+        f"the Python process of an executor was killed, again and again; {_MEMORY}",
     ),
     (
-        re.compile(r"ExecutorLostFailure \((?P<what>[^\n]*)"),
-        "executors were lost, again and again ({what}; see their logs, and raise spark.executor.memoryOverhead if"
-        " memory was at its end",
+        r"ExecutorLostFailure \((?P<what>[^\n]{1,300})",
+        f"executors were lost, again and again: {{what}}; see their logs; {_MEMORY}",
     ),
     (
-        re.compile(r"(?P<what>cancelled (?:part of cancelled job group|because SparkContext was shut down)|was cancel+ed)"),
-        "the job was cancelled",
+        r"SPARK_JOB_CANCELLED|[Jj]ob \S+ cancelled|was cancelled",
+        "its job was cancelled",
     ),
 )
+"""What Spark's own traces hold, and what that means; looked for in this order."""
 
 
 def explain(error: Exception) -> StokerError | OSError:
@@ -56,7 +56,7 @@ def explain(error: Exception) -> StokerError | OSError:
     if marked is not None:
         return _from_task(json.loads(marked["line"]), text)
     for pattern, message in _KNOWN:
-        found = pattern.search(text)
+        found = re.search(pattern, text)
         if found is not None:
             return ClusterError(f"Spark could not build: {message.format(**found.groupdict())}")
     return ClusterError(f"Spark could not build: {_first_lines(text)}")
@@ -82,6 +82,6 @@ def _from_task(told: dict[str, Any], text: str) -> StokerError | OSError:
 
 
 def _first_lines(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    lines = [line.strip(": ") for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
     wanted = next((line for line in lines if "Exception" in line or "Error" in line or "fail" in line), None)
     return (wanted or (lines[0] if lines else "it gave no reason"))[:500]

@@ -86,7 +86,7 @@ def _start(conf: SparkConf, log: IO[str]) -> SparkSession:
 
     context: SparkContext | None = None
     try:
-        gateway = SparkContext._gateway or launch_gateway(conf, {"stdout": log, "stderr": log})  # noqa: SLF001
+        gateway = SparkContext._gateway or launch_gateway(conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
         context = SparkContext(conf=conf, gateway=gateway)
         return SparkSession(context)
     except Exception as error:  # what py4j and Java make of it

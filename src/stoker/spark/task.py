@@ -11,25 +11,27 @@ import pickle
 import socket
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stoker.build.job import ItemConverter, ShardJob, ShardResult, build_shard
+from stoker.build import ItemConverter, ShardJob, ShardResult, build_shard
 from stoker.errors import ConfigError
-from stoker.records.layout import JOURNAL_NAME
 from stoker.sources import SourceTree
 from stoker.spark.kit import Kit, difference
+from stoker.storage import is_remote
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
     from pyspark.core.broadcast import Broadcast
 
+    from stoker.spark.fence import Fence
     from stoker.storage import Location
 
 FAILURE_MARK = "STOKER-SHARD-FAILED "
 """Stands before what a failed task has to say, so that the driver finds it in the traces of Spark."""
 
 _FAST = 1
+_READS_AT_ONCE = 16
+"""Of a task whose images lie in a store, which answers after milliseconds; a core alone would wait most of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,40 @@ class Shared:
     Attributes:
         converter: Turns items into records; without the list of items.
         destination: The dataset; an absolute path, or a place in a store.
+        fence: Tells whether it is still being built.
     """
 
     converter: ItemConverter
     destination: Location
+    fence: Fence
+
+    def build(self, job: ShardJob) -> ShardResult:
+        """Build one shard.
+
+        Raises:
+            ConfigError: This machine does not see what the driver sees.
+            OSError: The source or the destination failed.
+        """
+        self.fence.check(self.destination)
+        self._check_source()
+        threads = _READS_AT_ONCE if is_remote(self.converter.tree.root) else 1
+        return build_shard(
+            self.converter, self.destination, job, threads, before_commit=lambda: self.fence.check(self.destination)
+        )
+
+    def _check_source(self) -> None:
+        """See that the images are here; an empty folder would make a reject of every one of them.
+
+        Raises:
+            ConfigError: They are not.
+        """
+        tree = self.converter.tree
+        if not isinstance(tree, SourceTree) or is_remote(tree.root):
+            return
+        for place in (tree.base, *tree.archives):
+            if not os.path.exists(place):  # noqa: PTH110 - bytes
+                message = f"the source {os.fsdecode(place)} is not there"
+                raise ConfigError(f"{message}; put the images where all executors see them, or into a bucket")
 
 
 class ShardTaskError(Exception):
@@ -78,35 +110,16 @@ class ShardTask:
         try:
             different = difference(self._wanted)
             if different:
-                raise ConfigError(f"on this executor {different}: the bytes could differ; give it the driver's versions")
+                raise ConfigError(
+                    f"on this executor {different}: the bytes could differ; give it the driver's versions"
+                )
             job: ShardJob = pickle.loads(zlib.decompress(packed))  # noqa: S301 - from the driver
             name = job.name
-            shared = self._shared.value
-            check_places(shared)
-            result = build_shard(shared.converter, shared.destination, job)
+            result = self._shared.value.build(job)
         except Exception as error:
             raise ShardTaskError(FAILURE_MARK + json.dumps(_described(error, name))) from error
         self._results.add([result])
         return result
-
-
-def check_places(shared: Shared) -> None:
-    """See that this machine has the same files as the driver; an empty folder would make a reject of every image.
-
-    Raises:
-        ConfigError: It has not.
-    """
-    tree, destination = shared.converter.tree, shared.destination
-    here = f"on {socket.gethostname()}"
-    if isinstance(destination, Path) and not (destination / JOURNAL_NAME).is_file():
-        message = f"{destination} is not the dataset that the driver builds, or the build has ended, {here}"
-        raise ConfigError(f"{message}; build into a directory that all executors share, or into a bucket")
-    if isinstance(tree, SourceTree):
-        local = [place for place in (tree.base, *tree.archives) if b"://" not in place[:32]]
-        missing = next((place for place in local if not os.path.exists(place)), None)  # noqa: PTH110 - bytes
-        if missing is not None:
-            message = f"the source {os.fsdecode(missing)} is not there {here}"
-            raise ConfigError(f"{message}; put the images where all executors see them, or into a bucket")
 
 
 def _described(error: Exception, shard: str | None) -> dict[str, object]:
