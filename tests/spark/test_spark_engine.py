@@ -93,7 +93,8 @@ def test_a_bucket_gets_the_same_dataset(
     bucket = location(f"s3://{s3_server.make_bucket()}/sets/photos")
     report = stoker.spark.build(session, settings, str(bucket))
     assert report.manifest == local[0].manifest
-    assert {path.name: path.read_bytes() for path in bucket.iterdir()} == contents(local[1])
+    keys = [entry.key for entry in bucket.store.entries(bucket.key)]
+    assert {key.rpartition("/")[2]: bucket.store.read(key) for key in keys} == contents(local[1])
 
 
 def test_a_disk_that_fails_is_our_error_and_can_be_resumed(
