@@ -178,6 +178,81 @@ def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]:
     One block of Philox4x32-10: four words from a counter of four words and a key of two.
     """
 
+class RangeCounts:
+    """What has been read ahead so far."""
+
+    @property
+    def held_bytes(self) -> int: ...
+
+    @property
+    def peak_bytes(self) -> int: ...
+
+    @property
+    def requests(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def unplanned(self) -> int: ...
+
+    @property
+    def rereads(self) -> int: ...
+
+def number_remote_files(count: int) -> int:
+    """
+    The first of `count` numbers for files, which nobody else in this process gets.
+    """
+
+class RemoteReader:
+    """Reads bytes of remote files."""
+
+class DirectReader(RemoteReader):
+    """Reads whatever it is asked for at once."""
+
+    def __init__(self, read: Callable[[int, int, int], object]) -> None:
+        """
+        `read(file, offset, length)` gives exactly those bytes; any thread may call it.
+        """
+
+class RemoteRanges(RemoteReader):
+    """Byte ranges that are fetched ahead, under a budget."""
+
+    def __init__(self, budget: int) -> None: ...
+
+    def expect(self, files: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], lengths: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], last_uses: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], pieces: tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], planned_uses: int) -> None:
+        """
+        Queue ranges; the pieces of range i are rows starts[i]:starts[i + 1] of `pieces`, which are their offsets, their lengths and how often each is used.
+        """
+
+    def wait_for_appetite(self, bytes: int, uses: int, patience: float) -> bool:
+        """
+        Wait until less than that is planned and not fetched or used yet; false when it was not to be.
+        """
+
+    def next(self, patience: float) -> tuple[int, int, int, int] | None:
+        """Wait for the next range to fetch: (id, file, offset, length)."""
+
+    def deliver(self, id: int, bytes: Buffer) -> None:
+        """The bytes of a range."""
+
+    def fail(self, id: int, error: BaseException) -> None:
+        """A range cannot be had."""
+
+    def release_until(self, use: int) -> None:
+        """Uses below this number are over."""
+
+    def forget(self) -> None:
+        """Drop all that is expected; uses count from 0 again."""
+
+    def close(self) -> None:
+        """The same for good."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    def counts(self) -> RangeCounts: ...
+
 class RecordKeys:
     """Where records hold what; an empty key is one they do not have."""
 
@@ -226,6 +301,14 @@ class RecordSet:
     def set_extents(self, shard: int, extents: numpy.typing.NDArray[numpy.uint64]) -> None:
         """Tell where the records of a listed shard lie."""
 
+    def set_remote(self, reader: RemoteReader, first: int) -> None:
+        """The shards are remote files, numbered from `first` on."""
+
+    def remote_places(self, numbers: numpy.typing.NDArray[numpy.uint64]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+        """
+        (file, offset, length) of the frames of records, if shards are remote; file -1 otherwise.
+        """
+
     def __len__(self) -> int: ...
 
     def read(self, index: int) -> bytes:
@@ -236,12 +319,12 @@ class RecordSet:
         The shard's name, the number of the record in it, and its offset in bytes.
         """
 
-    def count_values(self, key: str, threads: int) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
+    def count_values(self, key: str, threads: int, ahead: RemoteReader | None = None) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,))]:
         """
         How many values each record has under a key, 0 where it is absent: uint32 (N,).
         """
 
-    def labels(self, label_key: str, one_hot: bool, label_base: int, threads: int) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
+    def labels(self, label_key: str, one_hot: bool, label_base: int, threads: int, ahead: RemoteReader | None = None) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
         """The class of each record, -1 where there is none: int64 (N,)."""
 
 class FileSet(SampleSource):
@@ -255,6 +338,11 @@ class FileSet(SampleSource):
     def set_boxes(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], boxes: Annotated[NDArray[numpy.float32], dict(shape=(None, 4), order='C', device='cpu', writable=False)]) -> None:
         """
         Tell the objects: those of image i are rows starts[i]:starts[i + 1], each xmin, ymin, xmax, ymax.
+        """
+
+    def set_remote(self, reader: RemoteReader, first: int) -> None:
+        """
+        Archives and files are remote, numbered from `first` on: the archives, then one for each image.
         """
 
     def read(self, index: int) -> bytes:
@@ -376,14 +464,19 @@ class CachedSource(SampleSource):
 class BatchEngine:
     """Decodes samples into batches on native threads."""
 
-    def __init__(self, *, source: SampleSource, views: Sequence[ViewSpec], seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, format: PixelFormat = ..., decode: str = 'exact', boxes: float | None = None, decoded: MemoryCache | None = None, convert: Callable[[bytes], bytes] | None = None) -> None:
+    def __init__(self, *, source: SampleSource, views: Sequence[ViewSpec], seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, format: PixelFormat = ..., decode: str = 'exact', boxes: float | None = None, decoded: MemoryCache | None = None, ahead: RemoteReader | None = None, convert: Callable[[bytes], bytes] | None = None) -> None:
         """
-        `boxes`: the share of a box's area that a view must show to keep it; None for no boxes at all. `decoded` keeps whole images as pixels. `convert(bytes) -> bytes` makes a JPEG of an image that is none; it is called by any thread.
+        `boxes`: the share of a box's area that a view must show to keep it; None for no boxes at all. `decoded` keeps whole images as pixels. `ahead` fetches remote samples by a schedule. `convert(bytes) -> bytes` makes a JPEG of an image that is none; it is called by any thread.
         """
 
     def submit(self, numbers: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], epoch: int, objects: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, streams: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
         """
         Queue one batch of samples of the source; never blocks. `objects`: which box of each, -1 for the whole image. `keys`: what the batch calls them, left out: the numbers. `streams`: what random choices depend on, left out: the keys.
+        """
+
+    def remote_places(self, numbers: numpy.typing.NDArray[numpy.uint64], objects: numpy.typing.NDArray[numpy.int32] | None = None) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+        """
+        (file, offset, length) of what loading samples will take from remote storage; file -1: nothing.
         """
 
     def next(self) -> FinishedBatch:

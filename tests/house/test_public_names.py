@@ -35,6 +35,7 @@ PUBLIC = {
     "Position",
     "RandomResizedCrop",
     "RawTensor",
+    "ReadAhead",
     "RecordKeys",
     "Resize",
     "Sample",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .gcs import GcsServer
     from .hdfs import HdfsServer
     from .s3 import S3Server
+    from .spark_cluster import SparkCluster
 
 # Imported where they are needed: most tests need none of them, nor what they stand on.
 # ruff: noqa: PLC0415
@@ -46,6 +47,15 @@ def hdfs_server() -> Iterator[HdfsServer]:
 
     with hdfs.running() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def spark_cluster() -> Iterator[SparkCluster]:
+    """A real Spark cluster of two workers with one core each, at 127.0.0.2 and 127.0.0.3."""
+    from . import spark_cluster
+
+    with spark_cluster.running() as cluster:
+        yield cluster
 
 
 @pytest.fixture

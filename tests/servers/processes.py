@@ -53,6 +53,7 @@ class Process:
 
     Attributes:
         name: What error messages call it.
+        command: Its program and arguments, for the next `start`.
         log: The file with what it wrote to standard output and error, of all its lives.
     """
 
@@ -60,7 +61,7 @@ class Process:
         """Prepare it; ``environment`` is added to ours, ``folder`` must exist and is its working directory."""
         self.name = name
         self.log = folder / f"{name.replace(' ', '-')}.log"
-        self._command = list(command)
+        self.command = list(command)
         self._folder = folder
         self._environment = dict(environment)
         self._running: subprocess.Popen[bytes] | None = None
@@ -77,6 +78,11 @@ class Process:
         return self._running.pid
 
     @property
+    def started(self) -> bool:
+        """Whether it was started and not stopped since; it may have ended by itself."""
+        return self._running is not None
+
+    @property
     def alive(self) -> bool:
         """Whether it runs."""
         return self._running is not None and self._running.poll() is None
@@ -85,7 +91,7 @@ class Process:
         """Start it; it is not ready yet."""
         with self.log.open("ab") as log:
             self._running = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARDED, "sh", *self._command],
+                ["/bin/sh", "-c", _GUARDED, "sh", *self.command],
                 cwd=self._folder,
                 env={**os.environ, **self._environment},
                 stdin=subprocess.PIPE,
@@ -119,7 +125,7 @@ class Process:
     def log_tail(self) -> str:
         """The end of its log."""
         text = self.log.read_text(encoding="utf-8", errors="replace")[-_LOG_TAIL:] if self.log.exists() else ""
-        return f"{self._command[0]} wrote last, in {self.log}:\n{text}"
+        return f"{self.command[0]} wrote last, in {self.log}:\n{text}"
 
     def stop(self, seconds: float = 5) -> None:
         """Ask it to end, and kill what is left of its group after ``seconds``."""

@@ -27,7 +27,7 @@ class Reset:
 
 @dataclass(frozen=True)
 class CutUpload:
-    """Pass so many bytes of the request's body on, then break both connections."""
+    """Pass so many bytes of the request's body on, then break both connections; where its head announces more."""
 
     at: int = 0
 
@@ -146,6 +146,8 @@ class Fault:
         if self.method not in ("", request.method) or self.path not in request.path:
             return False
         if self.holds is not None and not request.first <= self.holds <= (request.last or self.holds):
+            return False
+        if isinstance(self.action, CutUpload) and request.sent <= self.action.at:
             return False
         asked = request.last - request.first + 1 if request.last is not None else 0
         return max(asked, request.sent) >= self.at_least

@@ -119,19 +119,20 @@ def running(folder: Path | None = None) -> Iterator[S3Server]:
     Raises:
         ServerError: It is not installed or did not come up.
     """
-    with tempfile.TemporaryDirectory(prefix="s3-", dir=folder, ignore_cleanup_errors=True) as made:
-        for attempt in range(_TRIES):
+    for attempt in range(_TRIES):
+        with tempfile.TemporaryDirectory(prefix="s3-", dir=folder, ignore_cleanup_errors=True) as made:
             server = S3Server(Path(made))
             try:
-                server.start()
-                break
-            except ServerError as error:
-                if attempt == _TRIES - 1 or "address already in use" not in str(error):
-                    raise
-        try:
-            yield server
-        finally:
-            server.kill()
+                try:
+                    server.start()
+                except ServerError as error:
+                    if attempt == _TRIES - 1 or "address already in use" not in str(error):
+                        raise
+                    continue
+                yield server
+                return
+            finally:
+                server.kill()
 
 
 def sign(server: S3Server, method: str, url: str, body: bytes = b"", region: str = "") -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from servers import apart
 from servers.faults import Answer, CutUpload, Drip, Fault, FaultProxy, Flip, Reset, Stall, Truncate
 from servers.plain_http import ask
 from servers.rules import Request
@@ -78,7 +79,8 @@ def test_an_answer_is_lost_after_the_server_has_done_its_work(faulty_gcs: FaultP
 
 
 def test_an_upload_is_cut(faulty_gcs: FaultProxy, path: str) -> None:
-    faulty_gcs.faults = [Fault(CutUpload(at=70_000), method="POST")]
+    faulty_gcs.faults = [Fault(CutUpload(at=70_000), method="POST", count=1)]
+    assert upload(faulty_gcs.url, f"{path}-short", BODY[:70_000]) == 200
     with pytest.raises(OSError):  # noqa: PT011 - reset or broken pipe, as it happens
         upload(faulty_gcs.url, f"{path}-half", BODY)
     assert faulty_gcs.traffic.faults == {"CutUpload": 1}
@@ -167,6 +169,15 @@ def test_bandwidth_is_that_of_all_connections_together(faulty_gcs: FaultProxy, p
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(lambda _: get(faulty_gcs, path), range(4))) == [BODY] * 4
     assert time.monotonic() - start >= 0.38
+
+
+def test_a_proxy_may_have_a_process_of_its_own(gcs_server: GcsServer, path: str) -> None:
+    with apart.slow(gcs_server.endpoint, latency=0.2, bandwidth=1_000_000) as url:
+        start = time.monotonic()
+        assert ask("GET", url + path).body == BODY
+        assert 0.28 <= time.monotonic() - start < 2
+    with pytest.raises(ConnectionRefusedError):
+        ask("GET", url + path)
 
 
 def test_a_server_that_is_not_there_looks_like_one_that_is_not_there(path: str) -> None:

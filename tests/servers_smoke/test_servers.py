@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import random
@@ -55,6 +56,17 @@ def test_s3_through_the_proxy_keeps_what_is_signed(s3_server: S3Server, faulty_s
     assert faulty_s3.traffic.received["GET"] > 2 * len(BODY)
 
 
+def test_encodings_of_bodies_pass_the_proxy_as_they_are(s3_server: S3Server, faulty_s3: FaultProxy) -> None:
+    path = f"/{s3_server.make_bucket()}/zipped"
+    url = faulty_s3.url + path
+    packed = gzip.compress(BODY[:10_000])
+    encoded = {"Content-Encoding": "gzip", "Expect": "100-continue", **sign(s3_server, "PUT", url, packed)}
+    assert ask("PUT", url, packed, encoded).status == 200
+    reply = s3_server.ask("GET", path, endpoint=faulty_s3.url)
+    assert (reply.headers["content-encoding"], reply.body) == ("gzip", packed)
+    assert faulty_s3.traffic.sent["PUT"] == len(packed)
+
+
 def test_s3_gives_nothing_to_who_does_not_sign_or_signs_wrongly(s3_server: S3Server) -> None:
     bucket = s3_server.make_bucket()
     url = f"{s3_server.endpoint}/{bucket}/x"
@@ -102,13 +114,15 @@ def test_gcs_takes_from_gcsfs_and_gives_to_obstore(
         bucket, body = sys.argv[1], open(sys.argv[2], "rb").read()
         files.pipe_file(f"{bucket}/some/object", body)
         with files.open(f"{bucket}/in parts", "wb", block_size=1 << 20) as out:
-            out.write(body)
+            for at in range(0, len(body), 1 << 20):
+                out.write(body[at : at + (1 << 20)])
         assert files.cat_file(f"{bucket}/in parts") == body
     """
     environment = {**os.environ, **gcs_server.environment(faulty_gcs.url)}
     subprocess.run(
         [sys.executable, "-c", program, bucket, str(tmp_path / "body")], check=True, timeout=60, env=environment
     )
+    assert any("upload_id=" in seen.path for seen in faulty_gcs.traffic.seen)
     assert faulty_gcs.traffic.sent["POST"] >= 2 * len(BODY), "a resumable upload goes on through the proxy"
     store = gcs_store(faulty_gcs.url, bucket)
     for key in ("some/object", "in parts"):

@@ -65,5 +65,6 @@ void register_view(nb::module_& m);
 void register_finished_batch(nb::module_& m);
 void register_engine(nb::module_& m);
 void register_caches(nb::module_& m);
+void register_remote(nb::module_& m);
 
 }  // namespace stoker::bind

@@ -17,6 +17,7 @@
 #include "bind/bind.h"
 #include "bind/decode_mode.h"
 #include "bind/finished_batch.h"
+#include "bind/remote_places.h"
 #include "core/errors.h"
 
 namespace stoker::bind {
@@ -147,19 +148,21 @@ void register_engine(nb::module_& m) {
           [](Engine* engine, const std::shared_ptr<SampleSource>& source, std::vector<ViewSpec> views,
              uint64_t seed, uint64_t max_pixels, size_t batch_size, size_t threads, size_t spare_buffers,
              const PixelFormat& format, const std::string& decode, std::optional<double> boxes,
-             std::shared_ptr<MemoryCache> decoded, std::optional<Converter> convert) {
+             std::shared_ptr<MemoryCache> decoded, std::shared_ptr<RemoteReader> ahead,
+             std::optional<Converter> convert) {
             if (views.empty()) throw Error(ErrorCode::kBadArgument, "An engine needs a view");
             new (engine) Engine(
-                source, EngineSpec{std::move(views), format, BoxRule{boxes.has_value(), boxes.value_or(0.0)},
-                                   decode_mode_named(decode), seed, max_pixels, batch_size, threads,
-                                   spare_buffers, std::move(decoded), converter(std::move(convert))});
+                source,
+                EngineSpec{std::move(views), format, BoxRule{boxes.has_value(), boxes.value_or(0.0)},
+                           decode_mode_named(decode), seed, max_pixels, batch_size, threads, spare_buffers,
+                           std::move(decoded), std::move(ahead), converter(std::move(convert))});
           },
           nb::kw_only(), nb::arg("source"), nb::arg("views"), nb::arg("seed"), nb::arg("max_pixels"),
           nb::arg("batch_size"), nb::arg("threads"), nb::arg("spare_buffers"),
           nb::arg("format") = PixelFormat{}, nb::arg("decode") = "exact", nb::arg("boxes") = nb::none(),
-          nb::arg("decoded") = nb::none(), nb::arg("convert") = nb::none(),
+          nb::arg("decoded") = nb::none(), nb::arg("ahead") = nb::none(), nb::arg("convert") = nb::none(),
           "`boxes`: the share of a box's area that a view must show to keep it; None for no boxes at all. "
-          "`decoded` keeps whole images as pixels. "
+          "`decoded` keeps whole images as pixels. `ahead` fetches remote samples by a schedule. "
           "`convert(bytes) -> bytes` makes a JPEG of an image that is none; it is called by any thread.")
       .def(
           "submit",
@@ -175,6 +178,21 @@ void register_engine(nb::module_& m) {
           "image. `keys`: what the batch calls them, left out: the numbers. `streams`: what random choices "
           "depend "
           "on, left out: the keys.")
+      .def(
+          "remote_places",
+          [](Engine& engine, const Numbers& numbers, std::optional<Column<int32_t>> objects) {
+            check_as_many(objects, numbers.size());
+            const BatchEngine& loads = engine.get();
+            return remote_places(numbers.size(), [&](size_t i) {
+              return loads.remote_place({numbers.data()[i], objects ? objects->data()[i] : kWholeImage});
+            });
+          },
+          nb::arg("numbers"), nb::arg("objects") = nb::none(),
+          nb::sig(
+              "def remote_places(self, numbers: numpy.typing.NDArray[numpy.uint64], objects: "
+              "numpy.typing.NDArray[numpy.int32] | None = None) -> tuple[numpy.typing.NDArray[numpy.int64], "
+              "numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]"),
+          "(file, offset, length) of what loading samples will take from remote storage; file -1: nothing.")
       .def("next", &next_batch, "Wait for the oldest queued batch.")
       .def(
           "replace",

@@ -30,6 +30,8 @@ const char* class_name(ErrorCode code) {
       return "ImageTooLargeError";
     case ErrorCode::kIo:
       return "OSError";
+    case ErrorCode::kStorage:
+      return "StorageError";
     case ErrorCode::kClosed:
       return "ClosedError";
     case ErrorCode::kCallback:

@@ -1,6 +1,9 @@
 // Binds core/file_set.h.
 #include "core/file_set.h"
 
+#include <nanobind/stl/shared_ptr.h>
+
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,6 +62,13 @@ void register_file_set(nb::module_& m) {
           },
           "starts"_a, "boxes"_a,
           "Tell the objects: those of image i are rows starts[i]:starts[i + 1], each xmin, ymin, xmax, ymax.")
+      .def(
+          "set_remote",
+          [](FileSet& set, std::shared_ptr<RemoteReader> reader, int64_t first) {
+            set.set_remote({std::move(reader), first});
+          },
+          "reader"_a, "first"_a,
+          "Archives and files are remote, numbered from `first` on: the archives, then one for each image.")
       .def(
           "read",
           [](const FileSet& set, uint64_t index) {

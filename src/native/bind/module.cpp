@@ -10,6 +10,7 @@ NB_MODULE(_native, m) {
   stoker::bind::register_resample(m);
   stoker::bind::register_reencode(m);
   stoker::bind::register_order(m);
+  stoker::bind::register_remote(m);
   stoker::bind::register_sample_source(m);
   stoker::bind::register_record_set(m);
   stoker::bind::register_file_set(m);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bind/bind.h"
+#include "bind/remote_places.h"
 #include "core/errors.h"
 #include "core/record_scan.h"
 
@@ -92,15 +93,29 @@ void register_record_set(nb::module_& m) {
           "shard"_a, "extents"_a,
           nb::sig("def set_extents(self, shard: int, extents: numpy.typing.NDArray[numpy.uint64]) -> None"),
           "Tell where the records of a listed shard lie.")
+      .def(
+          "set_remote",
+          [](RecordSet& set, std::shared_ptr<RemoteReader> reader, int64_t first) {
+            set.set_remote({std::move(reader), first});
+          },
+          "reader"_a, "first"_a, "The shards are remote files, numbered from `first` on.")
+      .def(
+          "remote_places",
+          [](const RecordSet& set, const Numbers& numbers) {
+            return remote_places(numbers.size(),
+                                 [&](size_t i) { return set.remote_place(numbers.data()[i]); });
+          },
+          "numbers"_a, nb::sig(REMOTE_PLACES_SIGNATURE),
+          "(file, offset, length) of the frames of records, if shards are remote; file -1 otherwise.")
       .def("__len__", &RecordSet::size)
       .def(
           "read",
           [](const RecordSet& set, uint64_t index) {
-            std::vector<uint8_t> buffer;
+            SourceScratch scratch;
             std::span<const uint8_t> payload;
             {
               nb::gil_scoped_release nogil;
-              payload = set.read(index, PayloadCheck::kOn, buffer);
+              payload = set.read(index, PayloadCheck::kOn, scratch);
             }
             return nb::bytes(payload.data(), payload.size());
           },
@@ -110,24 +125,25 @@ void register_record_set(nb::module_& m) {
           "The shard's name, the number of the record in it, and its offset in bytes.")
       .def(
           "count_values",
-          [](const RecordSet& set, const std::string& key, size_t threads) {
+          [](const RecordSet& set, const std::string& key, size_t threads,
+             const std::shared_ptr<RemoteReader>& ahead) {
             return each_record<uint32_t>(set, [&](uint64_t first, std::span<uint32_t> out) {
-              count_values(set, key, first, threads, out);
+              count_values(set, key, first, threads, ahead.get(), out);
             });
           },
-          "key"_a, "threads"_a,
+          "key"_a, "threads"_a, "ahead"_a = nb::none(),
           "How many values each record has under a key, 0 where it is absent: uint32 (N,).")
       .def(
           "labels",
           [](const RecordSet& set, const std::string& label_key, bool one_hot, int64_t label_base,
-             size_t threads) {
+             size_t threads, const std::shared_ptr<RemoteReader>& ahead) {
             const LabelKeys keys{label_key, one_hot ? LabelEncoding::kOneHot : LabelEncoding::kId,
                                  label_base};
             return each_record<int64_t>(set, [&](uint64_t first, std::span<int64_t> out) {
-              read_labels(set, keys, first, threads, out);
+              read_labels(set, keys, first, threads, ahead.get(), out);
             });
           },
-          "label_key"_a, "one_hot"_a, "label_base"_a, "threads"_a,
+          "label_key"_a, "one_hot"_a, "label_base"_a, "threads"_a, "ahead"_a = nb::none(),
           "The class of each record, -1 where there is none: int64 (N,).");
 }
 

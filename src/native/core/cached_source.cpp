@@ -21,4 +21,8 @@ void CachedSource::append_boxes(uint64_t number, std::span<const uint8_t> bytes,
   inner_->append_boxes(number, bytes, label, scratch, boxes);
 }
 
+RemotePlace CachedSource::remote_place(uint64_t number) const {
+  return cache_->contains(number) ? RemotePlace{} : inner_->remote_place(number);
+}
+
 }  // namespace stoker

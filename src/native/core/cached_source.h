@@ -39,6 +39,9 @@ class SampleCache {
   virtual std::span<const uint8_t> fetch(uint64_t number, const SampleSource& source,
                                          SourceScratch& scratch) = 0;
 
+  // Whether fetch() will in all likelihood need no source. Cheap, and no hit or miss.
+  virtual bool contains(uint64_t number) const = 0;
+
   virtual CacheCounts counts() const = 0;
 };
 
@@ -53,6 +56,7 @@ class CachedSource : public SampleSource {
                         std::string& name) const override;
   void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label, SourceScratch& scratch,
                     std::vector<LabelledBox>& boxes) const override;
+  RemotePlace remote_place(uint64_t number) const override;
   Where where(uint64_t number) const override { return inner_->where(number); }
 
  private:

@@ -61,6 +61,11 @@ void Concatenation::append_boxes(uint64_t number, std::span<const uint8_t> bytes
   for (size_t i = first; i < boxes.size(); ++i) boxes[i].label = moved(boxes[i].label, offset);
 }
 
+RemotePlace Concatenation::remote_place(uint64_t number) const {
+  const Place place = find(number);
+  return place.part.source->remote_place(place.number);
+}
+
 Where Concatenation::where(uint64_t number) const {
   const Place place = find(number);
   return place.part.source->where(place.number);

@@ -26,6 +26,7 @@ class Concatenation : public SampleSource {
                         std::string& name) const override;
   void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label, SourceScratch& scratch,
                     std::vector<LabelledBox>& boxes) const override;
+  RemotePlace remote_place(uint64_t number) const override;
   Where where(uint64_t number) const override;
 
  private:

@@ -75,7 +75,7 @@ BatchEngine::BatchEngine(std::shared_ptr<const SampleSource> source, EngineSpec 
       spec_(std::move(spec)),
       writer_(spec_.format),
       copies_(shows_as_stored(spec_)),
-      scratch_(make_scratch(spec_.threads + 1, spec_.decode)),
+      scratch_(make_scratch(spec_)),
       pool_(spec_.threads) {
   for (const ViewSpec& view : spec_.views) {
     slot_bytes_.push_back(static_cast<size_t>(view.out.width) * static_cast<size_t>(view.out.height) *
@@ -89,10 +89,13 @@ BatchEngine::~BatchEngine() {
   close();
 }
 
-std::vector<std::unique_ptr<BatchEngine::Scratch>> BatchEngine::make_scratch(size_t count,
-                                                                             DecodeMode decode) {
-  std::vector<std::unique_ptr<Scratch>> scratch(count);
-  for (auto& one : scratch) one = std::make_unique<Scratch>(decode);
+std::vector<std::unique_ptr<BatchEngine::Scratch>> BatchEngine::make_scratch(const EngineSpec& spec) {
+  std::vector<std::unique_ptr<Scratch>> scratch(spec.threads + 1);
+  for (auto& one : scratch) {
+    one = std::make_unique<Scratch>(spec.decode);
+    one->source.remote.ahead = spec.ahead.get();
+  }
+  scratch.back()->source.remote.out_of_turn = true;  // what stands in for others is in no schedule
   return scratch;
 }
 
@@ -198,7 +201,16 @@ void BatchEngine::allocate(Batch& batch) const {
   batch.images = std::move(taken);
 }
 
+RemotePlace BatchEngine::remote_place(SampleId id) const {
+  const bool decoded = spec_.decoded && id.object == kWholeImage && !spec_.boxes.wanted;
+  if (decoded && spec_.decoded->contains(id.number)) return {};
+  return source_->remote_place(id.number);
+}
+
 void BatchEngine::load_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const {
+  // Others may wait for the room of these bytes, and this thread for others.
+  const auto let_go = [](SourceScratch* source) { source->remote.release(); };
+  const std::unique_ptr<SourceScratch, decltype(let_go)> held(&scratch.source, let_go);
   scratch.name.clear();
   scratch.boxes.clear();
   try {

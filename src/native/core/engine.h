@@ -45,6 +45,7 @@ struct EngineSpec {
   size_t threads = 1;
   size_t spare_buffers = 4;              // image buffers kept for reuse, of each view
   std::shared_ptr<MemoryCache> decoded;  // keeps whole images as pixels; may be none
+  std::shared_ptr<RemoteReader> ahead;   // fetches remote samples by a schedule; may be none
   ConvertImage convert;  // for images that do not begin as a JPEG does; without it those are errors
 };
 
@@ -102,6 +103,9 @@ class BatchEngine {
   // the sample that was asked for. Throws what is wrong with this one too.
   void replace(Batch& batch, size_t index, SampleId id, uint64_t key);
 
+  // Which bytes of remote storage this engine will ask for to load a sample.
+  RemotePlace remote_place(SampleId id) const;
+
   // Drops what is queued. Returns when the samples being decoded are done. May be called twice.
   void close();
 
@@ -114,7 +118,7 @@ class BatchEngine {
   struct Pending;
   struct Scratch;
 
-  static std::vector<std::unique_ptr<Scratch>> make_scratch(size_t count, DecodeMode decode);
+  static std::vector<std::unique_ptr<Scratch>> make_scratch(const EngineSpec& spec);
   void load(Pending& batch, size_t index, size_t worker);
   void load_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const;
   // The short way for records whose pixels go into the batch as they are: they are checked while they are

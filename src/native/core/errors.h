@@ -16,7 +16,8 @@ enum class ErrorCode {
   kBadExample,
   kBadImage,
   kImageTooLarge,
-  kIo,  // `system_errno` says which
+  kIo,       // `system_errno` says which
+  kStorage,  // remote storage has failed, also when it was asked again
   kClosed,
   kCallback,  // what the caller gave to be called has failed
 };

@@ -48,6 +48,13 @@ void check(const FileList& list) {
   throw Error(ErrorCode::kIo, member + what, where, number);
 }
 
+[[noreturn]] void refuse_length(const Where& where, uint64_t bytes) {
+  fail_read(
+      where,
+      "it has " + std::to_string(bytes) + " bytes; an image file may have " + std::to_string(kMostFileBytes),
+      EFBIG);
+}
+
 }  // namespace
 
 FileSet::FileSet(FileList list) : list_(std::move(list)), archives_(kOpenArchives) {
@@ -95,8 +102,29 @@ Where FileSet::where(uint64_t number) const {
   return where;
 }
 
+RemotePlace FileSet::remote_place(uint64_t number) const {
+  const size_t index = checked(number);
+  if (!remote_.reader || list_.sizes[index] == 0) return {};
+  const auto length = static_cast<uint64_t>(list_.sizes[index]);
+  const int64_t archive = list_.archive_of[index];
+  if (archive >= 0) return {remote_.first + archive, static_cast<uint64_t>(list_.offsets[index]), length};
+  const auto behind = static_cast<int64_t>(list_.archives.size() + index);
+  return {remote_.first + behind, 0, length};
+}
+
+std::span<const uint8_t> FileSet::fetch_remote(size_t index, SourceScratch& scratch) const {
+  const RemotePlace place = remote_place(index);
+  if (place.length > kMostFileBytes) refuse_length(where(index), place.length);
+  try {
+    return scratch.remote.take(remote_, place);
+  } catch (const Error& error) {
+    throw Error(error.code(), error.what(), where(index), error.system_errno());
+  }
+}
+
 std::span<const uint8_t> FileSet::fetch(uint64_t number, SourceScratch& scratch) const {
   const size_t index = checked(number);
+  if (remote_.reader) return fetch_remote(index, scratch);
   const auto listed = static_cast<uint64_t>(list_.sizes[index]);
   std::shared_ptr<const ShardFile> file;
   uint64_t begin = 0, bytes = listed;
@@ -108,12 +136,7 @@ std::span<const uint8_t> FileSet::fetch(uint64_t number, SourceScratch& scratch)
     begin = static_cast<uint64_t>(list_.offsets[index]);
     bytes = std::min(listed, file->size() - std::min(begin, file->size()));
   }
-  if (bytes > kMostFileBytes) {
-    fail_read(where(number),
-              "it has " + std::to_string(bytes) + " bytes; an image file may have " +
-                  std::to_string(kMostFileBytes),
-              EFBIG);
-  }
+  if (bytes > kMostFileBytes) refuse_length(where(number), bytes);
   if (scratch.bytes.size() < bytes) scratch.bytes.resize(bytes);
   const size_t got = file->read_at(begin, std::span(scratch.bytes).first(bytes));
   if (got < bytes || got < listed) {

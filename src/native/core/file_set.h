@@ -37,6 +37,11 @@ class FileSet : public SampleSource {
   // Tells the annotated objects: those of sample i are boxes[starts[i]] .. boxes[starts[i + 1] - 1].
   void set_boxes(std::vector<int64_t> starts, std::vector<ObjectBox> boxes);
 
+  // From now on the archives, and the files that lie in none, are those of remote storage: archive i has the
+  // number i of `files`, and image i, if it is a file of its own, the number behind the archives and i
+  // others.
+  void set_remote(RemoteFiles files) { remote_ = std::move(files); }
+
   uint64_t size() const override { return list_.labels.size(); }
 
   // Throws kIo when a file cannot be read, is no regular file, is shorter than listed or longer than
@@ -50,6 +55,9 @@ class FileSet : public SampleSource {
   void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label, SourceScratch& scratch,
                     std::vector<LabelledBox>& boxes) const override;
 
+  // The bytes of the image, if files are remote.
+  RemotePlace remote_place(uint64_t number) const override;
+
   // Path of the file, or of the archive with the image's offset; the sample's name.
   Where where(uint64_t number) const override;
 
@@ -61,12 +69,14 @@ class FileSet : public SampleSource {
 
   std::shared_ptr<const Boxes> known_boxes() const;
   size_t checked(uint64_t number) const;
+  std::span<const uint8_t> fetch_remote(size_t index, SourceScratch& scratch) const;
   std::string_view name(size_t index) const;
   std::string path(size_t index) const;
   ObjectBox box(SampleId id) const;
 
   FileList list_;
   OpenFiles archives_;
+  RemoteFiles remote_;  // without a reader: they are files of this machine
   mutable std::mutex mutex_;
   std::shared_ptr<const Boxes> boxes_;
 };

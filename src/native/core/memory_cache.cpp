@@ -92,6 +92,12 @@ std::span<const uint8_t> MemoryCache::fetch(uint64_t number, const SampleSource&
   return bytes;
 }
 
+bool MemoryCache::contains(uint64_t number) const {
+  const Shard& shard = shards_[number % kShards];
+  const std::lock_guard lock(shard.mutex);
+  return shard.samples.contains(number);
+}
+
 CacheCounts MemoryCache::counts() const {
   CacheCounts counts{.bytes = held_.load(std::memory_order_relaxed),
                      .full = full_.load(std::memory_order_relaxed)};

@@ -51,6 +51,7 @@ class MemoryCache : public SampleCache {
   std::span<const uint8_t> fetch(uint64_t number, const SampleSource& source,
                                  SourceScratch& scratch) override;
 
+  bool contains(uint64_t number) const override;
   CacheCounts counts() const override;
 
  private:

@@ -99,6 +99,17 @@ std::span<const uint8_t> NodeCacheFile::read(uint64_t number, std::vector<uint8_
   return frame.subspan(kFrameHeaderBytes, size - kFrameBytes);
 }
 
+bool NodeCacheFile::contains(uint64_t number) const {
+  if (number >= starts_.size() - 1) return false;
+  const uint64_t start = starts_[number], size = starts_[number + 1] - start;
+  const uint64_t own = (start + block_bytes_ - 1) / block_bytes_;  // the first block that begins inside
+  const bool has_own = own * block_bytes_ + block_bytes_ <= start + size;  // and ends there
+  if (tells_holes_ && has_own) return is_written(own);
+  std::array<uint8_t, kFrameHeaderBytes> header{};
+  const ssize_t got = ::pread(file_.get(), header.data(), header.size(), static_cast<off_t>(start));
+  return got == static_cast<ssize_t>(header.size()) && header == frame_header(size - kFrameBytes);
+}
+
 bool NodeCacheFile::is_written(uint64_t block) const {
   const auto at = static_cast<off_t>(block * block_bytes_);
   return tells_holes_ && ::lseek(file_.get(), at, SEEK_DATA) == at;

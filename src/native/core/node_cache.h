@@ -38,6 +38,9 @@ class NodeCacheFile : public SampleCache {
   std::span<const uint8_t> fetch(uint64_t number, const SampleSource& source,
                                  SourceScratch& scratch) override;
 
+  // Whether its frame was begun, or with a file system that tells holes, whether its middle is written.
+  bool contains(uint64_t number) const override;
+
   // `bytes` are those that the whole budget counts as used, by all files and processes.
   CacheCounts counts() const override;
 

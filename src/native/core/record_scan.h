@@ -14,12 +14,14 @@ namespace stoker {
 // damaged records the first is reported; errors say where. Whole records are read and their checksums
 // verified.
 
+// Remote shards are taken from `ahead`, which expects them; without it each record is read by itself.
+
 // How many values there are under `key`, of whatever kind; 0 where it is absent.
 void count_values(const RecordSet& records, std::string_view key, uint64_t first, size_t threads,
-                  std::span<uint32_t> out);
+                  RemoteReader* ahead, std::span<uint32_t> out);
 
 // The class, -1 where there is none.
 void read_labels(const RecordSet& records, const LabelKeys& keys, uint64_t first, size_t threads,
-                 std::span<int64_t> out);
+                 RemoteReader* ahead, std::span<int64_t> out);
 
 }  // namespace stoker

@@ -55,7 +55,7 @@ void RecordSet::set_extents(size_t shard, std::vector<RecordExtent> extents) {
 bool RecordSet::as_listed(size_t shard, bool eager) const {
   const ListedShard& listed = listed_[shard];
   if (told_[shard]) return true;
-  if (length_of(listed.path) != listed.bytes) return false;
+  if (!remote_.reader && length_of(listed.path) != listed.bytes) return false;
   if (!eager) return may_be_index(length_of(listed.index), listed.records);
   try {
     static_cast<void>(index_of(shard));
@@ -106,26 +106,61 @@ RecordSet::Place RecordSet::locate(uint64_t index) const {
   return {shard, record, told_[shard] ? (*told_[shard])[record] : (*index_of(shard))[record]};
 }
 
-Where RecordSet::where(uint64_t index) const {
-  const Place place = locate(index);
+Where RecordSet::where(const Place& place) const {
   return {files_.name(place.shard),
           static_cast<int64_t>(place.record),
           static_cast<int64_t>(place.extent.offset),
           {}};
 }
 
-std::span<const uint8_t> RecordSet::read(uint64_t index, PayloadCheck check,
-                                         std::vector<uint8_t>& buffer) const {
-  const Place place = locate(index);
-  return files_.open(place.shard)
-      ->read_record(place.extent, buffer, static_cast<int64_t>(place.record), check);
+Where RecordSet::where(uint64_t index) const {
+  return where(locate(index));
 }
 
-std::span<const uint8_t> RecordSet::read_unchecked(uint64_t index, std::vector<uint8_t>& buffer,
+RemotePlace RecordSet::remote_place(const Place& place) const {
+  return {remote_.first + static_cast<int64_t>(place.shard), place.extent.offset, place.extent.size};
+}
+
+RemotePlace RecordSet::remote_place(uint64_t index) const {
+  return remote_.reader ? remote_place(locate(index)) : RemotePlace{};
+}
+
+std::span<const uint8_t> RecordSet::read_remote(const Place& place, PayloadCheck check,
+                                                SourceScratch& scratch) const {
+  const RemotePlace wanted = remote_place(place);
+  const FrameSite site{files_.name(place.shard), static_cast<int64_t>(place.record),
+                       static_cast<int64_t>(place.extent.offset)};
+  try {
+    try {
+      return verify_frame(scratch.remote.take(remote_, wanted), site, check);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCorruptRecord) throw;
+    }
+    // A network, or something between, may have changed the bytes on their way.
+    return verify_frame(scratch.remote.take_again(remote_, wanted), site, check);
+  } catch (const Error& error) {
+    if (!error.where().path.empty()) throw;
+    throw Error(error.code(), error.what(), where(place), error.system_errno());
+  }
+}
+
+std::span<const uint8_t> RecordSet::read(uint64_t index, PayloadCheck check, SourceScratch& scratch) const {
+  const Place place = locate(index);
+  if (remote_.reader) return read_remote(place, check, scratch);
+  return files_.open(place.shard)
+      ->read_record(place.extent, scratch.bytes, static_cast<int64_t>(place.record), check);
+}
+
+std::span<const uint8_t> RecordSet::read_unchecked(uint64_t index, SourceScratch& scratch,
                                                    uint32_t& crc) const {
   const Place place = locate(index);
+  if (remote_.reader) {
+    const auto payload = read_remote(place, PayloadCheck::kOff, scratch);
+    crc = stated_crc(payload);
+    return payload;
+  }
   return files_.open(place.shard)
-      ->read_unchecked(place.extent, buffer, static_cast<int64_t>(place.record), crc);
+      ->read_unchecked(place.extent, scratch.bytes, static_cast<int64_t>(place.record), crc);
 }
 
 }  // namespace stoker

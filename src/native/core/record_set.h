@@ -9,6 +9,7 @@
 
 #include "core/kept_table.h"
 #include "core/open_files.h"
+#include "core/sample_source.h"
 #include "core/shard_index.h"
 #include "core/tfrecord.h"
 
@@ -35,9 +36,12 @@ class RecordSet {
   // A shard whose index is read when it is needed for the first time.
   void add_listed(ListedShard shard);
 
-  // Looks whether the listed shards are there with the length that is listed, and an index that can be
-  // theirs; reads these indexes, unless they are many. On `threads` threads. Which shards it is not so with:
-  // theirs must be told with set_extents(), or the set not be used.
+  // From now on the shards are files of remote storage, and their paths are names. Before open_listed().
+  void set_remote(RemoteFiles files) { remote_ = std::move(files); }
+
+  // Looks whether the listed shards are there with the length that is listed (of remote ones the caller must
+  // know that), and an index that can be theirs; reads these indexes, unless they are many. On `threads`
+  // threads. Which shards it is not so with: theirs must be told with set_extents(), or the set not be used.
   std::vector<size_t> open_listed(size_t threads);
 
   // Where the records of a listed shard lie. Throws kBadArgument when they are not as many as listed.
@@ -45,12 +49,15 @@ class RecordSet {
 
   uint64_t size() const { return starts_.back(); }
 
-  // The payload of a record, in `buffer`, which grows as needed. Throws as ShardFile::read_record, and as
-  // ShardIndex::read.
-  std::span<const uint8_t> read(uint64_t index, PayloadCheck check, std::vector<uint8_t>& buffer) const;
+  // The payload of a record, kept by `scratch`. Throws as ShardFile::read_record, and as ShardIndex::read; of
+  // remote shards as RemoteReader::take. Remote bytes whose checksum is wrong are read once more.
+  std::span<const uint8_t> read(uint64_t index, PayloadCheck check, SourceScratch& scratch) const;
 
   // The same as ShardFile::read_unchecked.
-  std::span<const uint8_t> read_unchecked(uint64_t index, std::vector<uint8_t>& buffer, uint32_t& crc) const;
+  std::span<const uint8_t> read_unchecked(uint64_t index, SourceScratch& scratch, uint32_t& crc) const;
+
+  // The frame of a record, if shards are remote.
+  RemotePlace remote_place(uint64_t index) const;
 
   // Where a record lies, for messages.
   Where where(uint64_t index) const;
@@ -64,10 +71,14 @@ class RecordSet {
 
   void append(std::string path, std::string name, uint64_t records);
   Place locate(uint64_t index) const;
+  Where where(const Place& place) const;
+  RemotePlace remote_place(const Place& place) const;
+  std::span<const uint8_t> read_remote(const Place& place, PayloadCheck check, SourceScratch& scratch) const;
   std::shared_ptr<const ShardIndex> index_of(size_t shard) const;
   bool as_listed(size_t shard, bool eager) const;
 
   OpenFiles files_;
+  RemoteFiles remote_;  // without a reader: shards are files of this machine
   std::vector<uint64_t> starts_{0};
   std::vector<std::shared_ptr<const ShardIndex>> told_;  // of each shard; nothing: it has an index to be read
   std::vector<ListedShard> listed_;                      // of each shard

@@ -77,13 +77,13 @@ RecordSource::RecordSource(std::shared_ptr<const RecordSet> records, RecordKeys 
 }
 
 std::span<const uint8_t> RecordSource::fetch(uint64_t number, SourceScratch& scratch) const {
-  return records_->read(number, check_, scratch.bytes);
+  return records_->read(number, check_, scratch);
 }
 
 FetchedSample RecordSource::fetch_unchecked(uint64_t number, SourceScratch& scratch) const {
   if (check_ == PayloadCheck::kOff) return {fetch(number, scratch), std::nullopt};
   uint32_t crc = 0;
-  const auto payload = records_->read_unchecked(number, scratch.bytes, crc);
+  const auto payload = records_->read_unchecked(number, scratch, crc);
   return {payload, crc};
 }
 

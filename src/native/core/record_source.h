@@ -39,6 +39,7 @@ class RecordSource : public SampleSource {
   // Throws kBadExample when the edges, or the labels, are not as many as the boxes.
   void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label, SourceScratch& scratch,
                     std::vector<LabelledBox>& boxes) const override;
+  RemotePlace remote_place(uint64_t number) const override { return records_->remote_place(number); }
   Where where(uint64_t number) const override { return records_->where(number); }
 
  private:

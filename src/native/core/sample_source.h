@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/errors.h"
+#include "core/remote_reader.h"
 #include "core/stored_image.h"
 
 namespace stoker {
@@ -24,6 +25,7 @@ struct SampleId {
 // Memory that one thread keeps from sample to sample.
 struct SourceScratch {
   std::shared_ptr<const void> held;  // keeps alive what fetch() gave, where that is shared with others
+  RemoteScratch remote;
   std::vector<uint8_t> bytes;
   std::vector<int64_t> numbers;
   std::vector<float> fractions;
@@ -70,6 +72,9 @@ class SampleSource {
   // own is not stored. Errors as those of describe().
   virtual void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label,
                             SourceScratch& scratch, std::vector<LabelledBox>& boxes) const = 0;
+
+  // Which bytes fetch() would take from remote storage; of a sample that is here, none.
+  virtual RemotePlace remote_place(uint64_t) const { return {}; }
 
   // Where a sample lies, for messages.
   virtual Where where(uint64_t number) const = 0;

@@ -111,6 +111,10 @@ std::span<const uint8_t> verify_frame(std::span<const uint8_t> frame, const Fram
   return payload;
 }
 
+uint32_t stated_crc(std::span<const uint8_t> payload) {
+  return unmask_crc(load32(payload.data() + payload.size()));
+}
+
 ShardFile::ShardFile(const std::string& path, std::string name)
     : path_(name.empty() ? path : std::move(name)) {
   do {  // O_NONBLOCK: a named pipe must be refused below, not waited for
@@ -180,7 +184,7 @@ std::span<const uint8_t> ShardFile::read_unchecked(const RecordExtent& extent, s
                                                    int64_t record, uint32_t& crc) const {
   const FrameSite at = site(extent, record);
   const auto payload = verify_frame(read_frame(extent, buffer, at), at, PayloadCheck::kOff);
-  crc = unmask_crc(load32(payload.data() + payload.size()));  // the footer
+  crc = stated_crc(payload);
   return payload;
 }
 

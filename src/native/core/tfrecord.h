@@ -48,6 +48,9 @@ void write_frame(std::span<const uint8_t> payload, std::span<uint8_t> out);
 std::span<const uint8_t> verify_frame(std::span<const uint8_t> frame, const FrameSite& site,
                                       PayloadCheck check = PayloadCheck::kOn);
 
+// The CRC-32C that the payload of a frame must have, by the footer behind it.
+uint32_t stated_crc(std::span<const uint8_t> payload);
+
 // A shard open for positioned reads: no shared file position, so any number of threads may read at once.
 // Bytes are copied and never mapped: a file cut short under a reader gives an error instead of a signal.
 class ShardFile {

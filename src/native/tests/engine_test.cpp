@@ -320,11 +320,11 @@ TEST_CASE("what the converter gives is decoded") {
 TEST_CASE("a file that was cut after it was opened is an error") {
   const TinyShard shard(10);
   const auto records = shard.records();
-  std::vector<uint8_t> buffer;
-  records->read(0, PayloadCheck::kOn, buffer);
+  SourceScratch scratch;
+  records->read(0, PayloadCheck::kOn, scratch);
   REQUIRE(truncate(records->where(9).path.c_str(), static_cast<off_t>(records->where(9).offset) + 5) == 0);
   try {
-    records->read(9, PayloadCheck::kOn, buffer);
+    records->read(9, PayloadCheck::kOn, scratch);
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kTruncatedShard);

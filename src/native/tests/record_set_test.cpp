@@ -44,8 +44,8 @@ struct Listed {
 };
 
 std::string payload(const RecordSet& set, uint64_t number) {
-  std::vector<uint8_t> buffer;
-  const auto bytes = set.read(number, PayloadCheck::kOn, buffer);
+  SourceScratch scratch;
+  const auto bytes = set.read(number, PayloadCheck::kOn, scratch);
   return {bytes.begin(), bytes.end()};
 }
 

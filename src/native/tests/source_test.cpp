@@ -181,9 +181,9 @@ TEST_CASE("labels and counts of all records") {
   const auto records = shard.records();
   for (const size_t threads : {size_t{1}, size_t{4}, size_t{1000}}) {
     std::vector<uint32_t> counts(300);
-    count_values(*records, "label", 100, threads, counts);
+    count_values(*records, "label", 100, threads, nullptr, counts);
     std::vector<int64_t> labels(300);
-    read_labels(*records, {"label", LabelEncoding::kId, 0}, 100, threads, labels);
+    read_labels(*records, {"label", LabelEncoding::kId, 0}, 100, threads, nullptr, labels);
     for (size_t i = 0; i < counts.size(); ++i) {
       CHECK(counts[i] == (100 + i) % 4);
       CHECK(labels[i] == ((100 + i) % 4 == 0 ? -1 : static_cast<int64_t>(100 + i)));
@@ -201,7 +201,7 @@ TEST_CASE("of several damaged records the first is reported, whichever is found 
     for (int round = 0; round < 40; ++round) {
       std::vector<uint32_t> counts(500);
       try {
-        count_values(*damaged.records("a name"), "label", 0, 4, counts);
+        count_values(*damaged.records("a name"), "label", 0, 4, nullptr, counts);
         FAIL("no error");
       } catch (const Error& error) {
         CHECK(error.where().record == static_cast<int64_t>(first));
@@ -225,10 +225,10 @@ TEST_CASE("no more shards are open than allowed, and all can be read") {
     set.add(shard.records()->where(0).path, {{0, 1 + kFrameBytes}});
   }
   const int before = open_descriptors();
-  std::vector<uint8_t> buffer;
+  SourceScratch scratch;
   for (int round = 0; round < 3; ++round) {
     for (uint64_t i = 0; i < set.size(); ++i) {
-      CHECK(set.read(i, PayloadCheck::kOn, buffer)[0] == '0' + static_cast<int>(i));
+      CHECK(set.read(i, PayloadCheck::kOn, scratch)[0] == '0' + static_cast<int>(i));
       CHECK(open_descriptors() <= before + 2);
     }
   }

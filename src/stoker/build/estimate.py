@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker import _native
+from stoker.build.loading import request_threads
 from stoker.build.size import RecordSize
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _RATIO_ITEMS = 64
 _KEPT_BYTES = 2**24
 _MEASURE_SECONDS = 1.0
+_BATCH_PER_THREAD = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Estimate:
         rejected: How many of them would be rejected.
         converted: How many of them cannot be kept as they are, by the format of their source.
         size_bytes: Expected bytes of all shards.
-        seconds: Expected duration with the threads that were measured, all files in the page cache.
+        seconds: Expected duration with the threads that were measured, files of this machine in the page cache.
     """
 
     sampled: int
@@ -63,7 +65,7 @@ def sample_records(
     rows, splits = _sample_rows(tree, _RATIO_ITEMS).tolist(), _splits_of(tree)
     items, names = [tree.table[row] for row in rows], [splits(row) for row in rows]
     interrupted = threading.Event()
-    with ThreadPoolExecutor(threads, "stoker-sample") as pool:
+    with ThreadPoolExecutor(request_threads(tree, threads), "stoker-sample") as pool:
         try:
             outcomes = list(
                 pool.map(lambda *one: converter.convert([one[0]], one[1], interrupted.is_set), items, names)
@@ -86,9 +88,10 @@ def estimate(plan: Plan, converter: ItemConverter, threads: int) -> Estimate:
     outcomes: list[Outcome] = []
     rows, splits = iter(_sample_rows(plan.tree, len(plan.tree.table)).tolist()), _splits_of(plan.tree)
     started = time.monotonic()
+    threads = request_threads(plan.tree, threads)
     with ThreadPoolExecutor(threads) as pool:
         while time.monotonic() - started < _MEASURE_SECONDS:
-            batch = list(islice(rows, threads * 8))
+            batch = list(islice(rows, threads * _BATCH_PER_THREAD))
             if not batch:
                 break
             items += (plan.tree.table[row] for row in batch)

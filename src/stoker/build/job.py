@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from stoker.build.loading import Load
     from stoker.recipe import Recipe, StoredImage
     from stoker.schema import Schema
-    from stoker.sources import Item, ItemTable, Source
+    from stoker.sources import Item, ItemTable, Source, SourceImage
     from stoker.storage import Location
     from stoker.types import Box, Compression
 
@@ -114,8 +115,10 @@ class ItemConverter:
             tree = replace(tree, table=ItemTableBuilder().finish(), splits={}, ignored={}, warnings=())
         return ItemConverter, (tree, self.recipe, self.schema)
 
-    def convert(self, items: Iterable[Item], split: str, stopped: Callable[[], bool]) -> Outcome:
-        """Convert items one after another, until ``stopped()``.
+    def convert(
+        self, items: Iterable[Item], split: str, stopped: Callable[[], bool], load: Load | None = None
+    ) -> Outcome:
+        """Convert items one after another, until ``stopped()``; ``load`` gives them if they are loaded ahead.
 
         Raises:
             OSError: The process has run out of files or memory, or the store of the source fails or refuses
@@ -129,7 +132,7 @@ class ItemConverter:
                 outcome.add(known)
                 continue
             try:
-                outcome.frames.append(self._record(item, split, outcome))
+                outcome.frames.append(self._record(item, (load or self.tree.load)(item, split), outcome))
             except (ImageError, ExampleError, ShardError, SourceError) as error:
                 outcome.rejects.append(ItemReject(item.key, item.label, str(error)))
             except OSError as error:
@@ -138,8 +141,7 @@ class ItemConverter:
                 outcome.rejects.append(ItemReject(item.key, item.label, as_reason(error)))
         return outcome
 
-    def _record(self, item: Item, split: str, outcome: Outcome) -> bytes:
-        source = self.tree.load(item, split)
+    def _record(self, item: Item, source: SourceImage, outcome: Outcome) -> bytes:
         boxes = source.boxes
         if source.annotation_error is not None:
             outcome.annotation_errors.append(f"{item.key}: {source.annotation_error}")

@@ -3,6 +3,7 @@
 ::
 
     jobs ─► chunks of items ─► threads (convert) ─► window, in order ─► writer ─► committer (fsync, rename, journal)
+                       └─► (load)─┘ many at a time, if the images lie in a store
 
 The window runs on across the borders of shards, so all threads have work until the last chunk of the last shard, and
 how many there are changes nothing in the bytes. Memory is bounded by the bytes of the sources in the window.
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stoker.build.job import ItemConverter, Outcome, ShardAssembler, ShardJob, ShardResult
+from stoker.build.loading import LoadingAhead
 from stoker.storage import RemotePath
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ class LocalEngine:
         self._max_commits = _OPEN_UPLOADS if isinstance(directory, RemotePath) else _OPEN_COMMITS
         self._committer = ThreadPoolExecutor(self._max_commits, "stoker-commit")
         self._stop = threading.Event()
+        self._loading = LoadingAhead(converter.tree, self._stop) if converter.tree.is_remote else None
         self._window: deque[tuple[_Chunk, Future[Outcome]]] = deque()
         self._window_bytes = 0
         self._shard: ShardAssembler | None = None
@@ -87,8 +90,7 @@ class LocalEngine:
             for chunk in _chunks(jobs):
                 while self._is_full(chunk):
                     self._drain_one()
-                outcome = self._pool.submit(self._converter.convert, chunk.items, chunk.job.split, self._stop.is_set)
-                self._window.append((chunk, outcome))
+                self._window.append((chunk, self._submit(chunk)))
                 self._window_bytes += chunk.size_bytes
             while self._window:
                 self._drain_one()
@@ -96,6 +98,13 @@ class LocalEngine:
                 self._finish_commit()
         finally:
             self._close()
+
+    def _submit(self, chunk: _Chunk) -> Future[Outcome]:
+        load = None
+        if self._loading is not None:
+            known, split = self._converter.known, chunk.job.split
+            load = self._loading.begin([item for item in chunk.items if (item, split) not in known], split)
+        return self._pool.submit(self._converter.convert, chunk.items, chunk.job.split, self._stop.is_set, load)
 
     def _is_full(self, chunk: _Chunk) -> bool:
         if not self._window:
@@ -127,6 +136,8 @@ class LocalEngine:
     def _close(self) -> None:
         """End the threads; remove what is not committed. Waits for at most one item and one commit."""
         self._stop.set()
+        if self._loading is not None:
+            self._loading.close()
         self._pool.shutdown(cancel_futures=True)
         self._committer.shutdown(cancel_futures=True)
         if self._shard is not None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker import _native
+from stoker.build.loading import request_threads
+from stoker.errors import StorageError
 from stoker.recipe import sniff
 from stoker.recipe.sniff import SNIFF_BYTES
 
@@ -66,7 +68,7 @@ def survey(tree: Source, threads: int) -> Survey:
     if total > SURVEY_LIMIT:
         rows = np.sort(_native.permute(0, SURVEY_LIMIT, total, 0, 0).astype(np.int64))
     items = [tree.table[row] for row in rows.tolist()]
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(request_threads(tree, threads)) as pool:
         contents = list(pool.map(lambda item: _content(tree, item), items, chunksize=64))
     odd = [
         OddFile(item.key, content)
@@ -79,6 +81,8 @@ def survey(tree: Source, threads: int) -> Survey:
 def _content(tree: Source, item: Item) -> str:
     try:
         return sniff(tree.peek(item, SNIFF_BYTES))
+    except StorageError:
+        raise
     except OSError:
         return _UNREADABLE
 

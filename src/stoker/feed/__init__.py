@@ -11,6 +11,7 @@ from stoker.feed.loader import Loader
 from stoker.feed.mixing import Mix, mix
 from stoker.feed.opening import open_dataset
 from stoker.feed.position import Position
+from stoker.feed.read_ahead import ReadAhead
 from stoker.feed.sample import Sample
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "OnBad",
     "PaddedBoxes",
     "Position",
+    "ReadAhead",
     "RecordKeys",
     "Sample",
     "loader_settings",

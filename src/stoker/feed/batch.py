@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from stoker.feed.boxes import Boxes, PaddedBoxes
     from stoker.feed.position import Position
 
 
@@ -50,3 +51,26 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a batch holds, with one entry for each view in ``images`` and ``boxes``."""
+
+    images: tuple[NDArray[Any], ...]
+    labels: NDArray[np.int64]
+    keys: NDArray[np.uint64]
+    seeds: NDArray[np.uint64]
+    boxes: tuple[Boxes | PaddedBoxes, ...]
+
+    def batch(self, valid: NDArray[np.bool_], position: Position, *, many: bool) -> Batch:
+        """Return it as a batch; with ``many`` views images and boxes are tuples."""
+        return Batch(
+            images=self.images if many else self.images[0],
+            labels=self.labels,
+            keys=self.keys,
+            valid=valid,
+            seeds=self.seeds,
+            position=position,
+            boxes=None if not self.boxes else self.boxes if many else self.boxes[0],
+        )

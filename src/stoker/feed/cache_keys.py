@@ -38,6 +38,7 @@ def cache_key(dataset: Dataset | Mix, sizes: NDArray[np.uint64]) -> str:
     They depend on the size of every sample and,
 
     - for a dataset with a manifest, on its ``dataset_id``, which stands for every byte of it, and the split;
+    - for other datasets in stores, on the URL, the size and the etag of each shard, and on the listing of images;
     - for other shards, and for images in archives, on path, size and time of change of each file;
     - for images that are files, on the listing (names, sizes, labels) and on path and time of change of each folder.
 
@@ -63,8 +64,12 @@ def _state(dataset: Dataset) -> Iterator[bytes]:
     yield dataset.identity.encode("utf-8", "surrogateescape")
     if dataset.manifest is not None:
         return
+    if dataset.remote is not None:
+        yield dataset.path.encode("utf-8", "surrogateescape")
+        yield from (f"{shard.path} {shard.size_bytes} {shard.stamp}".encode() for shard in dataset.shards)
+        return
     if dataset._files is None:
-        places = [shard.path for shard in dataset.shards]
+        places = [shard.path for shard in dataset.shards if isinstance(shard.path, Path)]
     else:
         yield os.fsencode(Path(dataset.path).absolute())
         places = _places(dataset)

@@ -22,6 +22,7 @@ from stoker.feed.cache_entries import About
 from stoker.feed.cache_keys import cache_key, parts_of, sample_sizes
 from stoker.feed.mixing import Mix
 from stoker.records.index import FRAME_BYTES
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from stoker.feed.dataset import Dataset
@@ -98,7 +99,7 @@ class MemoryCache:
         Raises:
             ConfigError: The cache holds samples of another dataset.
         """
-        wanted = tuple(f"{Path(part.path).absolute()} {part.identity}" for part in parts_of(dataset))
+        wanted = tuple(f"{location(part.path).absolute()} {part.identity}" for part in parts_of(dataset))
         if self.keep == "decoded":  # then labels are kept too, as they were found
             wanted += (repr([part.schema for part in parts_of(dataset)]),)
             wanted += (repr(dataset.label_offsets) if isinstance(dataset, Mix) else "",)
@@ -180,7 +181,8 @@ class NodeCache:
         directory = CacheDirectory(self.directory)
         directory.create()
         parts = parts_of(dataset)
-        about = About(" + ".join(str(Path(part.path).absolute()) for part in parts), parts[0].split, len(sizes))
+        where = " + ".join(str(location(part.path).absolute()) for part in parts)
+        about = About(where, parts[0].split, len(sizes))
         file_bytes = int(sizes.sum()) + FRAME_BYTES * len(sizes)
         samples = directory.acquire(key, about, file_bytes, self.budget)
         if samples is None:

@@ -3,63 +3,28 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from stoker import _native
 from stoker.config import available_cpus
 from stoker.errors import ConfigError, ExampleError
+from stoker.feed.open_shard import OpenShard
+from stoker.feed.prefetch import read_through
+from stoker.feed.remote_files import RemoteFiles
 from stoker.feed.sample import Sample, label_of
-from stoker.records.index import read_index
+from stoker.storage import RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
 
     from stoker.feed.files import ImageFiles
-    from stoker.records.inflate import InflatedShard
     from stoker.records.labels import ClassLabel
     from stoker.records.manifest import Manifest
     from stoker.types import Features, SchemaInfo
-
-
-@dataclass(frozen=True, slots=True)
-class OpenShard:
-    """A shard and where its records lie.
-
-    Attributes:
-        path: Its path.
-        records: How many records it has.
-        size_bytes: Sum of their frames, which is its length before any compression.
-        index: The index to be read when the extents are asked for; None if they are known.
-        rows: The extents, if they are known.
-        inflated: The shard without its compression; None if it has none.
-    """
-
-    path: Path
-    records: int
-    size_bytes: int
-    index: Path | None = None
-    rows: NDArray[np.uint64] | None = None
-    inflated: InflatedShard | None = None
-
-    @classmethod
-    def of(cls, path: Path, rows: NDArray[np.uint64], inflated: InflatedShard | None = None) -> OpenShard:
-        """Return a shard with known extents."""
-        return cls(path, len(rows), int(rows[:, 1].sum()), None, rows, inflated)
-
-    @property
-    def extents(self) -> NDArray[np.uint64]:
-        """uint64 (N, 2) of (offset, size) of each whole frame, in bytes, before any compression.
-
-        Raises:
-            IndexMismatchError: The index, which had not been read yet, is that of another file.
-        """
-        return self.rows if self.rows is not None else read_index(self.path, self.size_bytes)
 
 
 class Dataset:
@@ -78,6 +43,7 @@ class Dataset:
         classes: Name and text of each class, by label; empty when the dataset does not say.
         manifest: What the build recorded; None for what Stoker did not write.
         records: The native reader of the samples.
+        remote: Its files, if they are in a store.
         opener: Opens it again; can be pickled. None for what `stoker.open` did not open.
     """
 
@@ -101,6 +67,9 @@ class Dataset:
         self.opener: Callable[[], Dataset] | None = None
         self._files = files
         self.records: _native.RecordSet | _native.FileSet = files.records if files else _record_set(shards)
+        self.remote = files.remote if files else _remote_files(shards)
+        if self.remote is not None:
+            self.remote.tell(self.records)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -169,7 +138,8 @@ class Dataset:
             return self._files.labels
         one_hot = self.schema.label_encoding == "one-hot"
         records = cast("_native.RecordSet", self.records)
-        return records.labels(self.schema.label_key, one_hot, self.schema.label_base, available_cpus())
+        with read_through(self.remote, records) as ahead:
+            return records.labels(self.schema.label_key, one_hot, self.schema.label_base, available_cpus(), ahead)
 
     @cached_property
     def object_counts(self) -> NDArray[np.uint32]:
@@ -183,7 +153,9 @@ class Dataset:
         if prefix is None:
             message = f"{self.path} has no boxes: its records follow the layout {self.schema.preset!r}"
             raise ConfigError(f"{message}; ObjectCrops needs records with {'image/object/bbox/xmin'!r} and so on")
-        return cast("_native.RecordSet", self.records).count_values(f"{prefix}xmin", available_cpus())
+        records = cast("_native.RecordSet", self.records)
+        with read_through(self.remote, records) as ahead:
+            return records.count_values(f"{prefix}xmin", available_cpus(), ahead)
 
     @property
     def has_boxes(self) -> bool:
@@ -224,11 +196,17 @@ def _record_set(shards: Iterable[OpenShard]) -> _native.RecordSet:
     records = _native.RecordSet()
     for shard in shards:
         if shard.index is not None:
-            records.add_listed(os.fspath(shard.path), os.fspath(shard.index), shard.records, shard.size_bytes)
+            records.add_listed(str(shard.path), os.fspath(shard.index), shard.records, shard.size_bytes)
         else:
             path = shard.path if shard.inflated is None else shard.inflated.path
-            records.add(os.fspath(path), shard.extents, os.fspath(shard.path))
+            records.add(str(path), shard.extents, str(shard.path))
     return records
+
+
+def _remote_files(shards: tuple[OpenShard, ...]) -> RemoteFiles | None:
+    """Return the files of shards that are read from a store; of one split, all are or none."""
+    paths = [shard.path for shard in shards if isinstance(shard.path, RemotePath) and shard.inflated is None]
+    return RemoteFiles(len(paths), paths.__getitem__) if paths else None
 
 
 def check_not_empty(dataset: Dataset) -> None:

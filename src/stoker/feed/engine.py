@@ -3,73 +3,36 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stoker import _native
 from stoker.errors import ConfigError
-from stoker.feed.bad_samples import OF_A_SAMPLE, BadSample, BadSamplePolicy, BadSampleReport, substitutes
-from stoker.feed.caches import MemoryCache, NodeCache
+from stoker.feed.bad_samples import OF_A_SAMPLE, BadSample, BadSampleReport, substitutes
+from stoker.feed.batch import Loaded
+from stoker.feed.cache_keys import parts_of
+from stoker.feed.engine_settings import EngineSettings, check_decode, decoded_cache
 from stoker.feed.mixing import Mix, MixedSamples
 from stoker.feed.odd_images import to_jpeg
+from stoker.feed.position import Position
+from stoker.feed.prefetch import Prefetcher
 from stoker.feed.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, Shuffling
-from stoker.types import DecodeMode
-from stoker.views import ObjectCrops, Output, native_views
+from stoker.feed.schedule import Upcoming, upcoming
+from stoker.views import ObjectCrops, native_views
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from stoker.feed.boxes import Boxes, BoxOutput, PaddedBoxes
     from stoker.feed.dataset import Dataset
-    from stoker.order import BlockShuffle
+    from stoker.order import Topology
     from stoker.views import View
 
 
-@dataclass(frozen=True, slots=True)
-class EngineSettings:
-    """How batches are made.
-
-    Attributes:
-        seed: Of the order and of the random choices of views.
-        shuffle: Whether the samples of an epoch are shuffled, and whether as blocks.
-        decode: How closely images are decoded and resized; see `stoker.Loader`.
-        check: Whether the checksum of every record is verified.
-        max_pixels: Images that declare more are refused.
-        batch_size: The most samples of a batch.
-        threads: Decoding threads.
-        spare_buffers: Buffers of a batch's pixels that are kept for reuse, of each view.
-        output: Type and layout of the pixels.
-        boxes: In which form batches have boxes; None for none.
-        cache: Where samples are kept, so that they need not be read again; None for nowhere.
-        bad: What becomes of samples that cannot be loaded.
-    """
-
-    seed: int
-    check: bool
-    max_pixels: int
-    batch_size: int
-    threads: int
-    spare_buffers: int
-    shuffle: bool | BlockShuffle = False
-    decode: DecodeMode = "exact"
-    output: Output = field(default_factory=Output)
-    boxes: BoxOutput | None = None
-    cache: MemoryCache | NodeCache | None = None
-    bad: BadSamplePolicy = field(default_factory=BadSamplePolicy)
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """What a batch holds, with one entry for each view in ``images`` and ``boxes``."""
-
-    images: tuple[NDArray[Any], ...]
-    labels: NDArray[np.int64]
-    keys: NDArray[np.uint64]
-    seeds: NDArray[np.uint64]
-    boxes: tuple[Boxes | PaddedBoxes, ...]
+_MOST_AHEAD = 1 << 16
+"""The most samples that are planned beyond those in use, however small they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +53,7 @@ class SampleEngine:
         samples: Which samples there are.
         report: The bad samples since `begin_report`.
         image_shapes: Shape of an image of each view.
+        ranges: What was fetched ahead from stores; None where nothing is remote.
 
     Raises:
         ConfigError: There is nothing to load, or no boxes where the view or the settings want some.
@@ -97,7 +61,7 @@ class SampleEngine:
     """
 
     def __init__(self, dataset: Dataset | Mix, view: View, settings: EngineSettings) -> None:
-        _check_decode(settings)
+        check_decode(settings)
         self._settings = settings
         self.samples = _samples(dataset, view, settings)
         if settings.boxes is not None:
@@ -106,6 +70,8 @@ class SampleEngine:
         self._specs = native_views(view)
         self.image_shapes = [settings.output.shape(*spec.shape[:2]) for spec in self._specs]
         self._submitted: deque[_Submitted] = deque()
+        files = [part.remote for part in parts_of(dataset) if part.remote is not None]
+        self.ranges = _native.RemoteRanges(settings.read_ahead.budget_bytes) if files else None
         self._native = _native.BatchEngine(
             source=self._source(dataset),
             views=self._specs,
@@ -117,10 +83,17 @@ class SampleEngine:
             format=settings.output.native(),
             decode=settings.decode,
             boxes=None if settings.boxes is None else settings.boxes.min_visible,
-            decoded=_decoded(settings.cache),
+            decoded=decoded_cache(settings.cache),
+            ahead=self.ranges,
             convert=partial(to_jpeg, max_pixels=settings.max_pixels),
         )
-        self.close = self._native.close
+        self._ahead: Prefetcher | None = None
+        self._scheduled = False  # otherwise no more is known than what is submitted
+        self._goes_on: Position | None = None
+        """Where the samples that are read ahead go on when all batches were taken."""
+        if self.ranges is not None:
+            most_ahead = max(_MOST_AHEAD, 4 * settings.spare_buffers * settings.batch_size)
+            self._ahead = Prefetcher(files, settings.read_ahead, self.ranges, self._native.remote_places, most_ahead)
 
     def _source(self, dataset: Dataset | Mix) -> _native.SampleSource:
         cache = self._settings.cache
@@ -128,12 +101,26 @@ class SampleEngine:
         source = self.samples.source(check=self._settings.check or cache is not None)
         return source if cache is None else cache.source(dataset, source)
 
+    def close(self) -> None:
+        """Stop the threads; samples being decoded are finished first, those being waited for are not."""
+        if self._ahead is not None:
+            self._ahead.close()
+        self._native.close()
+
+    def look_ahead(self, position: Position, topology: Topology) -> None:
+        """Read ahead from a position on, if samples are remote; what was read ahead before is used where it fits."""
+        self._scheduled = True
+        if self._ahead is not None and position != self._goes_on:
+            self._ahead.begin(upcoming(self.samples, topology, position))
+        self._goes_on = None
+
     def begin_report(self, epoch: int) -> None:
         """Count bad samples from 0 again."""
         self.report = BadSampleReport(epoch)
 
     def end_report(self) -> None:
-        """Warn of bad samples, if there were any, and of a cache that is of no use."""
+        """An epoch is over: warn of bad samples, if there were any, and of a cache that is of no use."""
+        self._goes_on = Position(self.report.epoch + 1, 0)
         self.report.warn()
         if self._settings.cache is not None:
             self._settings.cache.warn_of_problems()
@@ -141,6 +128,11 @@ class SampleEngine:
     def submit(self, slots: NDArray[np.uint64], epoch: int) -> None:
         """Queue one batch; never blocks."""
         request = self.samples.locate(slots, epoch)
+        if self._ahead is not None and self._scheduled:
+            self._ahead.need(len(slots))
+        elif self._ahead is not None:
+            group = np.zeros(len(slots), np.int64)
+            self._ahead.begin(iter([Upcoming(request.numbers, request.objects, group)]))
         self._native.submit(request.numbers, epoch, request.objects, request.keys, request.streams)
         self._submitted.append(_Submitted(request, epoch))
 
@@ -153,6 +145,8 @@ class SampleEngine:
         """
         finished = self._native.next()
         submitted = self._submitted.popleft()
+        if self._ahead is not None:
+            self._ahead.over(len(submitted.request.numbers))
         for index, error in finished.failures:
             self._replace(finished, index, submitted, error)
         images, labels, keys, seeds, boxes = finished.take()
@@ -190,18 +184,6 @@ def _samples(dataset: Dataset | Mix, view: View, settings: EngineSettings) -> Sa
     kind = Objects if isinstance(view, ObjectCrops) else Images
     shuffling = Shuffling(settings.shuffle, settings.seed)
     return MixedSamples(dataset, kind, shuffling) if isinstance(dataset, Mix) else kind(dataset, shuffling)
-
-
-def _check_decode(settings: EngineSettings) -> None:
-    if settings.decode not in get_args(DecodeMode):
-        raise ConfigError(f"decode is {settings.decode!r}; it must be 'exact' or 'fast'")
-    if settings.decode == "fast" and _decoded(settings.cache) is not None:
-        message = "decode='fast' shrinks images while it decodes them, and this cache keeps them whole"
-        raise ConfigError(f"{message}; use MemoryCache(..., keep='encoded'), or decode='exact'")
-
-
-def _decoded(cache: MemoryCache | NodeCache | None) -> _native.MemoryCache | None:
-    return cache.native if isinstance(cache, MemoryCache) and cache.keep == "decoded" else None
 
 
 def _check_boxes(dataset: Dataset | Mix) -> None:

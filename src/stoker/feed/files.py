@@ -11,6 +11,8 @@ import numpy as np
 
 from stoker import _native
 from stoker.errors import SourceError
+from stoker.feed.remote_files import RemoteFiles
+from stoker.storage import RemotePath, is_remote
 from stoker.types import SchemaInfo
 
 if TYPE_CHECKING:
@@ -58,6 +60,15 @@ class ImageFiles:
             np.ascontiguousarray(table.archives, np.int32),
             np.ascontiguousarray(table.offsets, np.int64),
         )
+
+        self.remote = RemoteFiles(len(tree.archives) + len(table), self._remote_path) if is_remote(tree.base) else None
+
+    def _remote_path(self, number: int) -> RemotePath:
+        """Return the path of a file as the core counts them: the archives, then one for each image."""
+        archives = self._tree.archives
+        name = archives[number] if number < len(archives) else self.table[number - len(archives)].path
+        text = os.fsdecode(name)
+        return RemotePath.parse(text if is_remote(text) else f"{os.fsdecode(self._tree.base).rstrip('/')}/{text}")
 
     def with_own_files(self) -> ImageFiles:
         """Return the same images with files that are opened anew."""

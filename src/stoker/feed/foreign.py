@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 from stoker import _native
 from stoker.config import available_cpus
 from stoker.errors import ConfigError, DatasetNotFoundError
-from stoker.feed.dataset import Dataset, OpenShard
+from stoker.feed.dataset import Dataset
+from stoker.feed.open_shard import OpenShard
 from stoker.records.index import read_index, write_index
 from stoker.records.index_cache import KeptIndex
 from stoker.records.inflate import compression_of, holds_records, inflate
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
+    from stoker.storage import Location
     from stoker.types import Features, SchemaInfo
 
 _T = TypeVar("_T")
@@ -65,7 +67,7 @@ def foreign_splits(place: Path) -> dict[str, Sequence[Path]]:
     return {name: split.paths for name, split in found.items()}
 
 
-def choose_split(wanted: str | None, splits: Mapping[str, object], path: str | os.PathLike[str]) -> str:
+def choose_split(wanted: str | None, splits: Mapping[str, object], path: str | os.PathLike[str] | Location) -> str:
     """Return the split that is wanted, or the only one there is.
 
     Raises:
@@ -81,7 +83,7 @@ def choose_split(wanted: str | None, splits: Mapping[str, object], path: str | o
     return wanted
 
 
-def open_foreign(place: Path, split: str, splits: Mapping[str, Sequence[Path]], keys: RecordKeys | None) -> Dataset:
+def open_foreign(place: Location, split: str, shards: tuple[OpenShard, ...], keys: RecordKeys | None) -> Dataset:
     """Open one split of shards of other origin; what they hold is told by their first record, or by ``keys``.
 
     Raises:
@@ -89,7 +91,6 @@ def open_foreign(place: Path, split: str, splits: Mapping[str, Sequence[Path]], 
         ShardError: A shard is damaged.
         ExampleError: The first record is no Example.
     """
-    shards = open_shards(open_shard, splits[split])
     opened = Dataset(path=str(place), split=split, schema=ImagenetSchema().info(0), shards=shards)
     if not len(opened):
         return opened
@@ -97,9 +98,11 @@ def open_foreign(place: Path, split: str, splits: Mapping[str, Sequence[Path]], 
     return Dataset(path=str(place), split=split, schema=_schema(features, keys, place), shards=shards)
 
 
-def open_shards(open_one: Callable[[_T], OpenShard], shards: Sequence[_T]) -> tuple[OpenShard, ...]:
+def open_shards(
+    open_one: Callable[[_T], OpenShard], shards: Sequence[_T], threads: int | None = None
+) -> tuple[OpenShard, ...]:
     """Open shards side by side: scanning and inflating leave the interpreter to others."""
-    with ThreadPoolExecutor(min(available_cpus(), max(1, len(shards)))) as pool:
+    with ThreadPoolExecutor(min(threads or available_cpus(), max(1, len(shards)))) as pool:
         return tuple(pool.map(open_one, shards))
 
 
@@ -144,7 +147,7 @@ def size_of(path: Path) -> int:
         raise DatasetNotFoundError(message, path=str(path)) from error
 
 
-def _schema(features: Features, keys: RecordKeys | None, place: Path) -> SchemaInfo:
+def _schema(features: Features, keys: RecordKeys | None, place: Location) -> SchemaInfo:
     held = ", ".join(f"{key} ({kind} x {len(values)})" for key, (kind, values) in sorted(features.items()))
     if keys is None:
         found = recognise(features)

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, cast
 
 from stoker.config import available_cpus
 from stoker.errors import IndexMismatchError, TruncatedShardError
-from stoker.feed.dataset import OpenShard
 from stoker.feed.foreign import open_shard, open_shards, size_of
+from stoker.feed.open_shard import OpenShard
+from stoker.feed.remote_opening import read_anew
 from stoker.records.index import new_index_path
+from stoker.storage import RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,12 +45,18 @@ def open_listed(dataset: Dataset, listed: Sequence[Shard]) -> None:
     """
     records = cast("_native.RecordSet", dataset.records)
     odd = records.open_listed(available_cpus())
-    opened = open_shards(lambda number: open_one(dataset.shards[number].path, listed[number]), odd)
+    opened = open_shards(lambda number: _open_again(dataset.shards[number], listed[number]), odd)
     shards = list(dataset.shards)
     for number, shard in zip(odd, opened, strict=True):
         records.set_extents(number, shard.extents)
         shards[number] = shard
     dataset.shards = tuple(shards)
+
+
+def _open_again(shard: OpenShard, listed: Shard) -> OpenShard:
+    if isinstance(shard.path, RemotePath):
+        return read_anew(shard)
+    return open_one(shard.path, listed)
 
 
 def open_one(path: Path, listed: Shard) -> OpenShard:

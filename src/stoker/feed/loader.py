@@ -17,10 +17,11 @@ from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ClosedError
 from stoker.feed.bad_samples import BadSamplePolicy, BadSampleReport, OnBad
-from stoker.feed.batch import Batch
-from stoker.feed.engine import EngineSettings, SampleEngine
+from stoker.feed.engine import SampleEngine
+from stoker.feed.engine_settings import EngineSettings
 from stoker.feed.position import Course, Position
 from stoker.feed.ranks import resolve
+from stoker.feed.read_ahead import ReadAhead
 from stoker.feed.samples import Shuffling
 from stoker.order import Step, Tail, Topology, steps_left, take_step
 from stoker.views import MultiView, Output
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from stoker.feed.batch import Batch
     from stoker.feed.boxes import BoxOutput
     from stoker.feed.caches import MemoryCache, NodeCache
     from stoker.feed.dataset import Dataset
@@ -68,6 +70,7 @@ class Loader:
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
         cache: Where samples are kept once they were read; `MemoryCache` or `NodeCache`.
+        read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead; left out: `ReadAhead`'s defaults.
         on_bad: What becomes of a sample that cannot be loaded. With ``"substitute"`` another one takes its place, the
             same in every run; ``Batch.keys`` tells which, `bad_samples` lists them, and the end of the epoch brings a
             `stoker.errors.BadSampleWarning`.
@@ -109,6 +112,7 @@ class Loader:
         check: bool = True,
         max_pixels: int = _native.DEFAULT_MAX_PIXELS,
         cache: MemoryCache | NodeCache | None = None,
+        read_ahead: ReadAhead | None = None,
         on_bad: OnBad = "raise",
         max_bad: int = 100,
     ) -> None:
@@ -134,6 +138,7 @@ class Loader:
             boxes=boxes,
             cache=cache,
             bad=BadSamplePolicy(on_bad, max_bad),
+            read_ahead=read_ahead or ReadAhead(),
         )
         self._engine = SampleEngine(dataset, view, settings)
         samples = self._engine.samples
@@ -152,6 +157,7 @@ class Loader:
         self._engine.drop_pending()  # of an iteration that was left early
         if self._begun or steps_left(self._course.size, self._position.consumed, self.topology) == 0:
             self._go_to(Position(self._position.epoch + 1, 0))
+        self._engine.look_ahead(self._position, self.topology)
         return self._rest_of_epoch(self._iterations)
 
     def _rest_of_epoch(self, iteration: int) -> Iterator[Batch]:
@@ -185,16 +191,7 @@ class Loader:
         loaded = self._engine.next() if len(step.keys) else self._engine.nothing()  # its share of a short last step
         self._position = Position(self._position.epoch, step.consumed)
         self._begun = True
-        many = isinstance(self.view, MultiView)
-        return Batch(
-            images=loaded.images if many else loaded.images[0],
-            labels=loaded.labels,
-            keys=loaded.keys,
-            valid=step.valid,
-            seeds=loaded.seeds,
-            position=self._position,
-            boxes=None if not loaded.boxes else loaded.boxes if many else loaded.boxes[0],
-        )
+        return loaded.batch(step.valid, self._position, many=isinstance(self.view, MultiView))
 
     def _check_usable(self) -> None:
         if not self._close.alive:

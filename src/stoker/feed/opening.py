@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.errors import DatasetNotFoundError, ManifestError, SourceError
 from stoker.feed.dataset import Dataset
 from stoker.feed.files import FILE_SCHEMA, ImageFiles
-from stoker.feed.foreign import choose_split, foreign_splits, open_foreign, open_shards
+from stoker.feed.foreign import choose_split, foreign_splits, open_foreign, open_shard, open_shards
 from stoker.feed.listed import listed_shards, open_listed, open_one
+from stoker.feed.remote_opening import RemoteFolder, foreign_remote_splits, open_remote_shards
 from stoker.records.labels import ClassLabel, read_labels
 from stoker.records.layout import MANIFEST_NAME, is_unfinished
 from stoker.records.manifest_reading import read_manifest
 from stoker.sources import SourceOptions, list_source
+from stoker.storage import RemotePath, location
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    import os
+    from collections.abc import Callable, Mapping, Sequence
 
     from stoker.feed.foreign import RecordKeys
-    from stoker.records.manifest import Manifest
+    from stoker.feed.open_shard import OpenShard
+    from stoker.records.manifest import Manifest, Shard
+    from stoker.storage import Location
 
     _Choice = Callable[[Mapping[str, object]], str]
 
 
 def open_dataset(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | RemotePath,
     split: str | None = None,
     *,
     keys: RecordKeys | None = None,
@@ -41,7 +44,8 @@ def open_dataset(
             pattern such as ``old/train-*``; or images that nobody has built anything of: a tree of class folders, a
             file list, a directory of tars. Shards without an index are scanned once, and the index is kept if that is
             allowed (`stoker.records.index.index_path` says where); compressed ones are inflated into nameless
-            temporary files.
+            temporary files. All of these may be in a bucket or in HDFS: ``s3://BUCKET/PATH``, ``gs://BUCKET/PATH``,
+            ``hdfs://HOST:PORT/PATH``; `docs/remote.md` tells how they are read.
         split: Which split; may be left out when there is only one.
         keys: Where the records hold what; found out from the first record when left out.
         source: For images: what the listing cannot find out by itself, such as the order of the classes.
@@ -56,7 +60,7 @@ def open_dataset(
         CorruptRecordError: A shard without index is damaged.
     """
     options = source or SourceOptions()
-    opened = _open(Path(path), lambda splits: choose_split(split, splits, path), keys, options)
+    opened = _open(location(path), lambda splits: choose_split(split, splits, path), keys, options)
     return _reopenable(opened, keys, options)
 
 
@@ -66,31 +70,38 @@ def open_main_split(path: str | os.PathLike[str], split: str | None) -> Dataset:
     def choose(splits: Mapping[str, object]) -> str:
         return choose_split("train" if split is None and len(splits) > 1 else split, splits, path)
 
-    return _reopenable(_open(Path(path), choose, None, SourceOptions()), None, SourceOptions())
+    return _reopenable(_open(location(path), choose, None, SourceOptions()), None, SourceOptions())
 
 
 def _reopenable(opened: Dataset, keys: RecordKeys | None, source: SourceOptions) -> Dataset:
     # The process that opens it again may have another working directory.
-    said = {name: path and os.path.abspath(path) for name, path in asdict(source).items()}  # noqa: PTH100 - keeps None
-    place = Path(opened.path).absolute()
+    said = {name: path and str(location(path).absolute()) for name, path in asdict(source).items()}
+    place = location(opened.path).absolute()
     opened.opener = partial(open_dataset, place, opened.split, keys=keys, source=SourceOptions(**said))
     return opened
 
 
-def _open(place: Path, choose: _Choice, keys: RecordKeys | None, source: SourceOptions) -> Dataset:
-    if place.is_dir() and (place / MANIFEST_NAME).exists():
+def _open(place: Location, choose: _Choice, keys: RecordKeys | None, source: SourceOptions) -> Dataset:
+    if (place / MANIFEST_NAME).is_file():
         return _open_built(place, choose)
     refuse_unfinished(place)
-    splits = foreign_splits(place)
-    if splits:
-        return open_foreign(place, choose(splits), splits, keys)
+    if isinstance(place, RemotePath):
+        remote = foreign_remote_splits(place)
+        if remote:
+            split = choose(remote)
+            return open_foreign(place, split, open_remote_shards(remote[split]), keys)
+    else:
+        splits = foreign_splits(place)
+        if splits:
+            split = choose(splits)
+            return open_foreign(place, split, open_shards(open_shard, splits[split]), keys)
     if place.exists():
         return _open_images(place, choose, source)
     message = f"no dataset at {place}: there is no such file or directory, and no shard matches it"
     raise DatasetNotFoundError(message, path=str(place))
 
 
-def refuse_unfinished(directory: Path) -> None:
+def refuse_unfinished(directory: Location) -> None:
     """Refuse a directory without a manifest that a build has begun and not finished.
 
     Raises:
@@ -101,14 +112,11 @@ def refuse_unfinished(directory: Path) -> None:
         raise DatasetNotFoundError(message, path=str(directory))
 
 
-def _open_built(directory: Path, choose: _Choice) -> Dataset:
+def _open_built(directory: Location, choose: _Choice) -> Dataset:
     manifest = read_manifest(directory)
     split = choose(manifest.splits)
     listed, plain = manifest.splits[split].shards, manifest.compression == "none"
-    if plain:
-        shards = listed_shards(directory, listed)
-    else:
-        shards = open_shards(lambda shard: open_one(directory / shard.name, shard), listed)
+    shards = _built_shards(directory, listed, plain=plain)
     opened = Dataset(
         path=str(directory),
         split=split,
@@ -122,7 +130,15 @@ def _open_built(directory: Path, choose: _Choice) -> Dataset:
     return opened
 
 
-def _labels(directory: Path, manifest: Manifest) -> tuple[ClassLabel, ...]:
+def _built_shards(directory: Location, listed: Sequence[Shard], *, plain: bool) -> tuple[OpenShard, ...]:
+    if isinstance(directory, RemotePath):
+        return RemoteFolder(directory).listed_shards(listed, plain=plain)
+    if plain:
+        return listed_shards(directory, listed)
+    return open_shards(lambda shard: open_one(directory / shard.name, shard), listed)
+
+
+def _labels(directory: Location, manifest: Manifest) -> tuple[ClassLabel, ...]:
     labels = read_labels(directory)
     counted = max((len(split.class_counts) for split in manifest.splits.values()), default=0)
     if len(labels) < counted:
@@ -131,7 +147,7 @@ def _labels(directory: Path, manifest: Manifest) -> tuple[ClassLabel, ...]:
     return labels
 
 
-def _open_images(place: Path, choose: _Choice, options: SourceOptions) -> Dataset:
+def _open_images(place: Location, choose: _Choice, options: SourceOptions) -> Dataset:
     try:
         tree = list_source(str(place), options)
     except SourceError as error:

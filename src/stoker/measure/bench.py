@@ -187,7 +187,7 @@ def run_bench(spec: BenchSpec, on_turn: OnTurn | None = None) -> BenchReport:
     path = os.path.abspath(spec.dataset)  # noqa: PTH100 - as it is, with its symbolic links
     task = Task(path, dataset.split, spec.view, spec.batch_size, threads, spec.cold)
     if spec.cold:
-        require_cold([shard.path for shard in dataset.shards])
+        require_cold([shard.local_path for shard in dataset.shards])
     installed = [m for m, (_, package) in _CONTENDERS.items() if importlib.util.find_spec(package)]
     absent = tuple(name for m, (name, _) in _CONTENDERS.items() if m not in installed)
     with _Started(installed, task) as contenders:

@@ -40,7 +40,7 @@ def main(name: str, task: str) -> None:
     """Serve one contender until standard input ends."""
     module = importlib.import_module(f"stoker.measure.contenders.{name}")
     work = Task(**json.loads(task))
-    shards = [shard.path for shard in open_dataset(work.dataset, work.split).shards] if work.cold else []
+    shards = [shard.local_path for shard in open_dataset(work.dataset, work.split).shards] if work.cold else []
     batches: Iterator[int] = module.batches(work)
     measure(batches, _WARM_UP_SECONDS)
     _say("ready")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 INDEXES_FOLDER = "indexes"
 _DIGITS = 32
+_LEAST_LINE_BYTES, _MOST_LINE_BYTES = 4, 38
 
 
 def user_cache_directory() -> Path | None:
@@ -74,6 +75,30 @@ class KeptIndex:
         told = b"%b\0%d\0%d" % (os.fsencode(shard.absolute()), status.st_size, status.st_mtime_ns)
         name = hashlib.sha256(told).hexdigest()[:_DIGITS] + INDEX_SUFFIX
         return cls(directory / INDEXES_FOLDER / name, status.st_size)
+
+    @classmethod
+    def of_remote(cls, url: str, size_bytes: int, stamp: str) -> KeptIndex:
+        """Return the place for a shard in a store.
+
+        Args:
+            url: Where it is.
+            size_bytes: Its length.
+            stamp: Stands for its content: a checksum from a manifest, or what the store knows it by.
+        """
+        directory = user_cache_directory()
+        if directory is None:
+            return cls(None, size_bytes)
+        told = b"%b\0%d\0%b" % (url.encode("utf-8", "surrogateescape"), size_bytes, stamp.encode())
+        name = hashlib.sha256(told).hexdigest()[:_DIGITS] + INDEX_SUFFIX
+        return cls(directory / INDEXES_FOLDER / name, size_bytes)
+
+    def may_list(self, records: int) -> bool:
+        """Return whether there is a kept index whose length allows for so many records."""
+        try:
+            size = self.path.stat().st_size if self.path is not None else -1
+        except OSError:
+            return False
+        return size >= 0 and size // _LEAST_LINE_BYTES >= records and size // _MOST_LINE_BYTES <= records
 
     def read(self) -> NDArray[np.uint64] | None:
         """Return uint64 (N, 2) of (offset, size) of each whole frame, in bytes; None if there is no whole index."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from stoker.storage import Location
     from stoker.types import Compression
 
 _READ_BYTES = 2**20
@@ -41,7 +42,11 @@ def compression_of(path: str | Path) -> Compression:
         OSError: It cannot be read.
     """
     with Path(path).open("rb") as file:
-        head = file.read(_HEADER_BYTES)
+        return compression_of_head(file.read(_HEADER_BYTES))
+
+
+def compression_of_head(head: bytes) -> Compression:
+    """Return how a shard is compressed that begins with these 12 bytes, or is no longer than they are."""
     if _begins_record(head):
         return "none"
     if head[:3] == b"\x1f\x8b\x08":
@@ -116,7 +121,7 @@ class InflatedShard:
         self.close()
 
 
-def inflate(path: Path) -> InflatedShard:
+def inflate(path: Location) -> InflatedShard:
     """Return the uncompressed bytes of a shard.
 
     Several streams end to end are one shard, as GZIP defines it. The bytes lie in the directory for temporary files,
@@ -139,11 +144,11 @@ def inflate(path: Path) -> InflatedShard:
         return InflatedShard(os.dup(file.fileno()))
 
 
-def _inflated(path: Path) -> Iterator[bytes]:
+def _inflated(path: Location) -> Iterator[bytes]:
     """Yield the uncompressed bytes, at most `_READ_BYTES` at a time, however well they were compressed."""
     stream = zlib.decompressobj(_ANY_HEADER)
     begun = False
-    with path.open("rb", buffering=0) as file:
+    with path.open("rb") as file:
         while data := file.read(_READ_BYTES):
             while data:
                 if stream.eof:
@@ -156,10 +161,10 @@ def _inflated(path: Path) -> Iterator[bytes]:
                 data = stream.unused_data if stream.eof else stream.unconsumed_tail
                 yield part
     if begun and not stream.eof:
-        raise _damaged(path, f"its compressed stream goes on behind byte {os.stat(path).st_size}, the last")  # noqa: PTH116
+        raise _damaged(path, f"its compressed stream goes on behind byte {path.stat().st_size}, the last")
 
 
-def _damaged(path: Path, problem: str) -> TruncatedShardError:
+def _damaged(path: Location, problem: str) -> TruncatedShardError:
     return TruncatedShardError(f"{path}: {problem}; restore the file", path=str(path))
 
 

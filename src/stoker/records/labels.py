@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from stoker.storage import Location
 
+
 BACKGROUND = "background"
 """Name of class 0 when labels start at 1."""
 

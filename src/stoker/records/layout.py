@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from stoker.records.index import INDEX_SUFFIX
 from stoker.storage import RemotePath
 from stoker.storage.temporary import TEMPORARY_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from stoker.storage import Location
 
@@ -34,7 +34,8 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 _SPLIT_WORD = re.compile(r"(?:^|[^a-z])(train|validation|val|test)(?:$|[^a-z])", re.ASCII)
 
 
-_SPLIT_FOLDERS = {"train": "train", "val": "validation", "validation": "validation", "test": "test"}
+SPLIT_FOLDERS = {"train": "train", "val": "validation", "validation": "validation", "test": "test"}
+"""Folders whose shards belong to a split, and to which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,11 @@ class ShardName:
     shards: int | None
 
 
+_Place = TypeVar("_Place", "Path", "RemotePath")
+
+
 @dataclass(frozen=True, slots=True)
-class FoundSplit:
+class FoundSplit(Generic[_Place]):
     """The shards of one split, found by their names.
 
     Attributes:
@@ -61,7 +65,7 @@ class FoundSplit:
         missing: Numbers that the other names promise and that are not there.
     """
 
-    paths: tuple[Path, ...]
+    paths: tuple[_Place, ...]
     missing: tuple[int, ...]
 
 
@@ -95,7 +99,7 @@ def parse_shard_name(name: str) -> ShardName | None:
     return None
 
 
-def find_shards(directory: str | Path) -> dict[str, FoundSplit]:
+def find_shards(directory: str | Path) -> dict[str, FoundSplit[Path]]:
     """Return the shards of a directory without a manifest, by split; empty if there are none.
 
     Shards in its folders ``train``, ``val``, ``validation`` and ``test`` belong to the split of that name; they count
@@ -104,28 +108,39 @@ def find_shards(directory: str | Path) -> dict[str, FoundSplit]:
     Raises:
         OSError: The directory cannot be listed.
     """
-    groups: dict[str, list[tuple[ShardName, Path]]] = {}
     paths = sorted(Path(directory).iterdir())
-    for said, path in _named_shards(paths):
+    folders = (path for path in paths if path.name in SPLIT_FOLDERS and path.is_dir())
+    return group_shards(
+        (path for path in paths if parse_shard_name(path.name) and path.is_file()),
+        {folder.name: (path for path in sorted(folder.iterdir()) if path.is_file()) for folder in folders},
+    )
+
+
+def group_shards(files: Iterable[_Place], folders: Mapping[str, Iterable[_Place]]) -> dict[str, FoundSplit[_Place]]:
+    """Return the shards among the files of a directory, and if there are none, of its folders; see `find_shards`.
+
+    Args:
+        files: Files in the directory itself, in the order of their names.
+        folders: Those in each of its `SPLIT_FOLDERS`.
+    """
+    groups: dict[str, list[tuple[ShardName, _Place]]] = {}
+    for said, path in _named_shards(files):
         groups.setdefault(said.split, []).append((said, path))
     if not groups:
-        for folder in (path for path in paths if path.name in _SPLIT_FOLDERS and path.is_dir()):
-            found = [
-                (replace(said, split=_SPLIT_FOLDERS[folder.name]), path)
-                for said, path in _named_shards(sorted(folder.iterdir()))
-            ]
-            groups.setdefault(_SPLIT_FOLDERS[folder.name], []).extend(found)
+        for folder, below in folders.items():
+            found = [(replace(said, split=SPLIT_FOLDERS[folder]), path) for said, path in _named_shards(below)]
+            groups.setdefault(SPLIT_FOLDERS[folder], []).extend(found)
     return {split: _found_split(found) for split, found in sorted(groups.items()) if found}
 
 
-def _named_shards(paths: list[Path]) -> Iterator[tuple[ShardName, Path]]:
+def _named_shards(paths: Iterable[_Place]) -> Iterator[tuple[ShardName, _Place]]:
     for path in paths:
         said = parse_shard_name(path.name)
-        if said is not None and path.is_file():
+        if said is not None:
             yield said, path
 
 
-def _found_split(found: list[tuple[ShardName, Path]]) -> FoundSplit:
+def _found_split(found: list[tuple[ShardName, _Place]]) -> FoundSplit[_Place]:
     ordered = sorted(found, key=lambda pair: (pair[0].shard is None, pair[0].shard or 0, _natural(pair[1].name)))
     promised = max((said.shards or 0 for said, _ in found), default=0)
     there = {said.shard for said, _ in found}

@@ -13,6 +13,7 @@ from stoker.storage import location
 from stoker.types import Compression, FeatureSpec, SchemaInfo
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
 
     from stoker.storage import Location
@@ -26,7 +27,7 @@ _OPTIONAL_KEYS = ("filename_key", "height_key", "width_key", "order_key", "box_p
 _T = TypeVar("_T")
 
 
-def read_manifest(directory: str | Location) -> Manifest:
+def read_manifest(directory: str | os.PathLike[str] | Location) -> Manifest:
     """Return the manifest of a dataset.
 
     Raises:

@@ -67,6 +67,11 @@ class RecordSource:
         """Nothing: boxes lie in the records themselves."""
         return {}
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether reading a record waits for a network: it does not."""
+        return False
+
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with the content of the records."""
         digest = hashlib.sha256(self.identity.encode())

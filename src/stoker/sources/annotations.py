@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from stoker.errors import SourceError
 from stoker.sources.box_archive import read_box_csv, read_box_tar
 from stoker.sources.boxes import BoxFolder
+from stoker.sources.folders import folders_in, seen_in
 from stoker.sources.tar_bytes import is_compressed, is_tar
+from stoker.sources.where import spelled
+from stoker.storage import RemotePath, location
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from stoker.sources.tree import BoxSource
+    from stoker.storage import Location
     from stoker.types import Progress
 
 ANNOTATION_FOLDERS = frozenset({b"bounding_boxes", b"Annotations", b"annotations", b"Annotation"})
@@ -37,14 +39,14 @@ class BoxSearch:
     Attributes:
         explicit: What the user names: a folder of XML files, a tar of them, or a CSV file.
         tops: Folders in which annotations are looked for otherwise, in this order.
-        base: Absolute path of the images, whose component ``Data`` may be replaced by ``Annotations``.
+        base: Absolute path or URL of the images, whose component ``Data`` may be replaced by ``Annotations``.
         split_folders: Folder of each split below ``base``: empty, or ending in a slash.
         progress: Told about every few annotations of a tar.
     """
 
     explicit: str | None
-    tops: tuple[Path, ...]
-    base: Path
+    tops: tuple[Location, ...]
+    base: Location
     split_folders: dict[str, bytes]
     progress: Progress | None = None
 
@@ -80,20 +82,21 @@ class BoxSearch:
             found["validation"] = self._read_file(validation, class_names, warnings)
         return found
 
-    def _find_place(self) -> Path | None:
+    def _find_place(self) -> Location | None:
         if self.explicit is not None:
-            if not Path(self.explicit).exists():
+            place = location(self.explicit)
+            if not place.exists():
                 message = f"--boxes {self.explicit} is not there; give a folder of XML files, a tar of them or a CSV"
                 raise SourceError(message, path=self.explicit)
-            return Path(self.explicit).resolve()
+            return place.resolve()
         # In ILSVRC's layout the folder that mirrors that of the images is more exact than the one above it.
         found = _first_folder(self.tops[:1]) or _mapped(self.base) or _first_folder(self.tops[1:])
         return _inside(found) if found is not None else self._first_file(_FILES)
 
-    def _first_file(self, names: tuple[str, ...]) -> Path | None:
+    def _first_file(self, names: tuple[str, ...]) -> Location | None:
         return next((top / name for top in self.tops for name in names if (top / name).is_file()), None)
 
-    def _read_file(self, path: Path, class_names: frozenset[bytes], warnings: list[str]) -> BoxSource:
+    def _read_file(self, path: Location, class_names: frozenset[bytes], warnings: list[str]) -> BoxSource:
         if is_compressed(path) or is_tar(path):
             return read_box_tar(path, self.progress).finish(class_names)
         builder, notes = read_box_csv(path)
@@ -101,35 +104,33 @@ class BoxSearch:
         return builder.finish(class_names)
 
 
-def _first_folder(tops: tuple[Path, ...]) -> Path | None:
+def _first_folder(tops: tuple[Location, ...]) -> Location | None:
     folders = (top / os.fsdecode(name) for top in tops for name in sorted(ANNOTATION_FOLDERS))
     return next((folder for folder in folders if folder.is_dir()), None)
 
 
-def _inside(folder: Path) -> Path:
+def _inside(folder: Location) -> Location:
     """Return the folder if XML files lie in it, else a tar or a list of them that does."""
-    if any(entry.is_dir() or entry.suffix == ".xml" for entry in folder.iterdir()):
+    if any(is_folder or name.endswith(b".xml") for name, is_folder in seen_in(spelled(folder))):
         return folder
     return next((folder / name for name in _FILES if (folder / name).is_file()), folder)
 
 
-def _folder_source(top: Path, split_folder: str, class_names: frozenset[bytes]) -> BoxSource:
+def _folder_source(top: Location, split_folder: str, class_names: frozenset[bytes]) -> BoxSource:
     inner = top / split_folder
     place = inner if split_folder and inner.is_dir() else top
-    folders = list(_folders(place))
-    names = os.listdir(folders[0]) if folders else []  # noqa: PTH208 - one name is enough, of perhaps a thousand
-    suffix = b"" if names and not any(name.endswith(".xml") for name in names) else b".xml"
-    return BoxFolder(os.fsencode(place), per_class=bool(folders), class_names=class_names, suffix=suffix)
+    where = spelled(place)
+    folders = folders_in(where)
+    names = [name for name, _ in seen_in(where + b"/" + folders[0])] if folders else []  # one folder tells enough
+    suffix = b"" if names and not any(name.endswith(b".xml") for name in names) else b".xml"
+    return BoxFolder(where, per_class=bool(folders), class_names=class_names, suffix=suffix)
 
 
-def _folders(place: Path) -> Iterator[str]:
-    with os.scandir(place) as entries:
-        yield from (entry.path for entry in entries if entry.is_dir())
-
-
-def _mapped(base: Path) -> Path | None:
-    for at in reversed(range(len(base.parts))):
-        if base.parts[at] == "Data":
-            mapped = Path(*base.parts[:at], "Annotations", *base.parts[at + 1 :])
+def _mapped(base: Location) -> Location | None:
+    parts = base.parts
+    for at in reversed(range(len(parts))):
+        if parts[at] == "Data":
+            top = RemotePath(parts[0], "/".join(parts[1:at])) if isinstance(base, RemotePath) else Path(*parts[:at])
+            mapped = top / "/".join(("Annotations", *parts[at + 1 :]))
             return mapped if mapped.is_dir() else None
     return None

@@ -13,15 +13,15 @@ from stoker.sources.tar_walk import read_member, walk
 
 if TYPE_CHECKING:
     import tarfile
-    from pathlib import Path
 
+    from stoker.storage import Location
     from stoker.types import Progress
 
 _PROGRESS_MEMBERS = 1024
 _SHOWN_LINES = 5
 
 
-def read_box_tar(path: Path, progress: Progress | None) -> BoxTableBuilder:
+def read_box_tar(path: Location, progress: Progress | None) -> BoxTableBuilder:
     """Read every annotation of a tar, which may be compressed with gzip.
 
     A damaged annotation is an error of its image, not of the tar. Members that end neither in ``.xml`` nor in nothing
@@ -64,7 +64,7 @@ def _add_member(builder: BoxTableBuilder, source: ForwardBytes, member: tarfile.
         builder.add_damaged(folder, stem, str(error))
 
 
-def read_box_csv(path: Path) -> tuple[BoxTableBuilder, list[str]]:
+def read_box_csv(path: Location) -> tuple[BoxTableBuilder, list[str]]:
     """Read lines of ``NAME.JPEG,xmin,ymin,xmax,ymax``, in fractions of the image's sides.
 
     Boxes are put in order, clamped and dropped when empty, as those of XML files are.
@@ -105,6 +105,6 @@ def _fraction(text: bytes) -> float:
     return value
 
 
-def _bad_lines(path: Path, bad: list[int]) -> str:
+def _bad_lines(path: Location, bad: list[int]) -> str:
     shown = ", ".join(map(str, bad[:_SHOWN_LINES])) + (", ..." if len(bad) > _SHOWN_LINES else "")
     return f"{path}: {len(bad)} lines are not NAME.JPEG,xmin,ymin,xmax,ymax and are not used: line {shown}"

@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, ParseError  # types only; defusedxml 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from stoker.errors import SourceError
+from stoker.errors import SourceError, StorageError
 from stoker.sources.reading import read_file
 from stoker.types import Box
 
@@ -32,7 +32,7 @@ class BoxFolder:
     """Where the annotations of one split lie.
 
     Attributes:
-        path: Folder of the XML files.
+        path: Folder of the XML files: an absolute path or a URL.
         per_class: Whether they lie in a folder for each class below ``path``, or directly in it.
         class_names: The whole label set.
         suffix: How the name of each file ends; Stanford Dogs' have no ending.
@@ -82,17 +82,20 @@ def read_boxes(path: bytes, class_name: bytes, class_names: Collection[bytes]) -
     often carry a breed's name instead of its id.
 
     Args:
-        path: The XML file. An image without one has no boxes.
+        path: The XML file, or its URL. An image without one has no boxes.
         class_name: Class of the image.
         class_names: The whole label set.
 
     Raises:
         SourceError: The file is damaged, or a number in it is not finite.
+        StorageError: The store that it lies in is gone.
     """
     try:
         text = read_file(path, 2**12)
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except StorageError:
+        raise  # the store is gone; it is not this annotation
     except OSError as error:
         raise SourceError(f"cannot read the annotation: {error.strerror}", path=os.fsdecode(path)) from error
     try:

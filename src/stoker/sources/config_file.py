@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stoker.errors import ConfigError, SourceError
+from stoker.sources.where import beside
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from stoker.storage import Location
 
 _MAX_CONFIG_BYTES = 2**20
 _TEXTS = ("handler",)
@@ -53,10 +54,10 @@ class PipelineConfig:
         ignored: Keys of the section that are none of these, and their values.
     """
 
-    where: Path
+    where: Location
     handler: str | None = None
-    train_filelist: Path | None = None
-    test_filelist: Path | None = None
+    train_filelist: Location | None = None
+    test_filelist: Location | None = None
     batch_size: int | None = None
     shuffle_buffer: int | None = None
     reshuffle_each_iteration: bool | None = None
@@ -67,7 +68,7 @@ class PipelineConfig:
     num_channels: int | None = None
     ignored: dict[str, Any] = field(default_factory=dict)
 
-    def lists(self) -> dict[Path, str]:
+    def lists(self) -> dict[Location, str]:
         """Return the split of each list.
 
         Raises:
@@ -82,7 +83,7 @@ class PipelineConfig:
         return {path: split for split, path in found.items()}
 
 
-def read_config(path: Path) -> PipelineConfig:
+def read_config(path: Location) -> PipelineConfig:
     """Read a configuration. Paths in it are relative to its folder.
 
     Raises:
@@ -113,12 +114,12 @@ def read_config(path: Path) -> PipelineConfig:
 _FIELDS = frozenset(PipelineConfig.__dataclass_fields__) - {"where", "ignored"}
 
 
-def _checked(path: Path, key: str, spelled: str, value: object) -> object:
+def _checked(path: Location, key: str, spelled: str, value: object) -> object:
     """Return a value as its field holds it."""
     if key in _TEXTS and isinstance(value, str):
         return value
     if key in _LISTS and isinstance(value, str) and value and "\0" not in value:
-        return path.parent / value
+        return beside(path, value)
     if key in _NUMBERS and type(value) is int and value >= _NUMBERS[key]:
         return value
     if key == "reshuffle_each_iteration" and isinstance(value, bool):

@@ -11,12 +11,13 @@ from stoker.sources.tar_bytes import ForwardBytes, open_stream
 from stoker.sources.tar_walk import read_member, walk
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from stoker.storage import Location
 
-_MAX_META_BYTES = 2**26
+MAX_META_BYTES = 2**26
+"""Longest ``meta.mat`` that is read."""
 
 
-def meta_of_devkit(path: Path) -> bytes:
+def meta_of_devkit(path: Location) -> bytes:
     """Return the ``meta.mat`` that lies in a devkit, which is a tar and may be compressed.
 
     Raises:
@@ -27,7 +28,7 @@ def meta_of_devkit(path: Path) -> bytes:
         source = ForwardBytes(stream, str(path))
         for member in walk(source):
             if member.isreg() and member.name.rpartition("/")[2] == "meta.mat":
-                return read_member(source, member, _MAX_META_BYTES)
+                return read_member(source, member, MAX_META_BYTES)
     raise SourceError(f"{path} holds no meta.mat, so it is no devkit of ILSVRC 2012", path=str(path))
 
 
@@ -49,8 +50,8 @@ def read_meta(data: bytes, where: str) -> list[tuple[bytes, int, bytes]]:
     except ImportError as error:
         message = f"reading {where} needs SciPy: install stoker[devkit], or give map_clsloc.txt"
         raise ConfigError(message) from error
-    if len(data) > _MAX_META_BYTES:
-        raise SourceError(f"{where} is larger than {_MAX_META_BYTES} bytes, too large for a meta.mat", path=where)
+    if len(data) > MAX_META_BYTES:
+        raise SourceError(f"{where} is larger than {MAX_META_BYTES} bytes, too large for a meta.mat", path=where)
     try:
         synsets = loadmat(io.BytesIO(data), squeeze_me=True, struct_as_record=False)["synsets"]
         return [_class(synset) for synset in synsets if int(synset.num_children) == 0]

@@ -17,10 +17,10 @@ from stoker.sources.walk import Skipped, shown_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from stoker.sources.items import ItemTable
     from stoker.sources.tree import BoxSource, SourceOptions
+    from stoker.storage import Location
     from stoker.types import Progress
 
     BoxFinder = Callable[[frozenset[bytes], list[str]], dict[str, BoxSource]]
@@ -33,7 +33,7 @@ class Draft:
 
     Attributes:
         root: What the user named.
-        base: Folder that the paths of files are relative to.
+        base: Folder that the paths of files are relative to: an absolute path or a URL.
         options: What the user says about it.
         lists: Folders in which lists of texts are looked for.
         labels: The label map that the user gives.
@@ -47,7 +47,7 @@ class Draft:
     root: str
     base: bytes
     options: SourceOptions
-    lists: tuple[Path, ...]
+    lists: tuple[Location, ...]
     labels: LabelMap | None = None
     progress: Progress | None = None
     gathering: Gathering = field(default_factory=Gathering)

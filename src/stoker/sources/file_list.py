@@ -1,9 +1,9 @@
 """Lists of files: a text file with the path of one image a line.
 
-A path is absolute, or relative to the folder of the list. Blank lines are counted, everything else is a path: there
-are no comments. Blanks around a path belong to it unless only the path without them is there. The class is the folder
-of the image, or the one above that if it is called ``images``. A file that is not there is an item all the same, so
-that a build names it among the rejects.
+A path is absolute, or relative to the folder of the list, or it is the URL of an object. Blank lines are counted,
+everything else is a path: there are no comments. Blanks around a path belong to it unless only the path without them is
+there. The class is the folder of the image, or the one above that if it is called ``images``. A file that is not there
+is an item all the same, so that a build names it among the rejects.
 """
 
 from __future__ import annotations
@@ -12,23 +12,27 @@ import os
 import stat
 from array import array
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stoker.errors import SourceError
+from stoker.errors import SourceError, StorageError
 from stoker.sources.annotations import BoxSearch
 from stoker.sources.boxes import read_boxes
 from stoker.sources.gather import Group
+from stoker.sources.in_order import AT_ONCE, in_order
 from stoker.sources.lines import numbered_lines
+from stoker.sources.sizes import fill_sizes
 from stoker.sources.validation_labels import find_validation_labels, read_validation_labels
+from stoker.sources.where import is_absolute, object_at, place_at, spelled, split_bucket, within
+from stoker.storage import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from stoker.sources.draft import Draft
     from stoker.sources.tree import BoxSource
+    from stoker.storage import Location
     from stoker.types import Box
 
 _NO_CLASS = frozenset({b"val", b"validation", b"test", b"train", b"images"})
@@ -66,12 +70,17 @@ class MappedBoxes:
 
 
 def _mapped(base: bytes, path: bytes) -> bytes | None:
-    """Return an absolute path whose last part ``Data`` is replaced; None if it has no such part."""
-    parts = (path if path.startswith(b"/") else base + b"/" + path).split(b"/")
+    """Return an absolute path or a URL whose last part ``Data`` is replaced; None if it has no such part."""
+    bucket, rest = split_bucket(within(base, path))
+    parts = rest.split(b"/")
     if b"Data" not in parts:
         return None
     parts[len(parts) - 1 - parts[::-1].index(b"Data")] = b"Annotations"
-    return b"/".join(parts)
+    return (bucket and bucket + b"/") + b"/".join(parts)
+
+
+def _is_folder(where: bytes) -> bool:
+    return place_at(where).is_dir()
 
 
 class FileLists:
@@ -82,7 +91,7 @@ class FileLists:
         lists: The split of each list.
     """
 
-    def __init__(self, draft: Draft, lists: Mapping[Path, str]) -> None:
+    def __init__(self, draft: Draft, lists: Mapping[Location, str]) -> None:
         self._draft = draft
         self._lists = lists
         self._folders: dict[tuple[str, bytes, bytes | None], int] = {}
@@ -100,11 +109,12 @@ class FileLists:
         for path, split in self._lists.items():
             if not path.is_file():
                 raise SourceError(f"the list {path} is not there or is no file", path=str(path))
-            folder = os.path.realpath(os.fsencode(path.parent))
+            folder = spelled(path.parent)
             before = b"" if folder == self._draft.base else folder + b"/"
             for number, line in numbered_lines(path):
                 self._add(line, split, before, f"line {number} of {path}")
         gathering = self._draft.gathering
+        fill_sizes(gathering, self._stored_folders(), self._draft.progress)
         names = gathering.class_names()
         if names and names <= _NO_CLASS and not self._labels:
             shown = " and ".join(sorted(map(os.fsdecode, names)))
@@ -124,10 +134,11 @@ class FileLists:
         splits = dict.fromkeys(self._lists.values(), b"")
         explicit = self._draft.options.boxes
         if explicit is not None:
-            return BoxSearch(explicit, (), Path(os.fsdecode(self._draft.base)), splits).find(class_names, warnings)
+            return BoxSearch(explicit, (), place_at(self._draft.base), splits).find(class_names, warnings)
         base = self._draft.base
-        mapped = (_mapped(base, folder) for _, folder, _ in self._folders)
-        if not any(folder is not None and os.path.isdir(folder) for folder in mapped):  # noqa: PTH112
+        found = (_mapped(base, folder) for _, folder, _ in self._folders)
+        mapped = {folder for folder in found if folder is not None}
+        if not any(in_order(_is_folder, mapped, AT_ONCE if any(map(is_remote, mapped)) else 1)):
             return {}
         return dict.fromkeys(splits, MappedBoxes(base, class_names))
 
@@ -137,26 +148,33 @@ class FileLists:
             return
         if b"\0" in line:
             raise SourceError(f"{where} has a NUL byte, so it is no list of files", path=self._draft.root)
-        path, size = self._stat(line if line.startswith(b"/") else before + line)
-        if line != line.strip() and size is None:
-            stripped = line.strip()
-            found, stripped_size = self._stat(stripped if stripped.startswith(b"/") else before + stripped)
-            if stripped_size is not None:
-                path, size = found, stripped_size
+        path, stripped = (text if is_absolute(text) else before + text for text in (line, line.strip()))
+        if path != stripped and self._size(path) is None and self._size(stripped) is not None:
+            path = stripped
+        # What lies in a store gets its size later, from a listing of its folder.
+        size = 0 if is_remote(within(self._draft.base, path)) else self._size(path)
         folder, _, name = path.rpartition(b"/")
         self._hashes.append(hash((split, path)))
         self._draft.gathering.add(self._group(split, folder, name, where), path, size or 0)
 
-    def _stat(self, path: bytes) -> tuple[bytes, int | None]:
-        """Return a path and the size of the file there; None if there is none."""
+    def _stored_folders(self) -> dict[int, bytes]:
+        """Return the URL of the folder of each group that lies in a store."""
+        folders = ((number, within(self._draft.base, folder)) for (_, folder, _), number in self._folders.items())
+        return {number: folder for number, folder in folders if is_remote(folder)}
+
+    def _size(self, path: bytes) -> int | None:
+        """Return the size of a file; None if there is none."""
+        where = within(self._draft.base, path)
         try:
-            info = os.stat(path if path.startswith(b"/") else self._draft.base + b"/" + path)  # noqa: PTH116
+            info = object_at(where).stat() if is_remote(where) else os.stat(where)  # noqa: PTH116
+        except StorageError:
+            raise
         except OSError:
-            return path, None
-        return path, info.st_size if stat.S_ISREG(info.st_mode) else 0
+            return None
+        return info.st_size if not isinstance(info, os.stat_result) or stat.S_ISREG(info.st_mode) else 0
 
     def _group(self, split: str, folder: bytes, name: bytes, where: str) -> int:
-        parts = folder.split(b"/")
+        parts = split_bucket(folder)[1].split(b"/")
         class_name: bytes | None = parts[-2] if len(parts) > 1 and parts[-1] == b"images" else parts[-1]
         if class_name in _NO_CLASS and self._labels is not None:
             class_name = self._labels.class_of(name)

@@ -21,18 +21,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError
+from stoker.sources.folders import list_folders
 from stoker.sources.gather import Group
 from stoker.sources.splits import SplitFinder
-from stoker.sources.walk import ClassWalk
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from stoker.sources.draft import Draft
     from stoker.sources.splits import SplitFolder
+    from stoker.storage import Location
 
 
-def fill_from_folder(draft: Draft, label_places: tuple[Path, ...]) -> dict[str, SplitFolder]:
+def fill_from_folder(draft: Draft, label_places: tuple[Location, ...]) -> dict[str, SplitFolder]:
     """Gather the images below ``draft.base``.
 
     Args:
@@ -66,11 +65,18 @@ def fill_from_folder(draft: Draft, label_places: tuple[Path, ...]) -> dict[str, 
 
 
 def _gather_classes(draft: Draft, split: str, found: SplitFolder) -> None:
-    for name in found.classes or ():
-        folder = found.path + name + b"/"
-        group = draft.gathering.group(Group(split, name, len(folder)))
-        for path, size in ClassWalk(draft.base, draft.skipped).files(draft.base + b"/" + folder):
+    classes = found.classes or ()
+    folders = [found.path + name + b"/" for name in classes]
+    before = len(draft.gathering)
+    for done, listing in enumerate(list_folders(draft.base, folders), 1):
+        folder = folders[done - 1]
+        group = draft.gathering.group(Group(split, classes[done - 1], len(folder)))
+        draft.skipped.add(listing.skipped)
+        for path, size in listing.files:
             draft.gathering.add(group, folder + path, size)
+        if draft.progress is not None:
+            images = len(draft.gathering) - before
+            draft.progress(done=before + images, total=before + images * len(folders) // done, size_bytes=0, rejects=0)
 
 
 def _gather_flat(draft: Draft, split: str, found: SplitFolder) -> None:
@@ -78,7 +84,9 @@ def _gather_flat(draft: Draft, split: str, found: SplitFolder) -> None:
     known = draft.gathering.class_names().union(draft.labels.names if draft.labels else ())
     groups: dict[bytes | None, int] = {}
     unlabelled = 0
-    for path, size in ClassWalk(draft.base, draft.skipped).files(draft.base + b"/" + found.path):
+    (listing,) = list_folders(draft.base, [found.path])
+    draft.skipped.add(listing.skipped)
+    for path, size in listing.files:
         name = labels.class_of(path) if labels is not None else None
         if labels is not None and labels.tolerant and known and name not in known:
             name = None

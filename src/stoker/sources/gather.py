@@ -15,7 +15,7 @@ from stoker.sources.items import ItemTable
 from stoker.sources.tree import SPLITS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -78,6 +78,29 @@ class Gathering:
         self._groups.append(group)
         self._sizes.append(size_bytes)
         self._offsets.append(offset)
+
+    def name(self, row: int) -> bytes:
+        """Return the name of an image without its folders."""
+        path = self._names.getbuffer()[self._starts[row] : self._starts[row + 1]].tobytes()
+        return path[path.rfind(b"/") + 1 :]
+
+    def rows_by(self, number_of: NDArray[np.int64]) -> Iterator[tuple[int, list[int]]]:
+        """Yield each number and the images that have it, ascending.
+
+        Args:
+            number_of: int64, (groups,): number of the images of each group; what is negative is left out.
+        """
+        numbers = number_of[np.array(self._groups, np.int32)] if len(self._groups) else np.empty(0, np.int64)
+        order = np.argsort(numbers, kind="stable")
+        ordered = numbers[order]
+        for number in np.unique(ordered[ordered >= 0]).tolist():
+            first, last = np.searchsorted(ordered, [number, number + 1])
+            yield number, order[first:last].tolist()
+
+    def set_sizes(self, rows: Iterable[int], sizes: Iterable[int]) -> None:
+        """Say how many bytes some images have."""
+        for row, size in zip(rows, sizes, strict=True):
+            self._sizes[row] = size
 
     def class_names(self) -> set[bytes]:
         """Return the names of all classes."""

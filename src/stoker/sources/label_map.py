@@ -19,19 +19,24 @@ always count from 0; what is written is decided by the label base of the schema.
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from stoker.errors import ConfigError, SourceError
-from stoker.sources.devkit import meta_of_devkit, read_meta
+from stoker.sources.devkit import MAX_META_BYTES, meta_of_devkit, read_meta
 from stoker.sources.lines import list_lines
+from stoker.sources.reading import read_start
 from stoker.sources.text import split_text
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from stoker.storage import Location
 
 _WNID = re.compile(rb"n[0-9]{8}")
 _DEVKIT_LINE = re.compile(rb"\s*(n[0-9]{8})\s+([0-9]{1,9})\s+(\S.*)", re.DOTALL)
@@ -64,14 +69,13 @@ def read_label_map(where: str) -> LabelMap:
         ConfigError: It names a class twice, its labels have gaps, or SciPy is needed and not there.
         OSError: It cannot be read.
     """
-    path = Path(where)
+    path = location(where)
     if not path.is_file():
         raise SourceError(f"the label map {where} is not there or is no file", path=where)
-    with path.open("rb") as file:
-        head = file.read(128)
+    head = read_start(path, 128)
     if head.startswith(b"MATLAB 5.0 MAT-file"):
-        return _numbered(where, read_meta(path.read_bytes(), where), devkit=True)
-    if ".tar" in path.suffixes or path.suffix == ".tgz":
+        return _numbered(where, read_meta(read_start(path, MAX_META_BYTES + 1), where), devkit=True)
+    if ".tar" in PurePosixPath(path.name).suffixes or path.suffix == ".tgz":
         return _numbered(where, read_meta(meta_of_devkit(path), where), devkit=True)
     if head.startswith(_GZIP_MAGIC) or head.lstrip().startswith(b"{"):
         return _numbered(where, _json_entries(_read_json(path), where), devkit=False)
@@ -120,11 +124,11 @@ def _numbered(where: str, entries: Iterable[tuple[bytes, int, bytes]], *, devkit
     return LabelMap(where, tuple(e[0] for e in ordered), tuple(e[2] for e in ordered), devkit)
 
 
-def _read_json(path: Path) -> bytes:
-    data = path.read_bytes()[: _MAX_JSON_BYTES + 1]
+def _read_json(path: Location) -> bytes:
+    data = read_start(path, _MAX_JSON_BYTES + 1)
     if data.startswith(_GZIP_MAGIC):
         try:
-            with gzip.open(path) as file:
+            with gzip.open(io.BytesIO(data)) as file:
                 data = file.read(_MAX_JSON_BYTES + 1)
         except (gzip.BadGzipFile, EOFError) as error:
             raise SourceError(f"the label map {path} is damaged: {error}", path=str(path)) from error

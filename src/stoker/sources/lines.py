@@ -8,14 +8,15 @@ from stoker.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from stoker.storage import Location
 
 _MAX_LINE_BYTES = 2**16
 _MAX_LIST_BYTES = 2**28
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(path: Location) -> Iterator[tuple[int, bytes]]:
     """Yield the number (from 1) and the text of each line, without its end (LF or CR LF), blank ones too.
 
     Raises:
@@ -34,7 +35,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             yield number, line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def list_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def list_lines(path: Location) -> Iterator[tuple[int, bytes]]:
     """Yield the number and the text of each line that is not blank, of a list that is small enough to be held.
 
     Raises:

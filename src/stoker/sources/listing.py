@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError
@@ -13,15 +11,19 @@ from stoker.sources.config_file import read_config
 from stoker.sources.draft import Draft
 from stoker.sources.file_list import FileLists
 from stoker.sources.folder import fill_from_folder
+from stoker.sources.folders import folders_in
 from stoker.sources.places import find_place
 from stoker.sources.tar_bytes import is_compressed, is_tar
 from stoker.sources.tars import TarGatherer, find_tars, split_of
 from stoker.sources.tiny_boxes import read_tiny_boxes
 from stoker.sources.tree import SourceOptions, SourceTree
 from stoker.sources.validation_labels import find_validation_labels, read_validation_labels
+from stoker.sources.where import spelled
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from stoker.sources.tree import BoxSource
+    from stoker.storage import Location
     from stoker.types import Progress
 
 _NO_CLASSES = ANNOTATION_FOLDERS | {b"lists"}
@@ -37,17 +39,20 @@ def list_source(root: str, options: SourceOptions | None = None, progress: Progr
     ``ilsvrc.json``                       `stoker.sources.config_file`: two such lists
     ====================================  ==========================================================================
 
+    Every file that is named may be the URL of an object instead. The same images have the same items, the same order
+    and the same fingerprint wherever they lie.
+
     Args:
-        root: One of these.
+        root: Path or URL of one of these.
         options: What the user says about it.
-        progress: Told about every few images or annotations while tars are read.
+        progress: Told about every few images or annotations.
 
     Raises:
         SourceError: It does not exist, is nothing that can be listed, or is damaged.
         ConfigError: What the user says does not fit.
-        OSError: It cannot be read.
+        OSError: It cannot be read; a ``StorageError``, if it is the store that is gone.
     """
-    path = Path(root)
+    path = location(root)
     options = options or SourceOptions()
     if path.is_dir():
         return _list_directory(path, options, progress)
@@ -60,18 +65,19 @@ def list_source(root: str, options: SourceOptions | None = None, progress: Progr
     return _list_files(path, options, progress)
 
 
-def _list_directory(path: Path, options: SourceOptions, progress: Progress | None) -> SourceTree:
+def _list_directory(path: Location, options: SourceOptions, progress: Progress | None) -> SourceTree:
     place = find_place(path.resolve())
     tars = find_tars(place.base)
     if tars and not _holds_folders(place.base):
         return _list_tars(str(path), tars, place.base, options, progress)
-    draft = Draft(str(path), os.fsencode(place.base), options, place.tops, progress=progress)
+    draft = Draft(str(path), spelled(place.base), options, place.tops, progress=progress)
     label_places = (*place.tops, path.resolve().parent)
     folders = fill_from_folder(draft, label_places)
 
     def find_boxes(class_names: frozenset[bytes], warnings: list[str]) -> dict[str, BoxSource]:
         if options.boxes is None:
-            tiny = read_tiny_boxes(place.base, class_names, warnings)
+            listed = draft.skipped.ignored[".txt"] > 0  # they have been seen beside the images
+            tiny = read_tiny_boxes(place.base, class_names if listed else (), warnings)
             if tiny is not None:
                 return dict.fromkeys(folders, tiny.finish(class_names))
         paths = {split: found.path for split, found in folders.items()}
@@ -81,16 +87,15 @@ def _list_directory(path: Path, options: SourceOptions, progress: Progress | Non
     return draft.finish(find_boxes)
 
 
-def _holds_folders(folder: Path) -> bool:
+def _holds_folders(folder: Location) -> bool:
     """Return whether there are folders that could be classes or splits."""
-    names = [entry.name for entry in folder.iterdir() if entry.is_dir()]
-    return any(not name.startswith(".") and os.fsencode(name) not in _NO_CLASSES for name in names)
+    return any(not name.startswith(b".") and name not in _NO_CLASSES for name in folders_in(spelled(folder)))
 
 
 def _list_tars(
-    root: str, tars: dict[Path, str], folder: Path, options: SourceOptions, progress: Progress | None
+    root: str, tars: dict[Location, str], folder: Location, options: SourceOptions, progress: Progress | None
 ) -> SourceTree:
-    draft = Draft(root, os.path.realpath(os.fsencode(folder)), options, (folder,), progress=progress)
+    draft = Draft(root, spelled(folder), options, (folder,), progress=progress)
     labels = None
     listed = find_validation_labels((folder, folder.resolve().parent), options.validation_labels)
     if listed is not None and "validation" in tars.values():
@@ -112,9 +117,9 @@ def _list_tars(
     return draft.finish(find_boxes)
 
 
-def _list_files(path: Path, options: SourceOptions, progress: Progress | None) -> SourceTree:
+def _list_files(path: Location, options: SourceOptions, progress: Progress | None) -> SourceTree:
     config = read_config(path) if path.suffix.lower() == ".json" else None
-    draft = Draft(str(path), os.path.realpath(os.fsencode(path.parent)), options, (path.parent,), progress=progress)
+    draft = Draft(str(path), spelled(path.parent), options, (path.parent,), progress=progress)
     lists = FileLists(draft, config.lists() if config else {path: "train"})
     lists.fill()
     tree = draft.finish(lists.find_boxes)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stoker.errors import SourceError
+from stoker.sources.in_order import AT_ONCE, in_order
 from stoker.sources.items import ItemTableBuilder
 
 if TYPE_CHECKING:
@@ -32,9 +34,10 @@ def with_objects(tree: SourceTree, progress: Progress | None = None) -> SourceTr
     splits = {}
     for split, rows in tree.splits.items():
         first = len(builder)
-        for done, row in enumerate(rows.tolist()):
-            item = tree.table[row]
-            for index in range(_count(tree, item, split)) or (-1,):
+        items = (tree.table[row] for row in rows.tolist())
+        counted = in_order(partial(_counted, tree, split), items, AT_ONCE if tree.is_remote else 1)
+        for done, (item, count) in enumerate(counted):
+            for index in range(count) or (-1,):
                 builder.add(dataclasses.replace(item, object=index))
             if progress is not None and done % _PROGRESS_ITEMS == 0:
                 progress(done=int(rows[0]) + done, total=len(tree.table), size_bytes=0, rejects=0)
@@ -42,8 +45,8 @@ def with_objects(tree: SourceTree, progress: Progress | None = None) -> SourceTr
     return dataclasses.replace(tree, table=builder.finish(), splits=splits)
 
 
-def _count(tree: SourceTree, item: Item, split: str) -> int:
+def _counted(tree: SourceTree, split: str, item: Item) -> tuple[Item, int]:
     try:
-        return len(tree.read_boxes(item, split))
+        return item, len(tree.read_boxes(item, split))
     except SourceError:
-        return 0  # the build meets it again, and reports it
+        return item, 0  # the build meets it again, and reports it

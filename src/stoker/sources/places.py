@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stoker.sources.annotations import ANNOTATION_FOLDERS
+from stoker.sources.folders import folders_in
+from stoker.sources.where import spelled
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from stoker.storage import Location
 
 _SPLIT_NAMES = ("train", "validation", "val")
-_ANNOTATIONS = frozenset(name.decode() for name in ANNOTATION_FOLDERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +24,11 @@ class Place:
         tops: Folders in which lists and annotations are looked for, in this order.
     """
 
-    base: Path
-    tops: tuple[Path, ...]
+    base: Location
+    tops: tuple[Location, ...]
 
 
-def find_place(root: Path) -> Place:
+def find_place(root: Location) -> Place:
     """Return where the images of a folder lie.
 
     ============================================  ============================================================
@@ -55,14 +56,14 @@ def find_place(root: Path) -> Place:
     return Place(root, (root,))
 
 
-def _holds_splits(folder: Path) -> bool:
+def _holds_splits(folder: Location) -> bool:
     return any((folder / name).is_dir() for name in _SPLIT_NAMES)
 
 
-def _holds_only_images(root: Path) -> bool:
+def _holds_only_images(root: Location) -> bool:
     """Return whether there is a folder ``Images`` of folders, and beside it nothing that could be a class."""
     images = root / "Images"
-    if not images.is_dir() or not any(entry.is_dir() for entry in images.iterdir()):
+    if not images.is_dir() or not folders_in(spelled(images)):
         return False
-    others = _ANNOTATIONS | {"Images", "lists"}
-    return all(entry.name in others or entry.name.startswith(".") for entry in root.iterdir() if entry.is_dir())
+    others = ANNOTATION_FOLDERS | {b"Images", b"lists"}
+    return all(name in others or name.startswith(b".") for name in folders_in(spelled(root)))

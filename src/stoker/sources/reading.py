@@ -1,10 +1,17 @@
-"""Reading one source image whole: a file, or a slice of a tar."""
+"""Reading one source image whole: a file or an object of a store, or a slice of a tar."""
 
 from __future__ import annotations
 
+import errno
 import os
+from typing import TYPE_CHECKING
 
-from stoker.errors import SourceError
+from stoker.errors import SourceError, StorageError
+from stoker.sources.where import object_at, spelled
+from stoker.storage import is_remote
+
+if TYPE_CHECKING:
+    from stoker.storage import Location, RemotePath
 
 MAX_FILE_BYTES = 2**30
 """Largest source file that is read: a ``tf.train.Example`` cannot hold 2 GiB, and memory must stay bounded."""
@@ -14,7 +21,7 @@ def read_file(path: bytes, size_hint: int) -> bytes:
     """Return the bytes of a file.
 
     Args:
-        path: File to read.
+        path: File to read, or its URL.
         size_hint: Its size as far as known; a file of that size costs one read call.
 
     Raises:
@@ -23,6 +30,8 @@ def read_file(path: bytes, size_hint: int) -> bytes:
     """
     if size_hint > MAX_FILE_BYTES:
         raise _too_large()
+    if is_remote(path):
+        return _read_object(object_at(path))
     file = _open(path)
     try:
         data = os.read(file, size_hint + 1)
@@ -42,7 +51,7 @@ def read_slice(path: bytes, offset: int, size: int) -> bytes:
     """
     if size > MAX_FILE_BYTES:
         raise _too_large()
-    data = read_head(path, offset, size)
+    data = read_head(path, offset, size, known_end=offset + size)
     if len(data) < size:
         where = os.fsdecode(path)
         message = f"{where} has become shorter since it was listed: it ends at byte {offset + len(data)}"
@@ -50,12 +59,29 @@ def read_slice(path: bytes, offset: int, size: int) -> bytes:
     return data
 
 
-def read_head(path: bytes, offset: int, size: int) -> bytes:
-    """Return up to ``size`` bytes of a file from ``offset`` on, fewer only where the file ends.
+def read_start(place: Location, size: int) -> bytes:
+    """Return the first ``size`` bytes of a file, fewer only where it ends.
 
     Raises:
         OSError: The file cannot be opened or read.
     """
+    return read_head(spelled(place), 0, size)
+
+
+def read_head(path: bytes, offset: int, size: int, known_end: int = 0) -> bytes:
+    """Return up to ``size`` bytes of a file from ``offset`` on, fewer only where the file ends.
+
+    Args:
+        path: The file, or its URL.
+        offset: Where to begin.
+        size: How many bytes.
+        known_end: The file is probably at least that long; saves a request where that is ``offset + size``.
+
+    Raises:
+        OSError: The file cannot be opened or read.
+    """
+    if is_remote(path):
+        return _read_part(object_at(path), offset, size, known_end)
     file = _open(path)
     try:
         data = os.pread(file, size, offset)
@@ -64,6 +90,26 @@ def read_head(path: bytes, offset: int, size: int) -> bytes:
         return data
     finally:
         os.close(file)
+
+
+def _read_object(place: RemotePath) -> bytes:
+    try:
+        return place.store.read(place.key, limit=MAX_FILE_BYTES)
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise _too_large() from error
+        raise
+
+
+def _read_part(place: RemotePath, offset: int, size: int, known_end: int) -> bytes:
+    if 0 < size <= known_end - offset:
+        try:
+            return place.store.read(place.key, offset, size)
+        except StorageError:
+            if place.stat().st_size >= offset + size:  # it is not that the object has become shorter
+                raise
+    there = min(size, place.stat().st_size - offset)
+    return place.store.read(place.key, offset, there) if there > 0 else b""
 
 
 def _open(path: bytes) -> int:

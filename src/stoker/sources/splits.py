@@ -7,20 +7,26 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError
 from stoker.sources.annotations import ANNOTATION_FOLDERS
+from stoker.sources.folders import is_folder, scan
+from stoker.sources.stored import StoredEntry
 from stoker.sources.text import TEXT_LISTS
 from stoker.sources.tree import SPLITS
 from stoker.sources.validation_labels import LABEL_LISTS, TINY_LIST, find_validation_labels, read_validation_labels
-from stoker.sources.walk import ClassWalk, is_folder, is_sidecar, scan
+from stoker.sources.walk import ClassWalk, is_sidecar
+from stoker.sources.where import place_at
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stoker.sources.draft import Draft
+    from stoker.sources.folders import FolderEntry
     from stoker.sources.validation_labels import ValidationLabels
     from stoker.sources.walk import Skipped
+    from stoker.storage import Location
 
 _SPLIT_FOLDERS = {b"train": "train", b"validation": "validation", b"val": "validation", b"test": "test"}
 _METADATA = frozenset(name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, TINY_LIST, "synsets.txt", "wnids.txt"))
@@ -50,7 +56,7 @@ class SplitFinder:
         label_places: Folders in which a list of the validation labels is looked for.
     """
 
-    def __init__(self, draft: Draft, label_places: tuple[Path, ...]) -> None:
+    def __init__(self, draft: Draft, label_places: tuple[Location, ...]) -> None:
         self._draft = draft
         self._base = draft.base
         self._skipped: Skipped = draft.skipped
@@ -79,7 +85,7 @@ class SplitFinder:
         names = sorted(held, key=lambda name: SPLITS.index(_SPLIT_FOLDERS[name]))
         return {_SPLIT_FOLDERS[name]: self._split(name) for name in names}
 
-    def _without_splits(self, entries: list[os.DirEntry[bytes]]) -> dict[str, SplitFolder]:
+    def _without_splits(self, entries: Sequence[FolderEntry]) -> dict[str, SplitFolder]:
         if self._draft.options.validation_labels is not None and not any(is_folder(entry) for entry in entries):
             return {"validation": SplitFolder(b"", None, self._read_labels())}
         return {"train": SplitFolder(b"", self._class_folders(b"", entries))}
@@ -103,11 +109,11 @@ class SplitFinder:
         return SplitFolder(folder, None, self._read_labels() if split == "validation" else None)
 
     def _is_tiny(self) -> bool:
-        base = Path(os.fsdecode(self._base))
+        base = place_at(self._base)
         return (base / "val" / TINY_LIST).is_file() or (base / "wnids.txt").is_file()
 
     def _read_labels(self) -> ValidationLabels:
-        tiny = Path(os.fsdecode(self._base), "val", TINY_LIST)
+        tiny = place_at(self._base) / "val" / TINY_LIST
         path = self._labels or (tiny if tiny.is_file() else None)
         if path is None:
             where = self._draft.root
@@ -127,7 +133,7 @@ class SplitFinder:
             self._skipped.ignored["outside the splits"] += len(unused)
             self._skipped.warn(unused, "beside the splits and not used: {names}")
 
-    def _class_folders(self, folder: bytes, entries: list[os.DirEntry[bytes]]) -> tuple[bytes, ...]:
+    def _class_folders(self, folder: bytes, entries: Sequence[FolderEntry]) -> tuple[bytes, ...]:
         """Return the names of the class folders among ``entries``; count the files that lie outside any class."""
         walk = ClassWalk(self._base, self._skipped)
         classes = []
@@ -141,7 +147,7 @@ class SplitFinder:
                 self._skipped.count_sidecar(entry.name)
             elif not is_folder(entry):
                 loose += 1
-            elif not entry.is_symlink() or walk.stays_inside(entry):
+            elif isinstance(entry, StoredEntry) or not entry.is_symlink() or walk.stays_inside(entry):
                 classes.append(entry.name)
         if loose:
             self._skipped.ignored["outside a class folder"] += loose

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import gzip
-import os
 import tarfile
 import zlib
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Protocol, cast
 
 from stoker.errors import SourceError
+from stoker.sources.reading import read_start
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
+
+    from stoker.storage import Location
 
 _BLOCK = 512
 TAR_DAMAGE = (
@@ -57,19 +60,17 @@ class FileWindow:
 
     Attributes:
         start: Where the part begins in the file.
-        file_size: Length of the file.
 
     Args:
-        file: Descriptor of the file; stays the caller's.
+        file: Open for reading; stays the caller's.
         start: Where the part begins.
         size: Its length; the caller has made sure that it lies in the file.
         where: What it is called in messages.
     """
 
-    def __init__(self, file: int, start: int, size: int, where: str) -> None:
+    def __init__(self, file: IO[bytes], start: int, size: int, where: str) -> None:
         self.where = where
         self.start = start
-        self.file_size = os.fstat(file).st_size
         self.size: int | None = size
         self.budget = 0
         self.last = b""
@@ -80,7 +81,8 @@ class FileWindow:
     def read(self, size: int) -> bytes:
         """See `TarBytes`."""
         _spend(self, size)
-        self.last = os.pread(self._file, max(0, min(size, self._end - self._position)), self._position)
+        self._file.seek(self._position)
+        self.last = self._file.read(max(0, min(size, self._end - self._position)))
         self._position += len(self.last)
         return self.last
 
@@ -156,33 +158,37 @@ def _spend(source: TarBytes, size: int) -> None:
     source.budget -= size
 
 
-def is_tar(path: Path) -> bool:
+def is_tar(path: Location) -> bool:
     """Return whether a file is a tar, by its content, or by its name if it has none of the newer headers.
 
     Raises:
         OSError: It cannot be read.
     """
-    with path.open("rb") as file:
-        return file.read(_BLOCK)[257:262] == b"ustar" or path.suffix.lower() == ".tar"
+    return path.suffix.lower() == ".tar" or read_start(path, _BLOCK)[257:262] == b"ustar"
 
 
-def is_compressed(path: Path) -> bool:
+def is_compressed(path: Location) -> bool:
     """Return whether a file is compressed with gzip.
 
     Raises:
         OSError: It cannot be read.
     """
-    with path.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b"
+    return read_start(path, 2) == b"\x1f\x8b"
 
 
-def open_stream(path: Path) -> IO[bytes]:
+@contextmanager
+def open_stream(path: Location) -> Iterator[IO[bytes]]:
     """Open a tar that may be compressed with gzip, told by its content.
 
     Raises:
         OSError: It cannot be opened.
     """
-    return cast("IO[bytes]", gzip.open(path, "rb")) if is_compressed(path) else path.open("rb")
+    with path.open("rb") as file:
+        if not is_compressed(path):
+            yield file
+            return
+        with gzip.open(file, "rb") as content:
+            yield cast("IO[bytes]", content)
 
 
 def damaged(source: TarBytes, offset: int, problem: str) -> SourceError:

@@ -7,7 +7,6 @@ folder.
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING
 
@@ -17,13 +16,15 @@ from stoker.sources.tar_bytes import FileWindow, is_compressed
 from stoker.sources.tar_folders import TarFolders
 from stoker.sources.tar_walk import walk
 from stoker.sources.walk import is_sidecar
+from stoker.sources.where import spelled
 
 if TYPE_CHECKING:
     import tarfile
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from stoker.sources.draft import Draft
     from stoker.sources.validation_labels import ValidationLabels
+    from stoker.storage import Location
 
 _ROLES = (
     (re.compile(r"ILSVRC2012_img_train\.tar"), "train"),
@@ -39,14 +40,15 @@ _PROGRESS_IMAGES = 1024
 _MAX_NOTED = 2**16
 
 
-def find_tars(folder: Path) -> dict[Path, str]:
+def find_tars(folder: Location) -> dict[Location, str]:
     """Return the tars in a folder that are known by their names, and the split of each.
 
     Raises:
         SourceError: Two of them are the same split.
     """
-    found: dict[str, Path] = {}
-    for path in sorted(folder.iterdir()):
+    found: dict[str, Location] = {}
+    places: Iterator[Location] = iter(folder.iterdir())
+    for path in sorted(places, key=lambda path: path.name):
         split = next((split for pattern, split in _ROLES if pattern.fullmatch(path.name)), None)
         if split is None or not path.is_file():
             continue
@@ -77,8 +79,9 @@ class TarGatherer:
         self._links: list[bytes] = []
         self._seen = 0
         self._seen_before = 0
+        self._size = 0  # of the tar
 
-    def add(self, path: Path, split: str) -> None:
+    def add(self, path: Location, split: str) -> None:
         """Gather the images of one tar.
 
         Raises:
@@ -89,19 +92,16 @@ class TarGatherer:
             message = f"{path} is compressed, so its images cannot be read in place; unpack it with gunzip first"
             raise SourceError(message, path=str(path))
         archive = len(self._draft.archives)
-        self._draft.archives.append(os.path.realpath(os.fsencode(path)))
+        self._draft.archives.append(spelled(path))
         by_number = self._labels if split == "validation" else None
         folders = TarFolders(self._draft.gathering, split, archive, by_number)
         self._seen_before = self._seen
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            size = os.fstat(file).st_size
-            window = FileWindow(file, 0, size, str(path))
+        self._size = path.stat().st_size
+        with path.open("rb") as file:
+            window = FileWindow(file, 0, self._size, str(path))
             for member in walk(window):
                 self._add_member(window, member, folders)
-                self._advance(member.offset_data + member.size, size)
-        finally:
-            os.close(file)
+                self._advance(member.offset_data + member.size)
         self._draft.skipped.warnings += folders.settle(str(path), self._draft.skipped.ignored)
 
     def finish(self) -> None:
@@ -131,7 +131,7 @@ class TarGatherer:
         for member in walk(window):
             path = self._safe_path(member)
             if path and self._is_file(member, path) and self._is_image(path):
-                self._advance(window.start + member.offset_data + member.size, window.file_size)
+                self._advance(window.start + member.offset_data + member.size)
                 gathering.add(group, outer + b"/" + path, member.size, window.start + member.offset_data)
 
     def _safe_path(self, member: tarfile.TarInfo) -> bytes | None:
@@ -164,13 +164,14 @@ class TarGatherer:
             return True
         return False
 
-    def _advance(self, end: int, size: int) -> None:
-        """Count one image that ends at a byte of a tar; how many there will be is a guess from that."""
+    def _advance(self, end: int) -> None:
+        """Count one image that ends at a byte of the tar; how many there will be is a guess from that."""
         self._seen += 1
         progress = self._draft.progress
         if progress is not None and self._seen % _PROGRESS_IMAGES == 0:
             done = self._seen - self._seen_before
-            progress(done=self._seen, total=self._seen_before + done * size // max(1, end), size_bytes=end, rejects=0)
+            total = self._seen_before + done * self._size // max(1, end)
+            progress(done=self._seen, total=total, size_bytes=end, rejects=0)
 
 
 def _note(names: list[bytes], name: bytes) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError
 from stoker.sources.lines import list_lines
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from stoker.storage import Location
 
 TEXT_LISTS = ("imagenet_metadata.txt", "words.txt", "LOC_synset_mapping.txt")
 """Lists of texts, in the order in which they are looked for."""
@@ -19,7 +21,7 @@ _BREED_FOLDER = re.compile(rb"n[0-9]{8}-(.+)", re.DOTALL)
 
 
 def class_texts(
-    folders: Iterable[Path], classes: Sequence[bytes], explicit: str | None, mapped: Mapping[bytes, bytes]
+    folders: Iterable[Location], classes: Sequence[bytes], explicit: str | None, mapped: Mapping[bytes, bytes]
 ) -> tuple[bytes, ...]:
     """Return the text of each class, empty where nothing names it.
 
@@ -37,7 +39,7 @@ def class_texts(
         OSError: The list cannot be read.
         SourceError: ``explicit`` names none of the classes, or the list is too large to be one.
     """
-    path = Path(explicit) if explicit is not None else _find_list(folders)
+    path = location(explicit) if explicit is not None else _find_list(folders)
     listed = _read_list(path, frozenset(classes)) if path is not None else {}
     if explicit is not None and not any(listed.values()):
         message = f"{path} names none of the {len(classes)} classes; each line must be a class, a tab and its text"
@@ -53,13 +55,13 @@ def split_text(line: bytes) -> tuple[bytes, bytes]:
     return name.strip(), text.replace(b"\t", b" ").strip()
 
 
-def _find_list(folders: Iterable[Path]) -> Path | None:
+def _find_list(folders: Iterable[Location]) -> Location | None:
     places = list(folders)
     candidates = (place / name for name in TEXT_LISTS for place in places)
     return next((path for path in candidates if path.is_file()), None)
 
 
-def _read_list(path: Path, classes: frozenset[bytes]) -> dict[bytes, bytes]:
+def _read_list(path: Location, classes: frozenset[bytes]) -> dict[bytes, bytes]:
     entries = (split_text(line) for _, line in list_lines(path))
     return {name: text for name, text in entries if name in classes}
 

@@ -11,22 +11,25 @@ from typing import TYPE_CHECKING
 
 from stoker.sources.box_table import BoxTableBuilder
 from stoker.sources.boxes import NamedBox, image_stem, place_box
+from stoker.sources.in_order import AT_ONCE, in_order
 from stoker.sources.lines import list_lines
 from stoker.sources.validation_labels import TINY_LIST
+from stoker.storage import RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
+
+    from stoker.storage import Location
 
 _SIDE = 64
 
 
-def read_tiny_boxes(base: Path, class_names: Iterable[bytes], warnings: list[str]) -> BoxTableBuilder | None:
+def read_tiny_boxes(base: Location, class_names: Iterable[bytes], warnings: list[str]) -> BoxTableBuilder | None:
     """Return the boxes of all images; None if there is no file of them.
 
     Args:
         base: Folder of the splits.
-        class_names: All classes.
+        class_names: Classes in whose folder there may be such a file.
         warnings: Gets what a person should know.
 
     Raises:
@@ -35,19 +38,27 @@ def read_tiny_boxes(base: Path, class_names: Iterable[bytes], warnings: list[str
     """
     names = [name.decode("utf-8", "surrogateescape") for name in sorted(class_names)]
     lists = [base / "train" / name / f"{name}_boxes.txt" for name in names]
-    found = [path for path in (*lists, base / "val" / TINY_LIST) if path.is_file()]
     builder = BoxTableBuilder(str(base), replacing=False)
-    bad = sum(_read_list(path, builder) for path in found)
+    bad = found = 0
+    for lines in in_order(
+        _lines_of, (*lists, base / "val" / TINY_LIST), AT_ONCE if isinstance(base, RemotePath) else 1
+    ):
+        found += lines is not None
+        bad += _add_list(lines or [], builder)
     if bad:
         warnings.append(f"{bad} lines of the lists of boxes in {base} hold no box and are not used")
     return builder if found else None
 
 
-def _read_list(path: Path, builder: BoxTableBuilder) -> int:
+def _lines_of(path: Location) -> list[bytes] | None:
+    return [line for _, line in list_lines(path)] if path.is_file() else None
+
+
+def _add_list(lines: Iterable[bytes], builder: BoxTableBuilder) -> int:
     """Add the boxes of one file; return how many lines have none."""
     seen: set[bytes] = set()
     bad = 0
-    for _, line in list_lines(path):
+    for line in lines:
         if line in seen:  # a line that comes twice is one box
             continue
         seen.add(line)

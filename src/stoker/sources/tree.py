@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 from stoker.errors import SourceError
 from stoker.sources.reading import read_file, read_head, read_slice
+from stoker.sources.where import within
+from stoker.storage import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -114,6 +117,10 @@ class Source(Protocol):
     def boxes(self) -> Mapping[str, BoxSource]:
         """The annotations of each split that has some."""
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether loading an image may have to wait for a network: many should be under way at a time."""
+
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with everything of the listing that can change a dataset."""
 
@@ -139,7 +146,9 @@ class SourceTree:
 
     Attributes:
         root: What the user named.
-        base: Folder that the paths of files are relative to (absolute, links resolved).
+        base: Folder that the paths of files are relative to: absolute, links resolved, or a URL such as
+            ``s3://photos/train`` without a slash at the end. `locate` joins the two: what it returns is an absolute
+            path or a URL, of which `stoker.sources.where.place_at` makes a ``Path`` or a ``RemotePath``.
         classes: Names of all classes; the index is the label. In the order of the label map if one was given,
             otherwise by their bytes.
         texts: What each class is called in words; empty where unknown.
@@ -148,7 +157,7 @@ class SourceTree:
         ignored: Files that are not items, counted by suffix or by kind.
         warnings: What a person should know.
         boxes: The annotations of each split that has some.
-        archives: Absolute paths of the tars that ``table.archives`` counts.
+        archives: Absolute paths or URLs of the tars that ``table.archives`` counts.
     """
 
     root: str
@@ -161,6 +170,12 @@ class SourceTree:
     warnings: tuple[str, ...]
     boxes: dict[str, BoxSource]
     archives: tuple[bytes, ...] = ()
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether any image or any annotation may lie in a store."""
+        places = (self.base, *self.archives, *(os.fsencode(boxes.where) for boxes in self.boxes.values()))
+        return any(map(is_remote, places)) or b"://" in self.table.names
 
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with any file name, size, label, object, class, text or split.
@@ -181,16 +196,14 @@ class SourceTree:
         return digest.hexdigest()[:32]
 
     def locate(self, item: Item) -> bytes:
-        """Return the absolute path of the file that holds an item: its own, or its archive."""
-        if item.archive >= 0:
-            return self.archives[item.archive]
-        return item.path if item.path.startswith(b"/") else self.base + b"/" + item.path
+        """Return the absolute path or the URL of the file that holds an item: its own, or its archive."""
+        return self.archives[item.archive] if item.archive >= 0 else within(self.base, item.path)
 
     def load(self, item: Item, split: str) -> SourceImage:
         """Return one image and its annotation.
 
         Raises:
-            OSError: It cannot be read.
+            OSError: It cannot be read; a ``StorageError``, if it is the store that is gone.
             SourceError: It is larger than `stoker.sources.MAX_FILE_BYTES`, or its archive is shorter than it was.
         """
         path = self.locate(item)
@@ -221,7 +234,8 @@ class SourceTree:
         Raises:
             OSError: It cannot be read.
         """
-        return read_head(self.locate(item), item.offset, min(count, item.size_bytes) if item.archive >= 0 else count)
+        size = min(count, item.size_bytes) if item.archive >= 0 else count
+        return read_head(self.locate(item), item.offset, size, item.offset + item.size_bytes)
 
 
 def _file_names(table: ItemTable) -> Iterator[bytes]:

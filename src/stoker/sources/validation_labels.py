@@ -14,17 +14,18 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.boxes import image_stem
 from stoker.sources.lines import list_lines
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from stoker.sources.label_map import LabelMap
+    from stoker.storage import Location
 
 LABEL_LISTS = (
     "imagenet_2012_validation_synset_labels.txt",
@@ -85,21 +86,22 @@ class ValidationLabels:
         return {*self.by_number, *self.by_name.values()}
 
 
-def find_validation_labels(folders: Iterable[Path], explicit: str | None) -> Path | None:
+def find_validation_labels(folders: Iterable[Location], explicit: str | None) -> Location | None:
     """Return the list named by the user, or the first of `LABEL_LISTS` that lies in one of some folders.
 
     Raises:
         SourceError: ``explicit`` is no file.
     """
     if explicit is not None:
-        if not Path(explicit).is_file():
+        path = location(explicit)
+        if not path.is_file():
             raise SourceError(f"--validation-labels {explicit} is not there or is no file", path=explicit)
-        return Path(explicit)
+        return path
     places = list(folders)
     return next((place / name for name in LABEL_LISTS for place in places if (place / name).is_file()), None)
 
 
-def read_validation_labels(path: Path, labels: LabelMap | None) -> ValidationLabels:
+def read_validation_labels(path: Location, labels: LabelMap | None) -> ValidationLabels:
     """Read a list; its kind is told by its content.
 
     Args:
@@ -125,14 +127,14 @@ def read_validation_labels(path: Path, labels: LabelMap | None) -> ValidationLab
     return ValidationLabels(str(path), [line.strip() for _, line in lines])
 
 
-def _refuse_blank_lines(path: Path, lines: Sequence[tuple[int, bytes]]) -> None:
+def _refuse_blank_lines(path: Location, lines: Sequence[tuple[int, bytes]]) -> None:
     for expected, (number, _) in enumerate(lines, 1):
         if number != expected:
             message = f"line {expected} of {path} is blank, so the images after it would get wrong labels"
             raise SourceError(f"{message}; give a complete list", path=str(path))
 
 
-def _from_kaggle(path: Path, lines: Sequence[tuple[int, bytes]]) -> ValidationLabels:
+def _from_kaggle(path: Location, lines: Sequence[tuple[int, bytes]]) -> ValidationLabels:
     found = ValidationLabels(str(path))
     for _, line in lines:
         name, _, prediction = line.partition(b",")
@@ -146,7 +148,7 @@ def _from_kaggle(path: Path, lines: Sequence[tuple[int, bytes]]) -> ValidationLa
     return found
 
 
-def _from_tiny(path: Path, lines: Sequence[tuple[int, bytes]]) -> ValidationLabels:
+def _from_tiny(path: Location, lines: Sequence[tuple[int, bytes]]) -> ValidationLabels:
     found = ValidationLabels(str(path), tolerant=True)
     for _, line in lines:
         columns = [column.strip() for column in line.split(b"\t")]
@@ -157,7 +159,7 @@ def _from_tiny(path: Path, lines: Sequence[tuple[int, bytes]]) -> ValidationLabe
     return found
 
 
-def _from_devkit(path: Path, lines: Sequence[tuple[int, bytes]], labels: LabelMap | None) -> ValidationLabels:
+def _from_devkit(path: Location, lines: Sequence[tuple[int, bytes]], labels: LabelMap | None) -> ValidationLabels:
     _refuse_blank_lines(path, lines)
     if labels is None or not labels.devkit:
         message = f"{path} holds the devkit's own numbers of the classes; give --labels meta.mat, map_clsloc.txt"

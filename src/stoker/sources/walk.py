@@ -40,6 +40,11 @@ class Skipped:
         """Count a file for which `is_sidecar` is true."""
         self.ignored[_suffix(name).decode()] += 1
 
+    def add(self, other: Skipped) -> None:
+        """Append what was seen elsewhere."""
+        self.ignored += other.ignored
+        self.warnings += other.warnings
+
 
 def shown_names(names: Sequence[bytes]) -> str:
     """Return a few names for a message."""
@@ -56,7 +61,7 @@ def _suffix(name: bytes) -> bytes:
     return name[name.rfind(b".") :].lower() if b"." in name else b""
 
 
-def scan(path: bytes) -> list[os.DirEntry[bytes]]:
+def scan_directory(path: bytes) -> list[os.DirEntry[bytes]]:
     """Return the entries of a directory in the byte order of their names.
 
     Raises:
@@ -71,7 +76,7 @@ def scan(path: bytes) -> list[os.DirEntry[bytes]]:
         raise SourceError(message, path=where) from error
 
 
-def is_folder(entry: os.DirEntry[bytes]) -> bool:
+def is_directory(entry: os.DirEntry[bytes]) -> bool:
     """Return whether an entry is a directory or a link to one; a link that leads round in a circle is neither."""
     try:
         return entry.is_dir()
@@ -102,9 +107,9 @@ class ClassWalk:
         self._enter(folder)
         while pending:
             below = pending.pop()
-            for entry in scan(os.path.join(folder, below)):  # noqa: PTH118 - pathlib has no bytes paths
+            for entry in scan_directory(os.path.join(folder, below)):  # noqa: PTH118 - pathlib has no bytes paths
                 path = below + entry.name
-                if is_folder(entry):
+                if is_directory(entry):
                     if self._follows(entry):
                         pending.append(path + b"/")
                 elif (size := self._item_size(entry)) is not None:

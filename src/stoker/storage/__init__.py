@@ -9,5 +9,16 @@ from __future__ import annotations
 from stoker.storage.location import Location, RemotePath, is_remote, location, matches
 from stoker.storage.patient import PatientStore
 from stoker.storage.store import Children, Entry
+from stoker.storage.stores import stop_waiting_when
 
-__all__ = ["Children", "Entry", "Location", "PatientStore", "RemotePath", "is_remote", "location", "matches"]
+__all__ = [
+    "Children",
+    "Entry",
+    "Location",
+    "PatientStore",
+    "RemotePath",
+    "is_remote",
+    "location",
+    "matches",
+    "stop_waiting_when",
+]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker.errors import ConfigError
 from stoker.storage.rust_objects import missing
-from stoker.storage.store import Blob, Children, Entry, StoreError
+from stoker.storage.store import Blob, Children, Entry, StoreError, refuse_longer
 from stoker.storage.temporary import temporary_name
 
 if TYPE_CHECKING:
@@ -49,15 +50,20 @@ class HdfsBackend:
         self._readers: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
 
-    def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:  # noqa: ARG002 - comes in no order
-        """Yield every file below ``prefix``, in any order."""
-        try:
-            found = iter(_asked(lambda: self._client.list_status(f"/{prefix}", recursive=True)))
-            while (status := _asked(lambda: next(found, None))) is not None:
-                if not status.isdir:
-                    yield _entry(status)
-        except FileNotFoundError:
-            return
+    def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
+        """Yield every file below ``prefix`` in the order of the keys, those of directories before ``after`` left out.
+
+        Takes the memory of one directory on each level. The client's own walk has an order of its own.
+        """
+        pending: list[tuple[str, Entry | None]] = [(f"{prefix}/", None)]
+        while pending:
+            key, entry = pending.pop()
+            if entry is not None:
+                yield entry
+            elif after is None or key > after or after.startswith(key) or key == f"{prefix}/":
+                found = self.children(key.rstrip("/"))
+                below = [(f"{folder}/", None) for folder in found.folders] + [(file.key, file) for file in found.files]
+                pending += sorted(below, key=lambda one: one[0], reverse=True)
 
     def children(self, prefix: str) -> Children:
         """Return what lies directly below ``prefix``."""
@@ -86,9 +92,10 @@ class HdfsBackend:
             raise FileNotFoundError(2, "it is a directory", key)
         return _entry(status)
 
-    def get(self, key: str) -> Blob:
+    def get(self, key: str, limit: int | None = None) -> Blob:
         """Return a whole file."""
         reader = _asked(lambda: self._client.read(f"/{key}"))
+        refuse_longer(len(reader), limit)
         data = _asked(lambda: bytes(reader.read_range(0, len(reader))))
         if len(data) != len(reader):
             raise StoreError(f"{len(data)} bytes came instead of {len(reader)}")
@@ -183,6 +190,8 @@ def _asked(request: Callable[[], _T]) -> _T:
         return request()
     except (FileNotFoundError, FileExistsError, PermissionError):
         raise
+    except UnicodeEncodeError as error:
+        raise OSError(errno.EINVAL, f"no file has a name that is not UTF-8: {error}") from error
     except Exception as error:
         said = str(error)[:300]
         if "AccessControlException" in said:

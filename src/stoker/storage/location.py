@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from stoker.storage.patient import PatientStore
     from stoker.storage.store import Data
 
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://")
+_LONGEST_SCHEME = 32
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<bucket>[^/]*)(?:/(?P<key>.*))?", re.DOTALL)
 
 
@@ -189,7 +191,7 @@ Location = Path | RemotePath
 
 def is_remote(text: str | bytes) -> bool:
     """Return whether a text is the URL of something in a store, rather than a path."""
-    return (b"://" if isinstance(text, bytes) else "://") in text[:32]  # type: ignore[operator]
+    return _SCHEME.match(text[:_LONGEST_SCHEME].decode("latin-1") if isinstance(text, bytes) else text) is not None
 
 
 def location(text: str | os.PathLike[str] | RemotePath) -> Location:

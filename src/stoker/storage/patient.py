@@ -59,17 +59,19 @@ class PatientStore:
 
     def entries(self, prefix: str) -> Iterator[Entry]:
         """Yield every object below ``prefix`` at any depth, in any order; takes the memory of one page."""
-        after: str | None = None
+        last = resumed = None
         patience = Patience(answered=self._pace.answered)
         while True:
             try:
-                for entry in self._backend.entries(prefix, after):
-                    if after is None or entry.key > after:
-                        after = entry.key
+                for entry in self._backend.entries(prefix, resumed):
+                    # Not before a failure: there are stores whose order is almost that of the keys.
+                    if resumed is None or entry.key > resumed:
+                        last = entry.key
                         patience.renew()
                         yield entry
                 return
             except StoreError as error:
+                resumed = last
                 self._wait(patience, error, "list", prefix)
             except PermissionError as error:
                 raise self._refused("list", prefix) from error
@@ -98,19 +100,21 @@ class PatientStore:
             return False
         return True
 
-    def read(self, key: str, start: int = 0, length: int | None = None) -> bytes:
+    def read(self, key: str, start: int = 0, length: int | None = None, *, limit: int | None = None) -> bytes:
         """Return an object, or a part of it.
 
         Args:
             key: Which object.
             start: First byte.
             length: How many bytes; None for all there are, in which case ``start`` must be 0.
+            limit: Longest object that is read whole; None for any.
 
         Raises:
             StorageError: It ends before ``start + length``, too.
+            OSError: It is longer than ``limit`` (``EFBIG``).
         """
         if length is None:
-            return self._try("read", key, lambda: self._whole(key))
+            return self._try("read", key, lambda: self._whole(key, limit))
         data = self._try("read", key, lambda: self._backend.get_range(key, start, length))
         if len(data) == length:
             return data
@@ -147,8 +151,8 @@ class PatientStore:
             for _ in pool.map(self.delete, keys):
                 pass
 
-    def _whole(self, key: str) -> bytes:
-        blob: Blob = self._backend.get(key)
+    def _whole(self, key: str, limit: int | None) -> bytes:
+        blob: Blob = self._backend.get(key, limit)
         self._content.check_read(key, blob)
         return blob.data
 

@@ -18,8 +18,8 @@ _STROKE_BYTES = 2**22
 class ObjectReader(io.RawIOBase):
     """Reads an object from any place on. For one thread at a time.
 
-    Reading on from where the last read ended fetches the next stroke ahead, so that walking through a long object costs
-    its bytes and not its requests. Takes at most three strokes of memory.
+    Reading on from where the last stroke ended, or not far from there, fetches the next one ahead, so that walking
+    through a long object costs its bytes and not its requests. Takes at most three strokes of memory.
 
     Args:
         store: Where it lies.
@@ -65,7 +65,7 @@ class ObjectReader(io.RawIOBase):
         if self._at >= self._size:
             return 0
         if not self._start <= self._at < self._start + len(self._stroke):
-            self._stroke, self._start = self._fetch(self._at), self._at
+            self._fetch()
         some = self._stroke[self._at - self._start :][: len(buffer)]
         buffer[: len(some)] = some
         self._at += len(some)
@@ -78,15 +78,19 @@ class ObjectReader(io.RawIOBase):
         self._stroke, self._ahead = memoryview(b""), None
         super().close()
 
-    def _fetch(self, start: int) -> memoryview:
-        follows = start == self._start + len(self._stroke)
-        fetched = self._ahead is not None and self._ahead[0] == start
-        data = self._ahead[1].result() if fetched and self._ahead else self._read(start)
-        self._ahead = None
-        if follows and start and start + len(data) < self._size:
+    def _fetch(self) -> None:
+        """Get the stroke in which the next read begins, and the one after that where the reads go on and on."""
+        end = self._start + len(self._stroke)
+        follows = 0 < end <= self._at < end + _STROKE_BYTES  # a walk through a tar leaves some out
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] <= self._at < ahead[0] + _STROKE_BYTES:
+            self._start, data = ahead[0], ahead[1].result()
+        else:
+            self._start, data = self._at, self._read(self._at)
+        self._stroke, end = memoryview(data), self._start + len(data)
+        if follows and end < self._size:
             self._pool = self._pool or ThreadPoolExecutor(1, "stoker-ahead")
-            self._ahead = (start + len(data), self._pool.submit(self._read, start + len(data)))
-        return memoryview(data)
+            self._ahead = (end, self._pool.submit(self._read, end))
 
     def _read(self, start: int) -> bytes:
         return self._store.read(self._key, start, min(_STROKE_BYTES, self._size - start))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker.errors import ConfigError, StorageError
-from stoker.storage.store import Blob, Children, Entry, StoreError
+from stoker.storage.store import Blob, Children, Entry, StoreError, refuse_longer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,7 +71,8 @@ class ObjectsBackend:
 
         pages = iter(_asked(lambda: obstore.list(self._reading, prefix or None, offset=after, chunk_size=1000)))
         while (page := _asked(lambda: next(pages, None))) is not None:
-            yield from (_entry(meta) for meta in page)
+            # What is named as the folder itself, but for a slash, only marks it.
+            yield from (_entry(meta) for meta in page if meta["path"] != prefix)
 
     def children(self, prefix: str) -> Children:
         """Return what lies directly below ``prefix``."""
@@ -78,7 +80,7 @@ class ObjectsBackend:
 
         found = _asked(lambda: obstore.list_with_delimiter(self._reading, prefix or None))
         folders = tuple(folder.rstrip("/") for folder in found["common_prefixes"])
-        return Children(folders, tuple(_entry(meta) for meta in found["objects"]))
+        return Children(folders, tuple(_entry(meta) for meta in found["objects"] if meta["path"] != prefix))
 
     def has_below(self, prefix: str) -> bool:
         """Return whether there is anything below ``prefix``."""
@@ -90,12 +92,13 @@ class ObjectsBackend:
 
         return _entry(_asked(lambda: obstore.head(self._reading, key)))
 
-    def get(self, key: str) -> Blob:
+    def get(self, key: str, limit: int | None = None) -> Blob:
         """Return a whole object."""
         import obstore  # noqa: PLC0415
 
         def get() -> Blob:
             answer = obstore.get(self._reading, key)
+            refuse_longer(answer.meta["size"], limit)
             data = answer.bytes().to_bytes()
             if len(data) != answer.meta["size"]:
                 raise StoreError(f"{len(data)} bytes came instead of {answer.meta['size']}")
@@ -150,10 +153,10 @@ def _asked(request: Callable[[], _T]) -> _T:
         raise FileExistsError(_said(error)) from error
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
         raise PermissionError(13, _said(error)) from error
+    except (exceptions.InvalidPathError, ValueError) as error:  # a key that it cannot spell
+        raise OSError(errno.EINVAL, _said(error)) from error
     except exceptions.BaseError as error:
         raise _failure(_said(error)) from error
-    except ValueError as error:  # a key that it cannot spell
-        raise StoreError(_said(error), retry=False) from error
 
 
 def _failure(said: str) -> StoreError:

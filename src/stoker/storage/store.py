@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -65,6 +66,16 @@ class StoreError(Exception):
         self.answered = answered
 
 
+def refuse_longer(size_bytes: int, limit: int | None) -> None:
+    """Refuse an object that is longer than whoever asks for it can use.
+
+    Raises:
+        OSError: It is (``EFBIG``).
+    """
+    if limit is not None and size_bytes > limit:
+        raise OSError(errno.EFBIG, f"it has {size_bytes} bytes, more than {limit}")
+
+
 class Backend(Protocol):
     """One request each, tried once. Safe in any thread, not across a fork.
 
@@ -88,8 +99,8 @@ class Backend(Protocol):
     def stat(self, key: str) -> Entry:
         """Return what the store knows of one object."""
 
-    def get(self, key: str) -> Blob:
-        """Return a whole object."""
+    def get(self, key: str, limit: int | None = None) -> Blob:
+        """Return a whole object; ``OSError`` (``EFBIG``) if it is longer than ``limit``."""
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
         """Return a part of an object; fewer bytes where it ends."""

@@ -35,6 +35,7 @@ def _hdfs(root: str) -> Backend:
 BACKENDS: dict[str, Callable[[str], Backend]] = {"gs": _gcs, "s3": _s3, "hdfs": _hdfs}
 """What opens the stores of each scheme."""
 
+_thread = threading.local()
 _lock = threading.Lock()
 _opened: dict[tuple[int, str], PatientStore] = {}
 os.register_at_fork(after_in_child=lambda: globals().update(_lock=threading.Lock()))
@@ -50,4 +51,14 @@ def store_named(root: str) -> PatientStore:
     with _lock:
         if wanted not in _opened:
             _opened[wanted] = PatientStore(BACKENDS[root.partition("://")[0]](root))
-        return _opened[wanted]
+        store = _opened[wanted]
+    stop = getattr(_thread, "stop", None)
+    return store if stop is None else store.stoppable(stop)
+
+
+def stop_waiting_when(stop: threading.Event) -> None:
+    """Let this thread give up waiting for any store once an event is set, with a ``ClosedError``.
+
+    For the threads of a pool, whose owner must not wait minutes for them when the work is cancelled.
+    """
+    _thread.stop = stop

@@ -118,7 +118,7 @@ def _load(schema: SchemaInfo, pixels: Callable[[Any, Any], Any], record: Any, ch
 def _records(dataset: Dataset, rank: int, world_size: int, *, deterministic: bool) -> tf.data.Dataset:
     """Serialised Examples of this rank."""
     paths = [str(shard.path) for shard in dataset.shards]
-    kinds = [_COMPRESSION["none" if s.inflated is None else compression_of(s.path)] for s in dataset.shards]
+    kinds = [_COMPRESSION["none" if s.inflated is None else compression_of(s.local_path)] for s in dataset.shards]
     files = tf.data.Dataset.from_tensor_slices((paths, kinds))
     by_file = len(paths) >= world_size
     if by_file:

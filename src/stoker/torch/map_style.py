@@ -15,7 +15,8 @@ from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ConfigError
 from stoker.feed import Dataset
-from stoker.feed.engine import EngineSettings, SampleEngine
+from stoker.feed.engine import SampleEngine
+from stoker.feed.engine_settings import EngineSettings
 from stoker.torch.batch import tensors
 from stoker.views import MultiView, ObjectCrops, Output
 

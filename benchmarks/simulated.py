@@ -1,0 +1,125 @@
+"""What ``stoker simulate`` says against what happens: a real loader, a real S3 server, latency added to every request.
+
+python -m benchmarks.simulated DATASET [--rounds 3] [--out results.json]
+
+DATASET is what ``stoker build`` made. The simulator is told three measured things: how many images a second this
+machine decodes from the bucket when nothing is added, how long one request takes then, and the mean length of a record.
+All else is computed. A whole epoch is run, its first batch included. At zero latency the rate is what was measured, so
+only settings that differ are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.remote import Way, bucket_with, turn
+
+import stoker
+from stoker.config import available_cpus
+from stoker.feed.dataset import Dataset
+from stoker.simulation import Data, Ranks, Storage, Stretch, simulate
+from stoker.storage import RemotePath, stores
+
+from benchmarks.remote import _Delayed  # isort: skip
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stoker.storage.store import Backend
+
+BATCH = 32
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One thing to predict and to measure."""
+
+    name: str
+    latency: float
+    shuffle: bool | stoker.BlockShuffle
+    connections: int
+    budget: str
+
+    def read_ahead(self) -> stoker.ReadAhead:
+        """The loader's and the simulator's."""
+        return stoker.ReadAhead(self.budget, self.connections)
+
+
+SETTINGS = (
+    Setting("full, 20 ms, 4 connections", 0.02, True, 4, "64MB"),
+    Setting("full, 50 ms, 8 connections", 0.05, True, 8, "64MB"),
+    Setting("full, 50 ms, 32 connections", 0.05, True, 32, "64MB"),
+    Setting("full, 200 ms, 32 connections", 0.2, True, 32, "64MB"),
+    Setting("full, 200 ms, 32 connections, 4 MB", 0.2, True, 32, "4MB"),
+    Setting("block 16 x 4, 200 ms, 4 connections", 0.2, stoker.BlockShuffle(16, 4), 4, "64MB"),
+    Setting("block 16 x 4, 200 ms, 16 connections, 8 MB", 0.2, stoker.BlockShuffle(16, 4), 16, "8MB"),
+)
+
+
+def of_dataset(dataset: Dataset) -> Data:
+    """A dataset as the simulator knows it."""
+    total = sum(shard.size_bytes for shard in dataset.shards)
+    return Data(len(dataset), round(total / len(dataset)), -(-len(dataset) // len(dataset.shards)))
+
+
+def seconds_of_a_request(dataset: Dataset, length: int) -> float:
+    """Median of some requests of that length, one after the other."""
+    path = dataset.shards[0].path
+    assert isinstance(path, RemotePath)
+    taken = []
+    for _ in range(30):
+        began = time.perf_counter()
+        path.store.read(path.key, 0, length)
+        taken.append(time.perf_counter() - began)
+    return statistics.median(taken)
+
+
+def measured(place: str, setting: Setting, rounds: int) -> list[float]:
+    """Images a second of whole epochs."""
+    way = Way(setting.name, place, setting.latency, {"shuffle": setting.shuffle, "read_ahead": setting.read_ahead()})
+    return [turn(way, BATCH, None)["images_per_second"] for _ in range(rounds)]
+
+
+def predicted(data: Data, setting: Setting, rate: float, request: float) -> float:
+    """The same by the simulator."""
+    ranks = Ranks(batch_size=BATCH, rate=rate, threads=available_cpus(), read_ahead=setting.read_ahead())
+    stretch = Stretch(setting.shuffle, seed=17, steps=max(2, data.records // BATCH))
+    report = simulate(data, ranks, Storage(latency=setting.latency + request), stretch)
+    rank = report.ranks[0]
+    return rank.samples / (rank.first_batch + (rank.samples - BATCH) / rank.images_per_second)
+
+
+def main() -> None:
+    """Measure, predict, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset", type=Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    backends: dict[str, Callable[[str], Backend]] = stores.BACKENDS
+    backends["s3"] = _Delayed
+    rows = []
+    with bucket_with(options.dataset) as (_, place):
+        dataset = stoker.open(place, split="train")
+        data = of_dataset(dataset)
+        near = Setting("nothing added", 0.0, True, 32, "64MB")
+        rate = statistics.median(measured(place, near, options.rounds + 1)[1:])
+        request = seconds_of_a_request(dataset, data.record_bytes)
+        print(f"{data}: {rate:.0f} images/s and {request * 1e3:.1f} ms a request when nothing is added")
+        for setting in SETTINGS:
+            speeds = measured(place, setting, options.rounds)
+            said, was = predicted(data, setting, rate, request), statistics.median(speeds)
+            rows.append({"setting": setting.name, "measured": speeds, "predicted": said, "ratio": said / was})
+            print(f"{setting.name:<44} measured {was:7.1f}  predicted {said:7.1f}  {said / was - 1:+.0%}")
+    if options.out:
+        options.out.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

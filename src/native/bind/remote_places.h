@@ -1,0 +1,49 @@
+// Where samples lie in remote storage, as columns.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "bind/bind.h"
+#include "core/errors.h"
+#include "core/remote_reader.h"
+
+namespace stoker::bind {
+
+#define REMOTE_PLACES_SIGNATURE                                                  \
+  "def remote_places(self, numbers: numpy.typing.NDArray[numpy.uint64]) -> "     \
+  "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], " \
+  "numpy.typing.NDArray[numpy.int64]]"
+
+using Numbers = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// (file, offset, length) of samples, each int64 (B,); file -1 where nothing has to be fetched. `place_of(i)`
+// runs without the GIL. A sample that cannot be located says so when it is read.
+template <typename PlaceOf>
+nb::tuple remote_places(size_t count, const PlaceOf& place_of) {
+  std::vector<int64_t> files(count, -1), offsets(count), lengths(count);
+  {
+    const nb::gil_scoped_release nogil;
+    for (size_t i = 0; i < count; ++i) {
+      RemotePlace place;
+      try {
+        place = place_of(i);
+      } catch (const Error&) {
+        continue;
+      }
+      constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+      if (place.offset > kMost || place.length > kMost - place.offset) continue;
+      files[i] = place.file;
+      offsets[i] = static_cast<int64_t>(place.offset);
+      lengths[i] = static_cast<int64_t>(place.length);
+    }
+  }
+  return nb::make_tuple(give(std::move(files)), give(std::move(offsets)), give(std::move(lengths)));
+}
+
+}  // namespace stoker::bind

@@ -1,0 +1,89 @@
+// Bytes of files that are not on this machine.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace stoker {
+
+// Which bytes of which file. Every remote file of a process has a number of its own.
+struct RemotePlace {
+  int64_t file = -1;  // -1: not remote, or nothing has to be fetched
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  friend bool operator==(const RemotePlace&, const RemotePlace&) = default;
+};
+
+struct TakenBytes {
+  std::span<const uint8_t> bytes;
+  std::shared_ptr<const void> held;  // keeps them alive
+};
+
+// Used from any thread.
+class RemoteReader {
+ public:
+  RemoteReader() = default;
+  virtual ~RemoteReader() = default;
+  RemoteReader(const RemoteReader&) = delete;
+  RemoteReader& operator=(const RemoteReader&) = delete;
+
+  // Exactly the bytes of `place`, which are waited for. Throws what the storage has said: kIo, kStorage; and
+  // kClosed when they are not wanted any more.
+  virtual TakenBytes take(const RemotePlace& place) = 0;
+
+  // The same, but read anew and at once, whatever was fetched ahead.
+  virtual TakenBytes read_now(const RemotePlace& place) = 0;
+
+  // Counts bytes that came wrong, and were right, or not, when they were read again.
+  virtual void count_reread() {}
+};
+
+// Calls somebody who reads: without a schedule there is nothing to fetch ahead.
+class DirectReader : public RemoteReader {
+ public:
+  using Read = std::function<std::vector<uint8_t>(const RemotePlace&)>;
+
+  explicit DirectReader(Read read) : read_(std::move(read)) {}
+
+  TakenBytes take(const RemotePlace& place) override;
+  TakenBytes read_now(const RemotePlace& place) override { return take(place); }
+
+ private:
+  Read read_;
+};
+
+// The files of one set: number i of the set has the number `first` + i.
+struct RemoteFiles {
+  std::shared_ptr<RemoteReader> reader;  // for whoever brings none
+  int64_t first = 0;
+};
+
+// A run of numbers that nobody else in this process gets.
+int64_t number_remote_files(uint64_t count);
+
+// What a thread keeps of remote bytes from one sample to the next.
+class RemoteScratch {
+ public:
+  RemoteReader* ahead = nullptr;  // who fetches by a schedule; nothing: the reader of each set is asked
+  bool out_of_turn = false;       // what is taken is not in the schedule
+
+  // The bytes of a place, which live until the next call or release(). What was taken last is not fetched
+  // again.
+  std::span<const uint8_t> take(const RemoteFiles& files, const RemotePlace& place);
+
+  // The same bytes once more, from the storage.
+  std::span<const uint8_t> take_again(const RemoteFiles& files, const RemotePlace& place);
+
+  void release() { last_ = {}, place_ = {}; }
+
+ private:
+  RemoteReader& reader(const RemoteFiles& files) const { return ahead != nullptr ? *ahead : *files.reader; }
+
+  RemotePlace place_;
+  TakenBytes last_;
+};
+
+}  // namespace stoker

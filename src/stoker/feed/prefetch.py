@@ -1,0 +1,240 @@
+"""Reading ahead from stores: one thread plans, some fetch, and the core hands out the bytes.
+
+::
+
+    schedule ──▶ planner ──▶ RemoteRanges (queue, budget) ──▶ fetchers ──▶ store
+                                   ▲   ▲────────────────────────┘ bytes
+    decoding threads ── take ──────┘
+
+Every thread is a daemon, starts when it is first needed, and ends with `Prefetcher.close` or with the loader.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from stoker import _native
+from stoker.feed.range_plan import cut_windows, plan_ranges
+from stoker.feed.read_ahead import ReadAhead
+from stoker.feed.remote_files import RemoteFiles, StoppableFiles
+from stoker.feed.schedule import Upcoming, everything
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from stoker.feed.range_plan import RangeLimits
+
+    Places = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+_LONG = 3600.0
+_JOIN_SECONDS = 0.5
+_ANY_NUMBER = 2**62
+
+
+class Locate(Protocol):
+    """Tells where samples lie: `_native.BatchEngine.remote_places`."""
+
+    def __call__(self, numbers: NDArray[np.uint64], objects: NDArray[np.int32] | None = None, /) -> Places:
+        """Return file, offset and length of each, int64 (B,); file -1 for what need not be fetched."""
+
+
+class Planner:
+    """Turns what comes next into ranges, window by window. Safe from any thread.
+
+    Args:
+        ranges: Where they are queued.
+        locate: Tells where samples lie.
+        limits: How pieces become ranges.
+        most_ahead: The most samples that are planned beyond those that are over.
+    """
+
+    def __init__(self, ranges: _native.RemoteRanges, locate: Locate, limits: RangeLimits, most_ahead: int) -> None:
+        self._ranges = ranges
+        self._locate = locate
+        self._limits = limits
+        self._most_ahead = most_ahead
+        self._lock = threading.Lock()
+        self._future: Iterator[Upcoming] | None = None
+        self._has_future = threading.Event()
+        self._seen = self._planned = 0
+        self._waiting = np.empty((5, 0), np.int64)
+        """Uses that were looked at and are not planned yet: number, file, offset, length and group of each."""
+
+    def begin(self, future: Iterator[Upcoming]) -> None:
+        """Forget what was planned, and plan this from now on; uses count from 0 again."""
+        with self._lock:
+            self._ranges.forget()
+            self._future = future
+            self._has_future.set()
+            self._seen = self._planned = 0
+            self._waiting = np.empty((5, 0), np.int64)
+            self._plan_window()
+
+    def plan_until(self, use: int) -> None:
+        """See that all uses below a number are planned, if the future has so many."""
+        while self._planned < use and self._future is not None:
+            with self._lock:
+                if self._planned < use:
+                    self._plan_window()
+
+    def run(self) -> None:
+        """Plan whenever little is queued, until the ranges are closed."""
+        while not self._ranges.closed:
+            self._has_future.wait()
+            if self._ranges.wait_for_appetite(self._limits.window // 2 + 1, self._most_ahead, _LONG):
+                with self._lock:
+                    if self._future is None:
+                        self._has_future.clear()
+                    else:
+                        self._plan_window()
+
+    def close(self) -> None:
+        """Wake `run`, when the ranges are closed."""
+        self._has_future.set()
+
+    def _plan_window(self) -> None:
+        self._look_ahead()
+        number, file, offset, length, group = self._waiting
+        ends = cut_windows(length, group, self._limits)
+        # The last window may go on with what comes next, unless so much was looked at that it is time.
+        end = int(ends[0]) if len(ends) > 1 or self._future is None else len(number)
+        plan = plan_ranges(file[:end], offset[:end], length[:end], self._limits, group[:end])
+        self._planned = int(number[end]) if end < len(number) else self._seen
+        self._waiting = self._waiting[:, end:]
+        self._ranges.expect(
+            plan.file,
+            plan.offset,
+            plan.length,
+            np.ascontiguousarray(number[plan.last_use]),
+            plan.starts,
+            (plan.piece_offset, plan.piece_length, plan.piece_uses),
+            self._planned,
+        )
+
+    def _look_ahead(self) -> None:
+        """Look at more than a window, or at so many uses that nearly all must be here already."""
+        parts, some = [self._waiting], int(self._waiting[3].sum())
+        most = self._seen + self._limits.uses
+        while some <= self._limits.window and self._seen < most and self._future is not None:
+            batch = next(self._future, None)
+            if batch is None:
+                self._future = None
+                break
+            file, offset, length = self._locate(batch.numbers, batch.objects)
+            here = np.flatnonzero(file >= 0)
+            parts.append(np.stack([here + self._seen, file[here], offset[here], length[here], batch.group[here]]))
+            some += int(length[here].sum())
+            self._seen += len(file)
+        self._waiting = np.concatenate(parts, axis=1)
+
+
+class Prefetcher:
+    """Fetches what comes next. `begin`, `need`, `over` belong to one consumer thread.
+
+    Args:
+        files: The remote files of all datasets.
+        settings: How far ahead, and with how many requests.
+        ranges: What hands out the bytes.
+        locate: Tells where samples lie.
+        most_ahead: The most samples that are planned beyond those that are over.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[RemoteFiles],
+        settings: ReadAhead,
+        ranges: _native.RemoteRanges,
+        locate: Locate,
+        most_ahead: int = _ANY_NUMBER,
+    ) -> None:
+        self._ranges = ranges
+        self._connections = settings.connections
+        self._stop = threading.Event()
+        self._files = StoppableFiles(files, self._stop)
+        self._planner = Planner(ranges, locate, settings.limits(), most_ahead)
+        self._threads: list[threading.Thread] = []
+        self._process = os.getpid()
+        self._needed = self._over = 0
+
+    def begin(self, future: Iterator[Upcoming]) -> None:
+        """Go to another future; what was fetched for the one before is let go of."""
+        self._start_threads()
+        self._needed = self._over = 0
+        self._planner.begin(future)
+
+    def need(self, samples: int) -> None:
+        """Samples are about to be asked for: see that they are planned."""
+        self._needed += samples
+        self._planner.plan_until(self._needed)
+
+    def over(self, samples: int) -> None:
+        """Samples were loaded, or not: nobody will ask for them any more."""
+        self._over += samples
+        self._ranges.release_until(self._over)
+
+    def close(self) -> None:
+        """Stop. Whoever waits gets an error; requests that hang are left alone. In a forked process: nothing."""
+        if os.getpid() != self._process:
+            return
+        self._stop.set()
+        self._ranges.close()
+        self._planner.close()
+        end = time.monotonic() + _JOIN_SECONDS
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
+
+    def _start_threads(self) -> None:
+        if self._threads:
+            return
+        works: list[Callable[[], None]] = [self._planner.run]
+        works += [_Fetcher(self._ranges, self._files).run] * self._connections
+        for work in works:
+            thread = threading.Thread(target=work, name="stoker-ahead", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+
+class _Fetcher:
+    """What the threads that fetch hold on to: not the prefetcher, whose end is theirs."""
+
+    def __init__(self, ranges: _native.RemoteRanges, files: StoppableFiles) -> None:
+        self._ranges = ranges
+        self._files = files
+
+    def run(self) -> None:
+        while not self._ranges.closed:
+            job = self._ranges.next(_LONG)
+            if job is not None:
+                self._fetch(*job)
+
+    def _fetch(self, number: int, file: int, offset: int, length: int) -> None:
+        try:
+            data = self._files.read(file, offset, length)
+        except BaseException as error:  # noqa: BLE001 - a thread root: whoever takes the bytes gets it
+            self._ranges.fail(number, error)
+        else:
+            self._ranges.deliver(number, data)
+
+
+@contextmanager
+def read_through(files: RemoteFiles | None, records: _native.RecordSet) -> Iterator[_native.RemoteRanges | None]:
+    """Read all records ahead in their order while the body of ``with`` goes through them; nothing for local ones."""
+    if files is None:
+        yield None
+        return
+    settings = ReadAhead()
+    ranges = _native.RemoteRanges(settings.budget_bytes)
+    reading = Prefetcher([files], settings, ranges, lambda numbers, _=None: records.remote_places(numbers))
+    try:
+        reading.begin(everything(len(records)))
+        yield ranges
+    finally:
+        reading.close()

@@ -1,0 +1,246 @@
+"""Shards in stores: which there are, and where their records lie.
+
+The order of an epoch and the place of every sample must be known before anything is read, so the indexes are fetched
+when a dataset is opened, many at a time, and kept as files in the user's cache (`stoker.records.index_cache`): the next
+opening fetches none. Shards without an index are read through once, and what was found is kept in the same way.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from stoker.config import available_cpus
+from stoker.errors import ConfigError, DatasetNotFoundError, IndexMismatchError, TruncatedShardError
+from stoker.feed.open_shard import OpenShard
+from stoker.feed.remote_scan import scan_remote
+from stoker.records.index import FOLDER_SUFFIX, FRAME_BYTES, INDEX_FOLDER, INDEX_SUFFIX, check_index, parse_index
+from stoker.records.index_cache import KeptIndex
+from stoker.records.inflate import compression_of_head, inflate
+from stoker.records.layout import SPLIT_FOLDERS, FoundSplit, group_shards, parse_shard_name
+from stoker.storage import RemotePath, matches
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from stoker.records.manifest import Shard
+    from stoker.storage import Entry
+
+CONNECTIONS = 32
+"""Requests at a time while a dataset is opened."""
+
+_HEAD_BYTES = 12
+_MOST_LINE_BYTES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteShard:
+    """A shard as a listing knows it.
+
+    Attributes:
+        path: Its path.
+        size_bytes: Its length.
+        stamp: Stands for its content.
+        indexes: Keys under which its index may be, those that exist.
+    """
+
+    path: RemotePath
+    size_bytes: int
+    stamp: str
+    indexes: tuple[str, ...]
+
+    def kept(self) -> KeptIndex:
+        """Return the place of its index in the user's cache."""
+        return KeptIndex.of_remote(str(self.path), self.size_bytes, self.stamp)
+
+    def fetch_rows(self) -> NDArray[np.uint64]:
+        """Return where its records lie, by its index in the store, or else by reading all of it.
+
+        Raises:
+            IndexMismatchError: The index is that of another file.
+            ShardError: There is no index, and the shard is damaged.
+            OSError: The store cannot be read.
+        """
+        if not self.indexes:
+            return scan_remote(self.path, self.size_bytes)
+        path = RemotePath(self.path.root, self.indexes[0])
+        limit = (self.size_bytes // FRAME_BYTES + 1) * _MOST_LINE_BYTES
+        if path.stat().st_size > limit:
+            message = f"{path} is too long to be the index of a shard of {self.size_bytes} bytes"
+            raise IndexMismatchError(f"{message}; write it anew with 'stoker index'", path=str(path))
+        rows = parse_index(path.read_bytes(), str(path))
+        check_index(rows, self.size_bytes, str(path))
+        return rows
+
+
+class RemoteFolder:
+    """What lies below a directory of a store, listed once.
+
+    Args:
+        place: The directory.
+
+    Raises:
+        OSError: It cannot be listed.
+    """
+
+    def __init__(self, place: RemotePath) -> None:
+        self.place = place
+        prefix = f"{place.key}/" if place.key else ""
+        self._entries: dict[str, Entry] = {entry.key: entry for entry in place.store.entries(prefix)}
+
+    def shard(self, path: RemotePath, stamp: str | None = None) -> RemoteShard:
+        """Return one of its shards.
+
+        Raises:
+            DatasetNotFoundError: It is missing.
+        """
+        entry = self._entries.get(path.key)
+        if entry is None:
+            raise DatasetNotFoundError(f"shard {path} is missing; restore it, or build again", path=str(path))
+        indexes = tuple(key for key in _index_keys(path) if key in self._entries)
+        return RemoteShard(path, entry.size_bytes, entry.etag or "" if stamp is None else stamp, indexes)
+
+    def listed_shards(self, listed: Sequence[Shard], *, plain: bool) -> tuple[OpenShard, ...]:
+        """Return the shards of a manifest; the indexes of plain ones are in the user's cache then.
+
+        Raises:
+            DatasetNotFoundError: One is missing.
+            TruncatedShardError: One is shorter or longer than listed.
+            IndexMismatchError: An index is that of another file, or lists another number of records.
+            ShardError: One without an index, or a compressed one, is damaged.
+        """
+        shards = [self.shard(self.place / each.name, f"{each.crc32c:08x}") for each in listed]
+        for shard, each in zip(shards, listed, strict=True):
+            if shard.size_bytes != each.size_bytes:
+                message = f"{shard.path} has {shard.size_bytes} bytes, but manifest.json says {each.size_bytes}"
+                offset = min(shard.size_bytes, each.size_bytes)
+                raise TruncatedShardError(f"{message}; restore it, or build again", path=str(shard.path), offset=offset)
+        opened = open_remote_shards(shards, plain=plain, counts=[each.records for each in listed])
+        return tuple(_checked(shard, each.records) for shard, each in zip(opened, listed, strict=True))
+
+    def splits(self) -> dict[str, list[RemoteShard]]:
+        """Return its shards by split, as `stoker.records.layout.find_shards` finds those of a local directory.
+
+        Raises:
+            DatasetNotFoundError: The names of the shards promise others that are not there.
+        """
+        files: list[RemotePath] = []
+        folders: dict[str, list[RemotePath]] = {}
+        for key in sorted(self._entries):
+            path = RemotePath(self.place.root, key)
+            if path.parent == self.place:
+                files.append(path)
+            elif path.parent.parent == self.place and path.parent.name in SPLIT_FOLDERS:
+                folders.setdefault(path.parent.name, []).append(path)
+        found: dict[str, FoundSplit[RemotePath]] = group_shards(files, folders)
+        for split in found.values():
+            if split.missing:
+                message = f"{self.place} lacks shards {list(split.missing[:5])} that the names of the others promise"
+                raise DatasetNotFoundError(f"{message}; complete it before reading", path=str(self.place))
+        return {name: [self.shard(path) for path in split.paths] for name, split in found.items()}
+
+
+def foreign_remote_splits(place: RemotePath) -> dict[str, list[RemoteShard]]:
+    """Return the shards that a directory, an object or a pattern names, by split; empty if there are none.
+
+    Raises:
+        DatasetNotFoundError: The names of the shards promise others that are not there.
+        OSError: The store cannot be read.
+    """
+    found = [place] if place.is_file() else matches(place) if any(char in place.name for char in "*?[") else []
+    if not found:
+        return RemoteFolder(place).splits()
+    folder = RemoteFolder(place.parent)
+    groups: dict[str, list[RemoteShard]] = {}
+    for path in found:
+        said = parse_shard_name(path.name)
+        if said is not None:
+            groups.setdefault(said.split, []).append(folder.shard(path))
+    return groups
+
+
+def open_remote_shards(
+    shards: Sequence[RemoteShard], *, plain: bool | None = None, counts: Sequence[int] | None = None
+) -> tuple[OpenShard, ...]:
+    """Open shards, many at a time.
+
+    Args:
+        shards: Which.
+        plain: Whether none is compressed; None: as their first bytes say.
+        counts: How many records each has, if that is known: then its index need not be looked at when it is kept.
+
+    Raises:
+        ConfigError: Some are compressed and some are not.
+        ShardError: One is damaged.
+    """
+    with ThreadPoolExecutor(CONNECTIONS, "stoker-open") as pool:
+        if plain is None:
+            kinds = set(pool.map(_is_plain, shards))
+            if len(kinds) > 1:
+                raise ConfigError(f"{shards[0].path.parent} holds compressed shards and others; keep them apart")
+            plain = kinds != {False}
+        if plain:
+            return tuple(pool.map(_open_plain, shards, counts or [None] * len(shards)))
+    with ThreadPoolExecutor(available_cpus(), "stoker-open") as pool:
+        return tuple(pool.map(_open_compressed, shards))
+
+
+def read_anew(shard: OpenShard) -> OpenShard:
+    """Open a shard again whose kept index was damaged; a new one is kept.
+
+    Raises:
+        IndexMismatchError: Its index in the store is that of another file, or lists another number of records.
+        ShardError: It has none, and is damaged.
+        OSError: The store cannot be read.
+    """
+    path = cast("RemotePath", shard.path)
+    indexes = tuple(key for key in _index_keys(path) if path.store.is_object(key))
+    told = RemoteShard(path, shard.size_bytes, shard.stamp, indexes)
+    rows = told.fetch_rows()
+    told.kept().write(rows)
+    return _checked(replace(OpenShard.of(path, rows), stamp=shard.stamp), shard.records)
+
+
+def _checked(shard: OpenShard, records: int) -> OpenShard:
+    if shard.records == records:
+        return shard
+    message = f"the index of {shard.path} lists {shard.records} records, but manifest.json says {records}"
+    raise IndexMismatchError(f"{message}; write it anew with 'stoker index'", path=str(shard.path))
+
+
+def _open_plain(shard: RemoteShard, count: int | None) -> OpenShard:
+    kept = shard.kept()
+    if count is not None and kept.may_list(count):
+        return OpenShard(shard.path, count, shard.size_bytes, kept.path, stamp=shard.stamp)
+    rows = kept.read()
+    if rows is None:
+        rows = shard.fetch_rows()
+        kept.write(rows)
+    if count == len(rows) and kept.may_list(count):
+        return OpenShard(shard.path, count, shard.size_bytes, kept.path, stamp=shard.stamp)
+    return replace(OpenShard.of(shard.path, rows), stamp=shard.stamp)
+
+
+def _open_compressed(shard: RemoteShard) -> OpenShard:
+    from stoker import _native  # noqa: PLC0415 - nothing else here needs it
+
+    inflated = inflate(shard.path)
+    return OpenShard.of(shard.path, _native.scan_shard(str(inflated.path), check=False), inflated)
+
+
+def _is_plain(shard: RemoteShard) -> bool:
+    head = shard.path.store.read(shard.path.key, 0, min(_HEAD_BYTES, shard.size_bytes))
+    return compression_of_head(head) == "none"
+
+
+def _index_keys(path: RemotePath) -> list[str]:
+    """Return where the index of a shard may be; see `stoker.records.index.index_path`."""
+    beside = path.with_name(path.name + INDEX_SUFFIX)
+    apart = path.parent / INDEX_FOLDER / beside.name
+    above = path.parent.parent / INDEX_FOLDER / path.parent.name / beside.name
+    in_split_folder = path.parent.name in SPLIT_FOLDERS and path.suffix == FOLDER_SUFFIX
+    return [place.key for place in ((above, beside, apart) if in_split_folder else (beside, apart, above))]

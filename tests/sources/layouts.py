@@ -1,0 +1,169 @@
+"""Every layout of a source, small, for laws that hold for all of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from sources.making import fill, tar_bytes, tar_of, train_tar, xml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+ODD_NAMES = (
+    "with blank.jpg",
+    "100%.jpg",
+    "a#b.jpg",
+    "a+b.jpg",
+    "%20.jpg",
+    "a?b=c&d.jpg",
+    "[x]*.jpg",
+    "ü日.jpg",
+    "~tilde.jpg",
+    "semi;colon.jpg",
+    "a=b.jpg",
+    "quote'\".jpg",
+    "no ending",
+)
+BOX = ("n01", "10", "10", "50", "50")
+
+
+def class_folders(root: Path) -> Path:
+    fill(root, *(f"n01/{name}" for name in ODD_NAMES), "n02/deep/er/1.jpg", "n02/2.jpg", "n02/.hidden/3.jpg")
+    fill(root, "n02/.hidden/4.jpg", "n02/.5.jpg", "n02/notes.txt", "n02/_SUCCESS", "n01-x/6.jpg", "n01.y/7.jpg")
+    return fill(root, "loose.jpg", "README.md", ".git/config")
+
+
+def splits(root: Path) -> Path:
+    fill(root, "train/b/1.jpg", "train/a/2.jpg", "val/a/3.jpg", "val/c/4.jpg", "test/5.jpg", "test/6.jpg")
+    (root / "words.txt").write_bytes(b"a\tthe first\nb\tthe second\n")
+    return fill(root, "stray/7.jpg", "lists.csv")
+
+
+def flat_validation(root: Path) -> Path:
+    fill(root, "train/n01/1.jpg", "train/n02/2.jpg")
+    fill(root, *(f"validation/ILSVRC2012_val_{number:08d}.JPEG" for number in (1, 2, 3)))
+    (root / "imagenet_2012_validation_synset_labels.txt").write_bytes(b"n02\nn01\nn02\n")
+    return root
+
+
+def tiny(root: Path) -> Path:
+    fill(root, "train/n01/images/n01_0.JPEG", "train/n02/images/n02_0.JPEG")
+    fill(root, "val/images/val_0.JPEG", "val/images/val_1.JPEG", "test/images/test_0.JPEG")
+    for name in ("n01", "n02"):
+        (root / f"train/{name}/{name}_boxes.txt").write_bytes(f"{name}_0.JPEG\t0\t10\t20\t63\n".encode())
+    (root / "val/val_annotations.txt").write_bytes(b"val_0.JPEG\tn02\t0\t0\t31\t31\nval_1.JPEG\tn01\tx\t0\t3\t3\n")
+    (root / "wnids.txt").write_bytes(b"n01\nn02\n")
+    return root
+
+
+def ilsvrc(root: Path) -> Path:
+    top = "ILSVRC"
+    fill(root, f"{top}/Data/CLS-LOC/train/n01/n01_1.JPEG", f"{top}/Data/CLS-LOC/train/n02/n02_1.JPEG")
+    fill(root, f"{top}/Data/CLS-LOC/val/ILSVRC2012_val_00000001.JPEG")
+    (root / "LOC_val_solution.csv").write_bytes(b"ImageId,P\nILSVRC2012_val_00000001,n02 1 2 3 4\n")
+    (root / "LOC_synset_mapping.txt").write_bytes(b"n01 tench, fish\nn02 goldfish\n")
+    folder = root / top / "Annotations/CLS-LOC"
+    for path in ("train/n01/n01_1.xml", "val/ILSVRC2012_val_00000001.xml"):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(xml(BOX))
+    return root
+
+
+def dogs(root: Path) -> Path:
+    fill(root, "Images/n02-Chihuahua/n02_1.jpg", "Images/n03-Beagle/n03_1.jpg", "lists/train.mat")
+    folder = root / "Annotation/n02-Chihuahua"
+    folder.mkdir(parents=True)
+    (folder / "n02_1").write_text(xml(("Chihuahua", "1", "2", "30", "40")))
+    return root
+
+
+def nvidia(root: Path) -> Path:
+    fill(root, "data/train/n01/1.jpg", "data/train/n02/2.jpg", "data/validation/n01/3.jpg")
+    folder = root / "bounding_boxes"
+    folder.mkdir()
+    (folder / "annotations.tar.gz").write_bytes(tar_bytes({"n01/1.xml": xml(BOX).encode()}))
+    return root
+
+
+def voc_folder(root: Path) -> Path:
+    fill(root, "train/n01/1.jpg", "train/n02/2.jpg")
+    (root / "Annotations").mkdir()
+    (root / "Annotations/1.xml").write_text(xml(BOX, ("n02", "1", "1", "5", "5")))
+    (root / "Annotations/2.xml").write_text("<broken")
+    return root
+
+
+def box_list(root: Path) -> Path:
+    fill(root, "train/n01/n01_1.JPEG", "val/n01/n01_2.JPEG")
+    (root / "imagenet_2012_bounding_boxes.csv").write_bytes(b"n01_1.JPEG,0.1,0.2,0.3,0.4\nnonsense\n")
+    return root
+
+
+def imagenet_tars(root: Path) -> Path:
+    root.mkdir(exist_ok=True)
+    (root / "ILSVRC2012_img_train.tar").write_bytes(train_tar({"n01": ["a.JPEG", "b.JPEG"], "n02": ["c.JPEG"]}))
+    names = [f"ILSVRC2012_val_{number:08d}.JPEG" for number in (2, 1)]
+    (root / "ILSVRC2012_img_val.tar").write_bytes(tar_of(*names))
+    (root / "imagenet_2012_validation_synset_labels.txt").write_bytes(b"n02\nn01\n")
+    return root
+
+
+def one_tar(root: Path) -> Path:
+    root.mkdir(exist_ok=True)
+    path = root / "photos.tar"
+    path.write_bytes(tar_of("p/cat/1.jpg", "p/dog/2.jpg", "p/dog/notes.txt", "p/.x/3.jpg"))
+    return path
+
+
+def file_list(root: Path) -> Path:
+    fill(
+        root, "all/cat/1.jpg", "all/cat/ 2.jpg", *(f"all/dog/{number}.jpg" for number in range(12)), "fox/images/3.jpg"
+    )
+    lines = ["all/cat/1.jpg", "all/cat/ 2.jpg ", "", "all/../all/dog/missing.jpg", "fox/images/3.jpg", "all/cat/1.jpg"]
+    path = root / "list.txt"
+    path.write_text("\n".join([*lines, *(f"all/dog/{number}.jpg" for number in (*range(11), 99))]))
+    return path
+
+
+def mapped_list(root: Path) -> Path:
+    fill(root, "Data/train/n01/1.jpg", "Data/train/n02/2.jpg")
+    (root / "Annotations/train/n01").mkdir(parents=True)
+    (root / "Annotations/train/n01/1.xml").write_text(xml(BOX))
+    path = root / "list.txt"
+    path.write_text("Data/train/n01/1.jpg\nData/train/n02/2.jpg\n")
+    return path
+
+
+def pipeline_config(root: Path) -> Path:
+    fill(root, "photos/n01/1.jpg", "photos/n02/2.jpg", "photos/n01/3.jpg")
+    (root / "lists").mkdir()
+    (root / "lists/train.txt").write_text("../photos/n01/1.jpg\n../photos/n02/2.jpg\n")
+    (root / "test.txt").write_text("photos/n01/3.jpg\n")
+    path = root / "ilsvrc.json"
+    config = {"train_filelist": "lists/train.txt", "test_filelist": "test.txt", "num_classes": 3}
+    path.write_text(json.dumps({"data": config}))
+    return path
+
+
+LAYOUTS: dict[str, Callable[[Path], Path]] = {
+    made.__name__: made
+    for made in (
+        class_folders,
+        splits,
+        flat_validation,
+        tiny,
+        ilsvrc,
+        dogs,
+        nvidia,
+        voc_folder,
+        box_list,
+        imagenet_tars,
+        one_tar,
+        file_list,
+        mapped_list,
+        pipeline_config,
+    )
+}
+"""Makes the files of a layout below an empty folder, and returns what is the source."""

@@ -1,0 +1,78 @@
+"""A source is the same wherever it lies: on this machine, in S3, in Google Cloud Storage, in HDFS."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sources.layouts import LAYOUTS
+from stoker.sources import list_source, with_objects
+from storage.places import place_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stoker.sources import SourceTree
+    from stoker.storage import RemotePath
+
+
+@pytest.fixture(params=["s3", "gs", "hdfs"])
+def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:
+    return place_in(request.param, request, monkeypatch)
+
+
+def copied(source: Path, top: Path, there: RemotePath) -> str:
+    """Everything below ``top`` is in the store, too; returns the URL of what is ``source`` here."""
+    files = [path for path in top.rglob("*") if path.is_file()]
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda path: (there / str(path.relative_to(top))).write_bytes(path.read_bytes()), files))
+    return str(there / str(source.relative_to(top)) if source != top else there)
+
+
+def content(tree: SourceTree, top: str) -> dict[str, Any]:
+    """Everything that a source tells, without where it lies."""
+    rows = range(len(tree.table))
+    split_of = {row: split for split, found in tree.splits.items() for row in found.tolist()}
+    return {
+        "classes": tree.classes,
+        "texts": tree.texts,
+        "items": [str(tree.table[row]).replace(top, "TOP") for row in rows],
+        "splits": split_of,
+        "ignored": tree.ignored,
+        "warnings": [warning.replace(top, "TOP") for warning in tree.warnings],
+        "boxes": {split: boxes.where.replace(top, "TOP") for split, boxes in tree.boxes.items()},
+        "images": [str(_image(tree, row, split_of[row])).replace(top, "TOP") for row in rows],
+        "starts": [_start(tree, row) for row in rows],
+        "fingerprint": tree.fingerprint(),
+        "objects": with_objects(tree).fingerprint(),
+    }
+
+
+def _image(tree: SourceTree, row: int, split: str) -> object:
+    try:
+        return tree.load(tree.table[row], split)
+    except OSError as error:
+        return type(error)
+
+
+def _start(tree: SourceTree, row: int) -> object:
+    try:
+        return tree.peek(tree.table[row], 5)
+    except OSError as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_source_is_the_same_in_every_store(tmp_path: Path, folder: RemotePath, layout: str) -> None:
+    source = LAYOUTS[layout](tmp_path)
+    url = copied(source, tmp_path, folder)
+    here, there = list_source(str(source)), list_source(url)
+    assert there.is_remote
+    assert not here.is_remote
+    assert there.root == url
+    expected = content(here, os.path.realpath(tmp_path))
+    for what, found in content(there, str(folder)).items():
+        assert found == expected[what], what
