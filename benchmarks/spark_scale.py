@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import stoker.spark
-from servers import spark_cluster
 from stoker.build import BuildSettings, ShardSettings, SourceSettings, build
 from stoker.config import format_size
 from stoker.spark.session import spark_session
+from tests.servers import spark_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -44,7 +44,7 @@ def write_source(root: Path) -> Path:
     return root
 
 
-def settings_of(source: Path, shards: int = SHARDS) -> BuildSettings:
+def settings_of(source: Path | str, shards: int = SHARDS) -> BuildSettings:
     """The settings of `OPTIONS`."""
     recipe = Recipe(resize=parse_resize("short:64"))
     return BuildSettings(SourceSettings(str(source)), recipe, shards=ShardSettings(train=shards), max_rejects=REJECTS)

@@ -12,16 +12,18 @@ from clusters import SHARDS, Trouble, contents, same, settings_of
 import stoker.spark
 from stoker.build import build
 from stoker.errors import ConfigError
+from stoker.sources import list_folders
 from stoker.spark import engine
+from stoker.spark.listing import cluster_lister
 from stoker.storage import location
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
-    from servers.spark_cluster import SparkCluster
 
     from servers.s3 import S3Server
+    from servers.spark_cluster import SparkCluster
     from stoker.build import BuildReport, BuildSettings
 
 
@@ -87,11 +89,25 @@ def test_a_slow_attempt_is_overtaken_and_leaves_nothing(
         os.kill(trouble.pid, 0)
 
 
-def test_a_bucket_gets_the_same_dataset(
-    session: SparkSession, settings: BuildSettings, local: tuple[BuildReport, Path], s3_server: S3Server
+@pytest.fixture(scope="module")
+def stored_source(session: SparkSession, source: Path, s3_server: S3Server) -> str:
+    """The same tree in a bucket."""
+    root = location(f"s3://{s3_server.make_bucket()}/photos")
+    for path in source.rglob("*.*"):
+        (root / str(path.relative_to(source))).write_bytes(path.read_bytes())
+    return str(root)
+
+
+def test_the_executors_list_what_the_driver_would_list(session: SparkSession, stored_source: str) -> None:
+    root, folders = stored_source.encode(), [b"class0/", b"class2/", b"class1/", b"nothing/"]
+    assert list(cluster_lister(session)(root, folders)) == list(list_folders(root, folders))
+
+
+def test_from_bucket_to_bucket_it_is_the_same_dataset(
+    session: SparkSession, stored_source: str, local: tuple[BuildReport, Path], s3_server: S3Server
 ) -> None:
     bucket = location(f"s3://{s3_server.make_bucket()}/sets/photos")
-    report = stoker.spark.build(session, settings, str(bucket))
+    report = stoker.spark.build(session, settings_of(stored_source), str(bucket))
     assert report.manifest == local[0].manifest
     keys = [entry.key for entry in bucket.store.entries(bucket.key)]
     assert {key.rpartition("/")[2]: bucket.store.read(key) for key in keys} == contents(local[1])
@@ -112,7 +128,7 @@ def test_a_disk_that_fails_is_our_error_and_can_be_resumed(
         stoker.spark.build(session, settings, out, block)
     notes = "; ".join(caught.value.__notes__)
     assert f"shard {obstacle.name}, on " in notes
-    assert ", 4 times" in notes
+    assert ", attempt 4" in notes
     assert "run the same command again to resume" in notes
     assert "Traceback" not in f"{caught.value} {notes}"
     assert not list(out.glob("*.tmp-*"))

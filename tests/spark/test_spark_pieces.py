@@ -14,8 +14,9 @@ from stoker.errors import ClusterError, ConfigError, StorageError
 from stoker.sources import Item, ItemTableBuilder
 from stoker.spark.failure import explain
 from stoker.spark.fence import Fence
-from stoker.spark.kit import difference, kit
-from stoker.spark.task import FAILURE_MARK, pack
+from stoker.spark.kit import kit, require
+from stoker.spark.task import pack
+from stoker.spark.telling import FAILURE_MARK
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,9 +29,16 @@ failure: Lost task 3.3 in stage 0.0 (TID 9) (10.0.0.7 executor 12): {cause}
 
 
 def told(**what: object) -> str:
-    fields = {"shard": "train-00003-of-00008.tfrecord", "host": "node7", "errno": None, "filename": None, **what}
+    fields = {
+        "doing": "shard train-00003-of-00008.tfrecord",
+        "host": "node7",
+        "attempt": 4,
+        "errno": None,
+        "filename": None,
+        **what,
+    }
     return TRACE.format(
-        cause=f"org.apache...: Traceback:\nstoker.spark.task.ShardTaskError: {FAILURE_MARK}{json.dumps(fields)}\n"
+        cause=f"org.apache...: Traceback:\nstoker.spark.telling.TaskError: {FAILURE_MARK}{json.dumps(fields)}\n"
     )
 
 
@@ -40,13 +48,13 @@ def test_the_error_of_a_task_is_the_error_here() -> None:
     )
     assert isinstance(full, OSError)
     assert (full.errno, full.filename) == (errno.ENOSPC, "/data/out/x.tmp-1-a")
-    assert full.__notes__ == ["shard train-00003-of-00008.tfrecord, on node7 (executor 12 at 10.0.0.7), 4 times"]
+    assert full.__notes__ == ["shard train-00003-of-00008.tfrecord, on node7, attempt 4"]
     gone = explain(RuntimeError(told(kind="StorageError", message="cannot write s3://b/k: 503")))
     assert isinstance(gone, StorageError)
     assert str(gone) == "cannot write s3://b/k: 503"
-    wrong = explain(RuntimeError(told(kind="ConfigError", message="no module 'obstore'", shard=None)))
+    wrong = explain(RuntimeError(told(kind="ConfigError", message="no module 'obstore'", doing="")))
     assert isinstance(wrong, ConfigError)
-    assert wrong.__notes__ == ["on node7 (executor 12 at 10.0.0.7), 4 times"]
+    assert wrong.__notes__ == ["on node7, attempt 4"]
     bug = explain(RuntimeError(told(kind="AssertionError", message="")))
     assert isinstance(bug, ClusterError)
     assert "AssertionError" in str(bug)
@@ -104,8 +112,9 @@ def test_a_fence_holds_only_while_its_build_is_under_way(tmp_path: Path) -> None
 
 
 def test_versions_are_compared_by_name() -> None:
-    assert difference(kit(compressed=True)) == ""
-    assert difference({"pillow": "0.1"}).endswith("and not 0.1")
+    require(kit(compressed=True))
+    with pytest.raises(ConfigError, match=r"pillow is \S+ and not 0\.1 on an executor"):
+        require({"pillow": "0.1"})
     assert "zlib" not in kit(compressed=False)
 
 

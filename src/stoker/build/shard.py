@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from stoker.build.job import ShardAssembler
+from stoker.build.loading import AT_ONCE, LoadingAhead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from stoker.build.job import ItemConverter, Outcome, ShardJob, ShardResult
+    from stoker.build.loading import Load
+    from stoker.sources import Item
     from stoker.storage import Location
+
+_CHUNK_ITEMS = 16
 
 
 def build_shard(
     converter: ItemConverter,
     destination: Location,
     job: ShardJob,
-    threads: int = 1,
+    *,
+    load_ahead: bool = False,
     before_commit: Callable[[], None] | None = None,
 ) -> ShardResult:
     """Build one shard in this thread, from the first item to its final name.
@@ -33,7 +39,7 @@ def build_shard(
         converter: Turns items into records.
         destination: The dataset.
         job: The shard.
-        threads: Items converted at the same time; more than one where they come from afar.
+        load_ahead: Whether images are loaded many at a time, as they should be where each has to wait for a network.
         before_commit: Called when all is written and nothing has its final name yet; raises to keep it so.
 
     Raises:
@@ -41,7 +47,7 @@ def build_shard(
     """
     shard = ShardAssembler(destination, job)
     try:
-        with closing(_outcomes(converter, job, threads)) as outcomes:
+        with closing(_outcomes(converter, job, ahead=load_ahead)) as outcomes:
             for outcome in outcomes:
                 shard.add(outcome)
         if before_commit is not None:
@@ -51,25 +57,27 @@ def build_shard(
         shard.abort()
 
 
-def _outcomes(converter: ItemConverter, job: ShardJob, threads: int) -> Generator[Outcome, None, None]:
-    """Yield what becomes of each item, in order; a few items ahead are under way."""
-    if threads == 1:
+def _outcomes(converter: ItemConverter, job: ShardJob, *, ahead: bool) -> Generator[Outcome, None, None]:
+    """Yield what becomes of a few items at a time, in order; with ``ahead`` the next ones are being loaded meanwhile."""
+    if not ahead:
         for item in job.items:
             yield converter.convert([item], job.split, _never)
         return
     stop = threading.Event()
-    pool = ThreadPoolExecutor(threads, "stoker-convert")
-    window: deque[Future[Outcome]] = deque()
+    loading = LoadingAhead(converter.tree, stop)
+    window: deque[tuple[list[Item], Load]] = deque()
     try:
-        for item in job.items:
-            window.append(pool.submit(converter.convert, [item], job.split, stop.is_set))
-            if len(window) > 2 * threads:
-                yield window.popleft().result()
-        while window:
-            yield window.popleft().result()
+        items = iter(job.items)
+        while chunk := list(islice(items, _CHUNK_ITEMS)):
+            window.append((chunk, loading.begin(chunk, job.split)))
+            if len(window) * _CHUNK_ITEMS > AT_ONCE:
+                chunk, load = window.popleft()
+                yield converter.convert(chunk, job.split, _never, load)
+        for chunk, load in window:
+            yield converter.convert(chunk, job.split, _never, load)
     finally:
         stop.set()
-        pool.shutdown(cancel_futures=True)
+        loading.close()
 
 
 def _never() -> bool:

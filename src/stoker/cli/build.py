@@ -50,11 +50,11 @@ def run(args: argparse.Namespace) -> int:
     settings = build_settings(args)
     destination = location(args.destination)
     check_destination(destination, args.source)
-    with chosen_engine(args) as engine:
+    with chosen_engine(args) as chosen:
         with shown_progress("listing") as progress:
-            tree = open_source(settings.source, progress)
+            tree = open_source(settings.source, progress, chosen.lister)
         with shown_progress("building") as progress:
-            report = build_tree(tree, settings, destination, progress, announcer(args), engine)
+            report = build_tree(tree, settings, destination, progress, announcer(args), chosen.engine)
     return report_build(report, args)
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from stoker.build import build_tree, check_destination, open_source
 from stoker.errors import ConfigError
-from stoker.storage import location
+from stoker.sources import list_folders
+from stoker.storage import is_remote, location
 
 if TYPE_CHECKING:
     import os
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from stoker.build import BuildReport, BuildSettings
     from stoker.build.engine import EngineFactory
+    from stoker.sources.folders import FolderLister
     from stoker.storage import Location
     from stoker.types import Progress
 
@@ -47,24 +49,40 @@ def build(
         KeyboardInterrupt: The jobs are cancelled. Run again to resume.
     """
     place = location(destination)
-    engine = engine_on(spark)
+    cluster = Cluster(spark)
     check_destination(place, settings.source.root)
-    return build_tree(open_source(settings.source), settings, place, progress, engine=engine)
+    tree = open_source(settings.source, lister=cluster.lister(settings.source.root))
+    return build_tree(tree, settings, place, progress, engine=cluster.engine())
 
 
-def engine_on(spark: SparkSession) -> EngineFactory:
-    """Return what makes the engine of one build.
+class Cluster:
+    """What a session of Spark's can do for a build.
+
+    Args:
+        session: It is not stopped.
 
     Raises:
-        ConfigError: pyspark is not installed, or the session is one of Spark Connect.
+        ConfigError: It is one of Spark Connect.
     """
-    try:
-        from stoker.spark.engine import SparkEngine  # noqa: PLC0415 - pyspark is an extra
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"no module {error.name!r}; run pip install 'stoker[spark]'") from error
-    try:
-        _ = spark.sparkContext
-    except Exception as error:  # what Spark Connect raises has had several names
-        message = "this session has no SparkContext: it is one of Spark Connect, which runs no Python of its own on"
-        raise ConfigError(f"{message} executors; use a classic session (on Databricks, dedicated access)") from error
-    return partial(SparkEngine, spark)
+
+    def __init__(self, session: SparkSession) -> None:
+        try:
+            _ = session.sparkContext
+        except Exception as error:  # what Spark Connect raises has had several names
+            message = "this session has no SparkContext: it is one of Spark Connect, which runs no functions of ours on"
+            raise ConfigError(
+                f"{message} executors; use a classic session (on Databricks, dedicated access)"
+            ) from error
+        self._session = session
+
+    def engine(self) -> EngineFactory:
+        """Return what makes the engine of one build."""
+        from stoker.spark.engine import SparkEngine  # noqa: PLC0415 - needs pyspark
+
+        return partial(SparkEngine, self._session)
+
+    def lister(self, root: str) -> FolderLister:
+        """Return what lists the class folders of a source: the executors, if it lies in a store."""
+        from stoker.spark.listing import cluster_lister  # noqa: PLC0415 - needs pyspark
+
+        return cluster_lister(self._session) if is_remote(root) else list_folders

@@ -94,7 +94,8 @@ class SparkEngine:
         shared = Shared(self._converter, self._destination, Fence.of(self._destination), remote)
         sent = self._spark.broadcast(shared)
         try:
-            with Jobs[ShardResult](self._session, f"stoker build {self._destination}", _WAVES) as running:
+            running: Jobs[ShardResult] = Jobs(self._session, f"stoker build {self._destination}", _WAVES)
+            with running:
                 for compressed, wave in self._waves(jobs):
                     running.submit(ShardTask(kit(compressed=compressed), sent, self._results), wave)
                     while running.under_way == _WAVES:

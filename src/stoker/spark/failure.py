@@ -7,14 +7,12 @@ import os
 import re
 from typing import Any
 
-from stoker.errors import ClusterError, ConfigError, StokerError, StorageError
-from stoker.spark.task import FAILURE_MARK
+from stoker.errors import ClusterError, ConfigError, SourceError, StokerError, StorageError
+from stoker.spark.telling import FAILURE_MARK
 
 SHIPPING = "install the same wheel on every node or send it along, as docs/spark.md says"
 
 _MARKED = re.compile(re.escape(FAILURE_MARK) + r"(?P<line>\{.*\})")
-_ATTEMPTS = re.compile(r"failed (?P<count>\d+) times")
-_PLACE = re.compile(r"\((?P<host>\S+) executor (?P<executor>\S+)\)")
 _MEMORY = "raise spark.executor.memoryOverhead, or give each executor fewer cores, if memory was at its end"
 _KNOWN: tuple[tuple[str, str], ...] = (
     (
@@ -54,7 +52,7 @@ def explain(error: Exception) -> StokerError | OSError:
     text = str(error)
     marked = _MARKED.search(text)
     if marked is not None:
-        return _from_task(json.loads(marked["line"]), text)
+        return _from_task(json.loads(marked["line"]))
     for pattern, message in _KNOWN:
         found = re.search(pattern, text)
         if found is not None:
@@ -62,22 +60,20 @@ def explain(error: Exception) -> StokerError | OSError:
     return ClusterError(f"Spark could not build: {_first_lines(text)}")
 
 
-def _from_task(told: dict[str, Any], text: str) -> StokerError | OSError:
+def _from_task(told: dict[str, Any]) -> StokerError | OSError:
     """Return the error that a task met, as this process would have met it."""
-    attempts, place = _ATTEMPTS.search(text), _PLACE.search(text)
-    host = told["host"] if place is None else f"{told['host']} (executor {place['executor']} at {place['host']})"
-    where = f"shard {told['shard']}, on {host}" if told["shard"] else f"on {host}"
-    times = f", {attempts['count']} times" if attempts is not None and attempts["count"] != "1" else ""
     problem: StokerError | OSError
-    if told["kind"] == "ConfigError":
-        problem = ConfigError(told["message"])
+    kinds: dict[str, type[StokerError]] = {"ConfigError": ConfigError, "SourceError": SourceError}
+    if told["kind"] in kinds:
+        problem = kinds[told["kind"]](told["message"])
     elif told["kind"] == "StorageError":
         problem = StorageError(told["message"], path=told["filename"])
     elif told["errno"] is not None:
-        problem = OSError(told["errno"], os.strerror(told["errno"]), told["filename"] or told["shard"])
+        problem = OSError(told["errno"], os.strerror(told["errno"]), told["filename"])
     else:
         problem = ClusterError(f"a task failed: {told['kind']}: {told['message']}")
-    problem.add_note(f"{where}{times}")
+    doing = f"{told['doing']}, " if told["doing"] else ""
+    problem.add_note(f"{doing}on {told['host']}, attempt {told['attempt']}")
     return problem
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import zlib
 from importlib.metadata import PackageNotFoundError, version
 
+from stoker.errors import ConfigError
+
 Kit = dict[str, str]
 """The version of each piece of software that decides bytes, by its name."""
 
@@ -21,11 +23,21 @@ def kit(*, compressed: bool) -> Kit:
     return found | ({"zlib": zlib.ZLIB_RUNTIME_VERSION} if compressed else {})
 
 
-def difference(wanted: Kit) -> str:
-    """Return what differs here from the driver's kit, in words; nothing where all is the same."""
+def require(wanted: Kit) -> None:
+    """See that the versions here are those of the driver.
+
+    Raises:
+        ConfigError: One is not.
+    """
     here = kit(compressed="zlib" in wanted)
-    names = sorted(name for name in wanted if here.get(name) != wanted[name])
-    return ", ".join(f"{name} is {here.get(name, 'missing')} and not {wanted[name]}" for name in names)
+    other = [
+        f"{name} is {here.get(name)} and not {wanted[name]}"
+        for name in sorted(wanted)
+        if here.get(name) != wanted[name]
+    ]
+    if other:
+        message = f"{', '.join(other)} on an executor, so its bytes could differ"
+        raise ConfigError(f"{message}; give it the driver's versions, as docs/spark.md says")
 
 
 def _version(package: str) -> str:

@@ -5,10 +5,8 @@ Nothing of pyspark is needed here but the two things that arrive with the task: 
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
-import socket
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,7 +14,8 @@ from typing import TYPE_CHECKING
 from stoker.build import ItemConverter, ShardJob, ShardResult, build_shard
 from stoker.errors import ConfigError
 from stoker.sources import SourceTree
-from stoker.spark.kit import Kit, difference
+from stoker.spark.kit import Kit, require
+from stoker.spark.telling import told
 from stoker.storage import is_remote
 
 if TYPE_CHECKING:
@@ -26,12 +25,7 @@ if TYPE_CHECKING:
     from stoker.spark.fence import Fence
     from stoker.storage import Location
 
-FAILURE_MARK = "STOKER-SHARD-FAILED "
-"""Stands before what a failed task has to say, so that the driver finds it in the traces of Spark."""
-
 _FAST = 1
-_READS_AT_ONCE = 16
-"""Of a task whose images lie in a store, which answers after milliseconds; a core alone would wait most of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +36,13 @@ class Shared:
         converter: Turns items into records; without the list of items.
         destination: The dataset; an absolute path, or a place in a store.
         fence: Tells whether it is still being built.
+        remote: Whether images or annotations lie in a store.
     """
 
     converter: ItemConverter
     destination: Location
     fence: Fence
+    remote: bool
 
     def build(self, job: ShardJob) -> ShardResult:
         """Build one shard.
@@ -57,9 +53,12 @@ class Shared:
         """
         self.fence.check(self.destination)
         self._check_source()
-        threads = _READS_AT_ONCE if is_remote(self.converter.tree.root) else 1
         return build_shard(
-            self.converter, self.destination, job, threads, before_commit=lambda: self.fence.check(self.destination)
+            self.converter,
+            self.destination,
+            job,
+            load_ahead=self.remote,
+            before_commit=lambda: self.fence.check(self.destination),
         )
 
     def _check_source(self) -> None:
@@ -69,16 +68,10 @@ class Shared:
             ConfigError: They are not.
         """
         tree = self.converter.tree
-        if not isinstance(tree, SourceTree) or is_remote(tree.root):
-            return
-        for place in (tree.base, *tree.archives):
-            if not os.path.exists(place):  # noqa: PTH110 - bytes
+        for place in (tree.base, *tree.archives) if isinstance(tree, SourceTree) else ():
+            if not is_remote(place) and not os.path.exists(place):  # noqa: PTH110 - bytes
                 message = f"the source {os.fsdecode(place)} is not there"
                 raise ConfigError(f"{message}; put the images where all executors see them, or into a bucket")
-
-
-class ShardTaskError(Exception):
-    """A shard could not be made; the message is `FAILURE_MARK` and a line of JSON."""
 
 
 def pack(job: ShardJob) -> bytes:
@@ -104,31 +97,15 @@ class ShardTask:
         """Make the shard of one packed job.
 
         Raises:
-            ShardTaskError: Something went wrong that may not go wrong the next time.
+            TaskError: Something went wrong that may not go wrong the next time.
         """
         name = None
         try:
-            different = difference(self._wanted)
-            if different:
-                raise ConfigError(
-                    f"on this executor {different}: the bytes could differ; give it the driver's versions"
-                )
+            require(self._wanted)
             job: ShardJob = pickle.loads(zlib.decompress(packed))  # noqa: S301 - from the driver
             name = job.name
             result = self._shared.value.build(job)
         except Exception as error:
-            raise ShardTaskError(FAILURE_MARK + json.dumps(_described(error, name))) from error
+            raise told(error, f"shard {name}" if name else "") from error
         self._results.add([result])
         return result
-
-
-def _described(error: Exception, shard: str | None) -> dict[str, object]:
-    filename = getattr(error, "filename", None)
-    return {
-        "shard": shard,
-        "host": socket.gethostname(),
-        "kind": type(error).__name__,
-        "message": str(error),
-        "errno": getattr(error, "errno", None),
-        "filename": os.fsdecode(filename) if isinstance(filename, (str, bytes)) else None,
-    }
