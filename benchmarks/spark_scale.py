@@ -4,11 +4,13 @@
 
     python benchmarks/spark_scale.py memory --items 1000000 --stop-after 20
     python benchmarks/spark_scale.py speed  shared/data/imagenet --copies 10
+    python benchmarks/spark_scale.py packed environment.tar.gz shared/data/imagenet
 
 Both run a real standalone cluster on this machine: a master, and workers with one core each. ``memory`` lists a tree
 of so many files, which are hard links to a few tiny images, plans it, sends out all slices, and stops after some shards
 (0: builds them all). It prints the highest resident memory of each kind of process, as the kernel has noted it
 (``VmHWM``). ``speed`` builds a tree that is listed so many times over, with the local engine and on the cluster.
+``packed`` builds with executors that have nothing but an environment that venv-pack has made, sent along as an archive.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import tempfile
 import threading
 import time
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,11 +104,11 @@ class PeakMemory:
 
 
 @contextmanager
-def cluster_session(workers: int, cores: int) -> Iterator[SparkSession]:
-    """Run a cluster of so many workers, and an application with so many cores on it."""
+def cluster_session(workers: int, cores: int, **more: str) -> Iterator[SparkSession]:
+    """Run a cluster of so many workers, and an application with so many cores on it, and with more settings."""
     with spark_cluster.running(spark_cluster.Size(workers=workers, cores=1, memory_mb=1500)) as cluster:
         os.environ.update(cluster.environment())
-        settings = {**cluster.settings(), "spark.cores.max": str(cores)}
+        settings = {**cluster.settings(), "spark.cores.max": str(cores), **more}
         with spark_session(settings.pop("spark.master"), settings) as session:
             yield session
 
@@ -177,6 +180,24 @@ def measure_speed(args: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
+def measure_packed(args: argparse.Namespace) -> dict[str, Any]:
+    """Build with executors that were sent their whole environment, and return seconds and where it lay."""
+    settings = BuildSettings(SourceSettings(str(Path(args.source).resolve())), shards=ShardSettings(train=args.shards))
+    archive = {
+        "spark.archives": f"{Path(args.environment).resolve()}#environment",
+        "spark.pyspark.python": "./environment/bin/python",
+    }
+    with tempfile.TemporaryDirectory(dir=args.folder) as made:
+        expected = build(settings, Path(made) / "local").manifest.dataset_id
+        began = time.monotonic()
+        with cluster_session(2, 2, **archive) as session:
+            found = session.sparkContext.parallelize([0], 1).map(lambda _: str(find_spec("stoker"))).collect()
+            report = stoker.spark.build(session, settings, Path(made) / "spark")
+        assert report.manifest.dataset_id == expected
+        seconds = round(time.monotonic() - began, 1)
+        return {"dataset_id": expected, "stoker of the executors": found, "seconds with cluster": seconds}
+
+
 def copy_tree(source: Path, destination: Path, copies: int) -> None:
     """Link every image so many times, under different names."""
     for path in source.rglob("*.JPEG"):
@@ -205,6 +226,11 @@ def main() -> None:
     speed.add_argument("--copies", type=int, default=10)
     speed.add_argument("--shards", type=int, default=16)
     speed.set_defaults(measure=measure_speed)
+    packed = subparsers.add_parser("packed")
+    packed.add_argument("environment")
+    packed.add_argument("source")
+    packed.add_argument("--shards", type=int, default=4)
+    packed.set_defaults(measure=measure_packed)
     args = parser.parse_args()
     print(json.dumps(args.measure(args), indent=1))
 

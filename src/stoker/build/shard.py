@@ -58,7 +58,7 @@ def build_shard(
 
 
 def _outcomes(converter: ItemConverter, job: ShardJob, *, ahead: bool) -> Generator[Outcome, None, None]:
-    """Yield what becomes of a few items at a time, in order; with ``ahead`` the next ones are being loaded meanwhile."""
+    """Yield what becomes of a few items at a time, in order; with ``ahead`` the next are loaded meanwhile."""
     if not ahead:
         for item in job.items:
             yield converter.convert([item], job.split, _never)

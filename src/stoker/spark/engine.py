@@ -89,10 +89,10 @@ class SparkEngine:
             ConfigError: The executors lack something.
             KeyboardInterrupt: The jobs of Spark's are cancelled.
         """
-        self._advanced(0, 0, 0)
         remote = self._converter.tree.is_remote  # what is sent has no list of items to tell it by
         shared = Shared(self._converter, self._destination, Fence.of(self._destination), remote)
         sent = self._spark.broadcast(shared)
+        self._advanced(0, 0, 0)  # the rate counts from here
         try:
             running: Jobs[ShardResult] = Jobs(self._session, f"stoker build {self._destination}", _WAVES)
             with running:
