@@ -18,19 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.remote import Way, bucket_with, turn
+from benchmarks.remote import Way, _Delayed, bucket_with, turn
 
 import stoker
 from stoker.config import available_cpus
-from stoker.feed.dataset import Dataset
 from stoker.simulation import Data, Ranks, Storage, Stretch, simulate
 from stoker.storage import RemotePath, stores
-
-from benchmarks.remote import _Delayed  # isort: skip
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stoker.feed.dataset import Dataset
     from stoker.storage.store import Backend
 
 BATCH = 32
@@ -42,9 +40,9 @@ class Setting:
 
     name: str
     latency: float
-    shuffle: bool | stoker.BlockShuffle
     connections: int
     budget: str
+    shuffle: bool | stoker.BlockShuffle = True
 
     def read_ahead(self) -> stoker.ReadAhead:
         """The loader's and the simulator's."""
@@ -52,13 +50,13 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("full, 20 ms, 4 connections", 0.02, True, 4, "64MB"),
-    Setting("full, 50 ms, 8 connections", 0.05, True, 8, "64MB"),
-    Setting("full, 50 ms, 32 connections", 0.05, True, 32, "64MB"),
-    Setting("full, 200 ms, 32 connections", 0.2, True, 32, "64MB"),
-    Setting("full, 200 ms, 32 connections, 4 MB", 0.2, True, 32, "4MB"),
-    Setting("block 16 x 4, 200 ms, 4 connections", 0.2, stoker.BlockShuffle(16, 4), 4, "64MB"),
-    Setting("block 16 x 4, 200 ms, 16 connections, 8 MB", 0.2, stoker.BlockShuffle(16, 4), 16, "8MB"),
+    Setting("full, 20 ms, 4 connections", 0.02, 4, "64MB"),
+    Setting("full, 50 ms, 8 connections", 0.05, 8, "64MB"),
+    Setting("full, 50 ms, 32 connections", 0.05, 32, "64MB"),
+    Setting("full, 200 ms, 32 connections", 0.2, 32, "64MB"),
+    Setting("full, 200 ms, 32 connections, 4 MB", 0.2, 32, "4MB"),
+    Setting("block 16 x 4, 200 ms, 4 connections", 0.2, 4, "64MB", stoker.BlockShuffle(16, 4)),
+    Setting("block 16 x 4, 200 ms, 16 connections, 8 MB", 0.2, 16, "8MB", stoker.BlockShuffle(16, 4)),
 )
 
 
@@ -108,7 +106,7 @@ def main() -> None:
     with bucket_with(options.dataset) as (_, place):
         dataset = stoker.open(place, split="train")
         data = of_dataset(dataset)
-        near = Setting("nothing added", 0.0, True, 32, "64MB")
+        near = Setting("nothing added", 0.0, 32, "64MB")
         rate = statistics.median(measured(place, near, options.rounds + 1)[1:])
         request = seconds_of_a_request(dataset, data.record_bytes)
         print(f"{data}: {rate:.0f} images/s and {request * 1e3:.1f} ms a request when nothing is added")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sources.layouts import LAYOUTS
+from sources.uploading import copied
 from stoker.sources import list_source, with_objects
 from storage.places import place_in
 
@@ -22,14 +22,6 @@ if TYPE_CHECKING:
 @pytest.fixture(params=["s3", "gs", "hdfs"])
 def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:
     return place_in(request.param, request, monkeypatch)
-
-
-def copied(source: Path, top: Path, there: RemotePath) -> str:
-    """Everything below ``top`` is in the store, too; returns the URL of what is ``source`` here."""
-    files = [path for path in top.rglob("*") if path.is_file()]
-    with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda path: (there / str(path.relative_to(top))).write_bytes(path.read_bytes()), files))
-    return str(there / str(source.relative_to(top)) if source != top else there)
 
 
 def content(tree: SourceTree, top: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from stoker import _native
 from stoker.build.journal_entries import format_result, format_settings, parse_result, parse_settings
 from stoker.errors import DestinationError
-from stoker.records.layout import BUILD_FOLDER, MANIFEST_NAME
+from stoker.records.layout import BUILD_FOLDER
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -58,19 +58,9 @@ class Receipts:
         return
 
     def begin(self, settings: dict[str, Any]) -> None:
-        """Put the settings there, unless another build has just put its own, which then hold.
-
-        Raises:
-            DestinationError: Another build has just finished here.
-        """
-        if not self._store.create(self._begun.key, format_settings(settings)):
-            self.settings = self._read_settings()
-            return
-        self.settings = settings
-        if (self._destination / MANIFEST_NAME).exists():  # written since we looked, by a build that is now cleaning up
-            self.remove()
-            where = str(self._destination)
-            raise DestinationError(f"another build has just finished in {where}; run again to see it", path=where)
+        """Put the settings there, unless another build has just put its own, which then hold."""
+        created = self._store.create(self._begun.key, format_settings(settings))
+        self.settings = settings if created else self._read_settings()
 
     def append(self, result: ShardResult) -> None:
         """Note that a shard is complete."""

@@ -21,7 +21,7 @@ from stoker.build.local import LocalEngine
 from stoker.build.plan import Plan, make_plan, plan_settings
 from stoker.build.report import BuildReport, complete_report
 from stoker.build.size import ExpectedSize
-from stoker.errors import StorageError
+from stoker.errors import DestinationError, StorageError
 from stoker.records.labels import write_labels
 from stoker.records.layout import is_unfinished
 from stoker.records.manifest import write_manifest
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from stoker.build.engine import EngineFactory
     from stoker.build.journal import Journal
     from stoker.build.settings import BuildSettings, SourceSettings
+    from stoker.records.manifest import Manifest
     from stoker.sources import Source, SourceTree
     from stoker.sources.folders import FolderLister
     from stoker.storage import Location
@@ -135,12 +136,11 @@ class _Run:
 
     def run(self, engine: EngineFactory, converter: ItemConverter, started: float) -> BuildReport:
         """Build what is missing and finish the dataset; whatever stops it leaves a build to resume."""
-        finished = finished_dataset(self._destination, self._wanted)
+        finished = finished_dataset(self._destination, self._wanted) or self._resume()
         if finished is not None:  # by a build that ended, or died, just before it could remove its journal
             remove_temporaries(self._destination)
             self._journal.remove()
             return complete_report(finished, self._destination, self._plan.tree, started)
-        resume(self._journal, self._destination, self._wanted)
         self._count_resumed()
         try:
             self._build_shards(engine, converter)
@@ -151,6 +151,17 @@ class _Run:
             if isinstance(error, OSError) and not isinstance(error, StorageError) and error.filename is None:
                 error.filename = str(self._destination)  # of a write, which knows no name
             error.add_note("what is finished is kept; run the same command again to resume")
+            raise
+
+    def _resume(self) -> Manifest | None:
+        """Go on with the build, or begin it; return the manifest if it is finished by now."""
+        resume(self._journal, self._destination, self._wanted)
+        try:
+            # In a store, where there is no lock, another build may have ended since we looked, and taken its journal
+            # away before we asked for it.
+            return finished_dataset(self._destination, self._wanted)
+        except DestinationError:
+            self._journal.remove()
             raise
 
     def _count_resumed(self) -> None:

@@ -12,6 +12,7 @@ from stoker.config import check_range
 from stoker.errors import ConfigError, SourceError
 from stoker.records.files import write_atomically
 from stoker.sources.globbing import find_files, shuffled
+from stoker.storage import location
 
 if TYPE_CHECKING:
     import argparse
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "list files, one absolute path a line, in the order of their bytes"
+    text = "list files, one absolute path or URL a line, in the order of their bytes"
     parser = subparsers.add_parser("list", help=text, description=text)
     add = parser.add_argument
-    add("patterns", nargs="+", metavar="GLOB", help="files; quoted, ** stands for any number of folders")
+    add("patterns", nargs="+", metavar="GLOB", help="files or URLs; quoted, ** stands for any number of folders")
     add("--out", metavar="FILE", help="where to write the list (default: standard output)")
     add("--shuffle", action="store_true", help="put the paths into a seeded order")
     add("--seed", type=int, metavar="N", help="of the order (default 0)")
@@ -34,17 +35,21 @@ def run(args: argparse.Namespace) -> int:
     if args.seed is not None and not args.shuffle:
         raise ConfigError("--seed is for --shuffle; give both or none")
     seed = check_range("--seed", args.seed or 0, 0, 2**63 - 1)
-    own = None if args.out is None else os.fsencode(Path(args.out).absolute())
+    out = None if args.out is None else location(args.out).absolute()
+    own = None if out is None else os.fsencode(str(out))
     paths = [path for path in find_files(args.patterns) if path != own]  # a list does not list itself
     if not paths:
         raise SourceError(f"no file but {args.out} itself matches {' '.join(args.patterns)}", path=args.out)
     if args.shuffle:
         paths = shuffled(paths, seed)
     data = b"".join(path + b"\n" for path in paths)
-    if args.out is None:
+    if out is None:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         return 0
-    write_atomically(Path(args.out), data)
+    if isinstance(out, Path):
+        write_atomically(out, data)
+    else:
+        out.write_bytes(data)
     Printer().line(f"{len(paths)} paths in {args.out}")
     return 0

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, cast
 from stoker import _native
 from stoker.config import available_cpus
 from stoker.errors import ConfigError, ExampleError
-from stoker.feed.open_shard import OpenShard
 from stoker.feed.prefetch import read_through
 from stoker.feed.remote_files import RemoteFiles
 from stoker.feed.sample import Sample, label_of
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.feed.files import ImageFiles
+    from stoker.feed.open_shard import OpenShard
     from stoker.records.labels import ClassLabel
     from stoker.records.manifest import Manifest
     from stoker.types import Features, SchemaInfo

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from stoker.feed.range_plan import RangePlan
     from stoker.simulation.model import Data, Ranks, Stretch
+    from stoker.simulation.timeline import Timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,13 @@ def _simulate_rank(
         cache_hits=len(samples) - len(fetched),
         peak_bytes=timing.peak_bytes,
     )
+
+
+def _rate(timing: Timing, samples: int, batch_size: int) -> float:
+    """Return samples a second after the first batch; of a stretch so short that all came at once, from its start."""
+    if timing.total > timing.first:
+        return (samples - batch_size) / (timing.total - timing.first)
+    return samples / timing.total
 
 
 def _samples(rank: int, data: Data, ranks: Ranks, stretch: Stretch) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:

@@ -74,9 +74,10 @@ def _gather_classes(draft: Draft, split: str, found: SplitFolder) -> None:
         draft.skipped.add(listing.skipped)
         for path, size in listing.files:
             draft.gathering.add(group, folder + path, size)
-        if draft.progress is not None:
+        if draft.progress is not None and done < len(folders):  # a listing that is over at once shows nothing
             images = len(draft.gathering) - before
-            draft.progress(done=before + images, total=before + images * len(folders) // done, size_bytes=0, rejects=0)
+            total = before + max(images * len(folders) // done, images + 1)
+            draft.progress(done=before + images, total=total, size_bytes=0, rejects=0)
 
 
 def _gather_flat(draft: Draft, split: str, found: SplitFolder) -> None:

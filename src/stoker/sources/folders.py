@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stoker.sources.in_order import in_order
+from stoker.sources.in_order import AT_ONCE, in_order
 from stoker.sources.stored import StoredEntry, scan_stored, stored_below, stored_files
 from stoker.sources.walk import ClassWalk, Skipped, is_directory, scan_directory
 from stoker.storage import is_remote
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     FolderEntry = os.DirEntry[bytes] | StoredEntry
     FolderLister = Callable[[bytes, Iterable[bytes]], Iterator["Listing"]]
     """Does what `list_folders` does, perhaps elsewhere."""
-
-_FOLDERS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,4 +93,4 @@ def list_folders(root: bytes, folders: Iterable[bytes]) -> Iterator[Listing]:
             return Listing(stored_files(where, skipped), skipped)
         return Listing(ClassWalk(root, skipped).files(where), skipped)
 
-    return in_order(listing, folders, _FOLDERS_AT_ONCE if is_remote(root) else 1)
+    return in_order(listing, folders, AT_ONCE if is_remote(root) else 1)

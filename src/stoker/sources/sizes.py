@@ -44,7 +44,7 @@ def fill_sizes(gathering: Gathering, folders: Mapping[int, bytes], progress: Pro
     for rows, sizes in in_order(_sizes, tasks):
         gathering.set_sizes(rows, sizes)
         done += len(rows)
-        if progress is not None:
+        if progress is not None and done < len(gathering):
             progress(done=done, total=len(gathering), size_bytes=0, rejects=0)
 
 

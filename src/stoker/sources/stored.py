@@ -1,14 +1,12 @@
 """Folders of stores: the prefixes of keys, which are listed and never looked at one object at a time.
 
 Some programs mark a folder with an empty object whose name is that of the folder and a slash. Clients show it without
-the slash, as if it were an empty file: what is empty and has something below it is such a mark, and what is empty and
-turns out not to be there under that name.
+the slash, as if it were an empty file; but there is nothing under that name.
 """
 
 from __future__ import annotations
 
 import errno
-from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -76,6 +74,25 @@ def stored_below(where: bytes) -> Iterator[tuple[bytes, int]]:
         raise _unlisted(place, error) from error
 
 
+def stored_files_below(where: bytes) -> Iterator[tuple[bytes, int]]:
+    """Yield what `stored_below` does, but for the marks of folders.
+
+    Raises:
+        SourceError: It cannot be listed.
+        StorageError: The store is gone.
+    """
+    empty = []
+    for path, size in stored_below(where):
+        if size:
+            yield path, size
+        else:
+            empty.append(path)
+    for path in empty:
+        place = object_at(where + b"/" + path)
+        if place.store.is_object(place.key):
+            yield path, 0
+
+
 def stored_files(where: bytes, skipped: Skipped) -> list[tuple[bytes, int]]:
     """Return (path below the folder, size in bytes) of every item, in the byte order of the paths.
 
@@ -89,35 +106,18 @@ def stored_files(where: bytes, skipped: Skipped) -> list[tuple[bytes, int]]:
     """
     found = []
     hidden: set[bytes] = set()
-    for path, size in stored_below(where):
+    for path, size in stored_files_below(where):
         top = _hidden_part(path)
         if top is not None:
             hidden.add(top)
-        elif size and is_sidecar(path[path.rfind(b"/") + 1 :]):
-            skipped.count_sidecar(path[path.rfind(b"/") + 1 :])
+        elif is_sidecar(name := path[path.rfind(b"/") + 1 :]):
+            skipped.count_sidecar(name)
         else:
             found.append((path, size))
     if hidden:
         skipped.ignored["hidden"] += len(hidden)
     found.sort()
-    return [entry for at, entry in enumerate(found) if entry[1] or not _skip_empty(where, found, at, skipped)]
-
-
-def _skip_empty(where: bytes, found: list[tuple[bytes, int]], at: int, skipped: Skipped) -> bool:
-    """Return whether an empty object is no item: the mark of a folder, or a sidecar, which is counted."""
-    path = found[at][0]
-    name = path[path.rfind(b"/") + 1 :]
-    below = path + b"/"
-    next_at = bisect_left(found, (below, 0), lo=at)
-    if next_at < len(found) and found[next_at][0].startswith(below):
-        return True
-    place = object_at(where + b"/" + path)
-    if not place.store.is_object(place.key):
-        return True
-    if not is_sidecar(name):
-        return False
-    skipped.count_sidecar(name)
-    return True
+    return found
 
 
 def _hidden_part(path: bytes) -> bytes | None:

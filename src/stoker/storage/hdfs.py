@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _WRITE_BYTES = 2**22
 _KEPT_READERS = 64
+# Enough to find the active one of some namenodes. Left to itself, the client tries a namenode that is gone for minutes,
+# deaf to whoever wants to stop; see `stoker.storage.patient` for the layer that waits.
+_NEARLY_ONCE = {
+    "dfs.client.failover.max.attempts": "3",
+    "dfs.client.failover.sleep.base.millis": "100",
+    "dfs.client.failover.sleep.max.millis": "1000",
+}
 
 
 class HdfsBackend:
@@ -44,22 +51,23 @@ class HdfsBackend:
         self.name = name
         where = name.partition("://")[2]
         try:
-            self._client = _asked(lambda: Client(f"hdfs://{where}" if where else None))
+            self._client = _asked(lambda: Client(f"hdfs://{where}" if where else None, _NEARLY_ONCE))
         except StoreError as error:
             raise ConfigError(f"{name} is no HDFS that can be reached: {error}") from error
         self._readers: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
 
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
-        """Yield every file below ``prefix`` in the order of the keys, those of directories before ``after`` left out.
+        """Yield every file below ``prefix`` in the order of the keys, from after ``after`` on.
 
-        Takes the memory of one directory on each level. The client's own walk has an order of its own.
+        Takes the memory of one directory on each level. The client's own walk has no order that could be resumed.
         """
         pending: list[tuple[str, Entry | None]] = [(f"{prefix}/", None)]
         while pending:
             key, entry = pending.pop()
             if entry is not None:
-                yield entry
+                if after is None or key > after:
+                    yield entry
             elif after is None or key > after or after.startswith(key) or key == f"{prefix}/":
                 found = self.children(key.rstrip("/"))
                 below = [(f"{folder}/", None) for folder in found.folders] + [(file.key, file) for file in found.files]

@@ -139,7 +139,10 @@ class RemotePath:
 
     def is_dir(self) -> bool:
         """Return whether anything lies below it."""
-        return self.store.has_below(self.key)
+        try:
+            return self.store.has_below(self.key)
+        except FileNotFoundError:  # there is not even such a bucket
+            return False
 
     def exists(self) -> bool:
         """Return whether it is an object, or anything lies below it."""

@@ -64,8 +64,8 @@ class PatientStore:
         while True:
             try:
                 for entry in self._backend.entries(prefix, resumed):
-                    # Not before a failure: there are stores whose order is almost that of the keys.
-                    if resumed is None or entry.key > resumed:
+                    # Not by order: there are stores that keep to one which is almost that of the keys.
+                    if entry.key != resumed:
                         last = entry.key
                         patience.renew()
                         yield entry

@@ -84,7 +84,12 @@ class ObjectsBackend:
 
     def has_below(self, prefix: str) -> bool:
         """Return whether there is anything below ``prefix``."""
-        return next(self.entries(prefix, None), None) is not None
+        try:
+            return next(self.entries(prefix, None), None) is not None
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # there is, under a name that cannot be spelled
+                return True
+            raise
 
     def stat(self, key: str) -> Entry:
         """Return what the store knows of one object."""
@@ -153,17 +158,21 @@ def _asked(request: Callable[[], _T]) -> _T:
         raise FileExistsError(_said(error)) from error
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
         raise PermissionError(13, _said(error)) from error
+    except UnicodeEncodeError as error:
+        raise OSError(errno.EINVAL, f"no object has a name that is not UTF-8: {error}") from error
     except (exceptions.InvalidPathError, ValueError) as error:  # a key that it cannot spell
         raise OSError(errno.EINVAL, _said(error)) from error
     except exceptions.BaseError as error:
         raise _failure(_said(error)) from error
 
 
-def _failure(said: str) -> StoreError:
+def _failure(said: str) -> StoreError | FileNotFoundError:
     found = _STATUS.search(said)
     if found is None:
         return StoreError(said, answered="error sending request" not in said)
     status = int(found[1])
+    if status == 404:  # of a listing: there is no such bucket
+        return FileNotFoundError(errno.ENOENT, said)
     return StoreError(said, retry=status >= 500 or status in _RETRIED, busy=status in _BUSY)
 
 

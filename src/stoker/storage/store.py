@@ -88,9 +88,9 @@ class Backend(Protocol):
         """Scheme and bucket, such as ``s3://photos``."""
 
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
-        """Yield every object below ``prefix``, at any depth; those up to ``after`` may be left out if it was given.
+        """Yield every object below ``prefix``, at any depth, in an order that stays the same.
 
-        In the order of their keys where ``after`` can be given, else in any order.
+        If ``after`` is given, those that come before it are left out; it itself may come again.
         """
 
     def children(self, prefix: str) -> Children:

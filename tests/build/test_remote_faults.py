@@ -1,0 +1,243 @@
+"""What becomes of a build when its store does wrong: the right bytes, or a clear error and a build to resume."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from remote_trees import files, run, stored
+from trees import write_tree
+
+from servers.faults import Answer, CutUpload, Fault, FaultProxy, Request, Reset, Truncate
+from servers.flipping import FlippingProxy
+from stoker.cli.main import main
+from stoker.errors import StorageError
+from stoker.storage import pace
+from storage.places import place_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from stoker.storage import RemotePath
+
+COMMAND = [sys.executable, "-m", "stoker.cli.main", "build"]
+
+
+@dataclass
+class Gone(Fault):
+    """Goes wrong at every request that agrees, after so many of them."""
+
+    after: int = 0
+
+    def strikes(self, request: Request) -> bool:
+        self.met += self._agrees(request)
+        return self._agrees(request) and self.met > self.after
+
+
+@pytest.fixture(params=["s3", "gs"])
+def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FaultProxy, RemotePath]]:
+    proxy: FaultProxy = request.getfixturevalue({"s3": "faulty_s3", "gs": "faulty_gcs"}[request.param])
+    monkeypatch.setattr(pace, "_FIRST_WAIT", 0.02)
+    yield proxy, place_in(request.param, request, monkeypatch, proxy.url)
+    proxy.faults = []
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = write_tree(tmp_path_factory.mktemp("faults") / "src", {"a": 40, "b": 24})
+    (made / "b/text.JPEG").write_bytes(b"no image")
+    return made
+
+
+@pytest.fixture(scope="module")
+def whole(source: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    out = tmp_path_factory.mktemp("faults") / "out"
+    run(source, out)
+    return files(out)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(Answer(503), probability=0.4, seed=1),
+        Fault(Reset(), probability=0.4, seed=4),
+        Fault(Reset(served=True), probability=0.4, seed=5),
+        Fault(Truncate(30), probability=0.4, seed=6),
+        Fault(CutUpload(2000), at_least=2001, probability=0.6, seed=7),
+    ],
+    ids=lambda fault: str(fault.action),
+)
+def test_what_passes_changes_nothing(
+    faulty: tuple[FaultProxy, RemotePath], source: Path, whole: dict[str, bytes], fault: Fault
+) -> None:
+    proxy, place = faulty
+    proxy.faults = [fault]
+    assert run(source, place, max_rejects=0).outcome == "withheld"
+    assert run(source, place).resumed_shards == 4
+    assert fault.served >= 3
+    proxy.faults = []
+    assert stored(place) == whole
+
+
+def test_a_store_that_has_gone_for_good(
+    faulty: tuple[FaultProxy, RemotePath],
+    source: Path,
+    whole: dict[str, bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    proxy, place = faulty
+    monkeypatch.setattr(pace, "_SECONDS", 1.0)
+    words = ["build", str(source), str(place), "--shards", "4", "--max-rejects", "1", "--threads", "1"]
+    proxy.faults = [Gone(Reset(), at_least=100, after=5)]
+    assert main(words) == 1
+    said = capsys.readouterr().err
+    assert f"cannot write {place}/" in said
+    assert "; tried " in said
+    assert "run the same command again to resume" in said
+    assert os.environ.get("AWS_SECRET_ACCESS_KEY", "no secret") not in said
+    proxy.faults = []
+    left = stored(place)
+    assert {name: data for name, data in left.items() if not name.startswith(".")}.items() <= whole.items()
+    assert "manifest.json" not in left
+    assert main(words) == 0
+    assert stored(place) == whole
+
+
+def test_a_store_that_refuses(
+    faulty: tuple[FaultProxy, RemotePath],
+    source: Path,
+    whole: dict[str, bytes],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    proxy, place = faulty
+    words = ["build", str(source), str(place), "--shards", "4", "--max-rejects", "1"]
+    proxy.faults = [Fault(Answer(403), path="train-00002", method="PUT"), Fault(Answer(403), method="POST", nth=5)]
+    assert main(words) == 1
+    said = capsys.readouterr().err
+    assert f"{place}/" in said
+    assert "the store does not allow to" in said
+    assert "give credentials" in said
+    assert "run the same command again to resume" in said
+    proxy.faults = []
+    assert main(words) == 0
+    assert stored(place) == whole
+
+
+def test_an_interrupt_does_not_wait_for_a_store_that_is_gone(
+    faulty: tuple[FaultProxy, RemotePath], source: Path, whole: dict[str, bytes]
+) -> None:
+    proxy, place = faulty
+    command = [*COMMAND, str(source), str(place), "--shards", "4", "--max-rejects", "1"]
+    proxy.faults = [Fault(Reset(), at_least=2000)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    with process:
+        while not proxy.traffic.faults and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        _, said = process.communicate(timeout=20)
+    assert time.monotonic() - began < 3
+    assert process.returncode == 130, said
+    assert "run the same command again to resume" in said
+    proxy.faults = []
+    run(source, place)
+    assert stored(place) == whole
+
+
+def test_a_full_scratch_disk(
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    source: Path,
+    whole: dict[str, bytes],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    place = place_in("s3", request, monkeypatch)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    words = ["build", str(source), str(place), "--shards", "4", "--max-rejects", "1"]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, before[1]))  # stands for the disk
+    try:
+        assert main(words) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    said = capsys.readouterr().err
+    assert os.strerror(errno.EFBIG) in said
+    assert "set TMPDIR to a folder with more room" in said
+    assert "run the same command again to resume" in said
+    assert main(words) == 0
+    assert stored(place) == whole
+
+
+def test_kills_at_random_moments(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    place = place_in("s3", request, monkeypatch)
+    source = write_tree(tmp_path / "src", {"a": 100, "b": 100})
+    command = [*COMMAND, str(source), str(place), "--shards", "20", "--threads", "2", "--json"]
+    rng = random.Random(6)
+    killed = 0
+    while killed < 3:
+        before = len(stored(place))
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        while len(list(place.store.entries(place.key))) == before and process.poll() is None:
+            time.sleep(0.002)
+        time.sleep(rng.uniform(0, 0.1))
+        process.kill()
+        if process.wait() != -signal.SIGKILL:
+            break
+        killed += 1
+    assert killed >= 2
+    last = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    run(source, tmp_path / "whole", shards=20)
+    assert stored(place) == files(tmp_path / "whole")
+    assert json.loads(last.stdout)["dataset_id"] == json.loads(stored(place)["manifest.json"])["dataset_id"]
+
+
+def test_a_server_that_restarts_meanwhile(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, source: Path, whole: dict[str, bytes]
+) -> None:
+    place = place_in("s3", request, monkeypatch)
+    server = request.getfixturevalue("s3_server")
+    assert place.store.create("known", b"")
+    server.kill()
+    start = threading.Timer(1.0, server.start)
+    start.start()
+    run(source, place)
+    start.join()
+    assert stored(place) == whole
+
+
+def test_a_store_that_never_answers_is_given_up_soon(
+    source: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    place = place_in("s3", request, monkeypatch)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setattr(pace, "_UNANSWERED_SECONDS", 0.5)
+    with pytest.raises(StorageError, match=r"cannot .* s3://.*; tried \d+ times"):
+        run(source, place)
+
+
+@pytest.mark.parametrize("kind", ["s3", "gs"])
+def test_wrong_bytes_on_the_way_up(
+    kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, source: Path, whole: dict[str, bytes]
+) -> None:
+    server = request.getfixturevalue({"s3": "s3_server", "gs": "gcs_server"}[kind])
+    with FlippingProxy(server.endpoint) as proxy:
+        proxy.flips = 3
+        place = place_in(kind, request, monkeypatch, proxy.url)
+        run(source, place)
+        assert proxy.flips == 0
+        assert stored(place) == whole

@@ -1,0 +1,157 @@
+"""Laws of the planner of byte ranges, and that it agrees with its slow twin."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reference import ranges as slow
+from stoker.feed.range_plan import RangeLimits, RangePlan, cut_windows, plan_ranges
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LIMITS = st.builds(
+    RangeLimits,
+    window=st.sampled_from([1, 20, 50, 100, 200, 400, 1000]),
+    gap=st.sampled_from([0, 5, 10, 40]),
+    longest=st.sampled_from([1, 20, 50, 100, 1000]),
+    uses=st.sampled_from([1, 10, 40]),
+)
+RECORDS = st.lists(st.sampled_from([1, 5, 10, 20]), min_size=4, max_size=16)  # sizes of records, end to end
+ANY_PIECE = st.builds(slow.Piece, st.integers(0, 2), st.integers(0, 80), st.integers(1, 60))
+
+
+@st.composite
+def uses_of_records(draw: st.DrawFn) -> list[slow.Piece]:
+    files = draw(st.lists(RECORDS, min_size=1, max_size=3))
+    pieces = [
+        slow.Piece(number, sum(sizes[:record]), size)
+        for number, sizes in enumerate(files)
+        for record, size in enumerate(sizes)
+    ]
+    count = draw(st.integers(0, 40))
+    return draw(st.lists(st.sampled_from(pieces), min_size=count, max_size=count))
+
+
+USES = uses_of_records() | st.lists(ANY_PIECE, max_size=25)  # any pieces: they may overlap
+MANY = settings(max_examples=300)
+
+
+def columns(uses: list[slow.Piece]) -> tuple[NDArray[np.int64], ...]:
+    table = np.array(uses, np.int64).reshape(-1, 3)
+    return tuple(np.ascontiguousarray(table[:, i]) for i in range(3))
+
+
+def groups_of(uses: list[slow.Piece], ends: list[int]) -> NDArray[np.int64]:
+    return np.searchsorted(np.array(sorted(ends), np.int64), np.arange(len(uses)), side="right")
+
+
+def as_lists(plan: RangePlan) -> list[list[slow.Range]]:
+    found: list[list[slow.Range]] = []
+    for i in range(len(plan.file)):
+        rows = slice(int(plan.starts[i]), int(plan.starts[i + 1]))
+        pieces = zip(
+            plan.piece_offset[rows].tolist(),
+            plan.piece_length[rows].tolist(),
+            plan.piece_uses[rows].tolist(),
+            strict=True,
+        )
+        numbers = (plan.file, plan.offset, plan.length, plan.first_use, plan.last_use)
+        while len(found) <= plan.window[i]:
+            found.append([])
+        found[-1].append(slow.Range(*(int(column[i]) for column in numbers), tuple(pieces)))
+    return found
+
+
+@MANY
+@given(uses=USES, limits=LIMITS, ends=st.lists(st.integers(0, 40), max_size=4))
+def test_it_agrees_with_the_slow_twin(uses: list[slow.Piece], limits: RangeLimits, ends: list[int]) -> None:
+    group = groups_of(uses, ends)
+    expected = slow.plan(uses, group.tolist(), limits.window, limits.gap, limits.longest, limits.uses)
+    assert as_lists(plan_ranges(*columns(uses), limits, group)) == expected
+
+
+@given(uses=USES, limits=LIMITS)
+def test_every_use_is_inside_one_range_of_its_window(uses: list[slow.Piece], limits: RangeLimits) -> None:
+    plan = plan_ranges(*columns(uses), limits)
+    ends = cut_windows(columns(uses)[2], None, limits)
+    for number, use in enumerate(uses):
+        window = int(np.searchsorted(ends, number, side="right"))
+        holding = [
+            one
+            for one in as_lists(plan)[window]
+            if one.file == use.file and any(piece[:2] == use[1:] for piece in one.pieces)
+        ]
+        assert len(holding) == 1
+        assert holding[0].offset <= use.offset
+        assert use.offset + use.length <= holding[0].offset + holding[0].length
+        assert holding[0].first_use <= number <= holding[0].last_use
+    assert plan.piece_uses.sum() == len(uses)
+
+
+@given(uses=USES, limits=LIMITS)
+def test_ranges_keep_the_limits(uses: list[slow.Piece], limits: RangeLimits) -> None:
+    for window in as_lists(plan_ranges(*columns(uses), limits)):
+        assert [one.first_use for one in window] == sorted(one.first_use for one in window)
+        for one in window:
+            assert one.length <= max(limits.longest, *(length for _, length, _ in one.pieces))
+        used = sum(uses_ * length for one in window for _, length, uses_ in one.pieces)
+        assert sum(one.length for one in window) <= max(limits.window, used)
+        assert used <= limits.window or sum(uses_ for one in window for *_, uses_ in one.pieces) == 1
+
+
+@given(uses=uses_of_records(), limits=LIMITS)
+def test_what_is_read_and_not_used_lies_in_gaps(uses: list[slow.Piece], limits: RangeLimits) -> None:
+    for window in as_lists(plan_ranges(*columns(uses), limits)):
+        for one in window:
+            edges = [(offset, offset + length) for offset, length, _ in one.pieces]
+            holes = [after[0] - before[1] for before, after in itertools.pairwise(edges)]
+            assert all(0 <= hole <= limits.gap for hole in holes)
+            assert one.length == sum(length for _, length, _ in one.pieces) + sum(holes)
+
+
+def test_windows_of_a_block_shuffle_hold_whole_blocks() -> None:
+    group = np.repeat(np.arange(5), 30)
+    ends = cut_windows(np.full(150, 10), group, RangeLimits(window=700, gap=0, longest=100))
+    assert ends.tolist() == [60, 120, 150]
+
+
+def test_numbers_as_large_as_files_may_be_do_not_overflow() -> None:
+    far = 2**62
+    plan = plan_ranges(
+        np.array([0, 0, 2**40]), np.array([far, 0, far]), np.array([1000, 10, 7]), RangeLimits(10**12, 100, 10**9)
+    )
+    assert sorted(plan.length.tolist()) == [7, 10, 1000]
+
+
+def test_it_is_fast_enough_for_billions() -> None:
+    uses = 100_000
+    numbers = np.random.default_rng(3).permutation(2_000_000)[:uses]
+    file, offset, length = numbers // 10_000, numbers % 10_000 * 110_000, np.full(uses, 110_000)
+    seconds = []
+    for _ in range(5):
+        start = time.process_time()
+        plan_ranges(file, offset, length, RangeLimits(1 << 27, 1 << 16, 1 << 23))
+        seconds.append(time.process_time() - start)
+    assert min(seconds) / uses < 3e-6  # a third of a microsecond where nothing else runs
+
+
+def lengths(uses: list[slow.Piece], limits: RangeLimits) -> list[int]:
+    return plan_ranges(*columns(uses), limits).length.tolist()
+
+
+def test_limits_are_reached_and_not_passed() -> None:
+    gaps = [slow.Piece(0, 0, 10), slow.Piece(0, 15, 10), slow.Piece(0, 40, 10)]
+    assert lengths(gaps, RangeLimits(window=35, gap=15, longest=100)) == [25, 10]
+    assert lengths(gaps, RangeLimits(window=34, gap=15, longest=100)) == [10, 10, 10]
+    assert lengths(gaps, RangeLimits(window=50, gap=15, longest=100)) == [50]
+    assert lengths(gaps, RangeLimits(window=50, gap=14, longest=100)) == [25, 10]
+    side_by_side = [slow.Piece(0, start, 10) for start in (20, 0, 10)]
+    assert lengths(side_by_side, RangeLimits(window=50, gap=0, longest=20)) == [10, 20]
+    assert lengths(side_by_side, RangeLimits(window=50, gap=0, longest=19)) == [10, 10, 10]

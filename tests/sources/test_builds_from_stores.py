@@ -1,0 +1,123 @@
+"""A build is the same wherever the images lie, and whatever the way to them does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from build.trees import contents, settings_for, write_tree
+from servers.rules import Answer, Fault, Flip, Reset, Truncate
+from sources.making import tar_bytes, xml
+from sources.uploading import copied
+from stoker.build import SourceSettings, build
+from stoker.errors import StorageError
+from stoker.sources import SourceOptions, list_source
+from storage.places import place_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from servers.faults import FaultProxy
+
+IMAGES = 24
+FAULTS = {
+    "busy": lambda: [Fault(Answer(503), probability=0.3, seed=1)],
+    "resets": lambda: [Fault(Reset(), probability=0.2, seed=2)],
+    "cut": lambda: [Fault(Truncate(100), method="GET", probability=0.3, seed=3)],
+    # Bytes that are wrong in the same way four times are taken for those of an etag that is no MD5.
+    "wrong": lambda: [Fault(Flip(at), method="GET", path=".JPEG", count=3, seed=at, probability=0.3) for at in (9, 99)],
+}
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Class folders with annotations, of which one is damaged, and an image that is none."""
+    root = tmp_path_factory.mktemp("tree")
+    write_tree(root / "train", {"n01": IMAGES // 2, "n02": IMAGES // 2})
+    (root / "train/n01/bad.JPEG").write_bytes(b"no image")
+    (root / "train/n01/empty.JPEG").write_bytes(b"")
+    (root / "Annotations").mkdir()
+    for number in range(10):
+        box = ("n01", "10", "10", "50", "50")
+        (root / f"Annotations/n01_{number}.xml").write_text(xml(box) if number else "<broken")
+    return root
+
+
+def built(source: str, destination: Path) -> tuple[dict[str, bytes], list[str]]:
+    """The files of a dataset without the one that knows times and places, and the damaged annotations."""
+    report = build(settings_for(SourceSettings(source), shards=3, max_rejects=2, threads=2), destination)
+    assert report.manifest.records == IMAGES
+    files = contents(destination)
+    assert files.pop("manifest.json")
+    files["dataset_id"] = report.manifest.dataset_id.encode()
+    return files, [error.rpartition(": ")[2] for error in report.annotation_errors]
+
+
+@pytest.mark.parametrize("kind", ["s3", "gs", "hdfs"])
+def test_a_build_from_a_store_has_the_same_bytes(
+    kind: str, tree: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = copied(tree, tree, place_in(kind, request, monkeypatch))
+    assert built(url, tmp_path / "there") == built(str(tree), tmp_path / "here")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_build_gets_the_same_bytes_over_a_bad_way(
+    fault: str,
+    tree: Path,
+    tmp_path: Path,
+    faulty_s3: FaultProxy,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    url = copied(tree, tree, place_in("s3", request, monkeypatch, faulty_s3.url))
+    faulty_s3.faults = FAULTS[fault]()
+    found = built(url, tmp_path / "there")
+    assert faulty_s3.traffic.faults.total() > 5
+    faulty_s3.faults = []
+    assert found == built(str(tree), tmp_path / "here")
+
+
+def test_a_build_from_a_tar_in_a_store(
+    tree: Path, tmp_path: Path, faulty_s3: FaultProxy, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = {str(path.relative_to(tree)): path.read_bytes() for path in sorted((tree / "train").rglob("*.JPEG"))}
+    (tmp_path / "photos").mkdir()
+    tar = tmp_path / "photos/photos.tar"
+    tar.write_bytes(tar_bytes(members))
+    url = copied(tar, tar.parent, place_in("s3", request, monkeypatch, faulty_s3.url))
+    faulty_s3.faults = [Fault(Answer(503), probability=0.2, seed=1), Fault(Truncate(50), method="GET", count=5)]
+    assert built(url, tmp_path / "there") == built(str(tar), tmp_path / "here")
+
+
+def test_images_are_asked_for_many_at_a_time(
+    tree: Path, tmp_path: Path, faulty_s3: FaultProxy, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = copied(tree, tree, place_in("s3", request, monkeypatch, faulty_s3.url))
+    faulty_s3.latency = 0.2
+    faulty_s3.forget()
+    built(url, tmp_path / "there")
+    assert faulty_s3.traffic.most_at_once > IMAGES / 2
+    asked = [request.path for request in faulty_s3.traffic.seen if ".JPEG" in request.path]
+    heads = [path for path in asked if "list-type" not in path]
+    assert len(heads) <= 2 * (IMAGES + 2) + 2  # once for the sample, once for the build; never to learn a size
+
+
+def test_a_store_that_is_gone_is_no_fault_of_an_image(
+    tree: Path, faulty_s3: FaultProxy, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("_SECONDS", "_FIRST_WAIT"):
+        monkeypatch.setattr(f"stoker.storage.pace.{name}", 0.001)
+    found = list_source(
+        copied(tree, tree, place_in("s3", request, monkeypatch, faulty_s3.url)), SourceOptions(boxes=None)
+    )
+    faulty_s3.faults = [Fault(Answer(500))]
+    item = found.table[0]
+    for ask in (
+        lambda: found.load(item, "train"),
+        lambda: found.read_boxes(item, "train"),
+        lambda: found.peek(item, 9),
+    ):
+        with pytest.raises(StorageError, match="tried"):
+            ask()

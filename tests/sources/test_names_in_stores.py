@@ -1,0 +1,159 @@
+"""What only stores have: marks of folders, names no client can read, lists of URLs, options that are URLs."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from build.trees import write_tree
+from sources.making import content, fill, listed, xml
+from sources.uploading import copied
+from stoker.cli.main import main
+from stoker.errors import ConfigError, SourceError
+from stoker.sources import SourceOptions, list_source
+from storage.places import place_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from servers.s3 import S3Server
+    from stoker.storage import RemotePath
+
+
+@pytest.fixture
+def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:
+    return place_in("s3", request, monkeypatch)
+
+
+def put(server: S3Server, bucket: RemotePath, *names: str) -> None:
+    """Empty objects, with names that the client would not send, spelled as in a URL."""
+    for name in names:
+        path = f"/{bucket.root.removeprefix('s3://')}/{bucket.key}/{name}"
+        assert server.ask("PUT", path).status == 200
+
+
+def test_marks_of_folders_are_no_items(tmp_path: Path, bucket: RemotePath, s3_server: S3Server) -> None:
+    fill(tmp_path, "cat/1.jpg", "cat/sub/2.jpg", "dog/3.jpg")
+    (tmp_path / "dog/empty.jpg").touch()
+    (tmp_path / "bird").mkdir()
+    url = copied(tmp_path, tmp_path, bucket)
+    put(s3_server, bucket, "", "cat/", "cat/sub/", "cat/lone/", "bird/")
+    there, here = list_source(url), list_source(str(tmp_path))
+    assert there.classes == here.classes == (b"bird", b"cat", b"dog")
+    assert list(there.table) == list(here.table)
+    assert there.warnings == here.warnings == ("no images in class bird; it keeps its label",)
+    assert there.ignored == here.ignored == {}
+    assert there.fingerprint() == here.fingerprint()
+
+
+def test_a_name_that_no_client_can_read_is_said(tmp_path: Path, bucket: RemotePath, s3_server: S3Server) -> None:
+    url = copied(tmp_path, fill(tmp_path, "cat/1.jpg"), bucket)
+    put(s3_server, bucket, "cat/line%0Abreak.jpg")
+    with pytest.raises(SourceError, match=r"(?s)cannot list the folder .*/cat: .*line\nbreak.*rename or delete it"):
+        list_source(url)
+
+
+def test_what_is_not_there(bucket: RemotePath) -> None:
+    with pytest.raises(SourceError, match="does not exist"):
+        list_source(str(bucket))
+    with pytest.raises(SourceError, match="does not exist"):
+        list_source("s3://no-such-bucket-anywhere/tree")
+    with pytest.raises(ConfigError, match="not a URL of Stoker's"):
+        list_source("http://somewhere/tree")
+
+
+def test_a_list_here_of_images_there(tmp_path: Path, bucket: RemotePath) -> None:
+    fill(tmp_path, "here/cat/1.jpg")
+    there = fill(tmp_path / "there", *(f"dog/{number}.jpg" for number in range(9)), "cat/a b+%20#.jpg", "cat/x.jpg ")
+    url = copied(there, there, bucket)
+    lines = [
+        *(f"{url}/dog/{number}.jpg" for number in range(9)),
+        "here/cat/1.jpg",
+        f"{url}/cat/a b+%20#.jpg ",
+        f"{url}/cat/x.jpg ",
+        f"{url}/dog/missing.jpg",
+        f"{url}/owl/missing.jpg",
+    ]
+    path = tmp_path / "list.txt"
+    path.write_bytes("\n".join(lines).encode() + b"\n" + f"{url}/dog/".encode() + b"\xff.jpg\n")
+    tree = list_source(str(path))
+    assert tree.is_remote
+    assert tree.classes == (b"cat", b"dog", b"owl")
+    missing = [item for item in tree.table if item.size_bytes == 0]
+    assert [item.name for item in missing] == [b"missing.jpg", b"\xff.jpg", b"missing.jpg"]
+    for item in tree.table:
+        if item.size_bytes:
+            assert tree.load(item, "train").data == content(item.key)
+        else:
+            with pytest.raises(OSError, match=r"no such object|no object has a name"):
+                tree.load(item, "train")
+
+
+def test_an_image_in_no_folder_of_a_bucket_has_no_class(tmp_path: Path, bucket: RemotePath) -> None:
+    (tmp_path / "list.txt").write_text(f"{bucket.root}/image.jpg\n")
+    with pytest.raises(SourceError, match="lies in no class folder"):
+        list_source(str(tmp_path / "list.txt"))
+
+
+def test_options_may_be_urls(tmp_path: Path, bucket: RemotePath) -> None:
+    root = fill(tmp_path / "photos", "train/n02/1.jpg", "train/n01/2.jpg", "validation/ILSVRC2012_val_00000001.JPEG")
+    side = tmp_path / "side"
+    (side / "xml").mkdir(parents=True)
+    (side / "xml/1.xml").write_text(xml(("n02", "10", "10", "50", "50")))
+    (side / "map.txt").write_text("n02\tsecond\nn01\tfirst\n")
+    (side / "names.txt").write_text("n01\tone\n")
+    (side / "labels.txt").write_text("n01\n")
+    url = copied(side, side, bucket)
+
+    def options(top: str) -> SourceOptions:
+        return SourceOptions(f"{top}/xml", f"{top}/names.txt", f"{top}/map.txt", f"{top}/labels.txt")
+
+    here, there = (list_source(str(root), options(top)) for top in (str(side), url))
+    assert there.classes == here.classes == (b"n02", b"n01")
+    assert there.texts == here.texts == (b"second", b"one")
+    assert there.is_remote
+    assert there.fingerprint() == here.fingerprint()
+    assert listed(there, "validation") == [("ILSVRC2012_val_00000001.JPEG", "n01")]
+    item = there.table[0]
+    assert there.read_boxes(item, "train") == here.read_boxes(item, "train") != []
+    (bucket / "xml/1.xml").unlink()
+    with pytest.raises(SourceError, match=r"--boxes .* is not there"):
+        list_source(str(root / "train"), SourceOptions(boxes=f"{url}/xml"))
+
+
+def test_list_and_plan_take_urls(tmp_path: Path, bucket: RemotePath, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    root = write_tree(tmp_path / "photos", {"cat": 3, "dog": 2})
+    fill(root, "cat/.hidden/x.JPEG", "cat/deep/y.jpg")
+    url = copied(root, root, bucket)
+
+    def lines(*words: str) -> list[str]:
+        assert main(["list", *words]) == 0
+        return capfdbinary.readouterr().out.decode().splitlines()
+
+    for pattern in (
+        "**/*.JPEG",
+        "*/d*/*.jp*",
+        "cat/cat_[01].JPEG",
+        "cat/cat_0.JPEG",
+        "**",
+        "*/.hidden/*",
+        "**/deep/**",
+    ):
+        here = [line.replace(os.fspath(root), url) for line in lines(f"{root}/{pattern}")]
+        assert lines(f"{url}/{pattern}") == here != [], pattern
+    assert main(["list", f"{url}/*/none*"]) == 2
+    assert b"no file matches" in capfdbinary.readouterr().err
+    assert main(["list", f"{url}/*/*.JPEG", "--out", f"{url}/all.txt"]) == 0
+    capfdbinary.readouterr()
+    assert [item.key for item in list_source(f"{url}/all.txt").table] == lines(f"{url}/*/*.JPEG")
+    (bucket / "all.txt").unlink()
+    plans = []
+    for source in (str(root), url):
+        assert main(["plan", source, "--json"]) == 0
+        plan = json.loads(capfdbinary.readouterr().out.decode().replace(source, "SOURCE"))
+        del plan["estimate"]["seconds"], plan["estimate"]["sampled"]
+        plans.append(plan)
+    assert plans[0] == plans[1]

@@ -1,0 +1,105 @@
+"""Listings lose nothing, in whatever order a store keeps its keys, and go on where they broke off."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stoker.errors import ClosedError
+from stoker.storage import stop_waiting_when
+from stoker.storage.patient import PatientStore
+from stoker.storage.store import Entry, StoreError
+from storage.places import place_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stoker.storage import RemotePath
+
+KEYS = ("a/1.jpg", "a-b/2.jpg", "a.jpg", "a/b/3.jpg", "z.jpg", "b/4.jpg", "b/c.jpg", "b/c/5.jpg")
+
+
+@pytest.fixture(params=["s3", "gs", "hdfs"])
+def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:
+    return place_in(request.param, request, monkeypatch)
+
+
+def test_everything_is_listed_and_from_any_place_on(folder: RemotePath) -> None:
+    keys = [f"{folder.key}/{key}" for key in KEYS if "." in key]
+    for key in keys:
+        if key.endswith("b/c/5.jpg") and folder.root.startswith("hdfs"):
+            continue  # a file and a folder cannot have one name there
+        (folder / key.removeprefix(f"{folder.key}/")).write_bytes(b"x")
+    found = [entry.key for entry in folder.store.entries(folder.key)]
+    assert sorted(found) == sorted(set(found))
+    assert set(keys) - set(found) <= {f"{folder.key}/b/c/5.jpg"}
+    for at, key in enumerate(found):
+        rest = [entry.key for entry in folder.store._backend.entries(folder.key, key)]
+        assert [one for one in rest if one != key] == found[at + 1 :]
+
+
+class Breaking:
+    """A store that keeps an order of its own, and breaks off after every second entry."""
+
+    name = "test://"
+
+    def __init__(self, keys: list[str]) -> None:
+        self.keys = keys
+
+    def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:  # noqa: ARG002
+        start = 0 if after is None else self.keys.index(after)  # it comes again
+        for number, key in enumerate(self.keys[start:]):
+            if number == 2:
+                raise StoreError("broke off")
+            yield Entry(key, 1)
+
+
+def test_a_listing_goes_on_where_it_broke_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stoker.storage.pace._FIRST_WAIT", 0.0)
+    keys = ["c", "a/1", "a.b", "b", "0", "x"]
+    backend: Any = Breaking(keys)
+    assert [entry.key for entry in PatientStore(backend).entries("")] == keys
+
+
+def test_a_long_object_is_read_ahead(folder: RemotePath, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stoker.storage.reader._STROKE_BYTES", 1000)
+    data = bytes(range(256)) * 100
+    (folder / "long").write_bytes(data)
+    with (folder / "long").open("rb") as file:
+        for at in (0, 10, 990, 1500, 2100, 3300, 9000, 4000, 25_590, 0):
+            file.seek(at)
+            assert file.read(700) == data[at : at + 700]
+
+
+def test_an_object_that_is_too_long_is_not_read(folder: RemotePath) -> None:
+    path = folder / "long"
+    path.write_bytes(bytes(100))
+    assert len(path.store.read(path.key, limit=100)) == 100
+    with pytest.raises(OSError, match="100 bytes, more than 99") as caught:
+        path.store.read(path.key, limit=99)
+    assert caught.value.errno == errno.EFBIG
+
+
+def test_a_thread_stops_waiting(folder: RemotePath) -> None:
+    path = folder / "object"
+    path.write_bytes(b"x")
+    stop = threading.Event()
+    found: list[object] = []
+
+    def read() -> None:
+        stop_waiting_when(stop)
+        found.append(path.read_bytes())
+        stop.set()
+        try:
+            path.read_bytes()
+        except ClosedError as error:
+            found.append(type(error))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join(20)
+    assert found == [b"x", ClosedError]
+    assert path.read_bytes() == b"x"  # in another thread
