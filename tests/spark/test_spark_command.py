@@ -105,7 +105,7 @@ def build_with_archive(
     settings = {
         **cluster.settings(),
         "spark.cores.max": "2",
-        "spark.executor.memory": "460m",
+        "spark.executor.memory": "490m",
         "spark.archives": f"{archive}#sent",
         "spark.executorEnv.PYTHONPATH": "./sent",
     }
