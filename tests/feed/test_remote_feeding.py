@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from stoker.storage import RemotePath
 
+pytestmark = pytest.mark.servers
+
 SMALL = stoker.ReadAhead(budget="40KB", connections=4, gap=500, longest="20KB")
 BLOCKS = stoker.BlockShuffle(4, 3)
 

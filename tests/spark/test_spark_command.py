@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from servers.spark_cluster import SparkCluster
     from stoker.build import BuildReport, BuildSettings
 
+pytestmark = pytest.mark.servers
+
 PACKAGE = Path(stoker.__file__).parent
 
 
