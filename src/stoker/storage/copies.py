@@ -125,12 +125,12 @@ class RemoteCopy(LocalCopy):
 
     def _confirm_piece(self, start: int, found: list[int]) -> None:
         before = os.pread(self._file, _OTHER_PIECE_BYTES, start)
-        data = self._read(start, _OTHER_PIECE_BYTES)
+        data = self._read_surely(start)
         if data == before:
             return
         same = 1
         for _ in range(_MOST_READS):
-            again = self._read(start, _OTHER_PIECE_BYTES)
+            again = self._read_surely(start)
             same = same + 1 if again == data else 1
             data = again
             if same == _SAME_READS:
@@ -144,6 +144,16 @@ class RemoteCopy(LocalCopy):
 
     def _read(self, start: int, length: int) -> bytes:
         return self._store.read(self._source.key, start, min(length, self._size - start))
+
+    def _read_surely(self, start: int) -> bytes:
+        """Return the bytes from ``start`` on; of a short object by reading all, which the store's checksum covers."""
+        if self._size > _OTHER_PIECE_BYTES:
+            return self._read(start, _OTHER_PIECE_BYTES)
+        data = self._store.read(self._source.key)
+        if len(data) != self._size:
+            message = f"{self._source} had {self._size} bytes and has {len(data)}; do not change it while it is read"
+            raise StorageError(message, path=str(self._source))
+        return data
 
     def _write(self, start: int, data: bytes) -> None:
         view = memoryview(data)
