@@ -24,6 +24,8 @@ from storage.places import place_in
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.servers
+
 STORES = ("s3", "gs", "hdfs")
 FIRST = "train-00000-of-00002.tfrecord"
 SECOND = "train-00001-of-00002.tfrecord"

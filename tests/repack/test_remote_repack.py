@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from servers.faults import FaultProxy
 
+pytestmark = pytest.mark.servers
+
 SMALL = ["--resize", "short:40", "--seed", "5", "--shards", "2"]
 
 
