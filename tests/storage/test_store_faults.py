@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from servers.faults import Answer, CutUpload, Fault, FaultProxy, Flip, Reset, Truncate
+from servers.faults import Answer, CutUpload, Fault, FaultProxy, Flip, Reset, Stall, Truncate
 from stoker.errors import ClosedError, StorageError
-from stoker.storage import pace
+from stoker.storage import gcs, pace, rust_objects
 from storage.places import STORES, place_in
 
 if TYPE_CHECKING:
@@ -73,6 +73,19 @@ def test_writing_goes_on(faulty: tuple[FaultProxy, RemotePath], action: Answer |
     proxy.faults = []
     assert (folder / "object").read_bytes() == DATA
     assert [entry.key for entry in folder.store.entries(folder.key)] == [(folder / "object").key]
+
+
+def test_what_stalls_is_asked_again(faulty: tuple[FaultProxy, RemotePath], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(rust_objects.READING, "timeout", "1s")
+    monkeypatch.setitem(rust_objects.WRITING, "timeout", "1s")
+    monkeypatch.setattr(gcs, "SECONDS_OF_A_REQUEST", 1.0)
+    proxy, folder = faulty
+    proxy.faults = [Fault(Stall(30), path="object", count=1)]
+    (folder / "object").write_bytes(DATA)
+    proxy.faults = [Fault(Stall(30, at=1000), method="GET", path="object", count=2)]
+    assert (folder / "object").read_bytes() == DATA
+    assert folder.store.read((folder / "object").key, 5, 1000) == DATA[5:1005]
+    assert proxy.traffic.faults["Stall"] >= 2
 
 
 def test_listing_goes_on(faulty: tuple[FaultProxy, RemotePath]) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _WHOLE_BYTES = 2**24  # a multiple of 256 KiB, as parts must be
+SECONDS_OF_A_REQUEST = 120.0
+"""The most that a request may take, which is at most `_WHOLE_BYTES` long; without a limit a stalled one never ends."""
 
 
 class GcsBackend(ObjectsBackend):
@@ -88,6 +90,7 @@ def _writer(emulator: str) -> Any:
     # Without it gcsfs asks Google, for up to a minute, of what kind each bucket is.
     os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
     try:
+        from aiohttp import ClientTimeout  # noqa: PLC0415 - comes with gcsfs
         from gcsfs import GCSFileSystem  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise missing("gcs", error) from error
@@ -98,6 +101,7 @@ def _writer(emulator: str) -> Any:
 
         _request = getattr(GCSFileSystem._request, "__wrapped__", GCSFileSystem._request)
 
+    about["requests_timeout"] = ClientTimeout(total=SECONDS_OF_A_REQUEST, sock_connect=5)
     return Once(consistency="md5", skip_instance_cache=True, use_listings_cache=False, **about)
 
 
