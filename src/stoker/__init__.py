@@ -6,8 +6,8 @@
 >>> for batch in stoker.Loader(train, batch_size=256, view=view, shuffle=True, seed=17):  # doctest: +SKIP
 ...     print(batch.images.shape, batch.labels.shape)
 
-``stoker.torch``, ``stoker.tensorflow`` and ``stoker.jax`` hold the same loader for those frameworks; they are imported
-on first use.
+``stoker.torch``, ``stoker.tensorflow`` and ``stoker.jax`` hold the same loader for those frameworks, ``stoker.spark``
+builds on a cluster; they are imported on first use.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ __all__ = [
     "open",
 ]
 
-_LAZY = ("jax", "tensorflow", "testing", "torch")
+_LAZY = ("jax", "spark", "tensorflow", "testing", "torch")
 
 
 def __getattr__(name: str) -> ModuleType:

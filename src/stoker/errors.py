@@ -17,6 +17,7 @@
     ├── ImageError               an image cannot be decoded without losing pixels
     │   └── ImageTooLargeError   it has more pixels than the limit allows
     ├── TooManyBadSamplesError   more samples of an epoch were bad than the loader may replace
+    ├── ClusterError             a Spark cluster failed, or cannot be used as it is (also an OSError)
     ├── StorageError             a bucket or a file system on the network failed for too long (also an OSError)
     └── ClosedError              the loader was closed
 
@@ -55,6 +56,9 @@ class StokerError(Exception):
         self.record = record
         self.offset = offset
         self.source = source
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # also where OSError would put its number and the name of a file in place of it
 
 
 class ConfigError(StokerError, ValueError):
@@ -111,6 +115,10 @@ class ImageTooLargeError(ImageError):
 
 class StorageError(StokerError, OSError):
     """A bucket or a file system on the network failed, and went on failing; the message says for how long."""
+
+
+class ClusterError(StokerError, OSError):
+    """A Spark cluster failed, or its executors cannot do what they are asked to."""
 
 
 class ClosedError(StokerError):

@@ -67,6 +67,8 @@ def test_the_package_keeps_its_contracts() -> None:
         ("jax.py", "import tensorflow"),
         ("jax.py", "import stoker.torch"),
         ("measure/bench.py", "import jax"),
+        ("build/run.py", "import pyspark"),
+        ("spark/engine.py", "import stoker.repack"),
     ],
 )
 def test_a_violation_is_found(copied: Path, module: str, line: str) -> None:

@@ -48,6 +48,7 @@ PUBLIC = {
 }
 ADAPTERS = {
     "jax": {"BatchIterator", "batches"},
+    "spark": {"build"},
     "torch": {"DataLoader", "MapDataset", "TorchBatch"},
     "tensorflow": {"dataset", "graph_dataset", "state_at"},
 }

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.errors import ClosedError
-from stoker.storage.pace import MOST_AT_ONCE, Pace, Patience
+from stoker.storage.pace import Pace, Patience
 from stoker.storage.store import StoreError
 
 FAILED = StoreError("503", busy=True)
@@ -59,51 +59,69 @@ def test_progress_renews_patience() -> None:
     assert wait <= 0.1
 
 
-def test_a_busy_store_is_sent_half_and_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
+class Users:
+    """Threads that hold turns until they are told to leave."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace, self._leave, self._entered = pace, threading.Event(), threading.Semaphore(0)
+        self._threads: list[threading.Thread] = []
+
+    def come(self, count: int) -> int:
+        """So many more want a turn; return how many of all those outside have got one."""
+        self._threads += [threading.Thread(target=self._hold) for _ in range(count)]
+        for thread in self._threads[-count:]:
+            thread.start()
+        got = 0
+        while self._entered.acquire(timeout=0.3):
+            got += 1
+        return got
+
+    def go(self) -> None:
+        self._leave.set()
+        for thread in self._threads:
+            thread.join(10)
+            assert not thread.is_alive()
+
+    def _hold(self) -> None:
+        with self._pace.turn(threading.Event()):
+            self._entered.release()
+            self._leave.wait(10)
+
+
+def test_a_busy_store_is_sent_half_of_what_it_was_and_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
     monkeypatch.setattr("stoker.storage.pace.time.monotonic", lambda: clock[0])
     pace = Pace()
+    users = Users(pace)
+    assert users.come(32) == 32
     for _ in range(50):  # answers to what was on its way say nothing new
         pace.failed(busy=True, answered=True)
-    assert pace.limit == MOST_AT_ONCE / 2
+    assert pace.limit == 16
+    users.go()
     for _ in range(20):
         clock[0] += 1.0
         pace.failed(busy=True, answered=True)
-    assert pace.limit == 1.0
+    assert pace.limit == 1
     answers = 0
-    while pace.limit < MOST_AT_ONCE:
+    while pace.limit < 32:
         pace.succeeded()
         answers += 1
-    assert answers < MOST_AT_ONCE**2
+    assert answers < 600
     pace.failed(busy=False, answered=True)  # what is broken is not busy
-    assert pace.limit == MOST_AT_ONCE
+    assert pace.limit >= 32
 
 
 def test_no_more_turns_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
     monkeypatch.setattr("stoker.storage.pace.time.monotonic", lambda: clock[0])
     pace = Pace()
-    for _ in range(5):
-        clock[0] += 1.0
-        pace.failed(busy=True, answered=True)
-    allowed = int(pace.limit)
-    stop, entered, leave = threading.Event(), threading.Semaphore(0), threading.Event()
-
-    def hold() -> None:
-        with pace.turn(stop):
-            entered.release()
-            leave.wait(10)
-
-    threads = [threading.Thread(target=hold) for _ in range(allowed + 3)]
-    for thread in threads:
-        thread.start()
-    for _ in range(allowed):
-        assert entered.acquire(timeout=10)
-    assert not entered.acquire(timeout=0.3)
-    leave.set()
-    for thread in threads:
-        thread.join(10)
-        assert not thread.is_alive()
+    first = Users(pace)
+    assert first.come(8) == 8
+    pace.failed(busy=True, answered=True)
+    first.go()
+    second = Users(pace)
+    assert second.come(7) == 4
+    second.go()
 
 
 def test_stop_ends_the_wait_for_a_turn() -> None:

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "bind/bind.h"
+#include "bind/converter.h"
 #include "bind/decode_mode.h"
 #include "bind/finished_batch.h"
 #include "bind/remote_places.h"
@@ -25,7 +26,6 @@ namespace {
 
 template <typename T>
 using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Converter = nb::typed<nb::callable, nb::bytes(nb::bytes)>;
 
 // How long a wait may keep Ctrl-C unnoticed.
 constexpr std::chrono::milliseconds kPatience{50};
@@ -62,40 +62,6 @@ class Engine {
   std::unique_ptr<BatchEngine> engine_;
   pid_t process_;
 };
-
-// The error of the core for what a converter has raised. Needs the GIL.
-Error converter_error(const nb::python_error& raised) {
-  const std::string what = nb::str(raised.value()).c_str();
-  const nb::object errors = nb::module_::import_("stoker.errors");
-  if (raised.matches(errors.attr("ImageTooLargeError"))) return {ErrorCode::kImageTooLarge, what};
-  if (raised.matches(errors.attr("ImageError"))) return {ErrorCode::kBadImage, what};
-  const std::string name = nb::str(raised.type().attr("__name__")).c_str();
-  return {ErrorCode::kCallback, "the converter of images that are no JPEG raised " + name + ": " + what};
-}
-
-std::vector<uint8_t> call_converter(const nb::callable& convert, std::span<const uint8_t> image) {
-  const nb::gil_scoped_acquire gil;
-  try {
-    const nb::bytes made = nb::cast<nb::bytes>(convert(nb::bytes(image.data(), image.size())));
-    const auto* bytes = static_cast<const uint8_t*>(made.data());
-    return {bytes, bytes + made.size()};
-  } catch (const nb::python_error& raised) {
-    throw converter_error(raised);
-  } catch (const nb::cast_error&) {
-    throw Error(ErrorCode::kCallback, "the converter of images that are no JPEG returned no bytes");
-  }
-}
-
-// The callable is shared, so that copies of the function need no GIL. Letting go of it does.
-ConvertImage converter(std::optional<Converter> convert) {
-  if (!convert) return {};
-  const auto let_go = [](nb::callable* callable) {
-    const nb::gil_scoped_acquire gil;
-    delete callable;
-  };
-  const std::shared_ptr<nb::callable> held(new nb::callable(*std::move(convert)), let_go);
-  return [held](std::span<const uint8_t> image) { return call_converter(*held, image); };
-}
 
 // What fills the columns of a request that are not given.
 struct RequestColumns {

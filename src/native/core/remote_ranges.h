@@ -45,6 +45,8 @@ struct RangeCounts {
   uint64_t rereads = 0;    // pieces whose checksum was wrong
 };
 
+struct RangeLedger;
+
 // Threads that fetch call next() and deliver() or fail(); threads that use the bytes call take(). Ranges are
 // given out in the order in which they were expected, as long as all that is held fits the budget; what is
 // asked for when nothing is held is given out in any case. A range is let go of with the last of its uses,
@@ -93,11 +95,8 @@ class RemoteRanges : public RemoteReader {
   RangeCounts counts() const;
 
  private:
-  struct Range;
-  struct State;
-
   // Outlives this object as long as somebody has bytes.
-  std::shared_ptr<State> state_;
+  std::shared_ptr<RangeLedger> state_;
   pid_t process_;
 };
 

@@ -210,30 +210,3 @@ class ShardAssembler:
     def abort(self) -> None:
         """Remove what was written."""
         self._writer.abort()
-
-
-def build_shard(converter: ItemConverter, destination: Location, job: ShardJob) -> ShardResult:
-    """Build one shard in this thread, from the first item to its final name.
-
-    Two attempts at the same job may run at once, on any machines: what each writes has a name of its own until it is
-    complete, and both write the same bytes.
-
-    Args:
-        converter: Turns items into records.
-        destination: The dataset.
-        job: The shard.
-
-    Raises:
-        OSError: The source or the destination failed; nothing of this attempt is left.
-    """
-    shard = ShardAssembler(destination, job)
-    try:
-        for item in job.items:
-            shard.add(converter.convert([item], job.split, _never))
-        return shard.commit()
-    finally:
-        shard.abort()
-
-
-def _never() -> bool:
-    return False

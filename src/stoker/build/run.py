@@ -26,7 +26,7 @@ from stoker.records.labels import write_labels
 from stoker.records.layout import is_unfinished
 from stoker.records.manifest import write_manifest
 from stoker.records.rejects import write_rejects
-from stoker.sources import list_source, with_objects
+from stoker.sources import list_folders, list_source, with_objects
 from stoker.storage import RemotePath
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from stoker.build.settings import BuildSettings, SourceSettings
     from stoker.records.manifest import Manifest
     from stoker.sources import Source, SourceTree
+    from stoker.sources.folders import FolderLister
     from stoker.storage import Location
     from stoker.types import Progress
 
@@ -102,9 +103,11 @@ def build_tree(
         return run.run(engine, replace(converter, known=known), started)
 
 
-def open_source(source: SourceSettings, progress: Progress | None = None) -> SourceTree:
-    """List the images that the settings name."""
-    tree = list_source(source.root, source.options, progress)
+def open_source(
+    source: SourceSettings, progress: Progress | None = None, lister: FolderLister = list_folders
+) -> SourceTree:
+    """List the images that the settings name; ``lister`` lists class folders."""
+    tree = list_source(source.root, source.options, progress, lister)
     return with_objects(tree) if source.crop_objects else tree
 
 

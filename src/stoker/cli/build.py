@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from stoker.build import build_tree, check_destination, open_source
 from stoker.cli.ask import ask_settings
 from stoker.cli.build_options import add_consent_options, add_dataset_options, add_source_options, build_settings
+from stoker.cli.engines import add_engine_options, chosen_engine
 from stoker.cli.exit_codes import EXIT_REJECTS
 from stoker.cli.output import Printer, print_json
 from stoker.cli.progress import shown_progress
@@ -34,6 +35,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_source_options(parser)
     add_dataset_options(parser)
     add_consent_options(parser)
+    add_engine_options(parser)
     text = "ask for directories, size and quality as NVIDIA's script did, or take them from its environment variables"
     parser.add_argument("--ask", action="store_true", help=text)
     return parser
@@ -48,10 +50,11 @@ def run(args: argparse.Namespace) -> int:
     settings = build_settings(args)
     destination = location(args.destination)
     check_destination(destination, args.source)
-    with shown_progress("listing") as progress:
-        tree = open_source(settings.source, progress)
-    with shown_progress("building") as progress:
-        report = build_tree(tree, settings, destination, progress, announcer(args))
+    with chosen_engine(args) as chosen:
+        with shown_progress("listing") as progress:
+            tree = open_source(settings.source, progress, chosen.lister)
+        with shown_progress("building") as progress:
+            report = build_tree(tree, settings, destination, progress, announcer(args), chosen.engine)
     return report_build(report, args)
 
 

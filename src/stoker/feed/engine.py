@@ -72,7 +72,19 @@ class SampleEngine:
         self._submitted: deque[_Submitted] = deque()
         files = [part.remote for part in parts_of(dataset) if part.remote is not None]
         self.ranges = _native.RemoteRanges(settings.read_ahead.budget_bytes) if files else None
-        self._native = _native.BatchEngine(
+        self._native = self._native_engine(dataset)
+        self._ahead: Prefetcher | None = None
+        self._scheduled = False  # otherwise no more is known than what is submitted
+        self._goes_on: Position | None = None
+        """Where the samples that are read ahead go on when all batches were taken."""
+        if self.ranges is not None:
+            least = 4 * settings.spare_buffers * settings.batch_size
+            most_ahead = max(least, min(_MOST_AHEAD, self.samples.size))
+            self._ahead = Prefetcher(files, settings.read_ahead, self.ranges, self._native.remote_places, most_ahead)
+
+    def _native_engine(self, dataset: Dataset | Mix) -> _native.BatchEngine:
+        settings = self._settings
+        return _native.BatchEngine(
             source=self._source(dataset),
             views=self._specs,
             seed=settings.seed,
@@ -87,14 +99,6 @@ class SampleEngine:
             ahead=self.ranges,
             convert=partial(to_jpeg, max_pixels=settings.max_pixels),
         )
-        self._ahead: Prefetcher | None = None
-        self._scheduled = False  # otherwise no more is known than what is submitted
-        self._goes_on: Position | None = None
-        """Where the samples that are read ahead go on when all batches were taken."""
-        if self.ranges is not None:
-            least = 4 * settings.spare_buffers * settings.batch_size
-            most_ahead = max(least, min(_MOST_AHEAD, self.samples.size))
-            self._ahead = Prefetcher(files, settings.read_ahead, self.ranges, self._native.remote_places, most_ahead)
 
     def _source(self, dataset: Dataset | Mix) -> _native.SampleSource:
         cache = self._settings.cache

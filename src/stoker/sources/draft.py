@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker.errors import SourceError
+from stoker.sources.folders import list_folders
 from stoker.sources.gather import Gathering
 from stoker.sources.label_map import LabelMap, read_label_map
 from stoker.sources.text import class_texts
@@ -18,6 +19,7 @@ from stoker.sources.walk import Skipped, shown_names
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from stoker.sources.folders import FolderLister
     from stoker.sources.items import ItemTable
     from stoker.sources.tree import BoxSource, SourceOptions
     from stoker.storage import Location
@@ -38,6 +40,7 @@ class Draft:
         lists: Folders in which lists of texts are looked for.
         labels: The label map that the user gives.
         progress: Told about every few images.
+        lister: Lists the class folders.
         gathering: The images.
         skipped: What is no image, and what a person should know.
         archives: The tars they lie in.
@@ -50,6 +53,7 @@ class Draft:
     lists: tuple[Location, ...]
     labels: LabelMap | None = None
     progress: Progress | None = None
+    lister: FolderLister = list_folders
     gathering: Gathering = field(default_factory=Gathering)
     skipped: Skipped = field(default_factory=Skipped)
     archives: list[bytes] = field(default_factory=list)

@@ -12,9 +12,11 @@ from stoker.sources.walk import ClassWalk, Skipped, is_directory, scan_directory
 from stoker.storage import is_remote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     FolderEntry = os.DirEntry[bytes] | StoredEntry
+    FolderLister = Callable[[bytes, Iterable[bytes]], Iterator["Listing"]]
+    """Does what `list_folders` does, perhaps elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from stoker.sources.config_file import read_config
 from stoker.sources.draft import Draft
 from stoker.sources.file_list import FileLists
 from stoker.sources.folder import fill_from_folder
-from stoker.sources.folders import folders_in
+from stoker.sources.folders import folders_in, list_folders
 from stoker.sources.places import find_place
 from stoker.sources.tar_bytes import is_compressed, is_tar
 from stoker.sources.tars import TarGatherer, find_tars, split_of
@@ -22,6 +22,7 @@ from stoker.sources.where import spelled
 from stoker.storage import location
 
 if TYPE_CHECKING:
+    from stoker.sources.folders import FolderLister
     from stoker.sources.tree import BoxSource
     from stoker.storage import Location
     from stoker.types import Progress
@@ -29,7 +30,12 @@ if TYPE_CHECKING:
 _NO_CLASSES = ANNOTATION_FOLDERS | {b"lists"}
 
 
-def list_source(root: str, options: SourceOptions | None = None, progress: Progress | None = None) -> SourceTree:
+def list_source(
+    root: str,
+    options: SourceOptions | None = None,
+    progress: Progress | None = None,
+    lister: FolderLister = list_folders,
+) -> SourceTree:
     """List the images of a source.
 
     ====================================  ==========================================================================
@@ -46,6 +52,7 @@ def list_source(root: str, options: SourceOptions | None = None, progress: Progr
         root: Path or URL of one of these.
         options: What the user says about it.
         progress: Told about every few images or annotations.
+        lister: Lists the class folders of a tree.
 
     Raises:
         SourceError: It does not exist, is nothing that can be listed, or is damaged.
@@ -55,7 +62,7 @@ def list_source(root: str, options: SourceOptions | None = None, progress: Progr
     path = location(root)
     options = options or SourceOptions()
     if path.is_dir():
-        return _list_directory(path, options, progress)
+        return _list_directory(path, options, progress, lister)
     if not path.is_file():
         problem = "is neither a folder nor a file" if path.exists() else "does not exist"
         message = f"{root} {problem}; give the folder that holds the class folders, or train/ and validation/"
@@ -65,12 +72,14 @@ def list_source(root: str, options: SourceOptions | None = None, progress: Progr
     return _list_files(path, options, progress)
 
 
-def _list_directory(path: Location, options: SourceOptions, progress: Progress | None) -> SourceTree:
+def _list_directory(
+    path: Location, options: SourceOptions, progress: Progress | None, lister: FolderLister
+) -> SourceTree:
     place = find_place(path.resolve())
     tars = find_tars(place.base)
     if tars and not _holds_folders(place.base):
         return _list_tars(str(path), tars, place.base, options, progress)
-    draft = Draft(str(path), spelled(place.base), options, place.tops, progress=progress)
+    draft = Draft(str(path), spelled(place.base), options, place.tops, progress=progress, lister=lister)
     label_places = (*place.tops, path.resolve().parent)
     folders = fill_from_folder(draft, label_places)
 

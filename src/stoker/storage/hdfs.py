@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _WRITE_BYTES = 2**22
 _KEPT_READERS = 64
+# Enough to find the active one of some namenodes. Left to itself, the client tries a namenode that is gone for minutes,
+# deaf to whoever wants to stop; see `stoker.storage.patient` for the layer that waits.
+_NEARLY_ONCE = {
+    "dfs.client.failover.max.attempts": "3",
+    "dfs.client.failover.sleep.base.millis": "100",
+    "dfs.client.failover.sleep.max.millis": "1000",
+}
 
 
 class HdfsBackend:
@@ -44,7 +51,7 @@ class HdfsBackend:
         self.name = name
         where = name.partition("://")[2]
         try:
-            self._client = _asked(lambda: Client(f"hdfs://{where}" if where else None))
+            self._client = _asked(lambda: Client(f"hdfs://{where}" if where else None, _NEARLY_ONCE))
         except StoreError as error:
             raise ConfigError(f"{name} is no HDFS that can be reached: {error}") from error
         self._readers: OrderedDict[str, Any] = OrderedDict()

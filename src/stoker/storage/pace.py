@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from stoker.storage.store import StoreError
 
-MOST_AT_ONCE = 128
+MOST_AT_ONCE = 1024
 """Requests at a time to a store that never was busy; those who ask have smaller limits of their own."""
 
 _FIRST_WAIT = 0.1
@@ -63,14 +63,14 @@ class Patience:
 class Pace:
     """How many requests a store is sent at a time: additive increase, multiplicative decrease, as TCP does.
 
-    Halved when the store says that it is busy, at most once in half a second, because answers to what was on its way
-    say nothing new; one more for as many answers as are allowed at a time. So it is back where it was after some
-    thousand answers, without another burst. Safe in any thread.
+    When the store says that it is busy, half of what it was sent at a time is allowed, and half of that when it says so
+    again; at most once in half a second, because answers to what was on its way say nothing new. For as many answers as
+    are allowed at a time, one more is. So 32 are back after some 500 answers, without another burst. Any thread.
     """
 
     def __init__(self) -> None:
         self._limit = float(MOST_AT_ONCE)
-        self._under_way = 0
+        self._under_way = self._most = 0  # now, and the most since it was halved
         self._halved = 0.0
         self._changed = threading.Condition()
         self.answered = False
@@ -94,6 +94,7 @@ class Pace:
             if stop.is_set():
                 raise ClosedError("no more requests are made: what they were for is closed")
             self._under_way += 1
+            self._most = max(self._most, self._under_way)
         try:
             yield
         finally:
@@ -117,4 +118,5 @@ class Pace:
         with self._changed:
             now = time.monotonic()
             if now - self._halved >= _CALM_SECONDS:
-                self._limit, self._halved = max(1.0, self._limit / 2), now
+                self._limit, self._halved = max(1.0, min(self._limit, self._most) / 2), now
+                self._most = self._under_way

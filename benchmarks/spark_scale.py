@@ -1,0 +1,239 @@
+"""How much memory a build on Spark takes, and how much faster it is with more workers.
+
+::
+
+    python benchmarks/spark_scale.py memory --items 1000000 --stop-after 20
+    python benchmarks/spark_scale.py speed  shared/data/imagenet --copies 10
+    python benchmarks/spark_scale.py packed environment.tar.gz shared/data/imagenet
+
+Both run a real standalone cluster on this machine: a master, and workers with one core each. ``memory`` lists a tree
+of so many files, which are hard links to a few tiny images, plans it, sends out all slices, and stops after some shards
+(0: builds them all). It prints the highest resident memory of each kind of process, as the kernel has noted it
+(``VmHWM``). ``speed`` builds a tree that is listed so many times over, with the local engine and on the cluster.
+``packed`` builds with executors that have nothing but an environment that venv-pack has made, sent along as an archive.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import re
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import stoker.spark
+from stoker.build import BuildSettings, ShardSettings, SourceSettings, build
+from stoker.config import format_size
+from stoker.spark.session import spark_session
+from tests.servers import spark_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+_CLASSES = 1000
+_LINKS = 50_000  # file systems allow 65,000 of one file
+_LOOK_SECONDS = 0.1
+_KINDS = {
+    "executor JVM": "CoarseGrainedExecutorBackend",
+    "executor Python": "pyspark.daemon",
+    "driver JVM": "org.apache.spark.deploy.SparkSubmit",
+}
+
+
+class Enough(Exception):  # noqa: N818 - no error: as many shards as were asked for
+    """Ends a build early."""
+
+
+class PeakMemory:
+    """Looks at the kernel's high-water marks of our processes, and of those of a cluster, while they run."""
+
+    def __init__(self) -> None:
+        self.peaks: dict[str, int] = {}
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> PeakMemory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._look()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_LOOK_SECONDS):
+            self._look()
+
+    def _look(self) -> None:
+        self._note("driver Python", Path("/proc/self"))
+        parents: dict[int, int] = {}
+        kinds: dict[int, str] = {}
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # it has ended
+                parents[int(process.name)] = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+                command = (process / "cmdline").read_bytes().decode("utf-8", "replace")
+                kinds |= {int(process.name): kind for kind, word in _KINDS.items() if word in command}
+        for pid, kind in kinds.items():
+            ancestor = pid
+            while ancestor in parents and ancestor != os.getpid():
+                ancestor = parents[ancestor]
+            if ancestor == os.getpid():
+                with suppress(OSError):
+                    self._note(kind, Path(f"/proc/{pid}"))
+
+    def _note(self, kind: str, process: Path) -> None:
+        found = re.search(r"VmHWM:\s+(\d+) kB", (process / "status").read_text())
+        if found is not None:
+            self.peaks[kind] = max(self.peaks.get(kind, 0), int(found[1]) * 1024)
+
+
+@contextmanager
+def cluster_session(workers: int, cores: int, **more: str) -> Iterator[SparkSession]:
+    """Run a cluster of so many workers, and an application with so many cores on it, and with more settings."""
+    with spark_cluster.running(spark_cluster.Size(workers=workers, cores=1, memory_mb=1500)) as cluster:
+        os.environ.update(cluster.environment())
+        settings = {**cluster.settings(), "spark.cores.max": str(cores), **more}
+        with spark_session(settings.pop("spark.master"), settings) as session:
+            yield session
+
+
+def write_tree(root: Path, items: int) -> None:
+    """Make class folders whose files are links to a few tiny images."""
+    rng = np.random.default_rng(1)
+    originals = root.parent / "originals"
+    originals.mkdir()
+    for number in range(items // _LINKS + 1):
+        file = io.BytesIO()
+        Image.fromarray(rng.integers(0, 256, (4, 4, 3), np.uint8)).resize((32, 32)).save(file, "JPEG")
+        (originals / str(number)).write_bytes(file.getvalue())
+    for label in range(_CLASSES):
+        folder = root / f"n{label:08}"
+        folder.mkdir(parents=True)
+        for number in range(label, items, _CLASSES):
+            os.link(originals / str(number // _LINKS), folder / f"n{label:08}_{number}.JPEG")
+
+
+def measure_memory(args: argparse.Namespace) -> dict[str, Any]:
+    """List, plan and build a generated tree, and return the peaks."""
+    with tempfile.TemporaryDirectory(dir=args.folder) as made:
+        source, destination = Path(made) / "tree", Path(made) / "dataset"
+        write_tree(source, args.items)
+        settings = BuildSettings(SourceSettings(str(source)), shards=ShardSettings(train=args.shards), accept_size=True)
+        shards: set[int] = set()
+
+        def progress(*, done: int, total: int, size_bytes: int, rejects: int) -> None:
+            del total, size_bytes, rejects
+            shards.add(done)
+            if args.stop_after and len(shards) > args.stop_after:
+                raise Enough
+
+        began = time.monotonic()
+        with cluster_session(2, 2) as session, PeakMemory() as memory:
+            started = time.monotonic()
+            with suppress(Enough):
+                stoker.spark.build(session, settings, destination, progress)
+            seconds = time.monotonic() - started
+        return {
+            "items": args.items,
+            "shards": args.shards,
+            "shards built": len(shards) - 1,
+            "seconds": round(seconds, 1),
+            "seconds with cluster": round(time.monotonic() - began, 1),
+            "peaks": {kind: format_size(peak) for kind, peak in sorted(memory.peaks.items())},
+        }
+
+
+def measure_speed(args: argparse.Namespace) -> dict[str, Any]:
+    """Build a tree with each number of threads and of workers, and return seconds and images a second."""
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(dir=args.folder) as made:
+        source = Path(made) / "tree"
+        copy_tree(Path(args.source), source, args.copies)
+        for count in (1, 2):
+            settings = BuildSettings(
+                SourceSettings(str(source)), shards=ShardSettings(train=args.shards), threads=count
+            )
+            report = build(settings, Path(made) / f"local-{count}")
+            found[f"local, {count} threads"] = _rate(report.items, report.seconds)
+            with cluster_session(2, count) as session:
+                warm = BuildSettings(SourceSettings(str(source), limit=200), shards=ShardSettings(train=2 * count))
+                stoker.spark.build(session, warm, Path(made) / f"warm-{count}")
+                other = stoker.spark.build(session, settings, Path(made) / f"spark-{count}")
+            assert other.manifest.dataset_id == report.manifest.dataset_id
+            found[f"Spark, {count} workers of a core"] = _rate(other.items, other.seconds)
+    return found
+
+
+def measure_packed(args: argparse.Namespace) -> dict[str, Any]:
+    """Build with executors that were sent their whole environment, and return seconds and where it lay."""
+    settings = BuildSettings(SourceSettings(str(Path(args.source).resolve())), shards=ShardSettings(train=args.shards))
+    archive = {
+        "spark.archives": f"{Path(args.environment).resolve()}#environment",
+        "spark.pyspark.python": "./environment/bin/python",
+    }
+    with tempfile.TemporaryDirectory(dir=args.folder) as made:
+        expected = build(settings, Path(made) / "local").manifest.dataset_id
+        began = time.monotonic()
+        with cluster_session(2, 2, **archive) as session:
+            found = session.sparkContext.parallelize([0], 1).map(lambda _: str(find_spec("stoker"))).collect()
+            report = stoker.spark.build(session, settings, Path(made) / "spark")
+        assert report.manifest.dataset_id == expected
+        seconds = round(time.monotonic() - began, 1)
+        return {"dataset_id": expected, "stoker of the executors": found, "seconds with cluster": seconds}
+
+
+def copy_tree(source: Path, destination: Path, copies: int) -> None:
+    """Link every image so many times, under different names."""
+    for path in source.rglob("*.JPEG"):
+        folder = destination / path.relative_to(source).parts[0]
+        folder.mkdir(parents=True, exist_ok=True)
+        for copy in range(copies):
+            (folder / f"{copy}_{path.name}").symlink_to(path.resolve())
+
+
+def _rate(items: int, seconds: float) -> str:
+    return f"{items} images in {seconds:.1f} s: {items / seconds:.0f} images/s"
+
+
+def main() -> None:
+    """Measure what the command line asks for, and print it as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", help="where trees and datasets are made")
+    subparsers = parser.add_subparsers(required=True)
+    memory = subparsers.add_parser("memory")
+    memory.add_argument("--items", type=int, default=1_000_000)
+    memory.add_argument("--shards", type=int, default=400)
+    memory.add_argument("--stop-after", type=int, default=20, metavar="SHARDS")
+    memory.set_defaults(measure=measure_memory)
+    speed = subparsers.add_parser("speed")
+    speed.add_argument("source")
+    speed.add_argument("--copies", type=int, default=10)
+    speed.add_argument("--shards", type=int, default=16)
+    speed.set_defaults(measure=measure_speed)
+    packed = subparsers.add_parser("packed")
+    packed.add_argument("environment")
+    packed.add_argument("source")
+    packed.add_argument("--shards", type=int, default=4)
+    packed.set_defaults(measure=measure_packed)
+    args = parser.parse_args()
+    print(json.dumps(args.measure(args), indent=1))
+
+
+if __name__ == "__main__":
+    main()

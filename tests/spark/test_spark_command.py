@@ -1,0 +1,156 @@
+"""``stoker build --engine spark``: a driver of its own, that is killed, interrupted, or told how the wheel is sent."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from clusters import COMMAND, OPTIONS, contents, same
+
+import stoker.spark
+from stoker.cli.main import main
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from servers.spark_cluster import SparkCluster
+    from stoker.build import BuildReport, BuildSettings
+
+PACKAGE = Path(stoker.__file__).parent
+
+
+def journal_lines(destination: Path) -> int:
+    journal = destination / "build.journal"
+    return journal.read_bytes().count(b"\n") if journal.exists() else 0
+
+
+def wait_for_shards(destination: Path, driver: subprocess.Popen[str], shards: int) -> None:
+    while journal_lines(destination) <= shards:
+        assert driver.poll() is None, driver.communicate()
+        time.sleep(0.01)
+
+
+def start(source: Path, destination: Path, environment: dict[str, str], *more: str) -> subprocess.Popen[str]:
+    command = [*COMMAND, str(source), str(destination), *OPTIONS, "--engine", "spark", "--json", *more]
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def test_a_driver_that_is_killed_or_interrupted_is_gone_on_with(
+    session: SparkSession,
+    source: Path,
+    settings: BuildSettings,
+    local: tuple[BuildReport, Path],
+    driver_environment: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+    driver = start(source, out, driver_environment, "--master", "local[1]")
+    wait_for_shards(out, driver, 1)
+    driver.send_signal(signal.SIGINT)
+    interrupted = time.monotonic()
+    printed, said = driver.communicate(timeout=60)
+    assert (driver.returncode, printed) == (130, "")
+    assert time.monotonic() - interrupted < 10
+    assert "stoker: interrupted; what is finished is kept; run the same command again to resume" in said
+    lines = [line for line in said.splitlines() if not line.startswith(("building: ", "listing: "))]
+    assert len(lines) == 1, "Spark's own log is on the terminal"
+    before = journal_lines(out)
+    assert 2 <= before < 7
+
+    driver = start(source, out, driver_environment, "--master", "local[1]")
+    wait_for_shards(out, driver, before)
+    driver.kill()
+    driver.communicate()
+    report = stoker.spark.build(session, settings, out)
+    assert report.resumed_shards >= before
+    same(report, out, local)
+
+
+def archive_of(folder: Path, version: str) -> Path:
+    """The wheel, unzipped, with another version: proves that executors use what was sent."""
+    info = next(path for path in (distribution("stoker").files or ()) if path.name == "METADATA").locate()
+    path = folder / f"stoker-{version}.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for file in [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.so"), *PACKAGE.rglob("*.json")]:
+            archive.write(file, Path("stoker") / file.relative_to(PACKAGE))
+        metadata = Path(str(info)).read_text(encoding="utf-8")
+        there = next(line for line in metadata.splitlines() if line.startswith("Version: "))
+        archive.writestr(f"stoker-{version}.dist-info/METADATA", metadata.replace(there, f"Version: {version}"))
+    return path
+
+
+def build_with_archive(
+    archive: Path, cluster: SparkCluster, source: Path, destination: Path, environment: dict[str, str]
+) -> tuple[int, dict[str, Any]]:
+    settings = {
+        **cluster.settings(),
+        "spark.cores.max": "2",
+        "spark.executor.memory": "460m",
+        "spark.archives": f"{archive}#sent",
+        "spark.executorEnv.PYTHONPATH": "./sent",
+    }
+    master = settings.pop("spark.master")
+    more = [word for name, value in settings.items() for word in ("--spark-conf", f"{name}={value}")]
+    driver = start(source, destination, environment, "--master", master, *more)
+    printed, said = driver.communicate(timeout=120)
+    assert printed, said
+    return driver.returncode, json.loads(printed)
+
+
+def test_the_wheel_can_be_sent_along_and_its_version_is_compared(
+    cluster: SparkCluster,
+    source: Path,
+    local: tuple[BuildReport, Path],
+    driver_environment: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    right = archive_of(tmp_path, stoker.__version__)
+    code, told = build_with_archive(right, cluster, source, tmp_path / "out", driver_environment)
+    assert (code, told["dataset_id"]) == (0, local[0].manifest.dataset_id)
+    assert contents(tmp_path / "out") == contents(local[1])
+    other = archive_of(tmp_path, "9.9.9")
+    code, told = build_with_archive(other, cluster, source, tmp_path / "other", driver_environment)
+    assert code == 2
+    assert f"stoker is 9.9.9 and not {stoker.__version__} on an executor" in told["error"]["message"]
+
+
+def test_options_of_another_engine_are_refused(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["build", str(source), str(tmp_path / "out"), "--master", "local[2]"]) == 2
+    assert "--master and --spark-conf are for --engine spark" in capsys.readouterr().err
+    words = ["build", str(source), str(tmp_path / "out"), "--engine", "spark", "--spark-conf", "memory=1"]
+    assert main(words) == 2
+    assert "--spark-conf memory=1 is not understood" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("hidden", "message"),
+    [("pyspark", "run pip install 'stoker[spark]'"), ("java", "Spark needs Java 17 or newer, and there is none")],
+)
+def test_what_is_not_installed_is_named(hidden: str, message: str, source: Path, tmp_path: Path) -> None:
+    program = f"import sys; sys.modules[{hidden!r}] = None\nfrom stoker.cli.main import main; sys.exit(main())"
+    words = ["build", str(source), str(tmp_path / "out"), "--engine", "spark", "--master", "local[1]"]
+    environment = {"PATH": str(tmp_path)} if hidden == "java" else None
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "out").exists()

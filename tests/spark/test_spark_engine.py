@@ -1,0 +1,164 @@
+"""The engine on a real cluster: the bytes of the engine for one machine, whatever is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+from clusters import SHARDS, Trouble, contents, same, settings_of
+
+import stoker.spark
+from stoker.build import build
+from stoker.errors import ConfigError
+from stoker.sources import list_folders
+from stoker.spark import engine
+from stoker.spark.listing import cluster_lister
+from stoker.storage import location
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from servers.s3 import S3Server
+    from servers.spark_cluster import SparkCluster
+    from stoker.build import BuildReport, BuildSettings
+
+
+def test_a_cluster_makes_the_same_dataset(
+    session: SparkSession, settings: BuildSettings, local: tuple[BuildReport, Path], tmp_path: Path
+) -> None:
+    heard: list[dict[str, int]] = []
+    report = stoker.spark.build(session, settings, tmp_path / "out", lambda **news: heard.append(news))
+    same(report, tmp_path / "out", local)
+    assert (report.items, report.size_bytes) == (local[0].items, local[0].size_bytes)
+    assert heard[-1] == {"done": 181, "total": 181, "size_bytes": report.size_bytes, "rejects": 1}
+    assert [news["done"] for news in heard] == sorted(news["done"] for news in heard)
+    again = stoker.spark.build(session, settings, tmp_path / "out")
+    assert (again.outcome, again.manifest, again.items) == ("complete", report.manifest, 0)
+
+
+def test_many_waves_make_the_same_dataset(
+    session: SparkSession, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_WAVE_JOBS", 3)
+    many = settings_of(source, shards=20)
+    report = stoker.spark.build(session, many, tmp_path / "out")
+    assert report.manifest == build(many, tmp_path / "local").manifest
+    assert contents(tmp_path / "out") == contents(tmp_path / "local")
+
+
+@pytest.mark.parametrize("victim", ["python worker", "executor", "worker"])
+def test_what_is_killed_in_the_midst_of_a_shard_is_done_again(
+    victim: str,
+    cluster: SparkCluster,
+    session: SparkSession,
+    settings: BuildSettings,
+    local: tuple[BuildReport, Path],
+    tmp_path: Path,
+) -> None:
+    killed: list[int] = []
+
+    def kill(pid: int) -> None:
+        number = next(n for n in range(2) if pid in cluster.python_workers(n))
+        if victim == "worker":
+            cluster.kill_worker(number)
+            os.kill(pid, signal.SIGCONT)  # its executor shall end by itself
+            killed.append(number)
+        else:
+            cluster.kill_process(pid if victim == "python worker" else cluster.executors(number)[0])
+
+    try:
+        with Trouble(tmp_path / "out", kill):
+            report = stoker.spark.build(session, settings, tmp_path / "out")
+    finally:
+        for number in killed:
+            cluster.start_worker(number)
+    same(report, tmp_path / "out", local)
+
+
+def test_a_slow_attempt_is_overtaken_and_leaves_nothing(
+    session: SparkSession, settings: BuildSettings, local: tuple[BuildReport, Path], tmp_path: Path
+) -> None:
+    with Trouble(tmp_path / "out", lambda _: None) as trouble:
+        report = stoker.spark.build(session, settings, tmp_path / "out")
+    same(report, tmp_path / "out", local)
+    with pytest.raises(ProcessLookupError):  # the attempt has ended before the build did
+        os.kill(trouble.pid, 0)
+
+
+@pytest.fixture(scope="module")
+def stored_source(session: SparkSession, source: Path, s3_server: S3Server) -> str:
+    """The same tree in a bucket."""
+    root = location(f"s3://{s3_server.make_bucket()}/photos")
+    for path in source.rglob("*.*"):
+        (root / str(path.relative_to(source))).write_bytes(path.read_bytes())
+    return str(root)
+
+
+def test_the_executors_list_what_the_driver_would_list(session: SparkSession, stored_source: str) -> None:
+    root, folders = stored_source.encode(), [b"class0/", b"class2/", b"class1/", b"nothing/"]
+    assert list(cluster_lister(session)(root, folders)) == list(list_folders(root, folders))
+
+
+def test_from_bucket_to_bucket_it_is_the_same_dataset(
+    session: SparkSession, stored_source: str, local: tuple[BuildReport, Path], s3_server: S3Server
+) -> None:
+    bucket = location(f"s3://{s3_server.make_bucket()}/sets/photos")
+    report = stoker.spark.build(session, settings_of(stored_source), str(bucket))
+    assert report.manifest == local[0].manifest
+    keys = [entry.key for entry in bucket.store.entries(bucket.key)]
+    assert {key.rpartition("/")[2]: bucket.store.read(key) for key in keys} == contents(local[1])
+
+
+def test_a_disk_that_fails_is_our_error_and_can_be_resumed(
+    session: SparkSession, settings: BuildSettings, local: tuple[BuildReport, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    (out / ".hidden").mkdir(parents=True)
+    obstacle = out / f"train-00004-of-{SHARDS:05}.tfrecord"
+
+    def block(**news: int) -> None:
+        if not news["size_bytes"]:  # the build has begun; what is no build's is refused before
+            (obstacle / "in-the-way").mkdir(parents=True)
+
+    with pytest.raises(IsADirectoryError) as caught:
+        stoker.spark.build(session, settings, out, block)
+    notes = "; ".join(caught.value.__notes__)
+    assert f"shard {obstacle.name}, on " in notes
+    assert ", attempt 4" in notes
+    assert "run the same command again to resume" in notes
+    assert "Traceback" not in f"{caught.value} {notes}"
+    assert not list(out.glob("*.tmp-*"))
+    (obstacle / "in-the-way").rmdir()
+    obstacle.rmdir()
+    (out / ".hidden").rmdir()
+    report = stoker.spark.build(session, settings, out)
+    assert report.resumed_shards >= 1
+    same(report, out, local)
+
+
+def test_other_versions_on_the_executors_are_refused(
+    session: SparkSession, settings: BuildSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "kit", lambda **_: {"stoker": "0.0.1", "pillow": "1.0"})
+    with pytest.raises(ConfigError, match=r"pillow is \S+ and not 1\.0, stoker is \S+ and not 0\.0\.1 on an executor"):
+        stoker.spark.build(session, settings, tmp_path / "out")
+
+
+def test_a_directory_that_executors_do_not_share_is_refused(
+    session: SparkSession, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    settings = settings_of(source, shards=2)
+
+    def move(**news: int) -> None:
+        if not news["size_bytes"]:
+            (tmp_path / "out").rename(gone)
+
+    with pytest.raises(ConfigError, match="is not the directory that the driver builds in"):
+        stoker.spark.build(session, settings, tmp_path / "out", move)
+    assert [path.name for path in gone.iterdir()] == ["build.journal"]
+    assert not (tmp_path / "out").exists()
