@@ -74,7 +74,9 @@ def main(dataset: str, place: str) -> None:
     assert run(["build", dogs, tfrecords, "--preset", "dogs-onehot", "--shards", "4"]) == 0
     assert run(["build", dogs, photos, "--shards", "4"]) == 0
 
-    labels = np.concatenate([labels for _, labels in notebook_pipeline(f"{tfrecords}/*.tfrecord", 8).as_numpy_iterator()])
+    labels = np.concatenate(
+        [labels for _, labels in notebook_pipeline(f"{tfrecords}/*.tfrecord", 8).as_numpy_iterator()]
+    )
     one_hot = stoker.open(tfrecords)
     assert sorted(labels.argmax(1)) == sorted(one_hot.labels)
     print(f"the notebook's tf.data pipeline reads {len(labels)} dogs of {labels.shape[1]} breeds from {tfrecords}")

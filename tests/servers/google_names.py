@@ -92,6 +92,10 @@ class _Connection(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer.body)
 
+    def finish(self) -> None:
+        super().finish()
+        self.connection.close()  # the one with TLS, of which the server does not know
+
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class says so
         pass
 
