@@ -37,6 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import stoker.spark
 from stoker.build import BuildSettings, ShardSettings, SourceSettings, build
 from stoker.config import format_size
+from stoker.recipe import Recipe, parse_resize
 from stoker.spark.session import spark_session
 from tests.servers import spark_cluster
 
@@ -162,13 +163,12 @@ def measure_memory(args: argparse.Namespace) -> dict[str, Any]:
 def measure_speed(args: argparse.Namespace) -> dict[str, Any]:
     """Build a tree with each number of threads and of workers, and return seconds and images a second."""
     found: dict[str, Any] = {}
+    recipe, shards = Recipe(resize=parse_resize(args.resize)), ShardSettings(train=args.shards)
     with tempfile.TemporaryDirectory(dir=args.folder) as made:
         source = Path(made) / "tree"
         copy_tree(Path(args.source), source, args.copies)
         for count in (1, 2):
-            settings = BuildSettings(
-                SourceSettings(str(source)), shards=ShardSettings(train=args.shards), threads=count
-            )
+            settings = BuildSettings(SourceSettings(str(source)), recipe, shards=shards, threads=count)
             report = build(settings, Path(made) / f"local-{count}")
             found[f"local, {count} threads"] = _rate(report.items, report.seconds)
             with cluster_session(2, count) as session:
@@ -225,6 +225,7 @@ def main() -> None:
     speed.add_argument("source")
     speed.add_argument("--copies", type=int, default=10)
     speed.add_argument("--shards", type=int, default=16)
+    speed.add_argument("--resize", default="off")
     speed.set_defaults(measure=measure_speed)
     packed = subparsers.add_parser("packed")
     packed.add_argument("environment")

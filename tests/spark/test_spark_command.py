@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from contextlib import contextmanager
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ import stoker.spark
 from stoker.cli.main import main
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
     from servers.spark_cluster import SparkCluster
@@ -38,11 +41,19 @@ def wait_for_shards(destination: Path, driver: subprocess.Popen[str], shards: in
         time.sleep(0.01)
 
 
-def start(source: Path, destination: Path, environment: dict[str, str], *more: str) -> subprocess.Popen[str]:
+@contextmanager
+def driver_of(
+    source: Path, destination: Path, environment: dict[str, str], *more: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A driver that runs; what is left of it afterwards is killed."""
     command = [*COMMAND, str(source), str(destination), *OPTIONS, "--engine", "spark", "--json", *more]
-    return subprocess.Popen(
+    with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    ) as driver:
+        try:
+            yield driver
+        finally:
+            driver.kill()  # its JVM ends with it
 
 
 def test_a_driver_that_is_killed_or_interrupted_is_gone_on_with(
@@ -54,11 +65,11 @@ def test_a_driver_that_is_killed_or_interrupted_is_gone_on_with(
     tmp_path: Path,
 ) -> None:
     out = tmp_path / "out"
-    driver = start(source, out, driver_environment, "--master", "local[1]")
-    wait_for_shards(out, driver, 1)
-    driver.send_signal(signal.SIGINT)
-    interrupted = time.monotonic()
-    printed, said = driver.communicate(timeout=60)
+    with driver_of(source, out, driver_environment, "--master", "local[1]") as driver:
+        wait_for_shards(out, driver, 1)
+        driver.send_signal(signal.SIGINT)
+        interrupted = time.monotonic()
+        printed, said = driver.communicate(timeout=60)
     assert (driver.returncode, printed) == (130, "")
     assert time.monotonic() - interrupted < 10
     assert "stoker: interrupted; what is finished is kept; run the same command again to resume" in said
@@ -67,10 +78,9 @@ def test_a_driver_that_is_killed_or_interrupted_is_gone_on_with(
     before = journal_lines(out)
     assert 2 <= before < 7
 
-    driver = start(source, out, driver_environment, "--master", "local[1]")
-    wait_for_shards(out, driver, before)
-    driver.kill()
-    driver.communicate()
+    with driver_of(source, out, driver_environment, "--master", "local[1]") as driver:
+        wait_for_shards(out, driver, before)
+        driver.kill()
     report = stoker.spark.build(session, settings, out)
     assert report.resumed_shards >= before
     same(report, out, local)
@@ -95,14 +105,14 @@ def build_with_archive(
     settings = {
         **cluster.settings(),
         "spark.cores.max": "2",
-        "spark.executor.memory": "460m",
+        "spark.executor.memory": "490m",
         "spark.archives": f"{archive}#sent",
         "spark.executorEnv.PYTHONPATH": "./sent",
     }
     master = settings.pop("spark.master")
     more = [word for name, value in settings.items() for word in ("--spark-conf", f"{name}={value}")]
-    driver = start(source, destination, environment, "--master", master, *more)
-    printed, said = driver.communicate(timeout=120)
+    with driver_of(source, destination, environment, "--master", master, *more) as driver:
+        printed, said = driver.communicate(timeout=140)
     assert printed, said
     return driver.returncode, json.loads(printed)
 

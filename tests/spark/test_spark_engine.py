@@ -140,14 +140,6 @@ def test_a_disk_that_fails_is_our_error_and_can_be_resumed(
     same(report, out, local)
 
 
-def test_other_versions_on_the_executors_are_refused(
-    session: SparkSession, settings: BuildSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(engine, "kit", lambda **_: {"stoker": "0.0.1", "pillow": "1.0"})
-    with pytest.raises(ConfigError, match=r"pillow is \S+ and not 1\.0, stoker is \S+ and not 0\.0\.1 on an executor"):
-        stoker.spark.build(session, settings, tmp_path / "out")
-
-
 def test_a_directory_that_executors_do_not_share_is_refused(
     session: SparkSession, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
