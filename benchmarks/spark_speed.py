@@ -5,8 +5,11 @@ python -m benchmarks.spark_speed SOURCE [--copies 10] [--rounds 5] [OPTIONS OF S
 SOURCE is a tree that ``stoker build`` takes; its training images are linked so many times over. In each round it is
 built by the local engine with one thread and with two, and by a real standalone cluster of two workers with one core
 each, of which the application gets one and then both. A build is timed from listing to manifest; the start of an
-application is not in it, and each application has built a little before. Ratios are those of one round, to the turn
-with one thread; medians and spreads are over the rounds.
+application is not in it, and each application has built a little before.
+
+Printed are medians over the rounds, with the lowest and the highest: of images a second; of the ratio to the turn with
+one thread or worker less in the same round; of images for each second of CPU time, in which a busy machine shows least;
+and of the cores that everything else on the machine kept busy.
 """
 
 from __future__ import annotations
@@ -58,12 +61,21 @@ WAYS = (Way("local", 1), Way("local", 2), Way("Spark", 1), Way("Spark", 2))
 
 @dataclass(frozen=True)
 class Turn:
-    """One build: how many images in how many seconds, to which dataset; and how many cores others kept busy."""
+    """One build.
+
+    Attributes:
+        images: How many.
+        seconds: From listing to manifest.
+        cpu_seconds: Of this process, of the driver, and of the whole cluster.
+        others: Cores that the rest of the machine kept busy meanwhile.
+        dataset_id: What was made.
+    """
 
     images: int
     seconds: float
-    dataset_id: str
+    cpu_seconds: float
     others: float
+    dataset_id: str
 
     @property
     def rate(self) -> float:
@@ -85,15 +97,15 @@ def copied(source: Path, top: Path, copies: int) -> Path:
 
 def timed(run: Callable[[], BuildReport]) -> Turn:
     """Time a build."""
-    others, began = _others_seconds(), time.perf_counter()
+    busy, own, began = busy_seconds(), _own_seconds(), time.perf_counter()
     report = run()
-    seconds = time.perf_counter() - began
-    return Turn(report.items, seconds, report.manifest.dataset_id, max(0.0, _others_seconds() - others) / seconds)
+    busy, own, seconds = busy_seconds() - busy, _own_seconds() - own, time.perf_counter() - began
+    return Turn(report.items, seconds, own, max(0.0, busy - own) / seconds, report.manifest.dataset_id)
 
 
-def _others_seconds() -> float:
-    """CPU time of all processes but this one and those that it has started."""
-    return busy_seconds() - tree_seconds({os.getpid()} | descendants(os.getpid()))
+def _own_seconds() -> float:
+    """CPU time of this process and of those that it has started."""
+    return tree_seconds({os.getpid()} | descendants(os.getpid()))
 
 
 def turn(way: Way, settings: BuildSettings, cluster: spark_cluster.SparkCluster, folder: Path) -> Turn:
@@ -127,15 +139,26 @@ def measured(settings: BuildSettings, rounds: int) -> dict[Way, list[Turn]]:
 
 def table(turns: dict[Way, list[Turn]]) -> list[str]:
     """Rows of Markdown."""
-    rows = ["| engine | images/s | spread | of one thread | spread | others' cores |", "|---|---:|---:|---:|---:|---:|"]
+    heads = ("engine", "images/s", "to one less", "images per CPU second", "others' cores")
+    rows = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
     for way, found in turns.items():
-        rates = [one.rate for one in found]
-        ratios = [one.rate / first.rate for one, first in zip(found, turns[WAYS[0]], strict=True)]
-        others = statistics.median(one.others for one in found)
-        middle, ratio = statistics.median(rates), statistics.median(ratios)
-        spreads = f"{min(rates):.0f} to {max(rates):.0f}", f"{min(ratios):.2f} to {max(ratios):.2f}"
-        rows.append(f"| {way.name} | {middle:.0f} | {spreads[0]} | {ratio:.2f} | {spreads[1]} | {others:.1f} |")
+        one = turns.get(Way(way.engine, way.count - 1), [])
+        cells = (
+            _summary([turn.rate for turn in found], 0),
+            _summary([turn.rate / fewer.rate for turn, fewer in zip(found, one, strict=False)], 2),
+            _summary([turn.images / turn.cpu_seconds for turn in found], 0),
+            _summary([turn.others for turn in found], 1),
+        )
+        rows.append(f"| {way.name} | {' | '.join(cells)} |")
     return rows
+
+
+def _summary(values: list[float], digits: int) -> str:
+    """Median, lowest and highest."""
+    if not values:
+        return ""
+    middle, low, high = (f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values)))
+    return f"{middle} ({low} to {high})"
 
 
 def main() -> None:
