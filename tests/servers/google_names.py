@@ -103,7 +103,7 @@ class _Connection(BaseHTTPRequestHandler):
 def _make_certificate(folder: Path) -> tuple[Path, Path]:
     program = shutil.which("openssl")
     if program is None:
-        raise ServerError("There is no openssl here: install it (scripts/deps.sh test)")
+        raise ServerError("There is no openssl here: install it")
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     names = ",".join(f"DNS:{name}" for name in _NAMES)
     command = [
