@@ -63,7 +63,10 @@ def test_there_are_examples() -> None:
     assert {path.stem for path in EXAMPLES} >= {"train_view", "torch_training", "tensorflow_fit", *PLACES}
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(path, marks=[pytest.mark.servers] * (path.stem in PLACES), id=path.stem) for path in EXAMPLES],
+)
 def test_an_example_runs(example: Path, dataset: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     with ExitStack() as ends:
         place = PLACES[example.stem](request, ends) if example.stem in PLACES else Place()

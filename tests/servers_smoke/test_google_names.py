@@ -15,6 +15,8 @@ from servers.plain_http import ask
 if TYPE_CHECKING:
     from servers.gcs import GcsServer
 
+pytestmark = pytest.mark.servers
+
 
 def connection_to(host: str, environment: dict[str, str]) -> HTTPSConnection:
     proxy = urlsplit(environment["https_proxy"])
