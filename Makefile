@@ -83,7 +83,7 @@ $(BUILD)/.stamp-hdfs-jars: scripts/hdfs_jars.sh | $(MADE)
 
 .PHONY: test
 test: $(BUILD)/.stamp-deps-test $(BUILD)/.stamp-hdfs-jars $(INSTALLED) $(DEVELOPED) native lint  ## Every test and check, the sanitizers included.
-	$(BIN)/python -m pytest
+	@scripts/tests.sh $(BIN)/python $(BUILD)/tests-with-servers.log
 
 .PHONY: test-clients
 test-clients: $(INSTALLED)  ## tf.data, TFDS, DALI and tfrecord, as others release them, read what Stoker writes.
@@ -115,7 +115,7 @@ stub: $(INSTALLED) $(DEVELOPED)  ## Write src/stoker/_native.pyi anew from the e
 	$(BIN)/python scripts/stub.py src/stoker/_native.pyi
 
 .PHONY: docs
-docs: $(INSTALLED) $(DEVELOPED)  ## Run every code block and example of the documentation, follow every link.
+docs: $(INSTALLED) $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Run every code block and example of the documentation, follow every link.
 	$(BIN)/python -m pytest tests/house/test_docs.py tests/house/test_examples.py tests/house/test_guarantees.py
 	@echo "The documentation is the Markdown in README.md and docs/; all of its code ran and all of its links lead somewhere."
 

@@ -2,10 +2,10 @@
 
 python -m benchmarks.simulated DATASET [--rounds 3] [--out results.json]
 
-DATASET is what ``stoker build`` made. The simulator is told three measured things: how many images a second this
-machine decodes from the bucket when nothing is added, how long one request takes then, and the mean length of a record.
-All else is computed. A whole epoch is run, its first batch included. At zero latency the rate is what was measured, so
-only settings that differ are compared.
+DATASET is what ``stoker build`` made. The simulator is told what can be measured of a machine and a store without any
+loader over it: the mean length of a record, and how long requests of the length that it plans take over so many
+connections, while nothing is decoded. And one thing that a loader tells: how many images a second it gives from the
+bucket when nothing is added. All else is computed. A whole epoch is run, its first batch included.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import argparse
 import json
 import statistics
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.remote import Way, _Delayed, bucket_with, turn
-
 import stoker
+from benchmarks.remote import Way, _Delayed, bucket_with, turn
 from stoker.config import available_cpus
 from stoker.simulation import Data, Ranks, Storage, Stretch, simulate
 from stoker.storage import RemotePath, stores
@@ -66,16 +66,23 @@ def of_dataset(dataset: Dataset) -> Data:
     return Data(len(dataset), round(total / len(dataset)), -(-len(dataset) // len(dataset.shards)))
 
 
-def seconds_of_a_request(dataset: Dataset, length: int) -> float:
-    """Median of some requests of that length, one after the other."""
+def seconds_of_a_request(dataset: Dataset, setting: Setting, length: int) -> float:
+    """Mean of requests of that length over as many connections as the setting has, while nothing is decoded."""
     path = dataset.shards[0].path
     assert isinstance(path, RemotePath)
-    taken = []
-    for _ in range(30):
-        began = time.perf_counter()
-        path.store.read(path.key, 0, length)
-        taken.append(time.perf_counter() - began)
-    return statistics.median(taken)
+    _Delayed.seconds = setting.latency
+    end = time.perf_counter() + max(1.0, 6 * setting.latency)
+
+    def ask() -> list[float]:
+        taken = []
+        while (began := time.perf_counter()) < end:
+            path.store.read(path.key, 0, length)
+            taken.append(time.perf_counter() - began)
+        return taken
+
+    with ThreadPoolExecutor(setting.connections) as pool:
+        asked = [pool.submit(ask) for _ in range(setting.connections)]
+        return statistics.mean(second for one in asked for second in one.result())
 
 
 def measured(place: str, setting: Setting, rounds: int) -> list[float]:
@@ -84,12 +91,15 @@ def measured(place: str, setting: Setting, rounds: int) -> list[float]:
     return [turn(way, BATCH, None)["images_per_second"] for _ in range(rounds)]
 
 
-def predicted(data: Data, setting: Setting, rate: float, request: float) -> float:
+def predicted(dataset: Dataset, setting: Setting, rate: float) -> float:
     """The same by the simulator."""
+    data = of_dataset(dataset)
     ranks = Ranks(batch_size=BATCH, rate=rate, threads=available_cpus(), read_ahead=setting.read_ahead())
     stretch = Stretch(setting.shuffle, seed=17, steps=max(2, data.records // BATCH))
-    report = simulate(data, ranks, Storage(latency=setting.latency + request), stretch)
-    rank = report.ranks[0]
+    asked = simulate(data, ranks, Storage(latency=setting.latency), stretch)
+    length = round(asked.bytes_of_epoch / asked.requests_of_epoch)
+    latency = seconds_of_a_request(dataset, setting, length)
+    rank = simulate(data, ranks, Storage(latency=latency), stretch).ranks[0]
     return rank.samples / (rank.first_batch + (rank.samples - BATCH) / rank.images_per_second)
 
 
@@ -108,11 +118,10 @@ def main() -> None:
         data = of_dataset(dataset)
         near = Setting("nothing added", 0.0, 32, "64MB")
         rate = statistics.median(measured(place, near, options.rounds + 1)[1:])
-        request = seconds_of_a_request(dataset, data.record_bytes)
-        print(f"{data}: {rate:.0f} images/s and {request * 1e3:.1f} ms a request when nothing is added")
+        print(f"{data}: {rate:.0f} images/s when nothing is added")
         for setting in SETTINGS:
             speeds = measured(place, setting, options.rounds)
-            said, was = predicted(data, setting, rate, request), statistics.median(speeds)
+            said, was = predicted(dataset, setting, rate), statistics.median(speeds)
             rows.append({"setting": setting.name, "measured": speeds, "predicted": said, "ratio": said / was})
             print(f"{setting.name:<44} measured {was:7.1f}  predicted {said:7.1f}  {said / was - 1:+.0%}")
     if options.out:

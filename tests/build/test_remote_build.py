@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from stoker.storage import RemotePath
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.fixture(params=STORES)
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:

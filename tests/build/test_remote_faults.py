@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from stoker.storage import RemotePath
 
+pytestmark = pytest.mark.servers
+
 COMMAND = [sys.executable, "-m", "stoker.cli.main", "build"]
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from servers.s3 import S3Server
     from stoker.storage import RemotePath
 
+pytestmark = pytest.mark.servers
+
 SMALL = stoker.ReadAhead(budget="60KB", connections=4, gap=500, longest="20KB")
 
 

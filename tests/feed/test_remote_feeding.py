@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tarfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stoker.storage import RemotePath
+
+pytestmark = pytest.mark.servers
 
 SMALL = stoker.ReadAhead(budget="40KB", connections=4, gap=500, longest="20KB")
 BLOCKS = stoker.BlockShuffle(4, 3)
@@ -191,6 +194,21 @@ def test_a_kept_index_that_was_damaged_is_fetched_again(bucket: RemotePath, data
         path.write_bytes(path.read_bytes().replace(b"1", b"2"))
     again = stoker.open(there, "train")
     assert [again[i].encoded for i in (0, 39)] == expected
+
+
+def test_images_and_tars_in_a_bucket_are_read_as_they_are(bucket: RemotePath, photos: Path, tmp_path: Path) -> None:
+    place = stoker.open(photos, "train")
+    copy(photos, bucket / "photos")
+    there = stoker.open(bucket / "photos", "train")
+    np.testing.assert_array_equal(there.labels, place.labels)
+    assert there[7].encoded == place[7].encoded
+    for shuffle in (False, True):
+        assert_same(epochs(place, shuffle=shuffle), epochs(there, shuffle=shuffle, read_ahead=SMALL))
+    with tarfile.open(tmp_path / "some.tar", "w", format=tarfile.GNU_FORMAT) as tar:
+        tar.add(photos / "train", ".")
+    (bucket / "some.tar").write_bytes((tmp_path / "some.tar").read_bytes())
+    tars = stoker.open(tmp_path / "some.tar"), stoker.open(bucket / "some.tar")
+    assert_same(epochs(tars[0], shuffle=True), epochs(tars[1], shuffle=True, read_ahead=SMALL))
 
 
 def test_numbers_of_a_sampler_are_fetched_batch_by_batch(bucket: RemotePath, dataset: Path) -> None:

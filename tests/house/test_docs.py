@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 WITH_PYTHON = [page for page in pages() if any(block.language == "python" for block in markdown.blocks(page))]
 
 
+# JAX warns of every fork after it was imported, also of those that end in another program, as Spark's do.
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=markdown.name)
 def test_the_python_of_a_page_runs(
     page: Path, photos: Path, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -18,6 +18,8 @@ from servers.rules import Request
 if TYPE_CHECKING:
     from servers.gcs import GcsServer
 
+pytestmark = pytest.mark.servers
+
 BODY = random.Random(5).randbytes(100_000)
 
 

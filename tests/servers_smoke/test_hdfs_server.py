@@ -14,6 +14,8 @@ from hdfs_native import Client
 if TYPE_CHECKING:
     from servers.hdfs import HdfsServer
 
+pytestmark = pytest.mark.servers
+
 BODY = random.Random(7).randbytes(3_000_000)
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from servers.gcs import GcsServer
     from servers.s3 import S3Server
 
+pytestmark = pytest.mark.servers
+
 BODY = random.Random(6).randbytes(6_000_000)
 
 

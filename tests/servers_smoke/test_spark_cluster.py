@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
     from servers.spark_cluster import SparkCluster
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux", reason="workers are at 127.0.0.2 and on, as only Linux has them"
-)
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.skipif(sys.platform != "linux", reason="workers are at 127.0.0.2 and on, as only Linux has them"),
+]
 
 # Each partition says where it ran, and waits until it may end.
 JOB = """if True:

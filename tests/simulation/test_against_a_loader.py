@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from stoker.storage import RemotePath
 
+pytestmark = pytest.mark.servers
+
 AHEAD = stoker.ReadAhead("100KB", connections=4, gap="2KB", longest="40KB")
 BATCH = 8
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from servers.faults import FaultProxy
 
+pytestmark = pytest.mark.servers
+
 IMAGES = 24
 FAULTS = {
     "busy": lambda: [Fault(Answer(503), probability=0.3, seed=1)],

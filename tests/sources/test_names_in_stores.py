@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from servers.s3 import S3Server
     from stoker.storage import RemotePath
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.fixture
 def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:

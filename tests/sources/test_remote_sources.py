@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from stoker.sources import SourceTree
     from stoker.storage import RemotePath
 
+pytestmark = pytest.mark.servers
+
 
 @pytest.fixture(params=["s3", "gs", "hdfs"])
 def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from servers.spark_cluster import SparkCluster
     from stoker.build import BuildReport, BuildSettings
 
+pytestmark = pytest.mark.servers
+
 PACKAGE = Path(stoker.__file__).parent
 
 
@@ -36,9 +39,10 @@ def journal_lines(destination: Path) -> int:
 
 
 def wait_for_shards(destination: Path, driver: subprocess.Popen[str], shards: int) -> None:
-    while journal_lines(destination) <= shards:
-        assert driver.poll() is None, driver.communicate()
+    """Wait until more shards are done, or the driver is, which a busy machine may show too late."""
+    while journal_lines(destination) <= shards and driver.poll() is None:
         time.sleep(0.01)
+    assert driver.poll() in (None, 0), driver.communicate()
 
 
 @contextmanager
@@ -64,12 +68,15 @@ def test_a_driver_that_is_killed_or_interrupted_is_gone_on_with(
     driver_environment: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    out = tmp_path / "out"
-    with driver_of(source, out, driver_environment, "--master", "local[1]") as driver:
-        wait_for_shards(out, driver, 1)
-        driver.send_signal(signal.SIGINT)
-        interrupted = time.monotonic()
-        printed, said = driver.communicate(timeout=60)
+    for attempt in range(5):  # on a busy machine all shards may be done before the signal comes
+        out = tmp_path / f"out-{attempt}"
+        with driver_of(source, out, driver_environment, "--master", "local[1]") as driver:
+            wait_for_shards(out, driver, 1)
+            driver.send_signal(signal.SIGINT)
+            interrupted = time.monotonic()
+            printed, said = driver.communicate(timeout=60)
+        if driver.returncode != 0:
+            break
     assert (driver.returncode, printed) == (130, "")
     assert time.monotonic() - interrupted < 10
     assert "stoker: interrupted; what is finished is kept; run the same command again to resume" in said
@@ -78,12 +85,16 @@ def test_a_driver_that_is_killed_or_interrupted_is_gone_on_with(
     before = journal_lines(out)
     assert 2 <= before < 7
 
-    with driver_of(source, out, driver_environment, "--master", "local[1]") as driver:
-        wait_for_shards(out, driver, before)
-        driver.kill()
-    report = stoker.spark.build(session, settings, out)
+    for attempt in range(5):
+        killed = shutil.copytree(out, tmp_path / f"killed-{attempt}")
+        with driver_of(source, killed, driver_environment, "--master", "local[1]") as driver:
+            wait_for_shards(killed, driver, before)
+            driver.kill()
+        if driver.returncode != 0:
+            break
+    report = stoker.spark.build(session, settings, killed)
     assert report.resumed_shards >= before
-    same(report, out, local)
+    same(report, killed, local)
 
 
 def archive_of(folder: Path, version: str) -> Path:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from servers.spark_cluster import SparkCluster
     from stoker.build import BuildReport, BuildSettings
 
+pytestmark = pytest.mark.servers
+
 
 def test_a_cluster_makes_the_same_dataset(
     session: SparkSession, settings: BuildSettings, local: tuple[BuildReport, Path], tmp_path: Path

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from stoker.storage import RemotePath
 
+pytestmark = pytest.mark.servers
+
 KEYS = ("a/1.jpg", "a-b/2.jpg", "a.jpg", "a/b/3.jpg", "z.jpg", "b/4.jpg", "b/c.jpg", "b/c/5.jpg")
 
 

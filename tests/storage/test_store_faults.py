@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from stoker.storage import RemotePath
 
+pytestmark = pytest.mark.servers
+
 DATA = os.urandom(300_000)
 
 

@@ -17,6 +17,8 @@ from storage.places import STORES, place_in
 if TYPE_CHECKING:
     from stoker.storage import RemotePath
 
+pytestmark = pytest.mark.servers
+
 NAMES = ("plain.bin", "a b.jpg", "100%25.jpg", "hash#and?question.jpg", "plus+é.jpg", "deep/er/still.txt")
 
 

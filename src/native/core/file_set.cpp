@@ -11,6 +11,11 @@ namespace {
 
 constexpr size_t kOpenArchives = 256;
 
+// A path that begins at the root, or a URL.
+bool is_absolute(std::string_view path) {
+  return path.starts_with('/') || path.substr(0, 32).find("://") != std::string_view::npos;
+}
+
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(ErrorCode::kBadArgument, what);
 }
@@ -61,7 +66,7 @@ FileSet::FileSet(FileList list) : list_(std::move(list)), archives_(kOpenArchive
   check(list_);
   if (!list_.base.empty() && list_.base.back() != '/') list_.base += '/';
   for (const std::string& archive : list_.archives) {
-    archives_.add(archive.starts_with('/') ? archive : list_.base + archive, {});
+    archives_.add(is_absolute(archive) ? archive : list_.base + archive, {});
   }
 }
 
@@ -87,7 +92,7 @@ std::string_view FileSet::name(size_t index) const {
 
 std::string FileSet::path(size_t index) const {
   const std::string_view own = name(index);
-  return own.starts_with('/') ? std::string(own) : list_.base + std::string(own);
+  return is_absolute(own) ? std::string(own) : list_.base + std::string(own);
 }
 
 Where FileSet::where(uint64_t number) const {

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.cli.output import Printer, print_json
 from stoker.config import format_seconds, format_size
+from stoker.errors import ConfigError
 from stoker.measure import BenchReport, BenchRow, BenchSpec, run_bench
+from stoker.storage import is_remote
 
 if TYPE_CHECKING:
     import argparse
@@ -36,7 +38,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print, and return 0."""
+    """Measure, print, and return 0.
+
+    Raises:
+        ConfigError: The dataset is in a store, whose speed is not that of a machine.
+    """
+    if is_remote(args.dataset):
+        advice = "copy the dataset and measure that; 'stoker simulate' forecasts how fast it is fed from a bucket"
+        raise ConfigError(f"stoker bench measures datasets of this machine, and {args.dataset} is in a store; {advice}")
     spec = BenchSpec(
         dataset=args.dataset,
         split=args.split,

@@ -12,6 +12,7 @@ from stoker.config import format_size
 from stoker.errors import ConfigError
 from stoker.feed.cache_directory import CacheDirectory
 from stoker.records.index_cache import INDEXES_FOLDER, kept_indexes, user_cache_directory
+from stoker.storage import is_remote
 
 if TYPE_CHECKING:
     import argparse
@@ -63,6 +64,8 @@ def _place(named: str | None) -> Path:
     Raises:
         ConfigError: It is no cache, or the user has none.
     """
+    if named is not None and is_remote(named):
+        raise ConfigError(f"{named} is in a store, and a cache lies on this machine; name its directory with --dir")
     place = user_cache_directory() if named is None else Path(named)
     if place is None:
         raise ConfigError("this user has no home, and so no cache; name one with --dir")

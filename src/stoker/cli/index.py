@@ -22,7 +22,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     text = "write the index beside TFRecords, so that they can be read in any order without a rebuild"
     parser = subparsers.add_parser("index", help=text, description=text)
-    parser.add_argument("files", nargs="+", help="TFRecords, directories of them, or patterns")
+    parser.add_argument("files", nargs="+", help="TFRecords, directories of them, or patterns; or their URLs")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     return parser
 

@@ -31,7 +31,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "what a dataset holds: schema, recipe, counts, sizes, classes"
     parser = subparsers.add_parser("info", help=text, description=text)
     add = parser.add_argument
-    add("dataset", help="directory of a dataset or an unfinished build; directory, pattern or file of TFRecords")
+    add(
+        "dataset",
+        help="directory of a dataset or an unfinished build; directory, pattern or file of TFRecords; or a URL",
+    )
     text = "of TFRecords of other origin, look at the first N records (default %(default)s)"
     add("--records", type=int, default=DEFAULT_RECORDS, metavar="N", help=text)
     add("--json", action="store_true", help="print one JSON document")

@@ -22,7 +22,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "build a dataset from records that exist already, of any known layout; run again to resume"
     parser = subparsers.add_parser("repack", help=text, description=text)
     add = parser.add_argument
-    add("source", help="dataset, directory of TFRecords, one of them, or a pattern")
+    add("source", help="dataset, directory of TFRecords, one of them, or a pattern; or its URL")
     add("destination", help="directory of the new dataset, or its URL; new, empty, or an unfinished build")
     add("--image-key", metavar="KEY", help="key of the encoded image (default: told by the first record)")
     add("--label-key", metavar="KEY", help="with --image-key: key of the class (default: images without a class)")

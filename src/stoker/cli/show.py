@@ -21,7 +21,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("show", help=text, description=text)
     spec = SheetSpec()
     add = parser.add_argument
-    add("dataset", help="directory of a dataset; directory, pattern or file of TFRecords")
+    add("dataset", help="directory of a dataset; directory, pattern or file of TFRecords; or its URL")
     add("--out", required=True, metavar="FILE.png", help="the picture to write")
     add("--split", help="split to show (default: the only one, or train)")
     add("--count", type=int, default=spec.count, metavar="N", help="samples (default %(default)s)")

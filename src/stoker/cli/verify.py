@@ -21,7 +21,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     text = "check every checksum, every record and every image; counts against the manifest"
     parser = subparsers.add_parser("verify", help=text, description=text)
-    parser.add_argument("dataset", help="directory of a dataset, directory of TFRecords, or one TFRecord")
+    parser.add_argument("dataset", help="directory of a dataset, directory of TFRecords, or one TFRecord; or its URL")
     parser.add_argument("--threads", type=int, help="checks at a time (default: one per CPU)")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     return parser

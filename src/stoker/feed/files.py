@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,8 @@ import numpy as np
 from stoker import _native
 from stoker.errors import SourceError
 from stoker.feed.remote_files import RemoteFiles
-from stoker.storage import RemotePath, is_remote
+from stoker.sources.where import place_at, within
+from stoker.storage import is_remote
 from stoker.types import SchemaInfo
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.sources import SourceTree
+    from stoker.sources.items import ItemTable
+    from stoker.storage import Location
     from stoker.types import Box, Features
 
 FILE_SCHEMA = SchemaInfo(
@@ -61,14 +64,9 @@ class ImageFiles:
             np.ascontiguousarray(table.offsets, np.int64),
         )
 
-        self.remote = RemoteFiles(len(tree.archives) + len(table), self._remote_path) if is_remote(tree.base) else None
-
-    def _remote_path(self, number: int) -> RemotePath:
-        """Return the path of a file as the core counts them: the archives, then one for each image."""
-        archives = self._tree.archives
-        name = archives[number] if number < len(archives) else self.table[number - len(archives)].path
-        text = os.fsdecode(name)
-        return RemotePath.parse(text if is_remote(text) else f"{os.fsdecode(self._tree.base).rstrip('/')}/{text}")
+        remote = is_remote(tree.base) or any(map(is_remote, tree.archives)) or b"://" in table.names
+        # Not a method: what the core holds must not hold the core's objects again.
+        self.remote = RemoteFiles(len(tree.archives) + len(table), partial(_place, tree, table)) if remote else None
 
     def with_own_files(self) -> ImageFiles:
         """Return the same images with files that are opened anew."""
@@ -115,3 +113,10 @@ class ImageFiles:
         corners = np.array([(box.xmin, box.ymin, box.xmax, box.ymax) for box in boxes], np.float32).reshape(-1, 4)
         self.records.set_boxes(np.concatenate(([0], np.cumsum(counts))), corners)
         return counts.astype(np.uint32)
+
+
+def _place(tree: SourceTree, table: ItemTable, number: int) -> Location:
+    """Return where a file is, as the core counts them: the archives, then one for each image."""
+    archives = tree.archives
+    name = archives[number] if number < len(archives) else table[number - len(archives)].path
+    return place_at(within(tree.base, name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker import _native
@@ -11,11 +12,11 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Sequence
 
-    from stoker.storage import PatientStore, RemotePath
+    from stoker.storage import Location, PatientStore
 
 
 class RemoteFiles:
-    """Files of one dataset. Immutable, and safe from any thread.
+    """Files of one dataset, some of which may be on this machine. Immutable, and safe from any thread.
 
     Args:
         count: How many there are.
@@ -26,19 +27,21 @@ class RemoteFiles:
         count: How many there are.
     """
 
-    def __init__(self, count: int, path_of: Callable[[int], RemotePath]) -> None:
+    def __init__(self, count: int, path_of: Callable[[int], Location]) -> None:
         self.first = _native.number_remote_files(count)
         self.count = count
         self._path_of = path_of
 
-    def path(self, number: int) -> RemotePath:
+    def path(self, number: int) -> Location:
         """Return the path of a file by its number in this process."""
         return self._path_of(number - self.first)
 
     def read(self, number: int, offset: int, length: int) -> bytes:
         """Return bytes of a file; the core calls this where nothing is read ahead."""
         path = self.path(number)
-        return path.store.read(path.key, offset, length)
+        return (
+            _read_local(path, offset, length) if isinstance(path, Path) else path.store.read(path.key, offset, length)
+        )
 
     def tell(self, records: _native.RecordSet | _native.FileSet) -> None:
         """Tell the core that the files of a set are these."""
@@ -67,7 +70,15 @@ class StoppableFiles:
             ClosedError: It was told to stop.
         """
         path = self._files[bisect.bisect_right(self._firsts, number) - 1].path(number)
+        if isinstance(path, Path):
+            return _read_local(path, offset, length)
         store = self._stores.get(path.root)
         if store is None:  # two threads may both make one, which does no harm
             store = self._stores[path.root] = path.store.stoppable(self._stop)
         return store.read(path.key, offset, length)
+
+
+def _read_local(path: Path, offset: int, length: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read(length)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PIL import Image, ImageDraw
@@ -16,6 +15,7 @@ from stoker.feed.opening import open_main_split
 from stoker.inspection import tile
 from stoker.inspection.tile import TILE_HEIGHT, TILE_WIDTH
 from stoker.records.files import write_atomically
+from stoker.storage import location
 
 if TYPE_CHECKING:
     import os
@@ -90,7 +90,7 @@ def write_contact_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str
         StokerError: The dataset as a whole cannot be opened.
         OSError: The PNG cannot be written.
     """
-    target = Path(out)
+    target = location(out)
     if target.suffix.lower() != ".png":
         raise ConfigError(f"the sheet is a PNG, so the name {str(out)!r} must end in .png")
     dataset = open_main_split(path, spec.split)
@@ -133,7 +133,7 @@ def _problem(error: StokerError, dataset: Dataset, key: int) -> str:
 
 def _draw_header(sheet: Image.Image, dataset: Dataset, shown: int, spec: SheetSpec) -> None:
     draw = ImageDraw.Draw(sheet)
-    name = Path(dataset.path).resolve().name or dataset.path
+    name = location(dataset.path).resolve().name or dataset.path
     width = sheet.width - 2 * _GAP
     title = tile.fitted(f"{name}  /  {dataset.split}", tile.TITLE, width)
     draw.text((_GAP, 18), title, font=tile.TITLE, fill=tile.BRIGHT)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import glob
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from stoker import _native
 from stoker.config import check_range
-from stoker.errors import IndexMismatchError, ShardError
+from stoker.errors import IndexMismatchError, ShardError, StokerError
+from stoker.inspection.listing import files_matching, shards_in
+from stoker.inspection.problem import renamed
 from stoker.records.index import FRAME_BYTES, read_index
-from stoker.records.inflate import holds_records, plain_shard
-from stoker.records.layout import find_shards, parse_shard_name
+from stoker.records.inflate import compression_of, holds_records, inflate
+from stoker.records.layout import parse_shard_name
 from stoker.schema import recognise
+from stoker.storage import LocalCopy, RemotePath, local_copy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from stoker.storage import Location
     from stoker.types import Feature, SchemaInfo
+
+_AT_ONCE = 32
+_FIRST_BYTES = 2**18
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +100,7 @@ class ForeignInfo:
     layout: SchemaInfo | None
 
 
-def foreign_info(place: Path, records: int) -> ForeignInfo | None:
+def foreign_info(place: Location, records: int) -> ForeignInfo | None:
     """Return what TFRecords of other origin hold, or None if there are none.
 
     Args:
@@ -113,7 +119,7 @@ def foreign_info(place: Path, records: int) -> ForeignInfo | None:
         return None
     keys: dict[str, KeySummary] = {}
     looked_at, layout = 0, None
-    for payload in _leading([path for paths, _ in groups.values() for path in paths], records):
+    for payload in leading_records([path for paths, _ in groups.values() for path in paths], records):
         looked_at += 1
         features = _native.parse_example(payload)
         if looked_at == 1:
@@ -125,55 +131,89 @@ def foreign_info(place: Path, records: int) -> ForeignInfo | None:
     return ForeignInfo(str(place), splits, looked_at, dict(sorted(keys.items())), layout)
 
 
-def _groups(place: Path) -> dict[str, tuple[Sequence[Path], tuple[int, ...]]]:
+def _groups(place: Location) -> dict[str, tuple[Sequence[Location], tuple[int, ...]]]:
     """Return the files of each split, and the numbers of the missing ones."""
     if place.is_dir():
-        return {name: (found.paths, found.missing) for name, found in find_shards(place).items()}
-    # pathlib takes no pattern that may be absolute
-    matches = [place] if place.is_file() else sorted(Path(match) for match in glob.glob(str(place)))  # noqa: PTH207
-    groups: dict[str, list[Path]] = {}
-    for path in matches:
+        return {name: (found.paths, found.missing) for name, found in shards_in(place).items()}
+    groups: dict[str, list[Location]] = {}
+    for path in [place] if place.is_file() else files_matching(place):
         said = parse_shard_name(path.name)
-        if path.is_file() and (said is not None or (path == place and holds_records(path))):
+        is_file = isinstance(path, RemotePath) or path.is_file()
+        if is_file and (said is not None or (path == place and holds_records(path))):
             groups.setdefault(said.split if said else "train", []).append(path)
     return {name: (paths, ()) for name, paths in sorted(groups.items())}
 
 
-def _split(paths: Sequence[Path], missing: tuple[int, ...]) -> ForeignSplit:
-    sizes = [path.stat().st_size for path in paths]
-    records: int | None = 0
-    for path, size in zip(paths, sizes, strict=True):
-        try:
-            records = None if records is None else records + len(read_index(path, size))
-        except (FileNotFoundError, IndexMismatchError):
-            records = None
-    return ForeignSplit(len(paths), sum(sizes), records, missing)
+def _split(paths: Sequence[Location], missing: tuple[int, ...]) -> ForeignSplit:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = list(pool.map(_size_and_records, paths))
+    counts = [records for _, records in found if records is not None]
+    return ForeignSplit(
+        len(paths), sum(size for size, _ in found), sum(counts) if len(counts) == len(paths) else None, missing
+    )
 
 
-def _leading(paths: Sequence[Path], limit: int) -> Iterator[bytes]:
-    """Yield the payloads of the first records, their checksums verified."""
+def _size_and_records(path: Location) -> tuple[int, int | None]:
+    size = path.stat().st_size
+    try:
+        return size, len(read_index(path, size))
+    except (FileNotFoundError, IndexMismatchError):
+        return size, None
+
+
+def leading_records(paths: Sequence[Location], limit: int) -> Iterator[bytes]:
+    """Yield the payloads of the first records, their checksums verified; no more is read of a store than is needed.
+
+    Raises:
+        ShardError: One of them is damaged.
+        OSError: A file cannot be read.
+    """
     left = limit
     for path in paths:
-        with plain_shard(path) as plain:
-            for payload in _leading_of(plain, left):
-                left -= 1
-                yield payload
+        with local_copy(path) as copy:
+            try:
+                for payload in _leading_of(copy, left):
+                    left -= 1
+                    yield payload
+            except StokerError as error:
+                raise renamed(error, copy.path, path) from error
         if not left:
             return
 
 
-def _leading_of(path: Path, limit: int) -> Iterator[bytes]:
-    size, offset = path.stat().st_size, 0
-    with path.open("rb", buffering=0) as file:
-        for _ in range(limit):
-            if offset == size:
-                return
-            file.seek(offset)
-            length = int.from_bytes(file.read(8), "little")
-            frame = FRAME_BYTES + min(length, size)  # a hostile length must fit into the 64 bits of the call
-            try:
-                yield _native.read_record(str(path), offset, frame)
-            except ShardError:
-                _native.scan_shard(str(path), check=False)  # says it better, where a header is what is damaged
-                raise
-            offset += frame
+def _leading_of(copy: LocalCopy, limit: int) -> Iterator[bytes]:
+    copy.fetch(_FIRST_BYTES)
+    if compression_of(copy.path) == "none":
+        yield from _leading_plain(copy, limit)
+        return
+    copy.fetch()
+    with inflate(copy.path) as inflated:
+        try:
+            yield from _leading_plain(LocalCopy(inflated.path), limit)
+        except StokerError as error:
+            raise renamed(error, inflated.path, copy.path) from error
+
+
+def _leading_plain(copy: LocalCopy, limit: int) -> Iterator[bytes]:
+    size, offset = copy.path.stat().st_size, 0
+    for _ in range(limit):
+        if offset == size:
+            return
+        try:
+            payload = _payload(copy, offset, size)
+        except ShardError:
+            copy.confirm()
+            _native.scan_shard(str(copy.path), check=False)  # says it better, where a header is what is damaged
+            payload = _payload(copy, offset, size)
+        yield payload
+        offset += FRAME_BYTES + len(payload)
+
+
+def _payload(copy: LocalCopy, offset: int, size: int) -> bytes:
+    copy.fetch(offset + FRAME_BYTES)
+    with copy.path.open("rb", buffering=0) as file:
+        file.seek(offset)
+        length = int.from_bytes(file.read(8), "little")
+    frame = FRAME_BYTES + min(length, size)  # a hostile length must fit into the 64 bits of the call
+    copy.fetch(offset + frame)
+    return _native.read_record(str(copy.path), offset, frame)

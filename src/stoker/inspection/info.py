@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.errors import DatasetNotFoundError
 from stoker.inspection.foreign import ForeignInfo, foreign_info
 from stoker.inspection.unfinished import UnfinishedInfo, unfinished_info
 from stoker.records.labels import read_labels
-from stoker.records.layout import JOURNAL_NAME, MANIFEST_NAME
+from stoker.records.layout import MANIFEST_NAME, is_unfinished
 from stoker.records.manifest_reading import read_manifest
+from stoker.storage import location
 
 if TYPE_CHECKING:
     import os
 
     from stoker.records.labels import ClassLabel
     from stoker.records.manifest import Manifest
+    from stoker.storage import Location
 
 DEFAULT_RECORDS = 1000
 """Records of TFRecords of other origin that are looked at: about 100 MB of photographs, a fraction of a second."""
@@ -67,7 +68,8 @@ def dataset_info(
     """Return what is known about a dataset without reading its records.
 
     Args:
-        path: Directory of a dataset or of an unfinished build; directory, pattern or file of other TFRecords.
+        path: Directory of a dataset or of an unfinished build; directory, pattern or file of other TFRecords; or the
+            URL of one.
         records: How many records of other TFRecords to look at, from the first on, to learn their keys.
 
     Raises:
@@ -77,11 +79,11 @@ def dataset_info(
         ExampleError: One of them is no Example.
         OSError: A file cannot be read.
     """
-    place = Path(path)
+    place = location(path)
     if (place / MANIFEST_NAME).exists():
         manifest = read_manifest(place)
         return DatasetInfo(str(path), manifest, _histogram(place, manifest))
-    if (place / JOURNAL_NAME).exists():
+    if is_unfinished(place):
         return unfinished_info(place)
     found = foreign_info(place, records)
     if found is None:
@@ -90,7 +92,7 @@ def dataset_info(
     return found
 
 
-def _histogram(directory: Path, manifest: Manifest) -> tuple[ClassCount, ...]:
+def _histogram(directory: Location, manifest: Manifest) -> tuple[ClassCount, ...]:
     labels: tuple[ClassLabel, ...] = ()
     with contextlib.suppress(FileNotFoundError):  # what is missing is for verify to report
         labels = read_labels(directory)

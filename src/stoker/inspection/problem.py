@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stoker.errors import StokerError
+    from stoker.storage import Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,19 @@ class Problem:
         return f"{place}: {self.what}"
 
 
-def problem_of(error: StokerError, path: Path) -> Problem:
-    """Return an error of reading as a problem of ``path``."""
-    return Problem(str(path), error.record, error.offset, error.source, str(error))
+def problem_of(error: StokerError, path: Location, read_from: Path | None = None) -> Problem:
+    """Return an error of reading as a problem of ``path``.
+
+    Args:
+        error: What happened.
+        path: The file.
+        read_from: The file of this machine that holds its bytes, where that is another; never named.
+    """
+    what = str(error) if read_from is None else str(error).replace(str(read_from), str(path))
+    return Problem(str(path), error.record, error.offset, error.source, what)
+
+
+def renamed(error: StokerError, read_from: Path, path: Location) -> StokerError:
+    """Return an error about ``path`` instead of the file of this machine that holds its bytes."""
+    what = problem_of(error, path, read_from).what
+    return type(error)(what, path=str(path), record=error.record, offset=error.offset, source=error.source)

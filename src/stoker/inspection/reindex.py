@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import glob
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -13,14 +11,19 @@ import numpy as np
 from stoker import _native
 from stoker.config import available_cpus
 from stoker.errors import DatasetNotFoundError, IndexMismatchError, ShardError
+from stoker.inspection.listing import files_matching, shards_in
 from stoker.inspection.problem import Problem, problem_of
-from stoker.records.index import INDEX_SUFFIX, index_path, read_index, write_index
+from stoker.records.index import INDEX_SUFFIX, index_path, is_there, read_index, write_index
 from stoker.records.inflate import compression_of
-from stoker.records.layout import JOURNAL_NAME, LABELS_NAME, MANIFEST_NAME, REJECTS_NAME, find_shards
+from stoker.records.layout import JOURNAL_NAME, LABELS_NAME, MANIFEST_NAME, REJECTS_NAME
+from stoker.storage import RemotePath, is_scratch_full, local_copy, location
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from numpy.typing import NDArray
+
+    from stoker.storage import LocalCopy, Location
     from stoker.types import Progress
 
 Outcome = Literal["written", "rewritten", "up to date", "damaged", "failed"]
@@ -49,29 +52,27 @@ class IndexedShard:
     problem: Problem | None = None
 
 
-def find_files(places: Sequence[str]) -> list[Path]:
+def find_files(places: Sequence[str]) -> list[Location]:
     """Return the TFRecords that files, directories and patterns name, each once, sorted.
 
     Raises:
         DatasetNotFoundError: One of them names nothing.
     """
-    found: set[Path] = set()
+    found: set[Location] = set()
     for place in places:
-        named = list(_named(place))
+        named = list(_named(location(place)))
         if not named:
             raise DatasetNotFoundError(f"there is no TFRecord at {place}", path=place)
         found.update(path for path in named if path.suffix != INDEX_SUFFIX and path.name not in _BESIDE)
-    return sorted(found)
+    return sorted(found, key=lambda path: (isinstance(path, RemotePath), path.parts))
 
 
-def _named(place: str) -> Iterable[Path]:
-    path = Path(place)
-    if path.is_file():
-        return [path]
-    if path.is_dir():
-        return [shard for split in find_shards(path).values() for shard in split.paths]
-    # pathlib has no pattern that may be absolute or relative
-    return [Path(match) for match in glob.glob(place)]  # noqa: PTH207
+def _named(place: Location) -> Iterable[Location]:
+    if place.is_file():
+        return [place]
+    if place.is_dir():
+        return [shard for split in shards_in(place).values() for shard in split.paths]
+    return files_matching(place)
 
 
 def index_shards(places: Sequence[str], progress: Progress | None = None) -> list[IndexedShard]:
@@ -94,24 +95,27 @@ def index_shards(places: Sequence[str], progress: Progress | None = None) -> lis
     return results
 
 
-def _index(path: Path) -> IndexedShard:
+def _index(path: Location) -> IndexedShard:
     try:
         return _index_readable(path, path.stat().st_size)
     except OSError as error:
-        what = f"{error.filename or path}: {error.strerror}"
+        if is_scratch_full(error):
+            raise
+        what = f"{error.filename or path}: {error.strerror or error}"
         return IndexedShard(str(path), "failed", 0, 0, Problem(str(path), None, None, None, what))
 
 
-def _index_readable(path: Path, size: int) -> IndexedShard:
+def _index_readable(path: Location, size: int) -> IndexedShard:
     if size and (compression := compression_of(path)) != "none":
         what = f"is compressed ({compression}), so nothing in it can be reached by an index; 'stoker repack' it"
         return IndexedShard(str(path), "failed", 0, size, Problem(str(path), None, None, None, what))
-    try:
-        rows = _native.scan_shard(str(path))
-    except ShardError as error:
-        return IndexedShard(str(path), "damaged", 0, size, problem_of(error, path))
+    with local_copy(path) as copy:
+        try:
+            rows = _scan(copy)
+        except ShardError as error:
+            return IndexedShard(str(path), "damaged", 0, size, problem_of(error, path, copy.path))
     outcome: Outcome = "written"
-    if index_path(path).exists():
+    if is_there(index_path(path)):
         try:
             if np.array_equal(read_index(path, size), rows):
                 return IndexedShard(str(path), "up to date", len(rows), size)
@@ -120,3 +124,13 @@ def _index_readable(path: Path, size: int) -> IndexedShard:
         outcome = "rewritten"
     write_index(path, rows)
     return IndexedShard(str(path), outcome, len(rows), size)
+
+
+def _scan(copy: LocalCopy) -> NDArray[np.uint64]:
+    copy.fetch()
+    try:
+        return _native.scan_shard(str(copy.path))
+    except ShardError:
+        if not copy.confirm():
+            raise
+    return _native.scan_shard(str(copy.path))  # the damage came on the way

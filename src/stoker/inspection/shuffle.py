@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _LABELS = 4096
 """The most records of each order whose labels are read."""
+_AT_ONCE = 32
+"""Records that are asked for at a time where each has to wait for a store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +132,10 @@ def _row(dataset: Dataset, name: str, shuffle: bool | BlockShuffle, spec: Shuffl
 def _classes(dataset: Dataset, order: EpochOrder, batch_size: int) -> float | None:
     """Mean number of different classes in a batch; None if a sample of them has no label."""
     counts = []
-    for keys in sampled_batches(order, batch_size, _LABELS):
-        labels = {dataset[key].label for key in keys.tolist()}
-        if -1 in labels:
-            return None
-        counts.append(len(labels))
+    with ThreadPoolExecutor(1 if dataset.remote is None else _AT_ONCE) as pool:
+        for keys in sampled_batches(order, batch_size, _LABELS):
+            labels = set(pool.map(lambda key: dataset[key].label, keys.tolist()))
+            if -1 in labels:
+                return None
+            counts.append(len(labels))
     return float(np.mean(counts))

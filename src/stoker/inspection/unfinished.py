@@ -1,4 +1,4 @@
-"""How far a build has come that was interrupted, or whose manifest is withheld: the lines of its journal."""
+"""How far a build has come that was interrupted, or whose manifest is withheld: the notes of its journal."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stoker.build.receipts import Receipts
+from stoker.errors import DestinationError
 from stoker.records.layout import JOURNAL_NAME
+from stoker.storage import RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from stoker.storage import Location
+
+    Shards = Mapping[str, tuple[int, int, int]]
+    """By the name of each complete shard: its records, bytes and rejects."""
 
 _MAX_LINE_BYTES = 2**28
 
@@ -46,21 +54,13 @@ class UnfinishedInfo:
         return f"{again} to finish it"
 
 
-def unfinished_info(directory: Path) -> UnfinishedInfo:
-    """Return how far the build in a directory has come. A line that is not whole, and what follows it, do not count.
+def unfinished_info(directory: Location) -> UnfinishedInfo:
+    """Return how far the build in a directory has come; what its journal holds that is damaged does not count.
 
     Raises:
         OSError: The journal cannot be read.
     """
-    shards: dict[str, tuple[int, int, int]] = {}
-    with (directory / JOURNAL_NAME).open("rb") as file:
-        settings = _settings(file.readline(_MAX_LINE_BYTES))
-        while line := file.readline(_MAX_LINE_BYTES):
-            entry = _object(line)
-            try:
-                shards[str(entry["shard"])] = (int(entry["records"]), int(entry["bytes"]), len(entry["rejects"]))
-            except (KeyError, TypeError, ValueError):
-                break
+    settings, shards = _received(directory) if isinstance(directory, RemotePath) else _noted(directory)
     return UnfinishedInfo(
         path=str(directory),
         settings=settings,
@@ -70,6 +70,30 @@ def unfinished_info(directory: Path) -> UnfinishedInfo:
         size_bytes=sum(size for _, size, _ in shards.values()),
         rejects=sum(rejects for _, _, rejects in shards.values()),
     )
+
+
+def _received(directory: RemotePath) -> tuple[Mapping[str, Any], Shards]:
+    """Return the settings, and each complete shard, of a build in a store."""
+    try:
+        receipts = Receipts(directory)
+    except DestinationError:  # what is there says nothing
+        return {}, {}
+    found = {one.file.name: (one.file.records, one.file.size_bytes, len(one.rejects)) for one in receipts.results}
+    return receipts.settings or {}, found
+
+
+def _noted(directory: Path) -> tuple[Mapping[str, Any], Shards]:
+    """Return the same of a build on this machine. A line that is not whole, and what follows it, do not count."""
+    shards: dict[str, tuple[int, int, int]] = {}
+    with (directory / JOURNAL_NAME).open("rb") as file:
+        settings = _settings(file.readline(_MAX_LINE_BYTES))
+        while line := file.readline(_MAX_LINE_BYTES):
+            entry = _object(line)
+            try:
+                shards[str(entry["shard"])] = (int(entry["records"]), int(entry["bytes"]), len(entry["rejects"]))
+            except (KeyError, TypeError, ValueError):
+                break
+    return settings, shards
 
 
 def _settings(header: bytes) -> dict[str, Any]:

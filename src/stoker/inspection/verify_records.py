@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.records.labels import ClassLabel
+    from stoker.storage import Location
     from stoker.types import Features, SchemaInfo
 
 _SYNSET_KEY, _TEXT_KEY = "image/class/synset", "image/class/text"
@@ -49,11 +50,14 @@ class RecordsResult:
     labels: Counter[int] = field(default_factory=Counter)
 
 
-def check_records(path: Path, first: int, rows: NDArray[np.uint64], rules: RecordRules) -> RecordsResult:
+def check_records(
+    path: Location, plain: Path, first: int, rows: NDArray[np.uint64], rules: RecordRules
+) -> RecordsResult:
     """Check a run of records of one shard.
 
     Args:
         path: The shard.
+        plain: Where its bytes are on this machine, without compression.
         first: Number of the first of them in the shard.
         rows: uint64 (N, 2), their extents.
         rules: What they must satisfy.
@@ -63,10 +67,10 @@ def check_records(path: Path, first: int, rows: NDArray[np.uint64], rules: Recor
         result.records += 1
         result.size_bytes += size
         try:
-            payload = _native.read_record(str(path), offset, size)
+            payload = _native.read_record(str(plain), offset, size)
             features = _native.parse_example(payload)
         except StokerError as error:
-            what = problem_of(error, path).what
+            what = problem_of(error, path, plain).what
             result.problems.append(Problem(str(path), number, offset, None, what))
             continue
         sample = _sample(features, rules.schema)

@@ -15,13 +15,13 @@ from stoker.records.rejects import read_rejects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from stoker.records.labels import ClassLabel
     from stoker.records.manifest import Manifest
+    from stoker.storage import Location
 
 
-def read_texts(place: Path) -> tuple[Manifest | None, tuple[ClassLabel, ...], list[Problem]]:
+def read_texts(place: Location) -> tuple[Manifest | None, tuple[ClassLabel, ...], list[Problem]]:
     """Return the manifest, the classes, and what is wrong with either; no manifest for shards of other origin.
 
     Raises:
@@ -30,7 +30,7 @@ def read_texts(place: Path) -> tuple[Manifest | None, tuple[ClassLabel, ...], li
     """
     if not (place / MANIFEST_NAME).exists():
         refuse_unfinished(place)
-        return None, (), []
+        return None, (), _lost_manifest(place)
     try:
         manifest = read_manifest(place)
     except NewerManifestError:
@@ -41,7 +41,15 @@ def read_texts(place: Path) -> tuple[Manifest | None, tuple[ClassLabel, ...], li
     return manifest, _classes(place, manifest, problems), problems
 
 
-def _classes(place: Path, manifest: Manifest, problems: list[Problem]) -> tuple[ClassLabel, ...]:
+def _lost_manifest(place: Location) -> list[Problem]:
+    """Return that the manifest is missing, if something is there that only comes with one."""
+    if not (place / REJECTS_NAME).exists():
+        return []
+    what = f"is missing, and {REJECTS_NAME} is there; restore it, or build again"
+    return [Problem(str(place / MANIFEST_NAME), None, None, None, what)]
+
+
+def _classes(place: Location, manifest: Manifest, problems: list[Problem]) -> tuple[ClassLabel, ...]:
     counted = max((len(split.class_counts) for split in manifest.splits.values()), default=0)
     where = str(place / LABELS_NAME)
     try:
@@ -60,7 +68,7 @@ def _classes(place: Path, manifest: Manifest, problems: list[Problem]) -> tuple[
     return classes
 
 
-def count_problems(place: Path, manifest: Manifest, labels: Mapping[str, Counter[int]]) -> Iterator[Problem]:
+def count_problems(place: Location, manifest: Manifest, labels: Mapping[str, Counter[int]]) -> Iterator[Problem]:
     """Yield where the manifest's counts are not those of the records and rejects.
 
     Args:
@@ -84,8 +92,11 @@ def count_problems(place: Path, manifest: Manifest, labels: Mapping[str, Counter
     yield from _reject_problems(place, manifest)
 
 
-def _reject_problems(place: Path, manifest: Manifest) -> Iterator[Problem]:
+def _reject_problems(place: Location, manifest: Manifest) -> Iterator[Problem]:
     where = str(place / REJECTS_NAME)
+    if not (place / REJECTS_NAME).exists():
+        yield Problem(where, None, None, None, "is missing; restore it, or build again")
+        return
     try:
         rejected = Counter(reject.split for reject in read_rejects(place))
     except ManifestError as error:

@@ -7,15 +7,18 @@ each other without gaps from byte 0 to the end of the shard, so an index can be 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from stoker.errors import IndexMismatchError
 from stoker.records.files import write_atomically
+from stoker.storage import RemotePath, location
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from stoker.storage import Location
 
 INDEX_SUFFIX = ".idx"
 INDEX_FOLDER = "idx"
@@ -30,7 +33,13 @@ _MAX_LINE_BYTES = 2 * _MAX_DIGITS + 2
 _FAULT_EXCERPT = 40
 
 
-def index_path(shard: str | Path) -> Path:
+@overload
+def index_path(shard: str | Path) -> Path: ...
+@overload
+def index_path(shard: RemotePath) -> RemotePath: ...
+@overload
+def index_path(shard: Location) -> Location: ...
+def index_path(shard: str | Location) -> Location:
     """Return where the index of a shard lies, or where it has to be written if there is none.
 
     Readers of other systems find their shards by patterns such as ``train-*-of-*`` or ``train/*``, which an index
@@ -38,16 +47,21 @@ def index_path(shard: str | Path) -> Path:
     a folder ``idx``: ``idx/NAME.idx``, or ``idx/FOLDER/NAME.idx`` for ``FOLDER/NAME.tfrecords`` where ``FOLDER`` is
     that of a split.
     """
-    path = Path(shard)
-    beside = Path(f"{path}{INDEX_SUFFIX}")
+    path = location(shard)
+    beside = path.with_name(f"{path.name}{INDEX_SUFFIX}")
     apart = path.parent / INDEX_FOLDER / beside.name
     above = path.parent.parent / INDEX_FOLDER / path.parent.name / beside.name
     in_split_folder = path.parent.name in _SPLIT_FOLDERS and path.suffix == FOLDER_SUFFIX
     preferred = beside if path.suffix == PLAIN_SUFFIX else above if in_split_folder else apart
     for place in (preferred, beside, apart, above):
-        if place.exists():
+        if is_there(place):
             return place
     return preferred
+
+
+def is_there(index: Location) -> bool:
+    """Return whether there is an index, or on a disk anything else under its name."""
+    return index.is_file() if isinstance(index, RemotePath) else index.exists()
 
 
 def new_index_path(directory: Path, name: str) -> Path:
@@ -76,7 +90,7 @@ def format_index(sizes: NDArray[np.uint64]) -> bytes:
     return b"".join(b"%d %d\n" % pair for pair in zip((ends - sizes).tolist(), sizes.tolist(), strict=True))
 
 
-def write_index(shard: str | Path, rows: NDArray[np.uint64]) -> Path:
+def write_index(shard: str | Location, rows: NDArray[np.uint64]) -> Location:
     """Write the index of a shard atomically and return its path.
 
     Args:
@@ -87,12 +101,13 @@ def write_index(shard: str | Path, rows: NDArray[np.uint64]) -> Path:
         OSError: It cannot be written.
     """
     path = index_path(shard)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(path, Path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, format_index(rows[:, 1]))
     return path
 
 
-def read_index(shard: str | Path, shard_bytes: int) -> NDArray[np.uint64]:
+def read_index(shard: str | Location, shard_bytes: int) -> NDArray[np.uint64]:
     """Read and check the index of a shard.
 
     Args:
@@ -109,20 +124,26 @@ def read_index(shard: str | Path, shard_bytes: int) -> NDArray[np.uint64]:
     return read_index_file(index_path(shard), shard_bytes)
 
 
-def read_index_file(path: Path, shard_bytes: int) -> NDArray[np.uint64]:
+def read_index_file(path: Location, shard_bytes: int) -> NDArray[np.uint64]:
     """Read and check an index that lies anywhere; see `read_index`."""
     limit = (shard_bytes // FRAME_BYTES + 1) * _MAX_LINE_BYTES
     size = path.stat().st_size
     if size > limit:
         message = f"{size} bytes of index are too many for a shard of {shard_bytes} bytes"
         raise _mismatch(message, path)
-    with path.open("rb") as file:
-        rows = parse_index(file.read(limit), path)
+    rows = parse_index(_content(path, limit), path)
     check_index(rows, shard_bytes, path)
     return rows
 
 
-def parse_index(text: bytes, path: str | Path) -> NDArray[np.uint64]:
+def _content(path: Location, limit: int) -> bytes:
+    if isinstance(path, RemotePath):  # whole, so that the store's checksum can be compared
+        return path.read_bytes()
+    with path.open("rb") as file:
+        return file.read(limit)
+
+
+def parse_index(text: bytes, path: str | Location) -> NDArray[np.uint64]:
     """Return the rows (offset, size) of an index, uint64 (N, 2), not yet checked against a shard.
 
     Raises:
@@ -141,7 +162,7 @@ def parse_index(text: bytes, path: str | Path) -> NDArray[np.uint64]:
     return np.fromstring(text, np.int64, sep=" ").astype(np.uint64).reshape(-1, 2)
 
 
-def check_index(rows: NDArray[np.uint64], shard_bytes: int, path: str | Path) -> None:
+def check_index(rows: NDArray[np.uint64], shard_bytes: int, path: str | Location) -> None:
     """Check that rows (offset, size) cover a shard from its first byte to its last without gap or overlap.
 
     Raises:
@@ -163,12 +184,12 @@ def check_index(rows: NDArray[np.uint64], shard_bytes: int, path: str | Path) ->
         raise _mismatch(message, path, record=len(rows), offset=end)
 
 
-def _not_an_index(text: bytes, path: str | Path) -> IndexMismatchError:
+def _not_an_index(text: bytes, path: str | Location) -> IndexMismatchError:
     return _mismatch(f"it is not lines of 'offset size'; it starts with {text[:_FAULT_EXCERPT]!r}", path)
 
 
 def _mismatch(
-    problem: str, path: str | Path, *, record: int | None = None, offset: int | None = None
+    problem: str, path: str | Location, *, record: int | None = None, offset: int | None = None
 ) -> IndexMismatchError:
     message = f"{path} does not describe its shard: {problem}; write it anew with 'stoker index'"
     return IndexMismatchError(message, path=str(path), record=record, offset=offset)

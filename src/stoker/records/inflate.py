@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from stoker import _native
 from stoker.errors import TruncatedShardError
+from stoker.storage import RemotePath, location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,7 @@ _MASK_DELTA = 0xA282EAD8
 _ANY_HEADER = 47  # zlib's number for a header of GZIP or of ZLIB
 
 
-def compression_of(path: str | Path) -> Compression:
+def compression_of(path: str | Location) -> Compression:
     """Return how a shard is compressed, by its first bytes.
 
     A TFRecord begins with the length of a record and the masked CRC-32C of that length; a file for which the two agree
@@ -41,8 +42,7 @@ def compression_of(path: str | Path) -> Compression:
     Raises:
         OSError: It cannot be read.
     """
-    with Path(path).open("rb") as file:
-        return compression_of_head(file.read(_HEADER_BYTES))
+    return compression_of_head(_head(path, _HEADER_BYTES))
 
 
 def compression_of_head(head: bytes) -> Compression:
@@ -56,20 +56,27 @@ def compression_of_head(head: bytes) -> Compression:
     return "zlib" if is_zlib else "none"
 
 
-def holds_records(path: str | Path) -> bool:
+def holds_records(path: str | Location) -> bool:
     """Return whether a file, whatever it is called, begins as a shard does, compressed or not.
 
     Raises:
         OSError: It cannot be read.
     """
-    with Path(path).open("rb") as file:
-        head = file.read(_READ_BYTES)
+    head = _head(path, _READ_BYTES)
     if _begins_record(head[:_HEADER_BYTES]):
         return True
     try:
         return _begins_record(zlib.decompressobj(_ANY_HEADER).decompress(head, _HEADER_BYTES))
     except zlib.error:
         return False
+
+
+def _head(path: str | Location, count: int) -> bytes:
+    place = location(path)
+    if isinstance(place, RemotePath):
+        return place.store.read(place.key, 0, min(count, place.stat().st_size))
+    with place.open("rb") as file:
+        return file.read(count)
 
 
 def _begins_record(head: bytes) -> bool:

@@ -37,12 +37,13 @@ def read_rejects(directory: str | Location) -> tuple[Reject, ...]:
     if not path.exists():
         return ()
     rejects = []
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file):
-            try:
-                entry = json.loads(line)
-                rejects.append(Reject(str(entry["key"]), str(entry["split"]), str(entry["reason"])))
-            except (ValueError, TypeError, KeyError) as error:
-                message = f"{path} line {number + 1} is not a reject: {error}; the dataset itself is not affected"
-                raise ManifestError(message, path=str(path), record=number) from error
+    for number, line in enumerate(path.read_bytes().removesuffix(b"\n").split(b"\n")):
+        if not line and not number:
+            continue  # nobody was rejected
+        try:
+            entry = json.loads(line.decode())
+            rejects.append(Reject(str(entry["key"]), str(entry["split"]), str(entry["reason"])))
+        except (ValueError, TypeError, KeyError) as error:
+            message = f"{path} line {number + 1} is not a reject: {error}; the dataset itself is not affected"
+            raise ManifestError(message, path=str(path), record=number) from error
     return tuple(rejects)

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from stoker.errors import ConfigError, SourceError, StokerError
+from stoker.errors import ConfigError, SourceError, StokerError, StorageError
 from stoker.feed.foreign import foreign_splits
 from stoker.feed.opening import open_dataset
+from stoker.feed.prefetch import read_through
+from stoker.feed.remote_opening import foreign_remote_splits
 from stoker.records.layout import MANIFEST_NAME
 from stoker.records.manifest_reading import read_manifest
 from stoker.repack.classes import ClassNames
 from stoker.sources import SPLITS, Item, ItemTable, ItemTableBuilder, SourceImage
+from stoker.storage import RemotePath, location
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
+    from stoker import _native
     from stoker.feed import Dataset, RecordKeys, Sample
     from stoker.sources import BoxSource
+    from stoker.storage import Location
     from stoker.types import Progress
 
 _REPORT_EVERY = 256
@@ -69,8 +74,8 @@ class RecordSource:
 
     @property
     def is_remote(self) -> bool:
-        """Whether reading a record waits for a network: it does not."""
-        return False
+        """Whether reading a record waits for a network."""
+        return any(dataset.remote is not None for dataset in self.datasets)
 
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with the content of the records."""
@@ -108,7 +113,7 @@ def open_records(
 ) -> RecordSource:
     """List the records of a dataset; each is read once, for its class and its name.
 
-    A damaged record is an item that a build will reject.
+    Those in a store are read ahead, in long ranges. A damaged record is an item that a build will reject.
 
     Args:
         root: What `stoker.open` opens, image files excepted.
@@ -119,6 +124,7 @@ def open_records(
     Raises:
         DatasetNotFoundError: There is nothing to read.
         ConfigError: The layout of the records is unknown.
+        StorageError: The store failed for too long.
     """
     datasets = tuple(open_dataset(root, split, keys=keys) for split in _splits(root))
     listing = _Listing(datasets, progress, crop_objects=crop_objects)
@@ -132,13 +138,32 @@ def open_records(
 
 def _splits(root: str) -> list[str]:
     """Return the splits of a dataset, train first."""
-    place = Path(root)
-    is_built = (place / MANIFEST_NAME).exists()
-    found: Mapping[str, object] = read_manifest(place).splits if is_built else foreign_splits(place)
+    found = _found_splits(location(root))
     if not found:
         raise SourceError(f"{root} holds no TFRecords; 'stoker build' makes a dataset of images", path=root)
     known = [split for split in SPLITS if split in found]
     return known + sorted(set(found) - set(known))
+
+
+def _found_splits(place: Location) -> Mapping[str, object]:
+    if (place / MANIFEST_NAME).exists():
+        return read_manifest(place).splits
+    return foreign_remote_splits(place) if isinstance(place, RemotePath) else foreign_splits(place)
+
+
+@contextmanager
+def _read_in_order(dataset: Dataset) -> Iterator[None]:
+    """Read the records of a dataset in a store ahead, while the body of ``with`` goes through them from the first."""
+    records = cast("_native.RecordSet", dataset.records)
+    with read_through(dataset.remote, records) as ahead:
+        if ahead is None or dataset.remote is None:
+            yield
+            return
+        records.set_remote(ahead, dataset.remote.first)
+        try:
+            yield
+        finally:
+            dataset.remote.tell(records)
 
 
 def _file_name(sample: Sample) -> bytes:
@@ -164,9 +189,10 @@ class _Listing:
     def add(self, number: int, dataset: Dataset) -> None:
         """Add a split, in the order of a tree of its files where that is known."""
         found = []
-        for key in range(len(dataset)):
-            found.append(self._look(dataset, key))
-            self._report(found[-1])
+        with _read_in_order(dataset):
+            for key in range(len(dataset)):
+                found.append(self._look(dataset, key))
+                self._report(found[-1])
         if all(one.name or one.is_damaged for one in found):
             found.sort(key=lambda one: (one.label, one.name, one.key))
         else:
@@ -185,6 +211,8 @@ class _Listing:
     def _look(self, dataset: Dataset, key: int) -> _Record:
         try:
             sample = dataset[key]
+        except StorageError:  # the record may be whole
+            raise
         except StokerError:  # the build will meet it again, and name it among the rejects
             return _Record(-1, b"", key, 0, 0, is_damaged=True)
         base = dataset.schema.label_base

@@ -6,6 +6,7 @@ reads and written with a rename.
 
 from __future__ import annotations
 
+from stoker.storage.copies import LocalCopy, is_scratch_full, local_copy
 from stoker.storage.location import Location, RemotePath, is_remote, location, matches
 from stoker.storage.patient import PatientStore
 from stoker.storage.store import Children, Entry
@@ -14,10 +15,13 @@ from stoker.storage.stores import stop_waiting_when
 __all__ = [
     "Children",
     "Entry",
+    "LocalCopy",
     "Location",
     "PatientStore",
     "RemotePath",
     "is_remote",
+    "is_scratch_full",
+    "local_copy",
     "location",
     "matches",
     "stop_waiting_when",

@@ -1,0 +1,182 @@
+"""Copies of objects on this machine, for work that needs every byte of them, or a long stretch, in a file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stoker.errors import ConfigError, StorageError
+from stoker.storage.location import RemotePath
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import IO
+
+    from stoker.storage.location import Location
+
+_PIECE_BYTES = 2**22
+_OTHER_PIECE_BYTES = _PIECE_BYTES // 3 * 2  # what goes wrong at the same place of every answer goes wrong elsewhere
+_AT_ONCE = 4  # of each copy; there is one for each thread that works
+_SAME_READS = 3
+_MOST_READS = 24
+
+
+@contextmanager
+def local_copy(place: Location) -> Iterator[LocalCopy]:
+    """Give the bytes of a file as a file of this machine: the file itself, or a copy of the object in a store.
+
+    A copy lies in the folder for temporary files (``$TMPDIR``), takes at most the bytes of the object there, and has no
+    name, so that nothing is left of it when the process is killed. Nothing is fetched before it is asked for.
+
+    Raises:
+        FileNotFoundError: There is no such object.
+        OSError: The store cannot be read; or there is no room for the copy, see `is_scratch_full`.
+    """
+    if not isinstance(place, RemotePath):
+        yield LocalCopy(place)
+        return
+    size = place.stat().st_size
+    with _scratch(place) as file:
+        os.ftruncate(file.fileno(), size)  # a hole takes no room
+        yield RemoteCopy(place, size, file.fileno())
+
+
+def is_scratch_full(error: OSError) -> bool:
+    """Return whether an error is that of the folder for temporary files, and of nothing that was to be read."""
+    return bool(error.filename == tempfile.gettempdir())
+
+
+class LocalCopy:
+    """A file of this machine, which needs no copy.
+
+    Attributes:
+        path: Where its bytes can be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def fetch(self, end: int | None = None) -> None:
+        """See that the bytes below ``end`` are there, or all of them."""
+
+    def confirm(self) -> bool:
+        """See that all bytes are those of the original, and return whether some were not."""
+        return False
+
+
+class RemoteCopy(LocalCopy):
+    """An object in a store, copied from its beginning as far as is asked for. For one thread at a time.
+
+    Args:
+        source: The object.
+        size_bytes: Its length.
+        file: An open file of that length for its bytes.
+    """
+
+    def __init__(self, source: RemotePath, size_bytes: int, file: int) -> None:
+        super().__init__(Path(f"/proc/self/fd/{file}"))
+        self._source = source
+        self._store = source.store  # that of this thread, which knows whether somebody wants to stop
+        self._size = size_bytes
+        self._file = file
+        self._end = 0
+
+    def fetch(self, end: int | None = None) -> None:
+        """See that the bytes below ``end`` are there, or all of them; several requests at a time.
+
+        Raises:
+            OSError: The store cannot be read, or there is no room for the copy.
+        """
+        until = self._size if end is None else min(end, self._size)
+        starts = range(self._end, until, _PIECE_BYTES)
+        if len(starts) == 1:
+            self._fetch_piece(starts[0])
+        elif starts:
+            self._at_once(self._fetch_piece, starts)
+        if starts:
+            self._end = min(self._size, starts[-1] + _PIECE_BYTES)
+
+    def confirm(self) -> bool:
+        """Read the object again, and where it differs from the copy, until it is certain; return whether it differed.
+
+        Where something was changed on the way it is hardly changed again in the same way: two equal reads are believed,
+        and after a doubt three in a row.
+
+        Raises:
+            StorageError: What comes is another thing each time.
+            OSError: The store cannot be read, or there is no room for the copy.
+        """
+        self.fetch()
+        found: list[int] = []
+        self._at_once(lambda start: self._confirm_piece(start, found), range(0, self._size, _OTHER_PIECE_BYTES))
+        return bool(found)
+
+    def _at_once(self, work: Callable[[int], None], starts: range) -> None:
+        with ThreadPoolExecutor(min(_AT_ONCE, max(1, len(starts))), "stoker-copy") as pool:
+            for _ in pool.map(work, starts):
+                pass
+
+    def _fetch_piece(self, start: int) -> None:
+        self._write(start, self._read(start, _PIECE_BYTES))
+
+    def _confirm_piece(self, start: int, found: list[int]) -> None:
+        before = os.pread(self._file, _OTHER_PIECE_BYTES, start)
+        data = self._read_surely(start)
+        if data == before:
+            return
+        same = 1
+        for _ in range(_MOST_READS):
+            again = self._read_surely(start)
+            same = same + 1 if again == data else 1
+            data = again
+            if same == _SAME_READS:
+                break
+        else:
+            message = f"bytes {start} to {start + len(data)} of {self._source} are others each time they are read"
+            raise StorageError(f"{message}; see what lies between here and the store", path=str(self._source))
+        if data != before:
+            found.append(start)
+            self._write(start, data)
+
+    def _read(self, start: int, length: int) -> bytes:
+        return self._store.read(self._source.key, start, min(length, self._size - start))
+
+    def _read_surely(self, start: int) -> bytes:
+        """Return the bytes from ``start`` on; of a short object by reading all, which the store's checksum covers."""
+        if self._size > _OTHER_PIECE_BYTES:
+            return self._read(start, _OTHER_PIECE_BYTES)
+        data = self._store.read(self._source.key)
+        if len(data) != self._size:
+            message = f"{self._source} had {self._size} bytes and has {len(data)}; do not change it while it is read"
+            raise StorageError(message, path=str(self._source))
+        return data
+
+    def _write(self, start: int, data: bytes) -> None:
+        view = memoryview(data)
+        try:
+            while view:
+                written = os.pwrite(self._file, view, start)
+                view, start = view[written:], start + written
+        except OSError as error:
+            raise _no_room(error, self._source) from error
+
+
+def _scratch(source: RemotePath) -> IO[bytes]:
+    try:
+        folder = tempfile.gettempdir()
+    except FileNotFoundError as error:  # so says Python where every one that it knows is full
+        message = f"{source} has to be copied to this machine: {error.strerror}"
+        raise ConfigError(f"{message}; set TMPDIR to a folder with room") from error
+    try:
+        return tempfile.TemporaryFile(buffering=0, dir=folder)
+    except OSError as error:
+        raise _no_room(error, source) from error
+
+
+def _no_room(error: OSError, source: RemotePath) -> OSError:
+    advice = f"{source} has to be copied there; set TMPDIR to a folder with more room"
+    return OSError(error.errno, f"{error.strerror}; {advice}", tempfile.gettempdir())

@@ -1,0 +1,275 @@
+"""What `info`, `verify` and `index` say of a dataset in a store is what they say of its copy on a disk."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from feed.remote_places import copy
+from feed.shards import write_shards
+from inspection.datasets import write_dataset
+from servers.faults import Fault, FaultProxy, Flip
+from stoker.cli.main import main
+from stoker.inspection import verify_dataset
+from stoker.records.index import write_index
+from stoker.storage import RemotePath, local_copy
+from storage.places import place_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.servers
+
+STORES = ("s3", "gs", "hdfs")
+FIRST = "train-00000-of-00002.tfrecord"
+SECOND = "train-00001-of-00002.tfrecord"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from stoker import _native  # noqa: PLC0415
+
+    root = tmp_path_factory.mktemp("remote") / "whole"
+    write_dataset(root, {"train": [6, 5], "validation": [4]})
+    for shard in root.glob("*.tfrecord"):
+        write_index(shard, _native.scan_shard(str(shard)))
+    return root
+
+
+@pytest.fixture
+def local(written: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(written, tmp_path / "local")
+
+
+@pytest.fixture
+def s3(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:
+    return place_in("s3", request, monkeypatch)
+
+
+def said(capsys: pytest.CaptureFixture[str], command: str, place: Path | RemotePath, *more: str) -> tuple[int, Any]:
+    """The exit code and the JSON document of a command, without its place and its time."""
+    code = main([command, f"{place}{''.join(more)}", "--json"])
+    text = capsys.readouterr().out.replace(str(place), "PLACE")
+    assert "/proc/" not in text
+    document = json.loads(text)
+    document.pop("seconds", None)
+    return code, document
+
+
+def mirror(local: Path, remote: RemotePath, before: Path) -> None:
+    """Change a copy of ``before`` in a store as ``local`` was changed."""
+    names = {path.relative_to(root).as_posix() for root in (local, before) for path in root.rglob("*")}
+    for name in sorted(names):
+        if not (local / name).exists():
+            (remote / name).unlink()
+        elif not (before / name).exists() or (local / name).read_bytes() != (before / name).read_bytes():
+            (remote / name).write_bytes((local / name).read_bytes())
+
+
+def flip(path: Path, share: float) -> None:
+    data = bytearray(path.read_bytes())
+    data[int(len(data) * share)] ^= 0x10
+    path.write_bytes(data)
+
+
+def change(name: str, text: str) -> Callable[[Path], object]:
+    return lambda root: (root / name).write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def remove(name: str) -> Callable[[Path], object]:
+    return lambda root: (root / name).unlink()
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "first byte": lambda root: flip(root / FIRST, 0),
+    "a byte of an image": lambda root: flip(root / FIRST, 0.5),
+    "last byte": lambda root: flip(root / FIRST, 0.9999),
+    "cut": lambda root: os.truncate(root / FIRST, (root / FIRST).stat().st_size - 100),
+    "another shard": lambda root: shutil.copy(root / SECOND, root / FIRST),
+    "missing shard": remove(FIRST),
+    "wrong index": change(f"{FIRST}.idx", "0 99\n"),
+    "index of another": lambda root: shutil.copy(root / f"{SECOND}.idx", root / f"{FIRST}.idx"),
+    "missing index": remove(f"{FIRST}.idx"),
+    "damaged manifest": lambda root: flip(root / "manifest.json", 0.4),
+    "missing manifest": remove("manifest.json"),
+    "damaged labels": change("labels.txt", "background\nn01\n"),
+    "missing labels": remove("labels.txt"),
+    "damaged rejects": change("rejects.jsonl", '{"key": "\udcff"}\n'),
+    "missing rejects": remove("rejects.jsonl"),
+}
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_a_whole_dataset(
+    kind: str,
+    local: Path,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    remote = copy(local, place_in(kind, request, monkeypatch))
+    for command in ("verify", "info", "index"):
+        code, document = said(capsys, command, remote)
+        assert (code, document) == said(capsys, command, local)
+        assert code == 0
+    for damage in ("a byte of an image", "missing index", "missing rejects"):
+        DAMAGE[damage](local)
+    mirror(local, remote, request.getfixturevalue("written"))
+    code, document = said(capsys, "verify", remote)
+    assert (code, document) == said(capsys, "verify", local)
+    assert (code, len(document["problems"]) > 3) == (4, True)
+
+
+def test_every_damage_is_found(
+    s3: RemotePath, written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy(written, s3)
+    for name, damage in DAMAGE.items():
+        local = shutil.copytree(written, tmp_path / name)
+        damage(local)
+        mirror(local, s3, written)
+        code, document = said(capsys, "verify", s3)
+        assert (name, code, document) == (name, *said(capsys, "verify", local))
+        assert (name, code, bool(document["problems"])) == (name, 4, True)
+        if name not in ("damaged manifest", "missing manifest"):
+            assert (name, *said(capsys, "info", s3)) == (name, *said(capsys, "info", local))
+        mirror(written, s3, local)
+    assert verify_dataset(s3).problems == ()
+
+
+def test_leftovers_are_named(s3: RemotePath, local: Path, written: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copy(written, s3)
+    (local / "train-00007-of-00009.tfrecord").write_bytes(b"x")
+    (local / "idx").mkdir()
+    (local / "idx/a.tmp-1").write_bytes(b"x")
+    for name in ("train-00007-of-00009.tfrecord", "idx/a.tmp-1"):
+        (s3 / name).write_bytes(b"x")
+    code, document = said(capsys, "verify", s3)
+    assert (code, document) == said(capsys, "verify", local)
+    assert (code, len(document["warnings"])) == (0, 2)
+    (s3 / ".stoker-build/settings.json").write_bytes(b"{}")
+    assert len(said(capsys, "verify", s3)[1]["warnings"]) == 3
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_an_unfinished_build_and_other_shapes(
+    compression: str, s3: RemotePath, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "photos").mkdir()
+    shutil.copytree(photos, tmp_path / "photos", dirs_exist_ok=True)
+    (next((tmp_path / "photos").rglob("n*/*.JPEG"))).write_bytes(b"no image")
+    options = ["--shards", "2", "--compression", compression, "--json"]
+    for place in (tmp_path / "local", s3):
+        assert main(["build", str(tmp_path / "photos"), str(place), *options]) == 3
+    capsys.readouterr()
+    code, document = said(capsys, "info", s3)
+    assert (code, document) == said(capsys, "info", tmp_path / "local")
+    assert (document["state"], document["rejects"]) == ("unfinished", 1)
+    assert main(["verify", str(s3)]) == 2
+    for place in (tmp_path / "local", s3):
+        assert main(["build", str(tmp_path / "photos"), str(place), *options, "--max-rejects", "1"]) == 0
+    capsys.readouterr()
+    for command in ("info", "verify", "index"):
+        assert said(capsys, command, s3) == said(capsys, command, tmp_path / "local")
+    flip(tmp_path / "local/train-00000-of-00002.tfrecord", 0.6)
+    mirrored = tmp_path / "local/train-00000-of-00002.tfrecord"
+    (s3 / mirrored.name).write_bytes(mirrored.read_bytes())
+    assert said(capsys, "verify", s3) == said(capsys, "verify", tmp_path / "local")
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_records_of_other_origin(
+    kind: str,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    place = place_in(kind, request, monkeypatch)
+    local = tmp_path / "foreign"
+    local.mkdir()
+    shards = write_shards(local, 8, 3)
+    copy(local, place)
+    for more in ("", "/train-*", f"/{shards[1].name}", "/nothing*", "/nothing"):
+        for command in ("info", "verify", "index"):
+            assert (command, more, *said(capsys, command, place, more)) == (
+                command,
+                more,
+                *said(capsys, command, local, more),
+            )
+    stored = {path.key for path in (place / "idx").iterdir()}
+    assert {key.rpartition("/")[2] for key in stored} == {path.name for path in (local / "idx").iterdir()}
+    assert (place / "idx" / f"{shards[0].name}.idx").read_bytes() == (
+        local / "idx" / f"{shards[0].name}.idx"
+    ).read_bytes()
+    flip(shards[1], 0.3)
+    (place / shards[1].name).write_bytes(shards[1].read_bytes())
+    for command in ("info", "verify", "index"):
+        assert said(capsys, command, place) == said(capsys, command, local)
+
+
+def test_what_the_wire_does_is_no_damage(
+    faulty_s3: FaultProxy,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    written: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    remote = copy(written, place_in("s3", request, monkeypatch, faulty_s3.url))
+    for command in ("verify", "index", "info"):
+        faulty_s3.faults = [Fault(Flip(), method="GET", path=".tfrecord", probability=0.4, seed=3)]
+        assert said(capsys, command, remote) == said(capsys, command, written)
+    assert faulty_s3.traffic.faults["Flip"] > 3
+
+
+def test_a_full_scratch_disk_is_no_damage(
+    s3: RemotePath, written: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy(written, s3)
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    for command in ("verify", "index"):
+        assert main([command, str(s3)]) == 1
+        printed = capsys.readouterr().err
+        assert "set TMPDIR to a folder with more room" in printed
+        assert "No space left on device" in printed
+
+
+def nameless_files() -> int:
+    """How many files without a name this process has open."""
+    return sum(fd.is_symlink() and "(deleted)" in str(fd.readlink()) for fd in Path("/proc/self/fd").iterdir())
+
+
+def test_a_copy_has_the_bytes_and_leaves_nothing(s3: RemotePath) -> None:
+    data = os.urandom(9_000_000)
+    (s3 / "long").write_bytes(data)
+    before = nameless_files()
+    with local_copy(s3 / "long") as held:
+        held.fetch(10)
+        assert held.path.read_bytes()[:4_000_000] == data[:4_000_000]
+        held.fetch()
+        assert held.path.read_bytes() == data
+        assert not held.confirm()
+        (s3 / "long").write_bytes(data[::-1])
+        assert held.confirm()
+        assert held.path.read_bytes() == data[::-1]
+        assert nameless_files() == before + 1
+    assert nameless_files() == before
+
+
+def test_what_works_only_on_this_machine_says_so(s3: RemotePath, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "s3://bucket/set"]) == 2
+    assert "copy the dataset" in capsys.readouterr().err
+    assert main(["cache", "--dir", "s3://bucket/set"]) == 2
+    assert "a cache lies on this machine" in capsys.readouterr().err
+    assert main(["index", f"{s3}/*/a.tfrecord"]) == 2
+    assert "only the last part of a pattern" in capsys.readouterr().err
