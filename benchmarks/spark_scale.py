@@ -1,16 +1,15 @@
-"""How much memory a build on Spark takes, and how much faster it is with more workers.
+"""How much memory a build on Spark takes, and whether executors need more than what is sent to them.
 
 ::
 
     python benchmarks/spark_scale.py memory --items 1000000 --stop-after 20
-    python benchmarks/spark_scale.py speed  shared/data/imagenet --copies 10
     python benchmarks/spark_scale.py packed environment.tar.gz shared/data/imagenet
 
 Both run a real standalone cluster on this machine: a master, and workers with one core each. ``memory`` lists a tree
 of so many files, which are hard links to a few tiny images, plans it, sends out all slices, and stops after some shards
 (0: builds them all). It prints the highest resident memory of each kind of process, as the kernel has noted it
-(``VmHWM``). ``speed`` builds a tree that is listed so many times over, with the local engine and on the cluster.
-``packed`` builds with executors that have nothing but an environment that venv-pack has made, sent along as an archive.
+(``VmHWM``). ``packed`` builds with executors that have nothing but an environment that venv-pack has made, sent along
+as an archive. How fast builds are, `benchmarks.spark_speed` measures.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import stoker.spark
 from stoker.build import BuildSettings, ShardSettings, SourceSettings, build
 from stoker.config import format_size
-from stoker.recipe import Recipe, parse_resize
 from stoker.spark.session import spark_session
 from tests.servers import spark_cluster
 
@@ -160,26 +158,6 @@ def measure_memory(args: argparse.Namespace) -> dict[str, Any]:
         }
 
 
-def measure_speed(args: argparse.Namespace) -> dict[str, Any]:
-    """Build a tree with each number of threads and of workers, and return seconds and images a second."""
-    found: dict[str, Any] = {}
-    recipe, shards = Recipe(resize=parse_resize(args.resize)), ShardSettings(train=args.shards)
-    with tempfile.TemporaryDirectory(dir=args.folder) as made:
-        source = Path(made) / "tree"
-        copy_tree(Path(args.source), source, args.copies)
-        for count in (1, 2):
-            settings = BuildSettings(SourceSettings(str(source)), recipe, shards=shards, threads=count)
-            report = build(settings, Path(made) / f"local-{count}")
-            found[f"local, {count} threads"] = _rate(report.items, report.seconds)
-            with cluster_session(2, count) as session:
-                warm = BuildSettings(SourceSettings(str(source), limit=200), shards=ShardSettings(train=2 * count))
-                stoker.spark.build(session, warm, Path(made) / f"warm-{count}")
-                other = stoker.spark.build(session, settings, Path(made) / f"spark-{count}")
-            assert other.manifest.dataset_id == report.manifest.dataset_id
-            found[f"Spark, {count} workers of a core"] = _rate(other.items, other.seconds)
-    return found
-
-
 def measure_packed(args: argparse.Namespace) -> dict[str, Any]:
     """Build with executors that were sent their whole environment, and return seconds and where it lay."""
     settings = BuildSettings(SourceSettings(str(Path(args.source).resolve())), shards=ShardSettings(train=args.shards))
@@ -198,19 +176,6 @@ def measure_packed(args: argparse.Namespace) -> dict[str, Any]:
         return {"dataset_id": expected, "stoker of the executors": found, "seconds with cluster": seconds}
 
 
-def copy_tree(source: Path, destination: Path, copies: int) -> None:
-    """Link every image so many times, under different names."""
-    for path in source.rglob("*.JPEG"):
-        folder = destination / path.relative_to(source).parts[0]
-        folder.mkdir(parents=True, exist_ok=True)
-        for copy in range(copies):
-            (folder / f"{copy}_{path.name}").symlink_to(path.resolve())
-
-
-def _rate(items: int, seconds: float) -> str:
-    return f"{items} images in {seconds:.1f} s: {items / seconds:.0f} images/s"
-
-
 def main() -> None:
     """Measure what the command line asks for, and print it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -221,12 +186,6 @@ def main() -> None:
     memory.add_argument("--shards", type=int, default=400)
     memory.add_argument("--stop-after", type=int, default=20, metavar="SHARDS")
     memory.set_defaults(measure=measure_memory)
-    speed = subparsers.add_parser("speed")
-    speed.add_argument("source")
-    speed.add_argument("--copies", type=int, default=10)
-    speed.add_argument("--shards", type=int, default=16)
-    speed.add_argument("--resize", default="off")
-    speed.set_defaults(measure=measure_speed)
     packed = subparsers.add_parser("packed")
     packed.add_argument("environment")
     packed.add_argument("source")

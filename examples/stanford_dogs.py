@@ -16,22 +16,32 @@ import numpy as np
 import stoker
 from stoker.cli.main import main as run
 
+KINDS = ("Images", "Annotation")
 
-def write_folders(dataset: str, root: Path) -> None:
-    """Put images into folders called ``<wnid>-<Breed>``."""
+ANNOTATION = """<annotation><size><width>{width}</width><height>{height}</height></size><object><name>{breed}</name>
+<bndbox><xmin>2</xmin><ymin>2</ymin><xmax>{xmax}</xmax><ymax>{ymax}</ymax></bndbox></object></annotation>
+"""
+
+
+def write_dogs(dataset: str, root: Path) -> None:
+    """Put images into folders called ``Images/<wnid>-<Breed>``, and a box for each into a file without ending."""
     train = stoker.open(dataset, split="train")
     for sample in (train[key] for key in range(min(60, len(train)))):
         known = train.classes[sample.label]
-        folder = root / f"{known.name}-{known.text.split(',')[0].replace(' ', '_') or 'dog'}"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{known.name}_{sample.key}.jpg").write_bytes(sample.encoded)
+        breed = known.text.split(",")[0].replace(" ", "_") or "dog"
+        image, box = (Path(root, kind, f"{known.name}-{breed}", f"{known.name}_{sample.key}") for kind in KINDS)
+        height, width, _ = sample.decode().shape
+        text = ANNOTATION.format(breed=breed, width=width, height=height, xmax=width // 2, ymax=height // 2)
+        for path, content in ((image.with_suffix(".jpg"), sample.encoded), (box, text.encode())):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
 
 
 def main(dataset: str) -> None:
     """Build both, and read the same classes from both."""
     with tempfile.TemporaryDirectory() as work:
-        source, notebook, sane = Path(work, "Images"), Path(work, "tfrecords"), Path(work, "sane")
-        write_folders(dataset, source)
+        source, notebook, sane = Path(work, "stanford-dogs"), Path(work, "tfrecords"), Path(work, "sane")
+        write_dogs(dataset, source)
         assert run(["build", str(source), str(notebook), "--preset", "dogs-onehot"]) == 0
         assert run(["build", str(source), str(sane), "--preset", "tfds", "--resize", "exact:224x224"]) == 0
 

@@ -1,28 +1,79 @@
-"""Every example runs, as it stands, on the sample, and says that it is done."""
+"""Every example runs, as it stands, on the sample, and says that it is done.
+
+Those for buckets and clusters are told the addresses of real ones, which run on this machine.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pytest
 
 from house.repository import ROOT
+from servers import google_names
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from servers.gcs import GcsServer
+    from servers.hdfs import HdfsServer
+    from servers.spark_cluster import SparkCluster
+
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
+@dataclass(frozen=True)
+class Place:
+    """What a person with a bucket or a cluster has: its addresses, and settings that clients find by themselves."""
+
+    addresses: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def in_a_bucket(request: pytest.FixtureRequest, ends: ExitStack) -> Place:
+    server: GcsServer = request.getfixturevalue("gcs_server")
+    # TensorFlow's gs:// knows no address but Google's.
+    names = ends.enter_context(google_names.leading_to(server.endpoint))
+    return Place([f"gs://{server.make_bucket()}/dogs"], {**server.environment(), **names})
+
+
+def on_a_cluster(request: pytest.FixtureRequest, ends: ExitStack) -> Place:
+    del ends
+    hdfs: HdfsServer = request.getfixturevalue("hdfs_server")
+    cluster: SparkCluster = request.getfixturevalue("spark_cluster")
+    configuration: Path = request.getfixturevalue("tmp_path") / "spark-conf"
+    configuration.mkdir()
+    there = {f"spark.executorEnv.{name}": value for name, value in hdfs.environment().items()}
+    settings = {**cluster.settings(), **there}
+    text = "".join(f"{name} {value}\n" for name, value in settings.items())
+    (configuration / "spark-defaults.conf").write_text(text)
+    environment = {**hdfs.environment(), **cluster.environment(), "SPARK_CONF_DIR": str(configuration)}
+    return Place([f"{hdfs.url}/Projects/tiny", cluster.url], environment)
+
+
+PLACES = {"stanford_dogs_gcs": in_a_bucket, "tiny_imagenet_spark_hdfs": on_a_cluster}
+
+
 def test_there_are_examples() -> None:
-    assert {path.stem for path in EXAMPLES} >= {"train_view", "torch_training", "tensorflow_fit"}
+    assert {path.stem for path in EXAMPLES} >= {"train_view", "torch_training", "tensorflow_fit", *PLACES}
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_runs(example: Path, dataset: Path, tmp_path: Path) -> None:
-    command = [sys.executable, str(example), str(dataset)]
-    result = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=180)
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(path, marks=[pytest.mark.servers] * (path.stem in PLACES), id=path.stem) for path in EXAMPLES],
+)
+def test_an_example_runs(example: Path, dataset: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    with ExitStack() as ends:
+        place = PLACES[example.stem](request, ends) if example.stem in PLACES else Place()
+        command = [sys.executable, str(example), str(dataset), *place.addresses]
+        environment = {**os.environ, "STOKER_CACHE_DIR": str(tmp_path / "cache"), **place.environment}
+        result = subprocess.run(
+            command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=180, env=environment
+        )
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.strip()
