@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _WHOLE_BYTES = 2**24  # a multiple of 256 KiB, as parts must be
-SECONDS_OF_A_REQUEST = 120.0
+SECONDS_OF_A_REQUEST = 60.0
 """The most that a request may take, which is at most `_WHOLE_BYTES` long; without a limit a stalled one never ends."""
 
 
