@@ -33,12 +33,12 @@ _TEMPORARY = re.compile(r".*\.tmp-(?P<pid>\d+)-[0-9a-f]+")
 _SECONDS = 60
 
 
-def write_source(root: Path) -> Path:
+def write_source(root: Path, images: int = 180) -> Path:
     """Images that take some milliseconds each, and a file that is none."""
     photographs = [_photograph(seed) for seed in range(8)]
-    for number in range(180):
+    for number in range(images):
         folder = root / f"class{number % 3}"
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{number:04}.JPEG").write_bytes(photographs[number % len(photographs)])
     (root / "class1/letter.JPEG").write_bytes(b"no image")
     return root
