@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import stoker
-from stoker.storage import RemotePath, location, stores
+from storage.places import copy, place_in
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
+
+    from stoker.storage import RemotePath
+
+__all__ = ["VIEW", "assert_same", "copy", "epochs", "folder_in"]
 
 VIEW = stoker.RandomResizedCrop(16, hflip=0.5)
 
@@ -23,22 +24,7 @@ def folder_in(
 ) -> RemotePath:
     """An empty folder of a store, reached through the proxy at that URL, if one is given; with a cache of its own."""
     monkeypatch.setenv("STOKER_CACHE_DIR", str(request.getfixturevalue("tmp_path") / "user-cache"))
-    server = request.getfixturevalue({"s3": "s3_server", "gs": "gcs_server", "hdfs": "hdfs_server"}[kind])
-    if kind == "hdfs":
-        found = location(f"{server.url}/{uuid.uuid4().hex}")
-    else:
-        for name, value in server.environment(proxy).items():
-            monkeypatch.setenv(name, value)
-        found = location(f"{kind}://{server.make_bucket()}/folder")
-    monkeypatch.setattr(stores, "_opened", {})  # whoever was here before had another server or proxy
-    assert isinstance(found, RemotePath)
-    return found
-
-
-def copy(local: Path, remote: RemotePath) -> RemotePath:
-    for path in sorted(path for path in local.rglob("*") if path.is_file()):
-        (remote / path.relative_to(local).as_posix()).write_bytes(path.read_bytes())
-    return remote
+    return place_in(kind, request, monkeypatch, proxy)
 
 
 def epochs(dataset: stoker.Dataset | stoker.Mix, count: int = 2, **settings: Any) -> list[list[np.ndarray[Any, Any]]]:

@@ -10,21 +10,20 @@ server does not look at the condition, where the cloud does: no test of a race m
 from __future__ import annotations
 
 import json
-import tempfile
 import uuid
 from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .plain_http import ask
-from .processes import Process, ServerError, free_ports
+from .processes import Process, ServerError, free_ports, started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 _READY_SECONDS = 20
-_TRIES = 3
 
 
 class GcsServer:
@@ -104,19 +103,8 @@ def running(folder: Path | None = None, *, keeps: bool = False) -> Iterator[GcsS
     Raises:
         ServerError: It is not installed or did not come up.
     """
-    with tempfile.TemporaryDirectory(prefix="gcs-", dir=folder, ignore_cleanup_errors=True) as made:
-        for attempt in range(_TRIES):
-            server = GcsServer(Path(made), keeps=keeps)
-            try:
-                server.start()
-                break
-            except ServerError as error:
-                if attempt == _TRIES - 1 or "address already in use" not in str(error):
-                    raise
-        try:
-            yield server
-        finally:
-            server.kill()
+    with started("gcs", partial(GcsServer, keeps=keeps), folder, "address already in use") as server:
+        yield server
 
 
 def _program() -> str:

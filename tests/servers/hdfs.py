@@ -15,20 +15,18 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .plain_http import ask
-from .processes import Process, ServerError, free_ports
+from .processes import Process, ServerError, free_ports, started
 from .tcp import TcpProxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _READY_SECONDS = 60
-_TRIES = 3
 _PROXY_HOST = "127.0.0.2"
 _CHECKOUT = Path(__file__).resolve().parents[2]
 _LOGGING = """log4j.rootLogger=WARN, console
@@ -139,20 +137,8 @@ def running(folder: Path | None = None) -> Iterator[HdfsServer]:
     Raises:
         ServerError: There is no Java, there are no jars, or it did not come up.
     """
-    for attempt in range(_TRIES):
-        with tempfile.TemporaryDirectory(prefix="hdfs-", dir=folder, ignore_cleanup_errors=True) as made:
-            server = HdfsServer(Path(made))
-            try:
-                try:
-                    server.start()
-                except ServerError as error:
-                    if attempt == _TRIES - 1 or "BindException" not in str(error):
-                        raise
-                    continue
-                yield server
-                return
-            finally:
-                server.kill()
+    with started("hdfs", HdfsServer, folder, "BindException") as server:
+        yield server
 
 
 def java() -> str:

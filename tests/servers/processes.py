@@ -8,17 +8,19 @@ import random
 import signal
 import socket
 import subprocess
+import tempfile
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 # The shell becomes the server, so that its process id is the server's. What it leaves behind waits for the end of a
 # pipe that only our process holds, and then kills the whole group: no server outlives a killed test run.
 _GUARDED = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -s KILL -- -$$; } >/dev/null 2>&1 & exec "$@" 3<&-'
 _LOG_TAIL = 3000
+_TRIES = 3
 _POLL_SECONDS = 0.02
 
 
@@ -145,3 +147,45 @@ class Process:
         running.wait()
         if running.stdin is not None:
             running.stdin.close()
+
+
+class Server(Protocol):
+    """What `started` starts."""
+
+    def start(self) -> None:
+        """Start it, and wait until it is ready."""
+
+    def kill(self) -> None:
+        """End it, however far it has come."""
+
+
+_Server = TypeVar("_Server", bound=Server)
+
+
+@contextlib.contextmanager
+def started(name: str, make: Callable[[Path], _Server], folder: Path | None, taken: str) -> Iterator[_Server]:
+    """A server that is ready, in a folder of its own; both are gone afterwards.
+
+    Args:
+        name: What the folder is called.
+        make: Prepares a server in a folder.
+        folder: Where to make that folder, if not where temporary files go.
+        taken: What the error says when somebody has taken a port between our look and the server's; it is tried anew.
+
+    Raises:
+        ServerError: It did not come up.
+    """
+    for attempt in range(_TRIES):
+        with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=folder, ignore_cleanup_errors=True) as made:
+            server = make(Path(made))
+            try:
+                try:
+                    server.start()
+                except ServerError as error:
+                    if attempt == _TRIES - 1 or taken not in str(error):
+                        raise
+                    continue
+                yield server
+                return
+            finally:
+                server.kill()

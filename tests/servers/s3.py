@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import tempfile
 import uuid
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -19,13 +18,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from .plain_http import Reply, ask
-from .processes import Process, ServerError, free_ports
+from .processes import Process, ServerError, free_ports, started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _READY_SECONDS = 60
-_TRIES = 3  # another process may take a port between our look and the server's
 
 
 class S3Server:
@@ -119,20 +117,8 @@ def running(folder: Path | None = None) -> Iterator[S3Server]:
     Raises:
         ServerError: It is not installed or did not come up.
     """
-    for attempt in range(_TRIES):
-        with tempfile.TemporaryDirectory(prefix="s3-", dir=folder, ignore_cleanup_errors=True) as made:
-            server = S3Server(Path(made))
-            try:
-                try:
-                    server.start()
-                except ServerError as error:
-                    if attempt == _TRIES - 1 or "address already in use" not in str(error):
-                        raise
-                    continue
-                yield server
-                return
-            finally:
-                server.kill()
+    with started("s3", S3Server, folder, "address already in use") as server:
+        yield server
 
 
 def sign(server: S3Server, method: str, url: str, body: bytes = b"", region: str = "") -> dict[str, str]:

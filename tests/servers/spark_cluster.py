@@ -9,22 +9,21 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import tempfile
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .hdfs import java
 from .plain_http import ask
-from .processes import Process, ServerError, free_ports
+from .processes import Process, ServerError, free_ports, started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _READY_SECONDS = 90
-_TRIES = 3
 _MASTER_HOST = "127.0.0.1"
 # Half the CPU time of a start on a small machine: what a JVM compiles well it never runs long enough here.
 _QUICK_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -181,20 +180,8 @@ def running(size: Size = Size(), folder: Path | None = None) -> Iterator[SparkCl
     Raises:
         ServerError: There is no Java or no pyspark, or it did not come up.
     """
-    with tempfile.TemporaryDirectory(prefix="spark-", dir=folder, ignore_cleanup_errors=True) as made:
-        for attempt in range(_TRIES):
-            cluster = SparkCluster(Path(made), size)
-            try:
-                try:
-                    cluster.start()
-                except ServerError as error:
-                    if attempt == _TRIES - 1 or "BindException" not in str(error):
-                        raise
-                    continue
-                yield cluster
-                return
-            finally:
-                cluster.kill()
+    with started("spark", partial(SparkCluster, size=size), folder, "BindException") as server:
+        yield server
 
 
 def _home() -> Path:

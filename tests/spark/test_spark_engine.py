@@ -15,7 +15,8 @@ from stoker.errors import ConfigError
 from stoker.sources import list_folders
 from stoker.spark import engine
 from stoker.spark.listing import cluster_lister
-from stoker.storage import location
+from stoker.storage import RemotePath, location
+from storage.places import copy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,10 +95,7 @@ def test_a_slow_attempt_is_overtaken_and_leaves_nothing(
 @pytest.fixture(scope="module")
 def stored_source(session: SparkSession, source: Path, s3_server: S3Server) -> str:
     """The same tree in a bucket."""
-    root = location(f"s3://{s3_server.make_bucket()}/photos")
-    for path in source.rglob("*.*"):
-        (root / str(path.relative_to(source))).write_bytes(path.read_bytes())
-    return str(root)
+    return str(copy(source, RemotePath(f"s3://{s3_server.make_bucket()}", "photos")))
 
 
 def test_the_executors_list_what_the_driver_would_list(session: SparkSession, stored_source: str) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from stoker.storage import RemotePath, location, stores
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pytest
 
 STORES = ("s3", "gs")
@@ -25,3 +28,11 @@ def place_in(kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.Monk
     monkeypatch.setattr(stores, "_opened", {})  # whoever was here before had another server or proxy
     assert isinstance(found, RemotePath)
     return found
+
+
+def copy(local: Path, remote: RemotePath) -> RemotePath:
+    """Put every file below a folder into a store, under the same names; return where."""
+    files = [path for path in local.rglob("*") if path.is_file()]
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(lambda path: (remote / path.relative_to(local).as_posix()).write_bytes(path.read_bytes()), files))
+    return remote

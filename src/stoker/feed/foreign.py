@@ -16,7 +16,7 @@ from stoker.feed.open_shard import OpenShard
 from stoker.records.index import read_index, write_index
 from stoker.records.index_cache import KeptIndex
 from stoker.records.inflate import compression_of, holds_records, inflate
-from stoker.records.layout import find_shards, parse_shard_name
+from stoker.records.layout import find_shards, parse_shard_name, refuse_incomplete
 from stoker.schema import ImagenetSchema, from_keys, recognise
 
 if TYPE_CHECKING:
@@ -60,10 +60,7 @@ def foreign_splits(place: Path) -> dict[str, Sequence[Path]]:
                 groups.setdefault(said.split if said else "train", []).append(match)
         return dict(groups)
     found = find_shards(place)
-    for split in found.values():
-        if split.missing:
-            message = f"{place} lacks shards {list(split.missing[:5])} that the names of the others promise"
-            raise DatasetNotFoundError(f"{message}; complete it before reading", path=str(place))
+    refuse_incomplete(place, found)
     return {name: split.paths for name, split in found.items()}
 
 

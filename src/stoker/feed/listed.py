@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from stoker.config import available_cpus
-from stoker.errors import IndexMismatchError, TruncatedShardError
 from stoker.feed.foreign import open_shard, open_shards, size_of
-from stoker.feed.open_shard import OpenShard
+from stoker.feed.open_shard import OpenShard, check_length, with_records
 from stoker.feed.remote_opening import read_anew
 from stoker.records.index import new_index_path
 from stoker.storage import RemotePath
@@ -68,12 +67,5 @@ def open_one(path: Path, listed: Shard) -> OpenShard:
         IndexMismatchError: Its index is that of another file, or lists another number of records.
         ShardError: It has no index and is damaged.
     """
-    found = size_of(path)
-    if found != listed.size_bytes:
-        message = f"{path} has {found} bytes, but manifest.json says {listed.size_bytes}; restore it, or build again"
-        raise TruncatedShardError(message, path=str(path), offset=min(found, listed.size_bytes))
-    shard = open_shard(path)
-    if shard.records != listed.records:
-        message = f"the index of {path} lists {shard.records} records, but manifest.json says {listed.records}"
-        raise IndexMismatchError(f"{message}; write it anew with 'stoker index'", path=str(path))
-    return shard
+    check_length(path, size_of(path), listed.size_bytes)
+    return with_records(open_shard(path), listed.records)

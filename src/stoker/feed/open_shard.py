@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from stoker.errors import ConfigError
+from stoker.errors import ConfigError, IndexMismatchError, TruncatedShardError
 from stoker.records.index import read_index, read_index_file
 from stoker.storage import RemotePath
 
@@ -69,3 +69,26 @@ class OpenShard:
         if isinstance(self.path, RemotePath):
             return read_index_file(cast("Path", self.index), self.size_bytes)
         return read_index(self.path, self.size_bytes)
+
+
+def check_length(path: Location, found: int, listed: int) -> None:
+    """See that a shard is as long as the manifest says.
+
+    Raises:
+        TruncatedShardError: It is shorter or longer.
+    """
+    if found != listed:
+        message = f"{path} has {found} bytes, but manifest.json says {listed}; restore it, or build again"
+        raise TruncatedShardError(message, path=str(path), offset=min(found, listed))
+
+
+def with_records(shard: OpenShard, listed: int) -> OpenShard:
+    """Return a shard that has as many records as the manifest says.
+
+    Raises:
+        IndexMismatchError: It has another number of them.
+    """
+    if shard.records != listed:
+        message = f"the index of {shard.path} lists {shard.records} records, but manifest.json says {listed}"
+        raise IndexMismatchError(f"{message}; write it anew with 'stoker index'", path=str(shard.path))
+    return shard

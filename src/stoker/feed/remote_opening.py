@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from stoker.config import available_cpus
-from stoker.errors import ConfigError, DatasetNotFoundError, IndexMismatchError, TruncatedShardError
-from stoker.feed.open_shard import OpenShard
+from stoker.errors import ConfigError, DatasetNotFoundError
+from stoker.feed.open_shard import OpenShard, check_length, with_records
 from stoker.feed.remote_scan import scan_remote
-from stoker.records.index import FOLDER_SUFFIX, FRAME_BYTES, INDEX_FOLDER, INDEX_SUFFIX, check_index, parse_index
+from stoker.records.index import index_places, read_index_file
 from stoker.records.index_cache import KeptIndex
 from stoker.records.inflate import compression_of_head, inflate
-from stoker.records.layout import SPLIT_FOLDERS, FoundSplit, group_shards, parse_shard_name
+from stoker.records.layout import SPLIT_FOLDERS, FoundSplit, group_shards, parse_shard_name, refuse_incomplete
 from stoker.storage import RemotePath, matches
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ CONNECTIONS = 32
 """Requests at a time while a dataset is opened."""
 
 _HEAD_BYTES = 12
-_MOST_LINE_BYTES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +66,7 @@ class RemoteShard:
         """
         if not self.indexes:
             return scan_remote(self.path, self.size_bytes)
-        path = RemotePath(self.path.root, self.indexes[0])
-        limit = (self.size_bytes // FRAME_BYTES + 1) * _MOST_LINE_BYTES
-        if path.stat().st_size > limit:
-            message = f"{path} is too long to be the index of a shard of {self.size_bytes} bytes"
-            raise IndexMismatchError(f"{message}; write it anew with 'stoker index'", path=str(path))
-        rows = parse_index(path.read_bytes(), str(path))
-        check_index(rows, self.size_bytes, str(path))
-        return rows
+        return read_index_file(RemotePath(self.path.root, self.indexes[0]), self.size_bytes)
 
 
 class RemoteFolder:
@@ -101,7 +93,7 @@ class RemoteFolder:
         entry = self._entries.get(path.key)
         if entry is None:
             raise DatasetNotFoundError(f"shard {path} is missing; restore it, or build again", path=str(path))
-        indexes = tuple(key for key in _index_keys(path) if key in self._entries)
+        indexes = tuple(place.key for place in index_places(path) if place.key in self._entries)
         return RemoteShard(path, entry.size_bytes, entry.etag or "" if stamp is None else stamp, indexes)
 
     def listed_shards(self, listed: Sequence[Shard], *, plain: bool) -> tuple[OpenShard, ...]:
@@ -115,12 +107,9 @@ class RemoteFolder:
         """
         shards = [self.shard(self.place / each.name, f"{each.crc32c:08x}") for each in listed]
         for shard, each in zip(shards, listed, strict=True):
-            if shard.size_bytes != each.size_bytes:
-                message = f"{shard.path} has {shard.size_bytes} bytes, but manifest.json says {each.size_bytes}"
-                offset = min(shard.size_bytes, each.size_bytes)
-                raise TruncatedShardError(f"{message}; restore it, or build again", path=str(shard.path), offset=offset)
+            check_length(shard.path, shard.size_bytes, each.size_bytes)
         opened = open_remote_shards(shards, plain=plain, counts=[each.records for each in listed])
-        return tuple(_checked(shard, each.records) for shard, each in zip(opened, listed, strict=True))
+        return tuple(with_records(shard, each.records) for shard, each in zip(opened, listed, strict=True))
 
     def splits(self) -> dict[str, list[RemoteShard]]:
         """Return its shards by split, as `stoker.records.layout.find_shards` finds those of a local directory.
@@ -137,10 +126,7 @@ class RemoteFolder:
             elif path.parent.parent == self.place and path.parent.name in SPLIT_FOLDERS:
                 folders.setdefault(path.parent.name, []).append(path)
         found: dict[str, FoundSplit[RemotePath]] = group_shards(files, folders)
-        for split in found.values():
-            if split.missing:
-                message = f"{self.place} lacks shards {list(split.missing[:5])} that the names of the others promise"
-                raise DatasetNotFoundError(f"{message}; complete it before reading", path=str(self.place))
+        refuse_incomplete(self.place, found)
         return {name: [self.shard(path) for path in split.paths] for name, split in found.items()}
 
 
@@ -151,7 +137,7 @@ def foreign_remote_splits(place: RemotePath) -> dict[str, list[RemoteShard]]:
         DatasetNotFoundError: The names of the shards promise others that are not there.
         OSError: The store cannot be read.
     """
-    found = [place] if place.is_file() else matches(place) if any(char in place.name for char in "*?[") else []
+    found = [place] if place.is_file() else matches(place)
     if not found:
         return RemoteFolder(place).splits()
     folder = RemoteFolder(place.parent)
@@ -198,18 +184,11 @@ def read_anew(shard: OpenShard) -> OpenShard:
         OSError: The store cannot be read.
     """
     path = cast("RemotePath", shard.path)
-    indexes = tuple(key for key in _index_keys(path) if path.store.is_object(key))
+    indexes = tuple(place.key for place in index_places(path) if place.is_file())
     told = RemoteShard(path, shard.size_bytes, shard.stamp, indexes)
     rows = told.fetch_rows()
     told.kept().write(rows)
-    return _checked(replace(OpenShard.of(path, rows), stamp=shard.stamp), shard.records)
-
-
-def _checked(shard: OpenShard, records: int) -> OpenShard:
-    if shard.records == records:
-        return shard
-    message = f"the index of {shard.path} lists {shard.records} records, but manifest.json says {records}"
-    raise IndexMismatchError(f"{message}; write it anew with 'stoker index'", path=str(shard.path))
+    return with_records(replace(OpenShard.of(path, rows), stamp=shard.stamp), shard.records)
 
 
 def _open_plain(shard: RemoteShard, count: int | None) -> OpenShard:
@@ -235,12 +214,3 @@ def _open_compressed(shard: RemoteShard) -> OpenShard:
 def _is_plain(shard: RemoteShard) -> bool:
     head = shard.path.store.read(shard.path.key, 0, min(_HEAD_BYTES, shard.size_bytes))
     return compression_of_head(head) == "none"
-
-
-def _index_keys(path: RemotePath) -> list[str]:
-    """Return where the index of a shard may be; see `stoker.records.index.index_path`."""
-    beside = path.with_name(path.name + INDEX_SUFFIX)
-    apart = path.parent / INDEX_FOLDER / beside.name
-    above = path.parent.parent / INDEX_FOLDER / path.parent.name / beside.name
-    in_split_folder = path.parent.name in SPLIT_FOLDERS and path.suffix == FOLDER_SUFFIX
-    return [place.key for place in ((above, beside, apart) if in_split_folder else (beside, apart, above))]

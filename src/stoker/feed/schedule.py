@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.feed.position import Position
-    from stoker.feed.samples import Samples
+    from stoker.feed.samples import Request
     from stoker.order import EpochOrder, Topology
 
 _ALL_AT_ONCE = 4096
@@ -37,7 +37,17 @@ class Upcoming:
     group: NDArray[np.int64]
 
 
-def upcoming(samples: Samples, topology: Topology, position: Position) -> Iterator[Upcoming]:
+class Scheduled(Protocol):
+    """What a schedule needs to know of the samples of a loader; see `stoker.feed.samples.Samples`."""
+
+    def order(self, epoch: int) -> EpochOrder:
+        """Return the order of the slots in an epoch."""
+
+    def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:
+        """Return what slots stand for."""
+
+
+def upcoming(samples: Scheduled, topology: Topology, position: Position) -> Iterator[Upcoming]:
     """Yield this rank's batches from a position on, through one epoch after another; those without samples left out."""
     consumed = position.consumed
     for epoch in itertools.count(position.epoch):
@@ -46,7 +56,7 @@ def upcoming(samples: Samples, topology: Topology, position: Position) -> Iterat
             step = take_step(order, consumed, topology)
             if len(step.keys):
                 request = samples.locate(step.keys, epoch)
-                group = np.full(len(step.keys), group_of(order, consumed), np.int64)
+                group = np.full(len(step.keys), _group(order, consumed), np.int64)
                 yield Upcoming(request.numbers, request.objects, group)
             consumed = step.consumed
         if steps_left(order.n, 0, topology) == 0:  # an epoch without a batch, and so are all others
@@ -61,7 +71,7 @@ def everything(size: int) -> Iterator[Upcoming]:
         yield Upcoming(numbers, None, np.zeros(len(numbers), np.int64))
 
 
-def group_of(order: EpochOrder, consumed: int) -> int:
+def _group(order: EpochOrder, consumed: int) -> int:
     """Return the same number for positions of one window of blocks, or where blocks do not matter, of one epoch.
 
     That is near enough: a last block that is shorter moves the edges by less than a block.

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, cast
 from stoker import _native
 from stoker.config import check_range
 from stoker.errors import IndexMismatchError, ShardError, StokerError
-from stoker.inspection.listing import files_matching, shards_in
+from stoker.inspection.listing import files_matching
 from stoker.inspection.problem import renamed
 from stoker.records.index import FRAME_BYTES, read_index
 from stoker.records.inflate import compression_of, holds_records, inflate
-from stoker.records.layout import parse_shard_name
+from stoker.records.layout import find_shards, parse_shard_name
 from stoker.schema import recognise
 from stoker.storage import LocalCopy, RemotePath, local_copy
 
@@ -134,7 +134,7 @@ def foreign_info(place: Location, records: int) -> ForeignInfo | None:
 def _groups(place: Location) -> dict[str, tuple[Sequence[Location], tuple[int, ...]]]:
     """Return the files of each split, and the numbers of the missing ones."""
     if place.is_dir():
-        return {name: (found.paths, found.missing) for name, found in shards_in(place).items()}
+        return {name: (found.paths, found.missing) for name, found in find_shards(place).items()}
     groups: dict[str, list[Location]] = {}
     for path in [place] if place.is_file() else files_matching(place):
         said = parse_shard_name(path.name)

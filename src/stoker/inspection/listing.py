@@ -7,37 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.errors import ConfigError
-from stoker.records.layout import SPLIT_FOLDERS, find_shards, group_shards
+from stoker.records.layout import stored_files
 from stoker.storage import RemotePath, matches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from stoker.records.layout import FoundSplit
     from stoker.storage import Location
-
-_WILD = "*?["
-
-
-def shards_in(place: Location) -> Mapping[str, FoundSplit[Path] | FoundSplit[RemotePath]]:
-    """Return the shards of a directory without a manifest, by split; see `stoker.records.layout.find_shards`.
-
-    Raises:
-        OSError: It cannot be listed.
-    """
-    if not isinstance(place, RemotePath):
-        return find_shards(place)
-    children = place.store.children(place.key)
-    folders = [RemotePath(place.root, key) for key in sorted(children.folders)]
-    return group_shards(
-        [RemotePath(place.root, key) for key in sorted(file.key for file in children.files)],
-        {folder.name: _files_in(folder) for folder in folders if folder.name in SPLIT_FOLDERS},
-    )
-
-
-def _files_in(folder: RemotePath) -> Iterator[RemotePath]:
-    for key in sorted(file.key for file in folder.store.children(folder.key).files):
-        yield RemotePath(folder.root, key)
 
 
 def files_matching(pattern: Location) -> Sequence[Location]:
@@ -50,11 +26,9 @@ def files_matching(pattern: Location) -> Sequence[Location]:
     if not isinstance(pattern, RemotePath):
         # pathlib takes no pattern that may be absolute
         return sorted(Path(match) for match in glob.glob(str(pattern)))  # noqa: PTH207
-    if any(char in pattern.parent.key for char in _WILD):
-        raise ConfigError(f"{pattern}: in a store only the last part of a pattern may have {', '.join(_WILD)}")
-    if not any(char in pattern.name for char in _WILD):
-        return []
-    found = set(_files_in(pattern.parent))
+    if glob.has_magic(pattern.parent.key):
+        raise ConfigError(f"{pattern}: in a store only the last part of a pattern may have *, ?, [")
+    found = set(stored_files(pattern.parent)) if glob.has_magic(pattern.name) else set()
     return [path for path in matches(pattern) if path in found]
 
 

@@ -11,11 +11,11 @@ import numpy as np
 from stoker import _native
 from stoker.config import available_cpus
 from stoker.errors import DatasetNotFoundError, IndexMismatchError, ShardError
-from stoker.inspection.listing import files_matching, shards_in
+from stoker.inspection.listing import files_matching
 from stoker.inspection.problem import Problem, problem_of
 from stoker.records.index import INDEX_SUFFIX, index_path, is_there, read_index, write_index
 from stoker.records.inflate import compression_of
-from stoker.records.layout import JOURNAL_NAME, LABELS_NAME, MANIFEST_NAME, REJECTS_NAME
+from stoker.records.layout import JOURNAL_NAME, LABELS_NAME, MANIFEST_NAME, REJECTS_NAME, find_shards
 from stoker.storage import RemotePath, is_scratch_full, local_copy, location
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _named(place: Location) -> Iterable[Location]:
     if place.is_file():
         return [place]
     if place.is_dir():
-        return [shard for split in shards_in(place).values() for shard in split.paths]
+        return [shard for split in find_shards(place).values() for shard in split.paths]
     return files_matching(place)
 
 

@@ -21,14 +21,14 @@ from stoker import _native
 from stoker.config import available_cpus
 from stoker.errors import DatasetNotFoundError, StokerError
 from stoker.inspection.foreign import leading_records
-from stoker.inspection.listing import names_below, shards_in
+from stoker.inspection.listing import names_below
 from stoker.inspection.problem import Problem
 from stoker.inspection.reindex import find_files
 from stoker.inspection.verify_progress import VerifyProgress
 from stoker.inspection.verify_records import RecordRules
 from stoker.inspection.verify_texts import count_problems, read_texts
 from stoker.inspection.verify_whole import Target, WholeCheck
-from stoker.records.layout import BUILD_FOLDER, JOURNAL_NAME, parse_shard_name
+from stoker.records.layout import BUILD_FOLDER, JOURNAL_NAME, find_shards, parse_shard_name
 from stoker.schema import ImagenetSchema, recognise
 from stoker.storage import is_scratch_full, location, stop_waiting_when
 from stoker.storage.temporary import TEMPORARY_MARK
@@ -131,7 +131,7 @@ def _found(place: Location, problems: list[Problem]) -> list[Target]:
     """Return the shards that are there, and note those whose names the others promise."""
     if not place.is_dir():
         return [Target("train", path, None) for path in find_files([str(place)])]
-    splits = shards_in(place)
+    splits = find_shards(place)
     if not splits:
         raise DatasetNotFoundError(f"there is neither a manifest nor a shard at {place}", path=str(place))
     for name, split in splits.items():

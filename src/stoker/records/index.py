@@ -16,6 +16,8 @@ from stoker.records.files import write_atomically
 from stoker.storage import RemotePath, location
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from stoker.storage import Location
@@ -47,16 +49,22 @@ def index_path(shard: str | Location) -> Location:
     a folder ``idx``: ``idx/NAME.idx``, or ``idx/FOLDER/NAME.idx`` for ``FOLDER/NAME.tfrecords`` where ``FOLDER`` is
     that of a split.
     """
-    path = location(shard)
-    beside = path.with_name(f"{path.name}{INDEX_SUFFIX}")
-    apart = path.parent / INDEX_FOLDER / beside.name
-    above = path.parent.parent / INDEX_FOLDER / path.parent.name / beside.name
-    in_split_folder = path.parent.name in _SPLIT_FOLDERS and path.suffix == FOLDER_SUFFIX
-    preferred = beside if path.suffix == PLAIN_SUFFIX else above if in_split_folder else apart
-    for place in (preferred, beside, apart, above):
-        if is_there(place):
-            return place
-    return preferred
+    places = index_places(location(shard))
+    return next((place for place in places if is_there(place)), places[0])
+
+
+@overload
+def index_places(shard: RemotePath) -> list[RemotePath]: ...
+@overload
+def index_places(shard: Location) -> list[Location]: ...
+def index_places(shard: Location) -> Sequence[Location]:
+    """Return where the index of a shard may lie; the first is where it has to be written. See `index_path`."""
+    beside = shard.with_name(f"{shard.name}{INDEX_SUFFIX}")
+    apart = shard.parent / INDEX_FOLDER / beside.name
+    above = shard.parent.parent / INDEX_FOLDER / shard.parent.name / beside.name
+    in_split_folder = shard.parent.name in _SPLIT_FOLDERS and shard.suffix == FOLDER_SUFFIX
+    preferred = beside if shard.suffix == PLAIN_SUFFIX else above if in_split_folder else apart
+    return [preferred, *(place for place in (beside, apart, above) if place != preferred)]
 
 
 def is_there(index: Location) -> bool:

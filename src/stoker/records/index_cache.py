@@ -69,12 +69,7 @@ class KeptIndex:
             OSError: The shard cannot be found.
         """
         status = shard.stat()
-        directory = user_cache_directory()
-        if directory is None:
-            return cls(None, status.st_size)
-        told = b"%b\0%d\0%d" % (os.fsencode(shard.absolute()), status.st_size, status.st_mtime_ns)
-        name = hashlib.sha256(told).hexdigest()[:_DIGITS] + INDEX_SUFFIX
-        return cls(directory / INDEXES_FOLDER / name, status.st_size)
+        return cls._named(os.fsencode(shard.absolute()), status.st_size, b"%d" % status.st_mtime_ns)
 
     @classmethod
     def of_remote(cls, url: str, size_bytes: int, stamp: str) -> KeptIndex:
@@ -85,10 +80,14 @@ class KeptIndex:
             size_bytes: Its length.
             stamp: Stands for its content: a checksum from a manifest, or what the store knows it by.
         """
+        return cls._named(url.encode("utf-8", "surrogateescape"), size_bytes, stamp.encode())
+
+    @classmethod
+    def _named(cls, where: bytes, size_bytes: int, stamp: bytes) -> KeptIndex:
         directory = user_cache_directory()
         if directory is None:
             return cls(None, size_bytes)
-        told = b"%b\0%d\0%b" % (url.encode("utf-8", "surrogateescape"), size_bytes, stamp.encode())
+        told = b"%b\0%d\0%b" % (where, size_bytes, stamp)
         name = hashlib.sha256(told).hexdigest()[:_DIGITS] + INDEX_SUFFIX
         return cls(directory / INDEXES_FOLDER / name, size_bytes)
 

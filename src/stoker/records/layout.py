@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from stoker.errors import DatasetNotFoundError
 from stoker.records.index import INDEX_SUFFIX
 from stoker.storage import RemotePath
 from stoker.storage.temporary import TEMPORARY_MARK
@@ -99,7 +100,13 @@ def parse_shard_name(name: str) -> ShardName | None:
     return None
 
 
-def find_shards(directory: str | Path) -> dict[str, FoundSplit[Path]]:
+@overload
+def find_shards(directory: str | Path) -> dict[str, FoundSplit[Path]]: ...
+@overload
+def find_shards(directory: RemotePath) -> dict[str, FoundSplit[RemotePath]]: ...
+@overload
+def find_shards(directory: str | Location) -> Mapping[str, FoundSplit[Path] | FoundSplit[RemotePath]]: ...
+def find_shards(directory: str | Location) -> Mapping[str, FoundSplit[Path] | FoundSplit[RemotePath]]:
     """Return the shards of a directory without a manifest, by split; empty if there are none.
 
     Shards in its folders ``train``, ``val``, ``validation`` and ``test`` belong to the split of that name; they count
@@ -108,12 +115,40 @@ def find_shards(directory: str | Path) -> dict[str, FoundSplit[Path]]:
     Raises:
         OSError: The directory cannot be listed.
     """
+    if isinstance(directory, RemotePath):
+        children = directory.store.children(directory.key)
+        folders = [RemotePath(directory.root, key) for key in sorted(children.folders)]
+        return group_shards(
+            [RemotePath(directory.root, key) for key in sorted(file.key for file in children.files)],
+            {folder.name: stored_files(folder) for folder in folders if folder.name in SPLIT_FOLDERS},
+        )
     paths = sorted(Path(directory).iterdir())
-    folders = (path for path in paths if path.name in SPLIT_FOLDERS and path.is_dir())
     return group_shards(
         (path for path in paths if parse_shard_name(path.name) and path.is_file()),
-        {folder.name: (path for path in sorted(folder.iterdir()) if path.is_file()) for folder in folders},
+        {
+            folder.name: (path for path in sorted(folder.iterdir()) if path.is_file())
+            for folder in paths
+            if folder.name in SPLIT_FOLDERS and folder.is_dir()
+        },
     )
+
+
+def stored_files(folder: RemotePath) -> Iterator[RemotePath]:
+    """Yield the objects directly in a folder of a store, in the order of their names."""
+    for key in sorted(file.key for file in folder.store.children(folder.key).files):
+        yield RemotePath(folder.root, key)
+
+
+def refuse_incomplete(place: Location, splits: Mapping[str, FoundSplit[Any]]) -> None:
+    """See that all shards are there that the names of the others promise.
+
+    Raises:
+        DatasetNotFoundError: Some are not.
+    """
+    for split in splits.values():
+        if split.missing:
+            message = f"{place} lacks shards {list(split.missing[:5])} that the names of the others promise"
+            raise DatasetNotFoundError(f"{message}; complete it before reading", path=str(place))
 
 
 def group_shards(files: Iterable[_Place], folders: Mapping[str, Iterable[_Place]]) -> dict[str, FoundSplit[_Place]]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import mmap
 import os
-import tempfile
 from typing import IO, TYPE_CHECKING, Protocol
 
 from stoker.records.files import sync_directory, write_atomically
 from stoker.storage import RemotePath
+from stoker.storage.scratch import no_room, scratch_file
 from stoker.storage.temporary import temporary_name
 
 if TYPE_CHECKING:
@@ -112,11 +112,8 @@ class RemoteStaging:
         self._directory = directory
         self._name = name
         self._store = directory.store if stop is None else directory.store.stoppable(stop)
-        self._scratch = tempfile.gettempdir()
-        try:
-            self._file: IO[bytes] | None = tempfile.TemporaryFile(dir=self._scratch, buffering=0)  # noqa: SIM115
-        except OSError as error:
-            raise self._no_room(error) from error
+        self._why = f"shards of {directory} are put together there"
+        self._file: IO[bytes] | None = scratch_file(self._why)
 
     def write(self, parts: Sequence[bytes]) -> None:
         """Append bytes; see `Staging`."""
@@ -124,7 +121,7 @@ class RemoteStaging:
         try:
             _write_all(self._file.fileno(), parts)
         except OSError as error:
-            raise self._no_room(error) from error
+            raise no_room(error, self._why) from error
 
     def publish(self, index: tuple[str, bytes] | None) -> None:
         """Send both to the store; see `Staging`."""
@@ -141,10 +138,6 @@ class RemoteStaging:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-    def _no_room(self, error: OSError) -> OSError:
-        advice = f"shards of {self._directory} are put together there; set TMPDIR to a folder with more room"
-        return OSError(error.errno, f"{error.strerror}; {advice}", self._scratch)
 
 
 def _content(file: IO[bytes]) -> Data:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stoker.errors import ConfigError
+from stoker.feed.position import Position
 from stoker.feed.range_plan import plan_ranges
-from stoker.feed.schedule import group_of
-from stoker.order import EpochOrder, Topology, shuffle_quality, steps_left, take_step
+from stoker.feed.samples import Request
+from stoker.feed.schedule import upcoming
+from stoker.order import EpochOrder, Topology, shuffle_quality, steps_left
 from stoker.simulation.caching import NodeCacheModel
 from stoker.simulation.model import Storage
-from stoker.simulation.timeline import Request, Timeline
+from stoker.simulation.timeline import Fetch, Timeline
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -130,7 +133,7 @@ def _simulate_rank(
     fetched = np.flatnonzero(~cache.holds(rank // ranks.per_node, samples))
     plan, request_of = _plan(samples, group, fetched, data, ranks)
     last_uses = fetched[plan.last_use] if len(fetched) else plan.last_use
-    requests = [Request(*pair) for pair in zip(plan.length.tolist(), last_uses.tolist(), strict=True)]
+    requests = [Fetch(*pair) for pair in zip(plan.length.tolist(), last_uses.tolist(), strict=True)]
     timing = Timeline(storage, ranks, requests, request_of.tolist()).run()
     return RankReport(
         rank=rank,
@@ -161,13 +164,22 @@ def _samples(rank: int, data: Data, ranks: Ranks, stretch: Stretch) -> tuple[NDA
     if steps < 2:
         message = f"{data.records} records are fewer than two batches of {ranks.batch_size} on {ranks.world_size} ranks"
         raise ConfigError(f"{message}; simulate fewer ranks, smaller batches, or more records")
-    keys, groups, consumed = [], [], 0
-    for _ in range(steps):
-        step = take_step(order, consumed, topology)
-        keys.append(step.keys)
-        groups.append(np.full(len(step.keys), group_of(order, consumed), np.int64))
-        consumed = step.consumed
+    future = islice(upcoming(_Images(order), topology, Position(stretch.epoch, 0)), steps)
+    keys, groups = zip(*((batch.numbers, batch.group) for batch in future), strict=True)
     return np.concatenate(keys), np.concatenate(groups)
+
+
+@dataclass(frozen=True, slots=True)
+class _Images:
+    """Whole images in the order of one epoch: what a schedule asks the samples of a loader for."""
+
+    one: EpochOrder
+
+    def order(self, epoch: int) -> EpochOrder:
+        return replace(self.one, epoch=epoch)
+
+    def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:  # noqa: ARG002 - a slot is always the same
+        return Request(slots, None, slots, slots)
 
 
 def _plan(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class Fetch:
     """A range that is fetched.
 
     Attributes:
@@ -83,7 +83,7 @@ class Timeline:
         request_of: For each sample in order, the request that brings it; -1 for none.
     """
 
-    def __init__(self, storage: Storage, ranks: Ranks, requests: Sequence[Request], request_of: Sequence[int]) -> None:
+    def __init__(self, storage: Storage, ranks: Ranks, requests: Sequence[Fetch], request_of: Sequence[int]) -> None:
         self._line = _Line(storage, ranks)
         self._ranks = ranks
         self._budget = ranks.read_ahead.budget_bytes

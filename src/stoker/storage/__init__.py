@@ -6,9 +6,10 @@ reads and written with a rename.
 
 from __future__ import annotations
 
-from stoker.storage.copies import LocalCopy, is_scratch_full, local_copy
+from stoker.storage.copies import LocalCopy, local_copy
 from stoker.storage.location import Location, RemotePath, is_remote, location, matches
 from stoker.storage.patient import PatientStore
+from stoker.storage.scratch import is_scratch_full
 from stoker.storage.store import Children, Entry
 from stoker.storage.stores import stop_waiting_when
 

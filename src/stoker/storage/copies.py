@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stoker.errors import ConfigError, StorageError
+from stoker.errors import StorageError
 from stoker.storage.location import RemotePath
+from stoker.storage.scratch import no_room, scratch_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import IO
 
     from stoker.storage.location import Location
 
@@ -34,20 +33,16 @@ def local_copy(place: Location) -> Iterator[LocalCopy]:
 
     Raises:
         FileNotFoundError: There is no such object.
-        OSError: The store cannot be read; or there is no room for the copy, see `is_scratch_full`.
+        OSError: The store cannot be read; or there is no room for the copy, see
+            `stoker.storage.scratch.is_scratch_full`.
     """
     if not isinstance(place, RemotePath):
         yield LocalCopy(place)
         return
     size = place.stat().st_size
-    with _scratch(place) as file:
+    with scratch_file(_why(place)) as file:
         os.ftruncate(file.fileno(), size)  # a hole takes no room
         yield RemoteCopy(place, size, file.fileno())
-
-
-def is_scratch_full(error: OSError) -> bool:
-    """Return whether an error is that of the folder for temporary files, and of nothing that was to be read."""
-    return bool(error.filename == tempfile.gettempdir())
 
 
 class LocalCopy:
@@ -162,21 +157,8 @@ class RemoteCopy(LocalCopy):
                 written = os.pwrite(self._file, view, start)
                 view, start = view[written:], start + written
         except OSError as error:
-            raise _no_room(error, self._source) from error
+            raise no_room(error, _why(self._source)) from error
 
 
-def _scratch(source: RemotePath) -> IO[bytes]:
-    try:
-        folder = tempfile.gettempdir()
-    except FileNotFoundError as error:  # so says Python where every one that it knows is full
-        message = f"{source} has to be copied to this machine: {error.strerror}"
-        raise ConfigError(f"{message}; set TMPDIR to a folder with room") from error
-    try:
-        return tempfile.TemporaryFile(buffering=0, dir=folder)
-    except OSError as error:
-        raise _no_room(error, source) from error
-
-
-def _no_room(error: OSError, source: RemotePath) -> OSError:
-    advice = f"{source} has to be copied there; set TMPDIR to a folder with more room"
-    return OSError(error.errno, f"{error.strerror}; {advice}", tempfile.gettempdir())
+def _why(source: RemotePath) -> str:
+    return f"{source} has to be copied there"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import glob
 import io
 import os
 import re
@@ -210,5 +211,10 @@ def location(text: str | os.PathLike[str] | RemotePath) -> Location:
 
 
 def matches(pattern: RemotePath) -> list[RemotePath]:
-    """Return the objects whose name matches that of a pattern (``*``, ``?``, ``[...]``), in the order of the names."""
+    """Return the objects whose name matches that of a pattern (``*``, ``?``, ``[...]``), in the order of the names.
+
+    None for a name without any of these.
+    """
+    if not glob.has_magic(pattern.name):
+        return []
     return [path for path in pattern.parent.iterdir() if fnmatch.fnmatchcase(path.name, pattern.name)]

@@ -115,9 +115,6 @@ class PatientStore:
         """
         if length is None:
             return self._try("read", key, lambda: self._whole(key, limit))
-        data = self._try("read", key, lambda: self._backend.get_range(key, start, length))
-        if len(data) == length:
-            return data
         return self._try("read", key, lambda: self._part(key, start, length))
 
     def write(self, key: str, data: Data) -> None:
