@@ -17,6 +17,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from stoker import errors as errors
+from stoker.diagnosis import DoctorReport, doctor
 from stoker.feed import (
     BadSample,
     BadSampleReport,
@@ -67,6 +68,7 @@ __all__ = [
     "CenterCrop",
     "ColorJitter",
     "Dataset",
+    "DoctorReport",
     "Loader",
     "MemoryCache",
     "Mix",
@@ -84,6 +86,7 @@ __all__ = [
     "Sample",
     "SourceOptions",
     "TopLeft",
+    "doctor",
     "errors",
     "loader_settings",
     "mix",

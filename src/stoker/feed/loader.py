@@ -27,7 +27,7 @@ from stoker.order import Step, Tail, Topology, steps_left, take_step
 from stoker.views import MultiView, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import TracebackType
     from typing import Self
 
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from stoker.order import BlockShuffle
     from stoker.types import DecodeMode
     from stoker.views import View
+
+
+def _once(batch: Batch) -> Iterable[Batch]:
+    return (batch,)
 
 
 class Loader:
@@ -75,6 +79,10 @@ class Loader:
             same in every run; ``Batch.keys`` tells which, `bad_samples` lists them, and the end of the epoch brings a
             `stoker.errors.BadSampleWarning`.
         max_bad: The most samples that are replaced in an epoch on this rank.
+
+    Attributes:
+        handing_out: Given each batch when its turn has come, and gives what the consumer gets; `stoker.doctor` looks on
+            here, and hands out some batches again.
 
     Warns:
         RankWarning: Two sources disagree about the ranks.
@@ -125,7 +133,8 @@ class Loader:
         self._begun = False  # whether batches of the current epoch were handed out in an iteration
         self._iterations = 0
         self._process = os.getpid()
-        settings = EngineSettings(
+        self.handing_out: Callable[[Batch], Iterable[Batch]] = _once
+        self.settings = EngineSettings(
             seed=check_range("seed", seed, 0, 2**64 - 1),
             check=check,
             max_pixels=check_range("max_pixels", max_pixels, 1, 2**32),
@@ -140,7 +149,7 @@ class Loader:
             bad=BadSamplePolicy(on_bad, max_bad),
             read_ahead=read_ahead or ReadAhead(),
         )
-        self._engine = SampleEngine(dataset, view, settings)
+        self._engine = SampleEngine(dataset, view, self.settings)
         samples = self._engine.samples
         self._course = Course(samples.identity, seed, Shuffling(shuffle, seed).name, samples.size)
         # Runs at the latest when the interpreter exits, while the threads can still be joined.
@@ -174,7 +183,7 @@ class Loader:
                 queued.append(step)
                 ahead = step.consumed
             batch = self._wait(queued.popleft(), iteration)
-            yield batch
+            yield from self.handing_out(batch)
             if number + 1 < left:
                 self._check_current(iteration)
         if iteration == self._iterations:

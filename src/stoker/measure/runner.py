@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.feed import open_dataset
 from stoker.measure.machine import tree_cpu_seconds
-from stoker.measure.page_cache import drop_from_page_cache
+from stoker.storage.page_cache import drop_from_page_cache
 from stoker.measure.task import Task
 
 if TYPE_CHECKING:
