@@ -43,6 +43,6 @@ def busy_consumer(**changed: Any) -> Evidence:
     return evidence(**given)
 
 
-def spinner(cpu_share: float) -> OtherThread:
+def spinner(busy_share: float) -> OtherThread:
     """A thread that does nothing but Python."""
-    return OtherThread("logger", cpu_share, SPIN)
+    return OtherThread("logger", busy_share, SPIN)

@@ -48,7 +48,7 @@ _ALL_BUSY = 0.75
 _GIL_LOST = 0.2
 """Share of its time that a consumer loses to others' Python before they are the reason."""
 _GIL_HELD = 0.4
-_OTHERS_CPU = 0.25
+_OTHERS_BUSY = 0.25
 _MOST_CACHED = 0.7
 """Share of files in the page cache from which on slow reads are no matter of a cold one."""
 _KEPT = 0.4
@@ -88,7 +88,7 @@ def _verdict(e: Evidence) -> Verdict:
 
 
 def _others_hold_the_lock(e: Evidence) -> bool:
-    if e.gil_held_share < _GIL_HELD or sum(thread.cpu_share for thread in e.threads) < _OTHERS_CPU:
+    if e.gil_held_share < _GIL_HELD or sum(thread.busy_share for thread in e.threads) < _OTHERS_BUSY:
         return False
     lost = e.gil_share + e.consumer_share * e.consumer_blocked
     # Requests to a store and conversions of odd images are made by Python, which then waits for the lock, too.

@@ -40,12 +40,13 @@ class OtherThread:
 
     Attributes:
         name: As ``threading`` knows it.
-        cpu_share: CPU seconds it used a second.
+        busy_share: Of the time, that in which it ran, or was ready to run and no CPU was free: not waiting, not for
+            the interpreter's lock either.
         spot: Where it was most of the time.
     """
 
     name: str
-    cpu_share: float
+    busy_share: float
     spot: Spot | None
 
 
@@ -189,6 +190,7 @@ class Evidence:
 
     @property
     def consumer_blocked(self) -> float:
-        """Share of the consumer's own time in which it neither ran, nor waited for a CPU, nor meant to wait."""
-        meant = self.consumer.works.get("waiting", 0.0)
-        return max(0.0, 1 - self.consumer.cpu_share - self.consumer.queue_share - meant)
+        """Share of the consumer's own time in which it neither ran nor meant to wait; time without a CPU left out."""
+        with_cpu = 1 - self.consumer.queue_share
+        meant = self.consumer.works.get("waiting", 0.0) * with_cpu
+        return max(0.0, with_cpu - self.consumer.cpu_share - meant) / max(0.1, with_cpu)

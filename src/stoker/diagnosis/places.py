@@ -28,6 +28,7 @@ _PACKAGE = str(Path(__file__).resolve().parents[1])
 _STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _INSTALLED = ("site-packages", "dist-packages")
 _CODE_LENGTH = 60
+_COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
 _GENERIC = ("numpy", "scipy", "numba")
 _IN_C = ("CALL", "BINARY", "COMPARE", "CONTAINS", "STORE_SUBSCR", "UNARY", "LOAD_ATTR", "FOR_ITER", "LIST_EXTEND")
 """Parts of the names of instructions that may take long without Python; Python 3.11 calls C from ``PRECALL``, too."""
@@ -68,7 +69,10 @@ def place_of(chain: Sequence[FrameType]) -> Place:
     work = _work(chain, shown, node)
     if work == "python":  # which of its instructions it was does not matter
         code = _short(linecache.getline(shown.f_code.co_filename, shown.f_lineno))
-    return Place(shown.f_code.co_qualname, shown.f_code.co_filename, shown.f_lineno, code, work)
+    name = shown.f_code.co_qualname
+    for inner in _COMPREHENSIONS:
+        name = name.removesuffix(f".<locals>.{inner}")
+    return Place(name, shown.f_code.co_filename, shown.f_lineno, code, work)
 
 
 def _work(chain: Sequence[FrameType], shown: FrameType, node: ast.AST | None) -> Work:
@@ -76,9 +80,11 @@ def _work(chain: Sequence[FrameType], shown: FrameType, node: ast.AST | None) ->
     generic = {work_of_module(name) for name in modules if name.partition(".")[0] in _GENERIC}
     called = {work_of_module(name) for name in modules if name.partition(".")[0] not in _GENERIC}
     # Transforms call layers of a model, but no model calls Pillow; all of them call NumPy.
-    for works, known in ((called, "transform"), (called | generic, "model"), (generic, "transform"), (called, "waiting")):
+    for works, known in ((called, "transform"), (called | generic, "model"), (generic, "transform")):
         if known in works:
             return known
+    if "waiting" in called and "CALL" in _instruction(chain[-1]):  # and not asking only whether there is something
+        return "waiting"
     work = _work_of_c(shown, node) if shown is chain[-1] else "python"
     if work in ("python", "other") and _has_images(chain, node):
         return "transform" if work == "python" else "other"
@@ -87,8 +93,7 @@ def _work(chain: Sequence[FrameType], shown: FrameType, node: ast.AST | None) ->
 
 def _work_of_c(frame: FrameType, node: ast.AST | None) -> Work:
     """Return what the instruction does that a frame is at."""
-    name = dis.opname[frame.f_code.co_code[frame.f_lasti]] if frame.f_lasti >= 0 else ""
-    if node is None or not any(part in name for part in _IN_C):
+    if node is None or not any(part in _instruction(frame) for part in _IN_C):
         return "python"
     if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult):
         return "model"
@@ -104,6 +109,10 @@ def _work_of_c(frame: FrameType, node: ast.AST | None) -> Work:
             return known
     known_all = all(module == "builtins" or work_of_module(module) for module in modules)
     return "python" if known_all or not isinstance(node, ast.Call) else "other"
+
+
+def _instruction(frame: FrameType) -> str:
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]] if frame.f_lasti >= 0 else ""
 
 
 def _called(node: ast.AST) -> tuple[Iterable[ast.expr], str]:

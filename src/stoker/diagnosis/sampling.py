@@ -7,7 +7,6 @@ waited for a CPU is known to the system, and subtracted.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
@@ -31,7 +30,7 @@ _OTHERS_EVERY = 4
 _SYSTEM_EVERY = 12
 _OWN_THREADS = "stoker-"
 _MOST_SPOTS = 8
-_OWN_QUEUE = Path("/proc/thread-self/schedstat")
+_QUEUES = Path("/proc/self/task")
 
 _Stack = tuple[tuple[int, int], ...]
 
@@ -52,6 +51,8 @@ class Sampler:
         self._others: dict[int, Counter[Place]] = {}
         self._names: dict[int, tuple[str, int]] = {}
         self._held = self._slept = 0.0
+        self._looked = self._queued = 0.0
+        self._at: tuple[int, float, float] | None = None
         self._counted = -1
         self.first: Times | None = None
         self.last: Times | None = None
@@ -69,6 +70,11 @@ class Sampler:
     def gil_held_share(self) -> float:
         """How much of the time the interpreter's lock was taken, 0..1."""
         return self._held / self._slept if self._slept else 0.0
+
+    @property
+    def queue_share(self) -> float:
+        """How much of its time at work the consumer was ready to run, and no CPU was free; 0 where nobody tells."""
+        return self._queued / self._looked if self._looked else 0.0
 
     @property
     def spots(self) -> tuple[Spot, ...]:
@@ -91,9 +97,9 @@ class Sampler:
         found = []
         for thread, places in self._others.items():
             name, number = self._names.get(thread, ("", 0))
-            used = after.get(number, (0.0, 0.0))[0] - before.get(number, (0.0, 0.0))[0]
-            found.append(OtherThread(name, max(0.0, used) / seconds, next(iter(_spots(places)), None)))
-        return tuple(sorted(found, key=lambda one: -one.cpu_share))
+            busy = sum(after.get(number, (0.0, 0.0))) - sum(before.get(number, (0.0, 0.0)))
+            found.append(OtherThread(name, min(1.0, max(0.0, busy / seconds)), next(iter(_spots(places)), None)))
+        return tuple(sorted(found, key=lambda one: -one.busy_share))
 
     def python_threads(self) -> set[int]:
         """Return the system's numbers of all threads that Python knows."""
@@ -101,12 +107,13 @@ class Sampler:
         return own | {number for _, number in self._names.values()}
 
     def _run(self) -> None:
-        turn, queued = 0, _queued()
+        own = self._thread.native_id or 0
+        turn, queued = 0, queued_seconds(own)
         while not self._stopping.is_set():
             began = time.perf_counter()
             time.sleep(_SLEEP_SECONDS)  # not Event.wait, which takes locks of its own
             late = time.perf_counter() - began - _SLEEP_SECONDS
-            before, queued = queued, _queued()
+            before, queued = queued, queued_seconds(own)
             if not self._watch.live:
                 continue
             self._slept += late + _SLEEP_SECONDS
@@ -124,8 +131,19 @@ class Sampler:
         frame = frames.get(self._watch.thread or 0)
         if frame is not None and self._watch.at_work:
             self._own[self._place(_below(frame, self._watch.loop))] += 1
+            self._look_at_the_queue()
+        else:
+            self._at = None
         if turn % _OTHERS_EVERY == 0:
             self._look_at_others(frames)
+
+    def _look_at_the_queue(self) -> None:
+        """See how long the consumer had no CPU since the last look, if it was at the same batch then."""
+        now = (self._watch.given, time.perf_counter(), queued_seconds(self._watch.native_thread or 0))
+        if self._at is not None and self._at[0] == now[0] == self._watch.given:
+            self._looked += now[1] - self._at[1]
+            self._queued += now[2] - self._at[2]
+        self._at = now
 
     def _look_at_others(self, frames: dict[int, FrameType]) -> None:
         for thread in threading.enumerate():
@@ -178,15 +196,9 @@ def _spots(places: Counter[Place]) -> tuple[Spot, ...]:
     return tuple(sorted(found, key=lambda spot: -spot.share)[:_MOST_SPOTS])
 
 
-def _queued() -> float:
-    """Return how long this thread was ready to run without a CPU, in seconds so far; 0 where nobody tells."""
+def queued_seconds(thread: int) -> float:
+    """Return how long a thread, by its number in the system, was ready to run without a CPU; 0 where nobody tells."""
     try:
-        file = os.open(_OWN_QUEUE, os.O_RDONLY)
-    except OSError:
-        return 0.0
-    try:
-        return int(os.read(file, 64).split()[1]) / 1e9
+        return int((_QUEUES / str(thread) / "schedstat").read_bytes().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
         return 0.0
-    finally:
-        os.close(file)

@@ -90,7 +90,7 @@ class Doctor:
         working = sum(stretch.consumer for stretch in stretches)
         gil = min(sum(one.gil_seconds for one in stats), seconds - working)
         busy, idle = sum(one.busy_seconds for one in stats), sum(one.idle_seconds for one in stats)
-        process, others, queued, own_queued = _of_the_system(sampler, watch.native_thread)
+        process, others, queued = _of_the_system(sampler)
         names = [name for one in stats for name in one.stages]
         return Evidence(
             seconds=seconds,
@@ -109,7 +109,7 @@ class Doctor:
             gil_held_share=sampler.gil_held_share,
             consumer=Consumer(
                 cpu_share=_part(sum(stretch.cpu for stretch in stretches), working),
-                queue_share=_part(own_queued * seconds, working),
+                queue_share=min(1.0, sampler.queue_share),
                 works=sampler.works,
                 spots=sampler.spots,
                 top_speed=watch.top_speed,
@@ -172,18 +172,18 @@ def _part(some: float, whole: float) -> float:
     return min(1.0, max(0.0, some / whole)) if whole > 0 else 0.0
 
 
-def _of_the_system(sampler: Sampler, consumer: int | None) -> tuple[float, float | None, float, float]:
-    """Return CPUs of this process and of others, and how much native threads and the consumer queued for one."""
+def _of_the_system(sampler: Sampler) -> tuple[float, float | None, float]:
+    """Return CPUs of this process and of others, and how much native threads queued for one."""
     first, last = sampler.first, sampler.last
     if first is None or last is None or last.wall <= first.wall:
-        return 0.0, None, 0.0, 0.0
+        return 0.0, None, 0.0
     seconds = last.wall - first.wall
     process = (last.process - first.process) / seconds
     machine = None if first.machine is None or last.machine is None else (last.machine - first.machine) / seconds
     others = None if machine is None else max(0.0, machine - process)
     native = set(last.threads) - sampler.python_threads()
     queued = sum(_queue(first, last, number) for number in native)
-    return process, others, queued / seconds, _queue(first, last, consumer or 0) / seconds
+    return process, others, queued / seconds
 
 
 def _queue(first: Times, last: Times, number: int) -> float:

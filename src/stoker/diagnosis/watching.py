@@ -67,7 +67,8 @@ class Watch:
         again: Seconds that the consumer took for each batch that was handed out again.
         thread: The consumer's identity in Python; None before the first batch.
         native_thread: The same in the system.
-        count: How many batches the loader has given.
+        count: How many batches the consumer is through with.
+        given: How many it was given, those that it had before among them.
         at_work: Whether the consumer is busy with a batch now.
         loop: Identities of the frames that were on its stack when it took its last batch.
     """
@@ -83,7 +84,7 @@ class Watch:
         self.again: list[float] = []
         self.thread: int | None = None
         self.native_thread: int | None = None
-        self.count = 0
+        self.count = self.given = 0
         self.at_work = False
         self.loop: frozenset[int] = frozenset()
 
@@ -115,6 +116,7 @@ class Watch:
     def _give(self, batch: Batch) -> Iterator[Batch]:
         self.loop = _stack()
         self.thread, self.native_thread = threading.get_ident(), threading.get_native_id()
+        self.given += 1
         self.at_work = True
         try:
             yield batch

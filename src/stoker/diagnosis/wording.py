@@ -138,12 +138,12 @@ def _transform_bound(e: Evidence) -> tuple[str, str]:
 
 def _gil_bound(e: Evidence) -> tuple[str, str]:
     held = f"the interpreter's lock is taken {e.gil_held_share:.0%} of the time"
-    others = [thread for thread in e.threads if thread.cpu_share >= 0.1]
+    others = [thread for thread in e.threads if thread.busy_share >= 0.1]
     own = e.consumer.works.get("python", 0.0) * e.consumer.cpu_share
-    if others and sum(thread.cpu_share for thread in others) >= 0.25:
+    if others and sum(thread.busy_share for thread in others) >= 0.25:
         first = others[0]
         where = f", in {spot_name(first.spot)}" if first.spot else ""
-        sentence = f"{held}: thread {first.name!r} uses {first.cpu_share:.0%} of a CPU{where}, and the loop waits for it"
+        sentence = f"{held}: thread {first.name!r} is busy {first.busy_share:.0%} of it{where}, and the loop waits for it"
         return sentence, f"move {first.name!r} into a process of its own, or stop it while training"
     spot = _first(e, "python")
     where = spot_name(spot) if spot else "the loop"
