@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from stoker.diagnosis.evidence import Files
     from stoker.diagnosis.system import Times
+    from stoker.feed import LoaderStats
 
 _MOST_WRAPPED = 4
 
@@ -91,7 +92,6 @@ class Doctor:
         gil = min(sum(one.gil_seconds for one in stats), seconds - working)
         busy, idle = sum(one.busy_seconds for one in stats), sum(one.idle_seconds for one in stats)
         process, others, queued = _of_the_system(sampler)
-        names = [name for one in stats for name in one.stages]
         return Evidence(
             seconds=seconds,
             batches=sum(stretch.batches for stretch in stretches),
@@ -100,9 +100,9 @@ class Doctor:
             gil_share=gil / seconds,
             consumer_share=working / seconds,
             busy_share=_part(busy, busy + idle),
-            cpu_share=_part(sum(one.cpu_seconds for one in stats), busy),
+            cpu_share=_cpu_share(stats, busy),
             queue_share=_part(queued * seconds, busy),
-            stages={name: _part(sum(one.stages[name].seconds for one in stats), busy) for name in dict.fromkeys(names)},
+            stages=_stages(stats, busy),
             bytes_per_second=sum(one.bytes_read for one in stats) / seconds,
             process_cpus=process,
             other_cpus=others,
@@ -170,6 +170,19 @@ def _setup(loader: Loader) -> Setup:
 
 def _part(some: float, whole: float) -> float:
     return min(1.0, max(0.0, some / whole)) if whole > 0 else 0.0
+
+
+def _stages(stats: list[LoaderStats], busy: float) -> dict[str, float]:
+    return {name: _part(sum(one.stages[name].seconds for one in stats), busy) for name in stats[0].stages}
+
+
+def _cpu_share(stats: list[LoaderStats], busy: float) -> float:
+    """Return the share of the decoding threads' busy time on a CPU; where nobody tells, all but their reading."""
+    used = [one.cpu_seconds for one in stats]
+    if None in used:
+        shares = _stages(stats, busy)
+        return max(0.0, 1 - shares["read"] - shares["remote"])
+    return _part(sum(seconds or 0.0 for seconds in used), busy)
 
 
 def _of_the_system(sampler: Sampler) -> tuple[float, float | None, float]:
