@@ -2,8 +2,8 @@
 
 python -m benchmarks.planted PHOTOS [--only NAME,NAME] [--seconds 4] [--rounds 3] [--out results.json]
 
-PHOTOS is a folder of class folders of JPEGs; a few hundred do. Each plant is a loader and a training loop with one thing
-wrong. The doctor watches it and must name that; then the loop with the remedy and the one without take turns, and the
+PHOTOS is a folder of class folders of JPEGs; a few hundred do. Each plant is a loader and a training loop with one
+thing wrong. The doctor watches it and must name that; then the loop with the remedy and the one without take turns, and
 median of the ratios of two neighbouring turns is the speed-up. The table is Markdown.
 
 The slow disk is this process started again with a library in front of the C library, which makes every read of a
@@ -70,7 +70,6 @@ ssize_t pread64(int file, void *to, size_t size, off_t at) { return pread(file, 
 """
 
 
-
 @dataclass(frozen=True)
 class Way:
     """A loader and what is done with its batches.
@@ -111,14 +110,14 @@ class Plant:
     input_only: Way | None = None
 
 
-def nothing(batch: Any) -> None:
+def nothing(_: Any) -> None:
     """A loop that only takes batches."""
 
 
 def sleep(seconds: float) -> Callable[[Any], None]:
     """A step on a device: this thread has nothing to do meanwhile."""
 
-    def step(batch: Any) -> None:
+    def step(_: Any) -> None:
         time.sleep(seconds)
 
     return step
@@ -210,7 +209,8 @@ def read_first(dataset: str) -> Callable[[], AbstractContextManager[object]]:
 
 def loader_of(way: Way) -> stoker.Loader:
     """Return the loader of a way."""
-    usual = {"batch_size": 32, "view": stoker.RandomResizedCrop(SIDE, hflip=0.5), "shuffle": True, "tail": "drop"}
+    view = stoker.RandomResizedCrop(SIDE, hflip=0.5)
+    usual: dict[str, Any] = {"batch_size": 32, "view": view, "shuffle": True, "tail": "drop"}
     data: Any = stoker.open(way.dataset, split="train")
     settings = usual | way.settings
     if not way.one_epoch:
@@ -222,7 +222,9 @@ def loop(way: Way, loader: stoker.Loader, seconds: float) -> float:
     """Train; return images a second, without the first batches unless it is one epoch only."""
     dropped_batches = 0 if way.one_epoch else 4
     began, images = time.perf_counter(), 0
-    for number, batch in enumerate(itertools.chain.from_iterable(iter(loader) for _ in range(1 if way.one_epoch else 99))):
+    for number, batch in enumerate(
+        itertools.chain.from_iterable(iter(loader) for _ in range(1 if way.one_epoch else 99))
+    ):
         if number == dropped_batches:
             began, images = time.perf_counter(), 0
         way.step(batch)
@@ -298,7 +300,9 @@ def plants(jpeg: str, raw: str, remote: str | None) -> list[Plant]:
     if remote is not None:
         few, many = ({"read_ahead": stoker.ReadAhead(connections=count)} for count in (4, 16))
         found.append(
-            Plant("slow store", "storage-bound", Way(remote, nothing, few), Way(remote, nothing, many), "16 connections")
+            Plant(
+                "slow store", "storage-bound", Way(remote, nothing, few), Way(remote, nothing, many), "16 connections"
+            )
         )
     return found
 

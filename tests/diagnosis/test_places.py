@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import queue
 import sys
@@ -35,10 +36,8 @@ def sleep() -> None:
 
 
 def wait_for_a_queue() -> None:
-    try:
+    with contextlib.suppress(queue.Empty):
         queue.Queue().get(timeout=0.02)
-    except queue.Empty:
-        pass
 
 
 def blur(image: np.ndarray[Any, Any] = IMAGE) -> object:

@@ -72,7 +72,9 @@ def _print(report: DatasetReport) -> None:
     size = f", {format_size(files.size_bytes)}" if files.size_bytes is not None else ""
     memory = f", {files.cached_before:.0%} of it in memory before" if files.cached_before is not None else ""
     printer.line(f"{files.place}: {report.images:,} images{size}{memory}")
-    printer.line(f"{report.spec.view} view, batches of {report.batch_size}, {report.threads} threads on {e.setup.cpus} CPUs")
+    printer.line(
+        f"{report.spec.view} view, batches of {report.batch_size}, {report.threads} threads on {e.setup.cpus} CPUs"
+    )
     rows = [(stage.name, _speed(stage.alone), _share(stage.share)) for stage in report.stages]
     printer.table(["stage", ">images/s", ">of the threads' time"], rows)
     if report.trials:

@@ -41,7 +41,7 @@ def _size(dataset: Dataset) -> int:
 
 def _paths(dataset: Dataset) -> list[Path]:
     """Return the files that are read, or some of them if they are very many."""
-    if dataset.shards:
-        return [Path(shard.path if shard.inflated is None else shard.inflated.path) for shard in dataset.shards]
+    if dataset.shards:  # of this machine: `look_at_files` has seen to that
+        return [shard.local_path if shard.inflated is None else shard.inflated.path for shard in dataset.shards]
     numbers = range(0, len(dataset), max(1, len(dataset) // _MOST_FILES))
     return list(dict.fromkeys(Path(dataset.records.where(number)[0]) for number in numbers))

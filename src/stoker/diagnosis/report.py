@@ -75,7 +75,9 @@ class DoctorReport:
 
     def _speeds(self) -> str:
         e = self.evidence
-        shares = f"waits for batches {e.wait_share:.0%}, for the interpreter {e.gil_share:.0%}, works {e.consumer_share:.0%}"
+        shares = (
+            f"waits for batches {e.wait_share:.0%}, for the interpreter {e.gil_share:.0%}, works {e.consumer_share:.0%}"
+        )
         top = f"; it takes {e.consumer.top_speed:.0f}/s of ready batches" if e.consumer.top_speed else ""
         loader = f"the loader makes {e.loader_speed:.0f}/s ({times(e.head_room)})"
         return f"{e.speed:.0f} images/s over {e.batches} batches; the consumer {shares}{top}; {loader}"

@@ -32,8 +32,8 @@ class Doctor:
     """Watches a loader and its consumer from the start of a ``with`` block to its end; make one with `stoker.doctor`.
 
     Entering starts one thread, which looks every 8 ms; leaving stops it, and makes and prints the report. The loop may
-    be left by `break`, by the end of its epochs, by Ctrl-C or by an error; the report is made in every case, and printed
-    unless there was an error.
+    be left by `break`, by the end of its epochs, by Ctrl-C or by an error; the report is made in every case, and
+    printed unless there was an error.
 
     Args:
         loader: The loader.
@@ -85,7 +85,7 @@ class Doctor:
         stretches = [stretch for stretch in watch.stretches if stretch.batches]
         files = dataclasses.replace(self._files, cached_after=cached_now(self._loader.dataset))
         if not stretches:
-            return _nothing(watch.count, files, setup)
+            return _nothing(files, setup)
         stats = [stretch.last - stretch.first for stretch in stretches]
         seconds = sum(stretch.seconds for stretch in stretches)
         working = sum(stretch.consumer for stretch in stretches)
@@ -203,5 +203,5 @@ def _queue(first: Times, last: Times, number: int) -> float:
     return last.threads.get(number, (0.0, 0.0))[1] - first.threads.get(number, (0.0, 0.0))[1]
 
 
-def _nothing(batches: int, files: Files, setup: Setup) -> Evidence:
+def _nothing(files: Files, setup: Setup) -> Evidence:
     return Evidence(0.0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, {}, 0.0, 0.0, None, 0.0, Consumer(), (), files, setup)

@@ -43,12 +43,12 @@ def read_times(wall: float, process: float) -> Times:
 
 def _thread_seconds() -> dict[int, tuple[float, float]]:
     found = {}
-    for number in os.listdir(_TASKS) if _TASKS.is_dir() else ():
+    for task in _TASKS.iterdir() if _TASKS.is_dir() else ():
         try:
-            running, queued = (_TASKS / number / "schedstat").read_text().split()[:2]
+            running, queued = (task / "schedstat").read_text().split()[:2]
         except (OSError, ValueError):  # it has just ended, or this system does not count
             continue
-        found[int(number)] = (int(running) / 1e9, int(queued) / 1e9)
+        found[int(task.name)] = (int(running) / 1e9, int(queued) / 1e9)
     return found
 
 

@@ -94,7 +94,8 @@ def try_ways(ways: list[Way], rounds: int, seconds: float, on_turn: OnTurn | Non
 
 def _speed(way: Way, seconds: float, seed: int) -> float:
     """Return samples a second of a new loader, without its first batches."""
-    settings = {"shuffle": True, "tail": "drop", "rank": 0, "world_size": 1, "prefetch": 3} | way.settings
+    usual: dict[str, Any] = {"shuffle": True, "tail": "drop", "rank": 0, "world_size": 1, "prefetch": 3}
+    settings = usual | way.settings
     dataset = endless(way.dataset, settings["batch_size"])
     with Loader(dataset, seed=seed, **settings) as loader:
         batches = _epochs(loader)

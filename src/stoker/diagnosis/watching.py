@@ -22,6 +22,7 @@ from stoker.diagnosis.places import is_stokers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
     from stoker.feed import Batch, Loader, LoaderStats
 
@@ -166,7 +167,7 @@ class Watch:
 
 def _stack() -> frozenset[int]:
     found = set()
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if not is_stokers(frame):
             found.add(id(frame))

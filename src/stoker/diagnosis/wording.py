@@ -70,7 +70,9 @@ def _storage_remedy(e: Evidence) -> str:
             how = "fewer and longer requests"
             return f"shuffle=stoker.BlockShuffle(...) makes {how}; 'stoker shuffle' tells how well it mixes"
         if not e.setup.cached:
-            return "cache=stoker.NodeCache(DIRECTORY, SIZE) keeps what was fetched: from the second epoch on it is local"
+            return (
+                "cache=stoker.NodeCache(DIRECTORY, SIZE) keeps what was fetched: from the second epoch on it is local"
+            )
         return "more connections (read_ahead=), or smaller images: 'stoker repack --resize short:256'"
     if e.setup.threads <= 2 * e.setup.cpus:
         more = max(8, 4 * e.setup.cpus)
@@ -82,7 +84,9 @@ def _cold_cache(e: Evidence) -> tuple[str, str]:
     size = format_size(e.files.size_bytes or 0)
     took = f"{e.waiting_for_files:.0%} of the decoding threads' time is waiting for the disk"
     cold = f"only {e.files.cached_before or 0:.0%} of the {size} were in memory; {_waits(e)}"
-    remedy = f"the next epoch is faster by itself, as all of it fits; to spare the first: cat {e.files.place}/* > /dev/null"
+    remedy = (
+        f"the next epoch is faster by itself, as all of it fits; to spare the first: cat {e.files.place}/* > /dev/null"
+    )
     return f"{took}: {cold}", remedy
 
 
@@ -111,7 +115,7 @@ def _decode_remedy(e: Evidence, stage: str) -> str:
         return "build a dataset of it: 'stoker build' turns PNG, WebP, CMYK and the like into JPEG once"
     tell = "'stoker doctor DATASET' measures what each of these brings"
     if e.setup.decode == "exact":
-        return f"decode=\"fast\", or rebuild with --recipe restart or --resize short:256; {tell}"
+        return f'decode="fast", or rebuild with --recipe restart or --resize short:256; {tell}'
     return f"rebuild with --recipe restart or --resize short:256; {tell}"
 
 
@@ -123,7 +127,9 @@ def _consumer_bound(e: Evidence) -> tuple[str, str]:
     spot = _first(e, "model", "waiting", "other", "python")
     where = f", most of it in {spot_name(spot)}" if spot else ""
     sentence = f"the consumer takes {e.consumer_share:.0%} of the time{where}; {_head_room(e)}"
-    remedy = "nothing to do at the input: only a faster step (device, model, precision, larger batches) makes this faster"
+    remedy = (
+        "nothing to do at the input: only a faster step (device, model, precision, larger batches) makes this faster"
+    )
     return sentence, remedy
 
 
@@ -143,7 +149,9 @@ def _gil_bound(e: Evidence) -> tuple[str, str]:
     if others and sum(thread.busy_share for thread in others) >= 0.25:
         first = others[0]
         where = f", in {spot_name(first.spot)}" if first.spot else ""
-        sentence = f"{held}: thread {first.name!r} is busy {first.busy_share:.0%} of it{where}, and the loop waits for it"
+        sentence = (
+            f"{held}: thread {first.name!r} is busy {first.busy_share:.0%} of it{where}, and the loop waits for it"
+        )
         return sentence, f"move {first.name!r} into a process of its own, or stop it while training"
     spot = _first(e, "python")
     where = spot_name(spot) if spot else "the loop"

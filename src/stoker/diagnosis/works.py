@@ -36,7 +36,9 @@ _OF_MODULES: dict[str, Work] = {
     ),
 }
 
-LARGE_PRODUCTS = frozenset({"matmul", "dot", "vdot", "inner", "tensordot", "einsum", "solve", "svd", "inv", "eigh", "lstsq"})
+LARGE_PRODUCTS = frozenset(
+    {"matmul", "dot", "vdot", "inner", "tensordot", "einsum", "solve", "svd", "inv", "eigh", "lstsq"}
+)
 """Functions of NumPy that stand for a model's step rather than for changing an image."""
 
 FOR_A_DEVICE = frozenset({"synchronize", "block_until_ready"})
