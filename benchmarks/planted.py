@@ -4,7 +4,7 @@ python -m benchmarks.planted PHOTOS [--only NAME,NAME] [--seconds 4] [--rounds 3
 
 PHOTOS is a folder of class folders of JPEGs; a few hundred do. Each plant is a loader and a training loop with one
 thing wrong. The doctor watches it and must name that; then the loop with the remedy and the one without take turns, and
-median of the ratios of two neighbouring turns is the speed-up. The table is Markdown.
+the median of the ratios of two neighbouring turns is the speed-up. The table is Markdown.
 
 The slow disk is this process started again with a library in front of the C library, which makes every read of a
 shard take 20 ms (needs ``cc``); the store is a real S3 server on this machine (tests/servers) with 50 ms added to each
