@@ -127,7 +127,8 @@ class Evidence:
         batches: Batches of that time.
         samples: Samples of that time.
         wait_share: The consumer waited for a batch that was not ready.
-        gil_share: The batch was ready, and the consumer waited for the interpreter's lock.
+        gil_share: It asked for one without waiting for it: the loader's own Python ran, or waited for the interpreter's
+            lock.
         consumer_share: Between taking a batch and asking for the next.
         busy_share: Of the decoding threads' time, that in which they had something to do.
         cpu_share: Of their busy time, that in which they ran on a CPU.

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stoker.diagnosis.wording import times
+from stoker.diagnosis.wording import NO_CONSUMER, times
 
 if TYPE_CHECKING:
     from stoker.diagnosis.decision import Verdict
@@ -78,6 +78,9 @@ class DoctorReport:
         shares = (
             f"waits for batches {e.wait_share:.0%}, for the interpreter {e.gil_share:.0%}, works {e.consumer_share:.0%}"
         )
-        top = f"; it takes {e.consumer.top_speed:.0f}/s of ready batches" if e.consumer.top_speed else ""
-        loader = f"the loader makes {e.loader_speed:.0f}/s ({times(e.head_room)})"
+        top, room = "", ""
+        if e.consumer.top_speed and e.consumer_share >= NO_CONSUMER:
+            top = f"; it takes {e.consumer.top_speed:.0f}/s of ready batches"
+            room = f" ({times(e.head_room)} as many)"
+        loader = f"the loader makes {e.loader_speed:.0f}/s{room}"
         return f"{e.speed:.0f} images/s over {e.batches} batches; the consumer {shares}{top}; {loader}"

@@ -89,15 +89,16 @@ class Doctor:
         stats = [stretch.last - stretch.first for stretch in stretches]
         seconds = sum(stretch.seconds for stretch in stretches)
         working = sum(stretch.consumer for stretch in stretches)
-        gil = min(sum(one.gil_seconds for one in stats), seconds - working)
+        # Asking for a batch takes the lock several times: what is no waiting for a batch is waiting for the lock.
+        waiting = min(sum(one.wait_seconds - one.gil_seconds for one in stats), seconds - working)
         busy, idle = sum(one.busy_seconds for one in stats), sum(one.idle_seconds for one in stats)
         process, others, queued = _of_the_system(sampler)
         return Evidence(
             seconds=seconds,
             batches=sum(stretch.batches for stretch in stretches),
             samples=sum(stretch.samples for stretch in stretches),
-            wait_share=(seconds - working - gil) / seconds,
-            gil_share=gil / seconds,
+            wait_share=waiting / seconds,
+            gil_share=(seconds - working - waiting) / seconds,
             consumer_share=working / seconds,
             busy_share=_part(busy, busy + idle),
             cpu_share=_cpu_share(stats, busy),
@@ -130,8 +131,8 @@ def doctor(loader: Any, *, replay: int = 8, quiet: bool = False) -> Doctor:
         doctor.report.verdict, doctor.report.remedy
 
     The first batches are not counted. Once enough were, the loader hands out ``replay`` batches **again**, without
-    waiting for anything, to see how fast the loop is by itself: in a diagnosis, it makes that many steps more, on images
-    that it had before. Where the loader is, and what comes after, does not change.
+    waiting for anything, to see how fast the loop is by itself: in a diagnosis, it makes that many steps more, on
+    images that it had before. Where the loader is, and what comes after, does not change.
 
     Args:
         loader: A `stoker.Loader`, `stoker.torch.DataLoader`, or anything else with a `stoker.Loader` as ``loader``.

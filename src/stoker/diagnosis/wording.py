@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _MANY = 20.0
 _FEW_CONNECTIONS = 16
-_NO_CONSUMER = 0.02
+NO_CONSUMER = 0.02
+"""Share of the time below which a consumer does nothing but take batches."""
 _STAGES = {
     "decode": "JPEG",
     "resample": "resizing",
@@ -46,7 +47,7 @@ def _unknown(e: Evidence) -> tuple[str, str]:
 
 
 def _waits(e: Evidence) -> str:
-    if e.consumer_share < _NO_CONSUMER:
+    if e.consumer_share < NO_CONSUMER:
         return "batches are taken as soon as they are there"
     faster = e.consumer.top_speed / e.speed if e.consumer.top_speed and e.speed else None
     could = f", and could take {times(faster)} as many images" if faster is not None and faster > 1.05 else ""

@@ -41,10 +41,6 @@ if TYPE_CHECKING:
     from stoker.views import View
 
 
-def _once(batch: Batch) -> Iterable[Batch]:
-    return (batch,)
-
-
 class Loader:
     """Epochs of fixed-shape image batches.
 
@@ -132,7 +128,7 @@ class Loader:
         self._position = Position(0, 0)
         self._begun = False  # whether batches of the current epoch were handed out in an iteration
         self._iterations = 0
-        self.handing_out: Callable[[Batch], Iterable[Batch]] = _once
+        self.handing_out: Callable[[Batch], Iterable[Batch]] = lambda batch: (batch,)
         self.settings = EngineSettings(
             seed=check_range("seed", seed, 0, 2**64 - 1),
             check=check,
