@@ -6,8 +6,9 @@ PHOTOS is a folder of class folders of JPEGs; a few hundred do. Each plant is a 
 thing wrong. The doctor watches it and must name that; then the loop with the remedy and the one without take turns, and
 the median of the ratios of two neighbouring turns is the speed-up. The table is Markdown.
 
-The slow disk is this process started again with a library in front of the C library, which makes every read of a
-shard take 20 ms (needs ``cc``); the store is a real S3 server on this machine (tests/servers) with 50 ms added to each
+Slow disks are this process started again with a library in front of the C library (needs ``cc``), which makes a read
+of a shard take 10 ms: every one, as on a file system without a cache, or with ``misses`` those that the page cache
+cannot answer, as on a spinning disk. The store is a real S3 server on this machine (tests/servers) with 50 ms added to each
 request. Where the remedy is a change outside of the input, the table also shows that changing the input brings nothing.
 """
 
@@ -45,24 +46,33 @@ SIDE = 64
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 SLOW_READS = "STOKER_PLANTED_SLOW_READS"
 LATENCY = 0.05
+MORE = {"threads": 8}
 SHIM = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
-static ssize_t (*real)(int, void *, size_t, off_t);
-
-ssize_t pread(int file, void *to, size_t size, off_t at) {
+/* Shards are read from a medium that takes its time: for every read, or for those that memory cannot answer. */
+static int is_slow(int file, void *to, size_t size, off_t at) {
   char link[64], path[4096];
   snprintf(link, sizeof link, "/proc/self/fd/%d", file);
   ssize_t length = readlink(link, path, sizeof path - 1);
-  if (length > 0) {
-    path[length] = 0;
-    if (strstr(path, ".tfrecord") && !strstr(path, ".idx")) nanosleep(&(struct timespec){0, 20000000}, 0);
-  }
+  if (length <= 0) return 0;
+  path[length] = 0;
+  if (!strstr(path, ".tfrecord") && !strstr(path, "-of-")) return 0;
+  if (strcmp(getenv("STOKER_PLANTED_SLOW_READS"), "misses")) return 1;
+  struct iovec whole = {to, size};
+  return preadv2(file, &whole, 1, at, RWF_NOWAIT) != (ssize_t)size;
+}
+
+ssize_t pread(int file, void *to, size_t size, off_t at) {
+  static ssize_t (*real)(int, void *, size_t, off_t);
+  if (is_slow(file, to, size, at)) nanosleep(&(struct timespec){0, 10000000}, 0);
   if (!real) real = (ssize_t(*)(int, void *, size_t, off_t))dlsym(RTLD_NEXT, "pread");
   return real(file, to, size, at);
 }
@@ -183,12 +193,17 @@ def spinning_elsewhere() -> Iterator[None]:
         process.wait()
 
 
+def shards_of(dataset: str) -> list[Path]:
+    """The files of a dataset."""
+    return [shard.local_path for shard in stoker.open(dataset, split="train").shards]
+
+
 def dropped(dataset: str) -> Callable[[], AbstractContextManager[object]]:
     """Before: the shards are not in memory."""
 
     @contextmanager
     def around() -> Iterator[None]:
-        drop_from_page_cache(sorted(Path(dataset).glob("*.tfrecord")))
+        drop_from_page_cache(shards_of(dataset))
         yield
 
     return around
@@ -199,7 +214,7 @@ def read_first(dataset: str) -> Callable[[], AbstractContextManager[object]]:
 
     @contextmanager
     def around() -> Iterator[None]:
-        shards = sorted(Path(dataset).glob("*.tfrecord"))
+        shards = shards_of(dataset)
         drop_from_page_cache(shards)
         subprocess.run(["cat", *map(str, shards)], stdout=subprocess.DEVNULL, check=True)
         yield
@@ -247,17 +262,15 @@ def speed(way: Way, seconds: float) -> float:
         return loop(way, loader, seconds)
 
 
-def plants(jpeg: str, raw: str, remote: str | None) -> list[Plant]:
-    """All plants.
+def plants(jpeg: str, remote: str | None) -> list[Plant]:
+    """The plants of this process.
 
     Args:
         jpeg: A dataset of JPEGs.
-        raw: A larger one of pixels.
         remote: A copy of the first in a store; None where there is none.
     """
     one, fast = {"threads": 1}, {"decode": "fast"}
     floats = {"output": stoker.Output("float32", "NCHW", MEAN, STD)}
-    pixels = {"view": stoker.RawTensor(256), "batch_size": 16}
     found = [
         Plant("small thread count", "thread-bound", Way(jpeg, nothing, one), Way(jpeg, nothing), "threads= left out"),
         Plant(
@@ -276,13 +289,6 @@ def plants(jpeg: str, raw: str, remote: str | None) -> list[Plant]:
             "the loader's float output",
         ),
         Plant(
-            "cold cache",
-            "cold-cache",
-            Way(raw, nothing, pixels, dropped(raw), one_epoch=True),
-            Way(raw, nothing, pixels, read_first(raw), one_epoch=True),
-            "cat SHARDS > /dev/null before the epoch",
-        ),
-        Plant(
             "GIL held by another thread",
             "gil-bound",
             Way(jpeg, small_operations, around=spinning),
@@ -298,7 +304,7 @@ def plants(jpeg: str, raw: str, remote: str | None) -> list[Plant]:
         ),
     ]
     if remote is not None:
-        few, many = ({"read_ahead": stoker.ReadAhead(connections=count)} for count in (4, 16))
+        few, many = ({"read_ahead": stoker.ReadAhead("4MB", count)} for count in (4, 16))
         found.append(
             Plant(
                 "slow store", "storage-bound", Way(remote, nothing, few), Way(remote, nothing, many), "16 connections"
@@ -307,9 +313,18 @@ def plants(jpeg: str, raw: str, remote: str | None) -> list[Plant]:
     return found
 
 
-def slow_disk(jpeg: str) -> Plant:
-    """The plant of the process with the library in front."""
-    return Plant("slow disk", "storage-bound", Way(jpeg, nothing), Way(jpeg, nothing, {"threads": 8}), "threads=8")
+def plant_of_a_slow_disk(kind: str, dataset: str) -> Plant:
+    """The plant of a process with slow reads."""
+    if kind == "always":
+        return Plant("slow disk", "storage-bound", Way(dataset, nothing), Way(dataset, nothing, MORE), "threads=8")
+    pixels = {"view": stoker.RawTensor(256), "batch_size": 16}
+    return Plant(
+        "cold cache",
+        "cold-cache",
+        Way(dataset, nothing, pixels, dropped(dataset), one_epoch=True),
+        Way(dataset, nothing, pixels, read_first(dataset), one_epoch=True),
+        "cat SHARDS > /dev/null before the epoch",
+    )
 
 
 def measured(plant: Plant, seconds: float, rounds: int) -> dict[str, Any]:
@@ -346,14 +361,14 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield "| " + " | ".join(cells) + " |"
 
 
-def with_slow_reads(options: argparse.Namespace, jpeg: str, folder: Path) -> list[dict[str, Any]]:
-    """The plant with a slow disk, in a process whose reads are slow."""
+def with_slow_reads(kind: str, dataset: str, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    """A plant in a process whose reads are slow."""
     source, library, out = folder / "slow.c", folder / "slow.so", folder / "slow.json"
     source.write_text(SHIM)
     subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
-    command = [sys.executable, "-m", "benchmarks.planted", jpeg, "--out", str(out)]
+    command = [sys.executable, "-m", "benchmarks.planted", dataset, "--out", str(out)]
     command += ["--seconds", str(options.seconds), "--rounds", str(options.rounds)]
-    subprocess.run(command, check=True, env=os.environ | {"LD_PRELOAD": str(library), SLOW_READS: "1"})
+    subprocess.run(command, check=True, env=os.environ | {"LD_PRELOAD": str(library), SLOW_READS: kind})
     found: list[dict[str, Any]] = json.loads(out.read_text())
     return found
 
@@ -374,7 +389,7 @@ def made(photos: str, folder: Path) -> tuple[str, str]:
     """Build a dataset of JPEGs, and a larger one of pixels."""
     jpeg, raw, many = str(folder / "jpeg"), str(folder / "raw"), folder / "many"
     for path in [path for path in Path(photos).rglob("*") if path.suffix.lower() in (".jpg", ".jpeg")]:
-        for copy in range(7):
+        for copy in range(4):
             link = many / path.parent.name / f"{copy}-{path.name}"
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to(path.resolve())
@@ -400,15 +415,17 @@ def main() -> None:
     options = parsed()
     wanted: Callable[[str], bool] = lambda name: not options.only or any(part in name for part in options.only)  # noqa: E731
     if SLOW_READS in os.environ:
-        rows = [measured(slow_disk(options.photos), options.seconds, options.rounds)]
+        plant = plant_of_a_slow_disk(os.environ[SLOW_READS], options.photos)
+        rows = [measured(plant, options.seconds, options.rounds)]
     else:
         with tempfile.TemporaryDirectory(prefix="stoker-planted-") as temporary, contextlib.ExitStack() as stack:
             folder = Path(temporary)
             jpeg, raw = made(options.photos, folder)
             remote = stack.enter_context(in_a_store(jpeg)) if wanted("slow store") else None
-            chosen = [plant for plant in plants(jpeg, raw, remote) if wanted(plant.name)]
+            chosen = [plant for plant in plants(jpeg, remote) if wanted(plant.name)]
             rows = [measured(plant, options.seconds, options.rounds) for plant in chosen]
-            rows += with_slow_reads(options, jpeg, folder) if wanted("slow disk") else []
+            for name, kind, dataset in (("slow disk", "always", jpeg), ("cold cache", "misses", raw)):
+                rows += with_slow_reads(kind, dataset, options, folder) if wanted(name) else []
         print("\n".join(table(rows)))
     if options.out:
         options.out.write_text(json.dumps(rows, indent=1))

@@ -91,6 +91,7 @@ def test_sentences_give_the_figures() -> None:
 @pytest.mark.parametrize(
     ("setup", "remedy"),
     [
+        (Setup(2, 2, shuffle="full", ahead_bytes=2_000_000), "ReadAhead('2"),
         (Setup(2, 2, shuffle="full", connections=4), "connections=16"),
         (Setup(2, 2, shuffle="full"), "BlockShuffle"),
         (Setup(2, 2, shuffle="block"), "NodeCache"),

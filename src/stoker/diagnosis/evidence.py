@@ -104,6 +104,7 @@ class Setup:
         shuffle: ``none``, ``full`` or ``block``.
         cached: Whether a cache of samples was set.
         connections: Requests to a store at a time.
+        ahead_bytes: The most bytes that are asked for from a store and not used yet.
         batch_size: Samples of a batch.
     """
 
@@ -113,6 +114,7 @@ class Setup:
     shuffle: str = "none"
     cached: bool = False
     connections: int = 32
+    ahead_bytes: int = 256_000_000
     batch_size: int = 1
 
 
@@ -168,6 +170,11 @@ class Evidence:
     def speed(self) -> float:
         """Samples a second, as it is."""
         return self.samples / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def sample_bytes(self) -> float:
+        """Bytes that were read for a sample, on average."""
+        return self.bytes_per_second * self.seconds / self.samples if self.samples else 0.0
 
     @property
     def loader_speed(self) -> float:

@@ -165,6 +165,7 @@ def _setup(loader: Loader) -> Setup:
         shuffle="block" if isinstance(shuffle, BlockShuffle) else "full" if shuffle else "none",
         cached=settings.cache is not None,
         connections=settings.read_ahead.connections,
+        ahead_bytes=settings.read_ahead.budget_bytes,
         batch_size=settings.batch_size,
     )
 

@@ -64,6 +64,10 @@ def _storage_bound(e: Evidence) -> tuple[str, str]:
 
 def _storage_remedy(e: Evidence) -> str:
     if e.files.remote:
+        # Half of the budget is what is asked for at a time.
+        if e.setup.ahead_bytes < 2 * e.setup.connections * e.sample_bytes:
+            size = format_size(8 * e.setup.connections * e.sample_bytes)
+            return f"the budget keeps most connections idle: read_ahead=stoker.ReadAhead({size!r}); costs that memory"
         if e.setup.connections <= _FEW_CONNECTIONS:
             more = 4 * e.setup.connections
             return f"ask for more at a time: read_ahead=stoker.ReadAhead(connections={more}); costs memory, no bytes"
