@@ -8,8 +8,9 @@ the median of the ratios of two neighbouring turns is the speed-up. The table is
 
 Slow disks are this process started again with a library in front of the C library (needs ``cc``), which makes a read
 of a shard take 10 ms: every one, as on a file system without a cache, or with ``misses`` those that the page cache
-cannot answer, as on a spinning disk. The store is a real S3 server on this machine (tests/servers) with 50 ms added to each
-request. Where the remedy is a change outside of the input, the table also shows that changing the input brings nothing.
+cannot answer, as on a spinning disk. The store is a real S3 server on this machine (tests/servers), and 50 ms are added
+to each request. Where the remedy is a change outside of the input, the table also shows that changing the input brings
+nothing.
 """
 
 from __future__ import annotations
@@ -57,6 +58,10 @@ SHIM = r"""
 #include <time.h>
 #include <unistd.h>
 
+#ifndef NANOSECONDS
+#define NANOSECONDS 10000000
+#endif
+
 /* Shards are read from a medium that takes its time: for every read, or for those that memory cannot answer. */
 static int is_slow(int file, void *to, size_t size, off_t at) {
   char link[64], path[4096];
@@ -72,7 +77,7 @@ static int is_slow(int file, void *to, size_t size, off_t at) {
 
 ssize_t pread(int file, void *to, size_t size, off_t at) {
   static ssize_t (*real)(int, void *, size_t, off_t);
-  if (is_slow(file, to, size, at)) nanosleep(&(struct timespec){0, 10000000}, 0);
+  if (is_slow(file, to, size, at)) nanosleep(&(struct timespec){0, NANOSECONDS}, 0);
   if (!real) real = (ssize_t(*)(int, void *, size_t, off_t))dlsym(RTLD_NEXT, "pread");
   return real(file, to, size, at);
 }

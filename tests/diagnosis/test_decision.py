@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from diagnosis.figures import LOCAL, REMOTE, busy_consumer, evidence, spinner
-from stoker.diagnosis import Consumer, Setup, Spot, Verdict, decide
+from stoker.diagnosis import Consumer, OtherThread, Setup, Spot, Verdict, decide
 from stoker.diagnosis.wording import WORDS
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ON_A_DISK = {"stages": {"read": 0.9, "decode": 0.08}, "cpu_share": 0.1, "queue_share": 0.0, "process_cpus": 0.2}
 IN_A_STORE = ON_A_DISK | {"stages": {"remote": 0.9, "decode": 0.08}, "files": REMOTE}
 COLD = dataclasses.replace(LOCAL, cached_before=0.0, cached_after=0.7)
+TRANSFORMER = OtherThread("pool_0", 0.9, Spot("blur", "train.py", 3, "image.filter(blur)", "transform", 0.9))
 FOUR_CPUS = {"setup": Setup(threads=1, cpus=4), "process_cpus": 1.1}
 
 
@@ -48,6 +49,7 @@ CASES: list[tuple[str, Evidence]] = [
     ("consumer-bound", busy_consumer(consumer=Consumer(cpu_share=0.5))),
     ("transform-bound", busy_consumer(consumer=consumer("transform"))),
     ("transform-bound", busy_consumer(consumer=consumer("transform"), gil_held_share=0.95)),
+    ("transform-bound", busy_consumer(consumer=consumer("waiting", 0.0), threads=(TRANSFORMER,))),
     ("gil-bound", busy_consumer(consumer=consumer("python"), gil_held_share=0.95)),
     ("gil-bound", busy_consumer(consumer=consumer("model", 0.3), gil_held_share=0.9, threads=(spinner(0.9),))),
     ("gil-bound", evidence(wait_share=0.1, gil_share=0.6, gil_held_share=0.9, threads=(spinner(0.9),))),

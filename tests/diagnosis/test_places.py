@@ -35,6 +35,12 @@ def sleep() -> None:
     time.sleep(0.02)
 
 
+def spin() -> None:
+    end = time.perf_counter() + 0.01
+    while time.perf_counter() < end:
+        pass
+
+
 def wait_for_a_queue() -> None:
     with contextlib.suppress(queue.Empty):
         queue.Queue().get(timeout=0.02)
@@ -125,6 +131,7 @@ def looked_at(work: Callable[[], object]) -> list[Place]:
         (named_product, "model"),
         (network, "model"),
         (count, "python"),
+        (spin, "python"),
         (write_json, "python"),
     ],
 )

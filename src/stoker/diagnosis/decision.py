@@ -121,7 +121,7 @@ def _of_the_consumer(e: Evidence) -> Verdict:
         return "balanced"
     works = e.consumer.works
     meant = works.get("model", 0.0) + works.get("waiting", 0.0)
-    if works.get("transform", 0.0) >= max(_PLAIN, meant):
+    if works.get("transform", 0.0) >= max(_PLAIN, meant) or (works.get("waiting", 0.0) >= _PLAIN and e.transformers):
         return "transform-bound"
     if works.get("python", 0.0) >= max(_PLAIN, meant) and e.gil_held_share >= _GIL_HELD:
         return "gil-bound"

@@ -12,6 +12,8 @@ Work = Literal["transform", "model", "waiting", "python", "other"]
 """What code does: changes images; computes a model or another large product; sleeps or waits for somebody, such as a
 device; runs in the interpreter; none of these can be said."""
 
+_BUSY = 0.2
+
 
 @dataclass(frozen=True, slots=True)
 class Spot:
@@ -185,6 +187,12 @@ class Evidence:
     def waiting_for_files(self) -> float:
         """Share of the decoding threads' busy time in which they waited for a disk or a store."""
         return self.stages.get("read", 0.0) + self.stages.get("remote", 0.0)
+
+    @property
+    def transformers(self) -> tuple[Spot, ...]:
+        """Where other Python threads were that changed images and were busy with it; they need not hold any lock."""
+        busy = [thread.spot for thread in self.threads if thread.busy_share >= _BUSY]
+        return tuple(spot for spot in busy if spot is not None and spot.work == "transform")
 
     @property
     def off_cpu(self) -> float:

@@ -98,9 +98,9 @@ def _work_of_c(frame: FrameType, node: ast.AST | None) -> Work:
     if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult):
         return "model"
     called, attribute = _called(node)
-    if attribute in FOR_A_DEVICE:
-        return "waiting"
     modules = [module_of(value) for value in _values(frame, called)]
+    if attribute in FOR_A_DEVICE or (attribute == "sleep" and "time" in modules):
+        return "waiting"
     works = [work for work in map(work_of_module, modules) if work is not None]
     if attribute in LARGE_PRODUCTS and "transform" in works:
         return "model"

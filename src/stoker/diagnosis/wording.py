@@ -64,25 +64,27 @@ def _storage_bound(e: Evidence) -> tuple[str, str]:
 
 def _storage_remedy(e: Evidence) -> str:
     if e.files.remote:
-        # Half of the budget is what is asked for at a time.
-        if e.setup.ahead_bytes < 2 * e.setup.connections * e.sample_bytes:
-            size = format_size(8 * e.setup.connections * e.sample_bytes)
-            return f"the budget keeps most connections idle: read_ahead=stoker.ReadAhead({size!r}); costs that memory"
-        if e.setup.connections <= _FEW_CONNECTIONS:
-            more = 4 * e.setup.connections
-            return f"ask for more at a time: read_ahead=stoker.ReadAhead(connections={more}); costs memory, no bytes"
-        if e.setup.shuffle == "full":
-            how = "fewer and longer requests"
-            return f"shuffle=stoker.BlockShuffle(...) makes {how}; 'stoker shuffle' tells how well it mixes"
-        if not e.setup.cached:
-            return (
-                "cache=stoker.NodeCache(DIRECTORY, SIZE) keeps what was fetched: from the second epoch on it is local"
-            )
-        return "more connections (read_ahead=), or smaller images: 'stoker repack --resize short:256'"
+        return _store_remedy(e)
     if e.setup.threads <= 2 * e.setup.cpus:
         more = max(8, 4 * e.setup.cpus)
         return f"more reads at a time: threads={more}; threads that wait for a disk cost no CPU"
     return "a faster disk, cache=stoker.MemoryCache(SIZE), or fewer bytes: 'stoker repack --resize short:256'"
+
+
+def _store_remedy(e: Evidence) -> str:
+    # Half of the budget is what is asked for at a time.
+    if e.setup.ahead_bytes < 2 * e.setup.connections * e.sample_bytes:
+        size = format_size(8 * e.setup.connections * e.sample_bytes)
+        return f"the budget keeps most connections idle: read_ahead=stoker.ReadAhead({size!r}); costs that memory"
+    if e.setup.connections <= _FEW_CONNECTIONS:
+        more = 4 * e.setup.connections
+        return f"ask for more at a time: read_ahead=stoker.ReadAhead(connections={more}); costs memory, no bytes"
+    if e.setup.shuffle == "full":
+        how = "fewer and longer requests"
+        return f"shuffle=stoker.BlockShuffle(...) makes {how}; 'stoker shuffle' tells how well it mixes"
+    if not e.setup.cached:
+        return "cache=stoker.NodeCache(DIRECTORY, SIZE) keeps what was fetched: from the second epoch on it is local"
+    return "more connections (read_ahead=), or smaller images: 'stoker repack --resize short:256'"
 
 
 def _cold_cache(e: Evidence) -> tuple[str, str]:
@@ -139,12 +141,13 @@ def _consumer_bound(e: Evidence) -> tuple[str, str]:
 
 
 def _transform_bound(e: Evidence) -> tuple[str, str]:
-    spot = _first(e, "transform")
-    share = e.consumer.works.get("transform", 0.0) * e.consumer_share
+    spot, share = _first(e, "transform"), e.consumer.works.get("transform", 0.0) * e.consumer_share
+    if spot is None and e.transformers:  # in threads that the consumer waits for
+        spot, share = e.transformers[0], e.consumer.works.get("waiting", 0.0) * e.consumer_share
     where = spot_name(spot) if spot else "the loop"
     sentence = f"{share:.0%} of the time goes into changing images between batches, in {where}; {_head_room(e)}"
     remedy = "let the view do it (crops, flips, colours, float output), or do it for the whole batch on the device"
-    return sentence, f"{remedy}: {where} runs on one thread, and nothing else of the loop runs meanwhile"
+    return sentence, f"{remedy}: nothing else of the loop runs during {where}"
 
 
 def _gil_bound(e: Evidence) -> tuple[str, str]:

@@ -29,7 +29,7 @@ _OF_MODULES: dict[str, Work] = {
     ),
     **dict.fromkeys(
         (
-            *("time", "threading", "_thread", "queue", "_queue", "select", "selectors", "socket", "_socket", "ssl"),
+            *("threading", "_thread", "queue", "_queue", "select", "selectors", "socket", "_socket", "ssl"),
             *("subprocess", "asyncio", "concurrent", "signal", "multiprocessing", "fcntl", "mpi4py"),
         ),
         "waiting",

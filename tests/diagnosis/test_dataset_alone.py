@@ -1,0 +1,116 @@
+"""``stoker doctor DATASET``: the stages, a verdict, and remedies that were really tried."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from benchmarks.planted import SHIM, SLOW_READS
+from stoker.cli.main import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DIAGNOSIS = """
+import json, sys, stoker
+from stoker.storage.page_cache import drop_from_page_cache
+train = stoker.open(sys.argv[1], split="train")
+if sys.argv[2] == "cold":
+    drop_from_page_cache([shard.local_path for shard in train.shards])
+loader = stoker.Loader(train, batch_size=2, view=stoker.Resize(8), decode="fast", threads=2)
+with loader, stoker.doctor(loader, quiet=True, replay=0) as doctor:
+    for _ in loader:
+        pass
+print(json.dumps(doctor.report.document()))
+"""
+
+
+def asked(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main(["doctor", *words, "--seconds", "0.3", "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_dataset_has_stages_a_verdict_and_measured_remedies(
+    dataset: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = asked(capsys, str(dataset))
+    assert found["verdict"] == "decode-bound", found
+    assert [stage["name"] for stage in found["stages"]] == [
+        "read and check",
+        "decode and resize",
+        "all, in the pipeline",
+    ]
+    assert all(stage["alone"] > 0 for stage in found["stages"])
+    names = [trial["name"] for trial in found["trials"]]
+    assert names[:3] == ["as it is", 'decode="fast"', "--recipe restart"]
+    best = max(found["trials"][1:], key=lambda trial: trial["speedup"])
+    assert f"{best['speedup']:.1f}x" in found["remedy"] or "none of" in found["remedy"]
+    assert found["spec"]["dataset"] == str(dataset)
+
+
+def test_one_thread_is_tried_against_all(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = asked(capsys, str(dataset), "--threads", "1", "--view", "eval", "--batch-size", "2")
+    assert found["verdict"] == "thread-bound", found
+    assert [trial["name"][:8] for trial in found["trials"]] == ["as it is", "threads="]
+    assert (found["threads"], found["batch_size"]) == (1, 2)
+
+
+def test_a_folder_of_images_is_told_to_be_built(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", str(photos), "--seconds", "0.3"]) == 0
+    text = capsys.readouterr()
+    assert "measuring: part 1 of 3: the pipeline" in text.err
+    assert "-bound: " in text.out
+    assert "--recipe restart" in text.out
+    assert "repack" not in text.out
+
+
+def test_cold_figures_are_of_one_pass(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = asked(capsys, str(dataset), "--cold", "--batch-size", "1")
+    assert found["evidence"]["files"]["cached_before"] < 0.2
+    assert found["evidence"]["samples"] <= 40
+
+
+def test_what_is_no_dataset_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", str(tmp_path / "nix"), "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["type"] == "DatasetNotFoundError"
+    assert main(["doctor", str(tmp_path), "--seconds", "0"]) == 2
+
+
+@pytest.fixture(scope="module")
+def slow_reads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library that makes reads of shards slow."""
+    folder = tmp_path_factory.mktemp("slow")
+    (folder / "slow.c").write_text(SHIM)
+    command = [
+        "cc",
+        "-O1",
+        "-shared",
+        "-fPIC",
+        "-DNANOSECONDS=60000000",
+        "-o",
+        folder / "slow.so",
+        folder / "slow.c",
+        "-ldl",
+    ]
+    subprocess.run(command, check=True)
+    return folder / "slow.so"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs LD_PRELOAD and the page cache")
+@pytest.mark.parametrize(
+    ("kind", "state", "verdict"), [("always", "warm", "storage-bound"), ("misses", "cold", "cold-cache")]
+)
+def test_a_slow_disk_is_named(dataset: Path, slow_reads: Path, kind: str, state: str, verdict: str) -> None:
+    environment = os.environ | {"LD_PRELOAD": str(slow_reads), SLOW_READS: kind}
+    command = [sys.executable, "-c", DIAGNOSIS, str(dataset), state]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=120)
+    found = json.loads(done.stdout)
+    assert found["verdict"] == verdict, found
+    assert found["evidence"]["stages"]["read"] > 0.5
