@@ -73,17 +73,16 @@ class Doctor:
     ) -> None:
         self._loader.handing_out = self._given
         self._sampler.stop()
-        evidence = self._evidence()
+        files = dataclasses.replace(self._files, cached_after=cached_now(self._loader.dataset))
+        evidence = self._evidence(files, _setup(self._loader))
         decision = decide(evidence)
         self._report = DoctorReport(decision.verdict, decision.sentence, decision.remedy, evidence)
         if not self._quiet and (kind is None or not issubclass(kind, Exception)):
             sys.stderr.write("".join(f"stoker doctor: {line}\n" for line in self._report.lines()))
             sys.stderr.flush()
 
-    def _evidence(self) -> Evidence:
-        watch, sampler, setup = self._watch, self._sampler, _setup(self._loader)
-        stretches = [stretch for stretch in watch.stretches if stretch.batches]
-        files = dataclasses.replace(self._files, cached_after=cached_now(self._loader.dataset))
+    def _evidence(self, files: Files, setup: Setup) -> Evidence:
+        stretches = [stretch for stretch in self._watch.stretches if stretch.batches]
         if not stretches:
             return _nothing(files, setup)
         stats = [stretch.last - stretch.first for stretch in stretches]
@@ -92,7 +91,7 @@ class Doctor:
         # Asking for a batch takes the lock several times: what is no waiting for a batch is waiting for the lock.
         waiting = min(sum(one.wait_seconds - one.gil_seconds for one in stats), seconds - working)
         busy, idle = sum(one.busy_seconds for one in stats), sum(one.idle_seconds for one in stats)
-        process, others, queued = _of_the_system(sampler)
+        process, others, queued = _of_the_system(self._sampler)
         return Evidence(
             seconds=seconds,
             batches=sum(stretch.batches for stretch in stretches),
@@ -107,18 +106,17 @@ class Doctor:
             bytes_per_second=sum(one.bytes_read for one in stats) / seconds,
             process_cpus=process,
             other_cpus=others,
-            gil_held_share=sampler.gil_held_share,
-            consumer=Consumer(
-                cpu_share=_part(sum(stretch.cpu for stretch in stretches), working),
-                queue_share=min(1.0, sampler.queue_share),
-                works=sampler.works,
-                spots=sampler.spots,
-                top_speed=watch.top_speed,
-            ),
-            threads=sampler.others(),
+            gil_held_share=self._sampler.gil_held_share,
+            consumer=self._consumer(_part(sum(stretch.cpu for stretch in stretches), working)),
+            threads=self._sampler.others(),
             files=files,
             setup=setup,
         )
+
+    def _consumer(self, cpu_share: float) -> Consumer:
+        sampler = self._sampler
+        queue_share = min(1.0, sampler.queue_share)
+        return Consumer(cpu_share, queue_share, sampler.works, sampler.spots, self._watch.top_speed)
 
 
 def doctor(loader: Any, *, replay: int = 8, quiet: bool = False) -> Doctor:
