@@ -16,6 +16,7 @@ from stoker.feed.bad_samples import OF_A_SAMPLE, BadSample, BadSampleReport, sub
 from stoker.feed.batch import Loaded
 from stoker.feed.cache_keys import parts_of
 from stoker.feed.engine_settings import EngineSettings, check_decode, decoded_cache
+from stoker.feed.events import EventLog, event_log
 from stoker.feed.mixing import Mix, MixedSamples
 from stoker.feed.odd_images import to_jpeg
 from stoker.feed.position import Position
@@ -112,6 +113,11 @@ class SampleEngine:
     def stats(self) -> LoaderStats:
         """Return what was done since it was made."""
         return stats_of(self._native.totals(), time.monotonic() - self._begun)
+
+    def events(self) -> EventLog:
+        """Return what tells what its threads do."""
+        fetches = None if self._ahead is None else self._ahead.log
+        return event_log(self._native, self._settings.threads, fetches, self._settings.read_ahead.connections)
 
     def close(self) -> None:
         """Stop the threads; samples being decoded are finished first, those being waited for are not."""

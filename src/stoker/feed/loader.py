@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from stoker.feed.boxes import BoxOutput
     from stoker.feed.caches import MemoryCache, NodeCache
     from stoker.feed.dataset import Dataset
+    from stoker.feed.events import EventLog
     from stoker.feed.mixing import Mix
     from stoker.feed.stats import LoaderStats
     from stoker.order import BlockShuffle
@@ -209,6 +210,10 @@ class Loader:
     def stats(self) -> LoaderStats:
         """Return what was done since this loader was made, and where the time went; any thread may ask, at any time."""
         return self._engine.stats()
+
+    def events(self) -> EventLog:
+        """Return the log of what the threads do when; `stoker.trace` writes it to a file."""
+        return self._engine.events()
 
     def state_dict(self, position: Position | None = None) -> dict[str, Any]:
         """Return where this loader is: small enough for any checkpoint, valid for any topology, the same on every rank.
