@@ -26,7 +26,7 @@ from stoker.order import Step, Tail, Topology, steps_left, take_step
 from stoker.views import MultiView, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import TracebackType
     from typing import Self
 
@@ -77,6 +77,10 @@ class Loader:
             `stoker.errors.BadSampleWarning`.
         max_bad: The most samples that are replaced in an epoch on this rank.
 
+    Attributes:
+        handing_out: Given each batch when its turn has come, and gives what the consumer gets; `stoker.doctor` looks on
+            here, and hands out some batches again.
+
     Warns:
         RankWarning: Two sources disagree about the ranks.
 
@@ -125,7 +129,8 @@ class Loader:
         self._position = Position(0, 0)
         self._begun = False  # whether batches of the current epoch were handed out in an iteration
         self._iterations = 0
-        settings = EngineSettings(
+        self.handing_out: Callable[[Batch], Iterable[Batch]] = lambda batch: (batch,)
+        self.settings = EngineSettings(
             seed=check_range("seed", seed, 0, 2**64 - 1),
             check=check,
             max_pixels=check_range("max_pixels", max_pixels, 1, 2**32),
@@ -140,7 +145,7 @@ class Loader:
             bad=BadSamplePolicy(on_bad, max_bad),
             read_ahead=read_ahead or ReadAhead(),
         )
-        self._engine = SampleEngine(dataset, view, settings)
+        self._engine = SampleEngine(dataset, view, self.settings)
         samples = self._engine.samples
         self._course = Course(samples.identity, seed, Shuffling(shuffle, seed).name, samples.size)
         self._lifetime = Lifetime(self, self._engine.close)
@@ -173,7 +178,7 @@ class Loader:
                 queued.append(step)
                 ahead = step.consumed
             batch = self._wait(queued.popleft(), iteration)
-            yield batch
+            yield from self.handing_out(batch)
             if number + 1 < left:
                 self._check_current(iteration)
         if iteration == self._iterations:
