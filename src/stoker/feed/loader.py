@@ -18,10 +18,9 @@ from stoker.feed.bad_samples import BadSamplePolicy, BadSampleReport, OnBad
 from stoker.feed.engine import SampleEngine
 from stoker.feed.engine_settings import EngineSettings
 from stoker.feed.lifetime import Lifetime
-from stoker.feed.position import Course, Position
+from stoker.feed.position import Position
 from stoker.feed.ranks import resolve
 from stoker.feed.read_ahead import ReadAhead
-from stoker.feed.samples import Shuffling
 from stoker.order import Step, Tail, Topology, steps_left, take_step
 from stoker.views import MultiView, Output
 
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from stoker.feed.boxes import BoxOutput
     from stoker.feed.caches import MemoryCache, NodeCache
     from stoker.feed.dataset import Dataset
+    from stoker.feed.events import EventLog
     from stoker.feed.mixing import Mix
     from stoker.feed.stats import LoaderStats
     from stoker.order import BlockShuffle
@@ -145,8 +145,7 @@ class Loader:
             read_ahead=read_ahead or ReadAhead(),
         )
         self._engine = SampleEngine(dataset, view, self.settings)
-        samples = self._engine.samples
-        self._course = Course(samples.identity, seed, Shuffling(shuffle, seed).name, samples.size)
+        self._course = self._engine.course()
         self._lifetime = Lifetime(self, self._engine.close)
 
     def __len__(self) -> int:
@@ -214,6 +213,10 @@ class Loader:
     def stats(self) -> LoaderStats:
         """Return what was done since this loader was made, and where the time went; any thread may ask, at any time."""
         return self._engine.stats()
+
+    def events(self) -> EventLog:
+        """Return the log of what the threads do when; `stoker.trace` writes it to a file."""
+        return self._engine.events()
 
     def state_dict(self, position: Position | None = None) -> dict[str, Any]:
         """Return where this loader is: small enough for any checkpoint, valid for any topology, the same on every rank.
