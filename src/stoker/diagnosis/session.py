@@ -88,8 +88,7 @@ class Doctor:
         stats = [stretch.last - stretch.first for stretch in stretches]
         seconds = sum(stretch.seconds for stretch in stretches)
         working = sum(stretch.consumer for stretch in stretches)
-        # Asking for a batch takes the lock several times: what is no waiting for a batch is waiting for the lock.
-        waiting = min(sum(one.wait_seconds - one.gil_seconds for one in stats), seconds - working)
+        waiting = min(_waiting(stats), seconds - working)
         busy, idle = sum(one.busy_seconds for one in stats), sum(one.idle_seconds for one in stats)
         process, others, queued = _of_the_system(self._sampler)
         return Evidence(
@@ -174,6 +173,11 @@ def _part(some: float, whole: float) -> float:
 
 def _stages(stats: list[LoaderStats], busy: float) -> dict[str, float]:
     return {name: _part(sum(one.stages[name].seconds for one in stats), busy) for name in stats[0].stages}
+
+
+def _waiting(stats: list[LoaderStats]) -> float:
+    # Asking for a batch takes the interpreter's lock several times: all other time until it is there is that lock's.
+    return sum(one.wait_seconds - one.gil_seconds for one in stats)
 
 
 def _cpu_share(stats: list[LoaderStats], busy: float) -> float:
