@@ -158,6 +158,13 @@ class Dataset:
             return records.count_values(f"{prefix}xmin", available_cpus(), ahead)
 
     @property
+    def size_bytes(self) -> int:
+        """Length of its shards, or of its image files, in bytes."""
+        if self._files is not None:
+            return int(self._files.table.sizes.sum())
+        return sum(shard.size_bytes for shard in self.shards)
+
+    @property
     def has_boxes(self) -> bool:
         """Whether its layout has a place for annotated objects."""
         return self._files is not None or self.schema.box_prefix is not None

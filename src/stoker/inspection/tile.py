@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from PIL import Image, ImageDraw, ImageFont
 
-from stoker import _native
-from stoker.types import Box
+from stoker.feed.thumbnails import boxes_of, draw_boxes, fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from stoker.feed import Sample
     from stoker.records.labels import ClassLabel
@@ -29,17 +27,12 @@ _CARD = (37, 39, 44)
 _WELL = (29, 31, 35)
 _DAMAGED_CARD = (66, 30, 32)
 _DAMAGED_TEXT = (255, 150, 140)
-_BOX = (255, 190, 60)
-_BOX_SHADE = (0, 0, 0)
 _RADIUS = 8
 
 TITLE = ImageFont.load_default(26)
 TEXT = ImageFont.load_default(15)
 _NAME = ImageFont.load_default(16)
 _SMALL = ImageFont.load_default(13)
-
-_MAX_BOXES = 1000  # a tile shows no more, whatever a record claims
-_MAX_ENLARGED = 4  # a thumbnail of 32 pixels is not blown up to a blur
 
 
 def draw_sample(sample: Sample, classes: Sequence[ClassLabel], *, boxes: bool) -> Image.Image:
@@ -50,16 +43,14 @@ def draw_sample(sample: Sample, classes: Sequence[ClassLabel], *, boxes: bool) -
     """
     pixels = sample.decode()
     height, width = pixels.shape[:2]
-    scale = min(_PICTURE / width, _PICTURE / height, _MAX_ENLARGED)
-    shown = (max(1, round(width * scale)), max(1, round(height * scale)))
-    picture = Image.fromarray(_native.resize(pixels, *shown, "lanczos" if scale < 1 else "bicubic"))
+    picture = fit(pixels, _PICTURE, _PICTURE)
     annotated = list(boxes_of(sample)) if boxes else []
-    _draw_boxes(picture, annotated)
+    draw_boxes(picture, annotated)
     drawn, draw = _card(_CARD)
     well = (_MARGIN, _MARGIN, _MARGIN + _PICTURE - 1, _MARGIN + _PICTURE - 1)
     draw.rounded_rectangle(well, _RADIUS, _WELL)
-    left, top = (_MARGIN + (_PICTURE - side) // 2 for side in shown)
-    drawn.paste(picture, (left, top), _rounded(shown))
+    left, top = (_MARGIN + (_PICTURE - side) // 2 for side in picture.size)
+    drawn.paste(picture, (left, top), _rounded(picture.size))
     title, subtitle = _class_lines(sample.label, classes)
     detail = f"{width} x {height}"
     if annotated:
@@ -78,16 +69,6 @@ def draw_damaged(key: int, problem: str) -> Image.Image:
         top += step
     _caption(draw, ("cannot be shown", "", ""), key, _DAMAGED_TEXT)
     return drawn
-
-
-def boxes_of(sample: Sample) -> Iterator[Box]:
-    """Yield the annotated boxes of a sample, clamped to the image; what is no box is left out."""
-    for box in sample.boxes[:_MAX_BOXES]:
-        corners = (box.xmin, box.ymin, box.xmax, box.ymax)
-        if all(math.isfinite(value) for value in corners):
-            xmin, ymin, xmax, ymax = (min(1.0, max(0.0, value)) for value in corners)
-            if xmin < xmax and ymin < ymax:
-                yield Box(xmin, ymin, xmax, ymax)
 
 
 def fitted(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int) -> str:
@@ -117,16 +98,6 @@ def _rounded(size: tuple[int, int]) -> Image.Image:
     large = Image.new("L", (size[0] * 3, size[1] * 3), 0)
     ImageDraw.Draw(large).rounded_rectangle((0, 0, large.width - 1, large.height - 1), _RADIUS * 3, 255)
     return large.resize(size, Image.Resampling.BOX)
-
-
-def _draw_boxes(picture: Image.Image, boxes: Sequence[Box]) -> None:
-    draw = ImageDraw.Draw(picture)
-    for box in boxes:
-        left, right = round(box.xmin * (picture.width - 1)), round(box.xmax * (picture.width - 1))
-        top, bottom = round(box.ymin * (picture.height - 1)), round(box.ymax * (picture.height - 1))
-        # The dark line around the bright one keeps a box visible on any image.
-        draw.rectangle((left - 1, top - 1, right + 1, bottom + 1), outline=_BOX_SHADE)
-        draw.rectangle((left, top, right, bottom), outline=_BOX, width=2)
 
 
 def _class_lines(label: int, classes: Sequence[ClassLabel]) -> tuple[str, str]:
