@@ -136,9 +136,9 @@ def dataset_portrait(
     classes, counted, unlabelled = _classes(opened, measured)
     manifest = some.manifest
     if manifest is None:
-        rejects = unreadable_rejects(str(path), measured, spec)
+        rejects = unreadable_rejects(str(path), measured, spec.gallery)
     else:
-        rejects = recorded_rejects(str(path), manifest, spec)
+        rejects = recorded_rejects(str(path), manifest.source.items, spec.gallery, spec.source)
     return Portrait(
         path=str(path),
         kind="dataset" if manifest else "records" if some.shards else "files",

@@ -8,26 +8,26 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
 
 from stoker.config import available_cpus
 from stoker.errors import ImageError, ImageTooLargeError, StokerError
 from stoker.feed.thumbnails import data_uri, fit
 from stoker.inspection.sampling import Thumbnail
-from stoker.records.rejects import read_rejects
 from stoker.recipe import decode_with_pillow, sniff
 from stoker.recipe.quiet import QuietPillow
+from stoker.records.rejects import read_rejects
 from stoker.storage import location
 from stoker.types import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from PIL import Image
+
     from stoker.inspection.sampling import Measured
-    from stoker.records.manifest import Manifest
 
 _THUMBNAIL = 280
 _END_OF_IMAGE = b"\xff\xd9"
@@ -53,26 +53,27 @@ class Rejects:
     gallery: tuple[Thumbnail, ...] = ()
 
 
-class _Wanted(Protocol):
-    gallery: int
-    source: str | None
+def recorded_rejects(directory: str, items: int, most: int, source: str | None) -> Rejects:
+    """Return the rejects of a build.
 
-
-def recorded_rejects(directory: str, manifest: Manifest, wanted: _Wanted) -> Rejects:
-    """Return the rejects of a build; their files are looked for where ``wanted.source`` says.
+    Args:
+        directory: The dataset.
+        items: How many items its source had.
+        most: How many to show.
+        source: Where to look for their files; None: nowhere.
 
     Raises:
         ManifestError: ``rejects.jsonl`` is damaged.
         OSError: It cannot be read.
     """
-    return _rejects(read_rejects(directory), manifest.source.items, wanted.gallery, wanted.source)
+    return _rejects(read_rejects(directory), items, most, source)
 
 
-def unreadable_rejects(directory: str, measured: Measured, wanted: _Wanted) -> Rejects:
+def unreadable_rejects(directory: str, measured: Measured, most: int) -> Rejects:
     """Return those of the samples that were looked at which cannot be read; files are shown, records are named."""
     found = [one for one in measured.seen if one.problem]
     rejects = [Reject(one.source.removeprefix(f"{directory}/"), one.split, one.problem) for one in found]
-    return _rejects(rejects, len(measured.seen), wanted.gallery, directory if found and found[0].is_file else None)
+    return _rejects(rejects, len(measured.seen), most, directory if found and found[0].is_file else None)
 
 
 def _rejects(found: Sequence[Reject], of: int, most: int, source: str | None) -> Rejects:

@@ -171,7 +171,7 @@ def draw_strip(opened: Mapping[str, Dataset], shown: Sequence[Seen]) -> tuple[Th
 
 def _thumbnail(dataset: Dataset, one: Seen) -> Thumbnail:
     title = class_title(dataset, one.label)
-    place, extent = f"{one.split} #{one.key}", f"{one.width} × {one.height}"
+    place, extent = f"{one.split} #{one.key}", f"{one.width} \N{MULTIPLICATION SIGN} {one.height}"
     try:
         sample = dataset[one.key]
         picture = sample_thumbnail(sample, _THUMBNAIL)

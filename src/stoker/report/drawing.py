@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 from markupsafe import Markup
 from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont, get_font
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -31,13 +32,14 @@ SPLIT_COLORS = ("blue", "teal", "sand", "slate")
 """Of the splits of a dataset, in their order."""
 
 _PIXELS_PER_INCH = 72  # an SVG unit is then a pixel of the page
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 12,
     "text.parse_math": False,
     "svg.fonttype": "none",
     "svg.hashsalt": "stoker",  # the same chart, the same bytes
+    "axes.facecolor": "none",
     "axes.edgecolor": COLORS["line"],
     "axes.labelcolor": COLORS["dim"],
     "axes.labelsize": 12,
@@ -62,6 +64,12 @@ _STYLE = {
 def style() -> AbstractContextManager[None]:
     """Return a context in which charts are drawn and written in the style of the pages."""
     return mpl.rc_context(_STYLE)
+
+
+def drawable(text: str) -> str:
+    """Return text without what the font of the charts cannot draw."""
+    font = get_font(findfont("DejaVu Sans"))
+    return "".join(char if font.get_char_index(ord(char)) else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 def sheet(width: float, height: float) -> Figure:

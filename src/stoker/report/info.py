@@ -63,7 +63,7 @@ def _figures(portrait: Portrait) -> list[_Figure]:
     made.append(_Figure(format_size(portrait.size_bytes), "on disk"))
     if readable:
         width, height = (int(np.median(portrait.measured.column(name))) for name in ("width", "height"))
-        made.append(_Figure(f"{width} × {height}", "median size"))
+        made.append(_Figure(f"{width} \N{MULTIPLICATION SIGN} {height}", "median size"))
     rejects = portrait.rejects
     if portrait.kind == "dataset":
         made.append(_Figure(count(rejects.total), "rejected", bad=rejects.total > 0))

@@ -70,7 +70,7 @@ def size_charts(measured: Measured) -> Markup:
         _histogram(panels[0, 1], height, "height, pixels")
         _aspects(panels[1, 0], width / height)
         _histogram(panels[1, 1], size, "bytes per image", name=format_size)
-        figure.get_layout_engine().set(wspace=0.06, hspace=0.08)  # type: ignore[union-attr]
+        figure.set_layout_engine("constrained", wspace=0.06, hspace=0.08)
         return svg(figure, "sizes", "distributions of width, height, aspect ratio and bytes of the images")
 
 
