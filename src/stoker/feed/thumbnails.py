@@ -27,12 +27,17 @@ MOST_ENLARGED = 4.0
 """An image of 32 pixels is not blown up to a blur."""
 
 
+def fitted_size(columns: int, rows: int, width: int, height: int) -> tuple[int, int]:
+    """Return width and height of an image made as large as fits, its aspect kept; a small one is not blown up."""
+    scale = min(width / columns, height / rows, MOST_ENLARGED)
+    return max(1, round(columns * scale)), max(1, round(rows * scale))
+
+
 def fit(pixels: NDArray[np.uint8], width: int, height: int) -> Image.Image:
     """Return an image, uint8 (H, W, 3), as large as fits into ``width`` x ``height`` pixels, its aspect kept."""
     rows, columns = pixels.shape[:2]
-    scale = min(width / columns, height / rows, MOST_ENLARGED)
-    shown = (max(1, round(columns * scale)), max(1, round(rows * scale)))
-    return Image.fromarray(_native.resize(pixels, *shown, "lanczos" if scale < 1 else "bicubic"))
+    shown = fitted_size(columns, rows, width, height)
+    return Image.fromarray(_native.resize(pixels, *shown, "lanczos" if shown[0] < columns else "bicubic"))
 
 
 def boxes_of(sample: Sample) -> Iterator[Box]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PIL import Image, ImageDraw, ImageFont
 
-from stoker.feed.thumbnails import boxes_of, draw_boxes, fit
+from stoker.feed.thumbnails import boxes_of, draw_boxes, fit, fitted_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from stoker.feed import Sample
     from stoker.records.labels import ClassLabel
 
-_PICTURE = 240  # side of the square that the image is fitted into
+PICTURE = 240
+"""Side of the square that an image is fitted into, in pixels."""
 _MARGIN = 10
 _CAPTION = 76
-TILE_WIDTH = _PICTURE + 2 * _MARGIN
-TILE_HEIGHT = _PICTURE + 2 * _MARGIN + _CAPTION
+TILE_WIDTH = PICTURE + 2 * _MARGIN
+TILE_HEIGHT = PICTURE + 2 * _MARGIN + _CAPTION
+
+Color = tuple[int, int, int]
 
 BACKGROUND = (24, 25, 28)
 BRIGHT = (236, 237, 240)
@@ -43,20 +46,31 @@ def draw_sample(sample: Sample, classes: Sequence[ClassLabel], *, boxes: bool) -
     """
     pixels = sample.decode()
     height, width = pixels.shape[:2]
-    picture = fit(pixels, _PICTURE, _PICTURE)
+    picture = fit(pixels, PICTURE, PICTURE)
     annotated = list(boxes_of(sample)) if boxes else []
     draw_boxes(picture, annotated)
-    drawn, draw = _card(_CARD)
-    well = (_MARGIN, _MARGIN, _MARGIN + _PICTURE - 1, _MARGIN + _PICTURE - 1)
-    draw.rounded_rectangle(well, _RADIUS, _WELL)
-    left, top = (_MARGIN + (_PICTURE - side) // 2 for side in picture.size)
-    drawn.paste(picture, (left, top), _rounded(picture.size))
     title, subtitle = _class_lines(sample.label, classes)
     detail = f"{width} x {height}"
     if annotated:
         detail += f"  ·  {len(annotated)} box" + ("es" if len(annotated) > 1 else "")
-    _caption(draw, (title, subtitle, detail), sample.key, BRIGHT)
+    return draw_picture(picture, (title, subtitle, detail), sample.key)
+
+
+def draw_picture(picture: Image.Image, lines: tuple[str, str, str], key: int | None = None) -> Image.Image:
+    """Return a tile with a picture of at most `PICTURE` pixels a side, three lines of text, and a sample's number."""
+    drawn, draw = _card(_CARD)
+    well = (_MARGIN, _MARGIN, _MARGIN + PICTURE - 1, _MARGIN + PICTURE - 1)
+    draw.rounded_rectangle(well, _RADIUS, _WELL)
+    left, top = (_MARGIN + (PICTURE - side) // 2 for side in picture.size)
+    drawn.paste(picture, (left, top), _rounded(picture.size))
+    _caption(draw, lines, key, BRIGHT)
     return drawn
+
+
+def picture_place(extent: tuple[int, int]) -> tuple[int, int, int, int]:
+    """Return left, top, width and height of the picture in the tile of an image of this width and height."""
+    width, height = fitted_size(*extent, PICTURE, PICTURE)
+    return _MARGIN + (PICTURE - width) // 2, _MARGIN + (PICTURE - height) // 2, width, height
 
 
 def draw_damaged(key: int, problem: str) -> Image.Image:
@@ -64,7 +78,7 @@ def draw_damaged(key: int, problem: str) -> Image.Image:
     drawn, draw = _card(_DAMAGED_CARD)
     draw.text((_MARGIN + 4, _MARGIN + 4), "damaged", font=TITLE, fill=_DAMAGED_TEXT)
     top, step = _MARGIN + 44, 17
-    for line in _wrapped(problem, _SMALL, _PICTURE - 8, (_PICTURE - 44) // step):
+    for line in wrapped(problem, _SMALL, PICTURE - 8, (PICTURE - 44) // step):
         draw.text((_MARGIN + 4, top), line, font=_SMALL, fill=BRIGHT)
         top += step
     _caption(draw, ("cannot be shown", "", ""), key, _DAMAGED_TEXT)
@@ -109,18 +123,18 @@ def _class_lines(label: int, classes: Sequence[ClassLabel]) -> tuple[str, str]:
     return (phrase, f"{known.name}  ·  label {label}") if phrase else (known.name, f"label {label}")
 
 
-def _caption(draw: ImageDraw.ImageDraw, lines: tuple[str, str, str], key: int, color: tuple[int, int, int]) -> None:
+def _caption(draw: ImageDraw.ImageDraw, lines: tuple[str, str, str], key: int | None, color: Color) -> None:
     """Write three lines below the image, and the number of the sample to the right of the last."""
-    left, top, width = _MARGIN + 2, _PICTURE + 2 * _MARGIN - 1, _PICTURE - 4
+    left, top, width = _MARGIN + 2, PICTURE + 2 * _MARGIN - 1, PICTURE - 4
     draw.text((left, top), fitted(lines[0], _NAME, width), font=_NAME, fill=color)
     draw.text((left, top + 25), fitted(lines[1], _SMALL, width), font=_SMALL, fill=DIM)
-    number = f"#{key}"
+    number = "" if key is None else f"#{key}"
     draw.text((left + width, top + 45), number, font=_SMALL, fill=DIM, anchor="ra")
-    room = width - _PICTURE // 20 - int(_SMALL.getlength(number))
+    room = width - PICTURE // 20 - int(_SMALL.getlength(number))
     draw.text((left, top + 45), fitted(lines[2], _SMALL, room), font=_SMALL, fill=DIM)
 
 
-def _wrapped(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int, lines: int) -> list[str]:
+def wrapped(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int, lines: int) -> list[str]:
     """Return ``text`` broken into lines of a width in pixels; words that are too long, such as paths, are cut."""
     made: list[str] = []
     line = ""
