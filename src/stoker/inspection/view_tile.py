@@ -45,9 +45,9 @@ def draw_seen(seen: Seen, *, boxes: bool) -> Image.Image:
         corners = seen.boxes.astype(float) / (width, height, width, height)
         draw_boxes(picture, [Box(*one) for one in corners.tolist()])
     left, top, right, bottom = seen.region
-    colors = ", ".join(f"{name} {factor:.2f}" for name, factor in seen.colors)
+    colors = ", ".join(f"{name[0]} {factor:.2f}" for name, factor in seen.colors)  # their names have no room
     part = f"{_length(right - left)} x {_length(bottom - top)} at {_length(left)}, {_length(top)}"
-    return tile.draw_picture(picture, ("mirrored" if seen.mirrored else "not mirrored", part, colors))
+    return tile.draw_picture(picture, (part, "mirrored" if seen.mirrored else "", colors))
 
 
 def draw_nothing() -> Image.Image:
