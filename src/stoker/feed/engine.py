@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,7 @@ from stoker.feed.position import Position
 from stoker.feed.prefetch import Prefetcher
 from stoker.feed.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, Shuffling
 from stoker.feed.schedule import Upcoming, upcoming
+from stoker.feed.stats import LoaderStats, stats_of
 from stoker.views import ObjectCrops, native_views
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ class SampleEngine:
         self._submitted: deque[_Submitted] = deque()
         files = [part.remote for part in parts_of(dataset) if part.remote is not None]
         self.ranges = _native.RemoteRanges(settings.read_ahead.budget_bytes) if files else None
+        self._begun = time.monotonic()
         self._native = self._native_engine(dataset)
         self._ahead: Prefetcher | None = None
         self._scheduled = False  # otherwise no more is known than what is submitted
@@ -105,6 +108,10 @@ class SampleEngine:
         # What is kept is found good from then on, so it is checked whatever was asked for.
         source = self.samples.source(check=self._settings.check or cache is not None)
         return source if cache is None else cache.source(dataset, source)
+
+    def stats(self) -> LoaderStats:
+        """Return what was done since it was made."""
+        return stats_of(self._native.totals(), time.monotonic() - self._begun)
 
     def close(self) -> None:
         """Stop the threads; samples being decoded are finished first, those being waited for are not."""
