@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ClosedError
+from stoker.feed import notebook
 from stoker.feed.bad_samples import BadSamplePolicy, BadSampleReport, OnBad
 from stoker.feed.engine import SampleEngine
 from stoker.feed.engine_settings import EngineSettings
@@ -228,6 +229,12 @@ class Loader:
         position = self._course.position(state)
         self._iterations += 1  # one that is under way is over
         self._go_to(position)
+
+    def __repr__(self) -> str:
+        return notebook.loader_text(self, self._engine.settings, self._position)
+
+    def _repr_html_(self) -> str:
+        return notebook.loader_html(self, self._engine.settings, self._position)
 
     def close(self) -> None:
         """Stop the threads; the samples being decoded are finished first. Batches already handed out stay valid."""
