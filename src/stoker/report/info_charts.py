@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _WIDTH = 960
 _MANY_BINS = 40
 _UNEQUAL = 50  # above this quotient of most and fewest a logarithm shows both ends
+_MOST_STEPS = 1000
 _FEWEST_BARS, _MOST_BARS = 24, 120  # bars are no wider than if there were the first, and no more than the second
 _ASPECTS = (1 / 4, 1 / 3, 1 / 2, 2 / 3, 3 / 4, 1, 4 / 3, 3 / 2, 2, 3, 4)
 _ASPECT_NAMES = ("1:4", "1:3", "1:2", "2:3", "3:4", "1:1", "4:3", "3:2", "2:1", "3:1", "4:1")
@@ -41,9 +42,9 @@ def class_curve(classes: Sequence[ClassCount], splits: Sequence[str]) -> Markup:
             if not counts.any():
                 continue
             color = COLORS[SPLIT_COLORS[number % len(SPLIT_COLORS)]]
-            places = np.arange(len(counts) + 1)
-            axes.stairs(counts, places, fill=True, color=color, alpha=0.16)
-            axes.stairs(counts, places, color=color, linewidth=1.8, baseline=None)
+            heights, edges = _steps(counts)
+            axes.stairs(heights, edges, fill=True, color=color, alpha=0.16)
+            axes.stairs(heights, edges, color=color, linewidth=1.8, baseline=None)
             most, least = max(most, counts[0]), min(least, counts[counts > 0].min())
         if most > _UNEQUAL * least:
             axes.set_yscale("log")
@@ -58,6 +59,14 @@ def class_curve(classes: Sequence[ClassCount], splits: Sequence[str]) -> Markup:
         axes.set_ylabel("samples")
         grid(axes, "y")
         return svg(figure, "classes", "samples of each class, sorted")
+
+
+def _steps(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return heights and edges of a sorted curve, without the places where nothing changes, and not too many."""
+    starts = np.flatnonzero(np.diff(counts, prepend=counts[0] + 1))
+    if len(starts) > _MOST_STEPS:
+        starts = np.unique(np.linspace(0, len(counts) - 1, _MOST_STEPS).astype(np.int64))
+    return counts[starts], np.append(starts, len(counts))
 
 
 def size_charts(measured: Measured) -> Markup:
@@ -75,20 +84,22 @@ def size_charts(measured: Measured) -> Markup:
 
 
 def shard_chart(splits: Mapping[str, SplitPortrait]) -> Markup:
-    """Return the bytes of each shard in their order; of very many shards, of groups that follow each other."""
+    """Return the bytes of each shard in their order; of very many shards, the means of neighbours."""
     shown = {name: split.shard_bytes for name, split in splits.items() if split.shard_bytes}
     with style():
         figure = sheet(_WIDTH, 190)
         axes = figure.add_subplot()
         left, most = 0.0, 1.0
         for number, sizes in enumerate(shown.values()):
-            groups = np.array_split(np.array(sizes, np.float64), min(len(sizes), _MOST_BARS))
-            heights = [float(group.mean()) for group in groups]
-            places = left + np.cumsum([0, *map(len, groups[:-1])]) + np.array([len(group) / 2 for group in groups])
-            widths = [len(group) * 0.82 for group in groups]
-            axes.bar(places, heights, widths, color=COLORS[SPLIT_COLORS[number % len(SPLIT_COLORS)]])
+            color = COLORS[SPLIT_COLORS[number % len(SPLIT_COLORS)]]
+            if len(sizes) <= _MOST_BARS:
+                axes.bar(left + np.arange(len(sizes)) + 0.5, sizes, 0.82, color=color)
+            else:
+                groups = np.array_split(np.array(sizes, np.float64), _MOST_BARS)
+                edges = left + np.cumsum([0, *map(len, groups)])
+                axes.stairs([float(group.mean()) for group in groups], edges, fill=True, color=color)
             left += len(sizes) + max(1.0, 0.02 * sum(map(len, shown.values())))
-            most = max(most, *heights)
+            most = max(most, *sizes)
         axes.set_xlim(-0.5, max(left, _FEWEST_BARS))
         axes.set_ylim(0, most * 1.08)
         axes.yaxis.set_major_locator(MaxNLocator(3))
