@@ -141,7 +141,7 @@ def test_any_text_fits_into_its_width(text: str) -> None:
 def test_any_problem_and_any_class_can_be_drawn(problem: str, name: str) -> None:
     assert tile.draw_damaged(10**18, problem).size == (tile.TILE_WIDTH, tile.TILE_HEIGHT)
     # A line break inside a line would be drawn across the lines below it.
-    assert all(line.isprintable() for line in tile._wrapped(problem, ImageFont.load_default(13), 232, 11))
+    assert all(line.isprintable() for line in tile.wrapped(problem, ImageFont.load_default(13), 232, 11))
     lines = tile._class_lines(1, [ClassLabel("background", ""), ClassLabel("n01\udce9", name)])
     assert lines[0] in (name.partition(",")[0].strip(), "n01\udce9")
 
