@@ -32,7 +32,7 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if "style" not in self.open:
-            self.text += data
+            self.text += data + " "
 
 
 def checked(text: str) -> Page:
