@@ -135,7 +135,7 @@ def _loader_facts(loader: Loader, settings: EngineSettings, position: Position) 
 def batch_text(batch: Any) -> str:
     """Return a `stoker.Batch`, or what has its fields, in one line."""
     images = batch.images if isinstance(batch.images, tuple) else (batch.images,)
-    shapes = " and ".join(f"{one.dtype} {tuple(one.shape)}" for one in images)
+    shapes = " and ".join(f"{getattr(one, 'dtype', '?')} {tuple(getattr(one, 'shape', ()))}" for one in images)
     boxes = "" if batch.boxes is None else ", with boxes"
     position = batch.position
     where = "" if position is None else f", epoch {position.epoch} up to sample {position.consumed:,}"

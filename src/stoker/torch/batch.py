@@ -55,7 +55,7 @@ class TorchBatch:
         return notebook.batch_text(self)
 
     def _repr_html_(self) -> str:
-        return notebook.batch_html(self)
+        return notebook.batch_html(self._each(_for_numpy))
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.images, self.labels))
@@ -101,6 +101,12 @@ def _changed(batch: Batch | TorchBatch, kind: type, change: Callable[[Any], Any]
 def tensors(value: Any) -> Any:
     """Return an array, or a tuple of them, as tensors that share its memory."""
     return _mapped(value, np.ndarray, _tensor)
+
+
+def _for_numpy(tensor: Tensor) -> Tensor:
+    """Return a tensor that NumPy can read: it knows no memory of a GPU, and no bfloat16."""
+    there = tensor.detach().cpu()
+    return there.float() if there.dtype == torch.bfloat16 else there
 
 
 def _tensor(array: np.ndarray[Any, Any]) -> Tensor:
