@@ -68,6 +68,8 @@ def test_the_package_keeps_its_contracts() -> None:
         ("jax.py", "import stoker.torch"),
         ("measure/bench.py", "import jax"),
         ("build/run.py", "import pyspark"),
+        ("inspection/info.py", "import matplotlib"),
+        ("measure/bench.py", "import stoker.report"),
         ("spark/engine.py", "import stoker.repack"),
     ],
 )

@@ -18,6 +18,7 @@ from feed.shards import write_shards
 from inspection.datasets import write_dataset
 from reference import pictures
 from report.pages_checked import checked
+from report.planting import plant
 from stoker.cli.main import main
 from stoker.errors import ConfigError
 from stoker.inspection.info import ClassCount
@@ -25,7 +26,6 @@ from stoker.inspection.portrait import PortraitSpec, dataset_portrait
 from stoker.report import info_page
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 HOSTILE = [
@@ -40,15 +40,6 @@ HOSTILE = [
 def made(tmp_path: Path) -> Path:
     write_dataset(tmp_path / "birds", {"train": [6, 4], "validation": [3]})
     return tmp_path / "birds"
-
-
-def plant(root: Path, names: Sequence[str], images: int = 2) -> None:
-    """Make a tree of class folders."""
-    for number, name in enumerate(names):
-        folder = root / name.replace("/", "-")
-        folder.mkdir(parents=True)
-        for place in range(images):
-            (folder / f"{place}.jpg").write_bytes(pictures.jpeg(30 + number, 20 + place, number))
 
 
 def test_a_portrait_counts_what_the_manifest_counts(made: Path) -> None:
