@@ -143,6 +143,17 @@ def test_what_is_damaged_is_shown_as_that(tmp_path: Path) -> None:
     assert checked(opened._repr_html_()).text.count("damaged:") == 6
 
 
+def test_a_sample_shows_its_image_and_not_its_bytes(annotated: Path, tmp_path: Path) -> None:
+    sample = stoker.open(annotated)[3]
+    assert repr(sample).startswith("<stoker.Sample #3 from 'picture-3.JPEG': label 4, ")
+    assert len(repr(sample)) < 150
+    page = checked(sample._repr_html_())
+    assert "3 boxes" in page.text
+    assert len([tag for tag, _ in page.tags if tag == "img"]) == 1
+    write_shards(tmp_path, 1, 1, bad={0: b"nothing"})
+    assert "damaged:" in stoker.open(tmp_path)[0]._repr_html_()
+
+
 def test_a_huge_image_is_not_decoded_for_a_strip(tmp_path: Path) -> None:
     data = io.BytesIO()
     Image.new("L", (8000, 8000)).save(data, "PNG")

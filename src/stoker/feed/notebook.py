@@ -108,6 +108,27 @@ def class_text(classes: Sequence[ClassLabel], label: int) -> str:
     return classes[label].text.split(",")[0].strip() or classes[label].name
 
 
+def sample_text(sample: Sample) -> str:
+    """Return a sample in one line."""
+    size = f"{format_size(len(sample.encoded))} of {sample.schema.image_encoding}"
+    source = f" from {sample.source!r}" if sample.source else ""
+    label = f"label {sample.label}" if sample.label >= 0 else "no label"
+    return f"<stoker.Sample #{sample.key}{source}: {label}, {size}, {len(sample.features)} features>"
+
+
+def sample_html(sample: Sample) -> str:
+    """Return a sample for a notebook: its image with its boxes."""
+    try:
+        picture: Image.Image | str = _thumbnail(sample)
+    except Exception as error:  # noqa: BLE001 - the rest of it can be shown all the same
+        picture = f"damaged: {error}"
+    boxes = len(list(boxes_of(sample)))
+    facts = [f"{boxes} box{'es' * (boxes != 1)}"] if boxes else []
+    return _block(
+        f"<b>{text(sample_text(sample)[1:-1])}</b>", facts, [_figure(picture, [class_text((), sample.label)])]
+    )
+
+
 def loader_text(loader: Loader, settings: EngineSettings, position: Position) -> str:
     """Return a loader in four lines."""
     return "\n  ".join([f"<stoker.Loader of {loader.dataset!r}", *_loader_facts(loader, settings, position)]) + ">"
@@ -175,8 +196,5 @@ def _figure(picture: Image.Image | str, lines: Sequence[str]) -> str:
         image = f"<img src='{data_uri(picture)}' style='{_IMAGE}' alt='{text(lines[0])}'>"
         body = f"<div style='{_SQUARE};display:flex;align-items:center;justify-content:center'>{image}</div>"
     styles = [_LINE, *[f"{_LINE};{_DIM}"] * (len(lines) - 1)]
-    shown = [
-        f"<div style='{style}' title='{text(line)}'>{text(line)}</div>"
-        for style, line in zip(styles, lines, strict=True)
-    ]
-    return f"<figure style='{_FIGURE}'>{body}{''.join(shown)}</figure>"
+    said = "".join(f"<div style='{style}'>{text(line)}</div>" for style, line in zip(styles, lines, strict=True))
+    return f"<figure style='{_FIGURE}' title='{text(' '.join(lines))}'>{body}{said}</figure>"
