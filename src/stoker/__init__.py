@@ -17,6 +17,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from stoker import errors as errors
+from stoker.diagnosis import DoctorReport, doctor, trace
 from stoker.feed import (
     BadSample,
     BadSampleReport,
@@ -69,6 +70,7 @@ __all__ = [
     "CenterCrop",
     "ColorJitter",
     "Dataset",
+    "DoctorReport",
     "Loader",
     "LoaderStats",
     "MemoryCache",
@@ -88,10 +90,12 @@ __all__ = [
     "SourceOptions",
     "StageStats",
     "TopLeft",
+    "doctor",
     "errors",
     "loader_settings",
     "mix",
     "open",
+    "trace",
 ]
 
 _LAZY = ("jax", "spark", "tensorflow", "testing", "torch")

@@ -496,6 +496,11 @@ class BatchEngine:
     def totals(self) -> dict[str, Any]:
         """What was done since it was made; also after close()."""
 
+    def time_stages(self, on: bool) -> None:
+        """
+        Whether samples are timed, from now on; switched off only to see what that costs.
+        """
+
     def start_trace(self, most: int) -> None:
         """
         Keep what the threads do, up to `most` events of each until they are taken.

@@ -24,6 +24,7 @@ PUBLIC = {
     "CenterCrop",
     "ColorJitter",
     "Dataset",
+    "DoctorReport",
     "Loader",
     "LoaderStats",
     "MemoryCache",
@@ -43,10 +44,12 @@ PUBLIC = {
     "SourceOptions",
     "StageStats",
     "TopLeft",
+    "doctor",
     "errors",
     "loader_settings",
     "mix",
     "open",
+    "trace",
 }
 ADAPTERS = {
     "jax": {"BatchIterator", "batches"},

@@ -44,6 +44,9 @@ void add_totals(nb::class_<Engine>& engine) {
       .def("totals", &totals, nb::sig("def totals(self) -> dict[str, typing.Any]"),
            "What was done since it was made; also after close().")
       .def(
+          "time_stages", [](Engine& engine, bool on) { engine.get().time_stages(on); }, nb::arg("on"),
+          "Whether samples are timed, from now on; switched off only to see what that costs.")
+      .def(
           "start_trace", [](Engine& engine, size_t most) { engine.get().trace().start(most); },
           nb::arg("most"), "Keep what the threads do, up to `most` events of each until they are taken.")
       .def(

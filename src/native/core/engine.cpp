@@ -192,6 +192,10 @@ void BatchEngine::replace(Batch& batch, size_t index, SampleId id, uint64_t key)
   batch.keys[index] = key;
 }
 
+void BatchEngine::time_stages(bool on) {
+  for (const auto& scratch : scratch_) scratch->source.clock.set_on(on);
+}
+
 size_t BatchEngine::ready() {
   const std::lock_guard lock(mutex_);
   const auto waited_for = std::ranges::find(pending_, false, [](const auto& batch) { return batch->done; });

@@ -93,6 +93,9 @@ class BatchEngine {
   // May be asked for from any thread, also after close().
   EngineTotals totals() const;
 
+  // Whether samples are timed, from now on; switched off only to see what that costs.
+  void time_stages(bool on);
+
   // Finished batches that wait for next(), in a row.
   size_t ready();
 

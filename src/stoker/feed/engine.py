@@ -16,9 +16,10 @@ from stoker.feed.bad_samples import OF_A_SAMPLE, BadSample, BadSampleReport, sub
 from stoker.feed.batch import BatchOrigin, Loaded
 from stoker.feed.cache_keys import parts_of
 from stoker.feed.engine_settings import EngineSettings, check_decode, decoded_cache
+from stoker.feed.events import EventLog, event_log
 from stoker.feed.mixing import Mix, MixedSamples
 from stoker.feed.odd_images import to_jpeg
-from stoker.feed.position import Position
+from stoker.feed.position import Course, Position
 from stoker.feed.prefetch import Prefetcher
 from stoker.feed.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, Shuffling
 from stoker.feed.schedule import Upcoming, upcoming
@@ -111,9 +112,19 @@ class SampleEngine:
         source = self.samples.source(check=self.settings.check or cache is not None)
         return source if cache is None else cache.source(dataset, source)
 
+    def course(self) -> Course:
+        """Return what a state must agree with: which samples, in which order."""
+        shuffling = Shuffling(self.settings.shuffle, self.settings.seed)
+        return Course(self.samples.identity, self.settings.seed, shuffling.name, self.samples.size)
+
     def stats(self) -> LoaderStats:
         """Return what was done since it was made."""
         return stats_of(self._native.totals(), time.monotonic() - self._begun)
+
+    def events(self) -> EventLog:
+        """Return what tells what its threads do."""
+        fetches = None if self._ahead is None else self._ahead.log
+        return event_log(self._native, self.settings.threads, fetches, self.settings.read_ahead.connections)
 
     def close(self) -> None:
         """Stop the threads; samples being decoded are finished first, those being waited for are not."""

@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING, Any
 from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ClosedError
-from stoker.feed import notebook
 from stoker.feed.bad_samples import BadSamplePolicy, BadSampleReport, OnBad
 from stoker.feed.engine import SampleEngine
 from stoker.feed.engine_settings import EngineSettings
 from stoker.feed.lifetime import Lifetime
-from stoker.feed.position import Course, Position
+from stoker.feed.notebook import ShownLoader
+from stoker.feed.position import Position
 from stoker.feed.ranks import resolve
 from stoker.feed.read_ahead import ReadAhead
-from stoker.feed.samples import Shuffling
 from stoker.order import Step, Tail, Topology, steps_left, take_step
 from stoker.views import MultiView, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import TracebackType
     from typing import Self
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from stoker.feed.boxes import BoxOutput
     from stoker.feed.caches import MemoryCache, NodeCache
     from stoker.feed.dataset import Dataset
+    from stoker.feed.events import EventLog
     from stoker.feed.mixing import Mix
     from stoker.feed.stats import LoaderStats
     from stoker.order import BlockShuffle
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from stoker.views import View
 
 
-class Loader:
+class Loader(ShownLoader):
     """Epochs of fixed-shape image batches.
 
     Every iteration yields one whole epoch, the first one epoch 0 and each other the next, also when the one before was
@@ -56,8 +56,7 @@ class Loader:
         view: What becomes of each image. With `stoker.ObjectCrops` samples are annotated objects, not images.
         output: Type, layout and scale of the pixels; left out: uint8, NHWC.
         boxes: In which form batches have the annotated objects of their samples; left out: not at all.
-        shuffle: Whether every epoch has its own random order; with `stoker.BlockShuffle` one that reads storage block
-            by block.
+        shuffle: Whether each epoch has its own random order; with `stoker.BlockShuffle` one that reads block by block.
         decode: ``"exact"``: the pixels of libjpeg's accurate decode, resized as Pillow does, difference 0. ``"fast"``:
             JPEGs are decoded at a half, a quarter or an eighth of their size where a view is not larger than that, and
             resized with coarser weights; docs/performance.md says how close that is. The same pixels in every run, too.
@@ -76,6 +75,10 @@ class Loader:
             same in every run; ``Batch.keys`` tells which, `bad_samples` lists them, and the end of the epoch brings a
             `stoker.errors.BadSampleWarning`.
         max_bad: The most samples that are replaced in an epoch on this rank.
+
+    Attributes:
+        handing_out: Given each batch when its turn has come, and gives what the consumer gets; `stoker.doctor` looks on
+            here, and hands out some batches again.
 
     Warns:
         RankWarning: Two sources disagree about the ranks.
@@ -125,7 +128,8 @@ class Loader:
         self._position = Position(0, 0)
         self._begun = False  # whether batches of the current epoch were handed out in an iteration
         self._iterations = 0
-        settings = EngineSettings(
+        self.handing_out: Callable[[Batch], Iterable[Batch]] = lambda batch: (batch,)
+        self.settings = EngineSettings(
             seed=check_range("seed", seed, 0, 2**64 - 1),
             check=check,
             max_pixels=check_range("max_pixels", max_pixels, 1, 2**32),
@@ -140,9 +144,8 @@ class Loader:
             bad=BadSamplePolicy(on_bad, max_bad),
             read_ahead=read_ahead or ReadAhead(),
         )
-        self._engine = SampleEngine(dataset, view, settings)
-        samples = self._engine.samples
-        self._course = Course(samples.identity, seed, Shuffling(shuffle, seed).name, samples.size)
+        self._engine = SampleEngine(dataset, view, self.settings)
+        self._course = self._engine.course()
         self._lifetime = Lifetime(self, self._engine.close)
 
     def __len__(self) -> int:
@@ -173,7 +176,7 @@ class Loader:
                 queued.append(step)
                 ahead = step.consumed
             batch = self._wait(queued.popleft(), iteration)
-            yield batch
+            yield from self.handing_out(batch)
             if number + 1 < left:
                 self._check_current(iteration)
         if iteration == self._iterations:
@@ -211,6 +214,10 @@ class Loader:
         """Return what was done since this loader was made, and where the time went; any thread may ask, at any time."""
         return self._engine.stats()
 
+    def events(self) -> EventLog:
+        """Return the log of what the threads do when; `stoker.trace` writes it to a file."""
+        return self._engine.events()
+
     def state_dict(self, position: Position | None = None) -> dict[str, Any]:
         """Return where this loader is: small enough for any checkpoint, valid for any topology, the same on every rank.
 
@@ -229,12 +236,6 @@ class Loader:
         position = self._course.position(state)
         self._iterations += 1  # one that is under way is over
         self._go_to(position)
-
-    def __repr__(self) -> str:
-        return notebook.loader_text(self, self._engine.settings, self._position)
-
-    def _repr_html_(self) -> str:
-        return notebook.loader_html(self, self._engine.settings, self._position)
 
     def close(self) -> None:
         """Stop the threads; the samples being decoded are finished first. Batches already handed out stay valid."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from stoker import _native
 from stoker.config import format_size
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from stoker.feed.dataset import Dataset
-    from stoker.feed.engine_settings import EngineSettings
     from stoker.feed.loader import Loader
-    from stoker.feed.position import Position
     from stoker.feed.sample import Sample
     from stoker.records.labels import ClassLabel
 
@@ -129,18 +127,21 @@ def sample_html(sample: Sample) -> str:
     )
 
 
-def loader_text(loader: Loader, settings: EngineSettings, position: Position) -> str:
-    """Return a loader in four lines."""
-    return "\n  ".join([f"<stoker.Loader of {loader.dataset!r}", *_loader_facts(loader, settings, position)]) + ">"
+class ShownLoader:
+    """How a `stoker.Loader` shows itself: its settings, and where it is."""
+
+    def __repr__(self) -> str:
+        loader = cast("Loader", self)
+        return "\n  ".join([f"<stoker.Loader of {loader.dataset!r}", *_loader_facts(loader)]) + ">"
+
+    def _repr_html_(self) -> str:
+        loader = cast("Loader", self)
+        return _block(f"<b>stoker.Loader</b> of {text(loader.dataset)}", _loader_facts(loader), [])
 
 
-def loader_html(loader: Loader, settings: EngineSettings, position: Position) -> str:
-    """Return a loader for a notebook: its settings, and where it is."""
-    return _block(f"<b>stoker.Loader</b> of {text(loader.dataset)}", _loader_facts(loader, settings, position), [])
-
-
-def _loader_facts(loader: Loader, settings: EngineSettings, position: Position) -> list[str]:
-    topology, output = loader.topology, settings.output
+def _loader_facts(loader: Loader) -> list[str]:
+    settings, topology, state = loader.settings, loader.topology, loader.state_dict()
+    output = settings.output
     steps = f"{len(loader):,} batches of {topology.batch_size:,} an epoch, tail {topology.tail!r}"
     ranks = "" if topology.world_size == 1 else f", rank {topology.rank} of {topology.world_size}"
     order = f"shuffle={settings.shuffle}, seed={settings.seed}"
@@ -149,7 +150,7 @@ def _loader_facts(loader: Loader, settings: EngineSettings, position: Position) 
         f"view {loader.view!r}",
         f"{pixels}{'' if settings.cache is None else f', {settings.cache!r}'}",
         f"{steps}{ranks}, {order}",
-        f"at epoch {position.epoch}, {position.consumed:,} samples consumed",
+        f"at epoch {state['epoch']}, {state['consumed']:,} samples consumed",
     ]
 
 

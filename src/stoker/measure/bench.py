@@ -23,8 +23,8 @@ from stoker.feed.opening import open_main_split
 from stoker.measure.comparable import refuse_incomparable
 from stoker.measure.figures import BenchReport, BenchRow, BenchSpec, LeftOut, Prepared
 from stoker.measure.machine import describe_machine
-from stoker.measure.page_cache import require_cold
 from stoker.measure.task import Task
+from stoker.storage.page_cache import require_cold
 
 if TYPE_CHECKING:
     from collections.abc import Callable
