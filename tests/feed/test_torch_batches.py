@@ -39,6 +39,7 @@ def batch(**changes: Any) -> SimpleNamespace:
         "seeds": np.array([1, 2**64 - 1], np.uint64),
         "boxes": None,
         "position": ("epoch", 1),
+        "origin": None,
     }
     return SimpleNamespace(**{**fields, **changes})
 

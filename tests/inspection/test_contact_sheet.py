@@ -16,6 +16,7 @@ from inspection.datasets import write_dataset
 from reference import example, pictures, tfrecord
 from stoker.errors import ConfigError, DatasetNotFoundError
 from stoker.feed import Sample
+from stoker.feed.thumbnails import boxes_of
 from stoker.inspection import tile
 from stoker.inspection.contact_sheet import SheetSpec, write_contact_sheet
 from stoker.records.labels import ClassLabel
@@ -140,7 +141,7 @@ def test_any_text_fits_into_its_width(text: str) -> None:
 def test_any_problem_and_any_class_can_be_drawn(problem: str, name: str) -> None:
     assert tile.draw_damaged(10**18, problem).size == (tile.TILE_WIDTH, tile.TILE_HEIGHT)
     # A line break inside a line would be drawn across the lines below it.
-    assert all(line.isprintable() for line in tile._wrapped(problem, ImageFont.load_default(13), 232, 11))
+    assert all(line.isprintable() for line in tile.wrapped(problem, ImageFont.load_default(13), 232, 11))
     lines = tile._class_lines(1, [ClassLabel("background", ""), ClassLabel("n01\udce9", name)])
     assert lines[0] in (name.partition(",")[0].strip(), "n01\udce9")
 
@@ -148,7 +149,7 @@ def test_any_problem_and_any_class_can_be_drawn(problem: str, name: str) -> None
 @given(st.lists(st.floats(width=32), max_size=4), st.lists(st.floats(width=32), max_size=4))
 def test_any_numbers_give_boxes_inside_the_image(low: list[float], high: list[float]) -> None:
     sides = {"xmin": low, "xmax": high, "ymin": low, "ymax": high}
-    for box in tile.boxes_of(with_boxes(sides)):
+    for box in boxes_of(with_boxes(sides)):
         assert 0 <= box.xmin < box.xmax <= 1
         assert 0 <= box.ymin < box.ymax <= 1
 
@@ -158,7 +159,7 @@ def test_a_box_with_a_corner_that_is_no_number_is_left_out(odd: float) -> None:
     sides = {"xmin": [0.1, odd, 0.3], "ymin": [0.1] * 3, "xmax": [0.8] * 3, "ymax": [0.8] * 3}
     if odd == float("inf"):
         sides = {"xmin": [0.1, 0.2, 0.3], "ymin": [0.1] * 3, "xmax": [0.8, odd, 0.8], "ymax": [0.8] * 3}
-    found = tile.boxes_of(with_boxes(sides))
+    found = boxes_of(with_boxes(sides))
     assert [box.xmin for box in found] == [0.1, 0.3]
 
 

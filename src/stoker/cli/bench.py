@@ -112,8 +112,8 @@ def _print(report: BenchReport) -> None:
     if again:
         names = ", ".join(again)
         printer.line(f"read more than once in a turn, and only the first time cold: {names}; take fewer --seconds")
-    if report.absent:
-        printer.line(f"not installed: {', '.join(report.absent)}")
+    if report.left_out:
+        printer.line(f"not installed: {', '.join(left.name for left in report.left_out)}")
 
 
 def _cache(report: BenchReport) -> str:

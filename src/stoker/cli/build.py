@@ -66,7 +66,7 @@ def announcer(args: argparse.Namespace) -> Callable[[ExpectedSize], None] | None
     def announce(expected: ExpectedSize) -> None:
         size, free = format_size(expected.size_bytes), expected.free_bytes
         where = f"to {args.destination}" if free is None else f"{format_size(free)} free at {args.destination}"
-        Printer().line(f"{expected.records} records, about {size}; {where}")
+        Printer().line(f"{expected.records:,} records, about {size}; {where}")
 
     return announce
 
@@ -111,12 +111,13 @@ def _print(report: BuildReport, destination: str) -> None:
         return
     printer.some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "see 'stoker plan'")
     rows = [
-        (name, s.records, len(s.shards), format_size(s.size_bytes), s.rejects) for name, s in manifest.splits.items()
+        (name, f"{s.records:,}", f"{len(s.shards):,}", format_size(s.size_bytes), f"{s.rejects:,}")
+        for name, s in manifest.splits.items()
     ]
     printer.table(["split", ">records", ">shards", ">bytes", ">rejects"], rows)
     printer.line(_speed(report))
     if manifest.converted:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(manifest.converted.items()))
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(manifest.converted.items()))
         printer.line(f"converted to JPEG: {kinds}")
     annotations = [f"annotation of {error}" for error in report.annotation_errors]
     printer.some(annotations, _SHOWN, "their images are stored without boxes")
@@ -124,12 +125,12 @@ def _print(report: BuildReport, destination: str) -> None:
     printer.some(rejects, _SHOWN, f"see {destination}/rejects.jsonl")
     if report.outcome == "withheld":
         accept = f"run the same command with --max-rejects {manifest.rejects} to accept them"
-        printer.line(f"manifest withheld because of {manifest.rejects} rejects; {accept}")
+        printer.line(f"manifest withheld because of {manifest.rejects:,} rejects; {accept}")
     else:
         printer.line(f"dataset {manifest.dataset_id} in {destination}")
 
 
 def _speed(report: BuildReport) -> str:
-    rate = f"{report.items / report.seconds:.0f} images/s, {format_size(report.size_bytes / report.seconds)}/s"
-    resumed = f"; {report.resumed_shards} shards were there already" if report.resumed_shards else ""
-    return f"{report.items} images in {format_seconds(report.seconds)}: {rate}{resumed}"
+    rate = f"{report.items / report.seconds:,.0f} images/s, {format_size(report.size_bytes / report.seconds)}/s"
+    resumed = f"; {report.resumed_shards:,} shards were there already" if report.resumed_shards else ""
+    return f"{report.items:,} images in {format_seconds(report.seconds)}: {rate}{resumed}"

@@ -113,7 +113,8 @@ class _Bar:
     def show(self, task: str, done: int, total: int | None, detail: str) -> None:
         if self._bar is None or self._shown[0] != task:
             self.stop()
-            columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[detail]}"))
+            bar = BarColumn(complete_style="cyan", finished_style="green", pulse_style="cyan")
+            columns = (TextColumn("{task.description}", markup=False), bar, TextColumn("{task.fields[detail]}", "dim"))
             self._bar = progress.Progress(*columns, console=self._console)
             self._shown = (task, self._bar.add_task(printable(task), total=total, detail=""))
             self._bar.start()

@@ -45,4 +45,6 @@ def _print(results: Sequence[IndexedShard]) -> None:
     printer.some(lines, _SHOWN, "--json lists them all")
     counts = Counter(result.outcome for result in results)
     records = sum(result.records for result in results)
-    printer.line(f"{len(results)} files, {records} records: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
+    files = f"{len(results):,} file{'s' * (len(results) != 1)}"
+    outcomes = ", ".join(f"{number:,} {what}" for what, number in counts.items())
+    printer.line(f"{files}, {records:,} records: {outcomes}")

@@ -8,11 +8,15 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from stoker.cli.output import Printer, print_json
+from stoker.cli.progress import shown_progress
 from stoker.config import format_size
 from stoker.inspection.foreign import ForeignInfo
 from stoker.inspection.info import DEFAULT_RECORDS, DatasetInfo, dataset_info
+from stoker.inspection.portrait import PortraitSpec, dataset_portrait
 from stoker.inspection.unfinished import UnfinishedInfo
+from stoker.records.files import write_atomically
 from stoker.records.manifest import format_manifest
+from stoker.storage import location
 
 if TYPE_CHECKING:
     import argparse
@@ -35,14 +39,22 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "dataset",
         help="directory of a dataset or an unfinished build; directory, pattern or file of TFRecords; or a URL",
     )
-    text = "of TFRecords of other origin, look at the first N records (default %(default)s)"
+    text = (
+        "of TFRecords of other origin, look at the first N records; with --html at N random ones (default %(default)s)"
+    )
     add("--records", type=int, default=DEFAULT_RECORDS, metavar="N", help=text)
+    text = "write a page with charts, images and rejects instead; also of a folder of images"
+    add("--html", metavar="FILE", help=text)
+    text = "with --html: what the dataset was built from, to show the rejects that are still there"
+    add("--source", metavar="PATH", help=text)
     add("--json", action="store_true", help="print one JSON document")
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is known and return 0."""
+    """Print what is known, or write a page about it, and return 0."""
+    if args.html is not None:
+        return _write_page(args)
     found = dataset_info(args.dataset, args.records)
     if args.json:
         print_json(_document(found))
@@ -52,6 +64,21 @@ def run(args: argparse.Namespace) -> int:
         _print_unfinished(found)
     else:
         _print_foreign(found)
+    return 0
+
+
+def _write_page(args: argparse.Namespace) -> int:
+    from stoker.report import info_page  # noqa: PLC0415 - an extra
+
+    spec = PortraitSpec(samples=args.records, source=args.source)
+    with shown_progress("looking") as progress:
+        portrait = dataset_portrait(args.dataset, spec, progress)
+    write_atomically(location(args.html), info_page(portrait).encode())
+    looked_at, rejects = len(portrait.measured.seen), portrait.rejects.total
+    if args.json:
+        print_json({"page": args.html, "images": portrait.samples, "looked_at": looked_at, "rejects": rejects})
+    else:
+        Printer().line(f"{args.html}: a page about {portrait.samples:,} images, {looked_at:,} of them looked at")
     return 0
 
 

@@ -51,5 +51,5 @@ def run(args: argparse.Namespace) -> int:
         write_atomically(out, data)
     else:
         out.write_bytes(data)
-    Printer().line(f"{len(paths)} paths in {args.out}")
+    Printer().line(f"{len(paths):,} paths in {args.out}")
     return 0

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import stoker.cli
 from stoker.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
-from stoker.cli.output import print_json, printable
+from stoker.cli.output import print_error, print_json
 from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError, SourceError, StokerError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 def _report(error: StokerError | OSError, *, as_json: bool) -> int:
     message = str(error) if isinstance(error, StokerError) else _system_message(error)
     message = "; ".join([message, *_notes(error)])
-    print(f"stoker: error: {printable(message)}", file=sys.stderr)  # noqa: T201 - the one place that reports errors
+    print_error(message)
     if as_json:
         print_json({"error": _error_fields(error, message)})
     return EXIT_USAGE if isinstance(error, _USAGE_ERRORS) else EXIT_FAILED

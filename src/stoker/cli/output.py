@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+_FIRST_WORD = re.compile(r"[a-z]+")
 _WIDTH = 1000
 """Room for a line, in characters, so that no cell of a table is ever cut; a narrow terminal wraps lines itself."""
+
+
+_TONES = {
+    "damage": "red",
+    "damaged": "red",
+    "failed": "red",
+    "rejected": "red",
+    "warning": "yellow",
+    "odd": "yellow",
+    "next": "green",
+}
+"""Colours of the first word of a line, on a terminal."""
 
 
 def print_json(document: object) -> None:
@@ -33,8 +48,12 @@ class Printer:
         self._console = Console(width=_WIDTH, highlight=False, soft_wrap=True, emoji=False, markup=False)
 
     def line(self, text: str) -> None:
-        """Print one line."""
-        self._console.print(printable(text))
+        """Print one line; a first word that speaks of trouble is coloured."""
+        shown = Text(printable(text))
+        word = _FIRST_WORD.match(text)
+        if word is not None and word[0] in _TONES:
+            shown.stylize(_TONES[word[0]], 0, word.end())
+        self._console.print(shown)
 
     def some(self, lines: Sequence[str], count: int, rest: str) -> None:
         """Print the first lines, and one that says how many more there are and where; all if they are few."""
@@ -51,4 +70,13 @@ class Printer:
             made.add_column(column.removeprefix(">"), justify="right" if right else "left", no_wrap=True)
         for row in rows:
             made.add_row(*(printable(str(cell)) for cell in row))
-        self._console.print(made)
+        with self._console.capture() as captured:
+            self._console.print(made)
+        for line in captured.get().splitlines():  # a last column to the left is padded, which nobody wants in a file
+            sys.stdout.write(line.rstrip() + "\n")
+
+
+def print_error(text: str) -> None:
+    """Print one line about what went wrong on standard error."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False, markup=False)
+    console.print(Text.assemble(("stoker: error:", "bold red"), " ", printable(text)))

@@ -76,27 +76,29 @@ def _document(found: BuildForecast) -> dict[str, Any]:
 def _print(found: BuildForecast) -> None:
     printer, tree, survey, estimate = Printer(), found.plan.tree, found.survey, found.estimate
     items, size, counts = found.plan.items, format_size(found.plan.size_bytes), found.class_counts
-    printer.line(f"{tree.root}: {len(tree.classes)} classes of {min(counts)} to {max(counts)}, {items} items, {size}")
+    printer.line(
+        f"{tree.root}: {len(tree.classes):,} classes of {min(counts):,} to {max(counts):,}, {items:,} items, {size}"
+    )
     ratio = estimate.size_bytes / max(1, found.plan.size_bytes)
     rows = [
         (
             s.name,
-            len(s.rows),
+            f"{len(s.rows):,}",
             format_size(s.size_bytes),
-            len(s.shard_names),
+            f"{len(s.shard_names):,}",
             format_size(s.size_bytes * ratio / len(s.shard_names)),
         )
         for s in found.plan.splits
     ]
     printer.table(["split", ">items", ">bytes", ">shards", ">about a shard"], rows)
-    whole = "" if survey.looked_at == items else f" (of {survey.looked_at} files looked at)"
-    printer.line("content: " + ", ".join(f"{count} {kind}" for kind, count in survey.formats.items()) + whole)
+    whole = "" if survey.looked_at == items else f" (of {survey.looked_at:,} files looked at)"
+    printer.line("content: " + ", ".join(f"{count:,} {kind}" for kind, count in survey.formats.items()) + whole)
     if tree.ignored:
-        printer.line("ignored: " + ", ".join(f"{count} {kind}" for kind, count in tree.ignored.items()))
+        printer.line("ignored: " + ", ".join(f"{count:,} {kind}" for kind, count in tree.ignored.items()))
     if tree.boxes:
         printer.line("boxes: " + ", ".join(f"{boxes.where} for {name}" for name, boxes in tree.boxes.items()))
     printer.some([f"odd file: {file.key} is {file.content}" for file in survey.odd], _SHOWN, _ALL)
     printer.some([f"warning: {warning}" for warning in tree.warnings], _SHOWN, _ALL)
     cost = f"about {format_size(estimate.size_bytes)}, about {format_seconds(estimate.seconds)}"
-    sample = f"from {estimate.sampled} items converted, {estimate.rejected} of them rejected"
+    sample = f"from {estimate.sampled:,} items converted, {estimate.rejected:,} of them rejected"
     printer.line(f"recipe {found.settings.recipe}: {cost} on {found.settings.threads} threads ({sample})")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rich import progress
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import BarColumn, TextColumn
 
 from stoker.config import format_seconds, format_size
 
@@ -61,11 +61,13 @@ class _Reporter:
     def _detail(self, elapsed: float, done: int, total: int, size_bytes: int, rejects: int) -> str:
         assert self._first is not None
         rate = (done - self._first) / elapsed
-        parts = [f"{rate:.0f} images/s", f"{format_size(size_bytes / elapsed)}/s"]
+        parts = [f"{rate:,.0f} images/s" if rate >= 10 else f"{rate:.1f} images/s"] if rate else []
+        if size_bytes:
+            parts.append(f"{format_size(size_bytes / elapsed)}/s")
         if rate > 0 and done < total:
             parts.append(f"{format_seconds((total - done) / rate)} left")
         if rejects:
-            parts.append(f"{rejects} rejected")
+            parts.append(f"{rejects:,} rejected")
         return ", ".join(parts)
 
 
@@ -74,7 +76,7 @@ class _Lines:
         self._verb = verb
 
     def show(self, done: int, total: int, detail: str) -> None:
-        sys.stderr.write(f"{self._verb}: {done} of {total} ({100 * done // max(1, total)} %), {detail}\n")
+        sys.stderr.write(f"{self._verb}: {done:,} of {total:,} ({100 * done // max(1, total)} %), {detail}\n")
         sys.stderr.flush()
 
 
@@ -82,9 +84,15 @@ class _Bar:
     """A bar that is on the screen from the first news on: a phase that takes no time leaves no trace."""
 
     def __init__(self, verb: str) -> None:
-        columns = (TextColumn(verb), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[detail]}"))
+        bar = BarColumn(complete_style="cyan", finished_style="green", pulse_style="cyan")
+        columns = (
+            TextColumn(verb),
+            bar,
+            TextColumn("{task.fields[count]}"),
+            TextColumn("{task.fields[detail]}", "dim"),
+        )
         self._bar = progress.Progress(*columns, console=Console(stderr=True))
-        self._task = self._bar.add_task(verb, total=None, detail="")
+        self._task = self._bar.add_task(verb, total=None, count="", detail="")
 
     def __enter__(self) -> _Bar:
         return self
@@ -95,4 +103,5 @@ class _Bar:
     def show(self, done: int, total: int, detail: str) -> None:
         if not self._bar.live.is_started:
             self._bar.start()
-        self._bar.update(self._task, completed=done, total=total, detail=detail)
+        count = f"{done:,}/{total:,}"
+        self._bar.update(self._task, completed=done, total=total, count=count, detail=detail)

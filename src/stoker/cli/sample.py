@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 def _print(report: SampleReport, directory: str) -> None:
     printer = Printer()
     verb = "made" if report.made else "there already:"
-    printer.line(f"{verb} {report.images} images, {format_size(report.size_bytes)}, in {directory}")
+    printer.line(f"{verb} {report.images:,} images, {format_size(report.size_bytes)}, in {directory}")
     printer.some([f"odd: {key}: {what}" for key, what in report.oddities.items()], _SHOWN, "--json lists them all")
     printer.some([f"damaged: {key}: {what}" for key, what in report.damaged.items()], _SHOWN, "--json lists them all")
     printer.line(f"next: stoker plan {directory}")

@@ -1,4 +1,4 @@
-"""``stoker show``: a contact sheet of random samples with their labels and boxes."""
+"""``stoker show``: a contact sheet of random samples, or what the model sees of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from stoker.cli.output import Printer, print_json
+from stoker.errors import ConfigError
 from stoker.inspection.contact_sheet import SheetSpec, write_contact_sheet
+from stoker.inspection.view_sheet import ViewSheetSpec, write_view_sheet
+from stoker.inspection.view_text import NAMED, parse_epochs, parse_views
 
 if TYPE_CHECKING:
     from stoker.inspection.contact_sheet import SheetReport
@@ -17,16 +20,23 @@ _SHOWN = 5
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "draw a contact sheet: random samples with their labels and boxes, as one PNG"
+    text = (
+        "draw a contact sheet: random samples with their labels and boxes, or what the model sees of them, as one PNG"
+    )
     parser = subparsers.add_parser("show", help=text, description=text)
     spec = SheetSpec()
     add = parser.add_argument
-    add("dataset", help="directory of a dataset; directory, pattern or file of TFRecords; or its URL")
+    add("dataset", help="directory of a dataset; directory, pattern or file of TFRecords; images; or a URL")
     add("--out", required=True, metavar="FILE.png", help="the picture to write")
     add("--split", help="split to show (default: the only one, or train)")
-    add("--count", type=int, default=spec.count, metavar="N", help="samples (default %(default)s)")
-    add("--seed", type=int, default=spec.seed, help="decides which samples (default %(default)s)")
-    add("--columns", type=int, default=spec.columns, metavar="N", help="samples in a row (default %(default)s)")
+    add("--count", type=int, metavar="N", help=f"samples (default {spec.count}, with --views 6)")
+    text = "decides which samples; with --views also the seed of the loader (default %(default)s)"
+    add("--seed", type=int, default=spec.seed, help=text)
+    add("--columns", type=int, metavar="N", help=f"samples in a row (default {spec.columns}); not with --views")
+    names = ", ".join(NAMED)
+    text = f"show what a loader gives: {names}, or your own, such as 'RandomResizedCrop(96, hflip=0.5),eval'"
+    add("--views", metavar="VIEWS", help=text)
+    add("--epochs", metavar="EPOCHS", help="with --views: in these epochs, such as 0-3 or 0,5,89 (default 0-3)")
     text = "draw annotated boxes (default: yes)"
     add("--boxes", action=argparse.BooleanOptionalAction, default=spec.boxes, help=text)
     add("--json", action="store_true", help="print one JSON document")
@@ -35,13 +45,32 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Write the sheet, print its path, and return 0."""
-    spec = SheetSpec(args.split, args.count, args.seed, args.columns, args.boxes)
-    report = write_contact_sheet(args.dataset, args.out, spec)
+    report = _views(args) if args.views is not None else _samples(args)
     if args.json:
         print_json(dataclasses.asdict(report))
     else:
         _print(report)
     return 0
+
+
+def _samples(args: argparse.Namespace) -> SheetReport:
+    if args.epochs is not None:
+        raise ConfigError("--epochs says when views are looked at; give --views too, for example --views train,eval")
+    default = SheetSpec()
+    count = default.count if args.count is None else args.count
+    columns = default.columns if args.columns is None else args.columns
+    return write_contact_sheet(args.dataset, args.out, SheetSpec(args.split, count, args.seed, columns, args.boxes))
+
+
+def _views(args: argparse.Namespace) -> SheetReport:
+    if args.columns is not None:
+        raise ConfigError("--columns is for sheets without --views, which have a row for each sample; leave it out")
+    spec = ViewSheetSpec(parse_views(args.views), split=args.split, seed=args.seed, boxes=args.boxes)
+    if args.epochs is not None:
+        spec = dataclasses.replace(spec, epochs=parse_epochs(args.epochs))
+    if args.count is not None:
+        spec = dataclasses.replace(spec, count=args.count)
+    return write_view_sheet(args.dataset, args.out, spec)
 
 
 def _print(report: SheetReport) -> None:

@@ -44,7 +44,9 @@ def _print(report: VerifyReport) -> None:
     for warning in report.warnings:
         printer.line(f"warning: {warning}")
     printer.some([f"damage: {problem}" for problem in report.problems], _SHOWN, "--json lists them all")
-    rate = f"{report.records / report.seconds:.0f} images/s, {format_size(report.size_bytes / report.seconds)}/s"
-    size = f"{report.shards} shards, {report.records} records, {format_size(report.size_bytes)}"
-    verdict = f"{len(report.problems)} problems" if report.problems else "no damage"
+    rate = f"{report.records / report.seconds:,.0f} images/s, {format_size(report.size_bytes / report.seconds)}/s"
+    size = f"{report.shards:,} shards, {report.records:,} records, {format_size(report.size_bytes)}"
+    verdict = (
+        f"{len(report.problems):,} problem" + "s" * (len(report.problems) != 1) if report.problems else "no damage"
+    )
     printer.line(f"verified {size} in {report.seconds:.1f} s ({rate}): {verdict}")

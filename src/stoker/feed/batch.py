@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stoker.feed import notebook
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -13,6 +15,21 @@ if TYPE_CHECKING:
 
     from stoker.feed.boxes import Boxes, PaddedBoxes
     from stoker.feed.position import Position
+    from stoker.records.labels import ClassLabel
+    from stoker.views import Output
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOrigin:
+    """What a notebook needs to show a batch.
+
+    Attributes:
+        output: What was made of the pixels.
+        classes: Name and text of each class, by label; empty where unknown.
+    """
+
+    output: Output
+    classes: tuple[ClassLabel, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +48,7 @@ class Batch:
     position  Position            where the epoch is after this batch, the same on every rank
     boxes     Boxes, PaddedBoxes  of the samples, as the loader's ``boxes`` says; with `stoker.MultiView` a
                                   tuple, one for each view; None without that setting
+    origin    BatchOrigin         how a notebook shows it
     ========  ==================  =====================================================================
 
     The arrays belong to the caller: Stoker never writes them again, and the memory of the images returns to the
@@ -45,6 +63,13 @@ class Batch:
     seeds: NDArray[np.uint64]
     position: Position
     boxes: Any = None
+    origin: BatchOrigin | None = None
+
+    def __repr__(self) -> str:
+        return notebook.batch_text(self)
+
+    def _repr_html_(self) -> str:
+        return notebook.batch_html(self)
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.images, self.labels))
@@ -62,6 +87,7 @@ class Loaded:
     keys: NDArray[np.uint64]
     seeds: NDArray[np.uint64]
     boxes: tuple[Boxes | PaddedBoxes, ...]
+    origin: BatchOrigin
 
     def batch(self, valid: NDArray[np.bool_], position: Position, *, many: bool) -> Batch:
         """Return it as a batch; with ``many`` views images and boxes are tuples."""
@@ -73,4 +99,5 @@ class Loaded:
             seeds=self.seeds,
             position=position,
             boxes=None if not self.boxes else self.boxes if many else self.boxes[0],
+            origin=self.origin,
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from stoker import _native
 from stoker.config import available_cpus
 from stoker.errors import ConfigError, ExampleError
+from stoker.feed import notebook
 from stoker.feed.prefetch import read_through
 from stoker.feed.remote_files import RemoteFiles
 from stoker.feed.sample import Sample, label_of
@@ -94,8 +95,12 @@ class Dataset:
         return Sample(key, features, encoded, label_of(features, self.schema), source, self.schema)
 
     def __repr__(self) -> str:
-        where = f"{len(self.shards)} shards" if self._files is None else "files"
+        shards = len(self.shards)
+        where = f"{shards} shard{'s' * (shards != 1)}" if self._files is None else "files"
         return f"<stoker.Dataset {self.path!r} split={self.split!r}: {len(self):,} samples in {where}>"
+
+    def _repr_html_(self) -> str:
+        return notebook.dataset_html(self)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         if self.opener is None:
@@ -156,6 +161,13 @@ class Dataset:
         records = cast("_native.RecordSet", self.records)
         with read_through(self.remote, records) as ahead:
             return records.count_values(f"{prefix}xmin", available_cpus(), ahead)
+
+    @property
+    def size_bytes(self) -> int:
+        """Length of its shards, or of its image files, in bytes."""
+        if self._files is not None:
+            return int(self._files.table.sizes.sum())
+        return sum(shard.size_bytes for shard in self.shards)
 
     @property
     def has_boxes(self) -> bool:

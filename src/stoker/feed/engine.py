@@ -13,7 +13,7 @@ import numpy as np
 from stoker import _native
 from stoker.errors import ConfigError
 from stoker.feed.bad_samples import OF_A_SAMPLE, BadSample, BadSampleReport, substitutes
-from stoker.feed.batch import Loaded
+from stoker.feed.batch import BatchOrigin, Loaded
 from stoker.feed.cache_keys import parts_of
 from stoker.feed.engine_settings import EngineSettings, check_decode, decoded_cache
 from stoker.feed.events import EventLog, event_log
@@ -53,6 +53,7 @@ class SampleEngine:
         settings: How.
 
     Attributes:
+        settings: How batches are made.
         samples: Which samples there are.
         report: The bad samples since `begin_report`.
         image_shapes: Shape of an image of each view.
@@ -65,11 +66,12 @@ class SampleEngine:
 
     def __init__(self, dataset: Dataset | Mix, view: View, settings: EngineSettings) -> None:
         check_decode(settings)
-        self._settings = settings
+        self.settings = settings
         self.samples = _samples(dataset, view, settings)
         if settings.boxes is not None:
             _check_boxes(dataset)
         self.report = BadSampleReport(0)
+        self._origin = BatchOrigin(settings.output, dataset.classes)
         self._specs = native_views(view)
         self.image_shapes = [settings.output.shape(*spec.shape[:2]) for spec in self._specs]
         self._submitted: deque[_Submitted] = deque()
@@ -87,7 +89,7 @@ class SampleEngine:
             self._ahead = Prefetcher(files, settings.read_ahead, self.ranges, self._native.remote_places, most_ahead)
 
     def _native_engine(self, dataset: Dataset | Mix) -> _native.BatchEngine:
-        settings = self._settings
+        settings = self.settings
         return _native.BatchEngine(
             source=self._source(dataset),
             views=self._specs,
@@ -105,15 +107,15 @@ class SampleEngine:
         )
 
     def _source(self, dataset: Dataset | Mix) -> _native.SampleSource:
-        cache = self._settings.cache
+        cache = self.settings.cache
         # What is kept is found good from then on, so it is checked whatever was asked for.
-        source = self.samples.source(check=self._settings.check or cache is not None)
+        source = self.samples.source(check=self.settings.check or cache is not None)
         return source if cache is None else cache.source(dataset, source)
 
     def course(self) -> Course:
         """Return what a state must agree with: which samples, in which order."""
-        shuffling = Shuffling(self._settings.shuffle, self._settings.seed)
-        return Course(self.samples.identity, self._settings.seed, shuffling.name, self.samples.size)
+        shuffling = Shuffling(self.settings.shuffle, self.settings.seed)
+        return Course(self.samples.identity, self.settings.seed, shuffling.name, self.samples.size)
 
     def stats(self) -> LoaderStats:
         """Return what was done since it was made."""
@@ -122,7 +124,7 @@ class SampleEngine:
     def events(self) -> EventLog:
         """Return what tells what its threads do."""
         fetches = None if self._ahead is None else self._ahead.log
-        return event_log(self._native, self._settings.threads, fetches, self._settings.read_ahead.connections)
+        return event_log(self._native, self.settings.threads, fetches, self.settings.read_ahead.connections)
 
     def close(self) -> None:
         """Stop the threads; samples being decoded are finished first, those being waited for are not."""
@@ -145,8 +147,8 @@ class SampleEngine:
         """An epoch is over: warn of bad samples, if there were any, and of a cache that is of no use."""
         self._goes_on = Position(self.report.epoch + 1, 0)
         self.report.warn()
-        if self._settings.cache is not None:
-            self._settings.cache.warn_of_problems()
+        if self.settings.cache is not None:
+            self.settings.cache.warn_of_problems()
 
     def submit(self, slots: NDArray[np.uint64], epoch: int) -> None:
         """Queue one batch; never blocks."""
@@ -173,15 +175,18 @@ class SampleEngine:
         for index, error in finished.failures:
             self._replace(finished, index, submitted, error)
         images, labels, keys, seeds, boxes = finished.take()
-        form = self._settings.boxes
-        return Loaded(tuple(images), labels, keys, seeds, () if form is None else tuple(map(form.form, boxes)))
+        form = self.settings.boxes
+        return Loaded(
+            tuple(images), labels, keys, seeds, () if form is None else tuple(map(form.form, boxes)), self._origin
+        )
 
     def nothing(self) -> Loaded:
         """Return a batch without samples."""
-        form = self._settings.boxes
+        form = self.settings.boxes
         boxes = () if form is None else tuple(form.nothing() for _ in self._specs)
-        images = tuple(np.empty((0, *shape), self._settings.output.numpy_dtype) for shape in self.image_shapes)
-        return Loaded(images, np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint64), boxes)
+        images = tuple(np.empty((0, *shape), self.settings.output.numpy_dtype) for shape in self.image_shapes)
+        no_numbers = np.empty(0, np.uint64)
+        return Loaded(images, np.empty(0, np.int64), no_numbers, no_numbers, boxes, self._origin)
 
     def drop_pending(self) -> None:
         """Forget every queued batch."""
@@ -189,9 +194,9 @@ class SampleEngine:
         self._submitted.clear()
 
     def _replace(self, finished: _native.FinishedBatch, index: int, submitted: _Submitted, error: Exception) -> None:
-        self._settings.bad.accept(error, self.report)
+        self.settings.bad.accept(error, self.report)
         stream = int(submitted.request.streams[index])
-        for slot in substitutes(self._settings.seed, submitted.epoch, stream, self.samples.size):
+        for slot in substitutes(self.settings.seed, submitted.epoch, stream, self.samples.size):
             other = self.samples.locate(slot, submitted.epoch)
             object_ = WHOLE_IMAGE if other.objects is None else int(other.objects[0])
             try:

@@ -18,6 +18,7 @@ from stoker.feed.bad_samples import BadSamplePolicy, BadSampleReport, OnBad
 from stoker.feed.engine import SampleEngine
 from stoker.feed.engine_settings import EngineSettings
 from stoker.feed.lifetime import Lifetime
+from stoker.feed.notebook import ShownLoader
 from stoker.feed.position import Position
 from stoker.feed.ranks import resolve
 from stoker.feed.read_ahead import ReadAhead
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from stoker.views import View
 
 
-class Loader:
+class Loader(ShownLoader):
     """Epochs of fixed-shape image batches.
 
     Every iteration yields one whole epoch, the first one epoch 0 and each other the next, also when the one before was
@@ -55,8 +56,7 @@ class Loader:
         view: What becomes of each image. With `stoker.ObjectCrops` samples are annotated objects, not images.
         output: Type, layout and scale of the pixels; left out: uint8, NHWC.
         boxes: In which form batches have the annotated objects of their samples; left out: not at all.
-        shuffle: Whether every epoch has its own random order; with `stoker.BlockShuffle` one that reads storage block
-            by block.
+        shuffle: Whether each epoch has its own random order; with `stoker.BlockShuffle` one that reads block by block.
         decode: ``"exact"``: the pixels of libjpeg's accurate decode, resized as Pillow does, difference 0. ``"fast"``:
             JPEGs are decoded at a half, a quarter or an eighth of their size where a view is not larger than that, and
             resized with coarser weights; docs/performance.md says how close that is. The same pixels in every run, too.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.feed.dataset import Dataset
+    from stoker.records.labels import ClassLabel
 
 _PURPOSE = 0x6D697874  # "mixt": keeps these seeds apart from what else is drawn from a loader's seed
 
@@ -53,6 +54,11 @@ class Mix:
     def __len__(self) -> int:
         """Return the number of positions of an epoch of whole images."""
         return self.samples_per_epoch or sum(len(dataset) for dataset in self.datasets)
+
+    @property
+    def classes(self) -> tuple[ClassLabel, ...]:
+        """Name and text of each class, by label, where all of the datasets have the same labels; otherwise none."""
+        return () if any(self.label_offsets) else self.datasets[0].classes
 
     def __repr__(self) -> str:
         shares = "as they are" if self.weights is None else ", ".join(f"{weight:.3g}" for weight in self.weights)

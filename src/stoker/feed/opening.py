@@ -73,6 +73,18 @@ def open_main_split(path: str | os.PathLike[str], split: str | None) -> Dataset:
     return _reopenable(_open(location(path), choose, None, SourceOptions()), None, SourceOptions())
 
 
+def open_splits(path: str | os.PathLike[str]) -> dict[str, Dataset]:
+    """Open every split that there is at a place; as `open_dataset` otherwise."""
+    names: list[str] = []
+
+    def first(splits: Mapping[str, object]) -> str:
+        names.extend(splits)
+        return next(iter(splits))
+
+    opened = _reopenable(_open(location(path), first, None, SourceOptions()), None, SourceOptions())
+    return {name: opened if name == opened.split else open_dataset(path, name) for name in names}
+
+
 def _reopenable(opened: Dataset, keys: RecordKeys | None, source: SourceOptions) -> Dataset:
     # The process that opens it again may have another working directory.
     said = {name: path and str(location(path).absolute()) for name, path in asdict(source).items()}

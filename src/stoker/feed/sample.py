@@ -9,6 +9,7 @@ import numpy as np
 
 from stoker import _native
 from stoker.errors import ExampleError, ImageError
+from stoker.feed import notebook
 from stoker.feed.odd_images import to_jpeg
 from stoker.types import Box
 
@@ -39,6 +40,12 @@ class Sample:
     label: int
     source: str
     schema: SchemaInfo
+
+    def __repr__(self) -> str:
+        return notebook.sample_text(self)
+
+    def _repr_html_(self) -> str:
+        return notebook.sample_html(self)
 
     @property
     def boxes(self) -> list[Box]:

@@ -129,3 +129,8 @@ class Objects(Images):
         first = self._ends[images] - self._counts[images]
         objects = np.where(self._counts[images] == 0, WHOLE_IMAGE, positions - first)
         return Request(images.astype(np.uint64), objects.astype(np.int32), slots, slots)
+
+    def of_image(self, number: int) -> range:
+        """Return the samples of one image: one for each of its objects, or one for all of it."""
+        end = int(self._ends[number])
+        return range(end - max(1, int(self._counts[number])), end)

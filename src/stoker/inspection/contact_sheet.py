@@ -117,13 +117,13 @@ def _draw(dataset: Dataset, keys: list[int], spec: SheetSpec) -> tuple[Image.Ima
         try:
             drawn = tile.draw_sample(dataset[key], dataset.classes, boxes=spec.boxes)
         except StokerError as error:
-            damaged[key] = _problem(error, dataset, key)
+            damaged[key] = damage_of(error, dataset, key)
             drawn = tile.draw_damaged(key, damaged[key])
         sheet.paste(drawn, (_GAP + column * (TILE_WIDTH + _GAP), _HEADER + row * (TILE_HEIGHT + _GAP)))
     return sheet, damaged
 
 
-def _problem(error: StokerError, dataset: Dataset, key: int) -> str:
+def damage_of(error: StokerError, dataset: Dataset, key: int) -> str:
     """Return what is wrong with a sample; an error of its image does not know where the image lay."""
     if error.path is not None:
         return str(error)

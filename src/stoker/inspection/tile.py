@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from PIL import Image, ImageDraw, ImageFont
 
-from stoker import _native
-from stoker.types import Box
+from stoker.feed.thumbnails import boxes_of, draw_boxes, fit, fitted_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from stoker.feed import Sample
     from stoker.records.labels import ClassLabel
 
-_PICTURE = 240  # side of the square that the image is fitted into
+PICTURE = 240
+"""Side of the square that an image is fitted into, in pixels."""
 _MARGIN = 10
 _CAPTION = 76
-TILE_WIDTH = _PICTURE + 2 * _MARGIN
-TILE_HEIGHT = _PICTURE + 2 * _MARGIN + _CAPTION
+TILE_WIDTH = PICTURE + 2 * _MARGIN
+TILE_HEIGHT = PICTURE + 2 * _MARGIN + _CAPTION
+
+Color = tuple[int, int, int]
 
 BACKGROUND = (24, 25, 28)
 BRIGHT = (236, 237, 240)
@@ -29,17 +30,12 @@ _CARD = (37, 39, 44)
 _WELL = (29, 31, 35)
 _DAMAGED_CARD = (66, 30, 32)
 _DAMAGED_TEXT = (255, 150, 140)
-_BOX = (255, 190, 60)
-_BOX_SHADE = (0, 0, 0)
 _RADIUS = 8
 
 TITLE = ImageFont.load_default(26)
 TEXT = ImageFont.load_default(15)
 _NAME = ImageFont.load_default(16)
 _SMALL = ImageFont.load_default(13)
-
-_MAX_BOXES = 1000  # a tile shows no more, whatever a record claims
-_MAX_ENLARGED = 4  # a thumbnail of 32 pixels is not blown up to a blur
 
 
 def draw_sample(sample: Sample, classes: Sequence[ClassLabel], *, boxes: bool) -> Image.Image:
@@ -50,22 +46,31 @@ def draw_sample(sample: Sample, classes: Sequence[ClassLabel], *, boxes: bool) -
     """
     pixels = sample.decode()
     height, width = pixels.shape[:2]
-    scale = min(_PICTURE / width, _PICTURE / height, _MAX_ENLARGED)
-    shown = (max(1, round(width * scale)), max(1, round(height * scale)))
-    picture = Image.fromarray(_native.resize(pixels, *shown, "lanczos" if scale < 1 else "bicubic"))
+    picture = fit(pixels, PICTURE, PICTURE)
     annotated = list(boxes_of(sample)) if boxes else []
-    _draw_boxes(picture, annotated)
-    drawn, draw = _card(_CARD)
-    well = (_MARGIN, _MARGIN, _MARGIN + _PICTURE - 1, _MARGIN + _PICTURE - 1)
-    draw.rounded_rectangle(well, _RADIUS, _WELL)
-    left, top = (_MARGIN + (_PICTURE - side) // 2 for side in shown)
-    drawn.paste(picture, (left, top), _rounded(shown))
+    draw_boxes(picture, annotated)
     title, subtitle = _class_lines(sample.label, classes)
     detail = f"{width} x {height}"
     if annotated:
         detail += f"  ·  {len(annotated)} box" + ("es" if len(annotated) > 1 else "")
-    _caption(draw, (title, subtitle, detail), sample.key, BRIGHT)
+    return draw_picture(picture, (title, subtitle, detail), sample.key)
+
+
+def draw_picture(picture: Image.Image, lines: tuple[str, str, str], key: int | None = None) -> Image.Image:
+    """Return a tile with a picture of at most `PICTURE` pixels a side, three lines of text, and a sample's number."""
+    drawn, draw = _card(_CARD)
+    well = (_MARGIN, _MARGIN, _MARGIN + PICTURE - 1, _MARGIN + PICTURE - 1)
+    draw.rounded_rectangle(well, _RADIUS, _WELL)
+    left, top = (_MARGIN + (PICTURE - side) // 2 for side in picture.size)
+    drawn.paste(picture, (left, top), _rounded(picture.size))
+    _caption(draw, lines, key, BRIGHT)
     return drawn
+
+
+def picture_place(extent: tuple[int, int]) -> tuple[int, int, int, int]:
+    """Return left, top, width and height of the picture in the tile of an image of this width and height."""
+    width, height = fitted_size(*extent, PICTURE, PICTURE)
+    return _MARGIN + (PICTURE - width) // 2, _MARGIN + (PICTURE - height) // 2, width, height
 
 
 def draw_damaged(key: int, problem: str) -> Image.Image:
@@ -73,21 +78,11 @@ def draw_damaged(key: int, problem: str) -> Image.Image:
     drawn, draw = _card(_DAMAGED_CARD)
     draw.text((_MARGIN + 4, _MARGIN + 4), "damaged", font=TITLE, fill=_DAMAGED_TEXT)
     top, step = _MARGIN + 44, 17
-    for line in _wrapped(problem, _SMALL, _PICTURE - 8, (_PICTURE - 44) // step):
+    for line in wrapped(problem, _SMALL, PICTURE - 8, (PICTURE - 44) // step):
         draw.text((_MARGIN + 4, top), line, font=_SMALL, fill=BRIGHT)
         top += step
     _caption(draw, ("cannot be shown", "", ""), key, _DAMAGED_TEXT)
     return drawn
-
-
-def boxes_of(sample: Sample) -> Iterator[Box]:
-    """Yield the annotated boxes of a sample, clamped to the image; what is no box is left out."""
-    for box in sample.boxes[:_MAX_BOXES]:
-        corners = (box.xmin, box.ymin, box.xmax, box.ymax)
-        if all(math.isfinite(value) for value in corners):
-            xmin, ymin, xmax, ymax = (min(1.0, max(0.0, value)) for value in corners)
-            if xmin < xmax and ymin < ymax:
-                yield Box(xmin, ymin, xmax, ymax)
 
 
 def fitted(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int) -> str:
@@ -119,16 +114,6 @@ def _rounded(size: tuple[int, int]) -> Image.Image:
     return large.resize(size, Image.Resampling.BOX)
 
 
-def _draw_boxes(picture: Image.Image, boxes: Sequence[Box]) -> None:
-    draw = ImageDraw.Draw(picture)
-    for box in boxes:
-        left, right = round(box.xmin * (picture.width - 1)), round(box.xmax * (picture.width - 1))
-        top, bottom = round(box.ymin * (picture.height - 1)), round(box.ymax * (picture.height - 1))
-        # The dark line around the bright one keeps a box visible on any image.
-        draw.rectangle((left - 1, top - 1, right + 1, bottom + 1), outline=_BOX_SHADE)
-        draw.rectangle((left, top, right, bottom), outline=_BOX, width=2)
-
-
 def _class_lines(label: int, classes: Sequence[ClassLabel]) -> tuple[str, str]:
     """Return the first phrase that describes a class, and its name and id; the name instead where it has no text."""
     if not 0 <= label < len(classes):
@@ -138,18 +123,18 @@ def _class_lines(label: int, classes: Sequence[ClassLabel]) -> tuple[str, str]:
     return (phrase, f"{known.name}  ·  label {label}") if phrase else (known.name, f"label {label}")
 
 
-def _caption(draw: ImageDraw.ImageDraw, lines: tuple[str, str, str], key: int, color: tuple[int, int, int]) -> None:
+def _caption(draw: ImageDraw.ImageDraw, lines: tuple[str, str, str], key: int | None, color: Color) -> None:
     """Write three lines below the image, and the number of the sample to the right of the last."""
-    left, top, width = _MARGIN + 2, _PICTURE + 2 * _MARGIN - 1, _PICTURE - 4
+    left, top, width = _MARGIN + 2, PICTURE + 2 * _MARGIN - 1, PICTURE - 4
     draw.text((left, top), fitted(lines[0], _NAME, width), font=_NAME, fill=color)
     draw.text((left, top + 25), fitted(lines[1], _SMALL, width), font=_SMALL, fill=DIM)
-    number = f"#{key}"
+    number = "" if key is None else f"#{key}"
     draw.text((left + width, top + 45), number, font=_SMALL, fill=DIM, anchor="ra")
-    room = width - _PICTURE // 20 - int(_SMALL.getlength(number))
+    room = width - PICTURE // 20 - int(_SMALL.getlength(number))
     draw.text((left, top + 45), fitted(lines[2], _SMALL, room), font=_SMALL, fill=DIM)
 
 
-def _wrapped(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int, lines: int) -> list[str]:
+def wrapped(text: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, width: int, lines: int) -> list[str]:
     """Return ``text`` broken into lines of a width in pixels; words that are too long, such as paths, are cut."""
     made: list[str] = []
     line = ""

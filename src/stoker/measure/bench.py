@@ -15,15 +15,15 @@ import os
 import statistics
 import subprocess
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stoker.config import available_cpus, check_range
+from stoker.config import available_cpus
 from stoker.errors import StokerError
 from stoker.feed.opening import open_main_split
 from stoker.measure.comparable import refuse_incomparable
-from stoker.measure.machine import Machine, describe_machine
-from stoker.measure.task import Task, ViewName
+from stoker.measure.figures import BenchReport, BenchRow, BenchSpec, LeftOut, Prepared
+from stoker.measure.machine import describe_machine
+from stoker.measure.task import Task
 from stoker.storage.page_cache import require_cold
 
 if TYPE_CHECKING:
@@ -42,86 +42,6 @@ _CONTENDERS = {
     "pillow": ("Pillow in threads", "PIL"),
 }
 LIMIT = "codec"
-
-
-@dataclass(frozen=True, slots=True)
-class BenchSpec:
-    """What to measure.
-
-    Attributes:
-        dataset: Path of a dataset.
-        split: Its split; None: the only one, or ``train``.
-        view: ``train`` or ``eval``; see `stoker.measure.task.Task`.
-        batch_size: Images per batch.
-        threads: Threads or worker processes of each contender; None: one per CPU.
-        seconds: Time per contender and round.
-        rounds: Turns each contender takes.
-        cold: Whether the shards are dropped from the page cache before every measurement.
-    """
-
-    dataset: str
-    split: str | None = None
-    view: ViewName = "train"
-    batch_size: int = 64
-    threads: int | None = None
-    seconds: float = 5.0
-    rounds: int = 5
-    cold: bool = False
-
-    def __post_init__(self) -> None:
-        check_range("rounds", self.rounds, 1, 1000)
-        check_range("batch_size", self.batch_size, 1, 2**16)
-        if self.threads is not None:
-            check_range("threads", self.threads, 1, 4096)
-        check_range("seconds", int(self.seconds * 1000), 100, 3_600_000)
-
-
-@dataclass(frozen=True, slots=True)
-class BenchRow:
-    """One contender's figures.
-
-    Attributes:
-        name: The contender.
-        images_per_second: One figure a round.
-        images_per_cpu_second: The same per second of CPU time; empty where the system cannot tell.
-        of_limit: Median over the rounds of its speed over the codec's in the same round.
-    """
-
-    name: str
-    images_per_second: tuple[float, ...]
-    images_per_cpu_second: tuple[float, ...]
-    of_limit: float
-
-    @property
-    def median(self) -> float:
-        """Median images per second."""
-        return statistics.median(self.images_per_second)
-
-
-@dataclass(frozen=True, slots=True)
-class BenchReport:
-    """All figures, the settings, and the machine.
-
-    Attributes:
-        task: The work that was measured.
-        images: Images in the split.
-        seconds: Time per contender and round.
-        rounds: Turns each contender took.
-        machine: What it ran on.
-        rows: Figures of each contender.
-        absent: Contenders whose package is not installed.
-        still_cached: Of cold figures, the largest share of the shards that was still in the page cache when a
-            measurement began, 0..1; None for warm ones.
-    """
-
-    task: Task
-    images: int
-    seconds: float
-    rounds: int
-    machine: Machine
-    rows: tuple[BenchRow, ...]
-    absent: tuple[str, ...]
-    still_cached: float | None = None
 
 
 class _Contender:
@@ -189,7 +109,11 @@ def run_bench(spec: BenchSpec, on_turn: OnTurn | None = None) -> BenchReport:
     if spec.cold:
         require_cold([shard.local_path for shard in dataset.shards])
     installed = [m for m, (_, package) in _CONTENDERS.items() if importlib.util.find_spec(package)]
-    absent = tuple(name for m, (name, _) in _CONTENDERS.items() if m not in installed)
+    absent = tuple(
+        LeftOut(m, name, "rival", f"pip install {package}")
+        for m, (name, package) in _CONTENDERS.items()
+        if m not in installed
+    )
     with _Started(installed, task) as contenders:
         _play(contenders, spec, on_turn)
     limits = contenders[installed.index(LIMIT)].rates("seconds")
@@ -200,7 +124,8 @@ def run_bench(spec: BenchSpec, on_turn: OnTurn | None = None) -> BenchReport:
         rounds=spec.rounds,
         machine=describe_machine(),
         rows=tuple(_row(contender, limits) for contender in contenders),
-        absent=absent,
+        left_out=absent,
+        prepared=Prepared(len(dataset), len(dataset), 0, 0, 0, 0.0, (), {}),
         still_cached=_still_cached(contenders) if spec.cold else None,
     )
 
@@ -244,4 +169,12 @@ def _row(contender: _Contender, limits: tuple[float, ...]) -> BenchRow:
     rates = contender.rates("seconds")
     shares = [rate / limit for rate, limit in zip(rates, limits, strict=True)]
     name = _CONTENDERS[contender.module][0]
-    return BenchRow(name, rates, contender.rates("cpu_seconds"), statistics.median(shares))
+    return BenchRow(
+        name,
+        "limit" if contender.module == LIMIT else "rival",
+        name,
+        rates,
+        contender.rates("cpu_seconds"),
+        statistics.median(shares),
+        contender.module,
+    )

@@ -8,7 +8,7 @@ from typing import Literal
 from stoker.errors import ConfigError
 from stoker.views import CenterCrop, RandomResizedCrop
 
-ViewName = Literal["train", "eval"]
+ViewName = Literal["train", "eval", "objects"]
 SIDE = 224
 RESIZE = 256
 SCALE = (0.08, 1.0)

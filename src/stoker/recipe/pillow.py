@@ -93,6 +93,30 @@ def decode_with_pillow(
         raise ImageError(f"damaged {kind}: {detail}") from error
 
 
+def dimensions(data: bytes, kind: str) -> tuple[int, int]:
+    """Return (width, height) of an image that is no JPEG, as its header says; nothing is decoded.
+
+    Args:
+        data: The whole file.
+        kind: What `stoker.recipe.sniff` takes it for.
+
+    Raises:
+        ImageError: It is none of `FORMATS`, or its header is damaged.
+    """
+    if kind not in FORMATS:
+        raise ImageError(f"not an image: {kind}" if kind in ("empty", "text") else f"no image that can be read: {kind}")
+    try:
+        with QuietPillow():
+            if kind == "webp":
+                return _webp_size(data)
+            with _READERS[kind](io.BytesIO(data)) as image:
+                return image.size
+    except ImageError:
+        raise
+    except _DAMAGED as error:
+        raise ImageError(f"damaged {kind}: {' '.join(str(error).split()) or type(error).__name__}") from error
+
+
 def _rgb(image: Image.Image, kind: str) -> NDArray[np.uint8]:
     if image.mode.startswith("I;16") or (image.mode == "I" and kind in ("png", "ppm")):
         wide = np.asarray(image).astype(np.uint32)

@@ -10,10 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from stoker.feed import notebook
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from stoker.feed import Batch, Position
+    from stoker.feed.batch import BatchOrigin
 
 
 # Lightning's half precision casts the fields of a copy: it refuses frozen dataclasses, and passes over fields without
@@ -33,6 +36,7 @@ class TorchBatch:
     seeds     int64 (B,)              for random choices of your own: the 64 bits of the batch's uint64
     boxes     as the batch has them   with tensors in the place of arrays; None without
     position  Position                where the loader is right after this batch; see `DataLoader.state_dict`
+    origin    BatchOrigin             how a notebook shows it
     ========  ======================  ============================================================================
 
     The tensors share the memory of the loader's arrays, or are pinned copies of them.
@@ -45,6 +49,13 @@ class TorchBatch:
     seeds: Tensor
     boxes: Any = field(default=None, init=False)
     position: Position | None = field(default=None, init=False)
+    origin: BatchOrigin | None = field(default=None, init=False)
+
+    def __repr__(self) -> str:
+        return notebook.batch_text(self)
+
+    def _repr_html_(self) -> str:
+        return notebook.batch_html(self._each(_for_numpy))
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.images, self.labels))
@@ -83,13 +94,19 @@ def _changed(batch: Batch | TorchBatch, kind: type, change: Callable[[Any], Any]
     names = ("images", "labels", "keys", "valid", "seeds", "boxes", "position")
     *fields, boxes, position = (_mapped(getattr(batch, name), kind, change) for name in names)
     made = TorchBatch(*fields)
-    made.boxes, made.position = boxes, position
+    made.boxes, made.position, made.origin = boxes, position, batch.origin
     return made
 
 
 def tensors(value: Any) -> Any:
     """Return an array, or a tuple of them, as tensors that share its memory."""
     return _mapped(value, np.ndarray, _tensor)
+
+
+def _for_numpy(tensor: Tensor) -> Tensor:
+    """Return a tensor that NumPy can read: it knows no memory of a GPU, and no bfloat16."""
+    there = tensor.detach().cpu()
+    return there.float() if there.dtype == torch.bfloat16 else there
 
 
 def _tensor(array: np.ndarray[Any, Any]) -> Tensor:

@@ -92,6 +92,12 @@ class DataLoader:
         """What refuses a wrapper that wants to skip batches or to split them."""
         return _NoBatchSampler()
 
+    def __repr__(self) -> str:
+        return repr(self.loader).replace("<stoker.Loader", "<stoker.torch.DataLoader", 1)
+
+    def _repr_html_(self) -> str:
+        return self.loader._repr_html_().replace("stoker.Loader", "stoker.torch.DataLoader", 1)
+
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch."""
         return len(self.loader)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stoker import _native
 from stoker.views.color import ColorJitter, jitter_spec
-from stoker.views.settings import Size, check_probability, extent
+from stoker.views.settings import Size, check_probability, extent, short_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class TopLeft:
     size: Size
     hflip: float = 0.0
     color_jitter: ColorJitter | None = None
+
+    __repr__ = short_text
 
     def __post_init__(self) -> None:
         extent(self.size)
@@ -64,6 +66,8 @@ class RawTensor:
     size: Size
     hflip: float = 0.0
     color_jitter: ColorJitter | None = None
+
+    __repr__ = short_text
 
     def __post_init__(self) -> None:
         extent(self.size)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from stoker import _native
 from stoker.errors import ConfigError
+from stoker.views.settings import short_text
 
 Jitter = float | tuple[float, float]
 """How far a factor may be from its neutral value, or its smallest and largest value."""
@@ -33,6 +34,8 @@ class ColorJitter:
     contrast: Jitter = 0.0
     saturation: Jitter = 0.0
     hue: Jitter = 0.0
+
+    __repr__ = short_text
 
     def __post_init__(self) -> None:
         self.native()

@@ -48,6 +48,9 @@ class MultiView:
                 raise ConfigError(f"MultiView cannot hold {view!r}; it takes views of whole images")
         object.__setattr__(self, "views", views)
 
+    def __repr__(self) -> str:
+        return f"MultiView({', '.join(map(repr, self.views))})"
+
 
 def native_views(view: ImageView | ObjectCrops | MultiView) -> list[_native.ViewSpec]:
     """Return the core's form of each view of one decode."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from stoker import _native
 from stoker.views.color import ColorJitter, jitter_spec
-from stoker.views.settings import Filter, Size, check_filter, check_probability, extent
+from stoker.views.settings import Filter, Size, check_filter, check_probability, extent, short_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class ObjectCrops:
     hflip: float = 0.0
     filter: Filter = "bilinear"
     color_jitter: ColorJitter | None = None
+
+    __repr__ = short_text
 
     def __post_init__(self) -> None:
         extent(self.size)

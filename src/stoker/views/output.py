@@ -10,6 +10,7 @@ import numpy as np
 
 from stoker import _native
 from stoker.errors import ConfigError
+from stoker.views.settings import short_text
 
 PixelType = Literal["uint8", "float16", "float32"]
 PixelLayout = Literal["NHWC", "NCHW"]
@@ -36,6 +37,8 @@ class Output:
     layout: PixelLayout = "NHWC"
     mean: Channels | None = None
     std: Channels | None = None
+
+    __repr__ = short_text
 
     def __post_init__(self) -> None:
         for name, value, known in (("dtype", self.dtype, PixelType), ("layout", self.layout, PixelLayout)):

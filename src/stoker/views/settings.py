@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from dataclasses import MISSING, fields
+from typing import Any, Literal, get_args
 
 from stoker.config import check_range
 from stoker.errors import ConfigError
@@ -12,6 +13,16 @@ Size = int | tuple[int, int]
 
 MAX_SIDE = 1 << 16
 """The most pixels that a side of a result may have."""
+
+
+def short_text(view: Any) -> str:
+    """Return a view, or a part of one, as it would be typed: without settings that have their default values."""
+    parts = []
+    for place, setting in enumerate(fields(view)):
+        value = getattr(view, setting.name)
+        if setting.default is MISSING or value != setting.default:
+            parts.append(f"{value!r}" if place == 0 else f"{setting.name}={value!r}")
+    return f"{type(view).__name__}({', '.join(parts)})"
 
 
 def extent(size: Size) -> tuple[int, int]:

@@ -13,7 +13,16 @@ from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
 from stoker.views.color import ColorJitter, jitter_spec
-from stoker.views.settings import MAX_SIDE, Filter, Size, check_bounds, check_filter, check_probability, extent
+from stoker.views.settings import (
+    MAX_SIDE,
+    Filter,
+    Size,
+    check_bounds,
+    check_filter,
+    check_probability,
+    extent,
+    short_text,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,8 @@ class RandomResizedCrop:
     hflip: float = 0.0
     filter: Filter = "bilinear"
     color_jitter: ColorJitter | None = None
+
+    __repr__ = short_text
 
     def __post_init__(self) -> None:
         extent(self.size)
@@ -86,6 +97,8 @@ class CenterCrop:
     resize: int = 256
     filter: Filter = "bilinear"
 
+    __repr__ = short_text
+
     def __post_init__(self) -> None:
         check_range("resize", self.resize, max(extent(self.size)), MAX_SIDE)
         check_filter(self.filter)
@@ -114,6 +127,8 @@ class Resize:
     hflip: float = 0.0
     filter: Filter = "bilinear"
     color_jitter: ColorJitter | None = None
+
+    __repr__ = short_text
 
     def __post_init__(self) -> None:
         extent(self.size)

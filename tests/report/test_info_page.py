@@ -1,0 +1,172 @@
+"""The page about a dataset: right figures, whatever the dataset is and however it is called."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import stoker
+import stoker.report
+from feed.shards import write_shards
+from inspection.datasets import write_dataset
+from reference import pictures
+from report.pages_checked import checked
+from report.planting import plant
+from stoker.cli.main import main
+from stoker.errors import ConfigError
+from stoker.inspection.info import ClassCount
+from stoker.inspection.portrait import PortraitSpec, dataset_portrait
+from stoker.report import info_page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "\"'><img src=x onerror=alert(1)>",
+    "$x^2$ &amp; {{ 7*7 }} 漢字",
+    "a\udcffb",
+]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    write_dataset(tmp_path / "birds", {"train": [6, 4], "validation": [3]})
+    return tmp_path / "birds"
+
+
+def test_a_portrait_counts_what_the_manifest_counts(made: Path) -> None:
+    portrait = dataset_portrait(made)
+    train = stoker.open(made, split="train")
+    assert (portrait.kind, portrait.samples, portrait.counted, portrait.unlabelled) == ("dataset", 13, 13, 0)
+    assert [(name, s.samples, len(s.shard_bytes), s.rejects) for name, s in portrait.splits.items()] == [
+        ("train", 10, 2, 1),
+        ("validation", 3, 1, 1),
+    ]
+    counted = {known.label: known.counts["train"] for known in portrait.classes}
+    assert counted == {label: int((train.labels == label).sum()) for label in (1, 2, 3)}
+    assert portrait.measured.whole
+    assert set(portrait.measured.column("width")) == {48}
+    assert set(portrait.measured.column("height")) == {36}
+    sizes = sorted(len(one.encoded) for split in ("train", "validation") for one in stoker.open(made, split=split))
+    assert sorted(portrait.measured.column("size_bytes")) == sizes
+    assert sorted(portrait.measured.kinds) == [("JPEG 4:2:0", 6), ("JPEG 4:4:4", 7)]
+
+
+def test_the_page_says_what_the_portrait_says(made: Path) -> None:
+    page = checked(info_page(dataset_portrait(made)))
+    said = " ".join(page.text.split())
+    for text in (
+        "13 images",
+        "3 classes",
+        "48 \N{MULTIPLICATION SIGN} 36 median size",
+        "2 rejected",
+        "red kite",
+        "From the headers of all 13",
+    ):
+        assert text in said
+    pictures_shown = [attributes for tag, attributes in page.tags if tag == "img"]
+    assert len(pictures_shown) == 13
+    assert len([tag for tag, _ in page.tags if tag == "svg"]) == 2  # shards, sizes
+
+
+def test_a_sample_of_many_is_spread_over_the_splits(made: Path) -> None:
+    few = dataset_portrait(made, PortraitSpec(samples=5))
+    assert not few.measured.whole
+    assert len({(one.split, one.key) for one in few.measured.seen}) == 5
+    assert few.counted == 13
+    assert few.measured.seen == dataset_portrait(made).measured.seen[:5]
+    assert "From the headers of 5 random images" in " ".join(checked(info_page(few)).text.split())
+
+
+def test_records_of_other_origin(tmp_path: Path) -> None:
+    write_shards(tmp_path, 12, 2, bad={3: b"no image"})
+    portrait = dataset_portrait(tmp_path)
+    assert (portrait.kind, portrait.samples, portrait.rejects.total) == ("records", 12, 1)
+    assert (portrait.counted, {known.total for known in portrait.classes}) == (12, {1})
+    page = checked(info_page(portrait))
+    assert "1 of 12 images that were looked at cannot be read" in " ".join(page.text.split())
+
+
+def test_image_files_and_those_that_are_none(tmp_path: Path) -> None:
+    plant(tmp_path / "photos", ["ant", "bee"], 3)
+    (tmp_path / "photos/ant/notes.jpg").write_text("no image")
+    whole = pictures.jpeg(200, 150, 1)
+    (tmp_path / "photos/bee/cut.jpg").write_bytes(whole[: len(whole) // 2])
+    portrait = dataset_portrait(tmp_path / "photos")
+    assert (portrait.kind, portrait.samples, portrait.rejects.total) == ("files", 8, 2)
+    shown = {one.title: one for one in portrait.rejects.gallery}
+    assert shown["bee/cut.jpg"].uri.startswith("data:image/jpeg")  # what is there of it
+    assert (shown["ant/notes.jpg"].uri, shown["ant/notes.jpg"].problem) == ("", "a text file")
+    checked(info_page(portrait))
+
+
+def test_rejects_are_shown_where_the_source_is_still_there(tmp_path: Path) -> None:
+    plant(tmp_path / "photos", ["ant", "bee"])
+    whole = pictures.jpeg(200, 150, 1)
+    for name, data in {"cut": whole[:-400], "cut2": whole[:-500], "gone": whole[:-600], "empty": b""}.items():
+        (tmp_path / f"photos/ant/{name}.jpg").write_bytes(data)
+    build = ["build", str(tmp_path / "photos"), str(tmp_path / "built"), "--max-rejects", "9"]
+    assert main(build) == 0
+    (tmp_path / "photos/ant/gone.jpg").unlink()
+    portrait = dataset_portrait(tmp_path / "built", PortraitSpec(source=str(tmp_path / "photos")))
+    assert (portrait.rejects.total, portrait.rejects.of) == (4, 8)
+    (most, number), *_ = portrait.rejects.reasons
+    assert (number, "N" in most, not re.search(r"\d", most)) == (3, True, True)
+    shown = {one.title: (bool(one.uri), one.problem) for one in portrait.rejects.gallery}
+    assert shown == {
+        "ant/cut.jpg": (True, ""),
+        "ant/cut2.jpg": (True, ""),
+        "ant/gone.jpg": (False, "no longer there"),
+        "ant/empty.jpg": (False, "an empty file"),
+    }
+    some = dataset_portrait(tmp_path / "built", PortraitSpec(gallery=2)).rejects.gallery
+    assert len({one.details for one in some}) == 2  # of different reasons
+    assert not any(one.uri for one in some)  # nobody said where the source is
+    checked(info_page(portrait))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_text(tmp_path: Path, name: str) -> None:
+    root = tmp_path / name.replace("/", "-") / "x"
+    plant(root, [name, "b"])
+    page = checked(info_page(dataset_portrait(root)))
+    assert page.text.count(name.replace("/", "-").replace("\udcff", "\N{REPLACEMENT CHARACTER}")) >= 3
+    assert len([tag for tag, _ in page.tags if tag == "img"]) == 4
+
+
+@pytest.mark.parametrize("classes", [1, 40, 41, 1500])
+def test_any_number_of_classes(tmp_path: Path, classes: int) -> None:
+    write_dataset(tmp_path / "many", {"train": [3]})
+    portrait = dataset_portrait(tmp_path / "many", PortraitSpec(strip=0))
+    counts = np.random.default_rng(1).integers(0, 900, classes)
+    known = tuple(ClassCount(n, f"class-{n}", "", {"train": int(count)}) for n, count in enumerate(counts))
+    text = info_page(replace(portrait, classes=known))
+    named = set(re.findall(r"class-\d+", checked(text).text))
+    assert len(named) == (classes if classes <= 40 else 20)
+    assert ("from the most frequent to the rarest" in text) == (classes > 40)
+    assert len(text) < 400_000
+
+
+def test_the_command_writes_the_page_whole_or_not_at_all(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["info", str(made), "--html", str(tmp_path / "a.html"), "--records", "4", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said == {"page": str(tmp_path / "a.html"), "images": 13, "looked_at": 4, "rejects": 2}
+    checked((tmp_path / "a.html").read_text(encoding="utf-8"))
+    assert main(["info", str(tmp_path / "nothing"), "--html", str(tmp_path / "b.html")]) == 2
+    assert not (tmp_path / "b.html").exists()
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ConfigError, match=r"no module 'matplotlib'.*pip install 'stoker\[report\]'"):
+        importlib.reload(stoker.report)

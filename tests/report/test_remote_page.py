@@ -1,0 +1,58 @@
+"""The page about what lies in a store is that about its copy on a disk."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+import stoker
+from inspection.datasets import write_dataset
+from report.pages_checked import checked
+from report.planting import plant
+from stoker import _native
+from stoker.cli.main import main
+from stoker.inspection.portrait import dataset_portrait
+from stoker.inspection.view_sheet import ViewSheetSpec, write_view_sheet
+from stoker.records.index import write_index
+from stoker.report import info_page
+from storage.places import copy, place_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.mark.parametrize("kind", ["dataset", "files"])
+def test_the_page_of_a_store(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = tmp_path / "birds"
+    if kind == "dataset":
+        write_dataset(local, {"train": [6, 5], "validation": [4]})
+        for shard in local.glob("*.tfrecord"):
+            write_index(shard, _native.scan_shard(str(shard)))
+    else:
+        plant(local, ["ant", "bee"], 4)
+        (local / "ant/notes.jpg").write_text("no image")
+    remote = copy(local, place_in("s3", request, monkeypatch))
+    there, here = dataset_portrait(str(remote)), dataset_portrait(local)
+    assert there.kind == kind
+    assert replace(there, path="", measured=here.measured, rejects=here.rejects, manifest=None) == replace(
+        here, path="", manifest=None
+    )
+    assert [one.size_bytes for one in there.measured.seen] == [one.size_bytes for one in here.measured.seen]
+    assert [replace(one, problem="") for one in there.rejects.gallery] == [
+        replace(one, problem="") for one in here.rejects.gallery
+    ]
+    checked(info_page(there))
+    assert main(["info", str(remote), "--html", str(tmp_path / "a.html")]) == 0
+    assert re.search(r"<img src=\"data:", (tmp_path / "a.html").read_text(encoding="utf-8"))
+    assert "<img" not in stoker.open(str(remote), split="train")._repr_html_()
+    spec = ViewSheetSpec((stoker.CenterCrop(32, 40), stoker.ObjectCrops(32)), count=2)
+    write_view_sheet(str(remote), tmp_path / "there.png", spec)
+    write_view_sheet(local, tmp_path / "here.png", spec)
+    assert (tmp_path / "there.png").stat().st_size > 10_000
