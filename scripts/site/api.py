@@ -46,9 +46,9 @@ def _front_page() -> str:
     others = "\n".join(f"- [`stoker.{page}`]({page}.md): {_summary(page)}" for page in (*ADAPTERS, "errors"))
     parts = ["# stoker", f"What `import stoker` gives. Each of these is a page of its own:\n\n{others}"]
     for room, names in rooms.items():
-        names = [name for name in names if not module_of(name).exists()]  # `stoker.errors` has a page
-        if names:
-            parts += [f"## {_summary(room) if room else 'The package'}", *(_entry(f"stoker.{name}", 3) for name in names)]
+        entries = [_entry(f"stoker.{name}", 3) for name in names if not module_of(name).exists()]  # errors has a page
+        if entries:
+            parts += [f"## {_summary(room) if room else 'The package'}", *entries]
     return "\n\n".join(parts) + "\n"
 
 

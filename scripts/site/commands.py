@@ -20,10 +20,8 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-_INTRODUCTION = """Every command ends with one of the codes below, reports what is wrong on standard error, and prints one
-JSON document with `--json`. `stoker COMMAND --help` says the same as this page, which is made from it.""".replace(
-    "\n", " "
-)
+_INTRODUCTION = """Every command ends with one of the codes below, reports what is wrong on standard error, and prints
+one JSON document with `--json`. `stoker COMMAND --help` says the same as this page, which is made from it."""
 
 
 def parsers() -> dict[str, argparse.ArgumentParser]:

@@ -37,9 +37,10 @@ def _decisions() -> str:
     for path in sorted((repository.DOCS / "decisions").glob("*.md")):
         title, _, text = path.read_text("utf-8").partition("\n")
         first = re.sub(r"^\*\*\w+\.\*\*\s*", "", text.strip().split("\n\n")[0].replace("\n", " "))
-        sentence = re.match(r".*?[.:](?=\s|$)", first)
+        sentence = re.match(r".*?\.(?=\s|$)", first)
         lines.append(f"| [{title.lstrip('# ')}]({path.name}) | {sentence[0] if sentence else first} |")
-    return "# Decisions\n\nWhat somebody might question, and why it is as it is.\n\n| | |\n|---|---|\n" + "\n".join(lines) + "\n"
+    table = ["| decision | in a sentence |", "|---|---|", *lines]
+    return "# Decisions\n\nWhat somebody might question, and why it is as it is.\n\n" + "\n".join(table) + "\n"
 
 
 def _filled(nav: Any, files: Files) -> Any:
@@ -51,4 +52,4 @@ def _filled(nav: Any, files: Files) -> Any:
     if not isinstance(nav, str) or not nav.endswith("/"):
         return nav
     places = [file.src_uri for file in files.documentation_pages() if file.src_uri.startswith(nav)]
-    return sorted(places, key=lambda place: (not place.endswith("index.md"), place))
+    return sorted(places, key=lambda place: (not place.endswith("/index.md"), place))
