@@ -37,7 +37,7 @@ def _exit_codes() -> list[str]:
 
 
 def _usage(parser: argparse.ArgumentParser) -> list[str]:
-    parser.formatter_class = partial(argparse.HelpFormatter, width=_WIDTH)  # type: ignore[assignment]  # a factory, too
+    parser.formatter_class = partial(argparse.HelpFormatter, width=_WIDTH)
     return [f"```text\n{parser.format_usage().removeprefix('usage: ').rstrip()}\n```"]
 
 
