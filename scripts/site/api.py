@@ -21,6 +21,15 @@ def pages() -> dict[str, str]:
     return made
 
 
+def places() -> dict[str, str]:
+    """Return where in the site each public name is described."""
+    found = {f"stoker.{name}": "api/index.html" for name in public_names(PACKAGE / "__init__.py")}
+    for module in (*ADAPTERS, "errors"):
+        found[f"stoker.{module}"] = f"api/{module}.html"
+        found |= {f"stoker.{module}.{name}": f"api/{module}.html" for name in public_names(module_of(module))}
+    return found
+
+
 def public_names(module: Path) -> list[str]:
     """Return ``__all__`` of a module; where there is none, its classes and functions without an underscore."""
     tree = ast.parse(module.read_text(encoding="utf-8"), str(module))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from mkdocs.structure.files import File
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
+
+_NAME = re.compile(r"<code>(?P<name>stoker(\.\w+)+)</code>(?!</a>)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -30,6 +33,22 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     del config, files
     source = page.file.abs_src_path
     return repository.relinked(markdown, Path(source)) if page.file.generated_by is None and source else markdown
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Turn public names that the text mentions into links to what the reference says of them."""
+    del config, files
+    places = api.places()
+
+    def linked(code: re.Match[str]) -> str:
+        place = places.get(code["name"])
+        if place is None:
+            return code[0]
+        address = os.path.relpath(place, PurePosixPath(page.file.dest_uri).parent)
+        heading = "" if code["name"].removeprefix("stoker.") in (*api.ADAPTERS, "errors") else f"#{code['name']}"
+        return f'<a href="{address}{heading}">{code[0]}</a>'
+
+    return _NAME.sub(linked, html)
 
 
 def _decisions() -> str:

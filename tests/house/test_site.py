@@ -95,6 +95,13 @@ def test_the_reference_of_the_api_is_complete(site: Path) -> None:
     assert {"stoker.Loader.state_dict", "stoker.torch.DataLoader", "stoker.errors.ConfigError"} <= ids
 
 
+def test_names_in_the_text_lead_to_the_reference(site: Path) -> None:
+    assert 'href="api/torch.html#stoker.torch.DataLoader"><code>' in (site / "pytorch.html").read_text("utf-8")
+    for name, place in api.places().items():
+        page = Seen(site / place)
+        assert name in page.ids or name == place.removesuffix(".html").replace("api/", "stoker."), name
+
+
 def test_the_index_of_decisions_has_them_all(site: Path) -> None:
     text = (site / "decisions" / "index.html").read_text(encoding="utf-8")
     for page in (ROOT / "docs" / "decisions").glob("*.md"):
