@@ -21,7 +21,7 @@ DOCS = ROOT / "docs"
 START = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "examples")
 
 _FENCE = re.compile(r"^(?P<mark>```+)[^\n]*\n.*?^(?P=mark)[ \t]*$", re.DOTALL | re.MULTILINE)
-_LINK = re.compile(r"(?P<text>\[[^\]]*\]\()(?P<target>[^)\s]+)(?=\))")
+_LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)(?=\))")
 _LANGUAGES = {".py": "python", ".toml": "toml", ".sh": "sh", ".txt": "text", ".json": "json", ".yml": "yaml"}
 
 
@@ -64,10 +64,18 @@ def relinked(markdown: str, path: Path) -> str:
         target, hash_sign, heading = link["target"].partition("#")
         if not target or re.match(r"[a-z]+:", target):
             return link[0]
-        place = place_of(Path(os.path.normpath(folder / target)))
-        return f"{link['text']}{os.path.relpath(place, here)}{hash_sign}{heading}"
+        linked = Path(os.path.normpath(folder / target))
+        address = os.path.relpath(place_of(linked), here)
+        return f"[{_titled(link['text'], linked)}]({address}{hash_sign}{heading}"
 
     return _outside_fences(markdown, replace)
+
+
+def _titled(text: str, linked: Path) -> str:
+    """Say the title of a page in the place of the name of its file."""
+    if not text.endswith(f"{linked.stem}.md"):
+        return text
+    return linked.read_text("utf-8").partition("\n")[0].lstrip("# ").partition(":")[0]
 
 
 def _outside_fences(markdown: str, replace: Callable[[re.Match[str]], str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import re
@@ -39,13 +40,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def built(site: Path, page: Path) -> Seen:
-    return Seen(site / page.relative_to(ROOT / "docs").with_suffix(".html"))
+@functools.cache
+def seen(page: Path) -> Seen:
+    return Seen(page)
 
 
 def test_a_browser_loads_nothing_from_a_network(site: Path) -> None:
     for page in site.rglob("*.html"):
-        assert [address for address in Seen(page).loads if re.match(r"[a-z]+:|//", address)] == [], page
+        assert [address for address in seen(page).loads if re.match(r"[a-z]+:|//", address)] == [], page
     for style in site.rglob("*.css"):
         assert re.search(r"(url\(|@import)[\s'\"]*(https?:)?//", style.read_text("utf-8")) is None, style
 
@@ -53,12 +55,12 @@ def test_a_browser_loads_nothing_from_a_network(site: Path) -> None:
 def test_what_a_browser_loads_is_there(site: Path) -> None:
     for page in site.rglob("*.html"):
         if page.name != "404.html":
-            missing = [address for address in Seen(page).loads if not (page.parent / address.split("?")[0]).exists()]
+            missing = [address for address in seen(page).loads if not (page.parent / address.split("?")[0]).exists()]
             assert missing == [], page
 
 
 def test_every_page_is_in_the_navigation(site: Path) -> None:
-    menu = Seen(site / "index.html").menu
+    menu = seen(site / "index.html").menu
     places = {page.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for page in PAGES_OF_DOCS}
     made = {"cli.html", "decisions/index.html", "source/examples/index.html"}
     made |= {place.removesuffix(".md") + ".html" for place in api.pages()}
@@ -71,9 +73,9 @@ def test_a_page_is_on_the_site_what_it_is_on_a_code_host(site: Path, page: Path)
     tokens = MarkdownIt().enable("table").parse(page.read_text(encoding="utf-8"))
     opened = Counter(token.tag for token in tokens if token.nesting == 1)
     opened["pre"] = sum(token.type in ("fence", "code_block") for token in tokens)
-    seen = built(site, page)
-    assert {tag: seen.counts[tag] for tag in COUNTED} == {tag: opened[tag] for tag in COUNTED}
-    assert markdown.headings(page) <= seen.ids
+    there = seen(site / page.relative_to(ROOT / "docs").with_suffix(".html"))
+    assert {tag: there.counts[tag] for tag in COUNTED} == {tag: opened[tag] for tag in COUNTED}
+    assert markdown.headings(page) <= there.ids
 
 
 def test_the_reference_of_commands_is_complete(site: Path) -> None:
@@ -87,7 +89,7 @@ def test_the_reference_of_commands_is_complete(site: Path) -> None:
 
 
 def test_the_reference_of_the_api_is_complete(site: Path) -> None:
-    ids = set().union(*(Seen(page).ids for page in (site / "api").glob("*.html")))
+    ids = set().union(*(seen(page).ids for page in (site / "api").glob("*.html")))
     names = {f"stoker.{name}" for name in stoker.__all__ if name != "errors"}
     for module in (*api.ADAPTERS, "errors"):
         names |= {f"stoker.{module}.{name}" for name in api.public_names(api.module_of(module))}
@@ -98,8 +100,7 @@ def test_the_reference_of_the_api_is_complete(site: Path) -> None:
 def test_names_in_the_text_lead_to_the_reference(site: Path) -> None:
     assert 'href="api/torch.html#stoker.torch.DataLoader"><code>' in (site / "pytorch.html").read_text("utf-8")
     for name, place in api.places().items():
-        page = Seen(site / place)
-        assert name in page.ids or name == place.removesuffix(".html").replace("api/", "stoker."), name
+        assert name in seen(site / place).ids or name == place.removesuffix(".html").replace("api/", "stoker."), name
 
 
 def test_the_index_of_decisions_has_them_all(site: Path) -> None:
@@ -122,6 +123,9 @@ def test_links_into_the_repository_lead_to_pages_that_show_it(site: Path) -> Non
     )
     assert repository.relinked("[a](docs/order.md#exactly)", ROOT / "README.md") == "[a](../order.md#exactly)"
     assert repository.relinked("[a](../examples)", ROOT / "docs/index.md") == "[a](source/examples/index.md)"
+    assert repository.relinked("[order.md](order.md#x)", ROOT / "docs/jax.md") == (
+        "[Order, ranks and resuming](order.md#x)"
+    )
     code = "```text\n[a](../nowhere.py)\n```\n"
     assert repository.relinked(code, ROOT / "docs/index.md") == code
     assert "Read an epoch in two sittings" in (site / "source" / "examples" / "train_view.py.html").read_text("utf-8")
