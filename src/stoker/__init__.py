@@ -17,6 +17,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from stoker import errors as errors
+from stoker.diagnosis import DoctorReport, doctor
 from stoker.feed import (
     BadSample,
     BadSampleReport,
@@ -26,6 +27,7 @@ from stoker.feed import (
     CacheStats,
     Dataset,
     Loader,
+    LoaderStats,
     MemoryCache,
     Mix,
     NodeCache,
@@ -34,6 +36,7 @@ from stoker.feed import (
     ReadAhead,
     RecordKeys,
     Sample,
+    StageStats,
     loader_settings,
     mix,
 )
@@ -67,7 +70,9 @@ __all__ = [
     "CenterCrop",
     "ColorJitter",
     "Dataset",
+    "DoctorReport",
     "Loader",
+    "LoaderStats",
     "MemoryCache",
     "Mix",
     "MultiView",
@@ -83,7 +88,9 @@ __all__ = [
     "Resize",
     "Sample",
     "SourceOptions",
+    "StageStats",
     "TopLeft",
+    "doctor",
     "errors",
     "loader_settings",
     "mix",

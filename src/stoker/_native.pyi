@@ -4,7 +4,7 @@ The native core of Stoker. Use the functions of the stoker package instead.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from typing_extensions import Buffer
 
@@ -492,3 +492,24 @@ class BatchEngine:
 
     def close(self) -> None:
         """Stop the threads; samples being decoded are finished first."""
+
+    def totals(self) -> dict[str, Any]:
+        """What was done since it was made; also after close()."""
+
+    def time_stages(self, on: bool) -> None:
+        """
+        Whether samples are timed, from now on; switched off only to see what that costs.
+        """
+
+    def start_trace(self, most: int) -> None:
+        """
+        Keep what the threads do, up to `most` events of each until they are taken.
+        """
+
+    def stop_trace(self) -> None:
+        """Keep nothing any more."""
+
+    def take_trace(self) -> tuple[bytes, int]:
+        """
+        The events since the last call, as feed/stats.py lays them out, and how many were lost.
+        """

@@ -15,7 +15,7 @@ import pytest
 from stoker.cli.main import main
 from stoker.errors import ConfigError
 from stoker.measure import bench
-from stoker.measure.page_cache import drop_from_page_cache, require_cold
+from stoker.storage.page_cache import drop_from_page_cache, require_cold
 
 if TYPE_CHECKING:
     from stoker.measure.task import Task

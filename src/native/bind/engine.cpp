@@ -5,7 +5,6 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "bind/bind.h"
 #include "bind/converter.h"
 #include "bind/decode_mode.h"
+#include "bind/engine.h"
 #include "bind/finished_batch.h"
 #include "bind/remote_places.h"
 #include "core/errors.h"
@@ -29,39 +29,6 @@ using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // How long a wait may keep Ctrl-C unnoticed.
 constexpr std::chrono::milliseconds kPatience{50};
-
-// An engine in the hands of Python. In a process that was forked from the one that made it, its threads do
-// not exist and its locks may be held for ever: there it is left alone, also at the end.
-class Engine {
- public:
-  Engine(std::shared_ptr<const SampleSource> source, EngineSpec spec)
-      : engine_(std::make_unique<BatchEngine>(std::move(source), std::move(spec))), process_(getpid()) {}
-  ~Engine() {
-    if (getpid() != process_) {
-      static_cast<void>(engine_.release());
-      nb::set_leak_warnings(false);  // of what the engine reads
-      return;
-    }
-    // Python lets go of it with the GIL held, which a worker in the middle of a conversion waits for.
-    nb::gil_scoped_release nogil;
-    engine_->close();
-  }
-  Engine(const Engine&) = delete;
-  Engine& operator=(const Engine&) = delete;
-
-  BatchEngine& get() {
-    if (getpid() == process_) return *engine_;
-    throw Error(ErrorCode::kClosed, "This engine was made before a fork, and threads do not survive one");
-  }
-
-  void close() {
-    if (getpid() == process_) engine_->close();
-  }
-
- private:
-  std::unique_ptr<BatchEngine> engine_;
-  pid_t process_;
-};
 
 // What fills the columns of a request that are not given.
 struct RequestColumns {
@@ -94,13 +61,19 @@ void submit(Engine& engine, const Column<uint64_t>& numbers, uint64_t epoch, con
 }
 
 FinishedBatch next_batch(Engine& engine) {
+  BatchEngine& loads = engine.get();
+  loads.consumer().asked(loads.ready());
   for (;;) {
     std::optional<Batch> batch;
     {
       nb::gil_scoped_release nogil;
-      batch = engine.get().next(kPatience);
+      batch = loads.next(kPatience);
+      loads.consumer().came();
     }
-    if (batch) return {*std::move(batch), engine.get().spec().views, engine.get().spec().format};
+    if (batch) {
+      loads.consumer().given(batch->keys.size());
+      return {*std::move(batch), loads.spec().views, loads.spec().format};
+    }
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
 }
@@ -108,7 +81,8 @@ FinishedBatch next_batch(Engine& engine) {
 }  // namespace
 
 void register_engine(nb::module_& m) {
-  nb::class_<Engine>(m, "BatchEngine", "Decodes samples into batches on native threads.")
+  nb::class_<Engine> engine(m, "BatchEngine", "Decodes samples into batches on native threads.");
+  engine
       .def(
           "__init__",
           [](Engine* engine, const std::shared_ptr<SampleSource>& source, std::vector<ViewSpec> views,
@@ -173,10 +147,15 @@ void register_engine(nb::module_& m) {
           nb::arg("batch"), nb::arg("index"), nb::arg("number"), nb::arg("object"), nb::arg("key"),
           "Load another sample in place of one that failed, on this thread; raises what is wrong with it.")
       .def(
-          "drop_pending", [](Engine& engine) { engine.get().drop_pending(); },
+          "drop_pending",
+          [](Engine& engine) {
+            engine.get().drop_pending();
+            engine.get().consumer().rest();
+          },
           nb::call_guard<nb::gil_scoped_release>(), "Forget every queued batch.")
       .def("close", &Engine::close, nb::call_guard<nb::gil_scoped_release>(),
            "Stop the threads; samples being decoded are finished first.");
+  add_totals(engine);
 }
 
 }  // namespace stoker::bind

@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "core/crc32c.h"
 #include "core/errors.h"
 #include "core/located.h"
 #include "core/view_decoder.h"
@@ -16,6 +15,7 @@ namespace stoker {
 struct BatchEngine::Pending {
   Batch batch;
   std::vector<SampleId> ids;
+  uint32_t number = 0;  // in the order of submission
   std::once_flag allocated;
   std::atomic<size_t> left{0};
   std::atomic<bool> dropped{false};
@@ -24,7 +24,7 @@ struct BatchEngine::Pending {
 };
 
 struct BatchEngine::Scratch {
-  explicit Scratch(DecodeMode decode) : decoder(decode) {}
+  explicit Scratch(DecodeMode decode) : decoder(decode, &source.clock) {}
 
   SourceScratch source;
   std::vector<uint8_t> converted;
@@ -54,15 +54,6 @@ bool shows_as_stored(const EngineSpec& spec) {
          spec.format.plain() && !spec.boxes.wanted && !spec.decoded;
 }
 
-// Copies the image inside `fetched.bytes`; whether the bytes are as they must be.
-bool copy_checked(const FetchedSample& fetched, std::span<const uint8_t> image, uint8_t* out) {
-  const auto before = static_cast<size_t>(image.data() - fetched.bytes.data());
-  // Also without a check: it is the fastest copy to memory that is not in the caches.
-  const uint32_t crc = crc32c_copy(crc32c(fetched.bytes.first(before)), image, out);
-  if (!fetched.crc) return true;
-  return crc32c_extend(crc, fetched.bytes.subspan(before + image.size())) == *fetched.crc;
-}
-
 uint64_t user_seed(const SampleRandom& random) {
   const auto words = random.draw(RandomOp::kUser, 0);
   return uint64_t{words[0]} << 32 | words[1];
@@ -73,9 +64,11 @@ uint64_t user_seed(const SampleRandom& random) {
 BatchEngine::BatchEngine(std::shared_ptr<const SampleSource> source, EngineSpec spec)
     : source_(std::move(source)),
       spec_(std::move(spec)),
+      trace_(spec_.threads + 2),
+      consumer_(trace_, static_cast<uint16_t>(spec_.threads + 1)),
       writer_(spec_.format),
       copies_(shows_as_stored(spec_)),
-      scratch_(make_scratch(spec_)),
+      scratch_(make_scratch()),
       pool_(spec_.threads) {
   for (const ViewSpec& view : spec_.views) {
     slot_bytes_.push_back(static_cast<size_t>(view.out.width) * static_cast<size_t>(view.out.height) *
@@ -89,11 +82,12 @@ BatchEngine::~BatchEngine() {
   close();
 }
 
-std::vector<std::unique_ptr<BatchEngine::Scratch>> BatchEngine::make_scratch(const EngineSpec& spec) {
-  std::vector<std::unique_ptr<Scratch>> scratch(spec.threads + 1);
-  for (auto& one : scratch) {
-    one = std::make_unique<Scratch>(spec.decode);
-    one->source.remote.ahead = spec.ahead.get();
+std::vector<std::unique_ptr<BatchEngine::Scratch>> BatchEngine::make_scratch() {
+  std::vector<std::unique_ptr<Scratch>> scratch(spec_.threads + 1);
+  for (size_t i = 0; i < scratch.size(); ++i) {
+    scratch[i] = std::make_unique<Scratch>(spec_.decode);
+    scratch[i]->source.remote.ahead = spec_.ahead.get();
+    scratch[i]->source.clock.attach(&trace_, static_cast<uint16_t>(i));
   }
   scratch.back()->source.remote.out_of_turn = true;  // what stands in for others is in no schedule
   return scratch;
@@ -124,6 +118,7 @@ void BatchEngine::submit(BatchRequest request) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed");
+    batch->number = submitted_++;
     pending_.push_back(batch);
   }
   pool_.submit(count, [this, batch](size_t index, size_t worker) { load(*batch, index, worker); });
@@ -171,7 +166,9 @@ void BatchEngine::load(Pending& batch, size_t index, size_t worker) {
         user_seed(SampleRandom(spec_.seed, batch.batch.epoch, batch.batch.streams[index]));
     try {
       std::call_once(batch.allocated, [&] { allocate(batch.batch); });
-      load_sample(batch.batch, index, batch.ids[index], *scratch_[worker]);
+      Scratch& scratch = *scratch_[worker];
+      scratch.source.clock.begin(batch.number, batch.batch.keys[index]);
+      load_sample(batch.batch, index, batch.ids[index], scratch);
     } catch (...) {  // a thread root: whatever it is, the consumer gets it
       const std::lock_guard lock(batch.failures_mutex);
       batch.batch.failures.push_back({index, std::current_exception()});
@@ -195,6 +192,23 @@ void BatchEngine::replace(Batch& batch, size_t index, SampleId id, uint64_t key)
   batch.keys[index] = key;
 }
 
+void BatchEngine::time_stages(bool on) {
+  for (const auto& scratch : scratch_) scratch->source.clock.set_on(on);
+}
+
+size_t BatchEngine::ready() {
+  const std::lock_guard lock(mutex_);
+  const auto waited_for = std::ranges::find(pending_, false, [](const auto& batch) { return batch->done; });
+  return static_cast<size_t>(waited_for - pending_.begin());
+}
+
+EngineTotals BatchEngine::totals() const {
+  EngineTotals totals{
+      .threads = spec_.threads, .stages = {}, .workers = pool_.totals(), .consumer = consumer_.totals()};
+  for (const auto& scratch : scratch_) totals.stages += scratch->source.clock.totals();
+  return totals;
+}
+
 void BatchEngine::allocate(Batch& batch) const {
   std::vector<std::shared_ptr<uint8_t[]>> taken;
   for (const auto& buffers : buffers_) taken.push_back(buffers->take());
@@ -209,7 +223,10 @@ RemotePlace BatchEngine::remote_place(SampleId id) const {
 
 void BatchEngine::load_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const {
   // Others may wait for the room of these bytes, and this thread for others.
-  const auto let_go = [](SourceScratch* source) { source->remote.release(); };
+  const auto let_go = [](SourceScratch* source) {
+    source->remote.release();
+    source->clock.end();
+  };
   const std::unique_ptr<SourceScratch, decltype(let_go)> held(&scratch.source, let_go);
   scratch.name.clear();
   scratch.boxes.clear();
@@ -233,11 +250,14 @@ bool BatchEngine::copy_sample(Batch& batch, size_t index, SampleId id, Scratch& 
   } catch (const Error&) {
     return false;  // bytes that are not checked may say anything
   }
+  scratch.source.clock.mark(Stage::kParse);
   const StoredImage& image = sample.image;
   scratch.copies = image.encoding == ImageEncoding::kRaw && image.order == TensorOrder::kHwc;
   if (!scratch.copies || image.size != spec_.views.front().out) return false;
   if (image.bytes.size() / kRgbBytes > spec_.max_pixels) return false;
-  if (!copy_checked(fetched, image.bytes, batch.images[0].get() + index * slot_bytes_[0])) return false;
+  const bool good = fetched.copy(image.bytes, batch.images[0].get() + index * slot_bytes_[0]);
+  scratch.source.clock.mark(Stage::kWrite);
+  if (!good) return false;
   batch.labels[index] = sample.label;
   return true;
 }
@@ -250,6 +270,7 @@ StoredImage BatchEngine::find_image(Batch& batch, size_t index, SampleId id, Scr
   }
   const auto bytes = source_->fetch(id.number, scratch.source);
   const SourceSample sample = source_->describe(id, bytes, scratch.source, scratch.name);
+  scratch.source.clock.mark(Stage::kParse);
   batch.labels[index] = sample.label;
   if (spec_.boxes.wanted) {
     source_->append_boxes(id.number, bytes, sample.label, scratch.source, scratch.boxes);
@@ -265,6 +286,7 @@ StoredImage BatchEngine::find_image(Batch& batch, size_t index, SampleId id, Scr
 StoredImage BatchEngine::convert(StoredImage image, Scratch& scratch) const {
   if (spec_.convert && image.encoding == ImageEncoding::kJpeg && !begins_as_jpeg(image.bytes)) {
     scratch.converted = spec_.convert(image.bytes);
+    scratch.source.clock.mark(Stage::kConvert);
     image.bytes = scratch.converted;
   }
   return image;
@@ -277,6 +299,7 @@ StoredImage BatchEngine::keep(StoredImage image, uint64_t number, int64_t label,
   } catch (const Error&) {
     return image;  // whether what is broken matters to the views is up to them, with a cache as without
   }
+  scratch.source.clock.mark(Stage::kDecode);
   image.encoding = ImageEncoding::kRaw;
   image.bytes = scratch.whole;
   spec_.decoded->offer(number, {.bytes = scratch.whole,
@@ -295,6 +318,7 @@ void BatchEngine::show(Batch& batch, size_t index, const StoredImage& image, Scr
   for (size_t i = 0; !spec_.format.plain() && i < spec_.views.size(); ++i) {
     writer_.write(scratch.slots[i], spec_.views[i].out, batch.images[i].get() + index * slot_bytes_[i]);
   }
+  if (!spec_.format.plain()) scratch.source.clock.mark(Stage::kWrite);
   if (!spec_.boxes.wanted) return;
   const auto plans = scratch.decoder.plans();
   for (size_t i = 0; i < plans.size(); ++i) {

@@ -14,10 +14,13 @@
 #include <vector>
 
 #include "core/buffer_pool.h"
+#include "core/consumer_clock.h"
 #include "core/engine_spec.h"
+#include "core/engine_totals.h"
 #include "core/pixel_format.h"
 #include "core/pool.h"
 #include "core/sample_source.h"
+#include "core/trace_log.h"
 #include "core/view.h"
 
 namespace stoker {
@@ -87,11 +90,26 @@ class BatchEngine {
 
   const EngineSpec& spec() const { return spec_; }
 
+  // May be asked for from any thread, also after close().
+  EngineTotals totals() const;
+
+  // Whether samples are timed, from now on; switched off only to see what that costs.
+  void time_stages(bool on);
+
+  // Finished batches that wait for next(), in a row.
+  size_t ready();
+
+  // For whoever calls next(): it alone knows when it asks, and when it has what it asked for.
+  ConsumerClock& consumer() { return consumer_; }
+
+  // What the threads do when. Lanes: one a thread, one for replace(), and the consumer's.
+  TraceLog& trace() { return trace_; }
+
  private:
   struct Pending;
   struct Scratch;
 
-  static std::vector<std::unique_ptr<Scratch>> make_scratch(const EngineSpec& spec);
+  std::vector<std::unique_ptr<Scratch>> make_scratch();
   void load(Pending& batch, size_t index, size_t worker);
   void load_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const;
   // The short way for records whose pixels go into the batch as they are: they are checked while they are
@@ -109,6 +127,8 @@ class BatchEngine {
 
   std::shared_ptr<const SampleSource> source_;
   EngineSpec spec_;
+  TraceLog trace_;
+  ConsumerClock consumer_;
   PixelWriter writer_;
   bool copies_;                                       // pixels may go into the batch as they are stored
   std::vector<size_t> slot_bytes_;                    // of each view
@@ -119,6 +139,7 @@ class BatchEngine {
   std::mutex mutex_;
   std::condition_variable ready_;
   std::deque<std::shared_ptr<Pending>> pending_;
+  uint32_t submitted_ = 0;
   bool closed_ = false;
 
   ThreadPool pool_;  // last: its threads use everything above

@@ -121,7 +121,10 @@ std::span<const uint8_t> FileSet::fetch_remote(size_t index, SourceScratch& scra
   const RemotePlace place = remote_place(index);
   if (place.length > kMostFileBytes) refuse_length(where(index), place.length);
   try {
-    return scratch.remote.take(remote_, place);
+    const auto bytes = scratch.remote.take(remote_, place);
+    scratch.clock.mark(Stage::kRemote);
+    scratch.clock.count_bytes(bytes.size());
+    return bytes;
   } catch (const Error& error) {
     throw Error(error.code(), error.what(), where(index), error.system_errno());
   }
@@ -144,6 +147,8 @@ std::span<const uint8_t> FileSet::fetch(uint64_t number, SourceScratch& scratch)
   if (bytes > kMostFileBytes) refuse_length(where(number), bytes);
   if (scratch.bytes.size() < bytes) scratch.bytes.resize(bytes);
   const size_t got = file->read_at(begin, std::span(scratch.bytes).first(bytes));
+  scratch.clock.mark(Stage::kRead);
+  scratch.clock.count_bytes(got);
   if (got < bytes || got < listed) {
     fail_read(where(number),
               "it has " + std::to_string(got) + " bytes, and had " + std::to_string(std::max(bytes, listed)) +

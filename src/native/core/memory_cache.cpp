@@ -77,6 +77,7 @@ std::span<const uint8_t> MemoryCache::fetch(uint64_t number, const SampleSource&
   if (auto found = find(number)) {
     const std::span<const uint8_t> bytes = found->bytes;
     scratch.held = std::move(found);
+    scratch.clock.mark(Stage::kRead);
     return bytes;
   }
   const auto bytes = source.fetch(number, scratch);

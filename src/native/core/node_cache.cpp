@@ -78,6 +78,8 @@ std::span<const uint8_t> NodeCacheFile::fetch(uint64_t number, const SampleSourc
   if (number >= starts_.size() - 1) return source.fetch(number, scratch);
   if (const auto found = read(number, scratch.bytes); found.data() != nullptr) {
     hits_.fetch_add(1, std::memory_order_relaxed);
+    scratch.clock.mark(Stage::kRead);
+    scratch.clock.count_bytes(found.size());
     return found;
   }
   misses_.fetch_add(1, std::memory_order_relaxed);

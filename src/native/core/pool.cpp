@@ -4,7 +4,7 @@
 
 namespace stoker {
 
-ThreadPool::ThreadPool(size_t threads) {
+ThreadPool::ThreadPool(size_t threads) : clocks_(threads) {
   threads_.reserve(threads);
   for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this, i] { work(i); });
 }
@@ -24,11 +24,15 @@ void ThreadPool::submit(size_t count, Task task) {
   count == 1 ? wake_.notify_one() : wake_.notify_all();
 }
 
-std::shared_ptr<ThreadPool::Job> ThreadPool::wait_for_job() {
+std::shared_ptr<ThreadPool::Job> ThreadPool::wait_for_job(WorkerClock& clock) {
   std::deque<std::shared_ptr<Job>> begun;  // what their tasks hold is let go of outside the lock
   std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return closing_ || !jobs_.empty(); });
+    if (!closing_ && jobs_.empty()) {
+      clock.rest();
+      wake_.wait(lock, [this] { return closing_ || !jobs_.empty(); });
+      clock.wake();
+    }
     if (closing_) return nullptr;
     if (jobs_.front()->next.load(std::memory_order_relaxed) < jobs_.front()->count) return jobs_.front();
     begun.push_back(std::move(jobs_.front()));
@@ -37,13 +41,22 @@ std::shared_ptr<ThreadPool::Job> ThreadPool::wait_for_job() {
 }
 
 void ThreadPool::work(size_t worker) {
-  while (const std::shared_ptr<Job> job = wait_for_job()) {
+  WorkerClock& clock = clocks_[worker];
+  clock.begin();
+  while (const std::shared_ptr<Job> job = wait_for_job(clock)) {
     while (!closing_.load(std::memory_order_relaxed)) {
       const size_t index = job->next.fetch_add(1, std::memory_order_relaxed);
       if (index >= job->count) break;
       job->task(index, worker);
     }
   }
+  clock.end();
+}
+
+WorkerTotals ThreadPool::totals() const {
+  WorkerTotals totals;
+  for (const WorkerClock& clock : clocks_) totals += clock.totals();
+  return totals;
 }
 
 void ThreadPool::close() {

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/worker_clock.h"
+
 namespace stoker {
 
 // A job is `count` calls of one function. Tasks start strictly in the order of their jobs and their index;
@@ -35,6 +37,9 @@ class ThreadPool {
 
   size_t size() const { return threads_.size(); }
 
+  // Of all threads together, since they began; also after close().
+  WorkerTotals totals() const;
+
  private:
   struct Job {
     Job(size_t tasks, Task work) : count(tasks), task(std::move(work)) {}
@@ -45,13 +50,14 @@ class ThreadPool {
   };
 
   // The first job that has tasks left; nothing once the pool is closing. Waits for one.
-  std::shared_ptr<Job> wait_for_job();
+  std::shared_ptr<Job> wait_for_job(WorkerClock& clock);
   void work(size_t worker);
 
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::shared_ptr<Job>> jobs_;
   std::atomic<bool> closing_{false};  // set under the mutex
+  std::vector<WorkerClock> clocks_;   // one a thread
   std::vector<std::thread> threads_;
 };
 

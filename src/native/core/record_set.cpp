@@ -125,6 +125,18 @@ RemotePlace RecordSet::remote_place(uint64_t index) const {
   return remote_.reader ? remote_place(locate(index)) : RemotePlace{};
 }
 
+std::span<const uint8_t> RecordSet::read_local(const Place& place, PayloadCheck check,
+                                               SourceScratch& scratch) const {
+  const auto file = files_.open(place.shard);
+  const FrameSite site = file->site(place.extent, static_cast<int64_t>(place.record));
+  const auto frame = file->read_frame(place.extent, scratch.bytes, site);
+  scratch.clock.mark(Stage::kRead);
+  scratch.clock.count_bytes(frame.size());
+  const auto payload = verify_frame(frame, site, check);
+  if (check == PayloadCheck::kOn) scratch.clock.mark(Stage::kCheck);
+  return payload;
+}
+
 std::span<const uint8_t> RecordSet::read_remote(const Place& place, PayloadCheck check,
                                                 SourceScratch& scratch) const {
   const RemotePlace wanted = remote_place(place);
@@ -132,7 +144,12 @@ std::span<const uint8_t> RecordSet::read_remote(const Place& place, PayloadCheck
                        static_cast<int64_t>(place.extent.offset)};
   try {
     try {
-      return verify_frame(scratch.remote.take(remote_, wanted), site, check);
+      const auto frame = scratch.remote.take(remote_, wanted);
+      scratch.clock.mark(Stage::kRemote);
+      scratch.clock.count_bytes(frame.size());
+      const auto payload = verify_frame(frame, site, check);
+      if (check == PayloadCheck::kOn) scratch.clock.mark(Stage::kCheck);
+      return payload;
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kCorruptRecord) throw;
     }
@@ -147,20 +164,14 @@ std::span<const uint8_t> RecordSet::read_remote(const Place& place, PayloadCheck
 std::span<const uint8_t> RecordSet::read(uint64_t index, PayloadCheck check, SourceScratch& scratch) const {
   const Place place = locate(index);
   if (remote_.reader) return read_remote(place, check, scratch);
-  return files_.open(place.shard)
-      ->read_record(place.extent, scratch.bytes, static_cast<int64_t>(place.record), check);
+  return read_local(place, check, scratch);
 }
 
 std::span<const uint8_t> RecordSet::read_unchecked(uint64_t index, SourceScratch& scratch,
                                                    uint32_t& crc) const {
-  const Place place = locate(index);
-  if (remote_.reader) {
-    const auto payload = read_remote(place, PayloadCheck::kOff, scratch);
-    crc = stated_crc(payload);
-    return payload;
-  }
-  return files_.open(place.shard)
-      ->read_unchecked(place.extent, scratch.bytes, static_cast<int64_t>(place.record), crc);
+  const auto payload = read(index, PayloadCheck::kOff, scratch);
+  crc = stated_crc(payload);
+  return payload;
 }
 
 }  // namespace stoker

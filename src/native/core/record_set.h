@@ -53,7 +53,7 @@ class RecordSet {
   // remote shards as RemoteReader::take. Remote bytes whose checksum is wrong are read once more.
   std::span<const uint8_t> read(uint64_t index, PayloadCheck check, SourceScratch& scratch) const;
 
-  // The same as ShardFile::read_unchecked.
+  // The same, but the payload is not checked: `crc` becomes the CRC-32C that it must have.
   std::span<const uint8_t> read_unchecked(uint64_t index, SourceScratch& scratch, uint32_t& crc) const;
 
   // The frame of a record, if shards are remote.
@@ -73,6 +73,7 @@ class RecordSet {
   Place locate(uint64_t index) const;
   Where where(const Place& place) const;
   RemotePlace remote_place(const Place& place) const;
+  std::span<const uint8_t> read_local(const Place& place, PayloadCheck check, SourceScratch& scratch) const;
   std::span<const uint8_t> read_remote(const Place& place, PayloadCheck check, SourceScratch& scratch) const;
   std::shared_ptr<const ShardIndex> index_of(size_t shard) const;
   bool as_listed(size_t shard, bool eager) const;

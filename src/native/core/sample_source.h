@@ -10,6 +10,7 @@
 
 #include "core/errors.h"
 #include "core/remote_reader.h"
+#include "core/stage_clock.h"
 #include "core/stored_image.h"
 
 namespace stoker {
@@ -26,6 +27,7 @@ struct SampleId {
 struct SourceScratch {
   std::shared_ptr<const void> held;  // keeps alive what fetch() gave, where that is shared with others
   RemoteScratch remote;
+  StageClock clock;
   std::vector<uint8_t> bytes;
   std::vector<int64_t> numbers;
   std::vector<float> fractions;
@@ -42,6 +44,9 @@ struct SourceSample {
 struct FetchedSample {
   std::span<const uint8_t> bytes;
   std::optional<uint32_t> crc;  // the CRC-32C that they must have; nothing: they need no check
+
+  // Copies a part of `bytes`, and checks all of them in the same pass; whether they are as they must be.
+  bool copy(std::span<const uint8_t> part, uint8_t* out) const;
 };
 
 // Samples 0..size()-1, read from any thread.

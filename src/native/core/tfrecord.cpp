@@ -180,14 +180,6 @@ std::span<const uint8_t> ShardFile::read_record(const RecordExtent& extent, std:
   return verify_frame(read_frame(extent, buffer, at), at, check);
 }
 
-std::span<const uint8_t> ShardFile::read_unchecked(const RecordExtent& extent, std::vector<uint8_t>& buffer,
-                                                   int64_t record, uint32_t& crc) const {
-  const FrameSite at = site(extent, record);
-  const auto payload = verify_frame(read_frame(extent, buffer, at), at, PayloadCheck::kOff);
-  crc = stated_crc(payload);
-  return payload;
-}
-
 namespace {
 
 // A read costs about 1 us, in which 12 KiB more could have been read from memory, and far more from a drive

@@ -78,16 +78,15 @@ class ShardFile {
                                        int64_t record = kUnknown,
                                        PayloadCheck check = PayloadCheck::kOn) const;
 
-  // The same, but the payload is not checked: `crc` becomes the CRC-32C that it must have.
-  std::span<const uint8_t> read_unchecked(const RecordExtent& extent, std::vector<uint8_t>& buffer,
-                                          int64_t record, uint32_t& crc) const;
-
- private:
-  FrameSite site(const RecordExtent& extent, int64_t record) const;
-  // The whole frame, in `buffer`.
+  // The first half of that: the whole frame, in `buffer`, as it lies in the file. verify_frame() is the
+  // other.
   std::span<const uint8_t> read_frame(const RecordExtent& extent, std::vector<uint8_t>& buffer,
                                       const FrameSite& at) const;
 
+  // What messages say of a record.
+  FrameSite site(const RecordExtent& extent, int64_t record) const;
+
+ private:
   std::string path_;
   int descriptor_;
   uint64_t size_ = 0;

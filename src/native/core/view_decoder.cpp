@@ -66,6 +66,7 @@ void ViewDecoder::decode(const StoredImage& image, std::span<const ViewSpec> vie
     apply_jitter(plan_jitter(views[i].jitter, random.in_view(static_cast<uint8_t>(i))), slots[i],
                  views[i].out);
   }
+  mark(Stage::kResample);
 }
 
 Extent ViewDecoder::decode_whole(std::span<const uint8_t> jpeg, uint64_t max_pixels,
@@ -100,6 +101,7 @@ void ViewDecoder::decode_jpeg(std::span<const ViewSpec> views, std::span<const R
   }
   const Rect all = around(regions_);
   const RgbxView pixels = decoder_.decode(all, sampling.shrink);
+  mark(Stage::kDecode);
   for (size_t i = 0; i < views.size(); ++i) {
     resamplers_[i].run(part(pixels, all, regions_[i]), plans_[i].flip, slots[i]);
   }

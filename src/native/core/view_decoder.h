@@ -7,6 +7,7 @@
 
 #include "core/jpeg/jpeg.h"
 #include "core/resample.h"
+#include "core/stage_clock.h"
 #include "core/stored_image.h"
 #include "core/view.h"
 
@@ -15,7 +16,9 @@ namespace stoker {
 // Keeps its scratch memory from image to image; one per thread.
 class ViewDecoder {
  public:
-  explicit ViewDecoder(DecodeMode mode = DecodeMode::kExact) : mode_(mode) {}
+  // What it does is marked on `clock`, which the caller keeps, if there is one.
+  explicit ViewDecoder(DecodeMode mode = DecodeMode::kExact, StageClock* clock = nullptr)
+      : mode_(mode), clock_(clock) {}
 
   // Writes the rows of RGB of each view to its slot; the image is decoded once, and only as much of it as the
   // views need. Throws kBadImage or kImageTooLarge.
@@ -36,7 +39,12 @@ class ViewDecoder {
   // How much smaller the image may be decoded for all views.
   int32_t shrink_of(std::span<const ViewSpec> views) const;
   void decode_raw(const StoredImage& image, const ViewSpec& view, const ViewPlan& plan, RgbSlot slot);
+  void mark(Stage stage) {
+    if (clock_ != nullptr) clock_->mark(stage);
+  }
+
   DecodeMode mode_;
+  StageClock* clock_;
   JpegDecoder decoder_;
   std::vector<Resampler> resamplers_;  // one a view
   std::vector<ViewPlan> plans_;

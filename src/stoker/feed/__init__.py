@@ -13,6 +13,7 @@ from stoker.feed.opening import open_dataset
 from stoker.feed.position import Position
 from stoker.feed.read_ahead import ReadAhead
 from stoker.feed.sample import Sample
+from stoker.feed.stats import LoaderStats, StageStats
 
 __all__ = [
     "BadSample",
@@ -23,6 +24,7 @@ __all__ = [
     "CacheStats",
     "Dataset",
     "Loader",
+    "LoaderStats",
     "MemoryCache",
     "Mix",
     "NodeCache",
@@ -32,6 +34,7 @@ __all__ = [
     "ReadAhead",
     "RecordKeys",
     "Sample",
+    "StageStats",
     "loader_settings",
     "mix",
     "open_dataset",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
@@ -15,12 +16,14 @@ from stoker.feed.bad_samples import OF_A_SAMPLE, BadSample, BadSampleReport, sub
 from stoker.feed.batch import Loaded
 from stoker.feed.cache_keys import parts_of
 from stoker.feed.engine_settings import EngineSettings, check_decode, decoded_cache
+from stoker.feed.events import EventLog, event_log
 from stoker.feed.mixing import Mix, MixedSamples
 from stoker.feed.odd_images import to_jpeg
 from stoker.feed.position import Position
 from stoker.feed.prefetch import Prefetcher
 from stoker.feed.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, Shuffling
 from stoker.feed.schedule import Upcoming, upcoming
+from stoker.feed.stats import LoaderStats, stats_of
 from stoker.views import ObjectCrops, native_views
 
 if TYPE_CHECKING:
@@ -72,6 +75,7 @@ class SampleEngine:
         self._submitted: deque[_Submitted] = deque()
         files = [part.remote for part in parts_of(dataset) if part.remote is not None]
         self.ranges = _native.RemoteRanges(settings.read_ahead.budget_bytes) if files else None
+        self._begun = time.monotonic()
         self._native = self._native_engine(dataset)
         self._ahead: Prefetcher | None = None
         self._scheduled = False  # otherwise no more is known than what is submitted
@@ -105,6 +109,15 @@ class SampleEngine:
         # What is kept is found good from then on, so it is checked whatever was asked for.
         source = self.samples.source(check=self._settings.check or cache is not None)
         return source if cache is None else cache.source(dataset, source)
+
+    def stats(self) -> LoaderStats:
+        """Return what was done since it was made."""
+        return stats_of(self._native.totals(), time.monotonic() - self._begun)
+
+    def events(self) -> EventLog:
+        """Return what tells what its threads do."""
+        fetches = None if self._ahead is None else self._ahead.log
+        return event_log(self._native, self._settings.threads, fetches, self._settings.read_ahead.connections)
 
     def close(self) -> None:
         """Stop the threads; samples being decoded are finished first, those being waited for are not."""

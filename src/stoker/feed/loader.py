@@ -8,8 +8,6 @@ batch. A consumer may leave an iteration early: its state says exactly where, an
 
 from __future__ import annotations
 
-import os
-import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +17,7 @@ from stoker.errors import ClosedError
 from stoker.feed.bad_samples import BadSamplePolicy, BadSampleReport, OnBad
 from stoker.feed.engine import SampleEngine
 from stoker.feed.engine_settings import EngineSettings
+from stoker.feed.lifetime import Lifetime
 from stoker.feed.position import Course, Position
 from stoker.feed.ranks import resolve
 from stoker.feed.read_ahead import ReadAhead
@@ -27,7 +26,7 @@ from stoker.order import Step, Tail, Topology, steps_left, take_step
 from stoker.views import MultiView, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import TracebackType
     from typing import Self
 
@@ -35,7 +34,9 @@ if TYPE_CHECKING:
     from stoker.feed.boxes import BoxOutput
     from stoker.feed.caches import MemoryCache, NodeCache
     from stoker.feed.dataset import Dataset
+    from stoker.feed.events import EventLog
     from stoker.feed.mixing import Mix
+    from stoker.feed.stats import LoaderStats
     from stoker.order import BlockShuffle
     from stoker.types import DecodeMode
     from stoker.views import View
@@ -75,6 +76,10 @@ class Loader:
             same in every run; ``Batch.keys`` tells which, `bad_samples` lists them, and the end of the epoch brings a
             `stoker.errors.BadSampleWarning`.
         max_bad: The most samples that are replaced in an epoch on this rank.
+
+    Attributes:
+        handing_out: Given each batch when its turn has come, and gives what the consumer gets; `stoker.doctor` looks on
+            here, and hands out some batches again.
 
     Warns:
         RankWarning: Two sources disagree about the ranks.
@@ -124,8 +129,8 @@ class Loader:
         self._position = Position(0, 0)
         self._begun = False  # whether batches of the current epoch were handed out in an iteration
         self._iterations = 0
-        self._process = os.getpid()
-        settings = EngineSettings(
+        self.handing_out: Callable[[Batch], Iterable[Batch]] = lambda batch: (batch,)
+        self.settings = EngineSettings(
             seed=check_range("seed", seed, 0, 2**64 - 1),
             check=check,
             max_pixels=check_range("max_pixels", max_pixels, 1, 2**32),
@@ -140,11 +145,10 @@ class Loader:
             bad=BadSamplePolicy(on_bad, max_bad),
             read_ahead=read_ahead or ReadAhead(),
         )
-        self._engine = SampleEngine(dataset, view, settings)
+        self._engine = SampleEngine(dataset, view, self.settings)
         samples = self._engine.samples
         self._course = Course(samples.identity, seed, Shuffling(shuffle, seed).name, samples.size)
-        # Runs at the latest when the interpreter exits, while the threads can still be joined.
-        self._close = weakref.finalize(self, self._engine.close)
+        self._lifetime = Lifetime(self, self._engine.close)
 
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch."""
@@ -152,7 +156,7 @@ class Loader:
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the next epoch, or the rest of the one that a loaded state is in."""
-        self._check_usable()
+        self._lifetime.check()
         self._iterations += 1
         self._engine.drop_pending()  # of an iteration that was left early
         if self._begun or steps_left(self._course.size, self._position.consumed, self.topology) == 0:
@@ -174,7 +178,7 @@ class Loader:
                 queued.append(step)
                 ahead = step.consumed
             batch = self._wait(queued.popleft(), iteration)
-            yield batch
+            yield from self.handing_out(batch)
             if number + 1 < left:
                 self._check_current(iteration)
         if iteration == self._iterations:
@@ -186,19 +190,12 @@ class Loader:
         self._begun = False
 
     def _wait(self, step: Step, iteration: int) -> Batch:
-        self._check_usable()
+        self._lifetime.check()
         self._check_current(iteration)
         loaded = self._engine.next() if len(step.keys) else self._engine.nothing()  # its share of a short last step
         self._position = Position(self._position.epoch, step.consumed)
         self._begun = True
         return loaded.batch(step.valid, self._position, many=isinstance(self.view, MultiView))
-
-    def _check_usable(self) -> None:
-        if not self._close.alive:
-            raise ClosedError("this loader is closed; make a new one")
-        if os.getpid() != self._process:
-            message = "this loader was made before a fork, and threads do not survive one"
-            raise ClosedError(f"{message}; make the loader in the process that uses it")
 
     def _check_current(self, iteration: int) -> None:
         if iteration != self._iterations:
@@ -214,6 +211,14 @@ class Loader:
     def bad_samples(self) -> BadSampleReport:
         """The samples that were replaced in this epoch, or in the last one until the next begins."""
         return self._engine.report
+
+    def stats(self) -> LoaderStats:
+        """Return what was done since this loader was made, and where the time went; any thread may ask, at any time."""
+        return self._engine.stats()
+
+    def events(self) -> EventLog:
+        """Return the log of what the threads do when; `stoker.trace` writes it to a file."""
+        return self._engine.events()
 
     def state_dict(self, position: Position | None = None) -> dict[str, Any]:
         """Return where this loader is: small enough for any checkpoint, valid for any topology, the same on every rank.
@@ -236,7 +241,7 @@ class Loader:
 
     def close(self) -> None:
         """Stop the threads; the samples being decoded are finished first. Batches already handed out stay valid."""
-        self._close()
+        self._lifetime.close()
 
     def __enter__(self) -> Self:
         return self

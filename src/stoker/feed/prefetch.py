@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from stoker import _native
+from stoker.feed.events import FetchLog
 from stoker.feed.range_plan import cut_windows, plan_ranges
 from stoker.feed.read_ahead import ReadAhead
 from stoker.feed.remote_files import RemoteFiles, StoppableFiles
@@ -145,6 +146,9 @@ class Prefetcher:
         ranges: What hands out the bytes.
         locate: Tells where samples lie.
         most_ahead: The most samples that are planned beyond those that are over.
+
+    Attributes:
+        log: Of the requests.
     """
 
     def __init__(
@@ -161,6 +165,7 @@ class Prefetcher:
         self._files = StoppableFiles(files, self._stop)
         self._planner = Planner(ranges, locate, settings.limits(), most_ahead)
         self._threads: list[threading.Thread] = []
+        self.log = FetchLog()
         self._process = os.getpid()
         self._needed = self._over = 0
 
@@ -195,7 +200,7 @@ class Prefetcher:
         if self._threads:
             return
         works: list[Callable[[], None]] = [self._planner.run]
-        works += [_Fetcher(self._ranges, self._files).run] * self._connections
+        works += [_Fetcher(self._ranges, self._files, self.log, i).run for i in range(self._connections)]
         for work in works:
             thread = threading.Thread(target=work, name="stoker-ahead", daemon=True)
             thread.start()
@@ -205,9 +210,11 @@ class Prefetcher:
 class _Fetcher:
     """What the threads that fetch hold on to: not the prefetcher, whose end is theirs."""
 
-    def __init__(self, ranges: _native.RemoteRanges, files: StoppableFiles) -> None:
+    def __init__(self, ranges: _native.RemoteRanges, files: StoppableFiles, log: FetchLog, number: int) -> None:
         self._ranges = ranges
         self._files = files
+        self._log = log
+        self._number = number
 
     def run(self) -> None:
         while not self._ranges.closed:
@@ -216,12 +223,15 @@ class _Fetcher:
                 self._fetch(*job)
 
     def _fetch(self, number: int, file: int, offset: int, length: int) -> None:
+        begun = time.monotonic_ns()
         try:
             data = self._files.read(file, offset, length)
         except BaseException as error:  # noqa: BLE001 - a thread root: whoever takes the bytes gets it
             self._ranges.fail(number, error)
         else:
             self._ranges.deliver(number, data)
+        if self._log.on:
+            self._log.add(self._number, begun, length)
 
 
 @contextmanager

@@ -23,8 +23,8 @@ from stoker.errors import StokerError
 from stoker.feed.opening import open_main_split
 from stoker.measure.comparable import refuse_incomparable
 from stoker.measure.machine import Machine, describe_machine
-from stoker.measure.page_cache import require_cold
 from stoker.measure.task import Task, ViewName
+from stoker.storage.page_cache import require_cold
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.feed import open_dataset
 from stoker.measure.machine import tree_cpu_seconds
-from stoker.measure.page_cache import drop_from_page_cache
 from stoker.measure.task import Task
+from stoker.storage.page_cache import drop_from_page_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -65,6 +65,20 @@ def require_cold(paths: Sequence[Path]) -> None:
         )
 
 
+def cached_bytes(path: Path) -> tuple[int, int]:
+    """Return how many bytes of a file are in the page cache, and how many it has; brings nothing in.
+
+    Raises:
+        OSError: It cannot be read, or the system does not tell.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(file).st_size
+        return _cached_bytes(file, size), size
+    finally:
+        os.close(file)
+
+
 def _cached_bytes(file: int, size: int) -> int:
     """Return how many bytes of a file are in the page cache, by ``mincore``: unlike reading, it brings nothing in."""
     if size == 0:

@@ -1,0 +1,92 @@
+"""``stoker doctor``: what holds up the reading of a dataset, with one verdict and one remedy."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from stoker.cli.output import Printer, print_json
+from stoker.config import format_seconds, format_size
+from stoker.diagnosis.alone import DatasetReport, DatasetSpec, examine
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Add the command."""
+    text = "what holds up the reading of a dataset: each stage alone and in the pipeline, one verdict, one remedy"
+    parser = subparsers.add_parser("doctor", help=text, description=text)
+    spec = DatasetSpec("")
+    add = parser.add_argument
+    add("dataset", help="directory of a dataset; directory, pattern or file of TFRecords; images; or a URL")
+    add("--split", help="split to read (default: the only one, or train)")
+    add("--view", choices=("train", "eval"), default=spec.view, help="crop and resize (default: train)")
+    add("--batch-size", type=int, default=spec.batch_size, metavar="N", help="images per batch (default %(default)s)")
+    add("--threads", type=int, metavar="N", help="decoding threads (default: one per CPU)")
+    text = "time for the pipeline; the stages alone and what is tried take some more (default %(default)s)"
+    add("--seconds", type=float, default=spec.seconds, help=text)
+    add("--cold", action="store_true", help="drop the files from the page cache first: what a first epoch meets")
+    add("--json", action="store_true", help="print one JSON document")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print, and return 0."""
+    spec = DatasetSpec(
+        dataset=args.dataset,
+        split=args.split,
+        view=args.view,
+        batch_size=args.batch_size,
+        threads=args.threads,
+        seconds=args.seconds,
+        cold=args.cold,
+    )
+    report = examine(spec, _Parts())
+    if args.json:
+        print_json(report.document())
+    else:
+        _print(report)
+    return 0
+
+
+class _Parts:
+    """One line on standard error for every part, with the time left of those that are alike."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def __call__(self, number: int, parts: int, name: str) -> None:
+        if number == 0:
+            self._began = time.monotonic()
+        elapsed = time.monotonic() - self._began
+        left = f", {format_seconds(elapsed / number * (parts - number))} left" if number else ""
+        sys.stderr.write(f"measuring: part {number + 1} of {parts}{left}: {name}\n")
+        sys.stderr.flush()
+
+
+def _print(report: DatasetReport) -> None:
+    printer, e = Printer(), report.diagnosis.evidence
+    files = e.files
+    size = f", {format_size(files.size_bytes)}" if files.size_bytes is not None else ""
+    memory = f", {files.cached_before:.0%} of it in memory before" if files.cached_before is not None else ""
+    printer.line(f"{files.place}: {report.images:,} images{size}{memory}")
+    printer.line(
+        f"{report.spec.view} view, batches of {report.batch_size}, {report.threads} threads on {e.setup.cpus} CPUs"
+    )
+    rows = [(stage.name, _speed(stage.alone), _share(stage.share)) for stage in report.stages]
+    printer.table(["stage", ">images/s", ">of the threads' time"], rows)
+    if report.trials:
+        found = [(trial.name, _speed(trial.images_per_second), f"{trial.speedup:.2f}x") for trial in report.trials]
+        printer.table(["tried", ">images/s", ">speed"], found)
+    printer.line(f"{report.diagnosis.verdict}: {report.diagnosis.sentence}")
+    printer.line(f"remedy: {report.remedy}")
+
+
+def _speed(rate: float | None) -> str:
+    return "-" if rate is None else f"{rate:,.0f}"
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{share:.0%}"

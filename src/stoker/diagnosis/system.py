@@ -1,0 +1,88 @@
+"""What the system tells of threads, CPUs, memory and files; nothing where it does not tell, which is no error."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stoker.storage.page_cache import cached_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_TASKS = Path("/proc/self/task")
+_STAT = Path("/proc/stat")
+_MEMORY = Path("/proc/meminfo")
+_MOST_FILES = 2000
+_IDLE_FIELDS = (3, 4)  # idle and waiting for a disk
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """CPU time so far, in seconds.
+
+    Attributes:
+        wall: The clock.
+        process: Of this process.
+        machine: Of all programs; None where the system does not tell.
+        threads: Of each thread by its number in the system: on a CPU, and ready to run without one.
+    """
+
+    wall: float
+    process: float
+    machine: float | None
+    threads: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+
+
+def read_times(wall: float, process: float) -> Times:
+    """Return the times that the system tells, beside two that were taken already."""
+    return Times(wall, process, _machine_seconds(), _thread_seconds())
+
+
+def _thread_seconds() -> dict[int, tuple[float, float]]:
+    found = {}
+    for task in _TASKS.iterdir() if _TASKS.is_dir() else ():
+        try:
+            running, queued = (task / "schedstat").read_text().split()[:2]
+        except (OSError, ValueError):  # it has just ended, or this system does not count
+            continue
+        found[int(task.name)] = (int(running) / 1e9, int(queued) / 1e9)
+    return found
+
+
+def _machine_seconds() -> float | None:
+    try:
+        ticks = [int(part) for part in _STAT.read_text().split("\n", 1)[0].split()[1:9]]
+    except (OSError, ValueError):
+        return None
+    busy = sum(ticks) - sum(ticks[at] for at in _IDLE_FIELDS)
+    return busy / os.sysconf("SC_CLK_TCK")
+
+
+def free_memory() -> int | None:
+    """Return how many bytes files could have in memory beside what programs use; None if unknown."""
+    try:
+        lines = _MEMORY.read_text().splitlines()
+    except OSError:
+        return None
+    kib = next((int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
+    return None if kib is None else kib * 1024
+
+
+def cached_share(paths: Iterable[Path]) -> float | None:
+    """Return the share of files' bytes that is in the page cache; None if it cannot be said.
+
+    Of many files, some are looked at.
+    """
+    names = list(paths)
+    cached = total = 0
+    for path in names[:: max(1, len(names) // _MOST_FILES)]:
+        try:
+            held, size = cached_bytes(path)
+        except (OSError, ValueError):
+            continue
+        cached += held
+        total += size
+    return cached / total if total else None
