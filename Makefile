@@ -121,7 +121,7 @@ docs: $(INSTALLED) $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Run every code blo
 
 .PHONY: site
 site: $(INSTALLED) $(DEVELOPED)  ## Build the documentation as a site, to be read offline: build/site/index.html.
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir $(abspath $(BUILD))/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir $(abspath $(BUILD))/site
 	@echo "The site is $(BUILD)/site: open index.html, or serve it with python -m http.server."
 
 $(DEMO)/dataset/manifest.json:
