@@ -1,9 +1,9 @@
 """A ResNet trained by two processes, stopped, and resumed by one: python train_resnet_torch_ddp.py DATASET.
 
-Each process has a loader of its own, which gives it its share of every step. As it stands the program calls torchrun,
-first for two processes, which stop in mid-epoch, and then for one; those run `train`. The checkpoint fits any number of
-processes, because a position is a number of samples. The network is normalised in groups of channels, not over the
-batch, so how a batch is divided among processes changes nothing but rounding.
+Each process has a loader of its own, which gives it its share of every step. As it stands the program calls torchrun
+for two processes, which run `train` and stop in mid-epoch, and then goes on from their checkpoint alone. A checkpoint
+fits any number of processes, because a position is a number of samples. The network is normalised in groups of channels,
+not over the batch, so how a batch is divided among processes changes nothing but rounding.
 """
 
 from __future__ import annotations
@@ -116,9 +116,8 @@ class Training:
 
 
 def train(path: str, checkpoint: Path, steps: int | None) -> None:
-    """Train in this process, which torchrun has started: from the checkpoint if it is there, and to it if stopped."""
+    """Train in this process, one of its process group: from the checkpoint if it is there, and to it if stopped."""
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
     training = Training(path)
     with training.loader:
         if checkpoint.exists():
@@ -143,14 +142,16 @@ def torchrun(processes: int, *arguments: str) -> None:
 def main(path: str) -> None:
     """Train with two processes, and from the middle of the second epoch with one."""
     with tempfile.TemporaryDirectory() as place:
-        checkpoint = str(Path(place, "checkpoint.pt"))
+        checkpoint = Path(place, "checkpoint.pt")
         steps_of_an_epoch = -(-len(stoker.open(path, split="train")) // BATCH)
-        torchrun(2, path, checkpoint, str(steps_of_an_epoch + steps_of_an_epoch // 2))
-        torchrun(1, path, checkpoint)
+        torchrun(2, path, str(checkpoint), str(steps_of_an_epoch + steps_of_an_epoch // 2))
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        train(path, checkpoint, None)
 
 
 if __name__ == "__main__":
     if "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun sets it
-        train(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else None)
+        dist.init_process_group("gloo")  # rank, world size and where to meet come from torchrun
+        train(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
     else:
         main(sys.argv[1])
