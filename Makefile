@@ -116,7 +116,7 @@ stub: $(INSTALLED) $(DEVELOPED)  ## Write src/stoker/_native.pyi anew from the e
 
 .PHONY: docs
 docs: $(INSTALLED) $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Run every code block and example of the documentation, follow every link.
-	$(BIN)/python -m pytest tests/house/test_docs.py tests/house/test_examples.py tests/house/test_guarantees.py
+	$(BIN)/python -m pytest tests/house/test_{docs,examples,guarantees,notebooks,quick_start,site,sizing}.py
 	@echo "The documentation is the Markdown in README.md and docs/; all of its code ran and all of its links lead somewhere."
 
 .PHONY: site

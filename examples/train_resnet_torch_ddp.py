@@ -2,8 +2,8 @@
 
 Each process has a loader of its own, which gives it its share of every step. As it stands the program calls torchrun
 for two processes, which run `train` and stop in mid-epoch, and then goes on from their checkpoint alone. A checkpoint
-fits any number of processes, because a position is a number of samples. The network is normalised in groups of channels,
-not over the batch, so how a batch is divided among processes changes nothing but rounding.
+fits any number of processes, because a position is a number of samples. The network is normalised in groups of
+channels, not over the batch, so how a batch is divided among processes changes nothing but rounding.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def main(path: str) -> None:
         checkpoint = Path(place, "checkpoint.pt")
         steps_of_an_epoch = -(-len(stoker.open(path, split="train")) // BATCH)
         torchrun(2, path, str(checkpoint), str(steps_of_an_epoch + steps_of_an_epoch // 2))
-        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        dist.init_process_group("gloo", init_method=f"file://{place}/meeting", rank=0, world_size=1)
         train(path, checkpoint, None)
 
 
