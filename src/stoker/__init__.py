@@ -17,7 +17,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from stoker import errors as errors
-from stoker.diagnosis import DoctorReport, doctor
+from stoker.diagnosis import DoctorReport, doctor, trace
 from stoker.feed import (
     BadSample,
     BadSampleReport,
@@ -95,6 +95,7 @@ __all__ = [
     "loader_settings",
     "mix",
     "open",
+    "trace",
 ]
 
 _LAZY = ("jax", "spark", "tensorflow", "testing", "torch")

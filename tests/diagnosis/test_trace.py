@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker
-from stoker.diagnosis.trace import trace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +32,7 @@ def test_every_stage_of_every_sample_is_in_it(train: stoker.Dataset, tmp_path: P
     with stoker.Loader(train, batch_size=6, view=VIEW, threads=2) as loader:
         list(loader)
         begun = time.monotonic() * 1e6
-        with trace(loader, tmp_path / "run.json") as tracing:
+        with stoker.trace(loader, tmp_path / "run.json") as tracing:
             keys = [int(key) for batch in loader for key in batch.keys]
         ended = time.monotonic() * 1e6
         list(loader)  # not traced any more
@@ -60,7 +59,7 @@ def test_every_stage_of_every_sample_is_in_it(train: stoker.Dataset, tmp_path: P
 
 
 def test_stages_of_a_thread_do_not_overlap(train: stoker.Dataset, tmp_path: Path) -> None:
-    with stoker.Loader(train, batch_size=6, view=VIEW, threads=2) as loader, trace(loader, tmp_path / "t.json"):
+    with stoker.Loader(train, batch_size=6, view=VIEW, threads=2) as loader, stoker.trace(loader, tmp_path / "t.json"):
         list(loader)
     lanes: dict[int, list[tuple[float, float]]] = {}
     for event in events_of(json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))):
@@ -73,7 +72,7 @@ def test_stages_of_a_thread_do_not_overlap(train: stoker.Dataset, tmp_path: Path
 def test_it_can_be_compressed_and_has_an_end(train: stoker.Dataset, tmp_path: Path) -> None:
     with (
         stoker.Loader(train, batch_size=6, view=VIEW, threads=2) as loader,
-        trace(loader, tmp_path / "run.json.gz", most=100) as tracing,
+        stoker.trace(loader, tmp_path / "run.json.gz", most=100) as tracing,
     ):
         list(loader)
     with gzip.open(tmp_path / "run.json.gz", "rt", encoding="utf-8") as file:
@@ -84,16 +83,16 @@ def test_it_can_be_compressed_and_has_an_end(train: stoker.Dataset, tmp_path: Pa
 
 def test_a_trace_of_a_failed_run_is_whole_too(train: stoker.Dataset, tmp_path: Path) -> None:
     with stoker.Loader(train, batch_size=6, view=VIEW) as loader:
-        with pytest.raises(ZeroDivisionError), trace(loader, tmp_path / "run.json"):
+        with pytest.raises(ZeroDivisionError), stoker.trace(loader, tmp_path / "run.json"):
             next(iter(loader)).labels.tolist()[0] // 0
         assert events_of(json.loads((tmp_path / "run.json").read_text(encoding="utf-8")))
-        with pytest.raises(FileNotFoundError, match="nowhere"), trace(loader, tmp_path / "nowhere" / "run.json"):
+        with pytest.raises(FileNotFoundError, match="nowhere"), stoker.trace(loader, tmp_path / "nowhere" / "run.json"):
             pass
 
 
 def test_a_full_disk_is_an_error_of_the_block(train: stoker.Dataset) -> None:
     with stoker.Loader(train, batch_size=6, view=VIEW) as loader:
-        with pytest.raises(OSError, match="No space left"), trace(loader, "/dev/full"):  # noqa: PT012 - enough to write
+        with pytest.raises(OSError, match="No space left"), stoker.trace(loader, "/dev/full"):  # noqa: PT012 - enough to write
             for _ in range(40):
                 list(loader)
         assert sum(len(batch) for batch in loader) == len(train)

@@ -49,6 +49,7 @@ PUBLIC = {
     "loader_settings",
     "mix",
     "open",
+    "trace",
 }
 ADAPTERS = {
     "jax": {"BatchIterator", "batches"},

@@ -6,6 +6,7 @@ from stoker.diagnosis.decision import Decision, Verdict, decide
 from stoker.diagnosis.evidence import Consumer, Evidence, Files, OtherThread, Setup, Spot
 from stoker.diagnosis.report import DoctorReport
 from stoker.diagnosis.session import Doctor, doctor
+from stoker.diagnosis.trace import Trace, trace
 
 __all__ = [
     "Consumer",
@@ -17,7 +18,9 @@ __all__ = [
     "OtherThread",
     "Setup",
     "Spot",
+    "Trace",
     "Verdict",
     "decide",
     "doctor",
+    "trace",
 ]

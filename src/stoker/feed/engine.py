@@ -19,7 +19,7 @@ from stoker.feed.engine_settings import EngineSettings, check_decode, decoded_ca
 from stoker.feed.events import EventLog, event_log
 from stoker.feed.mixing import Mix, MixedSamples
 from stoker.feed.odd_images import to_jpeg
-from stoker.feed.position import Position
+from stoker.feed.position import Course, Position
 from stoker.feed.prefetch import Prefetcher
 from stoker.feed.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, Shuffling
 from stoker.feed.schedule import Upcoming, upcoming
@@ -109,6 +109,11 @@ class SampleEngine:
         # What is kept is found good from then on, so it is checked whatever was asked for.
         source = self.samples.source(check=self._settings.check or cache is not None)
         return source if cache is None else cache.source(dataset, source)
+
+    def course(self) -> Course:
+        """Return what a state must agree with: which samples, in which order."""
+        shuffling = Shuffling(self._settings.shuffle, self._settings.seed)
+        return Course(self.samples.identity, self._settings.seed, shuffling.name, self.samples.size)
 
     def stats(self) -> LoaderStats:
         """Return what was done since it was made."""

@@ -18,10 +18,9 @@ from stoker.feed.bad_samples import BadSamplePolicy, BadSampleReport, OnBad
 from stoker.feed.engine import SampleEngine
 from stoker.feed.engine_settings import EngineSettings
 from stoker.feed.lifetime import Lifetime
-from stoker.feed.position import Course, Position
+from stoker.feed.position import Position
 from stoker.feed.ranks import resolve
 from stoker.feed.read_ahead import ReadAhead
-from stoker.feed.samples import Shuffling
 from stoker.order import Step, Tail, Topology, steps_left, take_step
 from stoker.views import MultiView, Output
 
@@ -146,8 +145,7 @@ class Loader:
             read_ahead=read_ahead or ReadAhead(),
         )
         self._engine = SampleEngine(dataset, view, self.settings)
-        samples = self._engine.samples
-        self._course = Course(samples.identity, seed, Shuffling(shuffle, seed).name, samples.size)
+        self._course = self._engine.course()
         self._lifetime = Lifetime(self, self._engine.close)
 
     def __len__(self) -> int:

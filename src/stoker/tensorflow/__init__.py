@@ -2,5 +2,6 @@
 
 from stoker.tensorflow.batches import dataset, state_at
 from stoker.tensorflow.graph import graph_dataset
+from stoker.tensorflow.profiling import profile
 
-__all__ = ["dataset", "graph_dataset", "state_at"]
+__all__ = ["dataset", "graph_dataset", "profile", "state_at"]
