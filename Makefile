@@ -55,8 +55,8 @@ $(INSTALLED): $(MADE) $(SOURCES)
 # PyTorch comes first and alone: whatever else asks for torch then finds this one.
 $(DEVELOPED): $(MADE) pyproject.toml
 	@echo "Installing the tools and frameworks of the tests (about a gigabyte)"
-	@for name in torch ""; do \
-	  $(BIN)/python scripts/requirements.py dev $$name > $(VENV)/requirements.txt; \
+	@for words in "dev torch" dev docs; do \
+	  $(BIN)/python scripts/requirements.py $$words > $(VENV)/requirements.txt; \
 	  $(PIP) install -r $(VENV)/requirements.txt; \
 	done
 	@touch $@
@@ -116,8 +116,13 @@ stub: $(INSTALLED) $(DEVELOPED)  ## Write src/stoker/_native.pyi anew from the e
 
 .PHONY: docs
 docs: $(INSTALLED) $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Run every code block and example of the documentation, follow every link.
-	$(BIN)/python -m pytest tests/house/test_docs.py tests/house/test_examples.py tests/house/test_guarantees.py
+	$(BIN)/python -m pytest tests/house/test_{docs,examples,guarantees,notebooks,quick_start,site,sizing}.py
 	@echo "The documentation is the Markdown in README.md and docs/; all of its code ran and all of its links lead somewhere."
+
+.PHONY: site
+site: $(INSTALLED) $(DEVELOPED)  ## Build the documentation as a site, to be read offline: build/site/index.html.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir $(abspath $(BUILD))/site
+	@echo "The site is $(BUILD)/site: open index.html, or serve it with python -m http.server."
 
 $(DEMO)/dataset/manifest.json:
 	$(MAKE) demo

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from markdown_it import MarkdownIt
 
 from house.repository import ROOT
 
@@ -33,6 +36,21 @@ def blocks(page: Path) -> Iterator[Block]:
     text = page.read_text(encoding="utf-8")
     for found in _FENCE.finditer(text):
         yield Block(found["language"], found["body"], text.count("\n", 0, found.start("body")) + 1)
+
+
+def code_seen_by_readers(page: Path) -> list[tuple[str, str]]:
+    """Language and text of all code as CommonMark has it: fenced in any way, indented, inside lists and quotes."""
+    tokens = MarkdownIt().parse(page.read_text(encoding="utf-8"))
+    return [(token.info.strip(), token.content) for token in tokens if token.type in ("fence", "code_block")]
+
+
+def is_python(text: str) -> bool:
+    """Whether text is a program, whatever its block says it is: it parses, and imports, assigns or calls something."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return False
+    return any(isinstance(node, ast.Import | ast.ImportFrom | ast.Assign | ast.Call) for node in ast.walk(tree))
 
 
 def program(page: Path) -> str:

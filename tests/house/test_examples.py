@@ -60,7 +60,8 @@ PLACES = {"stanford_dogs_gcs": in_a_bucket, "tiny_imagenet_spark_hdfs": on_a_clu
 
 
 def test_there_are_examples() -> None:
-    assert {path.stem for path in EXAMPLES} >= {"train_view", "torch_training", "tensorflow_fit", *PLACES}
+    trained = {"torch_training", "tensorflow_fit", "train_resnet_torch_ddp", "train_resnet_keras"}
+    assert {path.stem for path in EXAMPLES} >= {"train_view", *trained, *PLACES}
 
 
 @pytest.mark.parametrize(
