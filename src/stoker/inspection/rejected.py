@@ -33,6 +33,7 @@ _THUMBNAIL = 280
 _END_OF_IMAGE = b"\xff\xd9"
 _MAX_FILE_BYTES = 2**28
 _MAX_PIXELS = 2**27
+_QUOTED = re.compile(r"'[^']*'")
 _NUMBER = re.compile(r"\d[\d,.]*\d|\d")
 
 
@@ -77,18 +78,22 @@ def unreadable_rejects(directory: str, measured: Measured, most: int) -> Rejects
 
 
 def _rejects(found: Sequence[Reject], of: int, most: int, source: str | None) -> Rejects:
-    # The reason may name the file, which would make every one of them a reason of its own.
-    reasons = Counter(_NUMBER.sub("N", one.reason.replace(one.key, "the file")) for one in found)
+    reasons = Counter(_kind(one) for one in found)
     with ThreadPoolExecutor(available_cpus()) as pool:
         gallery = tuple(pool.map(partial(_shown, source=source), _varied(found, most)))
     return Rejects(len(found), of, tuple(reasons.most_common()), gallery)
+
+
+def _kind(reject: Reject) -> str:
+    """Return the reason without what differs from file to file: its name, numbers, and what is quoted of it."""
+    return _NUMBER.sub("N", _QUOTED.sub("'...'", reject.reason.replace(reject.key, "the file")))
 
 
 def _varied(found: Sequence[Reject], most: int) -> list[Reject]:
     """Return some of the rejects, of every reason about as many, in the order in which they are listed."""
     groups: dict[str, list[int]] = {}
     for place, one in enumerate(found):
-        groups.setdefault(_NUMBER.sub("N", one.reason), []).append(place)
+        groups.setdefault(_kind(one), []).append(place)
     turns = sorted((turn, place) for places in groups.values() for turn, place in enumerate(places))
     return [found[place] for place in sorted(place for _, place in turns[:most])]
 
