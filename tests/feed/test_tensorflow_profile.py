@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+import tensorflow as tf
 
 import stoker
 from stoker.errors import StokerError
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
 
 def test_the_ops_of_a_pipeline_are_in_the_profile(dataset: Path, tmp_path: Path) -> None:
-    import tensorflow as tf
-
     train = stoker.open(dataset, split="train")
     pipeline = stoker.tensorflow.graph_dataset(train, batch_size=4, view=stoker.CenterCrop(32))
     with stoker.tensorflow.profile(tmp_path / "logs") as folder:
