@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from stoker.measure.task import Task
 
 _MOST_IMAGES = 4096  # held in memory; enough that the processor's caches do not help
-_BATCHES_A_RUN = 8  # threads are started anew each run, so a run is long compared with that
+_IMAGES_A_RUN = 512  # threads are started anew each run, so a run is long compared with that
 
 
-def batches(task: Task) -> Iterator[int]:
+def batches(task: Task, _form: str) -> Iterator[int]:
     """Decode and resize, run after run, in the loader's order."""
-    dataset = open_dataset(task.dataset, task.split)
+    dataset = open_dataset(task.place("plain"), "train")
     images = [dataset[i].encoded for i in range(min(len(dataset), _MOST_IMAGES))]
-    run = min(len(images), task.batch_size * _BATCHES_A_RUN)
+    run = min(len(images), _IMAGES_A_RUN)
     view = task.stoker_view.native()
     epoch = 0
     while True:
         order = _native.permute(0, len(images), len(images), SEED, epoch)
-        if task.view == "eval":
+        if not task.is_shuffled:
             order = np.arange(len(images), dtype=np.uint64)
         for start in range(0, len(images), run):
             keys = order[start : start + run]
