@@ -84,7 +84,7 @@ def _stoker(key: str, name: str, note: str, needs: Needs, **settings: Any) -> Ru
 
 def _rival(key: str, name: str, note: str, module: str, *packages: tuple[str, str]) -> Rung:
     needs: Needs = "plain" if module == "tf_data" else "files"
-    return Rung(key, name, "rival", note, module, "", needs, packages, boxes=False)
+    return Rung(key, name, "rival", note, module, key, needs, packages, boxes=False)
 
 
 RUNGS: tuple[Rung, ...] = (
@@ -198,17 +198,9 @@ RUNGS: tuple[Rung, ...] = (
     _rival(
         "litdata", "LitData + Pillow", "its chunks, worker processes", "litdata_chunks", ("litdata", "litdata"), _TORCH
     ),
-    _rival(
-        "mosaic",
-        "Mosaic Streaming + Pillow",
-        "MDS shards, worker processes",
-        "mosaic_shards",
-        ("streaming", "mosaicml-streaming"),
-        _TORCH,
-    ),
 )
 LIMIT = "codec"
-ELSEWHERE = ("dali", "ffcv", "spdl")
+ELSEWHERE = ("dali", "ffcv", "mosaic", "spdl")
 """Rivals that ``make bench-rivals`` measures, each in an environment of its own."""
 
 
