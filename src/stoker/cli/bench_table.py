@@ -74,7 +74,7 @@ def _head(report: BenchReport) -> Iterator[str]:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(prepared.converted.items()))
         yield f"made JPEG files for all readers but stoker-own: {kinds}"
     if prepared.unreadable:
-        yield f"{len(prepared.unreadable)} images cannot be read, and are left out for all readers but stoker-own"
+        yield f"{len(prepared.unreadable)} images cannot be read, and no reader is measured with them"
     if prepared.encoded_bytes < 4 * 2**20:
         yield "few images: they may stay in the processor's caches, which makes every figure better than it will be"
 

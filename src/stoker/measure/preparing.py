@@ -4,7 +4,8 @@
 
     stoker-bench.json what was made of what, so that a folder that is kept is used again
     own.json          where these images lie at the user's
-    files/ files.json loose JPEG files, in class folders
+    files/ files.json loose JPEG files, in class folders; all else is built of them
+    boxes.csv         their annotated objects
     plain/            TFRecord shards, as ``stoker build`` makes them
     gzip/ restart/    the same compressed, and with restart markers
     raw/              the same as tensors of 256 x 256 pixels
@@ -22,8 +23,7 @@ from typing import TYPE_CHECKING
 
 from stoker.build import BuildSettings, ShardSettings, SourceSettings, build
 from stoker.config import format_size
-from stoker.errors import ConfigError, DestinationError
-from stoker.feed import open_dataset
+from stoker.errors import ConfigError, DestinationError, SourceError
 from stoker.measure.figures import Prepared
 from stoker.measure.picking import Picker
 from stoker.measure.task import RAW_SIDE, LooseFiles
@@ -32,20 +32,19 @@ from stoker.schema import ImagenetSchema, TinySchema
 from stoker.sources import SourceOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from stoker.build import BuildReport
     from stoker.feed import Dataset
     from stoker.measure.picking import Picked
     from stoker.measure.rungs import Needs
-    from stoker.types import Progress
+    from stoker.types import Box, Progress
 
     Phase = Callable[[str], AbstractContextManager[Progress]]
 
 _NOTE = "stoker-bench.json"
-_PICKED, _BOXES = "picked", "boxes.csv"
+_BOXES = "boxes.csv"
 _SHARDS = 8
 _ADVICE = "take fewer --images, or name a folder with room with --keep, or with TMPDIR"
 
@@ -69,8 +68,8 @@ class Wanted:
     caches_file: bool
 
     def room_bytes(self, prepared: Prepared) -> int:
-        """Return about how many bytes are still to be written, when files and plain shards are there."""
-        copies = len(self.forms & {"gzip", "restart"}) * prepared.encoded_bytes
+        """Return about how many bytes are still to be written, when the loose files are there."""
+        copies = len(self.forms & {"gzip", "plain", "restart"}) * prepared.encoded_bytes
         raw = prepared.images * RAW_SIDE * RAW_SIDE * 3 if "raw" in self.forms else 0
         return copies + raw + (prepared.decoded_bytes if self.caches_file else 0)
 
@@ -104,10 +103,10 @@ def _prepare(dataset: Dataset, wanted: Wanted, data: Path, phase: Phase) -> Prep
     prepared = _found(data, made_of)
     before = _bytes_below(data)
     if prepared is None:
-        prepared = _take_images(dataset, wanted, data, phase)
+        prepared = _write_files(dataset, wanted, data, phase)
         _require_room(wanted.room_bytes(prepared), data)
         _write_note(data, made_of, prepared)
-    for form in sorted(wanted.forms & {"gzip", "raw", "restart"}):
+    for form in sorted(wanted.forms & {"gzip", "plain", "raw", "restart"}):
         _build(data, form, wanted.threads, phase)
     written = max(0, _bytes_below(data) - before)
     return replace(prepared, seconds=time.monotonic() - started, written_bytes=written)
@@ -148,81 +147,64 @@ def _found(data: Path, made_of: dict[str, object]) -> Prepared | None:
     return Prepared(**{**found, "unreadable": tuple(found["unreadable"])})
 
 
-def _take_images(dataset: Dataset, wanted: Wanted, data: Path, phase: Phase) -> Prepared:
-    """Copy images, build shards of those that can be decoded, and make loose files of the records."""
+def _write_files(dataset: Dataset, wanted: Wanted, data: Path, phase: Phase) -> Prepared:
+    """Make loose files of some images, and a list of them."""
     picker = Picker(dataset, wanted.path, wanted.most)
+    names, labels, boxes, encoded, decoded = [], [], [], 0, 0
     with phase("reading images") as progress:
-        _write_picked(data, picker.images_read(progress))
-    report = _build(data, "plain", wanted.threads, phase)
-    picking = picker.picking
-    picking.selection.write(data)
-    reasons = (*picking.unreadable, *(f"{reject.key}: {reject.reason}" for reject in report.rejects))
-    if report.manifest.records == 0:
-        why = f": {reasons[0]}" if reasons else ""
-        raise ConfigError(f"no image of split {dataset.split} of {wanted.path} can be read{why}")
-    shutil.rmtree(data / _PICKED)
-    samples, encoded, decoded = _write_files(data)
-    converted = {kind: count for kind, count in {**picking.converted, **report.manifest.converted}.items() if count}
-    return Prepared(report.manifest.records, samples, encoded, decoded, 0, 0.0, reasons, converted)
+        for image in picker.images_read(progress):
+            names.append(_write_file(data, image))
+            labels.append(image.label)
+            boxes.append(image.boxes)
+            encoded, decoded = encoded + len(image.encoded), decoded + image.decoded_bytes
+    unreadable = tuple(picker.unreadable)
+    if not names:
+        why = f": {unreadable[0]}" if unreadable else ", which is empty"
+        raise ConfigError(f"no image can be read of split {dataset.split} of {wanted.path}{why}")
+    LooseFiles.write(data, names, labels, boxes)
+    _write_boxes(data, names, boxes)
+    picker.selection.write(data)
+    samples = LooseFiles.read(data).samples
+    return Prepared(len(names), samples, encoded, decoded, 0, 0.0, unreadable, dict(picker.converted))
 
 
-def _write_picked(data: Path, images: Iterable[Picked]) -> None:
-    data.joinpath(_PICKED).mkdir()
+def _write_file(data: Path, image: Picked) -> str:
+    folder = "none" if image.label < 0 else f"{image.label:06d}"
+    name = f"{folder}/{image.number:012d}.jpg"
+    place = data / "files" / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(image.encoded)
+    return name
+
+
+def _write_boxes(data: Path, names: list[str], boxes: list[list[Box]]) -> None:
     with (data / _BOXES).open("w", encoding="ascii") as table:
-        for image in images:
-            name = f"{image.number:012d}.jpg"
-            place = data / _PICKED / _class_folder(image.label) / name
-            place.parent.mkdir(exist_ok=True)
-            place.write_bytes(image.encoded)
-            table.writelines(f"{name},{b.xmin!r},{b.ymin!r},{b.xmax!r},{b.ymax!r}\n" for b in image.boxes)
+        for name, found in zip(names, boxes, strict=True):
+            base = name.rpartition("/")[2]
+            table.writelines(f"{base},{b.xmin!r},{b.ymin!r},{b.xmax!r},{b.ymax!r}\n" for b in found)
 
 
-def _class_folder(label: int) -> str:
-    return "none" if label < 0 else f"{label:06d}"
-
-
-def _build(data: Path, form: Needs, threads: int, phase: Phase) -> BuildReport:
-    """Build one form; ``plain`` of what was picked, others of the loose files, of which each can be decoded."""
-    is_first, boxes = form == "plain", data / _BOXES
+def _build(data: Path, form: Needs, threads: int, phase: Phase) -> None:
+    boxes = data / _BOXES
     has_boxes = form != "raw" and boxes.stat().st_size > 0
-    source = str(data / (_PICKED if is_first else "files"))
     settings = BuildSettings(
-        source=SourceSettings(source, SourceOptions(boxes=str(boxes) if has_boxes else None)),
+        source=SourceSettings(str(data / "files"), SourceOptions(boxes=str(boxes) if has_boxes else None)),
         recipe=_recipe(form),
         schema=TinySchema() if form == "raw" else ImagenetSchema(),
         shards=ShardSettings(train=_SHARDS, compression="gzip" if form == "gzip" else "none"),
         threads=threads,
-        max_rejects=2**62 if is_first else 0,
         accept_size=True,
     )
     with phase(f"building {form} shards") as progress:
-        return build(settings, data / form, progress)
+        report = build(settings, data / form, progress)
+    if report.rejects:  # what was picked can be decoded, so these files have changed since
+        raise SourceError(f"{data / 'files' / report.rejects[0].key}: {report.rejects[0].reason}")
 
 
 def _recipe(form: Needs) -> Recipe:
     if form == "raw":
         return Recipe(resize=parse_resize(f"square:{RAW_SIDE}"), encode=RawEncode())
-    return Recipe(check="decode" if form == "plain" else "header", restart=form == "restart")
-
-
-def _write_files(data: Path) -> tuple[int, int, int]:
-    """Make a loose file of every record; return samples, encoded and decoded bytes."""
-    records = open_dataset(data / "plain", "train")
-    names, labels, boxes, encoded, decoded = [], [], [], 0, 0
-    for number in range(len(records)):
-        sample = records[number]
-        names.append(f"{_class_folder(sample.label)}/{sample.source}")  # the name by which its boxes are found
-        place = data / "files" / names[-1]
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(sample.encoded)
-        labels.append(sample.label)
-        boxes.append(sample.boxes)
-        encoded += len(sample.encoded)
-        decoded += sum(
-            3 * int(sample.features["image/height"][1][0]) * int(w) for w in sample.features["image/width"][1]
-        )
-    LooseFiles.write(data, names, labels, boxes)
-    return LooseFiles.read(data).samples, encoded, decoded
+    return Recipe(restart=form == "restart")
 
 
 def _bytes_below(folder: Path) -> int:

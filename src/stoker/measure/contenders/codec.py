@@ -13,6 +13,8 @@ from stoker.measure.task import SEED
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from stoker.measure.task import Task
 
 _MOST_IMAGES = 4096  # held in memory; enough that the processor's caches do not help
@@ -23,15 +25,18 @@ def batches(task: Task, _form: str) -> Iterator[int]:
     """Decode and resize, run after run, in the loader's order."""
     dataset = open_dataset(task.place("plain"), "train")
     images = [dataset[i].encoded for i in range(min(len(dataset), _MOST_IMAGES))]
-    run = min(len(images), _IMAGES_A_RUN)
     view = task.stoker_view.native()
+    epochs = -(-_IMAGES_A_RUN // len(images))  # in a pass, or few images would make short runs
     epoch = 0
     while True:
-        order = _native.permute(0, len(images), len(images), SEED, epoch)
-        if not task.is_shuffled:
-            order = np.arange(len(images), dtype=np.uint64)
-        for start in range(0, len(images), run):
-            keys = order[start : start + run]
+        passes = [_order(task, len(images), epoch + number) for number in range(epochs)]
+        order = np.concatenate(passes)
+        for start in range(0, len(order), _IMAGES_A_RUN):
+            keys = order[start : start + _IMAGES_A_RUN]
             _native.codec_loop(images=images, keys=keys, view=view, seed=SEED, epoch=epoch, threads=task.threads)
             yield len(keys)
-        epoch += 1
+        epoch += epochs
+
+
+def _order(task: Task, size: int, epoch: int) -> NDArray[np.uint64]:
+    return _native.permute(0, size, size, SEED, epoch) if task.is_shuffled else np.arange(size, dtype=np.uint64)

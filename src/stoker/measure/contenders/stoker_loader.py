@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stoker.feed import Loader, MemoryCache, NodeCache, open_dataset
 from stoker.measure.selection import Selection, made_by
 from stoker.measure.task import SEED
+from stoker.sources import SourceOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from stoker.measure.task import Task
 
 _CACHE_BUDGET = 2**40  # whether there is room was asked before
-_FORMS = {"files": "files", "gzip": "gzip", "restart": "restart", "raw": "raw"}
+_ANY_NUMBER = 2**31
+_OWN = ("own", "node-cache")
+_PREPARED = ("files", "gzip", "restart", "raw")
 
 
 def batches(task: Task, form: str) -> Iterator[int]:
@@ -33,6 +36,9 @@ def batches(task: Task, form: str) -> Iterator[int]:
         rank=0,
         world_size=1,
         cache=_cache(task, form),
+        # Only what lies at the user's may hold images that others have left out.
+        on_bad="substitute" if form in _OWN else "raise",
+        max_bad=_ANY_NUMBER,
     ) as loader:
         while True:
             for batch in loader:
@@ -40,18 +46,11 @@ def batches(task: Task, form: str) -> Iterator[int]:
 
 
 def _dataset(task: Task, form: str) -> Dataset:
-    if form in ("own", "node-cache"):
+    if form in _OWN:
         return Selection.read(Path(task.data)).open()
-    dataset = open_dataset(task.place(_FORMS.get(form, "plain")), "train")
-    if form == "files" and task.view == "objects":
-        return _with_boxes(task)
-    return dataset
-
-
-def _with_boxes(task: Task) -> Dataset:
-    from stoker.sources import SourceOptions  # noqa: PLC0415
-
-    return open_dataset(task.place("files"), "train", source=SourceOptions(boxes=str(task.place("boxes.csv"))))
+    boxes = str(task.place("boxes.csv")) if task.view == "objects" else None
+    place = task.place(form if form in _PREPARED else "plain")
+    return open_dataset(place, "train", source=SourceOptions(boxes=boxes))
 
 
 def _cache(task: Task, form: str) -> MemoryCache | NodeCache | None:
