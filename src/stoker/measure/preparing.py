@@ -107,7 +107,7 @@ def _prepare(dataset: Dataset, wanted: Wanted, data: Path, phase: Phase) -> Prep
         _require_room(wanted.room_bytes(prepared), data)
         _write_note(data, made_of, prepared)
     for form in sorted(wanted.forms & {"gzip", "plain", "raw", "restart"}):
-        _build(data, form, wanted.threads, phase)
+        _build(data, form, min(_SHARDS, prepared.images), wanted.threads, phase)
     written = max(0, _bytes_below(data) - before)
     return replace(prepared, seconds=time.monotonic() - started, written_bytes=written)
 
@@ -184,14 +184,14 @@ def _write_boxes(data: Path, names: list[str], boxes: list[list[Box]]) -> None:
             table.writelines(f"{base},{b.xmin!r},{b.ymin!r},{b.xmax!r},{b.ymax!r}\n" for b in found)
 
 
-def _build(data: Path, form: Needs, threads: int, phase: Phase) -> None:
+def _build(data: Path, form: Needs, shards: int, threads: int, phase: Phase) -> None:
     boxes = data / _BOXES
     has_boxes = form != "raw" and boxes.stat().st_size > 0
     settings = BuildSettings(
         source=SourceSettings(str(data / "files"), SourceOptions(boxes=str(boxes) if has_boxes else None)),
         recipe=_recipe(form),
         schema=TinySchema() if form == "raw" else ImagenetSchema(),
-        shards=ShardSettings(train=_SHARDS, compression="gzip" if form == "gzip" else "none"),
+        shards=ShardSettings(train=shards, compression="gzip" if form == "gzip" else "none"),
         threads=threads,
         accept_size=True,
     )

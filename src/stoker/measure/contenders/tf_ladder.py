@@ -29,6 +29,12 @@ _IMAGE, _BOX = "image/encoded", "image/object/bbox/"
 
 def batches(task: Task, form: str) -> Iterator[int]:
     """Run one rung's pipeline without end."""
+    for pixels in pipeline(task, form):
+        yield int(pixels.shape[0])
+
+
+def pipeline(task: Task, form: str) -> tf.data.Dataset:
+    """Return one rung's pipeline: batches of pixels, uint8 (B, 224, 224, 3), without end."""
     is_serial = form == "serial"
     parallel = {} if is_serial else {"num_parallel_calls": task.threads}
     images = _PIPELINES[form](task, parallel)
@@ -37,8 +43,7 @@ def batches(task: Task, form: str) -> Iterator[int]:
     batched = images.batch(task.batch_size, drop_remainder=True)
     if form not in ("serial", "parallel"):
         batched = batched.prefetch(_BATCHES_AHEAD)
-    for pixels in batched.with_options(_options(1 if is_serial else task.threads)):
-        yield int(pixels.shape[0])
+    return batched.with_options(_options(1 if is_serial else task.threads))
 
 
 def _options(threads: int) -> tf.data.Options:

@@ -48,7 +48,7 @@ class _EndlessOrder(torch.utils.data.Sampler[int]):
 def tensor_of(file: Any, view: str) -> torch.Tensor:
     """Return uint8 (224, 224, 3) of the image in a file, with a crop that differs from call to call."""
     chance = random.Random(int(torch.randint(2**62, ())))  # noqa: S311 - crops are no secret
-    return torch.from_numpy(np.ascontiguousarray(view_of(file, view, chance)))
+    return torch.from_numpy(np.array(view_of(file, view, chance)))
 
 
 def batch_sizes(task: Task, images: Any, *, shuffled: bool = True, **settings: Any) -> Iterator[int]:
