@@ -61,5 +61,5 @@ def test_a_cold_turn_is_one_pass_at_most() -> None:
 def test_a_warm_up_reads_what_a_cache_is_to_hold() -> None:
     pipeline = Pipeline()
     pipeline.ready = 10**9
-    Meter(pipeline.batches()).warm_up(10**5)
+    Meter(pipeline.batches()).warm_up(0.01, 10**5)
     assert pipeline.read >= 10**4

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from measure.prepared import made, task_for
 
+from measure.prepared import made, task_for
 from stoker.measure.contenders import codec, python_files, stoker_loader, torch_workers
+from stoker.measure.contenders.tf_ladder import pipeline
 from stoker.measure.rungs import RUNGS, find_rung
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from stoker.measure.task import Task
 
-IMAGES = 8
+IMAGES = 12
 TF_KEYS = [rung.key for rung in RUNGS if rung.module == "tf_ladder"]
 TF_JPEG = [key for key in TF_KEYS if key != "raw"]
 LOADER_KEYS = [rung.key for rung in RUNGS if rung.module == "stoker_loader" and not rung.bucket]
@@ -28,7 +29,7 @@ PYTHON_KEYS = [rung.key for rung in RUNGS if rung.module == "python_files"]
 
 @pytest.fixture(scope="module")
 def data(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eight images in every form. For reading only."""
+    """Twelve images in every form. For reading only."""
     place = tmp_path_factory.mktemp("bench") / "data"
     made(photos, place, most=IMAGES)
     return place
@@ -50,8 +51,6 @@ def counts(batches: Iterator[int], images: int) -> list[int]:
 
 
 def tf_images(task: Task, key: str, count: int) -> list[bytes]:
-    from stoker.measure.contenders.tf_ladder import pipeline
-
     batches = pipeline(task, find_rung(key).form).take(-(-count // task.batch_size))
     return [image.tobytes() for batch in batches for image in batch.numpy()][:count]
 
@@ -61,7 +60,7 @@ def tf_images(task: Task, key: str, count: int) -> list[bytes]:
 def test_rungs_in_this_process_hand_out_batches(photos: Path, data: Path, key: str, view: str) -> None:
     rung = find_rung(key)
     if view == "objects" and rung.needs == "raw":
-        pytest.xfail("raw tensors have no boxes")
+        return  # raw tensors have no boxes, and are left out
     module: Any = stoker_loader if rung.module == "stoker_loader" else python_files
     batches = module.batches(task_for(photos, data, view, batch_size=3), rung.form)
     assert set(counts(batches, 3 * IMAGES)) == {3}
@@ -76,8 +75,6 @@ def test_the_codec_alone_runs_long_on_few_images(photos: Path, data: Path, view:
 
 @pytest.mark.parametrize("key", TF_KEYS)
 def test_every_rung_of_tensorflow_has_the_shape_of_the_view(photos: Path, data: Path, key: str) -> None:
-    from stoker.measure.contenders.tf_ladder import pipeline
-
     task = task_for(photos, data, "train", batch_size=3)
     found = [batch.numpy() for batch in pipeline(task, find_rung(key).form).take(4)]
     assert {(batch.shape, batch.dtype.name) for batch in found} == {((3, 224, 224, 3), "uint8")}
@@ -95,7 +92,7 @@ def test_rungs_of_tensorflow_do_the_same_work(photos: Path, own_copy: Path) -> N
 def test_rungs_of_tensorflow_cut_out_the_same_objects(photos: Path, own_copy: Path) -> None:
     task = task_for(photos, own_copy, "objects", batch_size=1)
     samples = task.files().samples
-    assert samples > IMAGES
+    assert samples > IMAGES  # or nothing would be shown
     first = sorted(tf_images(task, "serial", samples))
     for key in ("cache-memory", "cache-file", "tfrecord", "interleave"):
         # Shuffled, an epoch still holds each once.
@@ -113,8 +110,6 @@ def test_tensorflow_and_pillow_see_the_same_pictures(photos: Path, data: Path) -
 
 def test_caches_hold_pixels_and_not_paths(photos: Path, own_copy: Path) -> None:
     """The originals' cache held the paths: taking the files away would have stopped them."""
-    from stoker.measure.contenders.tf_ladder import pipeline
-
     task = task_for(photos, own_copy, "train")
     running: dict[str, Iterator[Any]] = {
         key: iter(pipeline(task, key)) for key in ("cache-memory", "cache-file", "prefetch")
@@ -129,7 +124,7 @@ def test_caches_hold_pixels_and_not_paths(photos: Path, own_copy: Path) -> None:
                 path.write_bytes(b"")
     for key in ("cache-memory", "cache-file", "python-cache", "stoker-cache"):
         assert len(list(itertools.islice(running[key], 4 * IMAGES))) == 4 * IMAGES, key
-    with pytest.raises(Exception, match=r"JPEG|decode|Input"):  # noqa: B017, PT011 - TensorFlow's own
+    with pytest.raises(Exception, match=r"JPEG|decode|Input"):
         list(itertools.islice(running["prefetch"], 4 * IMAGES))
 
 
@@ -141,5 +136,5 @@ def test_crops_are_drawn_anew_from_what_is_cached(photos: Path, own_copy: Path) 
 
 def test_workers_of_pytorch_read_the_loose_files(photos: Path, data: Path) -> None:
     batches = torch_workers.batches(task_for(photos, data, "train", threads=1), "torch")
-    assert counts(batches, 2 * IMAGES) == [4] * 4
+    assert counts(batches, 2 * IMAGES) == [4] * 6
     batches.close()

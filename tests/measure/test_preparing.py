@@ -8,9 +8,9 @@ from collections import namedtuple
 from typing import TYPE_CHECKING
 
 import pytest
-from measure.prepared import made, task_for
 
 import stoker
+from measure.prepared import made, task_for
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DestinationError
 from stoker.measure.selection import Selection
@@ -72,7 +72,7 @@ def test_without_any_readable_image_there_is_nothing_to_measure(tmp_path: Path) 
     place = tmp_path / "photos" / "cat"
     place.mkdir(parents=True)
     (place / "a.jpg").write_bytes(b"no image at all")
-    with pytest.raises(ConfigError, match="no image can be read.*not an image"):
+    with pytest.raises(ConfigError, match=r"no image can be read.*not an image"):
         made(tmp_path / "photos", tmp_path / "data")
 
 
@@ -115,7 +115,7 @@ def test_what_was_made_of_other_images_is_refused(photos: Path, dataset: Path, t
 def test_too_little_room_is_said_before_shards_are_built(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usage = namedtuple("usage", "total used free")  # noqa: PYI024
+    usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9, 1000))
     with pytest.raises(DestinationError, match=r"needs .* more in .* 1\.0 KB are free; take fewer --images"):
         made(photos, tmp_path / "data", most=5)

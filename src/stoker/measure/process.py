@@ -34,18 +34,20 @@ class Contender:
     Args:
         rung: Which.
         task: What it is to do.
+        seconds: How long its turns will be.
 
     Attributes:
         rung: As given.
         results: What it answered, one for each turn.
     """
 
-    def __init__(self, rung: Rung, task: Task) -> None:
+    def __init__(self, rung: Rung, task: Task, seconds: float) -> None:
+        work = json.dumps(dataclasses.asdict(task))
         self.rung = rung
         self.results: list[dict[str, Any]] = []
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         self._process = subprocess.Popen(  # noqa: S603 - our own module under our own interpreter
-            [sys.executable, "-P", "-m", "stoker.measure.runner", rung.key, json.dumps(dataclasses.asdict(task))],
+            [sys.executable, "-P", "-m", "stoker.measure.runner", rung.key, work, str(seconds)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,

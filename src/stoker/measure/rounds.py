@@ -69,7 +69,7 @@ class Rounds:
         ready: dict[str, Contender] = {}
         for number, rung in enumerate(self.rungs):
             while len(begun) < min(len(self.rungs), number + available_cpus()):
-                begun.append(running.enter_context(Contender(self.rungs[len(begun)], self.task)))
+                begun.append(running.enter_context(Contender(self.rungs[len(begun)], self.task, self.seconds)))
             watcher.starting(number, len(self.rungs), rung.name)
             if self._try(rung, begun[number].wait_until_ready):
                 ready[rung.key] = begun[number]

@@ -1,6 +1,6 @@
-"""One contender in a process of its own: ``python -m stoker.measure.runner KEY TASK-AS-JSON``.
+"""One contender in a process of its own: ``python -m stoker.measure.runner KEY TASK-AS-JSON SECONDS``.
 
-It warms up, says ``ready``, and then for each line ``SECONDS`` on its standard input reads batches for that long and
+It warms up for as long as a turn takes, a second at most, says ``ready``, and then for each line ``SECONDS`` on its standard input reads batches for that long and
 answers with one line of JSON. Taking turns line by line, contenders are measured side by side without sharing
 threads, imports or memory, and without being started anew for each round.
 """
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _WARM_UP_SECONDS = 1.0
+"""The most; for as long as a turn takes otherwise."""
 _LEAD_IN = 0.1
 _IS_WAITING = 0.2
 
@@ -40,12 +41,12 @@ class Meter:
         self._batches = batches
         self._batch_seconds = 0.0  # as last measured
 
-    def warm_up(self, images: int) -> None:
-        """Read for a moment, and at least so many images."""
+    def warm_up(self, seconds: float, images: int) -> None:
+        """Read for so long, and at least so many images."""
         began, read = time.perf_counter(), 0
-        while time.perf_counter() - began < _WARM_UP_SECONDS or read < images:
+        while time.perf_counter() - began < seconds or read < images:
             read += next(self._batches)
-        self.measure(_WARM_UP_SECONDS / 2)
+        self.measure(seconds / 2)
 
     def lead_in(self, seconds: float) -> None:
         """Use up what was made ahead while others had their turns, and get threads going that stood still.
@@ -83,14 +84,14 @@ def turn(meter: Meter, seconds: float, samples: int, cold: list[Path] | None) ->
     return {**meter.measure(seconds, samples), "still_cached": still_cached}
 
 
-def main(key: str, work: str) -> None:
+def main(key: str, work: str, seconds: str) -> None:
     """Serve one contender until standard input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print must not look like an answer
     rung, task = find_rung(key), Task(**json.loads(work))
     meter = Meter(_contender(rung, task))
     samples = task.files().samples if task.view == "objects" else len(task.files().paths)
-    meter.warm_up(samples if rung.fills else 0)
+    meter.warm_up(min(_WARM_UP_SECONDS, float(seconds)), samples if rung.fills else 0)
     cold = list(files_read_by(rung, task)) if task.cold else None
     _say(answers, "ready")
     for line in sys.stdin:
