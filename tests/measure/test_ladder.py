@@ -67,10 +67,8 @@ def test_rungs_in_this_process_hand_out_batches(photos: Path, data: Path, key: s
     batches.close()
 
 
-@pytest.mark.parametrize("view", ["train", "eval"])
-def test_the_codec_alone_runs_long_on_few_images(photos: Path, data: Path, view: str) -> None:
-    found = counts(codec.batches(task_for(photos, data, view), ""), 1024)
-    assert found[0] == 512
+def test_the_codec_alone_runs_long_on_few_images(photos: Path, data: Path) -> None:
+    assert next(codec.batches(task_for(photos, data, "train"), "")) == 512
 
 
 @pytest.mark.parametrize("key", TF_KEYS)

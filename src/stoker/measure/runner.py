@@ -1,8 +1,8 @@
 """One contender in a process of its own: ``python -m stoker.measure.runner KEY TASK-AS-JSON SECONDS``.
 
-It warms up for as long as a turn takes, a second at most, says ``ready``, and then for each line ``SECONDS`` on its standard input reads batches for that long and
-answers with one line of JSON. Taking turns line by line, contenders are measured side by side without sharing
-threads, imports or memory, and without being started anew for each round.
+It warms up for as long as a turn takes, a second at most, says ``ready``, and then for each line ``SECONDS`` on its
+standard input reads batches for that long and answers with one line of JSON. Taking turns line by line, contenders are
+measured side by side without sharing threads, imports or memory, and without being started anew for each round.
 """
 
 from __future__ import annotations
