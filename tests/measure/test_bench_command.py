@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from house.repository import ROOT
 from stoker.cli.main import main
 from stoker.errors import ConfigError
 from stoker.measure import rungs
@@ -31,6 +33,15 @@ def document_of(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) 
 def test_keys_and_names_are_unique_and_notes_say_something() -> None:
     assert len({rung.key for rung in RUNGS}) == len({rung.name for rung in RUNGS}) == len(RUNGS)
     assert all(len(rung.note) > 15 for rung in RUNGS)
+
+
+def test_the_page_lists_the_rungs_in_their_order_and_the_rivals() -> None:
+    page = (ROOT / "docs" / "bench.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    keys = [key for line in rows for key in re.findall(r"`([a-z-]+)`", line.split("|")[1])]
+    expected = [rung.key for rung in RUNGS if rung.group != "rival"]
+    assert keys[: len(expected)] == expected
+    assert all(f"`{rung.key}`" in page for rung in RUNGS)
 
 
 def test_without_a_choice_everything_but_rivals_is_measured() -> None:
