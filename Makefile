@@ -1,6 +1,6 @@
 # Everything that builds, checks and shows Stoker. `make help` lists it.
 #
-# Settings: PYTHON=python3 (3.11 or newer)  VENV=.venv  BUILD=build  JOBS=2  FUZZ_SECONDS=60  BENCH_SECONDS=10
+# Settings: PYTHON=python3 (3.11 or newer)  VENV=.venv  BUILD=build  JOBS=2  FUZZ_SECONDS=60  BENCH_SECONDS=2
 # For bench-rivals: PHOTOS=folder of JPEGs  RIVALS=names of those to install (all)
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -13,7 +13,7 @@ VENV ?= .venv
 BUILD ?= build
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 FUZZ_SECONDS ?= 60
-BENCH_SECONDS ?= 10
+BENCH_SECONDS ?= 2
 export PYTHON JOBS
 
 BIN := $(abspath $(VENV))/bin
@@ -72,7 +72,7 @@ demo: $(INSTALLED)  ## Photographs to a verified dataset, a picture and a table 
 	run verify $(DEMO)/dataset; \
 	run info $(DEMO)/dataset; \
 	run show $(DEMO)/dataset --out $(DEMO)/sheet.png; \
-	run bench $(DEMO)/dataset --seconds 3; \
+	run bench $(DEMO)/dataset --seconds 0.5 --rounds 2; \
 	echo; echo "A picture of what is in the dataset: $(DEMO)/sheet.png"
 
 # The jars of the HDFS server that tests run against.
@@ -129,7 +129,7 @@ $(DEMO)/dataset/manifest.json:
 
 .PHONY: bench
 bench: $(DEMO)/dataset/manifest.json $(DEVELOPED)  ## Speed on the demo's dataset, beside the rivals that the tests install.
-	$(BIN)/stoker bench $(DEMO)/dataset --seconds $(BENCH_SECONDS)
+	$(BIN)/stoker bench $(DEMO)/dataset --against all --seconds $(BENCH_SECONDS)
 
 .PHONY: bench-rivals
 bench-rivals: $(INSTALLED)  ## Stoker and its rivals in one paired run on PHOTOS=folder (an hour, 15 GB; Linux).

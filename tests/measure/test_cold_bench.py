@@ -5,24 +5,20 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from measure.prepared import made, task_for
 from stoker.cli.main import main
 from stoker.errors import ConfigError
-from stoker.measure import bench
+from stoker.measure.rungs import find_rung
+from stoker.measure.selection import files_read_by
 from stoker.storage.page_cache import drop_from_page_cache, require_cold
-
-if TYPE_CHECKING:
-    from stoker.measure.task import Task
 
 MEMORY = Path("/dev/shm")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the page cache of others cannot be emptied")
-CONTENDERS = sorted(path.stem for path in Path(bench.__file__).with_name("contenders").glob("[!_]*.py"))
 
 
 def bytes_from_disk(path: Path) -> int:
@@ -54,8 +50,8 @@ def test_files_without_bytes_are_no_problem(tmp_path: Path) -> None:
     assert drop_from_page_cache([]) == 0
 
 
-def test_without_shards_nothing_can_be_cold() -> None:
-    with pytest.raises(ConfigError, match="no shards"):
+def test_without_files_nothing_can_be_cold() -> None:
+    with pytest.raises(ConfigError, match="reads files of this machine"):
         require_cold([])
 
 
@@ -70,80 +66,39 @@ def in_memory(source: Path, name: str) -> Path:
 def test_files_that_cannot_leave_the_memory_are_refused(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     copy = in_memory(dataset, "cold")
     try:
-        assert main(["bench", str(copy), "--cold", "--seconds", "0.1"]) == 2
+        assert main(["bench", str(copy), "--only", "stoker-own", "--cold", "--seconds", "0.1"]) == 2
     finally:
         shutil.rmtree(copy)
-    assert "100% of the shards stay in memory" in capsys.readouterr().err
+    assert "100% of the files stay in memory" in capsys.readouterr().err
 
 
 def test_a_system_without_posix_fadvise_is_refused(
     dataset: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "posix_fadvise", raising=False)
-    assert main(["bench", str(dataset), "--cold"]) == 2
+    assert main(["bench", str(dataset), "--only", "stoker", "--cold"]) == 2
     assert "no posix_fadvise" in capsys.readouterr().err
 
 
 @on_linux
-@pytest.mark.parametrize("contender", CONTENDERS)
-@pytest.mark.parametrize("cold", [True, False])
-def test_every_contender_drops_the_files_when_it_is_to(dataset: Path, contender: str, cold: bool) -> None:
-    task = {"dataset": str(dataset), "split": "train", "view": "eval", "batch_size": 4, "threads": 1, "cold": cold}
-    words = [sys.executable, "-m", "stoker.measure.runner", contender, json.dumps(task)]
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(
-        words, input="0.1\n0.1\n", check=True, capture_output=True, text=True, timeout=120, env=environment
-    )
-    ready, *results = done.stdout.splitlines()
-    assert ready == "ready"
-    shares = [json.loads(result)["still_cached"] for result in results]
-    # Readers that look ahead may be reading again by the time it is looked at.
-    assert all(isinstance(share, float) and 0 <= share <= 1 for share in shares) if cold else shares == [None, None]
-
-
-@pytest.fixture
-def two_contenders(monkeypatch: pytest.MonkeyPatch) -> list[Task]:
-    """Only those that start quickly; the tasks they get are noted."""
-    tasks: list[Task] = []
-    original = bench._Contender
-
-    class Noting(original):  # type: ignore[misc, valid-type]
-        def __init__(self, module: str, task: Task) -> None:
-            tasks.append(task)
-            super().__init__(module, task)
-
-    monkeypatch.setattr(bench, "_Contender", Noting)
-    few = {name: bench._CONTENDERS[name] for name in ("codec", "loader")}
-    monkeypatch.setattr(bench, "_CONTENDERS", few)
-    return tasks
+def test_the_report_says_that_its_figures_are_cold(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["bench", str(dataset), "--seconds", "0.2", "--rounds", "1", "--batch-size", "4"]
+    words += ["--only", "stoker-own,stoker-cache,stoker-gzip", "--cold"]
+    assert main([*words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["page_cache"], document["task"]["cold"]) == ("cold", True)
+    assert 0 <= document["still_cached"] <= 0.1
+    assert [row["key"] for row in document["rows"]] == ["stoker-own"]
+    reasons = {left["key"]: left["reason"] for left in document["left_out"]}
+    assert "in memory" in reasons["stoker-cache"]
+    assert "inflates" in reasons["stoker-gzip"]
 
 
 @on_linux
-def test_the_report_says_that_its_figures_are_cold(
-    dataset: Path, two_contenders: list[Task], capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["bench", str(dataset), "--seconds", "0.2", "--rounds", "2", "--batch-size", "4"]
-    assert main([*words, "--cold", "--json"]) == 0
-    assert [task.cold for task in two_contenders] == [True, True]
-    document = json.loads(capsys.readouterr().out)
-    assert (document["page_cache"], document["task"]["cold"]) == ("cold", True)
-    assert 0 <= document["still_cached"] <= 1
-    assert main([*words, "--cold"]) == 0
-    shown = capsys.readouterr().out
-    assert "page cache cold (shards dropped before each turn" in shown
-    assert "cold images/s" in shown
-    assert "read more than once in a turn, and only the first time cold: stoker.Loader" in shown
-
-
-def test_the_report_says_that_its_figures_are_warm(
-    dataset: Path, two_contenders: list[Task], capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["bench", str(dataset), "--seconds", "0.2", "--rounds", "1", "--batch-size", "4"]
-    assert main([*words, "--json"]) == 0
-    assert [task.cold for task in two_contenders] == [False, False]
-    document = json.loads(capsys.readouterr().out)
-    assert (document["page_cache"], document["task"]["cold"], document["still_cached"]) == ("warm", False, None)
-    assert main(words) == 0
-    shown = capsys.readouterr().out
-    assert "page cache warm, 1 rounds" in shown
-    assert "cold" not in shown
+@pytest.mark.parametrize("key", ["python-serial", "stoker-raw", "stoker-own", "stoker-files"])
+def test_a_contender_drops_the_files_that_it_reads(photos: Path, tmp_path: Path, key: str) -> None:
+    made(photos, tmp_path / "data", most=4, forms=frozenset({"raw"}))
+    read = list(files_read_by(find_rung(key), task_for(photos, tmp_path / "data")))
+    folder = {"stoker-raw": tmp_path / "data" / "raw", "stoker-own": photos}.get(key, tmp_path / "data" / "files")
+    assert len([path for path in read if path.suffix in (".JPEG", ".jpg", ".tfrecord")]) == 4  # of raw, a shard each
+    assert all(path.is_relative_to(folder) for path in read)

@@ -55,13 +55,13 @@ def require_cold(paths: Sequence[Path]) -> None:
         OSError: A file cannot be read.
     """
     if not paths:
-        why = "there are no shards that are read from the disk (compressed ones are inflated when they are opened)"
-        raise ConfigError(f"{why}; measure without --cold")
+        raise ConfigError("nothing that is chosen reads files of this machine; measure without --cold")
     share = drop_from_page_cache(paths)
     if share > _MOST_LEFT:
         why = "their file system keeps them there, as tmpfs does, or another program uses them"
         raise ConfigError(
-            f"{share:.0%} of the shards stay in memory: {why}; move the dataset, or measure without --cold"
+            f"{share:.0%} of the files stay in memory: {why}; move the dataset, prepare elsewhere with --keep, "
+            "or measure without --cold"
         )
 
 

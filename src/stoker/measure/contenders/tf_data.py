@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 _SHUFFLE_WINDOW = 1000
 
 
-def batches(task: Task) -> Iterator[int]:
+def batches(task: Task, _form: str) -> Iterator[int]:
     """Run the pipeline without end."""
     pipeline = graph_dataset(
-        open_dataset(task.dataset, task.split),
+        open_dataset(task.place("plain"), "train"),
         batch_size=task.batch_size,
         view=task.stoker_view,
-        shuffle_buffer=_SHUFFLE_WINDOW if task.view == "train" else 0,
+        shuffle_buffer=_SHUFFLE_WINDOW if task.is_shuffled else 0,
         epochs=None,
         drop_remainder=True,
         threads=task.threads,

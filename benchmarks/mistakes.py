@@ -1,0 +1,148 @@
+"""By how much the mistakes of the original benchmarks falsify their figures, each beside the right way.
+
+python -m benchmarks.mistakes PHOTOS [--images 300] [--batch 128] [--steps 10] [--rounds 3] [--seconds 3]
+
+PHOTOS is whatever ``stoker bench`` takes; with annotated objects, crops are counted beside files. The mistaken and the
+right way take turns in one process, over the same pipelines: those of the ladder of ``stoker bench``. The right way is
+that of ``stoker bench``, too: first what was made ahead is used up, then the clock runs for some seconds.
+
+sleep      ``time.sleep(1)`` for every batch inside the timed loop (ALCF's script, since November 2021)
+crops      one image for each annotated object, counted as if each were a file (the same script)
+paths      ``cache()`` before the files are read, so that it holds their names (the GCS notebook)
+start      the clock starts before the first batch: building the graph and starting threads is counted (both)
+ready      a few batches are timed of a pipeline that had time to make some ahead, as while the sleep lasts
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from stoker.config import available_cpus
+from stoker.feed.opening import open_main_split
+from stoker.measure.contenders.tf_ladder import pipeline
+from stoker.measure.contenders.tf_views import load_views
+from stoker.measure.preparing import Wanted, prepare
+from stoker.measure.runner import Meter
+from stoker.measure.task import Task
+from stoker.measure.watching import Unwatched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SLEEP_SECONDS = 1.0
+Figures = dict[str, list[float]]
+
+
+class Pipeline:
+    """A pipeline that has read one epoch, and the two ways to measure it."""
+
+    def __init__(self, dataset: Any, images: int, options: argparse.Namespace) -> None:
+        self._batches = iter(dataset)
+        self._options = options
+        self.last = 0.0
+        self._meter = Meter(int(batch.shape[0]) for batch in self._batches)
+        self._meter.warm_up(options.seconds, images)
+
+    def right(self) -> float:
+        """Images per second, of what was read from the first batch on that had to be waited for."""
+        self._meter.lead_in(self._options.seconds)
+        found = self._meter.measure(self._options.seconds)
+        self.last = float(found["images"] / found["seconds"])
+        return self.last
+
+    def with_pause(self) -> float:
+        """The same with a sleep after each batch that is part of the time."""
+        return rate(self._batches, self._options.steps, SLEEP_SECONDS)
+
+    def after_pause(self) -> float:
+        """Of a few batches, which had time to be made ahead."""
+        time.sleep(SLEEP_SECONDS)
+        return rate(self._batches, self._options.steps)
+
+
+def rate(batches: Iterator[Any], steps: int, pause: float = 0.0) -> float:
+    """Images per second of so many batches, with a pause after each that is part of the time."""
+    images, began = 0, time.perf_counter()
+    for _ in range(steps):
+        images += int(next(batches).shape[0])
+        time.sleep(pause)
+    return images / (time.perf_counter() - began)
+
+
+def path_cache(task: Task) -> Any:
+    """The notebook's pipeline: what is cached are names, and each epoch reads and decodes everything again."""
+    view = load_views(task.view)
+    paths = list(task.files().paths)
+
+    def load(path: Any) -> Any:
+        return view(tf.io.decode_jpeg(tf.io.read_file(path), channels=3), tf.zeros([0, 4]))
+
+    cached = tf.data.Dataset.from_tensor_slices(paths).cache().shuffle(len(paths)).repeat()
+    images = cached.map(load, num_parallel_calls=task.threads)
+    return images.batch(task.batch_size, drop_remainder=True).prefetch(2)
+
+
+def ways(task: Task, objects: Task, options: argparse.Namespace) -> dict[str, Callable[[], float]]:
+    """Each figure: a function that measures it once."""
+    images = len(task.files().paths)
+    files_a_crop = images / objects.files().samples
+    serial, ahead, pixels = (
+        Pipeline(pipeline(task, key), images, options) for key in ("serial", "prefetch", "cache-memory")
+    )
+    crops = Pipeline(pipeline(objects, "prefetch"), images, options)
+    paths = Pipeline(path_cache(task), images, options)
+    return {
+        "right: one file at a time": serial.right,
+        "sleep: one file at a time, with the sleep": serial.with_pause,
+        "right: parallel and ahead": ahead.right,
+        "sleep: parallel and ahead, with the sleep": ahead.with_pause,
+        "ready: parallel and ahead, a few batches": ahead.after_pause,
+        "start: parallel and ahead, from the start": lambda: rate(iter(pipeline(task, "prefetch")), options.steps),
+        "paths: parallel and ahead, names cached": paths.right,
+        "right: parallel and ahead, decoded images cached": pixels.right,
+        "crops: crops, as if they were files": crops.right,
+        "right: files of these crops": lambda: crops.last * files_a_crop,
+    }
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("photos")
+    parser.add_argument("--images", type=int, default=300)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--out", help="write the figures as JSON, too")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="stoker-mistakes-") as folder:
+        dataset = open_main_split(options.photos, None)
+        wanted = Wanted(options.photos, options.images, frozenset({"files"}), available_cpus(), caches_file=False)
+        prepare(dataset, wanted, Path(folder), Unwatched().phase)
+        task, objects = (
+            Task(options.photos, dataset.split, view, options.batch, available_cpus(), data=folder)
+            for view in ("train", "objects")
+        )
+        measures = ways(task, objects, options)
+        figures: Figures = {name: [] for name in measures}
+        for _ in range(options.rounds):
+            for name, measure in measures.items():
+                figures[name].append(measure())
+        print(f"{len(task.files().paths)} images, {objects.files().samples} crops, batch {options.batch}")
+    for name, found in figures.items():
+        print(f"{name:<50}{statistics.median(found):8.0f} a second  ({min(found):.0f} to {max(found):.0f})")
+    if options.out:
+        Path(options.out).write_text(json.dumps(figures, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
