@@ -509,7 +509,10 @@ class BatchEngine:
     def stop_trace(self) -> None:
         """Keep nothing any more."""
 
+    def is_traced(self) -> bool:
+        """Whether events are kept."""
+
     def take_trace(self) -> tuple[bytes, int]:
         """
-        The events since the last call, as feed/stats.py lays them out, and how many were lost.
+        The events since the last call, as feed/events.py lays them out, and how many were lost.
         """

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker
+from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,3 +97,19 @@ def test_a_full_disk_is_an_error_of_the_block(train: stoker.Dataset) -> None:
             for _ in range(40):
                 list(loader)
         assert sum(len(batch) for batch in loader) == len(train)
+
+
+def test_one_trace_at_a_time(train: stoker.Dataset, tmp_path: Path) -> None:
+    with stoker.Loader(train, batch_size=6, view=VIEW) as loader:
+        with stoker.trace(loader, tmp_path / "outer.json") as outer:
+            with pytest.raises(ConfigError, match="traced already"), stoker.trace(loader, tmp_path / "inner.json"):
+                pass
+            list(loader)
+        assert outer.events > 5 * len(train)
+        with stoker.trace(loader, tmp_path / "next.json") as following:
+            list(loader)
+        assert following.events > 5 * len(train)
+    ready = [event["args"]["ready"] for event in events_of(json.loads((tmp_path / "next.json").read_text()), "C")]
+    assert all(count <= 4 for count in ready)
+    with pytest.raises(ConfigError, match="str"):
+        stoker.trace("photos", tmp_path / "x.json")

@@ -51,8 +51,10 @@ void add_totals(nb::class_<Engine>& engine) {
           nb::arg("most"), "Keep what the threads do, up to `most` events of each until they are taken.")
       .def(
           "stop_trace", [](Engine& engine) { engine.get().trace().stop(); }, "Keep nothing any more.")
+      .def(
+          "is_traced", [](Engine& engine) { return engine.get().trace().on(); }, "Whether events are kept.")
       .def("take_trace", &take_trace, nb::sig("def take_trace(self) -> tuple[bytes, int]"),
-           "The events since the last call, as feed/stats.py lays them out, and how many were lost.");
+           "The events since the last call, as feed/events.py lays them out, and how many were lost.");
 }
 
 }  // namespace stoker::bind

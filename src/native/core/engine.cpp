@@ -15,7 +15,6 @@ namespace stoker {
 struct BatchEngine::Pending {
   Batch batch;
   std::vector<SampleId> ids;
-  uint32_t number = 0;  // in the order of submission
   std::once_flag allocated;
   std::atomic<size_t> left{0};
   std::atomic<bool> dropped{false};
@@ -118,7 +117,7 @@ void BatchEngine::submit(BatchRequest request) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed");
-    batch->number = submitted_++;
+    made.number = submitted_++;
     pending_.push_back(batch);
   }
   pool_.submit(count, [this, batch](size_t index, size_t worker) { load(*batch, index, worker); });
@@ -167,7 +166,7 @@ void BatchEngine::load(Pending& batch, size_t index, size_t worker) {
     try {
       std::call_once(batch.allocated, [&] { allocate(batch.batch); });
       Scratch& scratch = *scratch_[worker];
-      scratch.source.clock.begin(batch.number, batch.batch.keys[index]);
+      scratch.source.clock.begin(batch.batch.number, batch.batch.keys[index]);
       load_sample(batch.batch, index, batch.ids[index], scratch);
     } catch (...) {  // a thread root: whatever it is, the consumer gets it
       const std::lock_guard lock(batch.failures_mutex);
@@ -188,6 +187,7 @@ void BatchEngine::replace(Batch& batch, size_t index, SampleId id, uint64_t key)
     const std::lock_guard lock(mutex_);
     if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed");
   }
+  scratch_.back()->source.clock.begin(batch.number, key);
   load_sample(batch, index, id, *scratch_.back());
   batch.keys[index] = key;
 }

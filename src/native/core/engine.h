@@ -55,6 +55,7 @@ struct Batch {
   std::vector<SampleFailure> failures;                   // in batch order
   uint64_t epoch = 0;
   std::vector<uint64_t> streams;
+  uint32_t number = 0;  // in the order of submission
 };
 
 // Batches come out in the order they were submitted; their samples are worked on in that order by all

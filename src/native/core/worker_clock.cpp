@@ -1,7 +1,5 @@
 #include "core/worker_clock.h"
 
-#include <algorithm>
-
 #include "core/stage_clock.h"
 
 namespace stoker {
@@ -33,13 +31,18 @@ void WorkerClock::begin() {
   begun_ = steady_nanoseconds();
 }
 
+void WorkerClock::add_to_idle(int64_t sign) {
+  ++writes_;
+  idle_ = idle_ + sign * static_cast<int64_t>(steady_nanoseconds());
+  ++writes_;
+}
+
 void WorkerClock::rest() {
-  resting_since_ = steady_nanoseconds();
+  add_to_idle(-1);
 }
 
 void WorkerClock::wake() {
-  const uint64_t since = resting_since_.exchange(0);
-  if (since != 0) idle_ += steady_nanoseconds() - since;
+  if (idle_ < 0) add_to_idle(1);
 }
 
 void WorkerClock::end() {
@@ -50,17 +53,26 @@ void WorkerClock::end() {
 
 std::optional<uint64_t> WorkerClock::cpu_now() const {
   if (!has_cpu_) return std::nullopt;
-  return ended_ != 0 ? cpu_.load() : read_clock(cpu_clock_);
+  if (ended_ == 0) {
+    if (const auto used = read_clock(cpu_clock_)) return used;
+  }
+  return cpu_.load();  // it has ended, if only just now
 }
 
 WorkerTotals WorkerClock::totals() const {
-  const uint64_t begun = begun_, ended = ended_, now = ended != 0 ? ended : steady_nanoseconds();
+  const uint64_t begun = begun_;
   if (begun == 0) return {};
-  uint64_t idle = idle_;
-  if (const uint64_t since = resting_since_; since != 0 && since < now) idle += now - since;
-  const uint64_t lived = now - begun;
-  idle = std::min(idle, lived);  // it may have gone back to work between two looks
-  return {.busy_ns = lived - idle, .idle_ns = idle, .cpu_ns = cpu_now()};
+  int64_t noted = 0;
+  uint64_t now = 0;
+  uint32_t before = 0;
+  do {  // until nobody has written in between: then nothing that is said here is taken back later
+    before = writes_;
+    noted = idle_;
+    const uint64_t ended = ended_;
+    now = ended != 0 ? ended : steady_nanoseconds();
+  } while (before % 2 != 0 || before != writes_);
+  const auto idle = static_cast<uint64_t>(noted < 0 ? noted + static_cast<int64_t>(now) : noted);
+  return {.busy_ns = now - begun - idle, .idle_ns = idle, .cpu_ns = cpu_now()};
 }
 
 }  // namespace stoker

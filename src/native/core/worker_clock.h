@@ -30,12 +30,14 @@ class alignas(64) WorkerClock {
   WorkerTotals totals() const;
 
  private:
+  void add_to_idle(int64_t sign);
   std::optional<uint64_t> cpu_now() const;
 
   using Counter = std::atomic<uint64_t>;
-  Counter begun_{0}, ended_{0}, resting_since_{0};  // steady nanoseconds; 0: not
-  Counter idle_{0};
-  Counter cpu_{0};  // when it ended
+  Counter begun_{0}, ended_{0};   // steady nanoseconds; 0: not
+  std::atomic<int64_t> idle_{0};  // while it rests less by the time at which the rest began, and so below 0
+  std::atomic<uint32_t> writes_{0};  // begun and ended, of idle_: odd while the clock is looked at for it
+  Counter cpu_{0};                   // when it ended
   std::atomic<bool> has_cpu_{false};
   std::atomic<clockid_t> cpu_clock_{};
 };

@@ -9,6 +9,7 @@
 #include "core/pool.h"
 #include "core/stage_clock.h"
 #include "core/trace_log.h"
+#include "core/worker_clock.h"
 
 namespace stoker {
 namespace {
@@ -119,7 +120,9 @@ TEST_CASE("a consumer waits, gets, and works") {
   CHECK(totals.handover_ns >= 5'000'000);
   CHECK(totals.handover_ns < totals.wait_ns);
   CHECK(totals.consume_ns >= 40'000'000);
-  CHECK(log.take().events.size() == 5);  // two waits, two handovers, one consumption
+  const auto events = log.take().events;
+  CHECK(events.size() == 5);  // two waits, two handovers, one consumption
+  CHECK(events.back().key == 2);
   clock.rest();
   std::this_thread::sleep_for(5ms);
   clock.asked(0);  // of another epoch
@@ -152,6 +155,30 @@ TEST_CASE("threads of a pool are busy, or idle, and use CPUs") {
   std::this_thread::sleep_for(5ms);
   const WorkerTotals later = pool.totals();
   CHECK(later.idle_ns == ended.idle_ns);  // they are gone
+}
+
+TEST_CASE("what is counted of a thread never goes back, whoever looks when") {
+  WorkerClock clock;
+  clock.begin();
+  std::atomic<bool> stop{false};
+  std::thread worker([&] {
+    while (!stop) {
+      clock.rest();
+      clock.wake();
+      for (int i = 0; i < 1000 && !stop; ++i) {  // so that who looks finds a moment
+      }
+    }
+    clock.end();
+  });
+  WorkerTotals before = clock.totals();
+  for (int i = 0; i < 100'000; ++i) {
+    const WorkerTotals now = clock.totals();
+    REQUIRE(now.busy_ns >= before.busy_ns);
+    REQUIRE(now.idle_ns >= before.idle_ns);
+    before = now;
+  }
+  stop = true;
+  worker.join();
 }
 
 }  // namespace

@@ -45,17 +45,20 @@ class Trace:
         self._stop = threading.Event()
         self._writer = threading.Thread(target=self._write_on, name="stoker-trace", daemon=True)
         self._error: OSError | None = None
-        self._ready = 0
         self.events = self.lost = 0
 
     def __enter__(self) -> Self:
-        self._file: TextIO = _opened(self._path)
+        self._log.start(_KEPT)
+        try:
+            self._file: TextIO = _opened(self._path)
+        except BaseException:
+            self._log.stop()
+            raise
         self._file.write('{"displayTimeUnit": "ms", "traceEvents": [\n')
         process = os.getpid()
         rows = [_meta("process_name", process, 0, "stoker")]
         rows += [_meta("thread_name", process, number, name) for number, name in enumerate(self._log.threads)]
         self._file.write(",\n".join(map(json.dumps, rows)))
-        self._log.start(_KEPT)
         self._writer.start()
         return self
 
@@ -99,8 +102,7 @@ class Trace:
             self._file.write(",\n" + json.dumps(row))
             if name == "wait":
                 ready = {"name": "ready batches", "ph": "C", "pid": process, "ts": begin / 1000}
-                self._file.write(",\n" + json.dumps(ready | {"args": {"ready": key - self._ready}}))
-                self._ready = key
+                self._file.write(",\n" + json.dumps(ready | {"args": {"ready": key}}))
         self.events += len(events)
 
 

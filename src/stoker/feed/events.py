@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stoker.errors import ConfigError
 from stoker.feed.stats import STAGES
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ EVENT = np.dtype(
 )
 """One event, from ``begin`` to ``end`` in nanoseconds of `time.monotonic_ns`; ``batch`` counts from 0.
 
-``key`` is the sample's; of the consumer's events how many batches it found ready so far, and of ``fetch`` the bytes."""
+``key`` is the sample's; of the consumer's events how many batches it found ready, and of ``fetch`` the bytes."""
 
 _CONSUMER = {100: "wait", 101: "gil", 102: "consume"}
 _FETCH = 200
@@ -75,7 +76,13 @@ class EventLog:
     threads: tuple[str, ...]
 
     def start(self, most: int) -> None:
-        """Keep events from now on, up to ``most`` of each thread until they are taken."""
+        """Keep events from now on, up to ``most`` of each thread until they are taken.
+
+        Raises:
+            ConfigError: Somebody else takes them already.
+        """
+        if self.engine.is_traced():
+            raise ConfigError("this loader is being traced already; one trace at a time")
         self.engine.start_trace(most)
         if self.fetches is not None:
             self.fetches.start(most)
