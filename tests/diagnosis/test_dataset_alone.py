@@ -75,6 +75,8 @@ def test_cold_figures_are_of_one_pass(dataset: Path, capsys: pytest.CaptureFixtu
     found = asked(capsys, str(dataset), "--cold", "--batch-size", "1")
     assert found["evidence"]["files"]["cached_before"] < 0.2
     assert found["evidence"]["samples"] <= 40
+    assert found["trials"] == []
+    assert "nothing was tried" in found["remedy"]
 
 
 def test_what_is_no_dataset_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

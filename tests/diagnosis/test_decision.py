@@ -111,3 +111,20 @@ def test_the_other_remedies_depend_on_the_settings() -> None:
     assert 'decode="fast"' in decide(evidence()).remedy
     assert 'decode="fast"' not in decide(evidence(setup=Setup(2, 2, decode="fast"))).remedy
     assert "stoker build" in decide(evidence(stages={"convert": 0.9})).remedy
+
+
+def test_threads_that_idle_are_not_called_busy() -> None:
+    idle = decide(evidence(**(FOUR_CPUS | {"busy_share": 0.3})))
+    assert idle.verdict == "thread-bound"
+    assert "nothing to do 70%" in idle.sentence
+    assert "prefetch=8" in idle.remedy
+
+
+def test_commands_can_be_typed() -> None:
+    ours = dataclasses.replace(COLD, place="my data", is_directory=True)
+    assert "find 'my data' -type f -exec cat {} + > /dev/null" in decide(evidence(**ON_A_DISK, files=ours)).remedy
+    pattern = dataclasses.replace(COLD, place="data/train-*, other")
+    assert "data" not in decide(evidence(**ON_A_DISK, files=pattern)).remedy
+    many = ON_A_DISK | {"setup": Setup(threads=16, cpus=2)}
+    assert "'stoker repack --resize" in decide(evidence(**many)).remedy
+    assert "'stoker build --resize" in decide(evidence(**many, files=dataclasses.replace(LOCAL, loose=True))).remedy

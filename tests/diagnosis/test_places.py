@@ -17,13 +17,14 @@ import pytest
 import torch
 from PIL import Image, ImageFilter
 
-from stoker.diagnosis.places import is_users, place_of
-from stoker.diagnosis.sampling import _below
+from stoker.diagnosis.places import _held, is_users, place_of
+from stoker.diagnosis.sampling import Sampler, _below
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stoker.diagnosis.places import Place
+    from stoker.diagnosis.watching import Watch
 
 IMAGE = np.random.default_rng(3).integers(0, 255, (160, 160, 3), np.uint8)
 LARGE = np.random.default_rng(4).random((700, 700))
@@ -162,3 +163,32 @@ def test_installed_code_is_not_the_users() -> None:
     np.apply_along_axis(lambda _: frames.append(sys._getframe().f_back) or 0, 0, np.zeros(2))
     assert not is_users(frames[0])
     assert is_users(sys._getframe())
+
+
+class Proxy:
+    """As those of web frameworks, which look for what they stand for."""
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        raise RuntimeError("somebody has looked")
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError("somebody has looked")
+
+    def __call__(self) -> None:
+        pass
+
+
+def test_looking_runs_no_code_of_anybody() -> None:
+    assert _held(Proxy()) == {}
+    assert _held(np.zeros(1)) == {}
+    assert _held(time)["sleep"] is time.sleep
+    assert "__call__" in _held(Proxy)
+
+
+def test_the_sampler_outlives_what_it_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch: Watch = object()  # type: ignore[assignment]  # not asked for
+    frame = sys._getframe()
+    monkeypatch.setattr("stoker.diagnosis.places.linecache", None)
+    place = Sampler(watch)._place([frame])
+    assert (place.work, place.file) == ("other", __file__)

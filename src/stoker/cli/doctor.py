@@ -27,7 +27,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--threads", type=int, metavar="N", help="decoding threads (default: one per CPU)")
     text = "time for the pipeline; the stages alone and what is tried take some more (default %(default)s)"
     add("--seconds", type=float, default=spec.seconds, help=text)
-    add("--cold", action="store_true", help="drop the files from the page cache first: what a first epoch meets")
+    add(
+        "--cold",
+        action="store_true",
+        help="drop the files from the page cache first: what a first epoch meets; tries no remedy",
+    )
     add("--json", action="store_true", help="print one JSON document")
     return parser
 

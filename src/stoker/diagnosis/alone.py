@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import itertools
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
-from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.diagnosis.session import doctor
+from stoker.diagnosis.stage_speeds import decoding_speed, reading_speed
 from stoker.diagnosis.trials import Trial, endless, try_ways, ways_for
-from stoker.errors import ConfigError, StokerError
+from stoker.errors import ConfigError
 from stoker.feed import Loader
 from stoker.feed.opening import open_main_split
 from stoker.storage.page_cache import require_cold
 from stoker.views import CenterCrop, RandomResizedCrop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from stoker.diagnosis.report import DoctorReport
     from stoker.diagnosis.trials import OnTurn
     from stoker.feed import Dataset
@@ -31,8 +26,6 @@ if TYPE_CHECKING:
 _SIDE = 224
 _RESIZE = 256
 _LEAST_BATCHES = 12
-_MOST_IMAGES = 512
-_REMOTE_READERS = 32
 _ROUNDS = 3
 _LEAST_SPEEDUP = 1.1
 
@@ -48,7 +41,7 @@ class DatasetSpec:
         batch_size: Images per batch; fewer where the dataset has fewer than a few batches.
         threads: Decoding threads; None: one per CPU.
         seconds: Time for the pipeline; stages alone take a third of it each, and a turn of a remedy a fifth.
-        cold: Whether the files are dropped from the page cache first.
+        cold: Whether the files are dropped from the page cache first; no remedy is tried then.
 
     Raises:
         ConfigError: A number is out of range.
@@ -142,11 +135,13 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
     tell(1, 3, "reading alone")
     if spec.cold:
         require_cold(_files(dataset))
-    reading = _reading(dataset, threads, spec.seconds / 3)
+    reading = reading_speed(dataset, threads, spec.seconds / 3)
     tell(2, 3, "decoding alone")
-    decoding = _decoding(dataset, _view(spec.view), threads, spec.seconds / 3)
-    with ways_for(diagnosis.verdict, dataset, settings, diagnosis.evidence.setup) as ways:
-        trials = try_ways(ways, _ROUNDS, spec.seconds / 5, on_turn) if ways else []
+    decoding = decoding_speed(dataset, _view(spec.view), threads, spec.seconds / 3)
+    trials: list[Trial] = []
+    if not spec.cold:  # the files are in memory by now
+        with ways_for(diagnosis.verdict, dataset, settings, diagnosis.evidence) as ways:
+            trials = try_ways(ways, _ROUNDS, spec.seconds / 5, on_turn) if ways else []
     return DatasetReport(
         spec=spec,
         images=len(dataset),
@@ -155,7 +150,7 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
         diagnosis=diagnosis,
         stages=_stages(diagnosis, reading, decoding),
         trials=tuple(trials),
-        remedy=_remedy(diagnosis, trials),
+        remedy=_remedy(diagnosis, trials, cold=spec.cold),
     )
 
 
@@ -184,51 +179,6 @@ def _in_the_pipeline(dataset: Dataset, settings: dict[str, Any], spec: DatasetSp
     return watching.report
 
 
-def _timed(images: Iterator[int], seconds: float) -> float:
-    began, count = time.perf_counter(), 0
-    for some in images:
-        count += some
-        if time.perf_counter() - began > seconds:
-            break
-    return count / (time.perf_counter() - began)
-
-
-def _reading(dataset: Dataset, threads: int, seconds: float) -> float:
-    """Return records or files read a second, in random order."""
-    readers = threads if dataset.remote is None else _REMOTE_READERS
-    order = np.random.default_rng(0).permutation(len(dataset))
-    ends = time.perf_counter() + seconds
-
-    def read(numbers: np.ndarray[Any, Any]) -> int:
-        done = 0
-        for number in numbers.tolist():
-            dataset.records.read(number)
-            done += 1
-            if time.perf_counter() > ends:
-                break
-        return done
-
-    began = time.perf_counter()
-    with ThreadPoolExecutor(readers) as pool:
-        done = sum(pool.map(read, np.array_split(order, readers)))
-    return done / (time.perf_counter() - began)
-
-
-def _decoding(dataset: Dataset, view: RandomResizedCrop | CenterCrop, threads: int, seconds: float) -> float | None:
-    """Return images decoded and resized a second, from memory; None where they are no JPEGs."""
-    spread = range(0, len(dataset), max(1, len(dataset) // _MOST_IMAGES))
-    images = [dataset[number].encoded for number in spread[:_MOST_IMAGES]]
-    keys = np.arange(len(images), dtype=np.uint64)
-    run: Callable[[int], None] = lambda epoch: _native.codec_loop(  # noqa: E731
-        images=images, keys=keys, view=view.native(), seed=0, epoch=epoch, threads=threads
-    )
-    try:
-        run(0)
-        return _timed((run(epoch) or len(images) for epoch in range(1, 10**6)), seconds)  # type: ignore[func-returns-value]
-    except StokerError:
-        return None
-
-
 def _stages(diagnosis: DoctorReport, reading: float, decoding: float | None) -> tuple[StageSpeed, ...]:
     shares = diagnosis.evidence.stages
     read = sum(shares.get(name, 0.0) for name in ("read", "remote", "check"))
@@ -240,7 +190,9 @@ def _stages(diagnosis: DoctorReport, reading: float, decoding: float | None) -> 
     )
 
 
-def _remedy(diagnosis: DoctorReport, trials: list[Trial]) -> str:
+def _remedy(diagnosis: DoctorReport, trials: list[Trial], *, cold: bool) -> str:
+    if cold:
+        return f"{diagnosis.remedy}; nothing was tried: what is measured now finds the files in memory"
     best = max(trials[1:], key=lambda trial: trial.speedup, default=None)
     if best is None:
         return diagnosis.remedy

@@ -44,7 +44,6 @@ _WAITS_A_LITTLE = 0.08
 _FILES = 0.3
 """Share of the decoding threads' time that reading takes before files are the reason, if the threads do not run."""
 _OFF_CPU = 0.25
-_ALL_BUSY = 0.75
 _GIL_LOST = 0.2
 """Share of its time that a consumer loses to others' Python before they are the reason."""
 _GIL_HELD = 0.4
@@ -100,7 +99,7 @@ def _of_the_loader(e: Evidence) -> Verdict:
     if e.waiting_for_files >= _FILES and e.off_cpu >= _OFF_CPU:
         return "cold-cache" if _comes_from_memory_next_time(e) else "storage-bound"
     spare = e.setup.cpus - e.process_cpus
-    if e.busy_share < _ALL_BUSY or (e.setup.threads < e.setup.cpus and spare > 0.25):
+    if not e.all_busy or (e.lacks_threads and spare > 0.25):
         return "thread-bound"
     return "decode-bound"
 

@@ -13,6 +13,7 @@ Work = Literal["transform", "model", "waiting", "python", "other"]
 device; runs in the interpreter; none of these can be said."""
 
 _BUSY = 0.2
+_ALL_BUSY = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,8 @@ class Files:
         room_bytes: What of it memory could hold now; None where the system does not tell.
         cached_before: Share of the bytes that was in the page cache before; None where that cannot be said.
         cached_after: The same afterwards.
+        is_directory: Whether the place is one directory of this machine, and no pattern, list or mixture.
+        loose: Whether the samples are image files, and not in shards.
     """
 
     place: str = ""
@@ -93,6 +96,8 @@ class Files:
     room_bytes: int | None = None
     cached_before: float | None = None
     cached_after: float | None = None
+    is_directory: bool = False
+    loose: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +187,16 @@ class Evidence:
     def loader_speed(self) -> float:
         """Samples a second that the loader could make beside this consumer, by how busy its threads were."""
         return self.speed / min(1.0, max(self.busy_share, 1e-3))
+
+    @property
+    def all_busy(self) -> bool:
+        """Whether the decoding threads had something to do nearly all the time."""
+        return self.busy_share >= _ALL_BUSY
+
+    @property
+    def lacks_threads(self) -> bool:
+        """Whether more decoding threads could be had, and would have work."""
+        return self.setup.threads < self.setup.cpus and self.all_busy
 
     @property
     def waiting_for_files(self) -> float:

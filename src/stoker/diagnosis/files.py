@@ -21,11 +21,18 @@ def look_at_files(dataset: Dataset | Mix) -> Files:
     parts = dataset.datasets if isinstance(dataset, Mix) else (dataset,)
     remote = any(part.remote is not None for part in parts)
     place = ", ".join(part.path for part in parts)
+    loose = not any(part.shards for part in parts)
     if remote:
-        return Files(place=place, remote=True)
-    size = sum(_size(part) for part in parts)
+        return Files(place=place, remote=True, loose=loose)
     paths = [path for part in parts for path in _paths(part)]
-    return Files(place=place, size_bytes=size, room_bytes=free_memory(), cached_before=cached_share(paths))
+    return Files(
+        place=place,
+        size_bytes=sum(_size(part) for part in parts),
+        room_bytes=free_memory(),
+        cached_before=cached_share(paths),
+        is_directory=len(parts) == 1 and Path(place).is_dir(),
+        loose=loose,
+    )
 
 
 def cached_now(dataset: Dataset | Mix) -> float | None:

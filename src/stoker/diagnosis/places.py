@@ -14,12 +14,13 @@ import linecache
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import GetSetDescriptorType, MemberDescriptorType
+from typing import TYPE_CHECKING
 
 from stoker.diagnosis.works import FOR_A_DEVICE, LARGE_PRODUCTS, is_image, module_of, work_of_module
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from types import FrameType
 
     from stoker.diagnosis.evidence import Work
@@ -28,6 +29,8 @@ _PACKAGE = str(Path(__file__).resolve().parents[1])
 _STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _INSTALLED = ("site-packages", "dist-packages")
 _CODE_LENGTH = 60
+_PLAIN = (GetSetDescriptorType, MemberDescriptorType)
+"""Of Python's own ``__dict__``, which a class may have replaced by a property."""
 _COMPREHENSIONS = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
 _GENERIC = ("numpy", "scipy", "numba")
 _IN_C = ("CALL", "BINARY", "COMPARE", "CONTAINS", "STORE_SUBSCR", "UNARY", "LOAD_ATTR", "FOR_ITER", "LIST_EXTEND")
@@ -138,12 +141,21 @@ def _value(frame: FrameType, expression: ast.expr) -> tuple[object, bool]:
                 return names[expression.id], True
     if isinstance(expression, ast.Attribute):
         owner, known = _value(frame, expression.value)
-        held: dict[str, Any] = getattr(owner, "__dict__", {}) if known else {}
+        held = _held(owner) if known else {}
         if expression.attr in held:
             return held[expression.attr], True
     if isinstance(expression, ast.Subscript):
         return _value(frame, expression.value)
     return None, False
+
+
+def _held(owner: object) -> Mapping[str, object]:
+    """Return the attributes of an object itself; nothing where somebody's code would have to run for that."""
+    kinds = type(owner).__mro__
+    if not isinstance(next((vars(kind)["__dict__"] for kind in kinds if "__dict__" in vars(kind)), None), _PLAIN):
+        return {}
+    held: Mapping[str, object] = object.__getattribute__(owner, "__dict__")
+    return held
 
 
 def _has_images(chain: Sequence[FrameType], node: ast.AST | None) -> bool:

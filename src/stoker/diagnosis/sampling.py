@@ -161,8 +161,17 @@ class Sampler:
         found = self._places.get(stack)
         if found is None:
             codes = [frame.f_code for frame in chain]  # held, so that their identities stay theirs
-            found = self._places[stack] = (place_of(chain), codes)
+            found = self._places[stack] = (_safe_place(chain), codes)
         return found[0]
+
+
+def _safe_place(chain: list[FrameType]) -> Place:
+    """Return where a thread is, whatever the objects there do when they are looked at."""
+    try:
+        return place_of(chain)
+    except Exception:  # noqa: BLE001 - a diagnosis goes on without a place
+        code = chain[-1].f_code
+        return Place(code.co_qualname, code.co_filename, code.co_firstlineno, "", "other")
 
 
 def _below(frame: FrameType, loop: frozenset[int]) -> list[FrameType]:

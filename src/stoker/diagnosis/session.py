@@ -7,14 +7,15 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from stoker.config import available_cpus, check_range
+from stoker.diagnosis.adapters import loader_of
 from stoker.diagnosis.decision import decide
 from stoker.diagnosis.evidence import Consumer, Evidence, Setup
 from stoker.diagnosis.files import cached_now, look_at_files
 from stoker.diagnosis.report import DoctorReport
 from stoker.diagnosis.sampling import Sampler
+from stoker.diagnosis.system import limited_by_quota
 from stoker.diagnosis.watching import Watch
 from stoker.errors import ConfigError
-from stoker.feed import Loader
 from stoker.order import BlockShuffle
 
 if TYPE_CHECKING:
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
 
     from stoker.diagnosis.evidence import Files
     from stoker.diagnosis.system import Times
-    from stoker.feed import LoaderStats
-
-_MOST_WRAPPED = 4
+    from stoker.feed import Loader, LoaderStats
 
 
 class Doctor:
@@ -129,11 +128,12 @@ def doctor(loader: Any, *, replay: int = 8, quiet: bool = False) -> Doctor:
 
     The first batches are not counted. Once enough were, the loader hands out ``replay`` batches **again**, without
     waiting for anything, to see how fast the loop is by itself: in a diagnosis, it makes that many steps more, on
-    images that it had before. Where the loader is, and what comes after, does not change.
+    images that it had before. Where the loader is, and what comes after, does not change. With several ranks nothing is
+    handed out again: a rank that makes more steps than the others would wait for them in a collective for ever.
 
     Args:
         loader: A `stoker.Loader`, `stoker.torch.DataLoader`, or anything else with a `stoker.Loader` as ``loader``.
-        replay: How many batches are handed out again, once; 0 for none.
+        replay: How many batches are handed out again, once; 0 for none, as always with several ranks.
         quiet: Whether the report is left to be read, and not printed on standard error.
 
     Returns:
@@ -142,14 +142,11 @@ def doctor(loader: Any, *, replay: int = 8, quiet: bool = False) -> Doctor:
     Raises:
         ConfigError: It is no loader, or ``replay`` is out of range.
     """
-    found = loader
-    for _ in range(_MOST_WRAPPED):
-        if not isinstance(found, Loader):
-            found = getattr(found, "loader", None)
-    if not isinstance(found, Loader):
-        message = f"{type(loader).__name__} is no stoker.Loader, and has none as its attribute 'loader'"
-        raise ConfigError(f"{message}; give stoker.doctor the loader that the training loop iterates")
-    return Doctor(found, replay=check_range("replay", replay, 0, 1000), quiet=quiet)
+    found = loader_of(loader)
+    check_range("replay", replay, 0, 1000)
+    if found.topology.world_size > 1:
+        replay = 0  # each rank would hand out again at a time of its own, and all must make the same number of steps
+    return Doctor(found, replay=replay, quiet=quiet)
 
 
 def _setup(loader: Loader) -> Setup:
@@ -196,8 +193,9 @@ def _of_the_system(sampler: Sampler) -> tuple[float, float | None, float]:
         return 0.0, None, 0.0
     seconds = last.wall - first.wall
     process = (last.process - first.process) / seconds
-    machine = None if first.machine is None or last.machine is None else (last.machine - first.machine) / seconds
-    others = None if machine is None else max(0.0, machine - process)
+    others = None
+    if first.machine is not None and last.machine is not None and not limited_by_quota():
+        others = max(0.0, (last.machine - first.machine) / seconds - process)
     native = set(last.threads) - sampler.python_threads()
     queued = sum(_queue(first, last, number) for number in native)
     return process, others, queued / seconds

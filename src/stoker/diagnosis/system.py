@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stoker.config import available_cpus
 from stoker.storage.page_cache import cached_bytes
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Times:
     Attributes:
         wall: The clock.
         process: Of this process.
-        machine: Of all programs; None where the system does not tell.
+        machine: Of all programs, on the CPUs that this process may use; None where the system does not tell.
         threads: Of each thread by its number in the system: on a CPU, and ready to run without one.
     """
 
@@ -52,13 +53,20 @@ def _thread_seconds() -> dict[int, tuple[float, float]]:
     return found
 
 
+def limited_by_quota() -> bool:
+    """Tell whether this process may use less time than its CPUs have: what others do on those takes nothing from it."""
+    return hasattr(os, "sched_getaffinity") and available_cpus() < len(os.sched_getaffinity(0))
+
+
 def _machine_seconds() -> float | None:
     try:
-        ticks = [int(part) for part in _STAT.read_text().split("\n", 1)[0].split()[1:9]]
+        rows = [line.split() for line in _STAT.read_text().splitlines() if line.startswith("cpu")]
+        own = {f"cpu{number}" for number in os.sched_getaffinity(0)}
+        ticks = [[int(part) for part in row[1:9]] for row in rows if row[0] in own]
     except (OSError, ValueError):
         return None
-    busy = sum(ticks) - sum(ticks[at] for at in _IDLE_FIELDS)
-    return busy / os.sysconf("SC_CLK_TCK")
+    busy = sum(sum(row) - sum(row[at] for at in _IDLE_FIELDS) for row in ticks)
+    return busy / os.sysconf("SC_CLK_TCK") if ticks else None
 
 
 def free_memory() -> int | None:

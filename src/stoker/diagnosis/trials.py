@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
 import tempfile
 import time
@@ -21,14 +22,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from stoker.diagnosis.decision import Verdict
-    from stoker.diagnosis.evidence import Setup
+    from stoker.diagnosis.evidence import Evidence, Setup
     from stoker.feed import Dataset
 
     OnTurn = Callable[[int, int, str], None]
 
 _SAMPLES = 256
-_SAMPLE_BYTES = 128_000_000
+SAMPLE_BYTES = 128_000_000
+"""The most bytes of images that are kept for a trial."""
 _SHORT_SIDE = 256
+_PREFETCH = 8
 _EPOCH_BATCHES = 64
 """An epoch shorter than that is made longer, because each begins with an empty pipeline."""
 
@@ -114,32 +117,41 @@ def _epochs(loader: Loader) -> Iterator[Any]:
 
 
 @contextmanager
-def ways_for(verdict: Verdict, dataset: Dataset, settings: dict[str, Any], setup: Setup) -> Iterator[list[Way]]:
+def ways_for(verdict: Verdict, dataset: Dataset, settings: dict[str, Any], evidence: Evidence) -> Iterator[list[Way]]:
     """Give what can be tried against a verdict, the present way first; nothing where there is nothing to try.
 
     Args:
         verdict: What holds the speed down.
         dataset: What is read.
         settings: Of its loader.
-        setup: The same, as the diagnosis has it.
+        evidence: What the verdict was found by.
     """
-    if verdict in ("decode-bound", "thread-bound") and setup.threads >= setup.cpus:
+    if verdict == "decode-bound":
         with tempfile.TemporaryDirectory(prefix="stoker-doctor-") as folder:
             yield _rebuilt(dataset, settings, Path(folder))
         return
     now = Way("as it is", "", dataset, settings)
+    ways = []
     if verdict == "thread-bound":
-        threads = f"threads={setup.cpus}"
-        yield [now, Way(threads, f"{threads}, or leave threads= out", dataset, settings | {"threads": setup.cpus})]
+        ways = [_for_threads(dataset, settings, evidence)]
     elif verdict == "storage-bound":
-        yield [now, *_for_storage(dataset, settings, setup)]
-    else:
-        yield []
+        ways = _for_storage(dataset, settings, evidence.setup)
+    yield [now, *ways] if ways else []
+
+
+def _for_threads(dataset: Dataset, settings: dict[str, Any], evidence: Evidence) -> Way:
+    if not evidence.lacks_threads:
+        text = f"prefetch={_PREFETCH}"
+        return Way(text, f"{text}: costs memory for more batches", dataset, settings | {"prefetch": _PREFETCH})
+    cpus = evidence.setup.cpus
+    return Way(f"threads={cpus}", f"threads={cpus}, or leave threads= out", dataset, settings | {"threads": cpus})
 
 
 def _for_storage(dataset: Dataset, settings: dict[str, Any], setup: Setup) -> list[Way]:
     if dataset.remote is None:
         threads = max(8, 4 * setup.cpus)
+        if setup.threads >= threads:
+            return []
         text = f"threads={threads}: threads that wait for a disk cost no CPU"
         return [Way(f"threads={threads}", text, dataset, settings | {"threads": threads})]
     connections = 2 * setup.connections
@@ -160,7 +172,7 @@ def _rebuilt(dataset: Dataset, settings: dict[str, Any], folder: Path) -> list[W
         return []
     base = open_dataset(images) if not dataset.shards else _build(images, folder / "keep", Recipe())
     fast = 'decode="fast": other pixels, within a stated PSNR (docs/performance.md)'
-    command = f"stoker {'repack' if dataset.shards else 'build'} {dataset.path} NEW"
+    command = f"stoker {'repack' if dataset.shards else 'build'} {shlex.quote(dataset.path)} NEW"
     ways = [
         Way("as it is", "", base, settings),
         Way('decode="fast"', fast, base, settings | {"decode": "fast"}),
@@ -190,7 +202,7 @@ def _take_out(dataset: Dataset, folder: Path) -> list[int]:
         sides.append(min(info.width, info.height))
         (folder / "train" / "sample" / f"{number}.jpg").write_bytes(encoded)
         size += len(encoded)
-        if size > _SAMPLE_BYTES:
+        if size > SAMPLE_BYTES:
             break
     return sides
 

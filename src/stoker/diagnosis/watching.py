@@ -5,12 +5,14 @@
     asked ──wait── given ──consumer── asked ──wait── given ── ...
     │ first batches: dropped │ live │ some batches again │ as many dropped as the loader had ready │ live ...
 
-Batches are handed out again as copies of what the loader gave: a consumer may have changed its own.
+Batches are handed out again as copies of what the loader gave: a consumer may have changed its own. Their position is
+that of the loader, for loops that keep it in a checkpoint.
 """
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import statistics
 import sys
 import threading
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from stoker.feed import Batch, Loader, LoaderStats
+    from stoker.feed.position import Position
 
 _COPIES = 2
 _WARM_UP_SECONDS = 1.0
@@ -80,6 +83,7 @@ class Watch:
         self._skip = self._warm_up = warm_up
         self._began: float | None = None
         self._asked: float | None = None
+        self._at: Position | None = None
         self._kept: list[Batch] = []
         self.stretches: list[Stretch] = []
         self.again: list[float] = []
@@ -103,7 +107,7 @@ class Watch:
     def hand_out(self, batch: Batch) -> Iterator[Batch]:
         """Yield a batch, and others again when it is time."""
         given = time.perf_counter()
-        wait = given - self._asked if self._asked is not None else 0.0
+        wait = self._waited(batch.position, given)
         if self._replay and len(self._kept) < _COPIES:
             self._kept.append(copy.deepcopy(batch))
             given = time.perf_counter()
@@ -111,8 +115,25 @@ class Watch:
         yield from self._give(batch)
         self._count(len(batch), wait, time.perf_counter() - given, time.thread_time() - cpu)
         if self._replay and self._is_time(batch):
-            yield from self._repeats()
+            yield from self._repeats(batch.position)
         self._asked = time.perf_counter()
+
+    def _waited(self, position: Position, given: float) -> float:
+        """Return how long the consumer waited for a batch."""
+        asked, self._asked = self._asked, None  # and none it stays, if the loop is left at this batch
+        before, self._at = self._at, position
+        if asked is None or before is None or before.epoch != position.epoch or before.consumed >= position.consumed:
+            return self._begun_again()
+        return given - asked
+
+    def _begun_again(self) -> float:
+        """Leave out what lies between two iterations, such as a validation, and return the wait for the first batch."""
+        if self._skip or not self.stretches:
+            return 0.0
+        stretch, stats = self.stretches[-1], self._loader.stats()
+        idle = stats.idle_seconds - stretch.last.idle_seconds
+        stretch.first = dataclasses.replace(stretch.first, idle_seconds=stretch.first.idle_seconds + idle)
+        return stats.wait_seconds - stretch.last.wait_seconds  # the core counts from when the batch was asked for
 
     def _give(self, batch: Batch) -> Iterator[Batch]:
         self.loop = _stack()
@@ -124,10 +145,11 @@ class Watch:
         finally:
             self.at_work = False
 
-    def _repeats(self) -> Iterator[Batch]:
+    def _repeats(self, position: Position) -> Iterator[Batch]:
         count, self._replay = self._replay, 0
         for number in range(count):
-            batch = copy.deepcopy(self._kept[number % len(self._kept)])
+            kept = copy.deepcopy(self._kept[number % len(self._kept)])
+            batch = dataclasses.replace(kept, position=position)
             given = time.perf_counter()
             yield from self._give(batch)
             self.again.append(time.perf_counter() - given)

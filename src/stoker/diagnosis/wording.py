@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,7 +69,11 @@ def _storage_remedy(e: Evidence) -> str:
     if e.setup.threads <= 2 * e.setup.cpus:
         more = max(8, 4 * e.setup.cpus)
         return f"more reads at a time: threads={more}; threads that wait for a disk cost no CPU"
-    return "a faster disk, cache=stoker.MemoryCache(SIZE), or fewer bytes: 'stoker repack --resize short:256'"
+    return f"a faster disk, cache=stoker.MemoryCache(SIZE), or fewer bytes: {_smaller(e)}"
+
+
+def _smaller(e: Evidence) -> str:
+    return f"'stoker {'build' if e.files.loose else 'repack'} --resize short:256'"
 
 
 def _store_remedy(e: Evidence) -> str:
@@ -84,22 +89,22 @@ def _store_remedy(e: Evidence) -> str:
         return f"shuffle=stoker.BlockShuffle(...) makes {how}; 'stoker shuffle' tells how well it mixes"
     if not e.setup.cached:
         return "cache=stoker.NodeCache(DIRECTORY, SIZE) keeps what was fetched: from the second epoch on it is local"
-    return "more connections (read_ahead=), or smaller images: 'stoker repack --resize short:256'"
+    return f"more connections (read_ahead=), or smaller images: {_smaller(e)}"
 
 
 def _cold_cache(e: Evidence) -> tuple[str, str]:
     size = format_size(e.files.size_bytes or 0)
     took = f"{e.waiting_for_files:.0%} of the decoding threads' time is waiting for the disk"
     cold = f"only {e.files.cached_before or 0:.0%} of the {size} were in memory; {_waits(e)}"
-    remedy = (
-        f"the next epoch is faster by itself, as all of it fits; to spare the first: cat {e.files.place}/* > /dev/null"
-    )
+    remedy = "the next epoch is faster by itself, as all of it fits; to spare the first, read the files once before it"
+    if e.files.is_directory:
+        remedy += f": find {shlex.quote(e.files.place)} -type f -exec cat {{}} + > /dev/null"
     return f"{took}: {cold}", remedy
 
 
 def _thread_bound(e: Evidence) -> tuple[str, str]:
     threads, cpus = e.setup.threads, e.setup.cpus
-    if threads < cpus:
+    if e.lacks_threads:
         sentence = f"{threads} of {cpus} CPUs may decode, and {'it is' if threads == 1 else 'they are'}"
         sentence += f" {e.busy_share:.0%} busy; {_waits(e)}"
         return sentence, f"threads={cpus}, or leave threads= out: up to {cpus / threads:.1f}x"
