@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from stoker.diagnosis.adapters import loader_of
 from stoker.feed.events import NAMES
 
 if TYPE_CHECKING:
@@ -118,13 +119,14 @@ def trace(loader: Loader | Any, path: str | Path, *, most: int = _MOST) -> Trace
         most: Events in the file at the most; the others are counted in `Trace.lost` and in the file.
 
     Raises:
+        ConfigError: There is no loader in it, or it is being traced already.
         OSError: The file cannot be written; raised when the block begins, or when it ends.
 
     Example:
         >>> with stoker.trace(loader, "input.trace.json.gz"):  # doctest: +SKIP
         ...     train(loader)
     """
-    return Trace(getattr(loader, "loader", loader).events(), Path(path), most)
+    return Trace(loader_of(loader).events(), Path(path), most)
 
 
 def _opened(path: Path) -> TextIO:
