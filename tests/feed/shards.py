@@ -49,6 +49,18 @@ def boxes(i: int) -> list[tuple[float, float, float, float]]:
     return [(0.1 * n, 0.05 * (i % 5), 0.5 + 0.1 * n, 0.6 + 0.07 * (i % 4)) for n in range(i % 4)]
 
 
+def write_wrong_boxes(path: Path) -> None:
+    """Write one shard of one picture whose boxes are words."""
+    features: dict[str, tuple[str, list[object]]] = {
+        "image/encoded": ("bytes", [image(0)]),
+        "image/class/label": ("int64", [1]),
+        "image/filename": ("bytes", [b"words.JPEG"]),
+    }
+    for name in ("xmin", "ymin", "xmax", "ymax"):
+        features[f"image/object/bbox/{name}"] = ("bytes", [b"left"])
+    path.write_bytes(tfrecord.frame(example.write(features)))
+
+
 def write_annotated(path: Path, records: int) -> None:
     """Write one shard of the pictures with their objects."""
     frames = []

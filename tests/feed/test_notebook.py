@@ -15,8 +15,9 @@ from PIL import Image
 
 import stoker
 import stoker.torch
-from feed.shards import write_annotated, write_shards
+from feed.shards import write_annotated, write_shards, write_wrong_boxes
 from report.pages_checked import checked
+from stoker.errors import ExampleError
 from stoker.feed.batch_pictures import corners_of, pixels_of
 
 if TYPE_CHECKING:
@@ -114,6 +115,9 @@ def test_a_batch_that_somebody_has_changed_breaks_nothing(annotated: Path) -> No
     assert "no three channels" in replace(batch, images=np.zeros((5, 7))[:, None, None])._repr_html_()
     assert "cannot be shown" in replace(batch, images=None)._repr_html_()
     assert len(images(replace(batch, origin=None)._repr_html_())) == 5
+    assert "cannot be shown" in replace(batch, images=object(), labels=None)._repr_html_()
+    bare = replace(batch, position=object())
+    assert "cannot be shown" in bare._repr_html_()  # although it has no text either
     strange = np.full((5, 16, 16, 3), np.nan, np.float32)
     assert len(images(replace(batch, images=strange)._repr_html_())) == 5
 
@@ -152,6 +156,14 @@ def test_a_sample_shows_its_image_and_not_its_bytes(annotated: Path, tmp_path: P
     assert len([tag for tag, _ in page.tags if tag == "img"]) == 1
     write_shards(tmp_path, 1, 1, bad={0: b"nothing"})
     assert "damaged:" in stoker.open(tmp_path)[0]._repr_html_()
+
+
+def test_boxes_of_the_wrong_kind_are_said_and_not_raised(tmp_path: Path) -> None:
+    write_wrong_boxes(tmp_path / "shard.tfrecord")
+    sample = stoker.open(tmp_path / "shard.tfrecord")[0]
+    with pytest.raises(ExampleError, match=r"sample 0 \(words.JPEG\): 'image/object/bbox/xmin' holds bytes values"):
+        _ = sample.boxes
+    assert "damaged: sample 0" in checked(sample._repr_html_()).text
 
 
 def test_a_huge_image_is_not_decoded_for_a_strip(tmp_path: Path) -> None:

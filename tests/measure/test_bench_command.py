@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,27 @@ def test_every_setting_is_checked_before_anything_is_opened(capsys: pytest.Captu
         assert "there-is-no-such-place" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--html", "--png"])
+def test_a_picture_without_a_place_is_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    for place, reason in ((tmp_path / "no" / "a.x", "there is no folder"), (tmp_path, "is a folder")):
+        assert main(["bench", "there-is-no-such-place", option, str(place)]) == 2
+        said = capsys.readouterr().err
+        assert option in said
+        assert reason in said
+        assert "there-is-no-such-place" not in said
+
+
+def test_pictures_without_their_packages_are_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "stoker.report", raising=False)
+    assert main(["bench", "there-is-no-such-place", "--html", str(tmp_path / "a.html")]) == 2
+    assert "stoker[report]" in capsys.readouterr().err
+
+
 def test_a_package_that_is_missing_is_named_with_its_installation() -> None:
     rung = Rung("x", "X", "rival", "reads", "x", packages=(("json", "json"), ("no_such_package", "no-such")))
     assert rung.missing == "not installed: pip install no-such"
@@ -113,21 +135,20 @@ def test_the_document_has_figures_for_each_round(dataset: Path, capsys: pytest.C
     assert [left["key"] for left in found["left_out"]] == ["bucket-serial"]
 
 
-def test_loose_files_and_lists_are_measured_and_leave_nothing_behind(
-    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_loose_files_in_a_list_are_measured_and_figures_are_printed_even_if_a_picture_fails(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     listed = tmp_path / "list.txt"
     listed.write_text("".join(f"{path}\n" for path in sorted((photos / "train").rglob("*.JPEG"))))
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    assert main(["bench", str(listed), *QUICK, "--only", "stoker-own,stoker-files", "--keep", str(tmp_path / "k")]) == 0
+    page, picture = tmp_path / "a.html", tmp_path / ("b" * 250 + ".png")  # a temporary name would be too long
+    words = [str(listed), *QUICK, "--only", "stoker-own,stoker-files", "--keep", str(tmp_path / "k")]
+    assert main(["bench", *words, "--html", str(page), "--png", str(picture)]) != 0
     shown = capsys.readouterr().out
     assert "Stoker: your data as they are" in shown
     assert "left out: stoker-files: the same as stoker-own" in shown
     assert "12 of 40 images" in shown
-    assert main(["bench", str(photos), *QUICK, "--only", "stoker"]) == 0
-    assert list(scratch.iterdir()) == []
+    assert "Stoker: your data as they are" in page.read_text(encoding="utf-8")
+    assert not picture.exists()
 
 
 def test_crops_are_counted_apart_from_files(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,15 +162,17 @@ def test_crops_are_counted_apart_from_files(photos: Path, capsys: pytest.Capture
     assert row["of_limit"] is None
 
 
-def test_a_contender_that_fails_is_reported_and_the_others_measured(
-    dataset: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_contender_that_fails_is_reported_the_others_measured_and_nothing_left_behind(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     broken = Rung("broken", "Broken", "ladder", "its process does not know it", "nothing")
     monkeypatch.setattr(rungs, "RUNGS", (broken, find_rung("stoker")))
     found = document_of(capsys, str(dataset), code=1)
     assert [row["key"] for row in found["rows"]] == ["stoker"]
     assert found["left_out"][0]["failed"]
     assert found["left_out"][0]["reason"].startswith("failed: StopIteration")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.servers
@@ -161,7 +184,7 @@ def test_a_bucket_is_read_where_it_is(
         assert s3_server.ask("PUT", f"/{bucket}/ds/{path.name}", path.read_bytes()).status == 200
     for name, value in s3_server.environment().items():
         monkeypatch.setenv(name, value)
-    keys = "bucket-serial,bucket-parallel,stoker-own,stoker-node-cache"
+    keys = "bucket-parallel,stoker-node-cache"  # which do what bucket-serial and stoker-own do, and more
     found = document_of(capsys, f"s3://{bucket}/ds", "--only", keys)
     assert [row["key"] for row in found["rows"]] == keys.split(",")
     assert found["left_out"] == []

@@ -13,6 +13,7 @@ from measure.prepared import made, task_for
 from stoker.measure.contenders import codec, python_files, stoker_loader, torch_workers
 from stoker.measure.contenders.tf_ladder import pipeline
 from stoker.measure.rungs import RUNGS, find_rung
+from stoker.measure.selection import made_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,6 +125,16 @@ def test_caches_hold_pixels_and_not_paths(photos: Path, own_copy: Path) -> None:
         assert len(list(itertools.islice(running[key], 4 * IMAGES))) == 4 * IMAGES, key
     with pytest.raises(Exception, match=r"JPEG|decode|Input"):
         list(itertools.islice(running["prefetch"], 4 * IMAGES))
+
+
+def test_what_a_killed_fill_has_left_is_made_anew(photos: Path, own_copy: Path) -> None:
+    task = task_for(photos, own_copy)
+    left = made_by("cache-file", task)
+    shutil.rmtree(left, ignore_errors=True)
+    left.mkdir()
+    (left / "images_0.lockfile").write_text("Created at: 1")
+    (left / "images_0.data-00000-of-00001").write_bytes(b"half")
+    assert len(tf_images(task, "cache-file", IMAGES)) == IMAGES
 
 
 def test_crops_are_drawn_anew_from_what_is_cached(photos: Path, own_copy: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from collections import namedtuple
 from typing import TYPE_CHECKING
@@ -10,10 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import stoker
+from feed.shards import write_wrong_boxes
 from measure.prepared import made, task_for
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DestinationError
-from stoker.measure.selection import Selection
+from stoker.measure import preparing
+from stoker.measure.rungs import find_rung
+from stoker.measure.selection import Selection, samples_read_by
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,6 +101,45 @@ def test_an_interrupted_preparation_begins_anew(photos: Path, tmp_path: Path) ->
     shutil.rmtree(data / "plain")
     assert made(photos, data, most=5, forms=frozenset({"plain"})).images == 5
     assert len(stoker.open(data / "plain")) == 5
+
+
+@pytest.mark.parametrize("text", ['{"made_of": {', "[]", "{}", "\xff"])
+def test_half_a_note_is_said_with_advice(photos: Path, tmp_path: Path, text: str) -> None:
+    (tmp_path / "stoker-bench.json").write_text(text, encoding="latin-1")
+    with pytest.raises(DestinationError, match=r"stoker-bench.json is damaged \(.*; remove .* --keep"):
+        made(photos, tmp_path, most=5, forms=frozenset())
+
+
+def test_a_note_is_never_half_written(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(photos, tmp_path / "data", most=5, forms=frozenset())
+    before = (tmp_path / "data" / "stoker-bench.json").read_bytes()
+
+    def full(_: object) -> None:
+        raise OSError(errno.EIO, "no more")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no more"):
+        preparing._write_note(tmp_path / "data", {}, None)
+    assert (tmp_path / "data" / "stoker-bench.json").read_bytes() == before
+
+
+def test_boxes_of_the_wrong_kind_make_an_image_unreadable(tmp_path: Path) -> None:
+    write_wrong_boxes(tmp_path / "shard.tfrecord")
+    with pytest.raises(ConfigError, match=r"no image can be read.*holds bytes values"):
+        made(tmp_path / "shard.tfrecord", tmp_path / "data", forms=frozenset())
+
+
+def test_a_pass_over_whole_shards_is_more_than_what_was_picked(dataset: Path, photos: Path, tmp_path: Path) -> None:
+    made(dataset, tmp_path / "shards", most=7, forms=frozenset())
+    made(photos, tmp_path / "files", most=7, forms=frozenset())
+    own, prepared = find_rung("stoker-own"), find_rung("python-serial")
+    assert len(stoker.open(dataset, split="train")) == 40  # in two shards
+    assert samples_read_by(own, task_for(dataset, tmp_path / "shards")) == 20
+    assert samples_read_by(prepared, task_for(dataset, tmp_path / "shards")) == 7
+    assert samples_read_by(own, task_for(photos, tmp_path / "files")) == 7
+    objects = task_for(dataset, tmp_path / "shards", "objects")
+    counts = Selection.read(tmp_path / "shards").open().object_counts
+    assert samples_read_by(own, objects) == sum(max(1, int(count)) for count in counts) > 20
 
 
 def test_other_peoples_folders_are_left_alone(photos: Path, tmp_path: Path) -> None:

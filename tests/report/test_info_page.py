@@ -14,7 +14,7 @@ import pytest
 
 import stoker
 import stoker.report
-from feed.shards import write_shards
+from feed.shards import write_shards, write_wrong_boxes
 from inspection.datasets import write_dataset
 from reference import pictures
 from report.pages_checked import checked
@@ -131,6 +131,28 @@ def test_rejects_are_shown_where_the_source_is_still_there(tmp_path: Path) -> No
     assert len({one.details for one in some}) == 2  # of different reasons
     assert not any(one.uri for one in some)  # nobody said where the source is
     checked(info_page(portrait))
+
+
+def test_no_picture_comes_from_outside_of_the_source(made: Path, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    for place in (tmp_path / "secret.jpg", source / "within.jpg"):
+        place.write_bytes(pictures.jpeg(30, 20, 1))
+    (source / "link.jpg").symlink_to(tmp_path / "secret.jpg")
+    (source / "circle").symlink_to(source / "circle")
+    keys = ["within.jpg", "../secret.jpg", str(tmp_path / "secret.jpg"), "link.jpg", "circle/a.jpg", "../source/x.jpg"]
+    lines = [json.dumps({"key": key, "split": "train", "reason": "damaged"}) for key in keys]
+    (made / "rejects.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    gallery = dataset_portrait(made, PortraitSpec(source=str(source))).rejects.gallery
+    problems = [one.problem for one in gallery]
+    assert [bool(one.uri) for one in gallery] == [True, *[False] * 5]
+    assert problems == ["", *["lies outside of the source"] * 3, "no longer there", "lies outside of the source"]
+
+
+def test_boxes_of_the_wrong_kind_are_damage(tmp_path: Path) -> None:
+    write_wrong_boxes(tmp_path / "shard.tfrecord")
+    (shown,) = dataset_portrait(tmp_path / "shard.tfrecord").strip
+    assert (shown.uri, "'image/object/bbox/xmin' holds bytes values" in shown.problem) == ("", True)
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.cli.bench_table import document_of, print_report
 from stoker.cli.bench_watch import WatchedBench
 from stoker.cli.exit_codes import EXIT_FAILED
 from stoker.cli.output import print_json
+from stoker.errors import ConfigError
 from stoker.measure import BenchSpec, run_bench
+from stoker.records.files import write_atomically
+from stoker.storage import RemotePath, location
 
 if TYPE_CHECKING:
     import argparse
@@ -34,14 +36,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--seconds", type=float, default=_DEFAULT.seconds, help="time per reader and round (default: %(default)s)")
     add("--rounds", type=int, default=_DEFAULT.rounds, help="turns each reader takes (default: %(default)s)")
     add("--images", type=int, metavar="N", help="take at most N images (default: 1000, fewer if they are large)")
-    add(
-        "--only",
-        "--rungs",
-        type=_keys,
-        default=(),
-        metavar="NAMES",
-        help="measure these alone: a,b,c; see docs/bench.md",
-    )
+    text = "measure these alone: a,b,c; see docs/bench.md"
+    add("--only", type=_keys, default=(), metavar="NAMES", help=text)
     text = "other readers too, on the same images in their own form: names, or all that are installed"
     add("--against", type=_keys, default=(), metavar="NAMES", help=text)
     text = "drop the files from the page cache before each measurement: figures of the disk, not of memory"
@@ -69,16 +65,17 @@ def run(args: argparse.Namespace) -> int:
         against=args.against,
         keep=args.keep,
     )
+    _require_pictures(args)
     watcher = WatchedBench()
     try:
         report = run_bench(spec, watcher)
     finally:
         watcher.end()
-    _write_pictures(report, args)
     if args.json:
         print_json(document_of(report))
     else:
         print_report(report)
+    _write_pictures(report, args)
     return EXIT_FAILED if any(left.failed for left in report.left_out) else 0
 
 
@@ -86,11 +83,30 @@ def _keys(text: str) -> tuple[str, ...]:
     return tuple(key.strip() for key in text.split(",") if key.strip())
 
 
+def _require_pictures(args: argparse.Namespace) -> None:
+    """Find out before minutes of measuring whether the pictures can be drawn and have a place.
+
+    Raises:
+        ConfigError: The extra is not installed, or there is no such folder.
+    """
+    for option, path in (("--html", args.html), ("--png", args.png)):
+        if not path:
+            continue
+        importlib.import_module("stoker.report")  # with what draws, which figures alone do not need
+        place = location(path)
+        if isinstance(place, RemotePath):
+            continue
+        if not place.parent.is_dir():
+            raise ConfigError(f"{option} is {path!r}, and there is no folder {str(place.parent)!r}; make it first")
+        if place.is_dir():
+            raise ConfigError(f"{option} is {path!r}, which is a folder; name a file")
+
+
 def _write_pictures(report: BenchReport, args: argparse.Namespace) -> None:
     if not args.html and not args.png:
         return
-    pictures = importlib.import_module("stoker.report")  # with what draws, which figures alone do not need
+    pictures = importlib.import_module("stoker.report")
     if args.html:
-        Path(args.html).write_text(pictures.bench_page(report), encoding="utf-8")
+        write_atomically(location(args.html), pictures.bench_page(report).encode())
     if args.png:
-        pictures.bench_picture(report, Path(args.png))
+        pictures.bench_picture(report, args.png)

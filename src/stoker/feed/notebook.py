@@ -116,11 +116,12 @@ def sample_text(sample: Sample) -> str:
 
 def sample_html(sample: Sample) -> str:
     """Return a sample for a notebook: its image with its boxes."""
+    boxes = 0
     try:
         picture: Image.Image | str = _thumbnail(sample)
+        boxes = len(list(boxes_of(sample)))
     except Exception as error:  # noqa: BLE001 - the rest of it can be shown all the same
         picture = f"damaged: {error}"
-    boxes = len(list(boxes_of(sample)))
     facts = [f"{boxes} box{'es' * (boxes != 1)}"] if boxes else []
     return _block(
         f"<b>{text(sample_text(sample)[1:-1])}</b>", facts, [_figure(picture, [class_text((), sample.label)])]
@@ -181,7 +182,7 @@ def batch_html(batch: Any) -> str:
             shown,
         )
     except Exception as error:  # noqa: BLE001 - a batch that somebody has changed must not break the notebook
-        return f"<div>{text(repr(batch))}<br><span style='{_DIM}'>cannot be shown: {text(error)}</span></div>"
+        return f"<div>{text(type(batch).__name__)}<br><span style='{_DIM}'>cannot be shown: {text(error)}</span></div>"
 
 
 def _block(title: str, facts: Iterable[str], figures: Sequence[str]) -> str:

@@ -49,12 +49,23 @@ class Sample:
 
     @property
     def boxes(self) -> list[Box]:
-        """Its annotated objects, in fractions of the image."""
+        """Its annotated objects, in fractions of the image.
+
+        Raises:
+            ExampleError: Their corners are not of type float.
+        """
         prefix = self.schema.box_prefix
         if prefix is None:
             return []
-        sides = (self.features.get(prefix + side, ("float", []))[1] for side in ("xmin", "ymin", "xmax", "ymax"))
-        return [Box(*map(float, corners)) for corners in zip(*sides, strict=False)]
+        sides = (self._floats(prefix + side) for side in ("xmin", "ymin", "xmax", "ymax"))
+        return [Box(*corners) for corners in zip(*sides, strict=False)]
+
+    def _floats(self, key: str) -> list[float]:
+        kind, values = self.features.get(key, ("float", []))
+        if values and kind != "float":
+            message = f"{key!r} holds {kind} values; corners of boxes are float"
+            raise ExampleError(f"sample {self.key} ({self.source}): {message}", source=self.source)
+        return [float(value) for value in cast("list[float]", values)]
 
     def decode(self) -> NDArray[np.uint8]:
         """Return the whole image, uint8 (H, W, 3), RGB.

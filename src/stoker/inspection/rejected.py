@@ -3,31 +3,36 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from PIL.JpegImagePlugin import JpegImageFile
 
 from stoker.config import available_cpus
-from stoker.errors import ImageError, ImageTooLargeError, StokerError
+from stoker.errors import ImageError, ImageTooLargeError, SourceError, StokerError
 from stoker.feed.thumbnails import data_uri, fit
 from stoker.inspection.sampling import Thumbnail
 from stoker.recipe import decode_with_pillow, sniff
 from stoker.recipe.quiet import QuietPillow
 from stoker.records.rejects import read_rejects
-from stoker.storage import location
+from stoker.storage import RemotePath, location
 from stoker.types import Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from PIL import Image
 
     from stoker.inspection.sampling import Measured
+    from stoker.storage import Location
+
+    Find = Callable[[str], Location]
 
 _THUMBNAIL = 280
 _END_OF_IMAGE = b"\xff\xd9"
@@ -61,26 +66,47 @@ def recorded_rejects(directory: str, items: int, most: int, source: str | None) 
         directory: The dataset.
         items: How many items its source had.
         most: How many to show.
-        source: Where to look for their files; None: nowhere.
+        source: Where to look for their files, and nowhere beside it, whatever their names say; None: nowhere.
 
     Raises:
         ManifestError: ``rejects.jsonl`` is damaged.
         OSError: It cannot be read.
     """
-    return _rejects(read_rejects(directory), items, most, source)
+    find = None if source is None else partial(_below, location(source))
+    return _rejects(read_rejects(directory), items, most, find)
 
 
 def unreadable_rejects(directory: str, measured: Measured, most: int) -> Rejects:
     """Return those of the samples that were looked at which cannot be read; files are shown, records are named."""
     found = [one for one in measured.seen if one.problem]
     rejects = [Reject(one.source.removeprefix(f"{directory}/"), one.split, one.problem) for one in found]
-    return _rejects(rejects, len(measured.seen), most, directory if found and found[0].is_file else None)
+    find = partial(_named, location(directory)) if found and found[0].is_file else None
+    return _rejects(rejects, len(measured.seen), most, find)
 
 
-def _rejects(found: Sequence[Reject], of: int, most: int, source: str | None) -> Rejects:
+def _named(root: Location, key: str) -> Location:
+    return root / key
+
+
+def _below(root: Location, key: str) -> Location:
+    """Find a file by a name that anybody may have written.
+
+    Raises:
+        SourceError: It lies elsewhere, also by way of a symbolic link.
+    """
+    name, place = PurePosixPath(key), root / key
+    is_below = not name.is_absolute() and ".." not in name.parts
+    if is_below and not isinstance(place, RemotePath):
+        is_below = PurePosixPath(os.path.realpath(place)).is_relative_to(os.path.realpath(str(root)))
+    if not is_below:
+        raise SourceError("lies outside of the source")
+    return place
+
+
+def _rejects(found: Sequence[Reject], of: int, most: int, find: Find | None) -> Rejects:
     reasons = Counter(_kind(one) for one in found)
     with ThreadPoolExecutor(available_cpus()) as pool:
-        gallery = tuple(pool.map(partial(_shown, source=source), _varied(found, most)))
+        gallery = tuple(pool.map(partial(_shown, find=find), _varied(found, most)))
     return Rejects(len(found), of, tuple(reasons.most_common()), gallery)
 
 
@@ -98,12 +124,12 @@ def _varied(found: Sequence[Reject], most: int) -> list[Reject]:
     return [found[place] for place in sorted(place for _, place in turns[:most])]
 
 
-def _shown(reject: Reject, source: str | None) -> Thumbnail:
+def _shown(reject: Reject, find: Find | None) -> Thumbnail:
     nothing = partial(Thumbnail, "", 0, 0, reject.key, (reject.reason,))
-    if source is None:
+    if find is None:
         return nothing()
     try:
-        place = location(source) / reject.key
+        place = find(reject.key)
         if not place.is_file():
             return nothing(problem="no longer there")
         if place.stat().st_size > _MAX_FILE_BYTES:

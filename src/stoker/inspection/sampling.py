@@ -175,9 +175,9 @@ def _thumbnail(dataset: Dataset, one: Seen) -> Thumbnail:
     try:
         sample = dataset[one.key]
         picture = sample_thumbnail(sample, _THUMBNAIL)
+        boxes = len(list(boxes_of(sample)))
     except (StokerError, OSError) as error:
         return Thumbnail("", 0, 0, title, (place, extent), str(error))
-    boxes = len(list(boxes_of(sample)))
     extent += f" · {boxes} box{'es' * (boxes > 1)}" * bool(boxes)
     return Thumbnail(data_uri(picture), *picture.size, title, (place, extent))
 

@@ -121,12 +121,13 @@ class Picker:
             convert(stored.data, _RESTART)  # whether that can be done, too, which reads it differently
             with Image.open(io.BytesIO(stored.data)) as image:
                 image.load()
+            boxes = sample.boxes
         # SyntaxError and ValueError: of Pillow, about damaged files.
         except (StokerError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
             return f"{where}: {error}"
         converted = "raw tensor" if is_raw else stored.converted
         size = stored.width * stored.height * 3
-        return Picked(number, stored.data, sample.label, sample.boxes, size, converted)
+        return Picked(number, stored.data, sample.label, boxes, size, converted)
 
 
 def _as_jpeg(sample: Sample) -> bytes:

@@ -19,7 +19,7 @@ import json
 import shutil
 import time
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stoker.build import BuildSettings, ShardSettings, SourceSettings, build
 from stoker.config import format_size
@@ -28,6 +28,7 @@ from stoker.measure.figures import Prepared
 from stoker.measure.picking import Picker
 from stoker.measure.task import RAW_SIDE, LooseFiles
 from stoker.recipe import RawEncode, Recipe, parse_resize
+from stoker.records.files import write_atomically
 from stoker.schema import ImagenetSchema, TinySchema
 from stoker.sources import SourceOptions
 
@@ -121,7 +122,18 @@ def _require_room(needed: int, data: Path) -> None:
 
 def _write_note(data: Path, made_of: dict[str, object], prepared: Prepared | None) -> None:
     document = {"made_of": made_of, "prepared": prepared and asdict(prepared)}
-    (data / _NOTE).write_text(json.dumps(document, indent=1), encoding="utf-8")
+    write_atomically(data / _NOTE, json.dumps(document, indent=1).encode())
+
+
+def _read_note(note: Path) -> tuple[Any, Any]:
+    """Return what was made of what; None for the first while that is not finished."""
+    try:
+        document = json.loads(note.read_text(encoding="utf-8"))
+        return document["prepared"], document["made_of"]
+    except (ValueError, KeyError, TypeError) as error:
+        message = f"{note} is damaged ({error})"
+        advice = f"remove {note.parent}, or name another folder with --keep"
+        raise DestinationError(f"{message}; {advice}", path=str(note)) from error
 
 
 def _found(data: Path, made_of: dict[str, object]) -> Prepared | None:
@@ -134,11 +146,10 @@ def _found(data: Path, made_of: dict[str, object]) -> Prepared | None:
             raise DestinationError(f"{message}; name a new or empty folder with --keep", path=str(data))
         _write_note(data, made_of, None)
         return None
-    document = json.loads(note.read_text(encoding="utf-8"))
-    if document["made_of"] != made_of:
-        message = f"{data} was made of {document['made_of']}, not of {made_of}"
+    found, source = _read_note(note)
+    if source != made_of:
+        message = f"{data} was made of {source}, not of {made_of}"
         raise DestinationError(f"{message}; remove it, or name another folder with --keep", path=str(data))
-    found = document["prepared"]
     if found is None:  # the run was interrupted
         for path in data.iterdir():
             if path != note:

@@ -140,11 +140,16 @@ RUNGS: tuple[Rung, ...] = (
     _tf("tfrecord-gzip", "TFRecord shards, GZIP", "the same of shards that are compressed as a whole", "gzip"),
     _tf("interleave", "TFRecord shards, interleaved", "several shards read at a time, by parallel interleave", "plain"),
     _tf("raw", "TFRecord of raw tensors", "decode_raw of 256 x 256 pixels, resized beforehand; no JPEG", "raw"),
-    _stoker("own", "your data as they are", "stoker.Loader on what you named, where it lies", "own"),
+    _stoker(
+        "own",
+        "your data as they are",
+        "stoker.Loader on what you named, where it lies; of a bucket, every byte comes from the store",
+        "own",
+    ),
     _stoker(
         "node-cache",
         "your bucket behind a node cache",
-        "the same; what was fetched lies on disk",
+        "the same; all of it was fetched and lies on disk before the first turn",
         "own",
         fills=True,
         bucket=True,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from stoker.measure.machine import tree_cpu_seconds
 from stoker.measure.rungs import Rung, find_rung
-from stoker.measure.selection import files_read_by
+from stoker.measure.selection import files_read_by, samples_read_by
 from stoker.measure.task import Task
 from stoker.storage.page_cache import drop_from_page_cache
 
@@ -90,7 +90,7 @@ def main(key: str, work: str, seconds: str) -> None:
     os.dup2(2, 1)  # what libraries print must not look like an answer
     rung, task = find_rung(key), Task(**json.loads(work))
     meter = Meter(_contender(rung, task))
-    samples = task.files().samples if task.view == "objects" else len(task.files().paths)
+    samples = samples_read_by(rung, task)
     meter.warm_up(min(_WARM_UP_SECONDS, float(seconds)), samples if rung.fills else 0)
     cold = list(files_read_by(rung, task)) if task.cold else None
     _say(answers, "ready")

@@ -100,6 +100,18 @@ def files_read_by(rung: Rung, task: Task) -> Iterator[Path]:
         yield from (path for path in sorted(folder.rglob("*")) if path.is_file())
 
 
+def samples_read_by(rung: Rung, task: Task) -> int:
+    """Return how many samples a contender reads in one pass.
+
+    They are more than were prepared where whole shards of the user's are opened.
+    """
+    counts_objects = task.view == "objects"
+    if rung.needs != "own":
+        return task.files().samples if counts_objects else len(task.files().paths)
+    opened = Selection.read(Path(task.data)).open()
+    return int(np.maximum(opened.object_counts, 1).sum()) if counts_objects else len(opened)
+
+
 def made_by(key: str, task: Task) -> Path:
     """Folder of what a contender makes for itself."""
     return task.place(f"made-by-{key}")

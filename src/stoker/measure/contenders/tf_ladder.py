@@ -6,6 +6,7 @@ pipeline does beyond that is the rival in `stoker.measure.contenders.tf_data`.
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -85,6 +86,9 @@ def _cached(cache: Callable[[Task], str], window: int) -> Callable[[Task, dict[s
 
 def _file(task: Task) -> str:
     place = made_by("cache-file", task)
+    # What a killed process leaves; TensorFlow takes it for another one that is filling the cache.
+    if any(place.glob("*.lockfile")):
+        shutil.rmtree(place)
     place.mkdir(exist_ok=True)
     return str(place / "images")
 
