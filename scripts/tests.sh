@@ -1,23 +1,35 @@
 #!/usr/bin/env bash
-# Runs all Python tests: those that talk to real servers wait a lot, so they run beside the others.
+# Runs all Python tests in two processes side by side. One has those that talk to real servers, which wait a lot, and then
+# the folders BESIDE, so that both take about as long; the other has the rest.
 #
-#   scripts/tests.sh PYTHON LOG    the output of those with servers goes to LOG, and is shown when both are done
+#   scripts/tests.sh PYTHON LOG    the output of the first goes to LOG, and is shown when both are done
 set -uo pipefail
 
 python=${1:?usage: scripts/tests.sh PYTHON LOG}
 log=${2:?usage: scripts/tests.sh PYTHON LOG}
+BESIDE=(tests/diagnosis tests/house tests/measure)
 
-"$python" -m pytest -m servers >"$log" 2>&1 &
-servers=$!
-trap 'kill "$servers" 2>/dev/null' EXIT
+beside() {
+  local failed=0
+  trap 'kill "$!" 2>/dev/null; exit 1' TERM
+  "$python" -m pytest -m servers &
+  wait "$!" || failed=1
+  "$python" -m pytest -m "not servers" "${BESIDE[@]}" &
+  wait "$!" || failed=1
+  return "$failed"
+}
 
-"$python" -m pytest -m "not servers"
+beside >"$log" 2>&1 &
+first=$!
+trap 'kill "$first" 2>/dev/null' EXIT
+
+"$python" -m pytest -m "not servers" "${BESIDE[@]/#/--ignore=}"
 others=$?
-wait "$servers"
-with_servers=$?
+wait "$first"
+beside=$?
 trap - EXIT
 
 echo
-echo "Tests with real servers:"
+echo "Tests with real servers, and ${BESIDE[*]}:"
 cat "$log"
-exit $((others || with_servers))
+exit $((others || beside))
