@@ -143,6 +143,8 @@ def test_crops_are_drawn_anew_from_what_is_cached(photos: Path, own_copy: Path) 
     assert len(set(found)) == 4 * IMAGES
 
 
+# JAX warns of every fork after it was imported, as other tests of this process may have done.
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 def test_workers_of_pytorch_read_the_loose_files(photos: Path, data: Path) -> None:
     batches = torch_workers.batches(task_for(photos, data, "train", threads=1), "torch")
     assert counts(batches, 2 * IMAGES) == [4] * 6
