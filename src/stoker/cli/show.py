@@ -13,7 +13,7 @@ from stoker.inspection.view_sheet import ViewSheetSpec, write_view_sheet
 from stoker.inspection.view_text import NAMED, parse_epochs, parse_views
 
 if TYPE_CHECKING:
-    from stoker.inspection.contact_sheet import SheetReport
+    from stoker.inspection.sheet import SheetReport
 
 _SHOWN = 5
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PIL import Image, ImageDraw
 
-from stoker import _native
 from stoker.config import check_range
-from stoker.errors import ConfigError, StokerError
-from stoker.feed.opening import open_main_split
+from stoker.errors import StokerError
 from stoker.inspection import tile
+from stoker.inspection.sheet import begin_sheet, damage_of
 from stoker.inspection.tile import TILE_HEIGHT, TILE_WIDTH
-from stoker.records.files import write_atomically
-from stoker.storage import location
 
 if TYPE_CHECKING:
     import os
 
-    from stoker.feed import Dataset
+    from stoker.inspection.sheet import Sheet, SheetReport
 
 _GAP = 20
 _HEADER = 92
@@ -52,27 +48,6 @@ class SheetSpec:
         check_range("--seed", self.seed, 0, 2**63 - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class SheetReport:
-    """A contact sheet that was written.
-
-    Attributes:
-        path: The PNG.
-        width: Its width in pixels.
-        height: Its height in pixels.
-        split: The split shown.
-        keys: Numbers of the samples in the split, in the order of the tiles.
-        damaged: What is wrong with those that could not be shown, by number.
-    """
-
-    path: str
-    width: int
-    height: int
-    split: str
-    keys: tuple[int, ...]
-    damaged: dict[int, str]
-
-
 def write_contact_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec: SheetSpec) -> SheetReport:
     """Draw random samples of a dataset and write them as one PNG, atomically.
 
@@ -90,27 +65,17 @@ def write_contact_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str
         StokerError: The dataset as a whole cannot be opened.
         OSError: The PNG cannot be written.
     """
-    target = location(out)
-    if target.suffix.lower() != ".png":
-        raise ConfigError(f"the sheet is a PNG, so the name {str(out)!r} must end in .png")
-    dataset = open_main_split(path, spec.split)
-    if len(dataset) == 0:
-        raise ConfigError(f"split {dataset.split} of {path} has no samples, so there is nothing to show")
-    count = min(spec.count, len(dataset))
-    keys = _native.permute(0, count, len(dataset), spec.seed, 0).tolist()
-    sheet, damaged = _draw(dataset, keys, spec)
-    data = io.BytesIO()
-    sheet.save(data, "PNG")
-    write_atomically(target, data.getvalue())
-    return SheetReport(str(out), sheet.width, sheet.height, dataset.split, tuple(keys), damaged)
+    begun = begin_sheet(path, out, spec.split, spec.count, spec.seed)
+    return begun.write(*_draw(begun, spec))
 
 
-def _draw(dataset: Dataset, keys: list[int], spec: SheetSpec) -> tuple[Image.Image, dict[int, str]]:
+def _draw(begun: Sheet, spec: SheetSpec) -> tuple[Image.Image, dict[int, str]]:
+    dataset, keys = begun.dataset, begun.keys
     columns = min(spec.columns, len(keys))
     rows = -(-len(keys) // columns)
     size = (columns * (TILE_WIDTH + _GAP) + _GAP, _HEADER + rows * (TILE_HEIGHT + _GAP) + _GAP)
     sheet = Image.new("RGB", size, tile.BACKGROUND)
-    _draw_header(sheet, dataset, len(keys), spec)
+    _draw_header(sheet, begun, spec)
     damaged = {}
     for place, key in enumerate(keys):
         row, column = divmod(place, columns)
@@ -123,22 +88,13 @@ def _draw(dataset: Dataset, keys: list[int], spec: SheetSpec) -> tuple[Image.Ima
     return sheet, damaged
 
 
-def damage_of(error: StokerError, dataset: Dataset, key: int) -> str:
-    """Return what is wrong with a sample; an error of its image does not know where the image lay."""
-    if error.path is not None:
-        return str(error)
-    path, record, offset = dataset.records.where(key)
-    return f"record {record} at byte {offset} of {path}: {error}"
-
-
-def _draw_header(sheet: Image.Image, dataset: Dataset, shown: int, spec: SheetSpec) -> None:
-    draw = ImageDraw.Draw(sheet)
-    name = location(dataset.path).resolve().name or dataset.path
+def _draw_header(sheet: Image.Image, begun: Sheet, spec: SheetSpec) -> None:
+    draw, dataset = ImageDraw.Draw(sheet), begun.dataset
     width = sheet.width - 2 * _GAP
-    title = tile.fitted(f"{name}  /  {dataset.split}", tile.TITLE, width)
+    title = tile.fitted(begun.title, tile.TITLE, width)
     draw.text((_GAP, 18), title, font=tile.TITLE, fill=tile.BRIGHT)
     shards = len(dataset.shards)
-    parts = [f"{shown} of {len(dataset):,} samples", f"{shards:,} shard" + "s" * (shards != 1)]
+    parts = [f"{len(begun.keys)} of {len(dataset):,} samples", f"{shards:,} shard" + "s" * (shards != 1)]
     if dataset.manifest is not None:
         counts = dataset.manifest.splits[dataset.split].class_counts
         parts.append(f"{sum(count > 0 for count in counts):,} classes")

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import io
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from PIL import Image, ImageDraw
 
-from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError, StokerError
-from stoker.feed.opening import open_main_split
 from stoker.inspection import tile, view_tile
-from stoker.inspection.contact_sheet import SheetReport, damage_of
 from stoker.inspection.seen_views import ViewOfDataset, is_random
-from stoker.records.files import write_atomically
-from stoker.storage import location
+from stoker.inspection.sheet import begin_sheet, damage_of
 from stoker.views import ObjectCrops
 
 if TYPE_CHECKING:
     import os
 
     from stoker.feed import Dataset, Sample
+    from stoker.inspection.sheet import Sheet, SheetReport
     from stoker.inspection.view_text import SheetView
 
 _GAP = 16
@@ -111,30 +107,20 @@ def write_view_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], 
         StokerError: The dataset as a whole cannot be opened.
         OSError: The PNG cannot be written.
     """
-    target = location(out)
-    if target.suffix.lower() != ".png":
-        raise ConfigError(f"the sheet is a PNG, so the name {str(out)!r} must end in .png")
-    dataset = open_main_split(path, spec.split)
-    if len(dataset) == 0:
-        raise ConfigError(f"split {dataset.split} of {path} has no samples, so there is nothing to show")
-    keys = _native.permute(0, min(spec.count, len(dataset)), len(dataset), spec.seed, 0).tolist()
+    begun = begin_sheet(path, out, spec.split, spec.count, spec.seed)
     with ExitStack() as stack:
-        views = [stack.enter_context(ViewOfDataset(dataset, view, spec.seed)) for view in spec.views]
-        sheet, damaged = _draw(dataset, keys, spec, views)
-    data = io.BytesIO()
-    sheet.save(data, "PNG")
-    write_atomically(target, data.getvalue())
-    return SheetReport(str(out), sheet.width, sheet.height, dataset.split, tuple(keys), damaged)
+        views = [stack.enter_context(ViewOfDataset(begun.dataset, view, spec.seed)) for view in spec.views]
+        drawn = _draw(begun, spec, views)
+    return begun.write(*drawn)
 
 
-def _draw(
-    dataset: Dataset, keys: list[int], spec: ViewSheetSpec, views: list[ViewOfDataset]
-) -> tuple[Image.Image, dict[int, str]]:
+def _draw(begun: Sheet, spec: ViewSheetSpec, views: list[ViewOfDataset]) -> tuple[Image.Image, dict[int, str]]:
+    dataset, keys = begun.dataset, begun.keys
     most = max(view.objects(key) for view in views for key in keys)
     columns = columns_of(spec, min(_MOST_OBJECTS, most))
     width = _GAP + (tile.TILE_WIDTH + _GAP) * (1 + len(columns))
     sheet = Image.new("RGB", (width, _HEADER + len(keys) * (tile.TILE_HEIGHT + _GAP)), tile.BACKGROUND)
-    _draw_header(sheet, dataset, spec, columns)
+    _draw_header(sheet, begun.title, spec, columns)
     damaged = {}
     for row, key in enumerate(keys):
         top = _HEADER + row * (tile.TILE_HEIGHT + _GAP)
@@ -172,11 +158,10 @@ def _row(
     return [stored, *cells]
 
 
-def _draw_header(sheet: Image.Image, dataset: Dataset, spec: ViewSheetSpec, columns: list[Column]) -> None:
+def _draw_header(sheet: Image.Image, head: str, spec: ViewSheetSpec, columns: list[Column]) -> None:
     draw = ImageDraw.Draw(sheet)
-    name = location(dataset.path).resolve().name or dataset.path
     step = tile.TILE_WIDTH + _GAP
-    title = tile.fitted(f"{name}  /  {dataset.split}", tile.TITLE, step - _GAP)
+    title = tile.fitted(head, tile.TITLE, step - _GAP)
     draw.text((_GAP, 16), title, font=tile.TITLE, fill=tile.BRIGHT)
     draw.text((_GAP, 50), f"seed {spec.seed}", font=tile.TEXT, fill=tile.DIM)
     draw.text((_GAP, 76), "as stored", font=tile.TEXT, fill=tile.DIM)
