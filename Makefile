@@ -1,6 +1,7 @@
 # Everything that builds, checks and shows Stoker. `make help` lists it.
 #
 # Settings: PYTHON=python3 (3.11 or newer)  VENV=.venv  BUILD=build  JOBS=2  FUZZ_SECONDS=60  BENCH_SECONDS=2
+# For wheel and release: PYTHONS="python3.11 python3.12 ..." of which wheels are made (PYTHON)
 # For bench-rivals: PHOTOS=folder of JPEGs  RIVALS=names of those to install (all)
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -14,7 +15,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 FUZZ_SECONDS ?= 60
 BENCH_SECONDS ?= 2
-export PYTHON JOBS
+export PYTHON JOBS BUILD
 
 BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -23,6 +24,7 @@ export STOKER_TEST_HDFS_JARS ?= $(abspath $(BUILD))/hdfs-jars
 
 # A stamp is as new as the last time its step succeeded.
 MADE := $(VENV)/.stamp-venv
+COMPILING := $(VENV)/.stamp-cmake
 INSTALLED := $(VENV)/.stamp-stoker
 DEVELOPED := $(VENV)/.stamp-dev
 SOURCES := pyproject.toml CMakeLists.txt \
@@ -31,7 +33,7 @@ NATIVE := $(shell find src/native -name '*.h' -o -name '*.cpp')
 
 .PHONY: help
 help:  ## List the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: deps
 deps:  ## Check for compiler and headers; install what is missing where that needs no question.
@@ -47,13 +49,19 @@ $(MADE): | $(BUILD)/.stamp-deps-build
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(INSTALLED): $(MADE) $(SOURCES)
+# Whatever fills the virtual environment waits for the one before it, so that `make -j` does not run two at a time.
+$(COMPILING): $(MADE) pyproject.toml
+	@for tool in cmake ninja; do $(BIN)/python scripts/requirements.py dev $$tool; done > $(VENV)/requirements.txt
+	$(PIP) install -r $(VENV)/requirements.txt
+	@touch $@
+
+$(INSTALLED): $(MADE) $(SOURCES) | $(COMPILING)
 	@echo "Building and installing Stoker (about a minute)"
 	$(PIP) install . --config-settings=build-dir=$(abspath $(BUILD))/wheel
 	@touch $@
 
 # PyTorch comes first and alone: whatever else asks for torch then finds this one.
-$(DEVELOPED): $(MADE) pyproject.toml
+$(DEVELOPED): $(MADE) pyproject.toml | $(INSTALLED)
 	@echo "Installing the tools and frameworks of the tests (about a gigabyte)"
 	@for words in "dev torch" dev docs; do \
 	  $(BIN)/python scripts/requirements.py $$words > $(VENV)/requirements.txt; \
@@ -76,13 +84,14 @@ demo: $(INSTALLED)  ## Photographs to a verified dataset, a picture and a table 
 	echo; echo "A picture of what is in the dataset: $(DEMO)/sheet.png"
 
 # The jars of the HDFS server that tests run against.
-$(BUILD)/.stamp-hdfs-jars: scripts/hdfs_jars.sh | $(MADE)
+$(BUILD)/.stamp-hdfs-jars: scripts/hdfs_jars.sh | $(COMPILING)
 	@mkdir -p $(BUILD)
 	@PYTHON=$(BIN)/python scripts/hdfs_jars.sh $(STOKER_TEST_HDFS_JARS)
 	@touch $@
 
 .PHONY: test
-test: $(BUILD)/.stamp-deps-test $(BUILD)/.stamp-hdfs-jars $(INSTALLED) $(DEVELOPED) native lint  ## Every test and check, the sanitizers included.
+test: $(BUILD)/.stamp-deps-test  ## Every test and check, the sanitizers included.
+	@$(MAKE) -j3 $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars native lint  # downloads wait, compilers do not
 	@scripts/tests.sh $(BIN)/python $(BUILD)/tests-with-servers.log
 
 .PHONY: test-clients
@@ -93,7 +102,7 @@ test-clients: $(INSTALLED)  ## tf.data, TFDS, DALI and tfrecord, as others relea
 native: native-plain native-asan native-tsan  ## C++ tests: plain, under ASan and UBSan, under TSan.
 
 .PHONY: native-plain native-asan native-tsan
-native-plain native-asan native-tsan: native-%: $(BUILD)/.stamp-deps-test $(DEVELOPED)
+native-plain native-asan native-tsan: native-%: $(BUILD)/.stamp-deps-test | $(COMPILING)
 	@PATH="$(BIN):$$PATH" scripts/native_tests.sh $* $(BUILD)/$*
 
 .PHONY: lint
@@ -138,9 +147,22 @@ bench-rivals: $(INSTALLED)  ## Stoker and its rivals in one paired run on PHOTOS
 	  || echo "Some rivals could not be installed; they are left out."
 	$(BIN)/python -m benchmarks.rivals "$(PHOTOS)" --build $(BUILD)/rivals
 
+.PHONY: sdist wheel
+sdist wheel: $(BUILD)/.stamp-deps-build  ## The source package; and wheels with libjpeg-turbo inside (needs nasm). In dist/.
+	@scripts/release.sh $@
+
+.PHONY: release
+release: $(BUILD)/.stamp-deps-build  ## Everything of a release, checked: VERSION=x.y.z [PYTHONS="python3.11 ..."] [TAG=yes].
+	@test -n "$(VERSION)" || { echo "Say which version: make release VERSION=x.y.z"; exit 2; }
+	@scripts/release.sh release $(VERSION)
+
 .PHONY: fuzz
-fuzz: $(BUILD)/.stamp-deps-fuzz $(DEVELOPED)  ## Fuzz every parser of the core for FUZZ_SECONDS each (clang 14).
+fuzz: $(BUILD)/.stamp-deps-fuzz $(INSTALLED) $(DEVELOPED)  ## Fuzz every parser for FUZZ_SECONDS each (clang 14).
 	@PATH="$(BIN):$$PATH" scripts/fuzz.sh $(BUILD)/fuzz $(FUZZ_SECONDS)
+
+.PHONY: breaks
+breaks: $(INSTALLED) $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Break each guarantee on purpose and see its tests fail (half an hour).
+	@PATH="$(BIN):$$PATH" $(BIN)/python scripts/breaks.py $(BUILD)/breaks
 
 .PHONY: clean
 clean:  ## Remove everything that make has made, the virtual environment included.

@@ -3,7 +3,7 @@
 #
 #   scripts/deps.sh build    a C++20 compiler, libjpeg-turbo's headers, Python's headers and venv
 #   scripts/deps.sh test     those, doctest, the compiler's sanitizers, and Java for Spark and HDFS
-#   scripts/deps.sh fuzz     those of `build`, and clang 14 with libFuzzer
+#   scripts/deps.sh fuzz     those of `build`, clang 14 with libFuzzer, and protobuf, which one target compares with
 #
 # With apt-get, and root or a sudo that asks for no password, what is missing is installed; otherwise it is named.
 set -euo pipefail
@@ -60,6 +60,10 @@ has_fuzzer() {
   compiles clang++-14 -fsanitize=fuzzer,address,undefined <<<$'#include <cstddef>\n#include <cstdint>\nextern "C" int LLVMFuzzerTestOneInput(const uint8_t*, size_t) { return 0; }'
 }
 
+has_protobuf() {
+  command -v protoc >/dev/null && compiles "$cxx" -fsyntax-only <<<$'#include <google/protobuf/message.h>\nint main() {}'
+}
+
 # Spark 4 wants 17 or newer; the HDFS server does not run on 23 or newer.
 has_java() {
   local version
@@ -88,6 +92,7 @@ check() {
       ;;
     fuzz)
       need "clang 14 with libFuzzer" "clang-14 libclang-rt-14-dev" "clang14 compiler-rt14" llvm@14 has_fuzzer
+      need "protobuf for C++" "libprotobuf-dev protobuf-compiler" "protobuf-devel protobuf-compiler" protobuf has_protobuf
       ;;
     *)
       echo "scripts/deps.sh: unknown purpose '$purpose'; it is build, test or fuzz" >&2

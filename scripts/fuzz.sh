@@ -1,30 +1,58 @@
 #!/usr/bin/env bash
-# Builds every libFuzzer target under ASan and UBSan and runs each for a while.
+# Builds every libFuzzer target under ASan and UBSan, makes seeds, and runs each target for a while, JOBS at a time;
+# then the parsers written in Python, under atheris. docs/fuzzing.md says what each of them checks.
 #
-#   scripts/fuzz.sh BUILD_DIRECTORY SECONDS_PER_TARGET
+#   scripts/fuzz.sh BUILD_DIRECTORY SECONDS_PER_TARGET [TARGET ...]
 #
-# What a target finds stays in BUILD_DIRECTORY/corpus/TARGET, so that the next run goes on from there; an input that
-# breaks it is written to BUILD_DIRECTORY/TARGET-crash-...
+# Targets of Python are called py_NAME; the `python` on the PATH has Stoker and atheris. STOKER_FUZZ_CORPUS names a
+# folder whose JPEGs become seeds, too. What a target finds stays in BUILD_DIRECTORY/corpus/TARGET, so that the next
+# run goes on from there; an input that breaks it is written to BUILD_DIRECTORY/TARGET-crash-...
 set -euo pipefail
 
-directory=${1:?usage: scripts/fuzz.sh BUILD_DIRECTORY SECONDS_PER_TARGET}
-seconds=${2:?usage: scripts/fuzz.sh BUILD_DIRECTORY SECONDS_PER_TARGET}
+directory=${1:?usage: scripts/fuzz.sh BUILD_DIRECTORY SECONDS_PER_TARGET [TARGET ...]}
+seconds=${2:?usage: scripts/fuzz.sh BUILD_DIRECTORY SECONDS_PER_TARGET [TARGET ...]}
+shift 2
+jobs=${JOBS:-2}
+
+targets=("$@")
+if [ ${#targets[@]} = 0 ]; then
+  for source in src/native/fuzz/*.cpp; do targets+=("$(basename "$source" .cpp)"); done
+  for source in $(grep -l '^def one_input' scripts/fuzz_python/*.py); do targets+=("py_$(basename "$source" .py)"); done
+fi
+
 cmake -S . -B "$directory" -G Ninja -DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14 \
   -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DSTOKER_SANITIZE=address,undefined \
   -DSTOKER_PYTHON=OFF -DSTOKER_FUZZ=ON >"$directory.log" 2>&1 || { cat "$directory.log" >&2; exit 1; }
-cmake --build "$directory" -j "${JOBS:-2}" -- --quiet
-targets=0
-for source in src/native/fuzz/*.cpp; do
-  name=$(basename "$source" .cpp)
-  corpus=$directory/corpus/$name
+cmake --build "$directory" -j "$jobs" -- --quiet
+python scripts/fuzz_seeds.py "$directory/corpus" ${STOKER_FUZZ_CORPUS:+"$STOKER_FUZZ_CORPUS"}
+
+dictionary() { # dictionary TARGET
+  case $1 in
+    jpeg | baseline | jpeg_header | transcode | view) echo jpeg ;;
+    example | example_protobuf) echo example ;;
+    record_set) echo record_set ;;
+  esac
+}
+
+fuzz() { # fuzz TARGET
+  local corpus=$directory/corpus/$1 log=$directory/$1.log command words
   mkdir -p "$corpus"
-  echo "fuzzing $name for $seconds s"
-  if ! "$directory/src/native/fuzz/fuzz_$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 -verbosity=0 \
-    -print_final_stats=1 -artifact_prefix="$directory/$name-" "$corpus" >"$directory/$name.log" 2>&1; then
-    tail -n 60 "$directory/$name.log" >&2
-    exit 1
+  if [[ $1 == py_* ]]; then
+    command=(python scripts/fuzz_python/run.py "${1#py_}" "$corpus")
+  else
+    words=$(dictionary "$1")
+    command=("$directory/src/native/fuzz/fuzz_$1" ${words:+"-dict=src/native/fuzz/$words.dict"} "$corpus")
   fi
-  grep -h number_of_executed_units "$directory/$name.log"
-  targets=$((targets + 1))
-done
-echo "$targets targets fuzzed, nothing found"
+  if ! "${command[@]}" -max_total_time="$seconds" -timeout=30 -rss_limit_mb=4096 -verbosity=0 -print_final_stats=1 \
+    -artifact_prefix="$directory/$1-" >"$log" 2>&1; then
+    tail -n 60 "$log" >&2
+    echo "$1: FOUND; the input is $directory/$1-crash-..." >&2
+    return 1
+  fi
+  echo "$1: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") executions"
+}
+
+export -f fuzz dictionary
+export directory seconds
+printf '%s\n' "${targets[@]}" | xargs -P "$jobs" -I{} bash -c 'set -euo pipefail; fuzz {}'
+echo "${#targets[@]} targets fuzzed for $seconds s each, nothing found"

@@ -3,7 +3,7 @@
 #
 #   scripts/native_tests.sh plain|asan|tsan BUILD_DIRECTORY
 #
-# plain: as released. asan: AddressSanitizer and UBSan. tsan: ThreadSanitizer.
+# plain: as released. asan: AddressSanitizer and UBSan. tsan: ThreadSanitizer, for the tests in which threads run.
 set -euo pipefail
 
 kind=${1:?usage: scripts/native_tests.sh plain|asan|tsan BUILD_DIRECTORY}

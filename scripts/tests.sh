@@ -7,7 +7,7 @@ set -uo pipefail
 
 python=${1:?usage: scripts/tests.sh PYTHON LOG}
 log=${2:?usage: scripts/tests.sh PYTHON LOG}
-BESIDE=(tests/diagnosis tests/house tests/measure)
+BESIDE=(tests/house)
 
 beside() {
   local failed=0

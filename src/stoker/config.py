@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 import re
 
@@ -12,6 +13,9 @@ from stoker.errors import ConfigError
 _UNITS = {"": 1, "B": 1}
 _UNITS |= {letter + "B": 1000 ** (power + 1) for power, letter in enumerate("KMGT")}
 _UNITS |= {letter + "IB": 1024 ** (power + 1) for power, letter in enumerate("KMGT")}
+MAX_SIZE = 2**62
+"""The most bytes that a setting may speak of."""
+
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", re.ASCII)
 
 
@@ -27,10 +31,19 @@ def parse_size(text: str) -> int:
     unit = _UNITS.get(found[2].upper()) if found else None
     if found is None or unit is None:
         raise ConfigError(f"not a size: {text!r}; write for example 128MB or 1GiB")
-    size = int(float(found[1]) * unit)
-    if not 1 <= size <= 2**62:
+    size = float(found[1]) * unit
+    if not 1 <= size <= MAX_SIZE:  # before it is made whole, which an endless one cannot be
         raise ConfigError(f"size {text!r} is out of range; it must be at least 1 byte and at most 4 EiB")
-    return size
+    return int(size)
+
+
+def check_size(name: str, size: str | int, least: int) -> int:
+    """Return a number of bytes that is given as such, or as `parse_size` takes it.
+
+    Raises:
+        ConfigError: It is no size, below ``least``, or above `MAX_SIZE`; the message names the setting.
+    """
+    return check_range(name, parse_size(size) if isinstance(size, str) else size, least, MAX_SIZE)
 
 
 def format_size(size: float) -> str:
@@ -55,14 +68,28 @@ def format_seconds(seconds: float) -> str:
 
 
 def check_range(name: str, value: int, low: int, high: int) -> int:
-    """Return ``value`` if it lies in ``low..high``.
+    """Return ``value`` as a plain int if it lies in ``low..high``; integers of NumPy are welcome.
 
     Raises:
-        ConfigError: It does not; the message names the setting, the value and the range.
+        ConfigError: It does not, or is no whole number; the message names the setting, the value and the range.
+    """
+    try:
+        whole = operator.index(value)
+    except TypeError:
+        raise ConfigError(f"{name} is {value!r}; it must be a whole number from {low} to {high}") from None
+    if not low <= whole <= high:
+        raise ConfigError(f"{name} is {whole}; it must be between {low} and {high}")
+    return whole
+
+
+def check_seconds(name: str, value: float, low: float, high: float) -> None:
+    """Refuse a duration that does not lie in ``low..high``, or is no number.
+
+    Raises:
+        ConfigError: The message names the setting, the value and the range, in seconds.
     """
     if not low <= value <= high:
         raise ConfigError(f"{name} is {value}; it must be between {low} and {high}")
-    return value
 
 
 def available_cpus() -> int:

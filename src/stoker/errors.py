@@ -31,9 +31,14 @@ so that a program can act on it. Errors of the operating system (disk full, perm
 
 from __future__ import annotations
 
+from stoker.printable import printable as _printable
+
 
 class StokerError(Exception):
     """Base of every error raised on purpose.
+
+    Names in its message come from files of any origin: what is not printable in it is escaped, so that no name can
+    command the terminal that shows it.
 
     Attributes:
         path: File the error is about, if any.
@@ -51,7 +56,7 @@ class StokerError(Exception):
         offset: int | None = None,
         source: str | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(_printable(message))
         self.path = path
         self.record = record
         self.offset = offset

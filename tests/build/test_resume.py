@@ -183,12 +183,23 @@ def test_a_journal_that_ends_anywhere_is_good_up_to_its_last_line(tmp_path: Path
     assert contents(tmp_path / "out") == expected
 
 
+@pytest.mark.parametrize("damage", [b'{"shard": "a", "records": 1e999}', b"[" * 200_000, b"[1]"])
+def test_a_line_that_no_build_wrote_is_no_shard(tmp_path: Path, damage: bytes) -> None:
+    with JournalFile(tmp_path) as journal:
+        journal.begin({"seed": 1})
+    with (tmp_path / "build.journal").open("ab") as file:
+        file.write(damage + b"\n")
+    with JournalFile(tmp_path) as journal:
+        assert (journal.settings, journal.results) == ({"seed": 1}, [])
+
+
 def test_a_journal_of_something_else_is_refused(tmp_path: Path, source: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     for text, message in (
         (b"diary\n", "is not a journal of Stoker's"),
         (b'{"format": "stoker-journal", "version": 9}\n', "version 9"),
+        (b"[" * 200_000 + b"\n", "is not a journal of Stoker's"),
     ):
         (out / "build.journal").write_bytes(text)
         with pytest.raises(DestinationError, match=message):

@@ -32,10 +32,10 @@ def picture(
 
 
 def settings_for(source: SourceSettings | Path, **settings: Any) -> BuildSettings:
-    """Settings of a build; ``shards``, ``validation_shards`` and ``shard_bytes`` are those of its shards."""
+    """Settings of a build; ``shards``, ``validation_shards``, ``shard_bytes`` and ``naming`` are of its shards."""
     if not isinstance(source, SourceSettings):
         source = SourceSettings(str(source))
-    names = {"shards": "train", "validation_shards": "validation", "shard_bytes": "size_bytes"}
+    names = {"shards": "train", "validation_shards": "validation", "shard_bytes": "size_bytes", "naming": "naming"}
     shards = {new: settings.pop(old) for old, new in names.items() if old in settings}
     return BuildSettings(source, shards=ShardSettings(**shards), **settings)
 

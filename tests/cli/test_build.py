@@ -10,6 +10,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -180,6 +181,15 @@ def test_plan_tells_and_writes_nothing(stoker: Run, source: Path, tmp_path: Path
     ]
     assert document["estimate"]["bytes"] > 0
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_images_without_any_class_can_be_planned(stoker: Run, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "ILSVRC2012_img_test.tar", "w") as tar:
+        member = tarfile.TarInfo("ILSVRC2012_test_00000001.JPEG")
+        member.size = len(jpeg(1))
+        tar.addfile(member, io.BytesIO(jpeg(1)))
+    assert stoker("plan", tmp_path / "ILSVRC2012_img_test.tar") == 0
+    assert "0 classes, 1 items" in stoker.out
 
 
 def test_names_that_are_not_utf8_can_be_printed(stoker: Run, source: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -106,6 +107,7 @@ def slow_reads(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs LD_PRELOAD and the page cache")
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler for what slows the disk")
 @pytest.mark.parametrize(
     ("kind", "state", "verdict"), [("always", "warm", "storage-bound"), ("misses", "cold", "cold-cache")]
 )

@@ -30,7 +30,22 @@ def endless_loader(dataset: Path, **settings: Any) -> stoker.Loader:
     return stoker.Loader(train, batch_size=BATCH, view=VIEW, shuffle=True, **settings)
 
 
-def diagnosed(dataset: Path, step: Callable[[stoker.Batch], object], **settings: Any) -> DoctorReport:
+TRIES = 3
+"""A verdict is a matter of measured times: on a machine that is busy otherwise it may be wrong once, but not always."""
+
+
+def diagnosed(dataset: Path, step: Callable[[stoker.Batch], object], verdict: str, **settings: Any) -> DoctorReport:
+    """The first report of some on a loop that has this verdict."""
+    said = []
+    while len(said) < TRIES:
+        report = diagnosed_once(dataset, step, **settings)
+        if report.verdict == verdict:
+            return report
+        said += report.lines()
+    pytest.fail(f"never {verdict}:\n" + "\n".join(said))
+
+
+def diagnosed_once(dataset: Path, step: Callable[[stoker.Batch], object], **settings: Any) -> DoctorReport:
     """What is said of a loop that goes on until batches were handed out again, and a little longer."""
     with endless_loader(dataset, **settings) as loader, stoker.doctor(loader, quiet=True) as doctor:
         again = 0
@@ -73,8 +88,7 @@ def nothing(batch: stoker.Batch) -> None:
     ],
 )
 def test_a_slow_loop_is_named(dataset: Path, step: Callable[[stoker.Batch], object], verdict: str, work: str) -> None:
-    report = diagnosed(dataset, step)
-    assert report.verdict == verdict, report.lines()
+    report = diagnosed(dataset, step, verdict)
     spot = report.evidence.consumer.spots[0]
     assert (spot.function, spot.file, spot.work) == (step.__name__, __file__, work)
     assert step.__name__ in report.sentence
@@ -83,8 +97,7 @@ def test_a_slow_loop_is_named(dataset: Path, step: Callable[[stoker.Batch], obje
 
 
 def test_a_loader_with_one_thread_is_thread_bound(dataset: Path) -> None:
-    report = diagnosed(dataset, nothing, threads=1)
-    assert report.verdict == "thread-bound", report.lines()
+    report = diagnosed(dataset, nothing, "thread-bound", threads=1)
     assert "threads=" in report.remedy
 
 
@@ -102,11 +115,10 @@ def test_a_thread_that_spins_is_named(dataset: Path) -> None:
     thread = threading.Thread(target=write_logs, name="log-writer")
     thread.start()
     try:
-        report = diagnosed(dataset, many_small)
+        report = diagnosed(dataset, many_small, "gil-bound")
     finally:
         over.set()
         thread.join()
-    assert report.verdict == "gil-bound", report.lines()
     assert "'log-writer'" in report.remedy
 
 
@@ -180,7 +192,7 @@ def test_misuse_is_refused(dataset: Path) -> None:
 
 
 def test_a_report_is_lines_and_json(dataset: Path) -> None:
-    report = diagnosed(dataset, sleep)
+    report = diagnosed(dataset, sleep, "consumer-bound")
     assert report.lines()[0].startswith(f"{report.verdict}: ")
     document = json.loads(json.dumps(report.document()))
     assert document["verdict"] == report.verdict

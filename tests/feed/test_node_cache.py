@@ -13,7 +13,7 @@ from feed.shards import payload, write_shards
 from reference import tfrecord
 from stoker import _native
 from stoker.errors import ConfigError
-from stoker.feed.cache_directory import TAG_NAME, CacheDirectory
+from stoker.feed.cache_directory import ENTRY_BYTES, TAG_NAME, CacheDirectory
 from stoker.feed.caches import NodeCache
 from stoker.feed.native_keys import record_keys
 
@@ -204,6 +204,20 @@ def test_what_is_in_use_is_never_evicted(shards: Path, tmp_path: Path, budget: i
     read_all(busy, other)
     assert busy.stats().hits == 2 * kept
     assert {entry.in_use for entry in CacheDirectory(tmp_path / "cache").entries()} == {True}
+
+
+def test_what_is_removed_gives_back_all_that_was_counted_for_it(shards: Path, tmp_path: Path) -> None:
+    def counted() -> int:
+        return int.from_bytes((tmp_path / "cache" / "budget").read_bytes(), "little")
+
+    busy = NodeCache(tmp_path / "cache", "10MB")
+    read_all(busy, shards)
+    before = counted()
+    for name in ("a", "b", "c", "d"):
+        read_all(NodeCache(tmp_path / "cache", "10MB"), other_shards(tmp_path, name))
+        assert counted() > before + ENTRY_BYTES
+        assert len(CacheDirectory(tmp_path / "cache").clear()) == 1
+    assert 0 <= counted() - before < ENTRY_BYTES  # but for the ends of blocks
 
 
 def test_a_smaller_budget_takes_back_what_a_larger_one_gave(shards: Path, tmp_path: Path) -> None:

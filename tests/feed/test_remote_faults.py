@@ -8,7 +8,7 @@ import sys
 import textwrap
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from torch.utils.data import DataLoader
@@ -17,10 +17,13 @@ import stoker
 from feed.remote_places import VIEW, assert_same, copy, epochs, folder_in
 from servers.faults import Answer, Fault, Flip, Reset, Stall, Truncate
 from stoker.errors import StorageError
+from stoker.feed import engine
+from stoker.feed.bad_samples import substitutes
 from stoker.storage import pace
 from stoker.torch import MapDataset
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from servers.faults import FaultProxy
@@ -92,6 +95,26 @@ def test_a_store_that_is_gone_is_an_error_that_says_so(
     shard.unlink()
     with stoker.Loader(there, batch_size=8, view=VIEW) as loader, pytest.raises(FileNotFoundError, match="no such"):
         list(loader)
+
+
+def test_no_substitutes_are_looked_for_in_a_store_that_is_gone(
+    behind_proxy: RemotePath, faulty_s3: FaultProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def counted(*arguments: int) -> Iterator[Any]:
+        for slot in substitutes(*arguments):
+            tried.append(slot)
+            yield slot
+
+    there = stoker.open(behind_proxy, "train")
+    monkeypatch.setattr(pace, "_SECONDS", 0.2)
+    monkeypatch.setattr(engine, "substitutes", counted)
+    faulty_s3.faults = [Fault(Answer(503))]
+    loader = stoker.Loader(there, batch_size=8, view=VIEW, on_bad="substitute")
+    with loader, pytest.raises(StorageError, match=r"cannot read s3://.*503.*see that the store is there"):
+        list(loader)
+    assert len(tried) == 1
 
 
 def test_a_shard_that_was_cut_gives_the_records_before_the_cut(behind_proxy: RemotePath, dataset: Path) -> None:

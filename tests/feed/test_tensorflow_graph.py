@@ -136,6 +136,11 @@ def test_what_it_cannot_read_is_refused(photos: Path, tmp_path: Path, words: lis
         graph_dataset(stoker.open(place, split="train"), batch_size=2, view=TRAINING)
 
 
+def test_a_mix_is_refused(train: stoker.Dataset) -> None:
+    with pytest.raises(ConfigError, match=r"stoker\.Mix .* is no dataset of TFRecords"):
+        graph_dataset(stoker.mix([train]), batch_size=2, view=TRAINING)
+
+
 def test_compressed_shards_are_read(photos: Path, tmp_path: Path) -> None:
     assert main(["build", str(photos), str(tmp_path / "out"), "--compression", "zlib"]) == 0
     train = stoker.open(tmp_path / "out", split="train")

@@ -120,8 +120,8 @@ class Stop:
     def submit(self, *_: object) -> None:
         raise StopIteration
 
-    def close(self) -> None:
-        pass
+    def closing(self) -> Callable[[], None]:
+        return lambda: None
 
 
 @in_threaded_process

@@ -1,20 +1,26 @@
-"""Every guarantee names the tests that prove it, and they are there."""
+"""Every guarantee names the tests that prove it, every hostile case the test that tries it, and they are there."""
 
 from __future__ import annotations
 
-import ast
 import re
+from typing import TYPE_CHECKING
 
-from house.repository import NATIVE, ROOT, parse
+import pytest
 
-PAGE = ROOT / "docs" / "guarantees.md"
-PYTHON_TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
-NATIVE_TEST = re.compile(r"`src/native/tests/(\w+\.cpp)`: \"([^\"]+)\"")
+from house.named_tests import names_a_test, unknown_tests
+from house.repository import ROOT, pages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GUARANTEES = ROOT / "docs" / "guarantees.md"
+HOSTILE = ROOT / "docs" / "hostile-data.md"
+NAMING = [page for page in pages() if names_a_test(page.read_text(encoding="utf-8"))]
 
 
 def guarantees() -> dict[str, str]:
     """The text under each heading of the second level."""
-    parts = re.split(r"^## (.+)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    parts = re.split(r"^## (.+)$", GUARANTEES.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
@@ -24,14 +30,16 @@ def test_the_page_lists_all_guarantees() -> None:
 
 def test_a_guarantee_is_proved_or_says_what_is_missing() -> None:
     for title, text in guarantees().items():
-        proved = PYTHON_TEST.search(text) or NATIVE_TEST.search(text)
-        assert proved or "**Not yet" in text, f"{title}: neither a test nor what is missing"
+        assert names_a_test(text) or "**Not yet" in text, f"{title}: neither a test nor what is missing"
 
 
-def test_the_tests_that_are_named_exist() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    for file, test in PYTHON_TEST.findall(text):
-        found = {node.name for node in ast.walk(parse(ROOT / file)) if isinstance(node, ast.FunctionDef)}
-        assert test in found, f"{file} has no {test}"
-    for file, test in NATIVE_TEST.findall(text):
-        assert f'TEST_CASE("{test}"' in (NATIVE / "tests" / file).read_text(encoding="utf-8"), f"{file}: {test}"
+def test_a_hostile_case_names_its_test() -> None:
+    rows = [line for line in HOSTILE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    cases = [row for row in rows if not row.startswith(("| case", "|---"))]
+    assert len(cases) > 40
+    assert [row for row in cases if not names_a_test(row)] == []
+
+
+@pytest.mark.parametrize("page", NAMING, ids=lambda page: page.name)
+def test_the_tests_that_are_named_exist(page: Path) -> None:
+    assert unknown_tests(page) == []

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 import tempfile
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from servers.s3 import S3Server
 
+needs_tensorflow = pytest.mark.skipif(find_spec("tensorflow") is None, reason="without TensorFlow that is the reason")
 QUICK = ["--seconds", "0.1", "--rounds", "2", "--batch-size", "4", "--images", "12"]
 
 
@@ -107,11 +109,11 @@ def test_a_package_that_is_missing_is_named_with_its_installation() -> None:
         ("codec", {"view": "objects"}, "annotated objects"),
         ("stoker-own", {"view": "objects", "has_boxes": False}, "no annotated objects"),
         ("stoker-own", {"cold": True, "own": "compressed"}, "inflates"),
-        ("cache-memory", {"cold": True}, "in memory"),
+        pytest.param("cache-memory", {"cold": True}, "in memory", marks=needs_tensorflow),
         ("stoker-node-cache", {"cold": True, "is_remote": True}, "without a cache"),
         ("stoker-files", {"own": "files", "is_remote": True}, ""),
         ("bucket-serial", {"is_remote": True}, ""),
-        ("cache-file", {"cold": True}, ""),
+        pytest.param("cache-file", {"cold": True}, "", marks=needs_tensorflow),
         ("stoker", {}, ""),
     ],
 )

@@ -103,7 +103,9 @@ def test_an_interrupted_preparation_begins_anew(photos: Path, tmp_path: Path) ->
     assert len(stoker.open(data / "plain")) == 5
 
 
-@pytest.mark.parametrize("text", ['{"made_of": {', "[]", "{}", "\xff"])
+@pytest.mark.parametrize(
+    "text", ['{"made_of": {', "[]", "{}", "\xff", "[" * 200_000, '{"prepared": {"images": 3}, "made_of": {}}']
+)
 def test_half_a_note_is_said_with_advice(photos: Path, tmp_path: Path, text: str) -> None:
     (tmp_path / "stoker-bench.json").write_text(text, encoding="latin-1")
     with pytest.raises(DestinationError, match=r"stoker-bench.json is damaged \(.*; remove .* --keep"):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import resource
+import tempfile
 import zlib
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -14,11 +17,9 @@ from hypothesis import strategies as st
 from reference.tfrecord import frame
 from stoker import _native
 from stoker.errors import TruncatedShardError
-from stoker.records.inflate import compression_of, holds_records, inflate, plain_shard
+from stoker.records.inflate import compression_of, holds_records, inflate
 from stoker.records.writer import ShardWriter
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from stoker.storage import is_scratch_full
 
 PAYLOADS = [b"", b"x" * 100_000, bytes(range(256)) * 40]
 FRAMES = b"".join(map(frame, PAYLOADS))
@@ -49,9 +50,10 @@ def test_the_compression_is_told_by_content(tmp_path: Path, compression: Literal
     path = written(tmp_path, compression)
     assert compression_of(path) == compression
     assert holds_records(path)
-    with plain_shard(path) as plain:
-        assert plain.read_bytes() == FRAMES
-        assert len(_native.scan_shard(str(plain))) == len(PAYLOADS)
+    if compression != "none":
+        with inflate(path) as inflated:
+            assert inflated.path.read_bytes() == FRAMES
+            assert len(_native.scan_shard(str(inflated.path))) == len(PAYLOADS)
 
 
 def test_a_record_whose_length_looks_like_gzip_is_a_record(tmp_path: Path) -> None:
@@ -102,3 +104,24 @@ def test_memory_stays_small_however_well_a_stream_is_compressed(tmp_path: Path) 
     with inflate(path) as inflated:
         assert inflated.path.stat().st_size == 300_000_000
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kilobytes
+
+
+def test_a_shard_that_cannot_be_read_is_not_taken_for_a_full_disk() -> None:
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        inflate(Path("/proc/self/mem"))  # a file whose first byte cannot be read
+    assert caught.value.errno == errno.EIO
+    assert not is_scratch_full(caught.value)
+
+
+def test_a_full_disk_is_named_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "shard"
+    path.write_bytes(gzip.compress(bytes(5_000_000)))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_500_000, hard))
+    try:
+        with pytest.raises(OSError, match="shard is compressed and has to be inflated there; set TMPDIR") as caught:
+            inflate(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.filename == tempfile.gettempdir()
+    assert is_scratch_full(caught.value)

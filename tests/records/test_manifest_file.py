@@ -135,6 +135,9 @@ def test_a_damaged_file_is_named_with_the_place(cut: int) -> None:
         (changed(splits__train__shards="x"), "train.shards \"x\" is not of the type list"),
         (changed(schema__features__a__kind="str"), "is none of bytes, int64, float"),
         (changed(source=None), "source is null, not an object"),
+        (format_manifest(MANIFEST).replace(b'"seed": 17', b'"seed": ' + b"1" * 5000), "damaged: Exceeds the limit"),
+        (changed(splits__train__shards__0__name="\ud800"), "not the name of a file below"),
+        (changed(splits={"\ud800": json.loads(format_manifest(MANIFEST))["splits"]["train"]}), "which is no text"),
     ],
 )  # fmt: skip
 def test_every_field_is_checked(text: bytes, message: str) -> None:
@@ -148,6 +151,10 @@ def test_every_field_is_needed() -> None:
         rest = {name: value for name, value in content.items() if name != key}
         with pytest.raises(ManifestError, match=key):
             parse_manifest(json.dumps(rest).encode(), "m.json")
+    for key in ("preset", "features", "image_key", "label_key", "filename_key", "label_base"):
+        schema = {name: value for name, value in content["schema"].items() if name != key}
+        with pytest.raises(ManifestError, match=f"schema.{key}"):
+            parse_manifest(changed(schema=schema), "m.json")
 
 
 def test_a_manifest_of_the_first_version_is_read_as_it_was_meant() -> None:

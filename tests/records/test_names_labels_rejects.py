@@ -137,10 +137,15 @@ def test_rejects_round_trip_also_odd_names(tmp_path: Path) -> None:
     assert (tmp_path / "rejects.jsonl").read_bytes().count(b"\n") == 2
 
 
-def test_a_damaged_reject_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "line",
+    ['{"key": 1', '{"key": 1, "split": "train", "reason": "x"}', '{"key": "a", "split": null}', "[]", "[" * 100_000],
+    ids=["cut", "a number", "a part", "a list", "deep"],
+)
+def test_a_damaged_reject_is_named(tmp_path: Path, line: str) -> None:
     write_rejects(tmp_path, [Reject("a", "train", "x")])
     with (tmp_path / "rejects.jsonl").open("a") as file:
-        file.write('{"key": 1')
+        file.write(line)
     with pytest.raises(ManifestError, match="line 2") as caught:
         read_rejects(tmp_path)
     assert caught.value.record == 1

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 VARINT, FIXED64, DELIMITED, GROUP, END_GROUP, FIXED32 = range(6)
 KINDS = {1: "bytes", 2: "float", 3: "int64"}
 MAX_GROUP_DEPTH = 32
+SHORT = 5  # the most bytes of a tag or a length, which have 32 bits
 
 Features = dict[str, tuple[str, list]]
 
@@ -54,6 +55,8 @@ class Message:
         """A length, and that many bytes as a message of their own."""
         start = self.at
         size = self.varint()
+        if self.at - start > SHORT:
+            raise MalformedError("overlong length", start)
         self.take(size, start)
         return Message(self.whole, self.at - size, self.at)
 
@@ -61,7 +64,7 @@ class Message:
         """Field number, wire type, and the offset where they stand."""
         start = self.at
         value = self.varint()
-        if not 8 <= value < 2**32:
+        if not 8 <= value < 2**32 or self.at - start > SHORT:
             raise MalformedError("bad field number", start)
         return value // 8, value % 8, start
 
@@ -154,13 +157,12 @@ def parse(payload: bytes) -> Features:
 def parse_entry(entry: Message) -> tuple[str, tuple[str, list] | None]:
     """The key and the feature of one map entry."""
     start = entry.at
-    key = Message(b"", 0, 0)
-    for key in parts(entry, 1):  # noqa: B007
-        pass
-    try:
-        name = key.whole[key.at : key.end].decode()
-    except UnicodeDecodeError as problem:
-        raise MalformedError("key is not UTF-8", key.at) from problem
+    name = ""
+    for key in parts(entry, 1):
+        try:
+            name = key.whole[key.at : key.end].decode()
+        except UnicodeDecodeError as problem:
+            raise MalformedError("key is not UTF-8", key.at) from problem
     feature: tuple[str, list] | None = None
     for value in parts(Message(entry.whole, start, entry.end), 2):
         for number, wire, found, _ in value.fields():

@@ -140,3 +140,20 @@ def test_a_second_run_finds_it_complete(photos: Path, tmp_path: Path, capsys: py
 def test_images_are_for_build(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert stoker_does("repack", photos, tmp_path / "b") == 2
     assert "holds no TFRecords; 'stoker build'" in capsys.readouterr().err
+
+
+def test_names_that_would_break_the_list_of_classes(tmp_path: Path) -> None:
+    named = [(b"n1\nn2", b"one\ntwo"), (b"n3", b"three\tand\r\nmore")]
+    records = [
+        {
+            "image/encoded": ("bytes", [pictures.jpeg(40, 30, label)]),
+            "image/class/label": ("int64", [label]),
+            "image/class/synset": ("bytes", [synset]),
+            "image/class/text": ("bytes", [text]),
+        }
+        for label, (synset, text) in enumerate(named, 1)
+    ]
+    shard(tmp_path / "train-00000-of-00001", records)
+    assert stoker_does("repack", tmp_path / "train-*", tmp_path / "out") == 0
+    assert (tmp_path / "out/labels.txt").read_bytes() == b"background\n1\tone two\nn3\tthree and  more\n"
+    assert stoker_does("verify", tmp_path / "out") == 0

@@ -143,3 +143,5 @@ def test_ten_thousand_million_records_on_four_thousand_ranks_take_little_memory(
 def test_too_little_to_simulate() -> None:
     with pytest.raises(ConfigError, match="fewer than two batches of 256 on 8 ranks"):
         simulate(Data(3000), Ranks(8), Store(), Stretch())
+    with pytest.raises(ConfigError, match="bytes of a shard"):  # more than an offset can be
+        Data(2**50, record_bytes=2**31, shard_records=2**40)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +15,10 @@ from servers.rules import Answer, Fault, Flip, Reset, Truncate
 from sources.making import tar_bytes, xml
 from sources.uploading import copied
 from stoker.build import SourceSettings, build
+from stoker.build.job import ItemConverter
 from stoker.errors import StorageError
+from stoker.recipe import Recipe
+from stoker.schema import ImagenetSchema
 from stoker.sources import SourceOptions, list_source
 from storage.places import place_in
 
@@ -116,10 +123,29 @@ def test_a_store_that_is_gone_is_no_fault_of_an_image(
     )
     faulty_s3.faults = [Fault(Answer(500))]
     item = found.table[0]
+    converter = ItemConverter(found, Recipe(), ImagenetSchema())
     for ask in (
         lambda: found.load(item, "train"),
         lambda: found.read_boxes(item, "train"),
         lambda: found.peek(item, 9),
+        lambda: converter.convert([item], "train", lambda: False),
     ):
         with pytest.raises(StorageError, match="tried"):
             ask()
+
+
+def test_an_interrupt_of_a_plan_does_not_wait_for_a_store_that_is_busy(
+    faulty_s3: FaultProxy, tree: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = copied(tree, tree, place_in("s3", request, monkeypatch, faulty_s3.url))
+    faulty_s3.faults = [Fault(Answer(503), method="GET", path=".JPEG")]
+    faulty_s3.forget()
+    process = subprocess.Popen([sys.executable, "-m", "stoker.cli.main", "plan", url], stderr=subprocess.PIPE)
+    with process:
+        while faulty_s3.traffic.faults["Answer"] < IMAGES and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        _, said = process.communicate(timeout=100)
+    assert time.monotonic() - began < 3
+    assert process.returncode == 130, said

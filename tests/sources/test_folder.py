@@ -13,6 +13,7 @@ import pytest
 
 from stoker.errors import SourceError
 from stoker.sources import ItemTable, SourceOptions, list_source
+from stoker.sources.folders import folders_in, seen_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -249,3 +250,9 @@ def test_a_million_items_fit_into_a_few_bytes_each() -> None:
     taken = table.take(np.asarray([999, 0, 999]))
     assert [item.path for item in taken] == [names[999], names[0], names[999]]
     assert taken[1] == table[0]
+
+
+def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
+    for looked_at in (folders_in, lambda where: list(seen_in(where))):
+        with pytest.raises(SourceError, match=r"cannot list the directory .*gone: No such file"):
+            looked_at(bytes(tmp_path / "gone"))

@@ -103,7 +103,9 @@ def test_negative_sizes_do_not_lead_round_in_circles(tmp_path: Path) -> None:
     header[124:136] = (2**96 - 1536).to_bytes(12, "big")  # base 256: back to the first member
     header[148:156] = b" " * 8
     header[148:156] = b"%06o\0 " % sum(header)
-    with pytest.raises(SourceError, match=r"the size of 'a/2.jpg' is -1536"):
+    # Python's tarfile refuses such a header itself in some versions.
+    refused = "the size of 'a/2.jpg' is -1536|damaged at byte 1024: what is there is no header"
+    with pytest.raises(SourceError, match=refused):
         list_source(str(write(tmp_path, PLAIN[:1024] + bytes(header) + PLAIN[1024:])))
 
 

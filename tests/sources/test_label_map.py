@@ -94,7 +94,7 @@ def test_the_devkits_meta_leaves_out_inner_nodes(tmp_path: Path) -> None:
 
 def test_meta_without_scipy_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where = write(tmp_path / "meta.mat", meta(tmp_path))
-    monkeypatch.setitem(sys.modules, "scipy.io", None)
+    monkeypatch.setitem(sys.modules, "scipy", None)
     with pytest.raises(ConfigError, match=r"stoker\[devkit\]"):
         read_label_map(where)
 
@@ -169,3 +169,28 @@ def test_a_class_that_the_map_lacks_is_an_error(tmp_path: Path) -> None:
     root = fill(tmp_path / "root", "a/1.jpg", "b/2.jpg", "c/3.jpg")
     with pytest.raises(SourceError, match="does not name 2 of the classes: a, c"):
         list_source(str(root), SourceOptions(labels=write(tmp_path / "list", "b\nd\n")))
+
+
+def test_no_entry_breaks_the_lines_of_labels_txt(tmp_path: Path) -> None:
+    entries = {"n1": {"label": 0, "human_labels": "two\nlines\tand\x00more"}, "n2": {"label": 1}}
+    assert read_label_map(write(tmp_path / "map.json", json.dumps(entries))).texts == (b"two lines and more", b"")
+    for name in ("n\n1", "n\t1", ""):
+        where = write(tmp_path / "map.json", json.dumps({name: {"label": 0}}))
+        with pytest.raises(ConfigError, match="control character"):
+            read_label_map(where)
+
+
+def test_a_compressed_map_may_be_damaged_anywhere(tmp_path: Path) -> None:
+    whole = gzip.compress(json.dumps({f"c{i}": {"label": i} for i in range(300)}).encode())
+    for at in range(10, len(whole), 40):
+        where = write(tmp_path / "map.json.gz", whole[:at] + bytes(255 - byte for byte in whole[at : at + 8]))
+        with pytest.raises(SourceError, match="damaged"):
+            read_label_map(where)
+
+
+def test_a_damaged_meta_file_is_an_error_whatever_it_does_to_its_reader(tmp_path: Path) -> None:
+    whole = meta(tmp_path)
+    for at in (840, 1176):  # with either changed, SciPy 1.17 dies of a segmentation fault
+        where = write(tmp_path / "meta.mat", whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
+        with pytest.raises(SourceError, match="is not the meta"):
+            read_label_map(where)

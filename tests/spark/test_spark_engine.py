@@ -101,6 +101,7 @@ def stored_source(session: SparkSession, source: Path, s3_server: S3Server) -> s
 def test_the_executors_list_what_the_driver_would_list(session: SparkSession, stored_source: str) -> None:
     root, folders = stored_source.encode(), [b"class0/", b"class2/", b"class1/", b"nothing/"]
     assert list(cluster_lister(session)(root, folders)) == list(list_folders(root, folders))
+    assert list(cluster_lister(session)(root, [])) == []  # a split that holds no folder
 
 
 def test_from_bucket_to_bucket_it_is_the_same_dataset(

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from stoker.build import ShardJob
-from stoker.errors import ClusterError, ConfigError, StorageError
+from stoker.errors import ClusterError, ConfigError, SourceError, StorageError
 from stoker.sources import Item, ItemTableBuilder
+from stoker.spark import telling
 from stoker.spark.failure import explain
 from stoker.spark.fence import Fence
 from stoker.spark.kit import kit, require
@@ -58,6 +59,16 @@ def test_the_error_of_a_task_is_the_error_here() -> None:
     bug = explain(RuntimeError(told(kind="AssertionError", message="")))
     assert isinstance(bug, ClusterError)
     assert "AssertionError" in str(bug)
+
+
+def test_the_place_of_an_error_reaches_the_driver() -> None:
+    for error in (
+        SourceError("s3://b/a.tar has become shorter", path="s3://b/a.tar"),
+        StorageError("cannot read s3://b/k: 503", path="s3://b/k"),
+    ):
+        here = explain(RuntimeError(TRACE.format(cause=f"TaskError: {telling.told(error, '')}\n")))
+        assert type(here) is type(error)
+        assert here.path == error.path
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,16 @@ def test_a_listing_goes_on_where_it_broke_off(monkeypatch: pytest.MonkeyPatch) -
     assert [entry.key for entry in PatientStore(backend).entries("")] == keys
 
 
+def test_a_listing_stops_when_nobody_wants_it_any_more() -> None:
+    stop = threading.Event()
+    backend: Any = Breaking(["a", "b"])
+    listing = PatientStore(backend).stoppable(stop).entries("")
+    assert next(listing).key == "a"
+    stop.set()
+    with pytest.raises(ClosedError, match="stopped while listing test://"):
+        next(listing)
+
+
 def test_a_long_object_is_read_ahead(folder: RemotePath, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stoker.storage.reader._STROKE_BYTES", 1000)
     data = bytes(range(256)) * 100

@@ -6,17 +6,54 @@
 
 #include <cstdint>
 #include <exception>
+#include <initializer_list>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "bind/without_gil.h"
 #include "core/errors.h"
+#include "core/pixels.h"
 
 namespace stoker::bind {
 
 namespace nb = nanobind;
+
+// A column of numbers that is the caller's, pinned for the call.
+template <typename T>
+using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// Rows of pixels that are the caller's.
+using RgbImage = nb::ndarray<const uint8_t, nb::shape<-1, -1, 3>, nb::c_contig, nb::device::cpu>;
+
+// (left, top, right, bottom), right and bottom exclusive.
+using Box = std::tuple<int, int, int, int>;
+
+// Throws kBadArgument for a box whose sides no image can have.
+inline Rect rect_of(const Box& box) {
+  const auto [left, top, right, bottom] = box;
+  const int64_t width = int64_t{right} - left, height = int64_t{bottom} - top;
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (width > kMost || height > kMost || width < -kMost || height < -kMost) {
+    throw Error(ErrorCode::kBadArgument, "A box of " + std::to_string(width) + " x " +
+                                             std::to_string(height) + " pixels is larger than any image");
+  }
+  return {left, top, static_cast<int32_t>(width), static_cast<int32_t>(height)};
+}
+
+// The size of an array of pixels. Throws kBadArgument for more rows or columns than an image can have.
+inline Extent extent_of(size_t height, size_t width) {
+  constexpr size_t kMost = std::numeric_limits<int32_t>::max();
+  if (height > kMost || width > kMost) {
+    throw Error(ErrorCode::kBadArgument, "An array of " + std::to_string(height) + " x " +
+                                             std::to_string(width) + " pixels is larger than any image");
+  }
+  return {static_cast<int32_t>(width), static_cast<int32_t>(height)};
+}
 
 // A read-only, contiguous view of the caller's bytes. It pins the buffer, and never copies it.
 using ByteView = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -37,6 +74,13 @@ nb::object exception_of(const std::exception_ptr& error);
 // (path, record, offset), as the where() of every source of samples gives it.
 inline nb::tuple place(const Where& where) {
   return nb::make_tuple(text(where.path), where.record, where.offset == kUnknown ? 0 : where.offset);
+}
+
+// An array of that shape that numpy owns from now on. `Array` is a nb::ndarray for numpy.
+template <typename Array, typename T>
+Array give(std::unique_ptr<T[]> values, std::initializer_list<size_t> shape) {
+  nb::capsule owner(values.get(), [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return Array(values.release(), shape, owner);
 }
 
 // A vector that numpy owns from now on.

@@ -18,8 +18,6 @@ namespace {
 
 using namespace nb::literals;
 
-using Sizes = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
 // Another descriptor for the same open file, so that the caller's stays its own.
 int duplicate(int descriptor) {
   const int made = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
@@ -44,21 +42,21 @@ void register_counts(nb::module_& m) {
 void register_caches(nb::module_& m) {
   register_counts(m);
   nb::class_<SampleCache>(m, "SampleCache", "Keeps the bytes of samples; used by any number of threads.")
-      .def("counts", &SampleCache::counts);
+      .def("counts", &SampleCache::counts, nb::call_guard<WithoutGil>());
   nb::class_<MemoryCache, SampleCache>(m, "MemoryCache", "Samples of one source in memory.")
       .def(nb::init<uint64_t>(), "budget"_a, "What is held never takes more than `budget` bytes.");
   nb::class_<NodeCacheFile, SampleCache>(m, "NodeCacheFile", "Samples of one source in a file.")
       .def(
           "__init__",
-          [](NodeCacheFile* made, int file, int counter, uint64_t budget, const Sizes& sizes) {
+          [](NodeCacheFile* made, int file, int counter, uint64_t budget, const Column<uint64_t>& sizes) {
             const std::vector<uint64_t> each(sizes.data(), sizes.data() + sizes.size());
-            const int own_file = duplicate(file), own_counter = duplicate(counter);
-            new (made) NodeCacheFile(own_file, own_counter, budget, each);
+            OwnDescriptor own_file(duplicate(file));
+            const int own_counter = duplicate(counter);
+            new (made) NodeCacheFile(own_file.release(), own_counter, budget, each);
           },
           "file"_a, "counter"_a, "budget"_a, "sizes"_a,
           "`file` and `counter` are descriptors, which stay the caller's; nobody else may lock `counter` "
-          "through "
-          "them. `sizes` are the bytes of each sample.")
+          "through them. `sizes` are the bytes of each sample.")
       .def_prop_ro("file_bytes", &NodeCacheFile::file_bytes, "How long the file has to be.")
       .def_prop_ro("problem", &NodeCacheFile::problem,
                    "What the system refused first; empty: nothing so far.");
@@ -75,7 +73,7 @@ void register_caches(nb::module_& m) {
             SourceScratch scratch;
             std::span<const uint8_t> bytes;
             {
-              nb::gil_scoped_release nogil;
+              WithoutGil nogil;
               bytes = source.fetch(number, scratch);
             }
             return nb::bytes(bytes.data(), bytes.size());

@@ -21,25 +21,23 @@ namespace {
 
 using namespace nb::literals;
 
-using Image = nb::ndarray<const uint8_t, nb::shape<-1, -1, 3>, nb::c_contig, nb::device::cpu>;
+using Changed = nb::ndarray<nb::numpy, uint8_t, nb::ndim<3>>;
 using Bounds = std::optional<std::pair<double, double>>;
 
 JitterSpec::Range range(const Bounds& bounds) {
   return bounds ? JitterSpec::Range{true, bounds->first, bounds->second} : JitterSpec::Range{};
 }
 
-nb::ndarray<nb::numpy, uint8_t, nb::ndim<3>> jittered(const Image& pixels, const JitterPlan& plan) {
+Changed jittered(const RgbImage& pixels, const JitterPlan& plan) {
   const auto bytes = pixels.size();
+  const Extent size = extent_of(pixels.shape(0), pixels.shape(1));
   auto out = std::make_unique_for_overwrite<uint8_t[]>(bytes);
   {
-    nb::gil_scoped_release nogil;
+    WithoutGil nogil;
     std::memcpy(out.get(), pixels.data(), bytes);
-    apply_jitter(plan, {out.get(), pixels.shape(1) * kRgbBytes},
-                 {static_cast<int32_t>(pixels.shape(1)), static_cast<int32_t>(pixels.shape(0))});
+    apply_jitter(plan, {out.get(), pixels.shape(1) * kRgbBytes}, size);
   }
-  nb::capsule owner(out.get(), [](void* p) noexcept { delete[] static_cast<uint8_t*>(p); });
-  uint8_t* data = out.release();
-  return {data, {pixels.shape(0), pixels.shape(1), kRgbBytes}, owner};
+  return give<Changed>(std::move(out), {pixels.shape(0), pixels.shape(1), kRgbBytes});
 }
 
 PixelType pixel_type(const std::string& name) {
@@ -82,7 +80,7 @@ void register_color(nb::module_& m) {
           nb::sig("def steps(self) -> list[tuple[str, float]]"),
           "The operations in their order, with their factors.")
       .def(
-          "apply", [](const JitterPlan& plan, const Image& pixels) { return jittered(pixels, plan); },
+          "apply", [](const JitterPlan& plan, const RgbImage& pixels) { return jittered(pixels, plan); },
           "pixels"_a, "Return a changed copy of uint8 (H, W, 3).");
   m.def(
       "plan_jitter",

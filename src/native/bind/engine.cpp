@@ -24,9 +24,6 @@
 namespace stoker::bind {
 namespace {
 
-template <typename T>
-using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
 // How long a wait may keep Ctrl-C unnoticed.
 constexpr std::chrono::milliseconds kPatience{50};
 
@@ -56,8 +53,8 @@ void submit(Engine& engine, const Column<uint64_t>& numbers, uint64_t epoch, con
     sample.stream = columns.streams ? columns.streams->data()[i] : sample.key;
     request.samples.push_back(sample);
   }
-  const nb::gil_scoped_release nogil;
-  engine.get().submit(std::move(request));
+  const WithoutGil nogil;
+  engine.get().submit(request);
 }
 
 FinishedBatch next_batch(Engine& engine) {
@@ -66,7 +63,7 @@ FinishedBatch next_batch(Engine& engine) {
   for (;;) {
     std::optional<Batch> batch;
     {
-      nb::gil_scoped_release nogil;
+      WithoutGil nogil;
       batch = loads.next(kPatience);
       loads.consumer().came();
     }
@@ -141,7 +138,7 @@ void register_engine(nb::module_& m) {
             if (index >= finished.batch.keys.size() || finished.batch.images.empty()) {
               throw Error(ErrorCode::kBadArgument, "The batch has no sample " + std::to_string(index));
             }
-            const nb::gil_scoped_release nogil;
+            const WithoutGil nogil;
             engine.get().replace(finished.batch, index, {number, object}, key);
           },
           nb::arg("batch"), nb::arg("index"), nb::arg("number"), nb::arg("object"), nb::arg("key"),
@@ -152,8 +149,8 @@ void register_engine(nb::module_& m) {
             engine.get().drop_pending();
             engine.get().consumer().rest();
           },
-          nb::call_guard<nb::gil_scoped_release>(), "Forget every queued batch.")
-      .def("close", &Engine::close, nb::call_guard<nb::gil_scoped_release>(),
+          nb::call_guard<WithoutGil>(), "Forget every queued batch.")
+      .def("close", &Engine::close, nb::call_guard<WithoutGil>(),
            "Stop the threads; samples being decoded are finished first.");
   add_totals(engine);
 }

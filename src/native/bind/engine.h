@@ -25,7 +25,7 @@ class Engine {
       return;
     }
     // Python lets go of it with the GIL held, which a worker in the middle of a conversion waits for.
-    nb::gil_scoped_release nogil;
+    WithoutGil nogil;
     engine_->close();
   }
   Engine(const Engine&) = delete;

@@ -165,7 +165,7 @@ nb::bytes write(const nb::dict& features, size_t before, size_t after, Surround 
   if (size < kWorthReleasing) {
     fill();
   } else {
-    nb::gil_scoped_release nogil;
+    WithoutGil nogil;
     fill();
   }
   return out;

@@ -3,6 +3,7 @@
 
 #include <nanobind/stl/shared_ptr.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,8 +16,6 @@ namespace {
 
 using namespace nb::literals;
 
-template <typename T>
-using Column = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Corners = nb::ndarray<const float, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu>;
 static_assert(sizeof(ObjectBox) == 4 * sizeof(float), "rows of boxes are copied as they are");
 
@@ -57,8 +56,9 @@ void register_file_set(nb::module_& m) {
       .def(
           "set_boxes",
           [](FileSet& set, const Column<int64_t>& starts, const Corners& boxes) {
-            const auto* rows = reinterpret_cast<const ObjectBox*>(boxes.data());
-            set.set_boxes(copy(starts), std::vector<ObjectBox>(rows, rows + boxes.shape(0)));
+            std::vector<ObjectBox> rows(boxes.shape(0));
+            if (!rows.empty()) std::memcpy(rows.data(), boxes.data(), rows.size() * sizeof(ObjectBox));
+            set.set_boxes(copy(starts), std::move(rows));
           },
           "starts"_a, "boxes"_a,
           "Tell the objects: those of image i are rows starts[i]:starts[i + 1], each xmin, ymin, xmax, ymax.")
@@ -75,7 +75,7 @@ void register_file_set(nb::module_& m) {
             SourceScratch scratch;
             std::span<const uint8_t> bytes;
             {
-              nb::gil_scoped_release nogil;
+              WithoutGil nogil;
               bytes = set.fetch(index, scratch);
             }
             return nb::bytes(bytes.data(), bytes.size());

@@ -19,7 +19,6 @@ namespace {
 
 using Pixels = nb::ndarray<nb::numpy, uint8_t, nb::shape<-1, -1, 3>, nb::c_contig>;
 using AnyPixels = nb::ndarray<const uint8_t, nb::c_contig, nb::device::cpu>;
-using Box = std::tuple<int, int, int, int>;
 
 const char* color_name(JpegColor color) {
   switch (color) {
@@ -49,13 +48,10 @@ Pixels decode(const ByteView& data, std::optional<Box> box, uint64_t max_pixels)
   std::unique_ptr<uint8_t[]> out;
   Rect region;
   {
-    nb::gil_scoped_release nogil;
+    WithoutGil nogil;
     const Extent image = decoder().open(bytes_of(data), max_pixels);
     region = {0, 0, image.width, image.height};
-    if (box) {
-      const auto [left, top, right, bottom] = *box;
-      region = {left, top, right - left, bottom - top};
-    }
+    if (box) region = rect_of(*box);
     const RgbxView view = decoder().decode(region);
     const auto width = static_cast<size_t>(region.width);
     out = std::make_unique_for_overwrite<uint8_t[]>(width * static_cast<size_t>(region.height) * kRgbBytes);
@@ -69,10 +65,8 @@ Pixels decode(const ByteView& data, std::optional<Box> box, uint64_t max_pixels)
       }
     }
   }
-  nb::capsule owner(out.get(), [](void* p) noexcept { delete[] static_cast<uint8_t*>(p); });
-  uint8_t* data_out = out.release();
-  return Pixels(data_out, {static_cast<size_t>(region.height), static_cast<size_t>(region.width), kRgbBytes},
-                owner);
+  return give<Pixels>(std::move(out),
+                      {static_cast<size_t>(region.height), static_cast<size_t>(region.width), kRgbBytes});
 }
 
 nb::bytes encode(const AnyPixels& pixels, int quality, const std::string& subsampling, bool restart) {
@@ -81,11 +75,11 @@ nb::bytes encode(const AnyPixels& pixels, int quality, const std::string& subsam
     throw Error(ErrorCode::kBadArgument, "Pixels must have the shape (height, width, 3) or (height, width)");
   }
   JpegEncodeSpec spec = encode_spec(quality, subsampling);
-  const Extent size{static_cast<int32_t>(pixels.shape(1)), static_cast<int32_t>(pixels.shape(0))};
+  const Extent size = extent_of(pixels.shape(0), pixels.shape(1));
   if (restart) add_restart_markers(spec, size, grey ? 1 : 3);
   std::vector<uint8_t> bytes;
   {
-    nb::gil_scoped_release nogil;
+    WithoutGil nogil;
     bytes = encode_jpeg(pixels.data(), size, grey ? 1 : 3, spec);
   }
   return nb::bytes(bytes.data(), bytes.size());
@@ -94,7 +88,7 @@ nb::bytes encode(const AnyPixels& pixels, int quality, const std::string& subsam
 nb::object transcode(const ByteView& data, uint64_t max_pixels) {
   std::optional<std::vector<uint8_t>> bytes;
   {
-    nb::gil_scoped_release nogil;
+    WithoutGil nogil;
     bytes = transcode_jpeg(bytes_of(data), max_pixels);
   }
   return bytes ? nb::object(nb::bytes(bytes->data(), bytes->size())) : nb::none();
@@ -102,7 +96,7 @@ nb::object transcode(const ByteView& data, uint64_t max_pixels) {
 
 template <JpegInfo (*read)(std::span<const uint8_t>)>
 JpegInfo read_without_gil(const ByteView& data) {
-  nb::gil_scoped_release nogil;
+  WithoutGil nogil;
   return read(bytes_of(data));
 }
 

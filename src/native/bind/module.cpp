@@ -3,6 +3,7 @@
 
 NB_MODULE(_native, m) {
   m.doc() = "The native core of Stoker. Use the functions of the stoker package instead.";
+  stoker::bind::watch_for_the_end();
   stoker::bind::register_errors(m);
   stoker::bind::register_records(m);
   stoker::bind::register_example(m);

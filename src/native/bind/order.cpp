@@ -29,12 +29,10 @@ template <typename Fill>
 Items filled(uint64_t count, const Fill& fill) {
   auto out = std::make_unique_for_overwrite<uint64_t[]>(count);
   {
-    nb::gil_scoped_release nogil;
+    WithoutGil nogil;
     fill(std::span(out.get(), count));
   }
-  nb::capsule owner(out.get(), [](void* p) noexcept { delete[] static_cast<uint64_t*>(p); });
-  uint64_t* data = out.release();
-  return Items(data, {static_cast<size_t>(count)}, owner);
+  return give<Items>(std::move(out), {static_cast<size_t>(count)});
 }
 
 Items permute(uint64_t start, uint64_t count, uint64_t n, uint64_t seed, uint64_t epoch) {

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,7 +35,7 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> each_record(const RecordSet& records, con
   std::vector<T> values(records.size());
   for (size_t first = 0; first < values.size(); first += kPieceRecords) {
     {
-      nb::gil_scoped_release nogil;
+      WithoutGil nogil;
       fill(first, std::span(values).subspan(first, std::min(kPieceRecords, values.size() - first)));
     }
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -43,8 +44,9 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> each_record(const RecordSet& records, con
 }
 
 std::vector<RecordExtent> rows_of(const Extents& extents) {
-  const auto* rows = reinterpret_cast<const RecordExtent*>(extents.data());
-  return {rows, rows + extents.shape(0)};
+  std::vector<RecordExtent> rows(extents.shape(0));
+  if (!rows.empty()) std::memcpy(rows.data(), extents.data(), rows.size() * sizeof(RecordExtent));
+  return rows;
 }
 
 }  // namespace
@@ -79,7 +81,7 @@ void register_record_set(nb::module_& m) {
       .def(
           "open_listed",
           [](RecordSet& set, size_t threads) {
-            const nb::gil_scoped_release nogil;
+            const WithoutGil nogil;
             return set.open_listed(threads);
           },
           "threads"_a,
@@ -114,15 +116,23 @@ void register_record_set(nb::module_& m) {
             SourceScratch scratch;
             std::span<const uint8_t> payload;
             {
-              nb::gil_scoped_release nogil;
+              WithoutGil nogil;
               payload = set.read(index, PayloadCheck::kOn, scratch);
             }
             return nb::bytes(payload.data(), payload.size());
           },
           "index"_a, "The payload of one record, its checksum verified.")
       .def(
-          "where", [](const RecordSet& set, uint64_t index) { return place(set.where(index)); }, "index"_a,
-          "The shard's name, the number of the record in it, and its offset in bytes.")
+          "where",
+          [](const RecordSet& set, uint64_t index) {
+            Where where;
+            {
+              WithoutGil nogil;  // it may have to read an index
+              where = set.where(index);
+            }
+            return place(where);
+          },
+          "index"_a, "The shard's name, the number of the record in it, and its offset in bytes.")
       .def(
           "count_values",
           [](const RecordSet& set, const std::string& key, size_t threads,

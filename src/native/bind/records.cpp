@@ -22,7 +22,7 @@ constexpr size_t kWorthReleasing = size_t{16} << 10;
 template <typename Work>
 auto without_gil_if(bool worth_it, Work work) {
   if (!worth_it) return work();
-  nb::gil_scoped_release nogil;
+  WithoutGil nogil;
   return work();
 }
 
@@ -69,7 +69,7 @@ ExtentRows scan(nb::handle path, bool check) {
   const std::string name = system_path(path);
   std::vector<RecordExtent> extents;
   {
-    nb::gil_scoped_release nogil;
+    WithoutGil nogil;
     extents = scan_shard(ShardFile(name), check ? PayloadCheck::kOn : PayloadCheck::kOff);
   }
   return rows_of(std::move(extents));
@@ -79,7 +79,7 @@ nb::tuple scan_whole(nb::handle path) {
   const std::string name = system_path(path);
   ScannedShard scanned;
   {
-    nb::gil_scoped_release nogil;
+    WithoutGil nogil;
     scanned = scan_and_sum(ShardFile(name));
   }
   return nb::make_tuple(rows_of(std::move(scanned.extents)), scanned.crc);
@@ -90,7 +90,7 @@ nb::bytes read(nb::handle path, uint64_t offset, uint64_t size) {
   std::vector<uint8_t> buffer;
   std::span<const uint8_t> payload;
   {
-    nb::gil_scoped_release nogil;
+    WithoutGil nogil;
     payload = ShardFile(name).read_record({offset, size}, buffer);
   }
   return nb::bytes(payload.data(), payload.size());

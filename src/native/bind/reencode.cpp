@@ -17,8 +17,6 @@
 namespace stoker::bind {
 namespace {
 
-using Box = std::tuple<int, int, int, int>;
-
 // What a recipe says of every image.
 class JpegResizer {
  public:
@@ -34,10 +32,9 @@ class JpegResizer {
   nb::bytes run(const ByteView& data, Box part, int width, int height) const {
     std::vector<uint8_t> bytes;
     {
-      nb::gil_scoped_release nogil;
-      const auto [left, top, right, bottom] = part;
+      WithoutGil nogil;
       ReencodeSpec spec = spec_;
-      spec.part = {left, top, right - left, bottom - top};
+      spec.part = rect_of(part);
       spec.size = {width, height};
       if (restart_) add_restart_markers(spec.encode, spec.size, static_cast<int>(kRgbBytes));
       thread_local Reencoder reencoder;  // threads come and go slowly, and its memory is worth keeping

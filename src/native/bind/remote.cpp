@@ -23,7 +23,7 @@ namespace stoker::bind {
 namespace {
 
 using namespace nb::literals;
-using Column = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Integers = Column<int64_t>;
 using Reading = nb::typed<nb::callable, nb::object(int64_t, uint64_t, uint64_t)>;
 using Job = std::tuple<uint64_t, int64_t, uint64_t, uint64_t>;
 
@@ -41,7 +41,7 @@ Error reading_error(nb::handle raised) {
   if (is(errors.attr("ConfigError"))) return {ErrorCode::kBadArgument, nb::str(raised).c_str()};
   if (is(builtins.attr("OSError"))) {
     const nb::object number = raised.attr("errno");
-    if (number.is_none()) return {ErrorCode::kStorage, nb::str(raised).c_str()};
+    if (!nb::isinstance<nb::int_>(number)) return {ErrorCode::kStorage, nb::str(raised).c_str()};
     return {ErrorCode::kIo, said(raised), {}, nb::cast<int>(number)};
   }
   const std::string name = nb::str(raised.type().attr("__name__")).c_str();
@@ -55,6 +55,8 @@ std::vector<uint8_t> call_reading(const nb::callable& read, const RemotePlace& p
     return {bytes.data(), bytes.data() + bytes.size()};
   } catch (const nb::python_error& raised) {
     throw reading_error(raised.value());
+  } catch (const nb::cast_error&) {
+    throw Error(ErrorCode::kCallback, "reading remote bytes returned something else than bytes");
   }
 }
 
@@ -69,16 +71,17 @@ DirectReader::Read reading(nb::callable read) {
 }
 
 // Columns of ranges, and of the pieces of all of them end to end.
-std::vector<ExpectedRange> expected_ranges(const Column& files, const Column& offsets, const Column& lengths,
-                                           const Column& last_uses, const Column& starts,
-                                           const std::tuple<Column, Column, Column>& pieces) {
+std::vector<ExpectedRange> expected_ranges(const Integers& files, const Integers& offsets,
+                                           const Integers& lengths, const Integers& last_uses,
+                                           const Integers& starts,
+                                           const std::tuple<Integers, Integers, Integers>& pieces) {
   const auto& [piece_offsets, piece_lengths, piece_uses] = pieces;
   const size_t count = files.size(), all = piece_offsets.size();
   if (offsets.size() != count || lengths.size() != count || last_uses.size() != count ||
       starts.size() != count + 1 || piece_lengths.size() != all || piece_uses.size() != all) {
     throw Error(ErrorCode::kBadArgument, "The columns of ranges differ in length");
   }
-  const auto at = [](const Column& column, size_t i) { return static_cast<uint64_t>(column.data()[i]); };
+  const auto at = [](const Integers& column, size_t i) { return static_cast<uint64_t>(column.data()[i]); };
   std::vector<ExpectedRange> ranges(count);
   for (size_t i = 0; i < count; ++i) {
     ranges[i].place = {files.data()[i], at(offsets, i), at(lengths, i)};
@@ -98,7 +101,7 @@ std::chrono::milliseconds patience_of(double seconds) {
 }
 
 void deliver(RemoteRanges& ranges, uint64_t id, const ByteView& bytes) {
-  const nb::gil_scoped_release nogil;
+  const WithoutGil nogil;
   // A copy, so that no thread that decodes has to wait for the GIL to let go of Python's.
   const auto own = std::shared_ptr<uint8_t[]>(std::make_unique_for_overwrite<uint8_t[]>(bytes.size()));
   std::copy_n(bytes.data(), bytes.size(), own.get());
@@ -132,11 +135,11 @@ void register_remote(nb::module_& m) {
       .def(nb::init<uint64_t>(), "budget"_a)
       .def(
           "expect",
-          [](RemoteRanges& ranges, const Column& files, const Column& offsets, const Column& lengths,
-             const Column& last_uses, const Column& starts, const std::tuple<Column, Column, Column>& pieces,
-             uint64_t planned_uses) {
+          [](RemoteRanges& ranges, const Integers& files, const Integers& offsets, const Integers& lengths,
+             const Integers& last_uses, const Integers& starts,
+             const std::tuple<Integers, Integers, Integers>& pieces, uint64_t planned_uses) {
             auto expected = expected_ranges(files, offsets, lengths, last_uses, starts, pieces);
-            const nb::gil_scoped_release nogil;
+            const WithoutGil nogil;
             ranges.expect(std::move(expected), planned_uses);
           },
           "files"_a, "offsets"_a, "lengths"_a, "last_uses"_a, "starts"_a, "pieces"_a, "planned_uses"_a,
@@ -145,7 +148,7 @@ void register_remote(nb::module_& m) {
       .def(
           "wait_for_appetite",
           [](RemoteRanges& ranges, uint64_t bytes, uint64_t uses, double patience) {
-            const nb::gil_scoped_release nogil;
+            const WithoutGil nogil;
             return ranges.wait_for_appetite(bytes, uses, patience_of(patience));
           },
           "bytes"_a, "uses"_a, "patience"_a,
@@ -155,7 +158,7 @@ void register_remote(nb::module_& m) {
           [](RemoteRanges& ranges, double patience) -> std::optional<Job> {
             std::optional<FetchJob> job;
             {
-              const nb::gil_scoped_release nogil;
+              const WithoutGil nogil;
               job = ranges.next(patience_of(patience));
             }
             if (!job) return std::nullopt;
@@ -168,11 +171,11 @@ void register_remote(nb::module_& m) {
           [](RemoteRanges& ranges, uint64_t id, nb::handle error) { ranges.fail(id, reading_error(error)); },
           "id"_a, "error"_a, nb::sig("def fail(self, id: int, error: BaseException) -> None"),
           "A range cannot be had.")
-      .def("release_until", &RemoteRanges::release_until, "use"_a, nb::call_guard<nb::gil_scoped_release>(),
+      .def("release_until", &RemoteRanges::release_until, "use"_a, nb::call_guard<WithoutGil>(),
            "Uses below this number are over.")
-      .def("forget", &RemoteRanges::forget, nb::call_guard<nb::gil_scoped_release>(),
+      .def("forget", &RemoteRanges::forget, nb::call_guard<WithoutGil>(),
            "Drop all that is expected; uses count from 0 again.")
-      .def("close", &RemoteRanges::close, nb::call_guard<nb::gil_scoped_release>(), "The same for good.")
+      .def("close", &RemoteRanges::close, nb::call_guard<WithoutGil>(), "The same for good.")
       .def_prop_ro("closed", &RemoteRanges::closed)
       .def("counts", &RemoteRanges::counts);
 }

@@ -20,7 +20,7 @@ namespace stoker::bind {
   "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], " \
   "numpy.typing.NDArray[numpy.int64]]"
 
-using Numbers = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Numbers = Column<uint64_t>;
 
 // (file, offset, length) of samples, each int64 (B,); file -1 where nothing has to be fetched. `place_of(i)`
 // runs without the GIL. A sample that cannot be located says so when it is read.
@@ -28,7 +28,7 @@ template <typename PlaceOf>
 nb::tuple remote_places(size_t count, const PlaceOf& place_of) {
   std::vector<int64_t> files(count, -1), offsets(count), lengths(count);
   {
-    const nb::gil_scoped_release nogil;
+    const WithoutGil nogil;
     for (size_t i = 0; i < count; ++i) {
       RemotePlace place;
       try {

@@ -21,9 +21,7 @@
 namespace stoker::bind {
 namespace {
 
-using RgbIn = nb::ndarray<const uint8_t, nb::shape<-1, -1, 3>, nb::c_contig, nb::device::cpu>;
 using RgbOut = nb::ndarray<nb::numpy, uint8_t, nb::shape<-1, -1, 3>, nb::c_contig>;
-using Window = std::tuple<int, int, int, int>;
 
 const ResampleKernels& kernels_named(const std::optional<std::string>& name) {
   if (!name) return *resample_kernels().front();
@@ -39,21 +37,18 @@ std::vector<std::string> kernel_names() {
   return names;
 }
 
-RgbOut resize(const RgbIn& pixels, int width, int height, const std::string& filter,
-              std::optional<Window> window, bool flip, const std::optional<std::string>& kernels) {
+RgbOut resize(const RgbImage& pixels, int width, int height, const std::string& filter,
+              std::optional<Box> window, bool flip, const std::optional<std::string>& kernels) {
   const Filter kind = filter_named(filter);
   Resampler resampler(kernels_named(kernels));
-  const Extent in{static_cast<int32_t>(pixels.shape(1)), static_cast<int32_t>(pixels.shape(0))};
+  const Extent in = extent_of(pixels.shape(0), pixels.shape(1));
   Rect part{0, 0, width, height};
-  if (window) {
-    const auto [left, top, right, bottom] = *window;
-    part = {left, top, right - left, bottom - top};
-  }
+  if (window) part = rect_of(*window);
   resampler.plan(kind, in, {width, height}, part);  // before the buffer: it refuses senseless sizes
   const size_t columns = static_cast<size_t>(part.width), rows = static_cast<size_t>(part.height);
   auto out = std::make_unique_for_overwrite<uint8_t[]>(columns * rows * kRgbBytes);
   {
-    nb::gil_scoped_release nogil;
+    WithoutGil nogil;
     const Rect need = resampler.needed();
     const size_t stride = static_cast<size_t>(need.width) * kRgbxBytes;
     std::vector<uint8_t> rgbx(stride * static_cast<size_t>(need.height) + kRgbxPadding);
@@ -66,23 +61,19 @@ RgbOut resize(const RgbIn& pixels, int width, int height, const std::string& fil
     }
     resampler.run({rgbx.data(), stride, {need.width, need.height}}, flip, {out.get(), columns * kRgbBytes});
   }
-  nb::capsule owner(out.get(), [](void* p) noexcept { delete[] static_cast<uint8_t*>(p); });
-  uint8_t* data = out.release();
-  return RgbOut(data, {rows, columns, kRgbBytes}, owner);
+  return give<RgbOut>(std::move(out), {rows, columns, kRgbBytes});
 }
 
-RgbOut resize_for_tf1(const RgbIn& pixels, int width, int height, bool align_corners) {
-  const Extent in{static_cast<int32_t>(pixels.shape(1)), static_cast<int32_t>(pixels.shape(0))};
+RgbOut resize_for_tf1(const RgbImage& pixels, int width, int height, bool align_corners) {
+  const Extent in = extent_of(pixels.shape(0), pixels.shape(1));
   if (width < 1 || height < 1) throw Error(ErrorCode::kBadArgument, "Cannot resize to nothing");
   const size_t columns = static_cast<size_t>(width), rows = static_cast<size_t>(height);
   auto out = std::make_unique_for_overwrite<uint8_t[]>(columns * rows * kRgbBytes);
   {
-    nb::gil_scoped_release nogil;
+    WithoutGil nogil;
     resize_tf1(pixels.data(), in, {width, height}, align_corners, {out.get(), columns * kRgbBytes});
   }
-  nb::capsule owner(out.get(), [](void* p) noexcept { delete[] static_cast<uint8_t*>(p); });
-  uint8_t* data = out.release();
-  return RgbOut(data, {rows, columns, kRgbBytes}, owner);
+  return give<RgbOut>(std::move(out), {rows, columns, kRgbBytes});
 }
 
 }  // namespace

@@ -22,8 +22,6 @@
 namespace stoker::bind {
 namespace {
 
-using Keys = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
 ViewKind view_kind(const std::string& name) {
   if (name == "random_resized_crop") return ViewKind::kRandomResizedCrop;
   if (name == "center_crop") return ViewKind::kCenterCrop;
@@ -85,14 +83,14 @@ void register_view(nb::module_& m) {
 
   m.def(
       "codec_loop",
-      [](const std::vector<nb::bytes>& images, const Keys& keys, const ViewSpec& view, uint64_t seed,
-         uint64_t epoch, size_t threads, const std::string& decode) {
+      [](const std::vector<nb::bytes>& images, const Column<uint64_t>& keys, const ViewSpec& view,
+         uint64_t seed, uint64_t epoch, size_t threads, const std::string& decode) {
         const DecodeMode mode = decode_mode_named(decode);
         std::vector<std::span<const uint8_t>> spans;
         for (const nb::bytes& image : images) {
           spans.emplace_back(static_cast<const uint8_t*>(image.data()), image.size());
         }
-        nb::gil_scoped_release nogil;
+        WithoutGil nogil;
         run_codec_loop(spans, {keys.data(), keys.size()}, view, mode, seed, epoch, threads);
       },
       nb::kw_only(), nb::arg("images"), nb::arg("keys"), nb::arg("view"), nb::arg("seed"), nb::arg("epoch"),

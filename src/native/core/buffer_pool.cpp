@@ -23,7 +23,8 @@ std::shared_ptr<uint8_t[]> BufferPool::take() {
   }
   return {buffer.release(), [home = weak_from_this()](uint8_t* bytes) {
             Buffer returned(bytes);
-            if (const auto pool = home.lock()) pool->give_back(std::move(returned));
+            const auto pool = home.lock();
+            if (pool && pool->process_ == ::getpid()) pool->give_back(std::move(returned));
           }};
 }
 

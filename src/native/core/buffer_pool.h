@@ -1,6 +1,9 @@
 // Reuse of large buffers, so that steady state allocates and page-faults nothing.
 #pragma once
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,7 +19,8 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   static constexpr size_t kAlignment = 64;
 
-  BufferPool(size_t size_bytes, size_t spare) : size_bytes_(size_bytes), spare_(spare) {}
+  BufferPool(size_t size_bytes, size_t spare)
+      : size_bytes_(size_bytes), spare_(spare), process_(::getpid()) {}
 
   std::shared_ptr<uint8_t[]> take();
 
@@ -30,6 +34,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
   const size_t size_bytes_;
   const size_t spare_;
+  const pid_t process_;  // in a child, somebody who is not there may hold the mutex: buffers are freed
   std::mutex mutex_;
   std::vector<Buffer> idle_;
 };

@@ -1,11 +1,12 @@
 #include "core/codec_loop.h"
 
 #include <atomic>
-#include <exception>
-#include <mutex>
-#include <thread>
+#include <cerrno>
+#include <string>
+#include <vector>
 
 #include "core/errors.h"
+#include "core/share_work.h"
 #include "core/view_decoder.h"
 
 namespace stoker {
@@ -19,8 +20,6 @@ void run_codec_loop(std::span<const std::span<const uint8_t>> images, std::span<
     }
   }
   std::atomic<size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr error;
   const auto work = [&] {
     try {
       ViewDecoder decoder(decode);
@@ -31,16 +30,18 @@ void run_codec_loop(std::span<const std::span<const uint8_t>> images, std::span<
         decoder.decode({.bytes = images[keys[i]]}, {&view, 1}, SampleRandom(seed, epoch, keys[i]),
                        kDefaultMaxPixels, {&out, 1});
       }
-    } catch (...) {  // a thread root: the caller gets it
-      const std::lock_guard lock(mutex);
-      if (!error) error = std::current_exception();
-      next = keys.size();
+    } catch (...) {
+      next = keys.size();  // so that the others end
+      throw;
     }
   };
-  std::vector<std::thread> workers;
-  for (size_t i = 0; i < threads; ++i) workers.emplace_back(work);
-  for (std::thread& worker : workers) worker.join();
-  if (error) std::rethrow_exception(error);
+  const size_t ran = share_work(threads, work);
+  if (ran < threads) {
+    throw Error(ErrorCode::kIo,
+                "the system starts no more than " + std::to_string(ran) + " of " + std::to_string(threads) +
+                    " threads; measure with fewer, or raise the limit of processes or of memory",
+                {}, EAGAIN);
+  }
 }
 
 }  // namespace stoker

@@ -21,7 +21,13 @@ int64_t moved(int64_t label, int64_t offset) {
 }  // namespace
 
 Concatenation::Concatenation(std::vector<SourcePart> parts) : parts_(std::move(parts)), starts_{0} {
-  for (const SourcePart& part : parts_) starts_.push_back(starts_.back() + part.source->size());
+  for (const SourcePart& part : parts_) {
+    uint64_t end = 0;
+    if (__builtin_add_overflow(starts_.back(), part.source->size(), &end)) {
+      throw Error(ErrorCode::kBadArgument, "The datasets claim more samples than can be counted");
+    }
+    starts_.push_back(end);
+  }
 }
 
 Concatenation::Place Concatenation::find(uint64_t number) const {

@@ -1,7 +1,9 @@
 // Several sources of samples as one, end to end.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 

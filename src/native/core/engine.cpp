@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <string>
 #include <utility>
 
 #include "core/errors.h"
+#include "core/jpeg/jpeg.h"
 #include "core/located.h"
 #include "core/view_decoder.h"
 
@@ -39,10 +41,6 @@ struct BatchEngine::Scratch {
 
 namespace {
 
-bool begins_as_jpeg(std::span<const uint8_t> image) {
-  return image.size() >= 2 && image[0] == 0xff && image[1] == 0xd8;
-}
-
 StoredImage pixels_of(const CachedSample& sample) {
   return {.bytes = sample.bytes, .encoding = sample.encoding, .size = sample.size, .order = sample.order};
 }
@@ -51,11 +49,6 @@ bool shows_as_stored(const EngineSpec& spec) {
   const ViewSpec& view = spec.views.front();
   return spec.views.size() == 1 && view.kind == ViewKind::kExact && view.hflip == 0.0 && !view.jitter.on() &&
          spec.format.plain() && !spec.boxes.wanted && !spec.decoded;
-}
-
-uint64_t user_seed(const SampleRandom& random) {
-  const auto words = random.draw(RandomOp::kUser, 0);
-  return uint64_t{words[0]} << 32 | words[1];
 }
 
 }  // namespace
@@ -92,7 +85,7 @@ std::vector<std::unique_ptr<BatchEngine::Scratch>> BatchEngine::make_scratch() {
   return scratch;
 }
 
-void BatchEngine::submit(BatchRequest request) {
+void BatchEngine::submit(const BatchRequest& request) {
   const size_t count = request.samples.size();
   if (count == 0 || count > spec_.batch_size) {
     throw Error(ErrorCode::kBadArgument, "A batch of " + std::to_string(count) +
@@ -113,6 +106,7 @@ void BatchEngine::submit(BatchRequest request) {
   }
   made.seeds.resize(count);
   if (spec_.boxes.wanted) made.boxes.assign(spec_.views.size(), std::vector<std::vector<ViewBox>>(count));
+  made.failures.reserve(count);  // so that a thread that has no memory left can still say so
   batch->left = count;
   {
     const std::lock_guard lock(mutex_);
@@ -120,7 +114,13 @@ void BatchEngine::submit(BatchRequest request) {
     made.number = submitted_++;
     pending_.push_back(batch);
   }
-  pool_.submit(count, [this, batch](size_t index, size_t worker) { load(*batch, index, worker); });
+  try {
+    pool_.submit(count, [this, batch](size_t index, size_t worker) { load(*batch, index, worker); });
+  } catch (...) {  // no memory for the job; nobody must wait for a batch that nobody works on
+    const std::lock_guard lock(mutex_);
+    std::erase(pending_, batch);
+    throw;
+  }
 }
 
 std::optional<Batch> BatchEngine::next(std::chrono::milliseconds patience) {
@@ -141,7 +141,7 @@ std::optional<Batch> BatchEngine::next(std::chrono::milliseconds patience) {
 }
 
 void BatchEngine::drop_pending() {
-  std::deque<std::shared_ptr<Pending>> dropped;
+  std::list<std::shared_ptr<Pending>> dropped;
   const std::lock_guard lock(mutex_);
   for (const auto& batch : pending_) batch->dropped = true;
   dropped.swap(pending_);
@@ -162,7 +162,7 @@ void BatchEngine::close() {
 void BatchEngine::load(Pending& batch, size_t index, size_t worker) {
   if (!batch.dropped) {
     batch.batch.seeds[index] =
-        user_seed(SampleRandom(spec_.seed, batch.batch.epoch, batch.batch.streams[index]));
+        SampleRandom(spec_.seed, batch.batch.epoch, batch.batch.streams[index]).user_seed();
     try {
       std::call_once(batch.allocated, [&] { allocate(batch.batch); });
       Scratch& scratch = *scratch_[worker];
@@ -199,7 +199,7 @@ void BatchEngine::time_stages(bool on) {
 size_t BatchEngine::ready() {
   const std::lock_guard lock(mutex_);
   const auto waited_for = std::ranges::find(pending_, false, [](const auto& batch) { return batch->done; });
-  return static_cast<size_t>(waited_for - pending_.begin());
+  return static_cast<size_t>(std::distance(pending_.begin(), waited_for));
 }
 
 EngineTotals BatchEngine::totals() const {
@@ -302,12 +302,7 @@ StoredImage BatchEngine::keep(StoredImage image, uint64_t number, int64_t label,
   scratch.source.clock.mark(Stage::kDecode);
   image.encoding = ImageEncoding::kRaw;
   image.bytes = scratch.whole;
-  spec_.decoded->offer(number, {.bytes = scratch.whole,
-                                .encoding = image.encoding,
-                                .size = image.size,
-                                .order = image.order,
-                                .label = label,
-                                .name = scratch.name});
+  spec_.decoded->offer(number, image, label, scratch.name);
   return image;
 }
 

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <exception>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -70,7 +70,7 @@ class BatchEngine {
   ~BatchEngine();
 
   // Queues one batch; never blocks. Memory for its pixels is taken when the first of its samples is decoded.
-  void submit(BatchRequest request);
+  void submit(const BatchRequest& request);
 
   // The oldest batch, or nothing if it is not ready within `patience`. kClosed after close() or with none
   // queued.
@@ -83,7 +83,8 @@ class BatchEngine {
   // Which bytes of remote storage this engine will ask for to load a sample.
   RemotePlace remote_place(SampleId id) const;
 
-  // Drops what is queued. Returns when the samples being decoded are done. May be called twice.
+  // Drops what is queued. Returns when the samples being decoded are done. May be called twice, by any thread
+  // but the engine's own.
   void close();
 
   // Forgets every queued batch without waiting for it.
@@ -139,7 +140,7 @@ class BatchEngine {
   std::mutex replace_mutex_;  // taken before mutex_
   std::mutex mutex_;
   std::condition_variable ready_;
-  std::deque<std::shared_ptr<Pending>> pending_;
+  std::list<std::shared_ptr<Pending>> pending_;
   uint32_t submitted_ = 0;
   bool closed_ = false;
 

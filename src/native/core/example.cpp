@@ -250,11 +250,13 @@ void find_features(Bytes payload, std::span<Wanted> wanted) {
 std::vector<FeatureView> parse_example(Bytes payload) {
   std::vector<FeatureView> found;
   for_each_entry(payload, [&](Bytes entry) {
-    const std::string_view key = FeatureReader::key_of(entry, payload.data());
-    if (!is_utf8(key)) {
-      const auto* start = reinterpret_cast<const uint8_t*>(key.data());
-      WireReader::fail(static_cast<size_t>(start - payload.data()), "the name of a feature is not UTF-8");
-    }
+    std::string_view key;
+    for_each_part(entry, payload.data(), 1, [&](Bytes name) {
+      key = text_of(name);
+      if (is_utf8(key)) return;  // a name that another replaces must be text, too, as protobuf demands
+      const auto offset = static_cast<size_t>(name.data() - payload.data());
+      WireReader::fail(offset, "the name of a feature is not UTF-8");
+    });
     found.push_back(FeatureReader::view_of(entry, payload.data(), key));
   });
   const auto by_key = [](const FeatureView& a, const FeatureView& b) { return a.key() < b.key(); };

@@ -1,9 +1,11 @@
 // The wire format of tf.train.Example, read in place and written canonically, without protobuf.
 //
-//   Example  { Features features = 1; }
-//   Features { map<string, Feature> feature = 1; }     on the wire, an entry is a message { key = 1; value =
-//   2; } Feature  { oneof { BytesList = 1; FloatList = 2; Int64List = 3; } }     each list: { repeated value
-//   = 1; } (tensorflow/core/example/example.proto and feature.proto)
+//     Example   { Features features = 1; }
+//     Features  { map<string, Feature> feature = 1; }    on the wire an entry is { key = 1; value = 2; }
+//     Feature   { oneof { BytesList = 1; FloatList = 2; Int64List = 3; } }
+//     each list { repeated value = 1; }
+//
+// (tensorflow/core/example/example.proto and feature.proto)
 //
 // What protobuf accepts is accepted: fields in any order, packed and unpacked numbers, unknown fields, one
 // message in several pieces, a key given twice (the last wins). Anything else is kBadExample, with

@@ -12,10 +12,10 @@ constexpr uint8_t kFirst = 1 << 3 | 2;   // of every message: its only field, or
 constexpr uint8_t kSecond = 2 << 3 | 2;  // the value of an entry
 constexpr uint8_t kInt64List = 3 << 3 | 2;
 
-// A number at `at`, which moves behind it; false if it is cut off or has more than 63 bits.
-bool take_varint(const uint8_t*& at, const uint8_t* end, uint64_t& value) {
+// A number of up to `bits` bits at `at`, which moves behind it; false if it is cut off or longer.
+bool take_varint(const uint8_t*& at, const uint8_t* end, unsigned bits, uint64_t& value) {
   value = 0;
-  for (unsigned shift = 0; shift < 63; shift += 7) {
+  for (unsigned shift = 0; shift < bits; shift += 7) {
     if (at == end) return false;
     const uint64_t byte = *at++;
     value |= (byte & 0x7f) << shift;
@@ -29,7 +29,7 @@ bool take_field(const uint8_t*& at, const uint8_t* end, uint8_t tag, Bytes& fiel
   uint64_t length = 0;
   if (at == end || *at != tag) return false;
   ++at;
-  if (!take_varint(at, end, length) || length > static_cast<uint64_t>(end - at)) return false;
+  if (!take_varint(at, end, 35, length) || length > static_cast<uint64_t>(end - at)) return false;
   field = {at, static_cast<size_t>(length)};
   at += length;
   return true;
@@ -56,7 +56,7 @@ bool read_value(Bytes feature, GlancedFeature& wanted) {
   const uint8_t* at = value.data();
   const uint8_t* end = at + value.size();
   uint64_t number = 0;
-  if (tag != kInt64List || !take_varint(at, end, number) || at != end) return false;
+  if (tag != kInt64List || !take_varint(at, end, 63, number) || at != end) return false;
   wanted.kind = FeatureKind::kInt64;
   wanted.number = static_cast<int64_t>(number);
   return true;

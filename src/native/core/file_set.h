@@ -50,7 +50,7 @@ class FileSet : public SampleSource {
 
   // Throws kBadArgument for an object that is not there.
   SourceSample describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
-                        std::string& name) const override;
+                        std::string& source) const override;
 
   void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label, SourceScratch& scratch,
                     std::vector<LabelledBox>& boxes) const override;

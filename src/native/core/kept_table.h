@@ -44,7 +44,8 @@ class KeptTable {
       if (const auto found = passing_.find(index); found != passing_.end()) return found->second.thing;
     }
     std::shared_ptr<const T> made = make();
-    return keep(index, std::move(made), cost(*made));
+    const uint64_t price = cost(*made);  // in a statement of its own: arguments are made in any order
+    return keep(index, std::move(made), price);
   }
 
  private:
@@ -74,8 +75,8 @@ class KeptTable {
     const std::lock_guard lock(mutex_);
     if (const T* there = staying_[index].load()) return borrow(there);
     if (cost <= left_) {
-      left_ -= cost;
       owned_.push_back(made);
+      left_ -= cost;
       staying_[index].store(made.get());
       return made;
     }

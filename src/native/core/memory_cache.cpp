@@ -1,5 +1,6 @@
 #include "core/memory_cache.h"
 
+#include <new>
 #include <utility>
 
 namespace stoker {
@@ -56,19 +57,26 @@ std::shared_ptr<const CachedSample> MemoryCache::find(uint64_t number) {
   return found->second;
 }
 
-bool MemoryCache::offer(uint64_t number, CachedSample sample) {
-  sample.bytes.shrink_to_fit();
-  const uint64_t cost = sample.cost();
-  if (!reserve(cost)) return false;
+bool MemoryCache::offer(uint64_t number, const StoredImage& image, int64_t label, const std::string& name) {
+  uint64_t reserved = 0;
   bool kept = false;
   try {
-    auto shared = std::make_shared<const CachedSample>(std::move(sample));
+    auto sample =
+        std::make_shared<const CachedSample>(CachedSample{.bytes = {image.bytes.begin(), image.bytes.end()},
+                                                          .encoding = image.encoding,
+                                                          .size = image.size,
+                                                          .order = image.order,
+                                                          .label = label,
+                                                          .name = name});
+    const uint64_t cost = sample->cost();
+    if (!reserve(cost)) return false;
+    reserved = cost;
     Shard& shard = shard_of(number);
     const std::lock_guard lock(shard.mutex);
-    kept = shard.samples.try_emplace(number, std::move(shared)).second;
+    kept = shard.samples.try_emplace(number, std::move(sample)).second;
   } catch (const std::bad_alloc&) {  // there is less memory than the budget says; the sample is not kept
   }
-  if (!kept) held_.fetch_sub(cost, std::memory_order_relaxed);
+  if (!kept) held_.fetch_sub(reserved, std::memory_order_relaxed);
   return kept;
 }
 
@@ -83,10 +91,7 @@ std::span<const uint8_t> MemoryCache::fetch(uint64_t number, const SampleSource&
   const auto bytes = source.fetch(number, scratch);
   const uint64_t cost = cost_of_encoded(bytes.size());
   if (cost <= budget_ && held_.load(std::memory_order_relaxed) <= budget_ - cost) {
-    try {
-      offer(number, {.bytes = {bytes.begin(), bytes.end()}});
-    } catch (const std::bad_alloc&) {  // as above
-    }
+    offer(number, {.bytes = bytes}, -1, {});
   } else {
     full_.store(true, std::memory_order_relaxed);
   }

@@ -45,8 +45,9 @@ class MemoryCache : public SampleCache {
   // The sample, or nothing; counts a hit or a miss. The sample stays as it is for as long as somebody has it.
   std::shared_ptr<const CachedSample> find(uint64_t number);
 
-  // Keeps a sample unless it does not fit or one of that number is there already; whether it was kept.
-  bool offer(uint64_t number, CachedSample sample);
+  // Keeps a copy of a sample unless it does not fit, one of that number is there already, or there is less
+  // memory than the budget says; whether it was kept. Throws nothing.
+  bool offer(uint64_t number, const StoredImage& image, int64_t label, const std::string& name);
 
   std::span<const uint8_t> fetch(uint64_t number, const SampleSource& source,
                                  SourceScratch& scratch) override;

@@ -21,4 +21,9 @@ std::array<uint32_t, 4> SampleRandom::draw(RandomOp op, uint32_t i) const {
       {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)});
 }
 
+uint64_t SampleRandom::user_seed() const {
+  const auto words = draw(RandomOp::kUser, 0);
+  return uint64_t{words[0]} << 32 | words[1];
+}
+
 }  // namespace stoker

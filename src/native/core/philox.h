@@ -22,6 +22,9 @@ class SampleRandom {
 
   std::array<uint32_t, 4> draw(RandomOp op, uint32_t i) const;
 
+  // For random choices of whoever takes the sample.
+  uint64_t user_seed() const;
+
   // The same sample in another view.
   SampleRandom in_view(uint8_t view) const { return {seed_, epoch_, sample_, view}; }
 

@@ -1,12 +1,29 @@
 #include "core/pool.h"
 
+#include <string>
+#include <system_error>
 #include <utility>
+
+#include "core/errors.h"
 
 namespace stoker {
 
 ThreadPool::ThreadPool(size_t threads) : clocks_(threads) {
   threads_.reserve(threads);
-  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this, i] { work(i); });
+  try {
+    for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this, i] { work(i); });
+  } catch (const std::system_error& error) {
+    close();
+    throw Error(
+        ErrorCode::kIo,
+        "the system starts " + std::to_string(threads_.size()) + " of " + std::to_string(threads) +
+            " threads, and no more (" + std::generic_category().message(error.code().value()) +
+            "); use fewer threads, or raise the limit of processes or of memory (ulimit -u, ulimit -v)",
+        {}, error.code().value());
+  } catch (...) {
+    close();
+    throw;
+  }
 }
 
 ThreadPool::~ThreadPool() {
@@ -25,7 +42,7 @@ void ThreadPool::submit(size_t count, Task task) {
 }
 
 std::shared_ptr<ThreadPool::Job> ThreadPool::wait_for_job(WorkerClock& clock) {
-  std::deque<std::shared_ptr<Job>> begun;  // what their tasks hold is let go of outside the lock
+  std::list<std::shared_ptr<Job>> begun;  // what their tasks hold is let go of outside the lock
   std::unique_lock lock(mutex_);
   for (;;) {
     if (!closing_ && jobs_.empty()) {
@@ -35,8 +52,7 @@ std::shared_ptr<ThreadPool::Job> ThreadPool::wait_for_job(WorkerClock& clock) {
     }
     if (closing_) return nullptr;
     if (jobs_.front()->next.load(std::memory_order_relaxed) < jobs_.front()->count) return jobs_.front();
-    begun.push_back(std::move(jobs_.front()));
-    jobs_.pop_front();
+    begun.splice(begun.end(), jobs_, jobs_.begin());
   }
 }
 
@@ -60,13 +76,14 @@ WorkerTotals ThreadPool::totals() const {
 }
 
 void ThreadPool::close() {
-  std::deque<std::shared_ptr<Job>> dropped;  // destroyed outside the lock
+  std::list<std::shared_ptr<Job>> dropped;  // destroyed outside the lock
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
     dropped.swap(jobs_);
   }
   wake_.notify_all();
+  const std::lock_guard joining(joining_);
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }

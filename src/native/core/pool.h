@@ -4,8 +4,8 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -24,6 +24,7 @@ class ThreadPool {
   // Called as task(index, worker) with worker < size(). Must not throw.
   using Task = std::function<void(size_t index, size_t worker)>;
 
+  // Throws kIo where the system refuses a thread; then there are none.
   explicit ThreadPool(size_t threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -32,7 +33,8 @@ class ThreadPool {
   // Never blocks. After close() the job is dropped.
   void submit(size_t count, Task task);
 
-  // Drops every task that has not started, and returns when those that have are done. May be called twice.
+  // Drops every task that has not started, and returns when those that have are done. May be called twice,
+  // and by several threads, but by no task.
   void close();
 
   size_t size() const { return threads_.size(); }
@@ -55,10 +57,11 @@ class ThreadPool {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::shared_ptr<Job>> jobs_;
-  std::atomic<bool> closing_{false};  // set under the mutex
-  std::vector<WorkerClock> clocks_;   // one a thread
+  std::list<std::shared_ptr<Job>> jobs_;  // a list, so that threads take jobs out without asking for memory
+  std::atomic<bool> closing_{false};      // set under the mutex
+  std::vector<WorkerClock> clocks_;       // one a thread
   std::vector<std::thread> threads_;
+  std::mutex joining_;  // taken before no other
 };
 
 }  // namespace stoker

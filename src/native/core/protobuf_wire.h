@@ -12,14 +12,7 @@
 
 namespace stoker {
 
-enum WireType : uint32_t {
-  kVarint = 0,
-  kFixed64 = 1,
-  kLengthDelimited = 2,
-  kGroup = 3,
-  kEndGroup = 4,
-  kFixed32 = 5
-};
+enum WireType : uint32_t { kVarint, kFixed64, kLengthDelimited, kGroup, kEndGroup, kFixed32 };
 
 struct Tag {
   uint32_t field;
@@ -33,6 +26,9 @@ class WireReader {
  public:
   // Protobuf gives up at 100 levels of nesting. No Example has any group, so this is generous.
   static constexpr size_t kMaxGroupDepth = 32;
+
+  // Bytes of a tag or a length, which have 32 bits; leading zeros that make them longer are refused, too.
+  static constexpr size_t kMaxShortVarint = 5;
 
   WireReader(std::span<const uint8_t> message, const uint8_t* origin)
       : at_(message.data()), end_(message.data() + message.size()), origin_(origin) {}
@@ -57,7 +53,7 @@ class WireReader {
   Tag tag() {
     const size_t start = offset();
     const uint64_t value = varint();
-    if (value < 8 || value > std::numeric_limits<uint32_t>::max())
+    if (value < 8 || value > std::numeric_limits<uint32_t>::max() || offset() - start > kMaxShortVarint)
       fail(start, "a field has an impossible number");
     return {static_cast<uint32_t>(value >> 3), static_cast<uint32_t>(value & 7), start};
   }
@@ -70,6 +66,7 @@ class WireReader {
   std::span<const uint8_t> delimited() {
     const size_t start = offset();
     const uint64_t length = varint();
+    if (offset() - start > kMaxShortVarint) fail(start, "a length has more than 32 bits");
     if (length > left()) {
       fail(start, "a field claims " + std::to_string(length) + " bytes where " + std::to_string(left()) +
                       " are left");

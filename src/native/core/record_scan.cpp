@@ -5,12 +5,12 @@
 #include <exception>
 #include <limits>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "core/errors.h"
 #include "core/example.h"
 #include "core/located.h"
+#include "core/share_work.h"
 
 namespace stoker {
 namespace {
@@ -49,11 +49,7 @@ void scan(const RecordSet& records, uint64_t first, size_t count, size_t threads
       error = std::current_exception();
     }
   };
-  std::vector<std::thread> workers;
-  const size_t useful = std::min(threads, (count + kPiece - 1) / kPiece);
-  for (size_t i = 1; i < useful; ++i) workers.emplace_back(work);
-  work();
-  for (std::thread& worker : workers) worker.join();
+  share_work(std::min(threads, (count + kPiece - 1) / kPiece), work);
   if (error) std::rethrow_exception(error);
 }
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "core/errors.h"
+#include "core/share_work.h"
 
 namespace stoker {
 namespace {
@@ -76,12 +76,7 @@ std::vector<size_t> RecordSet::open_listed(size_t threads) {
       for (size_t i = begin; i < std::min(begin + kPiece, count); ++i) good[i] = as_listed(i, eager) ? 1 : 0;
     }
   };
-  {
-    std::vector<std::jthread> workers;
-    const size_t useful = std::min(threads, (count + kPiece - 1) / kPiece);
-    for (size_t i = 1; i < useful; ++i) workers.emplace_back(work);
-    work();
-  }
+  share_work(std::min(threads, (count + kPiece - 1) / kPiece), work);
   std::vector<size_t> others;
   for (size_t i = 0; i < count; ++i) {
     if (good[i] == 0) others.push_back(i);

@@ -12,6 +12,22 @@
 namespace stoker {
 namespace {
 
+// What keeps delivered bytes alive. Their room is given back with the last reference, which takes the mutex.
+struct Loan {
+  std::shared_ptr<RangeLedger> owner;
+  std::shared_ptr<const void> held;
+  uint64_t length = 0;  // of the room; 0: none yet
+
+  Loan(std::shared_ptr<RangeLedger> ledger, std::shared_ptr<const void> bytes)
+      : owner(std::move(ledger)), held(std::move(bytes)) {}
+  ~Loan() {
+    held.reset();
+    if (length != 0) owner->give_back(length);
+  }
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+};
+
 Error dropped() {
   return {ErrorCode::kClosed, "These bytes are not wanted any more: the loader is closed or went elsewhere"};
 }
@@ -83,20 +99,15 @@ std::optional<FetchJob> RemoteRanges::next(std::chrono::milliseconds patience) {
 }
 
 void RemoteRanges::deliver(uint64_t id, std::span<const uint8_t> bytes, std::shared_ptr<const void> held) {
+  const auto loan =
+      std::make_shared<Loan>(state_, std::move(held));  // goes after the lock, if nobody takes it
   RangeLedger::Trash trash;
   RangeLedger& state = *state_;
   const std::lock_guard lock(state.mutex);
   const RangeLedger::Shared range = state.under_way(id);
   if (!range) return;
-  const uint64_t length = range->place.length;
-  // Whoever has the bytes last gives their room back.
-  const auto parting = std::make_shared<AheadRange>();  // takes what may go out of the lock
-  trash = {parting, range};
-  const auto let_go = [owner = state_, held = std::move(held), length](const void*) mutable {
-    held.reset();
-    owner->give_back(length);
-  };
-  parting->bytes = {bytes, std::shared_ptr<const void>(state_.get(), let_go)};
+  trash.push_back(range);
+  const uint64_t length = loan->length = range->place.length;
   if (range->phase == RangePhase::kDropped) {
     state.ranges.erase(id);
     return;
@@ -106,7 +117,7 @@ void RemoteRanges::deliver(uint64_t id, std::span<const uint8_t> bytes, std::sha
                                                   std::to_string(length) + " were asked for");
     return state.settle(range, RangePhase::kFailed, trash);
   }
-  range->bytes = parting->bytes;
+  range->bytes = {bytes, loan};
   state.settle(range, RangePhase::kHere, trash);
 }
 

@@ -49,7 +49,7 @@ Attempt patiently(const F& attempt) {
 }  // namespace
 
 OwnDescriptor::~OwnDescriptor() {
-  ::close(descriptor_);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 SharedBudget::Answer SharedBudget::take(uint64_t bytes) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <utility>
 
 namespace stoker {
 
@@ -15,6 +16,8 @@ class OwnDescriptor {
   OwnDescriptor& operator=(const OwnDescriptor&) = delete;
 
   int get() const { return descriptor_; }
+  // The caller's from now on.
+  int release() { return std::exchange(descriptor_, -1); }
 
  private:
   int descriptor_;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <system_error>
@@ -18,6 +17,7 @@ namespace stoker {
 namespace {
 
 constexpr size_t kLengthBytes = 8;
+constexpr size_t kMostRead = size_t{1} << 30;  // macOS refuses reads of 2 GiB and more
 
 uint32_t load32(const uint8_t* p) {
   return uint32_t{p[0]} | uint32_t{p[1]} << 8 | uint32_t{p[2]} << 16 | uint32_t{p[3]} << 24;
@@ -143,8 +143,8 @@ size_t ShardFile::read_at(uint64_t offset, std::span<uint8_t> out) const {
   size_t done = 0;
   while (done < out.size()) {
     if (offset > static_cast<uint64_t>(std::numeric_limits<off_t>::max()) - done) return done;
-    const ssize_t got =
-        ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    const size_t piece = std::min(out.size() - done, kMostRead);
+    const ssize_t got = ::pread(descriptor_, out.data() + done, piece, static_cast<off_t>(offset + done));
     if (got == 0) break;
     if (got > 0) {
       done += static_cast<size_t>(got);

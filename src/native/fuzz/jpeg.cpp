@@ -1,61 +1,58 @@
-// JPEG bytes: the header walk, and a region decoded twice, whole and cut out, which must agree.
+// JPEG bytes, as a loader decodes them: the whole image has libjpeg's pixels, or neither of the two can be
+// had; any region of it is that part of the whole, and can be had at any shrunken size too; and whoever reads
+// the header alone sees the same size.
 #include "core/jpeg/jpeg.h"
 
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <vector>
-
-#include "core/errors.h"
+#include "fuzz/input.h"
+#include "fuzz/law.h"
+#include "fuzz/pixels_of.h"
 
 namespace {
 
+using stoker::fuzz::cut;
+using stoker::fuzz::require;
+using stoker::fuzz::Rgb;
+using Bytes = std::span<const uint8_t>;
+
 constexpr uint64_t kMaxPixels = 1 << 16;  // keeps one input fast
 
-std::vector<uint8_t> rows_of(const stoker::RgbxView& view, int32_t x, int32_t y, stoker::Extent size) {
-  std::vector<uint8_t> rgb;
-  for (int32_t row = y; row < y + size.height; ++row) {
-    for (int32_t column = x; column < x + size.width; ++column) {
-      const uint8_t* pixel = view.row(row) + static_cast<size_t>(column) * stoker::kRgbxBytes;
-      rgb.insert(rgb.end(), pixel, pixel + stoker::kRgbBytes);
-    }
-  }
-  return rgb;
-}
-
-void walk(std::span<const uint8_t> bytes) {
-  try {
-    stoker::check_jpeg(bytes);
-  } catch (const stoker::Error&) {
-  }
-}
-
-// One quarter of the image, placed by four bits of the input.
-stoker::Rect quarter(stoker::Extent size, uint8_t choice) {
-  return {size.width * (choice & 3) / 8, size.height * (choice >> 2 & 3) / 8, (size.width + 1) / 2,
-          (size.height + 1) / 2};
-}
-
-void decode(std::span<const uint8_t> bytes, uint8_t choice) {
-  static stoker::JpegDecoder
-      decoder;  // reused, as a loader's thread does, so that an error's leftovers would show
-  try {
+// Of an image at 1/shrink of its size. Nothing where it is damaged there.
+std::optional<Rgb> decoded(Bytes bytes, int32_t shrink, std::optional<stoker::Rect> part) {
+  static stoker::JpegDecoder decoder;  // reused, as a loader's thread does: leftovers of an error would show
+  std::optional<Rgb> found;
+  stoker::fuzz::succeeds([&] {
     const stoker::Extent size = decoder.open(bytes, kMaxPixels);
-    const stoker::Rect part = quarter(size, choice);
-    const stoker::Extent extent{part.width, part.height};
-    const auto expected = rows_of(decoder.decode({0, 0, size.width, size.height}), part.x, part.y, extent);
-    decoder.open(bytes, kMaxPixels);
-    if (rows_of(decoder.decode(part), 0, 0, extent) != expected) std::abort();
-  } catch (const stoker::Error&) {
-  }
+    if (!part) part = {0, 0, (size.width + shrink - 1) / shrink, (size.height + shrink - 1) / shrink};
+    found = cut(decoder.decode(*part, shrink), {0, 0, part->width, part->height});
+  });
+  return found;
+}
+
+bool is_of_inks(Bytes bytes) {
+  const auto color = stoker::probe_jpeg(bytes).color;
+  return color == stoker::JpegColor::kCmyk || color == stoker::JpegColor::kYcck;
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size == 0) return 0;
-  walk({data + 1, size - 1});
-  decode({data + 1, size - 1}, data[0]);
+  stoker::fuzz::Input input(data, size);
+  const int32_t shrink = 1 << (input.byte() & 3);
+  stoker::fuzz::Input place = input.choices(8);
+  const std::vector<uint8_t> bytes = input.rest();
+  stoker::fuzz::succeeds([&] { stoker::check_jpeg(bytes); });
+  const auto whole = decoded(bytes, shrink, std::nullopt);
+  if (shrink == 1) {
+    const auto expected = stoker::fuzz::libjpeg_pixels(bytes, kMaxPixels);
+    require(!expected || whole == expected);
+    require(expected || !whole || is_of_inks(bytes));
+  }
+  if (!whole) return 0;
+  const stoker::Rect part = stoker::fuzz::some_part(place, whole->size);
+  const auto found = decoded(bytes, shrink, part);
+  require(found.has_value());
+  // Which of the two decoders shrinks an image depends on damage that a part may not see, and they differ
+  // there.
+  if (shrink == 1) require(found == cut(*whole, part));
   return 0;
 }

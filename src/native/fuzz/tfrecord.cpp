@@ -1,37 +1,19 @@
-// Any bytes as a shard: a scan ends in extents that tile the file or in an error of ours, and whatever a
-// checked scan accepts can be read record by record.
+// Any bytes as a shard: a scan ends in extents that tile the file or in an error of ours, whatever a checked
+// scan accepts can be read record by record, and a record read anywhere else has its checksum or is an error.
 #include "core/tfrecord.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cstdlib>
+#include <algorithm>
 #include <optional>
-#include <string>
 
 #include "core/crc32c.h"
+#include "fuzz/law.h"
+#include "fuzz/memory_file.h"
 
 namespace {
 
 using stoker::PayloadCheck;
-
-// A file that lives in memory, so that the scanner's own reads are what is tried.
-class MemoryFile {
- public:
-  explicit MemoryFile(std::span<const uint8_t> bytes) : descriptor_(::memfd_create("shard", MFD_CLOEXEC)) {
-    if (descriptor_ < 0 ||
-        ::write(descriptor_, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-      std::abort();
-    }
-  }
-  ~MemoryFile() { ::close(descriptor_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
-
- private:
-  int descriptor_;
-};
+using stoker::fuzz::MemoryFile;
+using stoker::fuzz::require;
 
 std::optional<std::vector<stoker::RecordExtent>> scan(const stoker::ShardFile& shard, PayloadCheck check) {
   try {
@@ -39,10 +21,6 @@ std::optional<std::vector<stoker::RecordExtent>> scan(const stoker::ShardFile& s
   } catch (const stoker::Error&) {
     return std::nullopt;
   }
-}
-
-void require(bool law) {
-  if (!law) std::abort();
 }
 
 // A checksum is a lock that random bytes do not open. So the first byte says how many leading frames get good
@@ -68,6 +46,30 @@ std::vector<uint8_t> with_good_checksums(std::span<const uint8_t> data) {
   return shard;
 }
 
+// The length that a header at `at` claims, whether or not it is one.
+uint64_t claimed(std::span<const uint8_t> bytes, uint64_t at) {
+  uint64_t length = 0;
+  for (uint64_t i = std::min<uint64_t>(bytes.size(), at + 8); i > at; --i)
+    length = length << 8 | bytes[i - 1];
+  return length;
+}
+
+// As a stale or damaged index would ask for them.
+void read_anywhere(const stoker::ShardFile& shard, std::span<const uint8_t> bytes) {
+  std::vector<uint8_t> buffer;
+  for (uint64_t at = 0; at < std::min<uint64_t>(bytes.size(), 32); ++at) {
+    const uint64_t length = claimed(bytes, at);
+    for (const uint64_t size : {length + stoker::kFrameBytes, length, length & 0xFF}) {
+      stoker::fuzz::succeeds([&] {
+        const auto payload = shard.read_record({at, size}, buffer);
+        require(payload.size() == size - stoker::kFrameBytes);
+        require(std::ranges::equal(payload, bytes.subspan(at + stoker::kFrameHeaderBytes, payload.size())));
+        require(stoker::crc32c(payload) == stoker::stated_crc(payload));
+      });
+    }
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -75,6 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::vector<uint8_t> bytes = with_good_checksums({data, size});
   const MemoryFile file(bytes);
   const stoker::ShardFile shard(file.path());
+  read_anywhere(shard, bytes);
   const auto checked = scan(shard, PayloadCheck::kOn);
   const auto unchecked = scan(shard, PayloadCheck::kOff);
   if (unchecked) {
@@ -87,6 +90,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   if (checked) {
     require(checked == unchecked);
+    const auto summed = stoker::scan_and_sum(shard);
+    require(summed.extents == *checked && summed.crc == stoker::crc32c(bytes));
     std::vector<uint8_t> buffer;
     for (const auto& extent : *checked) {
       require(shard.read_record(extent, buffer).size() == extent.size - stoker::kFrameBytes);

@@ -70,13 +70,15 @@ TEST_CASE("color: hues are Pillow's") {
   const Extent size{static_cast<int32_t>(before.size() / kRgbBytes), 1};
   for (const ColorKernels* kernels : color_kernels()) {
     CAPTURE(kernels->name);
-    for (const auto& [factor, turn] : {std::pair{1e-9, 0}, {0.1, 25}, {-0.1, 231}, {0.5, 127}, {-0.5, 129}}) {
+    for (const auto& hue : {std::pair{1e-9, 0}, {0.1, 25}, {-0.1, 231}, {0.5, 127}, {-0.5, 129}}) {
+      const double factor = hue.first;
+      const auto turn = static_cast<uint8_t>(hue.second);
       CAPTURE(factor);
       std::vector<uint8_t> after = before;
       apply_jitter(only(ColorOp::kHue, factor), {after.data(), after.size()}, size, *kernels);
       size_t wrong = 0;
       for (size_t i = 0; i < before.size(); i += kRgbBytes) {
-        const Colour expected = turned({before[i], before[i + 1], before[i + 2]}, static_cast<uint8_t>(turn));
+        const Colour expected = turned({before[i], before[i + 1], before[i + 2]}, turn);
         wrong += !(Colour{after[i], after[i + 1], after[i + 2]} == expected);
       }
       CHECK(wrong == 0);
@@ -154,9 +156,9 @@ TEST_CASE("color: all 24 orders are equally likely") {
     ++seen[order];
   }
   CHECK(seen.size() == 24);
-  for (const auto& [order, count] : seen) {
-    CAPTURE(order);
-    CHECK(std::abs(count - 1000) < 160);  // five standard deviations
+  for (const auto& one : seen) {
+    CAPTURE(one.first);
+    CHECK(std::abs(one.second - 1000) < 160);  // five standard deviations
   }
 }
 

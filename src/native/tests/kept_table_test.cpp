@@ -59,6 +59,20 @@ TEST_CASE("what cannot be made is no part of the table") {
   CHECK(*table.get(0, [] { return std::make_shared<const int>(3); }, cost) == 3);
 }
 
+TEST_CASE("what keeping a thing takes is asked of the thing itself") {
+  KeptTable<uint64_t> table(100);  // 75 for those that stay
+  for (int i = 0; i < 3; ++i) table.add();
+  int made = 0;
+  const auto get = [&](size_t index) {
+    const auto make = [&] { return ++made, std::make_shared<const uint64_t>(40); };
+    return *table.get(index, make, [](const uint64_t& thing) { return thing; });
+  };
+  for (int round = 0; round < 2; ++round) {
+    for (size_t i = 0; i < 3; ++i) CHECK(get(i) == 40);
+  }
+  CHECK(made == 5);  // the first stays, the other two take turns in a room for one
+}
+
 TEST_CASE("many threads ask at once") {
   const Numbers numbers(64, 32);
   std::vector<std::thread> threads;

@@ -79,20 +79,20 @@ TEST_CASE("bytes of a hit outlive the cache and the next sample of another threa
 
 TEST_CASE("decoded samples are held with all that is known of them") {
   MemoryCache cache(1 << 20);
-  CachedSample sample{.bytes = std::vector<uint8_t>(2 * 3 * 3, 9),
-                      .encoding = ImageEncoding::kRaw,
-                      .size = {3, 2},
-                      .label = 4,
-                      .name = "a name that is too long to be held in the string itself"};
+  const std::vector<uint8_t> pixels(2 * 3 * 3, 9);
+  const StoredImage image{.bytes = pixels, .encoding = ImageEncoding::kRaw, .size = {3, 2}};
+  const std::string name = "a name that is too long to be held in the string itself";
   CHECK(cache.find(7) == nullptr);
-  CHECK(cache.offer(7, sample));
-  CHECK_FALSE(cache.offer(7, sample));
+  CHECK(cache.offer(7, image, 4, name));
+  CHECK_FALSE(cache.offer(7, image, 4, name));
   const uint64_t held = cache.counts().bytes;
   CHECK(held >= sizeof(CachedSample) + 18 + 56 + 2 * sizeof(LabelledBox));
   const auto found = cache.find(7);
   REQUIRE(found != nullptr);
-  CHECK(found->bytes == sample.bytes);
+  CHECK(found->bytes == pixels);
   CHECK(found->size == Extent{3, 2});
+  CHECK(found->label == 4);
+  CHECK(found->name == name);
   CHECK(cache.counts().bytes == held);
 }
 

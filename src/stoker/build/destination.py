@@ -10,7 +10,7 @@ from stoker.build.contents import Contents, remove_temporaries
 from stoker.errors import DestinationError, ManifestError
 from stoker.records.layout import MANIFEST_NAME, is_unfinished
 from stoker.records.manifest_reading import read_manifest
-from stoker.storage import RemotePath, location
+from stoker.storage import RemotePath, is_named, location
 from stoker.storage.temporary import TEMPORARY_MARK
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def finished_dataset(destination: Location, settings: dict[str, Any]) -> Manifes
         DestinationError: A dataset with other settings is finished here, or files of it are missing, or its manifest
             cannot be read.
     """
-    if not (destination / MANIFEST_NAME).exists():
+    if not is_named(destination / MANIFEST_NAME):
         return None
     try:
         manifest = read_manifest(destination)

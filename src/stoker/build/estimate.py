@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ import numpy as np
 from stoker import _native
 from stoker.build.loading import request_threads
 from stoker.build.size import RecordSize
+from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,22 +50,18 @@ class Estimate:
     seconds: float
 
 
-def record_size(tree: Source, converter: ItemConverter, threads: int) -> RecordSize:
-    """Return how long the records of a tree will be: the same for the same tree, on any machine."""
-    return sample_records(tree, converter, threads)[0]
-
-
 def sample_records(
     tree: Source, converter: ItemConverter, threads: int
 ) -> tuple[RecordSize, dict[tuple[Item, str], Outcome]]:
-    """Return what `record_size` does, and records of the sample, by item and split, that a build need not make again.
+    """Return how long the records of a tree will be, and some records, by item and split, that need not be made again.
 
-    These are bounded in bytes: a build holds them until their turn comes.
+    The first is the same for the same tree on any machine. The second are bounded in bytes: a build holds them until
+    their turn comes.
     """
     rows, splits = _sample_rows(tree, _RATIO_ITEMS).tolist(), _splits_of(tree)
     items, names = [tree.table[row] for row in rows], [splits(row) for row in rows]
     interrupted = threading.Event()
-    with ThreadPoolExecutor(request_threads(tree, threads), "stoker-sample") as pool:
+    with stoppable_pool(request_threads(tree, threads), "stoker-sample") as pool:
         try:
             outcomes = list(
                 pool.map(lambda *one: converter.convert([one[0]], one[1], interrupted.is_set), items, names)
@@ -89,13 +85,13 @@ def estimate(plan: Plan, converter: ItemConverter, threads: int) -> Estimate:
     rows, splits = iter(_sample_rows(plan.tree, len(plan.tree.table)).tolist()), _splits_of(plan.tree)
     started = time.monotonic()
     threads = request_threads(plan.tree, threads)
-    with ThreadPoolExecutor(threads) as pool:
+    with stoppable_pool(threads, "stoker-estimate") as pool:
         while time.monotonic() - started < _MEASURE_SECONDS:
             batch = list(islice(rows, threads * _BATCH_PER_THREAD))
             if not batch:
                 break
             items += (plan.tree.table[row] for row in batch)
-            outcomes += pool.map(lambda row: converter.convert([plan.tree.table[row]], splits(row), _never), batch)
+            outcomes += pool.map(lambda row: converter.convert([plan.tree.table[row]], splits(row)), batch)
     seconds = time.monotonic() - started
     converted: Counter[str] = Counter()
     for outcome in outcomes:
@@ -130,7 +126,3 @@ def _splits_of(tree: Source) -> Callable[[int], str]:
 def _sample_rows(tree: Source, count: int) -> NDArray[np.int64]:
     total = len(tree.table)
     return _native.permute(0, min(count, total), total, 0, 0).astype(np.int64) if total else np.empty(0, np.int64)
-
-
-def _never() -> bool:
-    return False

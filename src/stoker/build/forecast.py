@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stoker.build.estimate import Estimate, estimate
+from stoker.build.estimate import Estimate, estimate, sample_records
 from stoker.build.job import ItemConverter
-from stoker.build.run import open_source, plan_build
+from stoker.build.plan import Plan, make_plan
+from stoker.build.run import open_source
 from stoker.build.survey import Survey, survey
 
 if TYPE_CHECKING:
-    from stoker.build.plan import Plan
     from stoker.build.settings import BuildSettings
     from stoker.types import Progress
 
@@ -50,7 +50,8 @@ def forecast(settings: BuildSettings, progress: Progress | None = None) -> Build
     """
     tree = open_source(settings.source, progress)
     converter = ItemConverter(tree, settings.recipe, settings.schema)
-    plan = plan_build(tree, settings, converter)
+    size, _ = sample_records(tree, converter, settings.threads)
+    plan = make_plan(tree, settings, size)
     return BuildForecast(
         settings,
         plan,

@@ -116,7 +116,7 @@ class ItemConverter:
         return ItemConverter, (tree, self.recipe, self.schema)
 
     def convert(
-        self, items: Iterable[Item], split: str, stopped: Callable[[], bool], load: Load | None = None
+        self, items: Iterable[Item], split: str, stopped: Callable[[], bool] | None = None, load: Load | None = None
     ) -> Outcome:
         """Convert items one after another, until ``stopped()``; ``load`` gives them if they are loaded ahead.
 
@@ -126,7 +126,7 @@ class ItemConverter:
         """
         outcome = Outcome()
         for item in items:
-            if stopped():
+            if stopped is not None and stopped():
                 break
             if self.known and (known := self.known.pop((item, split), None)) is not None:
                 outcome.add(known)

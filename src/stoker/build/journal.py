@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from stoker.build.journal_file import JournalFile
 from stoker.build.receipts import Receipts
+from stoker.records.files import make_directory
 from stoker.storage import RemotePath
 
 if TYPE_CHECKING:
@@ -58,5 +59,5 @@ def open_journal(destination: Location) -> Journal:
     """
     if isinstance(destination, RemotePath):
         return Receipts(destination)
-    destination.mkdir(parents=True, exist_ok=True)
+    make_directory(destination)
     return JournalFile(destination)

@@ -7,10 +7,15 @@ from typing import Any
 
 from stoker.build.job import ItemReject, ShardResult
 from stoker.records.writer import ShardFile
+from stoker.storage import parse_json
 
 JOURNAL_FORMAT = "stoker-journal"
 JOURNAL_VERSION = 2
 """Raised whenever the same settings would give other bytes, so that no dataset is half old and half new."""
+
+
+_NOT_OURS = (AttributeError, KeyError, TypeError, ValueError)
+"""What a line raises that was damaged, or that somebody else wrote."""
 
 
 def format_settings(settings: dict[str, Any]) -> bytes:
@@ -21,11 +26,11 @@ def format_settings(settings: dict[str, Any]) -> bytes:
 def parse_settings(line: bytes) -> dict[str, Any] | str:
     """Return the settings in the first line of a journal, or what is wrong with it."""
     try:
-        content = json.loads(line)
+        content = parse_json(line)
         if content["format"] == JOURNAL_FORMAT and content["version"] == JOURNAL_VERSION:
             return dict(content["settings"])
         return f"is of version {content['version']}, and this Stoker goes on with version {JOURNAL_VERSION} only"
-    except (ValueError, TypeError, KeyError):
+    except _NOT_OURS:
         return "is not a journal of Stoker's"
 
 
@@ -49,7 +54,7 @@ def format_result(result: ShardResult) -> bytes:
 def parse_result(line: bytes) -> ShardResult | None:
     """Return the shard of one line, or None if the line is damaged."""
     try:
-        entry = json.loads(line)
+        entry = parse_json(line)
         return ShardResult(
             ShardFile(str(entry["shard"]), int(entry["records"]), int(entry["bytes"]), int(entry["crc32c"], 16)),
             str(entry["split"]),
@@ -57,7 +62,7 @@ def parse_result(line: bytes) -> ShardResult | None:
             {str(kind): int(count) for kind, count in entry["converted"].items()},
             tuple(map(str, entry["annotation_errors"])),
         )
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except _NOT_OURS:
         return None
 
 

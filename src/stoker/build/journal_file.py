@@ -6,14 +6,17 @@ under its final name. A line counts once it ends in a newline; what follows the 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import stat
 from typing import TYPE_CHECKING, Any, Self
 
 from stoker.build.journal_entries import format_result, format_settings, parse_result, parse_settings
 from stoker.errors import DestinationError
 from stoker.records.files import sync_directory
 from stoker.records.layout import JOURNAL_NAME
+from stoker.storage.named import naming
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +47,8 @@ class JournalFile:
         self.results: list[ShardResult] = []
         """Shards that it has finished."""
         try:
-            self._read()
+            with naming(self._path):
+                self._read()
         except BaseException:
             self.close()
             raise
@@ -59,8 +63,9 @@ class JournalFile:
 
     def begin(self, settings: dict[str, Any]) -> None:
         """Start the journal of a new build."""
-        os.ftruncate(self._file, 0)
-        self._write_line(format_settings(settings))
+        with naming(self._path):
+            os.ftruncate(self._file, 0)
+            self._write_line(format_settings(settings))
         sync_directory(self._directory)
         self.settings = settings
 
@@ -70,14 +75,16 @@ class JournalFile:
         Raises:
             OSError: The disk is full, or the like.
         """
-        self._write_line(format_result(result))
+        with naming(self._path):
+            self._write_line(format_result(result))
         self.results.append(result)
 
     def close(self) -> None:
         """Give the lock back. Idempotent."""
         if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+            file, self._file = self._file, -1
+            with contextlib.suppress(OSError):  # every line was brought to the disk, or that was an error
+                os.close(file)
 
     def remove(self) -> None:
         """Delete the journal, at the end of a build, while the lock is still held."""
@@ -86,8 +93,9 @@ class JournalFile:
 
     def _open_locked(self) -> int:
         while True:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
             try:
+                self._refuse_other_files(file)
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 os.close(file)
@@ -101,6 +109,11 @@ class JournalFile:
             if self._path.exists() and self._path.stat().st_ino == os.fstat(file).st_ino:
                 return file
             os.close(file)
+
+    def _refuse_other_files(self, file: int) -> None:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            message = f"{self._path} is a pipe or a device, not the journal of a build; delete it"
+            raise DestinationError(message, path=str(self._path))
 
     def _write_line(self, line: bytes) -> None:
         written = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from stoker.storage import stop_waiting_when
+from stoker.storage import check_stacks, stop_waiting_when
 
 if TYPE_CHECKING:
     import threading
@@ -39,6 +39,7 @@ class LoadingAhead:
     """
 
     def __init__(self, tree: Source, stop: threading.Event) -> None:
+        check_stacks(AT_ONCE)
         self._tree = tree
         self._pool = ThreadPoolExecutor(AT_ONCE, "stoker-load", initializer=stop_waiting_when, initargs=(stop,))
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from stoker.build.job import ItemConverter, Outcome, ShardAssembler, ShardJob, ShardResult
 from stoker.build.loading import LoadingAhead
-from stoker.storage import RemotePath
+from stoker.storage import RemotePath, check_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -69,8 +69,9 @@ class LocalEngine:
         self._advanced = advanced
         self._max_chunks = threads * _CHUNKS_PER_THREAD
         self._max_bytes = self._max_chunks * _CHUNK_BYTES
-        self._pool = ThreadPoolExecutor(threads, "stoker-convert")
         self._max_commits = _OPEN_UPLOADS if isinstance(directory, RemotePath) else _OPEN_COMMITS
+        check_stacks(threads + self._max_commits)
+        self._pool = ThreadPoolExecutor(threads, "stoker-convert")
         self._committer = ThreadPoolExecutor(self._max_commits, "stoker-commit")
         self._stop = threading.Event()
         self._loading = LoadingAhead(converter.tree, self._stop) if converter.tree.is_remote else None

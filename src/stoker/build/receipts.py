@@ -11,13 +11,13 @@ is refused. All of it is removed after the manifest is written.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Self
 
 from stoker import _native
 from stoker.build.journal_entries import format_result, format_settings, parse_result, parse_settings
 from stoker.errors import DestinationError
 from stoker.records.layout import BUILD_FOLDER
+from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -92,7 +92,7 @@ class Receipts:
 
     def _read_results(self) -> list[ShardResult]:
         keys = [entry.key for entry in self._store.entries((self._folder / "shards").key)]
-        with ThreadPoolExecutor(_READ_AT_ONCE, "stoker-receipts") as pool:
+        with stoppable_pool(_READ_AT_ONCE, "stoker-receipts") as pool:
             return [result for result in pool.map(self._read_result, keys) if result is not None]
 
     def _read_result(self, key: str) -> ShardResult | None:

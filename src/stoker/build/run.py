@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stoker.build.companions import write_companions
 from stoker.build.contents import remove_temporaries
-from stoker.build.destination import (
-    check_destination,
-    finished_dataset,
-    resume,
-)
-from stoker.build.estimate import record_size, sample_records
+from stoker.build.destination import check_destination, finished_dataset, resume
+from stoker.build.estimate import sample_records
 from stoker.build.finish import make_manifest, rejects_of
 from stoker.build.job import ItemConverter, ShardResult
 from stoker.build.journal import open_journal
@@ -108,12 +105,7 @@ def open_source(
 ) -> SourceTree:
     """List the images that the settings name; ``lister`` lists class folders."""
     tree = list_source(source.root, source.options, progress, lister)
-    return with_objects(tree) if source.crop_objects else tree
-
-
-def plan_build(tree: Source, settings: BuildSettings, converter: ItemConverter) -> Plan:
-    """Return the plan of a build."""
-    return make_plan(tree, settings, record_size(tree, converter, settings.threads))
+    return with_objects(tree, progress) if source.crop_objects else tree
 
 
 class _Run:
@@ -136,22 +128,28 @@ class _Run:
 
     def run(self, engine: EngineFactory, converter: ItemConverter, started: float) -> BuildReport:
         """Build what is missing and finish the dataset; whatever stops it leaves a build to resume."""
-        finished = finished_dataset(self._destination, self._wanted) or self._resume()
-        if finished is not None:  # by a build that ended, or died, just before it could remove its journal
-            remove_temporaries(self._destination)
-            self._journal.remove()
-            return complete_report(finished, self._destination, self._plan.tree, started)
-        self._count_resumed()
         try:
+            finished = finished_dataset(self._destination, self._wanted) or self._resume()
+            if finished is not None:  # by a build that ended, or died, just before it could remove its journal
+                remove_temporaries(self._destination)
+                self._journal.remove()
+                return complete_report(finished, self._destination, self._plan.tree, started)
+            self._count_resumed()
             self._build_shards(engine, converter)
             return self._finish(started)
-        except (OSError, KeyboardInterrupt) as error:
-            if not isinstance(self._destination, RemotePath):
-                remove_temporaries(self._destination)  # an interrupt may come between making a file and noting it
-            if isinstance(error, OSError) and not isinstance(error, StorageError) and error.filename is None:
-                error.filename = str(self._destination)  # of a write, which knows no name
-            error.add_note("what is finished is kept; run the same command again to resume")
+        except (OSError, MemoryError, KeyboardInterrupt) as error:
+            self._leave_resumable(error)
             raise
+
+    def _leave_resumable(self, error: OSError | MemoryError | KeyboardInterrupt) -> None:
+        if not isinstance(self._destination, RemotePath):
+            # An interrupt may come between making a file and noting it. Where nothing can be written, nothing can be
+            # removed either; the next run does.
+            with contextlib.suppress(OSError):
+                remove_temporaries(self._destination)
+        if isinstance(error, OSError) and not isinstance(error, StorageError) and error.filename is None:
+            error.filename = str(self._destination)  # of a write, which knows no name
+        error.add_note("what is finished is kept; run the same command again to resume")
 
     def _resume(self) -> Manifest | None:
         """Go on with the build, or begin it; return the manifest if it is finished by now."""

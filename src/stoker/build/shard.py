@@ -61,7 +61,7 @@ def _outcomes(converter: ItemConverter, job: ShardJob, *, ahead: bool) -> Genera
     """Yield what becomes of a few items at a time, in order; with ``ahead`` the next are loaded meanwhile."""
     if not ahead:
         for item in job.items:
-            yield converter.convert([item], job.split, _never)
+            yield converter.convert([item], job.split)
         return
     stop = threading.Event()
     loading = LoadingAhead(converter.tree, stop)
@@ -72,13 +72,9 @@ def _outcomes(converter: ItemConverter, job: ShardJob, *, ahead: bool) -> Genera
             window.append((chunk, loading.begin(chunk, job.split)))
             if len(window) * _CHUNK_ITEMS > AT_ONCE:
                 chunk, load = window.popleft()
-                yield converter.convert(chunk, job.split, _never, load)
+                yield converter.convert(chunk, job.split, load=load)
         for chunk, load in window:
-            yield converter.convert(chunk, job.split, _never, load)
+            yield converter.convert(chunk, job.split, load=load)
     finally:
         stop.set()
         loading.close()
-
-
-def _never() -> bool:
-    return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from stoker.build.loading import request_threads
 from stoker.errors import StorageError
 from stoker.recipe import sniff
 from stoker.recipe.sniff import SNIFF_BYTES
+from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:
     from stoker.sources import Item, Source
@@ -68,7 +68,7 @@ def survey(tree: Source, threads: int) -> Survey:
     if total > SURVEY_LIMIT:
         rows = np.sort(_native.permute(0, SURVEY_LIMIT, total, 0, 0).astype(np.int64))
     items = [tree.table[row] for row in rows.tolist()]
-    with ThreadPoolExecutor(request_threads(tree, threads)) as pool:
+    with stoppable_pool(request_threads(tree, threads), "stoker-survey") as pool:
         contents = list(pool.map(lambda item: _content(tree, item), items, chunksize=64))
     odd = [
         OddFile(item.key, content)

@@ -10,12 +10,14 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from stoker.cli.person import typed
 from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
     import argparse
 
 _SIDE, _QUALITY = 352, 90
+_MOST_DIGITS = 9
 
 
 def ask_settings(args: argparse.Namespace) -> None:
@@ -50,9 +52,12 @@ def _answer(*variables: str, question: str, default: str | None = None) -> str:
         message = f"--ask has nobody to ask for {question!r}: standard input is no terminal"
         raise ConfigError(f"{message}; set the environment variable {variables[0]}, or give it on the command line")
     while True:
-        answer = input(f"{question}{f' [{default}]' if default else ''}: ").strip() or default
-        if answer:
-            return answer
+        answer = typed(f"{question}{f' [{default}]' if default else ''}: ")
+        if answer is None:
+            message = f"{question!r} was not answered"
+            raise ConfigError(f"{message}; set the environment variable {variables[0]}, or give it on the command line")
+        if chosen := answer or default:
+            return chosen
 
 
 def _yes(answer: str) -> bool:
@@ -65,6 +70,6 @@ def _yes(answer: str) -> bool:
 
 def _number(variable: str, question: str, default: int) -> int:
     answer = _answer(variable, question=question, default=str(default))
-    if not answer.isascii() or not answer.isdigit():
-        raise ConfigError(f"{variable} is {answer!r}; it must be a whole number")
+    if not answer.isascii() or not answer.isdigit() or len(answer) > _MOST_DIGITS:
+        raise ConfigError(f"{variable} is {answer[:40]!r}; it must be a whole number")
     return int(answer)

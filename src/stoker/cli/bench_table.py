@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-import sys
 from typing import TYPE_CHECKING, Any
 
-from stoker.cli.output import Printer
+from stoker.cli.output import Printer, bar
 from stoker.config import format_seconds, format_size
 from stoker.measure import GROUPS
 
@@ -108,9 +107,13 @@ def _cells(report: BenchReport, row: BenchRow, best: float) -> tuple[str, ...]:
     per_cpu = f"{statistics.median(row.images_per_cpu_second):.0f}" if row.images_per_cpu_second else "-"
     files = (f"{row.median * _files_a_sample(report):.0f}",) if _counts_crops(report) else ()
     of_limit = "-" if row.of_limit is None else f"{row.of_limit:.2f}"
-    bar = _block() * max(1, round(_BAR_WIDTH * row.median / best))
-    return (row.name, f"{row.median:.0f}", f"{min(rates):.0f}", f"{max(rates):.0f}", *files, per_cpu, of_limit, bar)
-
-
-def _block() -> str:
-    return "█" if (sys.stdout.encoding or "").lower().startswith("utf") else "#"
+    return (
+        row.name,
+        f"{row.median:.0f}",
+        f"{min(rates):.0f}",
+        f"{max(rates):.0f}",
+        *files,
+        per_cpu,
+        of_limit,
+        bar(row.median / best, _BAR_WIDTH),
+    )

@@ -29,9 +29,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "build TFRecord shards, index and manifest from images; run again to resume"
     parser = subparsers.add_parser("build", help=text, description=text)
     text = "tree of class folders, directory of tars, one tar, file list, ilsvrc.json, or the URL of one"
-    parser.add_argument("source", nargs="?", help=text)
+    # Not nargs="?", which would not find the second behind an option; --ask needs neither.
+    parser.add_argument("source", help=text).required = False
     text = "directory of the dataset, or its URL (gs://, s3://, hdfs://); new, empty, or an unfinished build"
-    parser.add_argument("destination", nargs="?", help=text)
+    parser.add_argument("destination", help=text).required = False
     add_source_options(parser)
     add_dataset_options(parser)
     add_consent_options(parser)

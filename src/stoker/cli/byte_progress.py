@@ -10,8 +10,8 @@ from rich import progress
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 
-from stoker.cli.output import printable
 from stoker.config import format_seconds, format_size
+from stoker.printable import printable
 
 if TYPE_CHECKING:
     from stoker.download import Stage

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.cli.byte_progress import ByteProgress
 from stoker.cli.output import Printer, print_json
+from stoker.cli.person import typed
 from stoker.config import format_seconds, format_size
 from stoker.download import DATASETS, Account, DownloadRequest, download, parse_base
 from stoker.errors import ConfigError
@@ -28,7 +29,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("download", help=text, description=text)
     add = parser.add_argument
     add("dataset", choices=DATASETS, help="one of %(choices)s")
-    add("directory", nargs="?", help="where to put it (imagenet: IMAGENET_OUT_DIR when left out)")
+    # Not nargs="?", which would not find it behind an option.
+    add("directory", help="where to put it (imagenet: IMAGENET_OUT_DIR when left out)").required = False
     text = "where the files are, instead of the usual places, for example https://mirror.example/imagenet/"
     add("--url", metavar="BASE", help=text)
     add(
@@ -103,9 +105,7 @@ def _asker(names: AccountNames, pause: Callable[[], None]) -> Callable[[], Accou
 
 
 def _answer(question: str, what: str) -> str:
-    sys.stderr.write(question)  # not input(): standard output may be a JSON document
-    sys.stderr.flush()
-    answer = sys.stdin.readline().strip()
+    answer = typed(question)
     if not answer:
         raise ConfigError(f"{what} was not given")
     return answer

@@ -29,7 +29,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Write the indexes, print, and return 0, 4 if a file is damaged, else 1 if one could not be read or written."""
-    with shown_progress("indexing") as progress:
+    with shown_progress("indexing", "files", "without an index") as progress:
         results = index_shards(args.files, progress)
     if args.json:
         print_json({"shards": [dataclasses.asdict(result) for result in results]})

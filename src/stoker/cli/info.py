@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
-from stoker.cli.output import Printer, print_json
+from stoker.cli.output import Printer, bar, print_json
 from stoker.cli.progress import shown_progress
 from stoker.config import format_size
 from stoker.inspection.foreign import ForeignInfo
@@ -71,7 +70,7 @@ def _write_page(args: argparse.Namespace) -> int:
     from stoker.report import info_page  # noqa: PLC0415 - an extra
 
     spec = PortraitSpec(samples=args.records, source=args.source)
-    with shown_progress("looking") as progress:
+    with shown_progress("looking", bad="unreadable") as progress:
         portrait = dataset_portrait(args.dataset, spec, progress)
     write_atomically(location(args.html), info_page(portrait).encode())
     looked_at, rejects = len(portrait.measured.seen), portrait.rejects.total
@@ -110,7 +109,7 @@ def _document(found: DatasetInfo | UnfinishedInfo | ForeignInfo) -> dict[str, An
 
 
 def _plain(value: UnfinishedInfo | ForeignSplit | KeySummary | ClassCount) -> dict[str, Any]:
-    """Return the fields of a dataclass, with sizes called as in every other document."""
+    """Return the fields of a dataclass, with sizes called as in the manifest."""
     return {"bytes" if name == "size_bytes" else name: field for name, field in dataclasses.asdict(value).items()}
 
 
@@ -168,11 +167,14 @@ def _print_histogram(printer: Printer, histogram: Sequence[ClassCount], splits: 
 
 
 def _class_row(known: ClassCount, splits: Sequence[str], most: int) -> tuple[object, ...]:
-    # A terminal that is not UTF-8 has no blocks.
-    block = "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
-    bar = block * -(-known.total * _BAR // max(1, most))
     text = known.text if len(known.text) <= 32 else known.text[:29] + "..."
-    return (known.label, known.name, text, *(f"{known.counts[name]:,}" for name in splits), bar)
+    return (
+        known.label,
+        known.name,
+        text,
+        *(f"{known.counts[name]:,}" for name in splits),
+        bar(known.total / max(1, most), _BAR),
+    )
 
 
 def _print_unfinished(found: UnfinishedInfo) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.cli.output import Printer
@@ -47,9 +46,6 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         return 0
-    if isinstance(out, Path):
-        write_atomically(out, data)
-    else:
-        out.write_bytes(data)
+    write_atomically(out, data)
     Printer().line(f"{len(paths):,} paths in {args.out}")
     return 0

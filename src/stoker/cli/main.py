@@ -1,7 +1,7 @@
 """``stoker COMMAND ...``.
 
-A command is a module of this package with two functions: ``add_parser(subparsers)`` adds its parser, and
-``run(args)`` does the work and returns the exit code. The name of the module is the name of the command.
+A command is a module of this package, named in `COMMANDS`, with two functions: ``add_parser(subparsers)`` adds its
+parser, and ``run(args)`` does the work and returns the exit code. The name of the module is the name of the command.
 
 ====  =========================================================================================
 code  meaning
@@ -10,7 +10,7 @@ code  meaning
 1     failed
 2     usage: a setting, the source or the destination is not usable as given
 3     finished, but with more rejects than ``--max-rejects``
-4     ``verify`` found damage
+4     ``verify`` or ``index`` found damage
 130   interrupted
 ====  =========================================================================================
 """
@@ -18,20 +18,38 @@ code  meaning
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
-import pkgutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import stoker.cli
 from stoker.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
 from stoker.cli.output import print_error, print_json
 from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError, SourceError, StokerError
+from stoker.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+COMMANDS = (
+    "bench",
+    "build",
+    "cache",
+    "doctor",
+    "download",
+    "index",
+    "info",
+    "list",
+    "plan",
+    "repack",
+    "sample",
+    "show",
+    "shuffle",
+    "simulate",
+    "verify",
+)
 _USAGE_ERRORS = (ConfigError, DatasetNotFoundError, DestinationError, SourceError)
 
 
@@ -52,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
+    _fill_closed_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in words
     try:
@@ -63,32 +82,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output has gone, as `| head` does. Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
-    except (StokerError, OSError) as error:
+    except (StokerError, OSError, MemoryError) as error:
         return _report(error, as_json=as_json)
     except KeyboardInterrupt as interrupt:
-        print("; ".join(["stoker: interrupted", *_notes(interrupt)]), file=sys.stderr)  # noqa: T201 - see _report
+        print(printable("; ".join(["stoker: interrupted", *_notes(interrupt)])), file=sys.stderr)  # noqa: T201 - see _report
         return EXIT_INTERRUPTED
+
+
+def _fill_closed_streams() -> None:
+    """Give what a command prints somewhere to go where the caller has closed its output, as ``>&-`` does."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - to the end
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = _Parser(prog="stoker", description="Images on disk to TFRecord shards to training batches.")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    names = [found.name for found in pkgutil.iter_modules(stoker.cli.__path__)]
     # Importing what one command needs is enough to run it; only the help text needs all of them.
-    for name in [name for name in names if name in words[:1]] or names:
+    for name in [name for name in COMMANDS if name in words[:1]] or COMMANDS:
         module = importlib.import_module(f"stoker.cli.{name}")
-        if hasattr(module, "add_parser"):
-            command = module.add_parser(subparsers)
-            command.set_defaults(run=module.run)
+        command = module.add_parser(subparsers)
+        command.set_defaults(run=module.run)
     return parser
 
 
-def _report(error: StokerError | OSError, *, as_json: bool) -> int:
-    message = str(error) if isinstance(error, StokerError) else _system_message(error)
-    message = "; ".join([message, *_notes(error)])
+def _report(error: StokerError | OSError | MemoryError, *, as_json: bool) -> int:
+    message = "; ".join([_message(error), *_notes(error)])
     print_error(message)
     if as_json:
-        print_json({"error": _error_fields(error, message)})
+        with contextlib.suppress(OSError):  # it may be the very output that has failed
+            print_json({"error": _error_fields(error, message)})
     return EXIT_USAGE if isinstance(error, _USAGE_ERRORS) else EXIT_FAILED
 
 
@@ -97,19 +121,25 @@ def _notes(error: BaseException) -> list[str]:
     return getattr(error, "__notes__", [])
 
 
-def _system_message(error: OSError) -> str:
+def _message(error: StokerError | OSError | MemoryError) -> str:
+    if isinstance(error, StokerError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        said = f": {error}" if str(error) else ""
+        return f"there is not enough memory{said}; allow more, or use fewer threads"
     where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, (str, bytes)) else ""
     return f"{where}{error.strerror or error}"
 
 
-def _error_fields(error: StokerError | OSError, message: str) -> dict[str, Any]:
+def _error_fields(error: StokerError | OSError | MemoryError, message: str) -> dict[str, Any]:
+    ours = error if isinstance(error, StokerError) else None
     filename = error.filename if isinstance(error, OSError) and isinstance(error.filename, (str, bytes)) else None
     return {
         "type": type(error).__name__,
         "message": message,
-        "path": getattr(error, "path", None) or (os.fsdecode(filename) if filename is not None else None),
-        "record": getattr(error, "record", None),
-        "offset": getattr(error, "offset", None),
+        "path": (ours and ours.path) or (os.fsdecode(filename) if filename is not None else None),
+        "record": ours and ours.record,
+        "offset": ours and ours.offset,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 from typing import TYPE_CHECKING
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from stoker.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,9 +39,11 @@ def print_json(document: object) -> None:
     sys.stdout.write(json.dumps(document, indent=1) + "\n")
 
 
-def printable(text: str) -> str:
-    """Return text that any terminal can show: what is not printable, such as a stray byte of a name, is escaped."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+def bar(share: float, width: int) -> str:
+    """Return a bar of ``share`` (0..1) of ``width`` characters, at least one where the share is not 0."""
+    # A terminal that is not UTF-8 has no blocks.
+    block = "█" if "utf" in (sys.stdout.encoding or "").lower() else "#"
+    return block * math.ceil(share * width)
 
 
 class Printer:

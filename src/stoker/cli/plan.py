@@ -76,9 +76,8 @@ def _document(found: BuildForecast) -> dict[str, Any]:
 def _print(found: BuildForecast) -> None:
     printer, tree, survey, estimate = Printer(), found.plan.tree, found.survey, found.estimate
     items, size, counts = found.plan.items, format_size(found.plan.size_bytes), found.class_counts
-    printer.line(
-        f"{tree.root}: {len(tree.classes):,} classes of {min(counts):,} to {max(counts):,}, {items:,} items, {size}"
-    )
+    of = f" of {min(counts):,} to {max(counts):,}" if counts else ""
+    printer.line(f"{tree.root}: {len(tree.classes):,} classes{of}, {items:,} items, {size}")
     ratio = estimate.size_bytes / max(1, found.plan.size_bytes)
     rows = [
         (

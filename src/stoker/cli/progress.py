@@ -23,17 +23,19 @@ _BAR_SECONDS = 0.1
 
 
 @contextmanager
-def shown_progress(verb: str) -> Iterator[Progress]:
+def shown_progress(verb: str, what: str = "images", bad: str = "rejected") -> Iterator[Progress]:
     """Show progress while the ``with`` block runs.
 
     Args:
         verb: What is done, for example ``building``.
+        what: What is counted.
+        bad: What those are that are counted apart.
     """
     if not sys.stderr.isatty():
-        yield _Reporter(_Lines(verb), _LINE_SECONDS)
+        yield _Reporter(_Lines(verb), _LINE_SECONDS, (what, bad))
         return
     with _Bar(verb) as bar:
-        yield _Reporter(bar, _BAR_SECONDS)
+        yield _Reporter(bar, _BAR_SECONDS, (what, bad))
 
 
 class _Display(Protocol):
@@ -43,15 +45,16 @@ class _Display(Protocol):
 class _Reporter:
     """Turns counts into a rate and a remaining time, and does not show them too often."""
 
-    def __init__(self, display: _Display, interval_seconds: float) -> None:
+    def __init__(self, display: _Display, interval_seconds: float, words: tuple[str, str]) -> None:
         self._display = display
         self._interval = interval_seconds
+        self._what, self._bad = words
         self._started = self._shown = time.monotonic()
         self._first: int | None = None
 
     def __call__(self, *, done: int, total: int, size_bytes: int, rejects: int) -> None:
         now = time.monotonic()
-        if self._first is None:
+        if self._first is None or done < self._first:  # also where the next phase counts from the start again
             self._first = done  # what an earlier run did tells nothing about the speed of this one
         if now - self._shown < self._interval and done < total:
             return
@@ -61,13 +64,13 @@ class _Reporter:
     def _detail(self, elapsed: float, done: int, total: int, size_bytes: int, rejects: int) -> str:
         assert self._first is not None
         rate = (done - self._first) / elapsed
-        parts = [f"{rate:,.0f} images/s" if rate >= 10 else f"{rate:.1f} images/s"] if rate else []
+        parts = [f"{rate:,.0f} {self._what}/s" if rate >= 10 else f"{rate:.1f} {self._what}/s"] if rate else []
         if size_bytes:
             parts.append(f"{format_size(size_bytes / elapsed)}/s")
         if rate > 0 and done < total:
             parts.append(f"{format_seconds((total - done) / rate)} left")
         if rejects:
-            parts.append(f"{rejects:,} rejected")
+            parts.append(f"{rejects:,} {self._bad}")
         return ", ".join(parts)
 
 

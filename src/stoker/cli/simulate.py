@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
+import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from stoker.cli.output import Printer, print_json
 from stoker.config import format_seconds, format_size, parse_size
@@ -14,13 +16,15 @@ from stoker.order import BlockShuffle
 from stoker.simulation import Data, Ranks, Storage, Stretch, simulate
 
 if TYPE_CHECKING:
-    import argparse
+    from collections.abc import Callable
 
     from stoker.simulation import SimulationReport
 
+_T = TypeVar("_T")
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
-_NUMBER = re.compile(r"([0-9.]+(?:e[0-9]+)?) *([kKmMgG]?)")
-_DURATION = re.compile(r"([0-9.]+) *(s|ms|us)")
+_DIGITS = r"[0-9]{1,18}(?:\.[0-9]*)?|\.[0-9]+"
+_NUMBER = re.compile(rf"((?:{_DIGITS})(?:e[0-9]{{1,2}})?) *([kKmMgG]?)", re.ASCII)
+_DURATION = re.compile(rf"({_DIGITS}) *(s|ms|us)", re.ASCII)
 _SCALE = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 
@@ -38,7 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _add_data(group: argparse._ArgumentGroup) -> None:
     data, stretch, add = Data(1_281_167), Stretch(), group.add_argument
     add("--records", type=_number, default=data.records, metavar="N", help="such as 1e10 (default %(default)s)")
-    add("--record-bytes", type=parse_size, default=data.record_bytes, metavar="SIZE", help="(default %(default)s)")
+    add("--record-bytes", type=_size, default=data.record_bytes, metavar="SIZE", help="(default %(default)s)")
     add("--shard-records", type=_number, default=data.shard_records, metavar="N", help="(default %(default)s)")
     text = "full, none, or block:BLOCK:WINDOW (default %(default)s)"
     add("--shuffle", type=_shuffle, default="full", metavar="ORDER", help=text)
@@ -56,7 +60,7 @@ def _add_ranks(group: argparse._ArgumentGroup) -> None:
     add("--rate", type=float, default=ranks.rate, metavar="N", help=text)
     add("--threads", type=_number, default=ranks.threads, metavar="N", help="of a rank (default %(default)s)")
     add("--step", type=_seconds, default=ranks.step, metavar="TIME", help="of training for a batch, such as 250ms")
-    add("--cache", type=parse_size, default=ranks.cache_bytes, metavar="SIZE", help="of each node, such as 2TB (none)")
+    add("--cache", type=_size, default=ranks.cache_bytes, metavar="SIZE", help="of each node, such as 2TB (none)")
     add("--budget", default=ahead.budget, metavar="SIZE", help="of reading ahead (default %(default)s)")
     add("--connections", type=_number, default=ahead.connections, metavar="N", help="of a rank (default %(default)s)")
 
@@ -65,9 +69,9 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     text = "from a request to its first byte, such as 50ms (default %(default)s)"
     add("--latency", type=_seconds, default="50ms", metavar="TIME", help=text)
-    add("--connection-bandwidth", type=parse_size, metavar="SIZE", help="bytes a second of one request")
-    add("--node-bandwidth", type=parse_size, metavar="SIZE", help="bytes a second of a node, such as 12.5GB")
-    add("--store-bandwidth", type=parse_size, metavar="SIZE", help="bytes a second of the store for all nodes")
+    add("--connection-bandwidth", type=_size, metavar="SIZE", help="bytes a second of one request")
+    add("--node-bandwidth", type=_size, metavar="SIZE", help="bytes a second of a node, such as 12.5GB")
+    add("--store-bandwidth", type=_size, metavar="SIZE", help="bytes a second of the store for all nodes")
     add("--store-requests", type=_number, metavar="N", help="requests a second that the store takes, such as 5500")
 
 
@@ -119,13 +123,33 @@ def _print(report: SimulationReport) -> None:
     printer.table(["", ">value", ""], rows)
 
 
+def _argument(parse: Callable[[str], _T]) -> Callable[[str], _T]:
+    """Return a parser of an argument whose message a person gets to see: argparse shows only those of its own class."""
+
+    def parsed(text: str) -> _T:
+        try:
+            return parse(text)
+        except ConfigError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return parsed
+
+
+_size = _argument(parse_size)
+
+
+@_argument
 def _number(text: str) -> int:
     found = _NUMBER.fullmatch(text)
     if found is None:
         raise ConfigError(f"not a number: {text!r}; write for example 1200, 5.5k or 1e10")
-    return round(float(found[1]) * _SCALE[found[2].lower()])
+    value = float(found[1]) * _SCALE[found[2].lower()]
+    if not math.isfinite(value):
+        raise ConfigError(f"too large a number: {text!r}; write for example 1200, 5.5k or 1e10")
+    return round(value)
 
 
+@_argument
 def _seconds(text: str) -> float:
     found = _DURATION.fullmatch(text)
     if found is None:
@@ -133,6 +157,7 @@ def _seconds(text: str) -> float:
     return float(found[1]) * _SECONDS[found[2]]
 
 
+@_argument
 def _shuffle(text: str) -> bool | BlockShuffle:
     if text in ("full", "none"):
         return text == "full"

@@ -30,7 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Check, print, and return 0, or 4 if there is damage."""
     threads = None if args.threads is None else check_range("--threads", args.threads, 1, 4096)
-    with shown_progress("verifying") as progress:
+    with shown_progress("verifying", bad="problems") as progress:
         report = verify_dataset(args.dataset, threads, progress)
     if args.json:
         print_json(dataclasses.asdict(report))
@@ -41,8 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _print(report: VerifyReport) -> None:
     printer = Printer()
-    for warning in report.warnings:
-        printer.line(f"warning: {warning}")
+    printer.some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "--json lists them all")
     printer.some([f"damage: {problem}" for problem in report.problems], _SHOWN, "--json lists them all")
     rate = f"{report.records / report.seconds:,.0f} images/s, {format_size(report.size_bytes / report.seconds)}/s"
     size = f"{report.shards:,} shards, {report.records:,} records, {format_size(report.size_bytes)}"

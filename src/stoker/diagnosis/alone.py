@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from stoker.config import available_cpus, check_range
+from stoker.config import available_cpus, check_range, check_seconds
+from stoker.diagnosis.files import files_of
 from stoker.diagnosis.session import doctor
 from stoker.diagnosis.stage_speeds import decoding_speed, reading_speed
 from stoker.diagnosis.trials import Trial, endless, try_ways, ways_for
@@ -57,7 +57,7 @@ class DatasetSpec:
 
     def __post_init__(self) -> None:
         check_range("batch_size", self.batch_size, 1, 2**16)
-        check_range("seconds", int(self.seconds * 1000), 100, 3_600_000)
+        check_seconds("seconds", self.seconds, 0.1, 3600)
         if self.threads is not None:
             check_range("threads", self.threads, 1, 4096)
         if self.view not in ("train", "eval"):
@@ -129,12 +129,12 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
     settings: dict[str, Any] = {"batch_size": size, "threads": threads, "view": _view(spec.view)}
     tell = on_turn or (lambda number, turns, name: None)  # noqa: ARG005 - nobody is told
     if spec.cold:
-        require_cold(_files(dataset))
+        require_cold(files_of(dataset))
     tell(0, 3, "the pipeline")
     diagnosis = _in_the_pipeline(dataset, settings, spec)
     tell(1, 3, "reading alone")
     if spec.cold:
-        require_cold(_files(dataset))
+        require_cold(files_of(dataset))
     reading = reading_speed(dataset, threads, spec.seconds / 3)
     tell(2, 3, "decoding alone")
     decoding = decoding_speed(dataset, _view(spec.view), threads, spec.seconds / 3)
@@ -156,12 +156,6 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
 
 def _view(name: str) -> RandomResizedCrop | CenterCrop:
     return RandomResizedCrop(_SIDE, hflip=0.5) if name == "train" else CenterCrop(_SIDE, _RESIZE)
-
-
-def _files(dataset: Dataset) -> list[Path]:
-    if dataset.shards:
-        return [shard.local_path for shard in dataset.shards]
-    return list({Path(dataset.records.where(number)[0]) for number in range(len(dataset))})
 
 
 def _in_the_pipeline(dataset: Dataset, settings: dict[str, Any], spec: DatasetSpec) -> DoctorReport:

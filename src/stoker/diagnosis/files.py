@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING
 
 from stoker.diagnosis.evidence import Files
 from stoker.diagnosis.system import cached_share, free_memory
-from stoker.feed import Mix
-from stoker.feed.cache_keys import sample_sizes
+from stoker.errors import ConfigError
+from stoker.feed.mixing import parts_of
 
 if TYPE_CHECKING:
-    from stoker.feed import Dataset
+    from stoker.feed import Dataset, Mix
 
 _MOST_FILES = 2000
 
 
 def look_at_files(dataset: Dataset | Mix) -> Files:
     """Return where a dataset lies, with the share of it that is in the page cache now as ``cached_before``."""
-    parts = dataset.datasets if isinstance(dataset, Mix) else (dataset,)
+    parts = parts_of(dataset)
     remote = any(part.remote is not None for part in parts)
     place = ", ".join(part.path for part in parts)
     loose = not any(part.shards for part in parts)
     if remote:
         return Files(place=place, remote=True, loose=loose)
-    paths = [path for part in parts for path in _paths(part)]
+    paths = [path for part in parts for path in files_of(part, _MOST_FILES)]
     return Files(
         place=place,
-        size_bytes=sum(_size(part) for part in parts),
+        size_bytes=sum(part.size_bytes for part in parts),
         room_bytes=free_memory(),
         cached_before=cached_share(paths),
         is_directory=len(parts) == 1 and Path(place).is_dir(),
@@ -40,15 +40,19 @@ def cached_now(dataset: Dataset | Mix) -> float | None:
     return look_at_files(dataset).cached_before
 
 
-def _size(dataset: Dataset) -> int:
+def files_of(dataset: Dataset, most: int | None = None) -> list[Path]:
+    """Return the files that are read; of a compressed shard the inflated one.
+
+    Args:
+        dataset: Whose.
+        most: Of image files that are many more, about so many; None for all.
+
+    Raises:
+        ConfigError: The samples lie in a store.
+    """
+    if dataset.remote is not None:
+        raise ConfigError(f"{dataset.path} is in a store, and in no page cache of this machine; measure without --cold")
     if dataset.shards:
-        return sum(shard.size_bytes for shard in dataset.shards)
-    return int(sample_sizes(dataset).sum())
-
-
-def _paths(dataset: Dataset) -> list[Path]:
-    """Return the files that are read, or some of them if they are very many."""
-    if dataset.shards:  # of this machine: `look_at_files` has seen to that
         return [shard.local_path if shard.inflated is None else shard.inflated.path for shard in dataset.shards]
-    numbers = range(0, len(dataset), max(1, len(dataset) // _MOST_FILES))
+    numbers = range(0, len(dataset), 1 if most is None else max(1, len(dataset) // most))
     return list(dict.fromkeys(Path(dataset.records.where(number)[0]) for number in numbers))

@@ -11,12 +11,11 @@ import sys
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.diagnosis.evidence import OtherThread, Spot
 from stoker.diagnosis.places import Place, place_of
-from stoker.diagnosis.system import Times, read_times
+from stoker.diagnosis.system import Times, queued_seconds, read_times
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -30,7 +29,6 @@ _OTHERS_EVERY = 4
 _SYSTEM_EVERY = 12
 _OWN_THREADS = "stoker-"
 _MOST_SPOTS = 8
-_QUEUES = Path("/proc/self/task")
 
 _Stack = tuple[tuple[int, int], ...]
 
@@ -203,11 +201,3 @@ def _spots(places: Counter[Place]) -> tuple[Spot, ...]:
         share = group.total() / total
         found.append(Spot(place.function, place.file, place.line, place.code, place.work, share))
     return tuple(sorted(found, key=lambda spot: -spot.share)[:_MOST_SPOTS])
-
-
-def queued_seconds(thread: int) -> float:
-    """Return how long a thread, by its number in the system, was ready to run without a CPU; 0 where nobody tells."""
-    try:
-        return int((_QUEUES / str(thread) / "schedstat").read_bytes().split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):
-        return 0.0

@@ -60,7 +60,8 @@ class Doctor:
         return self._report
 
     def __enter__(self) -> Self:
-        if self._given is not None or getattr(self._loader.handing_out, "__self__", None).__class__ is Watch:
+        watcher = getattr(self._loader.handing_out, "__self__", None)  # of a method
+        if self._given is not None or isinstance(watcher, Watch):
             raise ConfigError("this loader is being watched already; one stoker.doctor at a time, each used once")
         self._files = look_at_files(self._loader.dataset)
         self._given, self._loader.handing_out = self._loader.handing_out, self._watch.hand_out

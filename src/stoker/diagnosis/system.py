@@ -42,15 +42,24 @@ def read_times(wall: float, process: float) -> Times:
     return Times(wall, process, _machine_seconds(), _thread_seconds())
 
 
+def queued_seconds(thread: int) -> float:
+    """Return how long a thread, by its number in the system, was ready to run without a CPU; 0 where nobody tells."""
+    found = _scheduled(_TASKS / str(thread))
+    return 0.0 if found is None else found[1]
+
+
 def _thread_seconds() -> dict[int, tuple[float, float]]:
-    found = {}
-    for task in _TASKS.iterdir() if _TASKS.is_dir() else ():
-        try:
-            running, queued = (task / "schedstat").read_text().split()[:2]
-        except (OSError, ValueError):  # it has just ended, or this system does not count
-            continue
-        found[int(task.name)] = (int(running) / 1e9, int(queued) / 1e9)
-    return found
+    tasks = _TASKS.iterdir() if _TASKS.is_dir() else ()
+    return {int(task.name): found for task in tasks if (found := _scheduled(task)) is not None}
+
+
+def _scheduled(task: Path) -> tuple[float, float] | None:
+    """Return how long a thread was on a CPU, and ready to run without one; None if it has ended, or nobody counts."""
+    try:
+        running, queued = (task / "schedstat").read_bytes().split()[:2]
+        return int(running) / 1e9, int(queued) / 1e9
+    except (OSError, ValueError):
+        return None
 
 
 def limited_by_quota() -> bool:

@@ -15,6 +15,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from stoker.errors import DestinationError
+from stoker.records.files import sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -162,12 +163,3 @@ class PartFile:
     def _remove(self) -> None:
         self.path.unlink(missing_ok=True)
         self._marks_path.unlink(missing_ok=True)
-
-
-def sync_directory(directory: Path) -> None:
-    """Bring the names in a directory to the disk, so that a rename survives a power cut."""
-    file = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import stat
 import tarfile
@@ -15,7 +14,8 @@ from typing import IO, TYPE_CHECKING
 
 from stoker.download.failure import DownloadError
 from stoker.download.fetch import check_space
-from stoker.download.part import sync_directory
+from stoker.records.files import sync_directory
+from stoker.storage.temporary import temporary_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ def unpack(archive: Path, unpacking: Unpacking, watcher: Watcher) -> None:
         OSError: The disk is full, or the like. Nothing is left of it.
     """
     folder = archive.with_name(unpacking.folder)
-    temporary = archive.with_name(f".{unpacking.folder}.tmp-{os.getpid()}-{secrets.token_hex(4)}")
+    temporary = archive.with_name(temporary_name(f".{unpacking.folder}"))
     try:
         with _opened(archive, unpacking) as members:
             total = sum(member.size_bytes for member in members)
@@ -116,7 +116,9 @@ def _zip_members(archive: zipfile.ZipFile) -> Iterator[_Member]:
         kind = stat.S_IFMT(info.external_attr >> 16)
         if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
             raise ValueError(f"{info.filename!r} is neither a file nor a folder")
-        if not info.is_dir():
+        if info.header_offset < 0:
+            raise ValueError(f"{info.filename!r} is said to begin {-info.header_offset} bytes before the archive")
+        if not info.filename.endswith("/"):  # not is_dir(), which fails of a name without a letter
             yield _Member(info.filename, info.file_size, lambda info=info: archive.open(info))  # type: ignore[misc]
 
 

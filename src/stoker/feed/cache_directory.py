@@ -179,7 +179,7 @@ class CacheDirectory:
             if used > most and not entry.in_use:
                 for suffix in (SAMPLES_SUFFIX, ABOUT_SUFFIX):
                     (self.path / (entry.key + suffix)).unlink(missing_ok=True)
-                used = max(0, used - entry.disk_bytes)
+                used = max(0, used - entry.disk_bytes - ENTRY_BYTES)
         return used
 
     def _wait_for(self, descriptor: int, kind: int) -> None:

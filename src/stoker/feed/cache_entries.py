@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
 import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from stoker.storage import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -119,7 +120,7 @@ def _read_about(path: Path) -> tuple[About | None, float | None]:
     try:
         with open(os.open(path, os.O_RDONLY | OPEN_FLAGS), "rb") as file:  # noqa: PTH123 - of a descriptor
             last_use = os.fstat(file.fileno()).st_mtime
-            known = json.loads(file.read(_ABOUT_BYTES))
+            known = parse_json(file.read(_ABOUT_BYTES))
         return About(str(known["dataset"]), str(known["split"]), int(known["samples"])), last_use
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None, None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stoker.feed.mixing import Mix
+from stoker.feed.mixing import parts_of
 from stoker.records.index import FRAME_BYTES
 
 if TYPE_CHECKING:
@@ -18,13 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.feed.dataset import Dataset
+    from stoker.feed.mixing import Mix
 
 KEY_DIGITS = 32
-
-
-def parts_of(dataset: Dataset | Mix) -> tuple[Dataset, ...]:
-    """Return the datasets that lie end to end in the source of a loader."""
-    return dataset.datasets if isinstance(dataset, Mix) else (dataset,)
 
 
 def sample_sizes(dataset: Dataset | Mix) -> NDArray[np.uint64]:

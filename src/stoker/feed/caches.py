@@ -15,19 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from stoker import _native
-from stoker.config import check_range, format_size, parse_size
+from stoker.config import check_size, format_size
 from stoker.errors import ConfigError
 from stoker.feed.cache_directory import BUDGET_NAME, ENTRY_BYTES, CacheDirectory
 from stoker.feed.cache_entries import About
-from stoker.feed.cache_keys import cache_key, parts_of, sample_sizes
-from stoker.feed.mixing import Mix
+from stoker.feed.cache_keys import cache_key, sample_sizes
+from stoker.feed.mixing import Mix, parts_of
 from stoker.records.index import FRAME_BYTES
 from stoker.storage import location
 
 if TYPE_CHECKING:
     from stoker.feed.dataset import Dataset
-
-_MOST_BYTES = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ class MemoryCache:
     def __init__(self, budget: str | int, keep: Literal["encoded", "decoded"] = "encoded") -> None:
         if keep not in ("encoded", "decoded"):
             raise ConfigError(f"keep is {keep!r}; it must be 'encoded' or 'decoded'")
-        self.budget = _bytes_of(budget, 1)
+        self.budget = check_size("budget", budget, 1)
         self.keep = keep
         self.native = _native.MemoryCache(self.budget)
         self._lock = threading.Lock()
@@ -144,7 +142,7 @@ class NodeCache:
 
     def __init__(self, directory: str | os.PathLike[str], budget: str | int) -> None:
         self.directory = Path(directory)
-        self.budget = _bytes_of(budget, 4 * ENTRY_BYTES)
+        self.budget = check_size("budget", budget, 4 * ENTRY_BYTES)
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._files: dict[str, _native.NodeCacheFile] = {}
@@ -198,7 +196,7 @@ class NodeCache:
 
     def stats(self) -> CacheStats:
         """Return what this object has done in this process."""
-        stats = _stats([file.counts() for file in self._files.values()], self.budget)
+        stats = _stats([file.counts() for file in self._opened()], self.budget)
         return CacheStats(
             stats.hits,
             stats.misses,
@@ -210,9 +208,13 @@ class NodeCache:
 
     def warn_of_problems(self) -> None:
         """Warn, once in the life of this object, if the system has refused to read or to keep something."""
-        for file in self._files.values():
+        for file in self._opened():
             if file.problem:
                 self._warn(file.problem)
+
+    def _opened(self) -> list[_native.NodeCacheFile]:
+        # At once, as another thread may be opening one more; without the lock, which a fork may have left taken.
+        return list(self._files.values()) if self._process == os.getpid() else []
 
     def _warn(self, problem: str) -> None:
         if self._warned:
@@ -223,10 +225,6 @@ class NodeCache:
 
     def __repr__(self) -> str:
         return f"<stoker.NodeCache {str(self.directory)!r}: {self.stats()}>"
-
-
-def _bytes_of(budget: str | int, least: int) -> int:
-    return check_range("budget", parse_size(budget) if isinstance(budget, str) else budget, least, _MOST_BYTES)
 
 
 def _stats(counts: list[_native.CacheCounts], budget: int) -> CacheStats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -32,9 +33,8 @@ class Dataset:
     """One split of a dataset: ``len(dataset)`` samples, ``dataset[i]``, its labels and classes.
 
     Opening reads the manifest, the indexes unless they are very many, and of TFRecords of other origin the first
-    record. Reading is safe from
-    any thread. Make one with `stoker.open`. Pickled, it is opened anew where it is unpickled, from the same place; what
-    then lies there must be the same dataset.
+    record. Reading is safe from any thread. Make one with `stoker.open`. Pickled, it is opened anew where it is
+    unpickled, from the same place; what then lies there must be the same dataset.
 
     Attributes:
         path: Directory, or the pattern or file it was opened from.
@@ -84,7 +84,7 @@ class Dataset:
             ExampleError: It is no Example, or lacks the image.
             OSError: It is a file that cannot be read.
         """
-        size = len(self)
+        size, index = len(self), operator.index(index)
         if not -size <= index < size:
             raise IndexError(f"there is no sample {index}; split {self.split} of {self.path} has {size}")
         key = index % size

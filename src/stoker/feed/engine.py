@@ -11,27 +11,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker import _native
-from stoker.errors import ConfigError
+from stoker.errors import ConfigError, StorageError
 from stoker.feed.bad_samples import OF_A_SAMPLE, BadSample, BadSampleReport, substitutes
 from stoker.feed.batch import BatchOrigin, Loaded
-from stoker.feed.cache_keys import parts_of
-from stoker.feed.engine_settings import EngineSettings, check_decode, decoded_cache
+from stoker.feed.dataset import Dataset
+from stoker.feed.engine_settings import EngineSettings, decoded_cache
 from stoker.feed.events import EventLog, event_log
-from stoker.feed.mixing import Mix, MixedSamples
+from stoker.feed.mixing import Mix, MixedSamples, parts_of
 from stoker.feed.odd_images import to_jpeg
 from stoker.feed.position import Course, Position
 from stoker.feed.prefetch import Prefetcher
 from stoker.feed.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, Shuffling
 from stoker.feed.schedule import Upcoming, upcoming
 from stoker.feed.stats import LoaderStats, stats_of
-from stoker.views import ObjectCrops, native_views
+from stoker.order import EpochOrder
+from stoker.views import ObjectCrops, View, native_views
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
-    from stoker.feed.dataset import Dataset
     from stoker.order import Topology
-    from stoker.views import View
 
 
 _MOST_AHEAD = 1 << 16
@@ -65,7 +66,6 @@ class SampleEngine:
     """
 
     def __init__(self, dataset: Dataset | Mix, view: View, settings: EngineSettings) -> None:
-        check_decode(settings)
         self.settings = settings
         self.samples = _samples(dataset, view, settings)
         if settings.boxes is not None:
@@ -114,8 +114,8 @@ class SampleEngine:
 
     def course(self) -> Course:
         """Return what a state must agree with: which samples, in which order."""
-        shuffling = Shuffling(self.settings.shuffle, self.settings.seed)
-        return Course(self.samples.identity, self.settings.seed, shuffling.name, self.samples.size)
+        order = EpochOrder(self.samples.size, self.settings.shuffle, self.settings.seed, 0)
+        return Course(self.samples.identity, order.seed, order.name, order.n)
 
     def stats(self) -> LoaderStats:
         """Return what was done since it was made."""
@@ -128,9 +128,14 @@ class SampleEngine:
 
     def close(self) -> None:
         """Stop the threads; samples being decoded are finished first, those being waited for are not."""
-        if self._ahead is not None:
-            self._ahead.close()
-        self._native.close()
+        _close(self._native, self._ahead)
+
+    def closing(self) -> Callable[[], None]:
+        """Return what does the same as `close` and keeps neither this engine nor the dataset alive.
+
+        A program may have the dataset hold the loader; nobody could let go of it then.
+        """
+        return partial(_close, self._native, self._ahead)
 
     def look_ahead(self, position: Position, topology: Topology) -> None:
         """Read ahead from a position on, if samples are remote; what was read ahead before is used where it fits."""
@@ -201,21 +206,33 @@ class SampleEngine:
             object_ = WHOLE_IMAGE if other.objects is None else int(other.objects[0])
             try:
                 self._native.replace(finished, index, int(other.numbers[0]), object_, int(other.keys[0]))
-            except OF_A_SAMPLE:
+            except OF_A_SAMPLE as another:
+                if isinstance(error, StorageError) and isinstance(another, StorageError):
+                    break  # it is the store, and each further try would take minutes
                 continue
-            bad = BadSample(int(submitted.request.keys[index]), int(other.keys[0]), submitted.epoch, error)
-            return self.report.add(bad)
+            self.report.add(BadSample(int(submitted.request.keys[index]), int(other.keys[0]), submitted.epoch, error))
+            return
         raise error
 
 
+def _close(native: _native.BatchEngine, ahead: Prefetcher | None) -> None:
+    if ahead is not None:
+        ahead.close()
+    native.close()
+
+
 def _samples(dataset: Dataset | Mix, view: View, settings: EngineSettings) -> Samples:
+    if not isinstance(dataset, Dataset | Mix):
+        raise ConfigError(f"{dataset!r} is no dataset; give what stoker.open or stoker.mix returned")
+    if not isinstance(view, View):
+        raise ConfigError(f"view is {view!r}; it must be a view, such as stoker.CenterCrop(224)")
     kind = Objects if isinstance(view, ObjectCrops) else Images
     shuffling = Shuffling(settings.shuffle, settings.seed)
     return MixedSamples(dataset, kind, shuffling) if isinstance(dataset, Mix) else kind(dataset, shuffling)
 
 
 def _check_boxes(dataset: Dataset | Mix) -> None:
-    for one in dataset.datasets if isinstance(dataset, Mix) else (dataset,):
+    for one in parts_of(dataset):
         if not one.has_boxes:
             message = f"{one.path} has no boxes: its records follow the layout {one.schema.preset!r}"
             raise ConfigError(f"{message}; leave out boxes=, or build with --preset imagenet")

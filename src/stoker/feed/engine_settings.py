@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import TYPE_CHECKING, get_args
 
 from stoker.errors import ConfigError
 from stoker.feed.bad_samples import BadSamplePolicy
-from stoker.feed.caches import MemoryCache
+from stoker.feed.boxes import BoxOutput
+from stoker.feed.caches import MemoryCache, NodeCache
 from stoker.feed.read_ahead import ReadAhead
+from stoker.order import BlockShuffle
 from stoker.types import DecodeMode
 from stoker.views import Output
 
 if TYPE_CHECKING:
     from stoker import _native
-    from stoker.feed.boxes import BoxOutput
-    from stoker.feed.caches import NodeCache
-    from stoker.order import BlockShuffle
+
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "shuffle": ((bool, BlockShuffle), "True, False or a stoker.BlockShuffle"),
+    "output": ((Output,), "a stoker.Output"),
+    "boxes": ((BoxOutput, NoneType), "a stoker.BoxOutput or None"),
+    "cache": ((MemoryCache, NodeCache, NoneType), "a stoker.MemoryCache, a stoker.NodeCache or None"),
+    "read_ahead": ((ReadAhead,), "a stoker.ReadAhead"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,9 @@ class EngineSettings:
         cache: Where samples are kept, so that they need not be read again; None for nowhere.
         bad: What becomes of samples that cannot be loaded.
         read_ahead: How remote samples are read.
+
+    Raises:
+        ConfigError: A setting is of another kind, the way of decoding is unknown, or it does not go with the cache.
     """
 
     seed: int
@@ -53,18 +64,15 @@ class EngineSettings:
     bad: BadSamplePolicy = field(default_factory=BadSamplePolicy)
     read_ahead: ReadAhead = field(default_factory=ReadAhead)
 
-
-def check_decode(settings: EngineSettings) -> None:
-    """Refuse a way of decoding that is unknown, or does not go with the cache.
-
-    Raises:
-        ConfigError: It is one of these.
-    """
-    if settings.decode not in get_args(DecodeMode):
-        raise ConfigError(f"decode is {settings.decode!r}; it must be 'exact' or 'fast'")
-    if settings.decode == "fast" and decoded_cache(settings.cache) is not None:
-        message = "decode='fast' shrinks images while it decodes them, and this cache keeps them whole"
-        raise ConfigError(f"{message}; use MemoryCache(..., keep='encoded'), or decode='exact'")
+    def __post_init__(self) -> None:
+        for name, (kinds, known) in _KINDS.items():
+            if not isinstance(getattr(self, name), kinds):
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be {known}")
+        if self.decode not in get_args(DecodeMode):
+            raise ConfigError(f"decode is {self.decode!r}; it must be 'exact' or 'fast'")
+        if self.decode == "fast" and decoded_cache(self.cache) is not None:
+            message = "decode='fast' shrinks images while it decodes them, and this cache keeps them whole"
+            raise ConfigError(f"{message}; use MemoryCache(..., keep='encoded'), or decode='exact'")
 
 
 def decoded_cache(cache: MemoryCache | NodeCache | None) -> _native.MemoryCache | None:

@@ -42,8 +42,10 @@ class FetchLog:
         self._lock = threading.Lock()
 
     def start(self, most: int) -> None:
-        """Keep up to so many."""
-        self._most, self.on = most, True
+        """Keep up to so many, and nothing of an earlier time."""
+        with self._lock:
+            self._done.clear()
+            self._most, self._lost, self.on = most, 0, True
 
     def add(self, fetcher: int, begin: int, size_bytes: int) -> None:
         """A request that began then is done, or has failed; the fetchers of a loader are numbered from 0."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -18,6 +17,7 @@ from stoker.records.index_cache import KeptIndex
 from stoker.records.inflate import compression_of, holds_records, inflate
 from stoker.records.layout import find_shards, parse_shard_name, refuse_incomplete
 from stoker.schema import ImagenetSchema, from_keys, recognise
+from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:
     import os
@@ -95,11 +95,9 @@ def open_foreign(place: Location, split: str, shards: tuple[OpenShard, ...], key
     return Dataset(path=str(place), split=split, schema=_schema(features, keys, place), shards=shards)
 
 
-def open_shards(
-    open_one: Callable[[_T], OpenShard], shards: Sequence[_T], threads: int | None = None
-) -> tuple[OpenShard, ...]:
+def open_shards(open_one: Callable[[_T], OpenShard], shards: Sequence[_T]) -> tuple[OpenShard, ...]:
     """Open shards side by side: scanning and inflating leave the interpreter to others."""
-    with ThreadPoolExecutor(min(threads or available_cpus(), max(1, len(shards)))) as pool:
+    with stoppable_pool(min(available_cpus(), max(1, len(shards))), "stoker-open") as pool:
         return tuple(pool.map(open_one, shards))
 
 

@@ -17,7 +17,8 @@ class Lifetime:
 
     Args:
         owner: The object. When it is let go of, or at the latest when the interpreter exits, it is closed.
-        close: Closes what it holds, threads that can still be joined then.
+        close: Closes what it holds, threads that can still be joined then. Must not hold the owner, not even through
+            other objects.
     """
 
     def __init__(self, owner: object, close: Callable[[], None]) -> None:

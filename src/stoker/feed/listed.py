@@ -13,7 +13,7 @@ from stoker.config import available_cpus
 from stoker.feed.foreign import open_shard, open_shards, size_of
 from stoker.feed.open_shard import OpenShard, check_length, with_records
 from stoker.feed.remote_opening import read_anew
-from stoker.records.index import new_index_path
+from stoker.records.index import new_index_name
 from stoker.storage import RemotePath
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def listed_shards(directory: Path, listed: Sequence[Shard]) -> tuple[OpenShard, ...]:
     """Return the plain shards of a manifest; nothing is looked at yet."""
     return tuple(
-        OpenShard(directory / shard.name, shard.records, shard.size_bytes, new_index_path(directory, shard.name))
+        OpenShard(directory / shard.name, shard.records, shard.size_bytes, directory / new_index_name(shard.name))
         for shard in listed
     )
 

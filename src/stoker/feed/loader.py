@@ -62,7 +62,7 @@ class Loader(ShownLoader):
             resized with coarser weights; docs/performance.md says how close that is. The same pixels in every run, too.
         seed: Of the order and of the views' random choices, 0 to 2**64 - 1.
         tail: What happens to samples that do not fill a last batch; see `stoker.order.Tail`.
-        threads: Decoding threads; all CPUs of the process's affinity mask when left out.
+        threads: Decoding threads; one for each CPU that this process may use when left out.
         prefetch: Batches decoded ahead of the consumer; costs ``prefetch`` times the bytes of a batch.
         rank: This process's number among the ranks that consume an epoch together. Left out, like ``world_size``: as
             the framework or the launcher says; see `stoker.feed.ranks`.
@@ -146,7 +146,7 @@ class Loader(ShownLoader):
         )
         self._engine = SampleEngine(dataset, view, self.settings)
         self._course = self._engine.course()
-        self._lifetime = Lifetime(self, self._engine.close)
+        self._lifetime = Lifetime(self, self._engine.closing())
 
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch."""

@@ -15,6 +15,7 @@ import numpy as np
 from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
+from stoker.feed.dataset import Dataset
 from stoker.feed.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, Shuffling
 from stoker.order import EpochOrder
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.feed.dataset import Dataset
     from stoker.records.labels import ClassLabel
 
 _PURPOSE = 0x6D697874  # "mixt": keeps these seeds apart from what else is drawn from a loader's seed
@@ -85,13 +85,22 @@ def mix(
             datasets name their classes and do not agree; zeros say that equal labels mean the same.
 
     Raises:
-        ConfigError: A number is out of range, or the class names differ and ``label_offsets`` is left out.
+        ConfigError: A number is out of range, something is no dataset, or the class names differ and
+            ``label_offsets`` is left out.
     """
     if not datasets:
         raise ConfigError("there is nothing to mix: give at least one dataset")
+    for dataset in datasets:
+        if not isinstance(dataset, Dataset):
+            raise ConfigError(f"a mix is one of datasets, and {dataset!r} is none; give what stoker.open returned")
     if samples_per_epoch is not None:
         check_range("samples_per_epoch", samples_per_epoch, 1, 2**31)
     return Mix(datasets, weights, samples_per_epoch, label_offsets)
+
+
+def parts_of(dataset: Dataset | Mix) -> tuple[Dataset, ...]:
+    """Return the datasets that lie end to end in the source of a loader."""
+    return dataset.datasets if isinstance(dataset, Mix) else (dataset,)
 
 
 class MixedSamples:

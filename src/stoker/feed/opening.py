@@ -13,10 +13,10 @@ from stoker.feed.foreign import choose_split, foreign_splits, open_foreign, open
 from stoker.feed.listed import listed_shards, open_listed, open_one
 from stoker.feed.remote_opening import RemoteFolder, foreign_remote_splits, open_remote_shards
 from stoker.records.labels import ClassLabel, read_labels
-from stoker.records.layout import MANIFEST_NAME, is_unfinished
+from stoker.records.layout import LABELS_NAME, MANIFEST_NAME, is_unfinished
 from stoker.records.manifest_reading import read_manifest
 from stoker.sources import SourceOptions, list_source
-from stoker.storage import RemotePath, location
+from stoker.storage import RemotePath, is_named, location
 
 if TYPE_CHECKING:
     import os
@@ -94,7 +94,7 @@ def _reopenable(opened: Dataset, keys: RecordKeys | None, source: SourceOptions)
 
 
 def _open(place: Location, choose: _Choice, keys: RecordKeys | None, source: SourceOptions) -> Dataset:
-    if (place / MANIFEST_NAME).is_file():
+    if is_named(place / MANIFEST_NAME):
         return _open_built(place, choose)
     refuse_unfinished(place)
     if isinstance(place, RemotePath):
@@ -151,11 +151,15 @@ def _built_shards(directory: Location, listed: Sequence[Shard], *, plain: bool) 
 
 
 def _labels(directory: Location, manifest: Manifest) -> tuple[ClassLabel, ...]:
-    labels = read_labels(directory)
+    where = directory / LABELS_NAME
+    try:
+        labels = read_labels(directory)
+    except FileNotFoundError as error:
+        raise ManifestError(f"{where} is missing; restore it, or build again", path=str(where)) from error
     counted = max((len(split.class_counts) for split in manifest.splits.values()), default=0)
-    if len(labels) < counted:
-        message = f"{directory / 'labels.txt'} names {len(labels)} classes, but the manifest counts {counted}"
-        raise ManifestError(f"{message}; restore it, or build again", path=str(directory / "labels.txt"))
+    if len(labels) != counted:
+        message = f"{where} names {len(labels)} classes, but the manifest counts {counted}"
+        raise ManifestError(f"{message}; restore it, or build again", path=str(where))
     return labels
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from stoker.config import check_range
 from stoker.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _VERSION = 1
 _MOST_IDENTITY = 40
@@ -72,12 +70,16 @@ class Course:
             ConfigError: It is the state of another course, or no state.
         """
         mine = self.state(Position(0, 0))
+        if not isinstance(state, Mapping):
+            raise ConfigError(f"this is no state of a loader: {state!r}; give what state_dict() returned")
         if set(state) != set(mine):
-            raise ConfigError(f"this is no state of a loader: it has the keys {sorted(state)}, not {sorted(mine)}")
+            message = f"this is no state of a loader: it has the keys {sorted(map(str, state))}, not {sorted(mine)}"
+            raise ConfigError(f"{message}; give what state_dict() returned")
         for key in ("version", "dataset", "seed", "shuffle"):
-            if state[key] != mine[key]:
+            if type(state[key]) is not type(mine[key]) or state[key] != mine[key]:
                 raise ConfigError(f"the state is for {key} {state[key]!r}, but this loader has {mine[key]!r}")
         epoch, consumed = state["epoch"], state["consumed"]
-        if not (isinstance(epoch, int) and isinstance(consumed, int)):
+        if isinstance(epoch, bool) or isinstance(consumed, bool):  # True is an int in Python, and no count
             raise ConfigError(f"the state is damaged: epoch {epoch!r} and consumed {consumed!r} must be whole numbers")
-        return Position(check_range("epoch", epoch, 0, 2**63), check_range("consumed", consumed, 0, self.size))
+        epoch = check_range("epoch of the state", epoch, 0, 2**63 - 1)
+        return Position(epoch, check_range("consumed of the state", consumed, 0, self.size))

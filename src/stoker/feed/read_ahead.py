@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stoker.config import check_range, parse_size
+from stoker.config import check_range, check_size
 from stoker.feed.range_plan import RangeLimits
-
-_MOST_BYTES = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +33,15 @@ class ReadAhead:
     longest: str | int = "8MB"
 
     def __post_init__(self) -> None:
-        check_range("budget", self.budget_bytes, 1, _MOST_BYTES)
         check_range("connections", self.connections, 1, 1024)
-        check_range("gap", _bytes_of(self.gap), 0, _MOST_BYTES)
-        check_range("longest", _bytes_of(self.longest), 1, _MOST_BYTES)
+        self.limits()
 
     @property
     def budget_bytes(self) -> int:
         """The budget as a number."""
-        return _bytes_of(self.budget)
+        return check_size("budget", self.budget, 1)
 
     def limits(self) -> RangeLimits:
         """Return how pieces become ranges: two windows fit the budget."""
         window = max(1, self.budget_bytes // 2)
-        return RangeLimits(window, _bytes_of(self.gap), min(window, _bytes_of(self.longest)))
-
-
-def _bytes_of(size: str | int) -> int:
-    return parse_size(size) if isinstance(size, str) else size
+        return RangeLimits(window, check_size("gap", self.gap, 0), min(window, check_size("longest", self.longest, 1)))

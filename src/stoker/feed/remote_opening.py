@@ -7,19 +7,21 @@ opening fetches none. Shards without an index are read through once, and what wa
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
+from stoker import _native
 from stoker.config import available_cpus
 from stoker.errors import ConfigError, DatasetNotFoundError
 from stoker.feed.open_shard import OpenShard, check_length, with_records
 from stoker.feed.remote_scan import scan_remote
+from stoker.records.frame import HEADER_BYTES
 from stoker.records.index import index_places, read_index_file
 from stoker.records.index_cache import KeptIndex
 from stoker.records.inflate import compression_of_head, inflate
-from stoker.records.layout import SPLIT_FOLDERS, FoundSplit, group_shards, parse_shard_name, refuse_incomplete
-from stoker.storage import RemotePath, matches
+from stoker.records.layout import FoundSplit, group_shards, parse_shard_name, refuse_incomplete
+from stoker.records.naming import SPLIT_FOLDERS
+from stoker.storage import RemotePath, matches, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
 
 CONNECTIONS = 32
 """Requests at a time while a dataset is opened."""
-
-_HEAD_BYTES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ def open_remote_shards(
         ConfigError: Some are compressed and some are not.
         ShardError: One is damaged.
     """
-    with ThreadPoolExecutor(CONNECTIONS, "stoker-open") as pool:
+    with stoppable_pool(CONNECTIONS, "stoker-open") as pool:
         if plain is None:
             kinds = set(pool.map(_is_plain, shards))
             if len(kinds) > 1:
@@ -171,7 +171,7 @@ def open_remote_shards(
             plain = kinds != {False}
         if plain:
             return tuple(pool.map(_open_plain, shards, counts or [None] * len(shards)))
-    with ThreadPoolExecutor(available_cpus(), "stoker-open") as pool:
+    with stoppable_pool(available_cpus(), "stoker-open") as pool:
         return tuple(pool.map(_open_compressed, shards))
 
 
@@ -205,12 +205,10 @@ def _open_plain(shard: RemoteShard, count: int | None) -> OpenShard:
 
 
 def _open_compressed(shard: RemoteShard) -> OpenShard:
-    from stoker import _native  # noqa: PLC0415 - nothing else here needs it
-
     inflated = inflate(shard.path)
     return OpenShard.of(shard.path, _native.scan_shard(str(inflated.path), check=False), inflated)
 
 
 def _is_plain(shard: RemoteShard) -> bool:
-    head = shard.path.store.read(shard.path.key, 0, min(_HEAD_BYTES, shard.size_bytes))
+    head = shard.path.store.read(shard.path.key, 0, min(HEADER_BYTES, shard.size_bytes))
     return compression_of_head(head) == "none"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stoker import _native
 from stoker.errors import CorruptRecordError, TruncatedShardError
+from stoker.records.frame import HEADER_BYTES, payload_length
 from stoker.records.index import FRAME_BYTES
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from stoker.storage import RemotePath
 
-_HEADER_BYTES, _LENGTH_BYTES = 12, 8
-_MASK_DELTA = 0xA282EAD8
 _STROKE_BYTES = 8 << 20
 
 
@@ -36,10 +34,13 @@ def scan_remote(path: RemotePath, size_bytes: int) -> NDArray[np.uint64]:
     while at < size_bytes:
         if size_bytes - at < FRAME_BYTES:
             raise _cut_short(path, len(rows), at, size_bytes)
-        if not start <= at <= start + len(stroke) - _HEADER_BYTES:
+        if not start <= at <= start + len(stroke) - HEADER_BYTES:
             stroke = memoryview(path.store.read(path.key, at, min(_STROKE_BYTES, size_bytes - at)))
             start = at
-        size = FRAME_BYTES + _length(stroke[at - start : at - start + _HEADER_BYTES], path, len(rows), at)
+        length = payload_length(bytes(stroke[at - start : at - start + HEADER_BYTES]))
+        if length is None:
+            raise _wrong_length(path, len(rows), at)
+        size = FRAME_BYTES + length
         if size > size_bytes - at:
             raise _cut_short(path, len(rows), at, size_bytes)
         rows.append((at, size))
@@ -47,13 +48,9 @@ def scan_remote(path: RemotePath, size_bytes: int) -> NDArray[np.uint64]:
     return np.array(rows, np.uint64).reshape(-1, 2)
 
 
-def _length(header: memoryview, path: RemotePath, record: int, offset: int) -> int:
-    length = bytes(header[:_LENGTH_BYTES])
-    crc = _native.crc32c(length)
-    if ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF != int.from_bytes(header[_LENGTH_BYTES:], "little"):
-        message = f"record {record} at byte {offset} of {path}: the checksum of its length does not match"
-        raise CorruptRecordError(f"{message}; restore the shard", path=str(path), record=record, offset=offset)
-    return int.from_bytes(length, "little")
+def _wrong_length(path: RemotePath, record: int, offset: int) -> CorruptRecordError:
+    message = f"record {record} at byte {offset} of {path}: the checksum of its length does not match"
+    return CorruptRecordError(f"{message}; restore the shard", path=str(path), record=record, offset=offset)
 
 
 def _cut_short(path: RemotePath, record: int, offset: int, size_bytes: int) -> TruncatedShardError:

@@ -107,11 +107,16 @@ def label_of(features: Features, schema: SchemaInfo) -> int:
     """Return the class that features hold, as the loader gives it; -1 when there is none.
 
     Raises:
-        ExampleError: It is said to be one-hot, and holds something else than zeros and at most a single 1.
+        ExampleError: It is no number; or it is said to be one-hot, and holds something else than zeros and at most a
+            single 1.
     """
-    kind, values = features.get(schema.label_key, ("int64", []))
+    if schema.label_key not in features:
+        return -1
+    kind, values = features[schema.label_key]
     if schema.label_encoding == "id":
-        return int(values[0]) if kind == "int64" and values else -1
+        if kind != "int64" or not values:
+            raise ExampleError(f"{schema.label_key!r} has {len(values)} values of kind {kind}, not an int64")
+        return int(values[0])
     digits = list(cast("bytes", values[0])) if kind == "bytes" and values else values
     ones = [place for place, digit in enumerate(digits) if digit == 1]
     if len(ones) > 1 or any(digit not in (0, 1) for digit in digits):

@@ -77,11 +77,6 @@ class Shuffling:
     shuffle: bool | BlockShuffle
     seed: int
 
-    @property
-    def name(self) -> bool | str:
-        """What a state calls the kind of order."""
-        return self.shuffle if isinstance(self.shuffle, bool) else self.shuffle.name
-
 
 class Images:
     """Whole images: every image of a dataset is a sample."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -15,7 +14,8 @@ from stoker.records.index import FRAME_BYTES, read_index
 from stoker.records.inflate import compression_of, holds_records, inflate
 from stoker.records.layout import find_shards, parse_shard_name
 from stoker.schema import recognise
-from stoker.storage import LocalCopy, RemotePath, local_copy
+from stoker.storage import LocalCopy, RemotePath, local_copy, stoppable_pool
+from stoker.storage.named import naming
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -145,7 +145,7 @@ def _groups(place: Location) -> dict[str, tuple[Sequence[Location], tuple[int, .
 
 
 def _split(paths: Sequence[Location], missing: tuple[int, ...]) -> ForeignSplit:
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with stoppable_pool(_AT_ONCE, "stoker-info") as pool:
         found = list(pool.map(_size_and_records, paths))
     counts = [records for _, records in found if records is not None]
     return ForeignSplit(
@@ -211,7 +211,7 @@ def _leading_plain(copy: LocalCopy, limit: int) -> Iterator[bytes]:
 
 def _payload(copy: LocalCopy, offset: int, size: int) -> bytes:
     copy.fetch(offset + FRAME_BYTES)
-    with copy.path.open("rb", buffering=0) as file:
+    with naming(copy.path), copy.path.open("rb", buffering=0) as file:
         file.seek(offset)
         length = int.from_bytes(file.read(8), "little")
     frame = FRAME_BYTES + min(length, size)  # a hostile length must fit into the 64 bits of the call

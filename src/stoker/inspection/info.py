@@ -12,7 +12,7 @@ from stoker.inspection.unfinished import UnfinishedInfo, unfinished_info
 from stoker.records.labels import read_labels
 from stoker.records.layout import MANIFEST_NAME, is_unfinished
 from stoker.records.manifest_reading import read_manifest
-from stoker.storage import location
+from stoker.storage import is_named, location
 
 if TYPE_CHECKING:
     import os
@@ -80,7 +80,7 @@ def dataset_info(
         OSError: A file cannot be read.
     """
     place = location(path)
-    if (place / MANIFEST_NAME).exists():
+    if is_named(place / MANIFEST_NAME):
         manifest = read_manifest(place)
         return DatasetInfo(str(path), manifest, _histogram(place, manifest))
     if is_unfinished(place):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from stoker import _native
+from stoker.build.blame import is_of_the_machine
 from stoker.config import available_cpus
 from stoker.errors import DatasetNotFoundError, IndexMismatchError, ShardError
 from stoker.inspection.listing import files_matching
@@ -16,7 +16,7 @@ from stoker.inspection.problem import Problem, problem_of
 from stoker.records.index import INDEX_SUFFIX, index_path, is_there, read_index, write_index
 from stoker.records.inflate import compression_of
 from stoker.records.layout import JOURNAL_NAME, LABELS_NAME, MANIFEST_NAME, REJECTS_NAME, find_shards
-from stoker.storage import RemotePath, is_scratch_full, local_copy, location
+from stoker.storage import RemotePath, is_scratch_full, local_copy, location, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -82,15 +82,17 @@ def index_shards(places: Sequence[str], progress: Progress | None = None) -> lis
 
     Raises:
         DatasetNotFoundError: One of the places names nothing.
+        OSError: There is no room for temporary files, or the process has run out of files or memory.
     """
     paths = find_files(places)
     results: list[IndexedShard] = []
-    with ThreadPoolExecutor(available_cpus()) as pool:
+    size = bad = 0
+    with stoppable_pool(available_cpus(), "stoker-index") as pool:
         for result in pool.map(_index, paths):
             results.append(result)
+            size += result.size_bytes
+            bad += result.problem is not None
             if progress is not None:
-                size = sum(r.size_bytes for r in results)
-                bad = sum(r.problem is not None for r in results)
                 progress(done=len(results), total=len(paths), size_bytes=size, rejects=bad)
     return results
 
@@ -99,7 +101,7 @@ def _index(path: Location) -> IndexedShard:
     try:
         return _index_readable(path, path.stat().st_size)
     except OSError as error:
-        if is_scratch_full(error):
+        if is_scratch_full(error) or is_of_the_machine(error):
             raise
         what = f"{error.filename or path}: {error.strerror or error}"
         return IndexedShard(str(path), "failed", 0, 0, Problem(str(path), None, None, None, what))

@@ -6,7 +6,6 @@ import io
 import os
 import re
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
@@ -21,7 +20,7 @@ from stoker.inspection.sampling import Thumbnail
 from stoker.recipe import decode_with_pillow, sniff
 from stoker.recipe.quiet import QuietPillow
 from stoker.records.rejects import read_rejects
-from stoker.storage import RemotePath, location
+from stoker.storage import RemotePath, location, stoppable_pool
 from stoker.types import Reject
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def _below(root: Location, key: str) -> Location:
 
 def _rejects(found: Sequence[Reject], of: int, most: int, find: Find | None) -> Rejects:
     reasons = Counter(_kind(one) for one in found)
-    with ThreadPoolExecutor(available_cpus()) as pool:
+    with stoppable_pool(available_cpus(), "stoker-rejects") as pool:
         gallery = tuple(pool.map(partial(_shown, find=find), _varied(found, most)))
     return Rejects(len(found), of, tuple(reasons.most_common()), gallery)
 

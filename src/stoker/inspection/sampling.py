@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from stoker.config import available_cpus
 from stoker.errors import StokerError
 from stoker.feed.thumbnails import boxes_of, data_uri, sample_thumbnail
 from stoker.recipe import dimensions, sniff
+from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -123,13 +123,13 @@ def measure(
     """Look at samples, several at a time; those that cannot be read have a problem."""
     remote = any(one.remote is not None for one in opened.values())
     seen: list[Seen] = []
-    read = 0
-    with ThreadPoolExecutor(_AT_ONCE_REMOTE if remote else available_cpus()) as pool:
+    read = bad = 0
+    with stoppable_pool(_AT_ONCE_REMOTE if remote else available_cpus(), "stoker-look") as pool:
         for first in range(0, len(places), _BATCH):
             seen += pool.map(lambda place: _look(opened[place[0]], place[1]), places[first : first + _BATCH])
             read += sum(one.size_bytes for one in seen[first:])
+            bad += sum(bool(one.problem) for one in seen[first:])
             if progress is not None:
-                bad = sum(bool(one.problem) for one in seen)
                 progress(done=len(seen), total=len(places), size_bytes=read, rejects=bad)
     return Measured(tuple(seen), whole=len(places) == sum(map(len, opened.values())))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from stoker.config import check_range
 from stoker.errors import ConfigError
 from stoker.feed.opening import open_main_split
 from stoker.order import BlockShuffle, EpochOrder, sampled_batches, shuffle_quality
+from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:
     import os
@@ -132,7 +132,7 @@ def _row(dataset: Dataset, name: str, shuffle: bool | BlockShuffle, spec: Shuffl
 def _classes(dataset: Dataset, order: EpochOrder, batch_size: int) -> float | None:
     """Mean number of different classes in a batch; None if a sample of them has no label."""
     counts = []
-    with ThreadPoolExecutor(1 if dataset.remote is None else _AT_ONCE) as pool:
+    with stoppable_pool(1 if dataset.remote is None else _AT_ONCE, "stoker-look") as pool:
         for keys in sampled_batches(order, batch_size, _LABELS):
             labels = set(pool.map(lambda key: dataset[key].label, keys.tolist()))
             if -1 in labels:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stoker.build.receipts import Receipts
 from stoker.errors import DestinationError
 from stoker.records.layout import JOURNAL_NAME
-from stoker.storage import RemotePath
+from stoker.storage import RemotePath, open_regular, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +84,7 @@ def _received(directory: RemotePath) -> tuple[Mapping[str, Any], Shards]:
 def _noted(directory: Path) -> tuple[Mapping[str, Any], Shards]:
     """Return the same of a build on this machine. A line that is not whole, and what follows it, do not count."""
     shards: dict[str, tuple[int, int, int]] = {}
-    with (directory / JOURNAL_NAME).open("rb") as file:
+    with open_regular(directory / JOURNAL_NAME) as file:
         settings = _settings(file.readline(_MAX_LINE_BYTES))
         while line := file.readline(_MAX_LINE_BYTES):
             entry = _object(line)
@@ -111,7 +110,7 @@ def _planned(settings: Mapping[str, Any]) -> int | None:
 def _object(line: bytes) -> dict[str, Any]:
     """Return the JSON object of a whole line; an empty one if it is something else."""
     try:
-        content = json.loads(line) if line.endswith(b"\n") else {}
-    except (ValueError, RecursionError):
+        content = parse_json(line) if line.endswith(b"\n") else {}
+    except ValueError:
         return {}
     return content if isinstance(content, dict) else {}

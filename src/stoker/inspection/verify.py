@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import threading
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,7 +28,7 @@ from stoker.inspection.verify_texts import count_problems, read_texts
 from stoker.inspection.verify_whole import Target, WholeCheck
 from stoker.records.layout import BUILD_FOLDER, JOURNAL_NAME, find_shards, parse_shard_name
 from stoker.schema import ImagenetSchema, recognise
-from stoker.storage import is_scratch_full, location, stop_waiting_when
+from stoker.storage import check_stacks, is_scratch_full, location, stoppable_pool
 from stoker.storage.temporary import TEMPORARY_MARK
 
 if TYPE_CHECKING:
@@ -92,14 +90,14 @@ def verify_dataset(
     labels: dict[str, Counter[int]] = {}
     for target, result in zip(targets, results, strict=True):
         labels.setdefault(target.split, Counter()).update(result.labels)
-    problems += [problem for result in results for problem in result.check.problems]
-    problems += [problem for result in results for problem in result.problems]
+    problems += [problem for result in results for problem in result.shard_problems]
+    problems += [problem for result in results for problem in result.record_problems]
     if manifest is not None:
         problems += count_problems(place, manifest, labels)
     return VerifyReport(
         shards=len(targets),
-        records=sum(len(result.check.rows) for result in results),
-        size_bytes=sum(result.check.size_bytes for result in results),
+        records=sum(result.records for result in results),
+        size_bytes=sum(result.size_bytes for result in results),
         seconds=time.monotonic() - started,
         problems=tuple(problems),
         warnings=tuple(_warnings(place, manifest)),
@@ -107,18 +105,9 @@ def verify_dataset(
 
 
 def _check_all(targets: Sequence[Target], rules: RecordRules, threads: int, shown: VerifyProgress) -> list[WholeResult]:
-    stop = threading.Event()
-    with (
-        ThreadPoolExecutor(threads, "stoker-verify") as records,
-        ThreadPoolExecutor(threads, "stoker-verify", initializer=stop_waiting_when, initargs=(stop,)) as shards,
-    ):
-        check = WholeCheck(rules, records, shown)
-        try:
-            return list(shards.map(check, targets))
-        except BaseException:
-            stop.set()
-            shards.shutdown(wait=False, cancel_futures=True)
-            raise
+    check_stacks(2 * threads)  # of both at once: threads are started when there is work, after both pools were made
+    with stoppable_pool(threads, "stoker-records") as records, stoppable_pool(threads, "stoker-shards") as shards:
+        return list(shards.map(WholeCheck(rules, records, shown), targets))
 
 
 def _listed(place: Location, manifest: Manifest) -> list[Target]:

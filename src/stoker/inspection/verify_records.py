@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _SYNSET_KEY, _TEXT_KEY = "image/class/synset", "image/class/text"
 _ONE_HOT_KEY = "label_one_hot"
+_SHOWN_KEYS = 20  # the layout with the most has 15
+_SHOWN_LENGTH = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +101,16 @@ def _features_wrong(features: Features, rules: RecordRules) -> list[str]:
             wrong.append(f"feature {key} is of kind {kind}, not {expected.kind}")
         elif expected.length is not None and len(values) != expected.length:
             wrong.append(f"feature {key} has {len(values)} values, not {expected.length}")
-    if rules.schema.features:
-        wrong += [f"feature {key} is not in the schema" for key in features.keys() - rules.schema.features.keys()]
+    unknown = sorted(features.keys() - rules.schema.features.keys()) if rules.schema.features else []
+    if unknown:
+        subject = f"feature {_some(unknown)} is" if len(unknown) == 1 else f"features {_some(unknown)} are"
+        wrong.append(f"{subject} not in the schema")
     return wrong
 
 
 def _image_wrong(sample: Sample, schema: SchemaInfo) -> list[str]:
     if not sample.encoded:
-        missing = f"no image under {schema.image_key}; it has {sorted(sample.features)}"
+        missing = f"no image under {schema.image_key}; it has {_some(sorted(sample.features))}"
         return [] if schema.image_key in schema.features else [missing]  # what the schema lists is reported already
     try:
         height, width, _ = sample.decode().shape
@@ -122,7 +127,7 @@ def _image_wrong(sample: Sample, schema: SchemaInfo) -> list[str]:
 
 def _label_wrong(sample: Sample, rules: RecordRules, labels: Counter[int]) -> list[str]:
     schema, features = rules.schema, sample.features
-    if not features.get(schema.label_key, ("none", []))[1]:
+    if schema.label_key not in features:
         return []
     try:
         label = label_of(features, schema)
@@ -139,18 +144,21 @@ def _label_wrong(sample: Sample, rules: RecordRules, labels: Counter[int]) -> li
     for key, expected in ((_SYNSET_KEY, named.name), (_TEXT_KEY, text)):
         kind, said = features.get(key, ("none", []))
         if kind == "bytes" and said and said[0] != os.fsencode(expected):
-            wrong.append(f"{key} says {said[0]!r}, but {LABELS_NAME} names class {label} {expected!r}")
+            shown = _cut(cast("bytes", said[0]))
+            wrong.append(f"{key} says {shown}, but {LABELS_NAME} names class {label} {expected!r}")
     return wrong
 
 
 def _boxes_wrong(features: Features, schema: SchemaInfo) -> list[str]:
-    """Compare how many left, right, upper and lower edges there are."""
+    """Compare how many left, right, upper and lower edges there are; each must be a number."""
     if schema.box_prefix is None:
         return []
     keys = [schema.box_prefix + side for side in ("xmin", "xmax", "ymin", "ymax")]
     counts = [len(features.get(key, ("float", []))[1]) for key in keys]
     if len(set(counts)) == 1:
-        return []
+        edges = (edge for key in keys for edge in features.get(key, ("float", []))[1])
+        odd = sorted({str(edge) for edge in edges if not (isinstance(edge, float) and math.isfinite(edge))})
+        return [f"boxes have edges that are no numbers: {', '.join(odd[:3])}"] if odd else []
     return ["boxes have " + ", ".join(f"{count} {key}" for key, count in zip(keys, counts, strict=True))]
 
 
@@ -161,4 +169,17 @@ def _one_hot_wrong(features: Features, schema: SchemaInfo, label: int) -> list[s
         return []
     ones = [place for place, digit in enumerate(cast("bytes", values[0])) if digit]
     expected = [label - schema.label_base] if label >= 0 else []
-    return [] if ones == expected else [f"{_ONE_HOT_KEY} marks {ones}, but the label is {label}"]
+    if ones == expected:
+        return []
+    return [f"{_ONE_HOT_KEY} marks {_cut(ones)}, but the label is {label}"]
+
+
+def _some(keys: list[str]) -> str:
+    """Return a few of the keys of a record, which may have as many and as long ones as it likes."""
+    more = f" and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
+    return ", ".join(key[:_SHOWN_LENGTH] for key in keys[:_SHOWN_KEYS]) + more
+
+
+def _cut(value: bytes | list[int]) -> str:
+    """Return a value of a record, which may be as long as it likes."""
+    return repr(value[:_SHOWN_LENGTH]) + ("..." if len(value) > _SHOWN_LENGTH else "")

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker import _native
+from stoker.build.blame import is_of_the_machine
 from stoker.errors import IndexMismatchError, ShardError
 from stoker.inspection.problem import Problem, problem_of
 from stoker.records.index import FRAME_BYTES, index_path, is_there, parse_index, read_index
 from stoker.records.inflate import compression_of, inflate
-from stoker.storage import is_scratch_full
+from stoker.storage import is_scratch_full, open_regular, read_small
+from stoker.storage.named import naming
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,9 +72,10 @@ def unreadable(path: Location, error: OSError) -> ShardCheck:
     """Return what is known of a shard that cannot be read.
 
     Raises:
-        OSError: It is not the shard's fault: there is no room for temporary files.
+        OSError: It is not the shard's fault: there is no room for temporary files, or the process has run out of files
+            or memory.
     """
-    if is_scratch_full(error):
+    if is_scratch_full(error) or is_of_the_machine(error):
         raise error
     missing = isinstance(error, FileNotFoundError)
     what = "the shard is missing" if missing else f"cannot be read: {error.strerror or error}"
@@ -130,7 +133,7 @@ def _scan(plain: Path, path: Location, problems: list[Problem]) -> tuple[NDArray
 def _rows_before(path: Path, end: int) -> NDArray[np.uint64]:
     """Return the extents of the records before the byte up to which a scan found no damage."""
     rows = []
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         offset = 0
         while offset < end:
             file.seek(offset)
@@ -163,11 +166,9 @@ def _indexed(
 
 def _usable(index: Location) -> NDArray[np.uint64] | None:
     """Return what an index lists that does not fit its shard, which may have been cut; None if it is no index."""
-    if index.stat().st_size > _MAX_INDEX_BYTES:
-        return None
     try:
-        return parse_index(index.read_bytes(), index)
-    except IndexMismatchError:
+        return parse_index(read_small(index, _MAX_INDEX_BYTES), index)
+    except (IndexMismatchError, OSError):
         return None
 
 
@@ -185,7 +186,7 @@ def _against_manifest(path: Location, listed: Shard, size: int, records: int, ch
 
 def _checksum(path: Path) -> int:
     crc = 0
-    with path.open("rb", buffering=0) as file:
+    with naming(path), path.open("rb", buffering=0) as file:
         while piece := file.read(_READ_BYTES):
             crc = _native.crc32c(piece, crc)
     return crc

@@ -12,6 +12,7 @@ from stoker.records.labels import read_labels
 from stoker.records.layout import LABELS_NAME, MANIFEST_NAME, REJECTS_NAME
 from stoker.records.manifest_reading import read_manifest
 from stoker.records.rejects import read_rejects
+from stoker.storage import is_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,7 +29,7 @@ def read_texts(place: Location) -> tuple[Manifest | None, tuple[ClassLabel, ...]
         NewerManifestError: A newer version wrote the manifest.
         DatasetNotFoundError: The directory is an unfinished build.
     """
-    if not (place / MANIFEST_NAME).exists():
+    if not is_named(place / MANIFEST_NAME):
         refuse_unfinished(place)
         return None, (), _lost_manifest(place)
     try:
@@ -43,7 +44,7 @@ def read_texts(place: Location) -> tuple[Manifest | None, tuple[ClassLabel, ...]
 
 def _lost_manifest(place: Location) -> list[Problem]:
     """Return that the manifest is missing, if something is there that only comes with one."""
-    if not (place / REJECTS_NAME).exists():
+    if not is_named(place / REJECTS_NAME):
         return []
     what = f"is missing, and {REJECTS_NAME} is there; restore it, or build again"
     return [Problem(str(place / MANIFEST_NAME), None, None, None, what)]
@@ -94,7 +95,7 @@ def count_problems(place: Location, manifest: Manifest, labels: Mapping[str, Cou
 
 def _reject_problems(place: Location, manifest: Manifest) -> Iterator[Problem]:
     where = str(place / REJECTS_NAME)
-    if not (place / REJECTS_NAME).exists():
+    if not is_named(place / REJECTS_NAME):
         yield Problem(where, None, None, None, "is missing; restore it, or build again")
         return
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stoker.errors import StorageError
@@ -41,17 +41,21 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class WholeResult:
-    """What the check of one shard came to.
+    """What the check of one shard came to: numbers only, for there may be very many shards of very many records.
 
     Attributes:
-        check: Its frames.
-        problems: Those of its records, in their order.
+        records: Records looked into.
+        size_bytes: Length of the shard; 0 when it is missing.
+        shard_problems: Damage of the shard as a whole.
+        record_problems: Damage of its records, in their order.
         labels: How often each label was seen.
     """
 
-    check: ShardCheck
-    problems: list[Problem] = field(default_factory=list)
-    labels: Counter[int] = field(default_factory=Counter)
+    records: int
+    size_bytes: int
+    shard_problems: list[Problem]
+    record_problems: list[Problem]
+    labels: Counter[int]
 
 
 class WholeCheck:
@@ -87,7 +91,8 @@ class WholeCheck:
         labels: Counter[int] = Counter()
         for result in results:
             labels.update(result.labels)
-        return WholeResult(check, [problem for result in results for problem in result.problems], labels)
+        record_problems = [problem for result in results for problem in result.problems]
+        return WholeResult(len(check.rows), check.size_bytes, check.problems, record_problems, labels)
 
     def _check_frames(self, target: Target, copy: LocalCopy) -> ShardCheck:
         copy.fetch()

@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from stoker.config import check_range
+from stoker.config import check_range, check_seconds
 
 if TYPE_CHECKING:
     from stoker.measure.machine import Machine
@@ -54,7 +54,7 @@ class BenchSpec:
     def __post_init__(self) -> None:
         check_range("rounds", self.rounds, 1, 1000)
         check_range("batch_size", self.batch_size, 1, 2**16)
-        check_range("seconds", int(self.seconds * 1000), 100, 3_600_000)
+        check_seconds("seconds", self.seconds, 0.1, 3600)
         if self.threads is not None:
             check_range("threads", self.threads, 1, 4096)
         if self.images is not None:

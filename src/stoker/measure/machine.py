@@ -31,8 +31,8 @@ class Machine:
 
 def describe_machine() -> Machine:
     """Return what this process runs on."""
-    names = os.sysconf_names if hasattr(os, "sysconf_names") else {}
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if "SC_PHYS_PAGES" in names else 0
+    known = "SC_PHYS_PAGES" in os.sysconf_names
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else 0
     return Machine(
         processor=_processor(),
         cpus=available_cpus(),

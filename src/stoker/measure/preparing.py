@@ -19,7 +19,7 @@ import json
 import shutil
 import time
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stoker.build import BuildSettings, ShardSettings, SourceSettings, build
 from stoker.config import format_size
@@ -125,12 +125,13 @@ def _write_note(data: Path, made_of: dict[str, object], prepared: Prepared | Non
     write_atomically(data / _NOTE, json.dumps(document, indent=1).encode())
 
 
-def _read_note(note: Path) -> tuple[Any, Any]:
+def _read_note(note: Path) -> tuple[Prepared | None, object]:
     """Return what was made of what; None for the first while that is not finished."""
     try:
         document = json.loads(note.read_text(encoding="utf-8"))
-        return document["prepared"], document["made_of"]
-    except (ValueError, KeyError, TypeError) as error:
+        made, made_of = document["prepared"], document["made_of"]
+        return made and Prepared(**{**made, "unreadable": tuple(made["unreadable"])}), made_of
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         message = f"{note} is damaged ({error})"
         advice = f"remove {note.parent}, or name another folder with --keep"
         raise DestinationError(f"{message}; {advice}", path=str(note)) from error
@@ -155,7 +156,7 @@ def _found(data: Path, made_of: dict[str, object]) -> Prepared | None:
             if path != note:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         return None
-    return Prepared(**{**found, "unreadable": tuple(found["unreadable"])})
+    return found
 
 
 def _write_files(dataset: Dataset, wanted: Wanted, data: Path, phase: Phase) -> Prepared:

@@ -101,9 +101,11 @@ class Topology:
     tail: Tail = "short"
 
     def __post_init__(self) -> None:
-        check_range("batch_size", self.batch_size, 1, 2**20)
-        check_range("world_size", self.world_size, 1, 2**24)
-        check_range("rank", self.rank, 0, self.world_size - 1)
+        world_size = check_range("world_size", self.world_size, 1, 2**24)
+        # Positions are sums of these, and a state must fit into JSON, which integers of NumPy do not.
+        object.__setattr__(self, "batch_size", check_range("batch_size", self.batch_size, 1, 2**20))
+        object.__setattr__(self, "world_size", world_size)
+        object.__setattr__(self, "rank", check_range("rank", self.rank, 0, world_size - 1))
         if self.tail not in get_args(Tail):
             raise ConfigError(f"tail is {self.tail!r}; it must be one of {', '.join(get_args(Tail))}")
 

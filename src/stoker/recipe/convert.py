@@ -64,14 +64,13 @@ def _convert_jpeg(data: bytes, recipe: Recipe, crop: Box | None) -> StoredImage:
     info = _native.probe_jpeg(data)
     _refuse_undecodable(info)
     recipe.check_pixels(info.width, info.height)
+    _native.check_jpeg(data)  # a decode ends with the last pixel, and would not see what is cut behind it
     orientation = info.orientation if recipe.exif == "apply" else 1
     foreign = _foreign_kind(info)
     fits = crop is None and _keeps_size(recipe, info.width, info.height)
     if fits and foreign is None and orientation == 1:
         return StoredImage(_kept(data, recipe), info.width, info.height)
     corners = _part(info.width, info.height, recipe, crop, orientation)
-    if corners != (0, 0, info.width, info.height):
-        _native.check_jpeg(data)  # only the decode of a whole image finds all that this walk over its markers finds
     window = window_of(corners, info.width, info.height, orientation)
     if can_reencode(recipe, orientation):
         stored, width, height = reencode(data, corners, recipe)
@@ -89,8 +88,6 @@ def _kept(data: bytes, recipe: Recipe) -> bytes:
             return transcoded
     if recipe.check == "decode":
         _native.decode_jpeg(data, max_pixels=recipe.max_pixels)
-    else:
-        _native.check_jpeg(data)
     return data
 
 

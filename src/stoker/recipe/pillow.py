@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +26,7 @@ from stoker.errors import ImageError
 from stoker.recipe.quiet import QuietPillow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
     from PIL.ImageFile import ImageFile
@@ -77,20 +78,14 @@ def decode_with_pillow(
     Raises:
         ImageError: The file is damaged, cut short, or of a kind that has no defined 8-bit form.
     """
-    try:
-        with QuietPillow():
-            if kind == "webp":  # its plugin takes the memory while it opens
-                check_pixels(*_webp_size(data))
-            with _READERS[kind](io.BytesIO(data)) as image:
-                check_pixels(*image.size)
-                image.load()
-                orientation = image.getexif().get(_ORIENTATION_TAG, 1) if kind != "tiff" else 1
-                return _rgb(image, kind), orientation if orientation in range(1, 9) else 1
-    except ImageError:
-        raise
-    except _DAMAGED as error:
-        detail = " ".join(str(error).split()) or type(error).__name__
-        raise ImageError(f"damaged {kind}: {detail}") from error
+    with _blaming(kind):
+        if kind == "webp":  # its plugin takes the memory while it opens
+            check_pixels(*_webp_size(data))
+        with _READERS[kind](io.BytesIO(data)) as image:
+            check_pixels(*image.size)
+            image.load()
+            orientation = image.getexif().get(_ORIENTATION_TAG, 1) if kind != "tiff" else 1
+            return _rgb(image, kind), orientation if orientation in range(1, 9) else 1
 
 
 def dimensions(data: bytes, kind: str) -> tuple[int, int]:
@@ -105,16 +100,24 @@ def dimensions(data: bytes, kind: str) -> tuple[int, int]:
     """
     if kind not in FORMATS:
         raise ImageError(f"not an image: {kind}" if kind in ("empty", "text") else f"no image that can be read: {kind}")
+    with _blaming(kind):
+        if kind == "webp":
+            return _webp_size(data)
+        with _READERS[kind](io.BytesIO(data)) as image:
+            return image.size
+
+
+@contextmanager
+def _blaming(kind: str) -> Iterator[None]:
+    """Keep Pillow quiet, and turn whatever it raises on a damaged file into one kind of error."""
     try:
         with QuietPillow():
-            if kind == "webp":
-                return _webp_size(data)
-            with _READERS[kind](io.BytesIO(data)) as image:
-                return image.size
+            yield
     except ImageError:
         raise
     except _DAMAGED as error:
-        raise ImageError(f"damaged {kind}: {' '.join(str(error).split()) or type(error).__name__}") from error
+        detail = " ".join(str(error).split()) or type(error).__name__
+        raise ImageError(f"damaged {kind}: {detail}") from error
 
 
 def _rgb(image: Image.Image, kind: str) -> NDArray[np.uint8]:

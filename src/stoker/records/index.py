@@ -6,14 +6,16 @@ each other without gaps from byte 0 to the end of the shard, so an index can be 
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from stoker.errors import IndexMismatchError
-from stoker.records.files import write_atomically
-from stoker.storage import RemotePath, location
+from stoker.records.files import make_directory, write_atomically
+from stoker.records.naming import SPLIT_FOLDERS
+from stoker.storage import RemotePath, location, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +28,6 @@ INDEX_SUFFIX = ".idx"
 INDEX_FOLDER = "idx"
 PLAIN_SUFFIX = ".tfrecord"
 FOLDER_SUFFIX = ".tfrecords"
-_SPLIT_FOLDERS = frozenset({"train", "val", "validation", "test"})
 FRAME_BYTES = 16
 """Bytes of a frame around its payload; the smallest frame."""
 
@@ -62,7 +63,7 @@ def index_places(shard: Location) -> Sequence[Location]:
     beside = shard.with_name(f"{shard.name}{INDEX_SUFFIX}")
     apart = shard.parent / INDEX_FOLDER / beside.name
     above = shard.parent.parent / INDEX_FOLDER / shard.parent.name / beside.name
-    in_split_folder = shard.parent.name in _SPLIT_FOLDERS and shard.suffix == FOLDER_SUFFIX
+    in_split_folder = shard.parent.name in SPLIT_FOLDERS and shard.suffix == FOLDER_SUFFIX
     preferred = beside if shard.suffix == PLAIN_SUFFIX else above if in_split_folder else apart
     return [preferred, *(place for place in (beside, apart, above) if place != preferred)]
 
@@ -72,18 +73,8 @@ def is_there(index: Location) -> bool:
     return index.is_file() if isinstance(index, RemotePath) else index.exists()
 
 
-def new_index_path(directory: Path, name: str) -> Path:
-    """Return where a build writes the index of a shard; see `index_path`.
-
-    Args:
-        directory: Directory of the dataset.
-        name: Name of the shard, relative to it.
-    """
-    return directory / new_index_name(name)
-
-
 def new_index_name(name: str) -> str:
-    """Return the name of the index of a shard; both are relative to the directory of the dataset."""
+    """Return where a build writes the index of a shard; both are relative to the directory of the dataset."""
     beside = f"{name}{INDEX_SUFFIX}"
     return beside if "/" not in name and name.endswith(PLAIN_SUFFIX) else f"{INDEX_FOLDER}/{beside}"
 
@@ -110,7 +101,7 @@ def write_index(shard: str | Location, rows: NDArray[np.uint64]) -> Location:
     """
     path = index_path(shard)
     if isinstance(path, Path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_directory(path.parent)
     write_atomically(path, format_index(rows[:, 1]))
     return path
 
@@ -147,8 +138,13 @@ def read_index_file(path: Location, shard_bytes: int) -> NDArray[np.uint64]:
 def _content(path: Location, limit: int) -> bytes:
     if isinstance(path, RemotePath):  # whole, so that the store's checksum can be compared
         return path.read_bytes()
-    with path.open("rb") as file:
-        return file.read(limit)
+    try:
+        with open_regular(path) as file:
+            return file.read(limit)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise _mismatch(f"it {str(error.strerror).lower()}", path) from error
 
 
 def parse_index(text: bytes, path: str | Location) -> NDArray[np.uint64]:

@@ -8,16 +8,16 @@ also after ``kill -9``.
 from __future__ import annotations
 
 import os
-import tempfile
 import weakref
 import zlib
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stoker import _native
 from stoker.errors import TruncatedShardError
-from stoker.storage import RemotePath, location
+from stoker.records.frame import HEADER_BYTES, payload_length
+from stoker.storage import RemotePath, location, open_regular
+from stoker.storage.named import naming
+from stoker.storage.scratch import append, scratch_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from stoker.types import Compression
 
 _READ_BYTES = 2**20
-_LENGTH_BYTES, _HEADER_BYTES = 8, 12
-_MASK_DELTA = 0xA282EAD8
 _ANY_HEADER = 47  # zlib's number for a header of GZIP or of ZLIB
 
 
@@ -42,12 +40,12 @@ def compression_of(path: str | Location) -> Compression:
     Raises:
         OSError: It cannot be read.
     """
-    return compression_of_head(_head(path, _HEADER_BYTES))
+    return compression_of_head(_head(path, HEADER_BYTES))
 
 
 def compression_of_head(head: bytes) -> Compression:
     """Return how a shard is compressed that begins with these 12 bytes, or is no longer than they are."""
-    if _begins_record(head):
+    if payload_length(head) is not None:
         return "none"
     if head[:3] == b"\x1f\x8b\x08":
         return "gzip"
@@ -63,10 +61,10 @@ def holds_records(path: str | Location) -> bool:
         OSError: It cannot be read.
     """
     head = _head(path, _READ_BYTES)
-    if _begins_record(head[:_HEADER_BYTES]):
+    if payload_length(head[:HEADER_BYTES]) is not None:
         return True
     try:
-        return _begins_record(zlib.decompressobj(_ANY_HEADER).decompress(head, _HEADER_BYTES))
+        return payload_length(zlib.decompressobj(_ANY_HEADER).decompress(head, HEADER_BYTES)) is not None
     except zlib.error:
         return False
 
@@ -75,28 +73,8 @@ def _head(path: str | Location, count: int) -> bytes:
     place = location(path)
     if isinstance(place, RemotePath):
         return place.store.read(place.key, 0, min(count, place.stat().st_size))
-    with place.open("rb") as file:
+    with open_regular(place) as file:
         return file.read(count)
-
-
-def _begins_record(head: bytes) -> bool:
-    length, checksum = head[:_LENGTH_BYTES], head[_LENGTH_BYTES:]
-    return len(head) == _HEADER_BYTES and _masked(length) == int.from_bytes(checksum, "little")
-
-
-@contextmanager
-def plain_shard(path: Path) -> Iterator[Path]:
-    """Give a path under which the uncompressed bytes of a shard can be read: its own, or that of an inflated copy.
-
-    Raises:
-        OSError: It cannot be read, or the directory of temporary files is full.
-        TruncatedShardError: It is compressed, and its stream is damaged or ends too early.
-    """
-    if compression_of(path) == "none":
-        yield path
-        return
-    with inflate(path) as inflated:
-        yield inflated.path
 
 
 class InflatedShard:
@@ -135,19 +113,14 @@ def inflate(path: Location) -> InflatedShard:
     which the environment variable ``TMPDIR`` names.
 
     Raises:
-        OSError: The shard cannot be read, or the temporary file not be written.
+        OSError: The shard cannot be read; or there is no room for the temporary file, see
+            `stoker.storage.is_scratch_full`.
         TruncatedShardError: The stream is damaged or ends too early.
     """
-    with tempfile.TemporaryFile() as file:
-        try:
-            for part in _inflated(path):
-                file.write(part)
-            file.flush()
-        except OSError as error:
-            if error.filename is None:  # a write, which knows no name
-                error.filename = tempfile.gettempdir()
-                error.add_note(f"{path} is compressed and has to be inflated there; name a larger place with TMPDIR")
-            raise
+    why = f"{path} is compressed and has to be inflated there"
+    with scratch_file(why) as file:
+        for part in _inflated(path):
+            append(file, part, why)
         return InflatedShard(os.dup(file.fileno()))
 
 
@@ -155,7 +128,7 @@ def _inflated(path: Location) -> Iterator[bytes]:
     """Yield the uncompressed bytes, at most `_READ_BYTES` at a time, however well they were compressed."""
     stream = zlib.decompressobj(_ANY_HEADER)
     begun = False
-    with path.open("rb") as file:
+    with naming(path), path.open("rb") if isinstance(path, RemotePath) else open_regular(path) as file:
         while data := file.read(_READ_BYTES):
             while data:
                 if stream.eof:
@@ -173,8 +146,3 @@ def _inflated(path: Location) -> Iterator[bytes]:
 
 def _damaged(path: Location, problem: str) -> TruncatedShardError:
     return TruncatedShardError(f"{path}: {problem}; restore the file", path=str(path))
-
-
-def _masked(data: bytes) -> int:
-    crc = _native.crc32c(data)
-    return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stoker.errors import ManifestError
-from stoker.records.files import write_atomically
+from stoker.records.files import read_text, write_atomically
 from stoker.records.layout import LABELS_NAME
 from stoker.storage import location
 
@@ -20,6 +20,8 @@ BACKGROUND = "background"
 """Name of class 0 when labels start at 1."""
 
 _MAX_LABELS_BYTES = 2**28
+MAX_CLASSES = 2**22
+"""Most classes that a dataset may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +59,14 @@ def read_labels(directory: str | Location) -> tuple[ClassLabel, ...]:
 
     Raises:
         FileNotFoundError: There is no ``labels.txt``.
-        ManifestError: It is too large to be a list of classes.
+        ManifestError: It is too large to be a list of classes, or no regular file.
     """
     path = location(directory) / LABELS_NAME
-    if path.stat().st_size > _MAX_LABELS_BYTES:
-        raise ManifestError(
-            f"{path} is larger than {_MAX_LABELS_BYTES} bytes, so it is no list of classes", path=str(path)
-        )
-    lines = path.read_bytes().decode("utf-8", "surrogateescape").split("\n")
+    content = read_text(path, _MAX_LABELS_BYTES, "list of classes")
+    if content.count(b"\n") > MAX_CLASSES:
+        message = f"{path} has more than {MAX_CLASSES} lines, so it is no list of classes; restore it, or build again"
+        raise ManifestError(message, path=str(path))
+    lines = content.decode("utf-8", "surrogateescape").split("\n")
     if lines[-1] == "":
         lines.pop()
     pairs = (line.partition("\t") for line in lines)

@@ -1,4 +1,4 @@
-"""The names of shard files: the ones that are written, and the ones that are recognised."""
+"""What lies where in the directory of a dataset: the names of its files, and its shards, found by their names."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from stoker.errors import DatasetNotFoundError
 from stoker.records.index import INDEX_SUFFIX
+from stoker.records.naming import SPLIT_FOLDERS
 from stoker.storage import RemotePath
 from stoker.storage.temporary import TEMPORARY_MARK
 
@@ -33,10 +34,6 @@ _NUMBERED = re.compile(
 _PLAIN = re.compile(r"(?P<stem>.+)\.tfrecords?(?:\.gz)?", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _SPLIT_WORD = re.compile(r"(?:^|[^a-z])(train|validation|val|test)(?:$|[^a-z])", re.ASCII)
-
-
-SPLIT_FOLDERS = {"train": "train", "val": "validation", "validation": "validation", "test": "test"}
-"""Folders whose shards belong to a split, and to which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +153,7 @@ def group_shards(files: Iterable[_Place], folders: Mapping[str, Iterable[_Place]
 
     Args:
         files: Files in the directory itself, in the order of their names.
-        folders: Those in each of its `SPLIT_FOLDERS`.
+        folders: Those in each of its `stoker.records.naming.SPLIT_FOLDERS`.
     """
     groups: dict[str, list[tuple[ShardName, _Place]]] = {}
     for said, path in _named_shards(files):

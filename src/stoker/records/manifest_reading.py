@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from stoker.errors import ManifestError, NewerManifestError
+from stoker.records.files import read_text
 from stoker.records.layout import MANIFEST_NAME
 from stoker.records.manifest import FORMAT, SCHEMA_KEYS, VERSION, Manifest, Shard, SourceInfo, Split
-from stoker.storage import location
-from stoker.types import Compression, FeatureSpec, SchemaInfo
+from stoker.storage import location, parse_json
+from stoker.types import Compression, FeatureKind, FeatureSpec, ImageEncoding, LabelEncoding, SchemaInfo
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
     from stoker.storage import Location
-    from stoker.types import FeatureKind
 
 _MAX_MANIFEST_BYTES = 2**28
-_KINDS = ("bytes", "int64", "float")
-_COMPRESSIONS = ("none", "gzip", "zlib")
-_SCHEMA_CHOICES = {"label_encoding": ("id", "one-hot"), "image_encoding": ("jpeg", "raw")}
+_SCHEMA_CHOICES = {"label_encoding": get_args(LabelEncoding), "image_encoding": get_args(ImageEncoding)}
 _OPTIONAL_KEYS = ("filename_key", "height_key", "width_key", "order_key", "box_prefix")
 _T = TypeVar("_T")
 
@@ -35,9 +33,7 @@ def read_manifest(directory: str | os.PathLike[str] | Location) -> Manifest:
         ManifestError: It is damaged, contradicts itself, or is of a newer version.
     """
     path = location(directory) / MANIFEST_NAME
-    if path.stat().st_size > _MAX_MANIFEST_BYTES:
-        raise ManifestError(f"{path} is larger than {_MAX_MANIFEST_BYTES} bytes, so it is no manifest", path=str(path))
-    return parse_manifest(path.read_bytes(), path)
+    return parse_manifest(read_text(path, _MAX_MANIFEST_BYTES, "manifest"), path)
 
 
 def parse_manifest(text: bytes, path: str | Location) -> Manifest:
@@ -48,11 +44,11 @@ def parse_manifest(text: bytes, path: str | Location) -> Manifest:
     """
     where = str(path)
     try:
-        content = _Node(json.loads(text), "", where)
+        content = _Node(parse_json(text), "", where)
     except json.JSONDecodeError as error:
         message = f"{where} is damaged at line {error.lineno}, column {error.colno} (byte {error.pos}): {error.msg}"
         raise ManifestError(f"{message}; restore it, or build again", path=where, offset=error.pos) from error
-    except (UnicodeDecodeError, RecursionError) as error:
+    except ValueError as error:
         raise ManifestError(f"{where} is damaged: {error}; restore it, or build again", path=where) from error
     if content.get("format", str) != FORMAT:
         raise content.wrong("format", f"is not {FORMAT!r}, so this is no dataset of Stoker's")
@@ -113,6 +109,9 @@ class _Node:
 
     def nodes(self, key: str, make: Callable[[_Node], _T]) -> dict[str, _T]:
         inner = self.node(key)
+        for name in inner.value:
+            if not _is_text(name):
+                raise _damaged(self.path, f"{self.name}{key}", f"has the name {_shown(name)}, which is no text")
         return {name: make(inner.node(name)) for name in inner.value}
 
 
@@ -128,7 +127,7 @@ def _manifest(content: _Node) -> Manifest:
         ),
         converted=content.counts("converted"),
         annotation_errors=content.count("annotation_errors"),
-        compression=cast("Compression", content.choice("compression", _COMPRESSIONS)),
+        compression=cast("Compression", content.choice("compression", get_args(Compression))),
         shard_names=content.get("shard_names", str) if "shard_names" in content.value else "default",
         limit=content.count("limit") if content.value.get("limit") is not None else None,
         splits=content.nodes("splits", _split),
@@ -141,6 +140,8 @@ def _schema(node: _Node) -> SchemaInfo:
     for key in ("image_key", "label_key"):
         node.get(key, str)
     node.count("label_base")
+    if "filename_key" not in given:
+        raise _damaged(node.path, f"{node.name}filename_key", "is missing")
     for key in given.keys() & set(_OPTIONAL_KEYS):
         if given[key] is not None:
             node.get(key, str)
@@ -150,7 +151,7 @@ def _schema(node: _Node) -> SchemaInfo:
 
 
 def _feature(node: _Node) -> FeatureSpec:
-    kind = cast("FeatureKind", node.choice("kind", _KINDS))
+    kind = cast("FeatureKind", node.choice("kind", get_args(FeatureKind)))
     return FeatureSpec(kind, node.count("length") if node.value.get("length") is not None else None)
 
 
@@ -177,11 +178,21 @@ def _split(node: _Node) -> Split:
 def _shard(node: _Node) -> Shard:
     name, checksum = node.get("name", str), node.get("crc32c", str)
     # A name leads to a file in the directory of the manifest, or in a folder of it, and nowhere else.
-    if any(part in ("", ".", "..") for part in name.split("/")) or any(char in name for char in "\\\0"):
+    leads_out = any(part in ("", ".", "..") for part in name.split("/"))
+    if leads_out or any(char in name for char in "\\\0") or not _is_text(name):
         raise node.wrong("name", "is not the name of a file below the manifest")
     if not re.fullmatch(r"[0-9a-f]{8}", checksum):
         raise node.wrong("crc32c", "is not 8 hex digits")
     return Shard(name, node.count("records"), node.count("bytes"), int(checksum, 16))
+
+
+def _is_text(name: str) -> bool:
+    """Return whether a name has bytes in UTF-8: half a character does not."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _shown(value: object) -> str:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from stoker.errors import ConfigError
 
+SPLIT_FOLDERS = {"train": "train", "val": "validation", "validation": "validation", "test": "test"}
+"""Folders whose shards belong to a split, and to which."""
+
 _FIELD = re.compile(r"\{([a-z]*)(?::0?([1-9]))?\}")
 _FIELDS = frozenset({"split", "shard", "shards"})
 _NAMED = {

@@ -6,15 +6,18 @@ import json
 from typing import TYPE_CHECKING
 
 from stoker.errors import ManifestError
-from stoker.records.files import write_atomically
+from stoker.records.files import read_text, write_atomically
 from stoker.records.layout import REJECTS_NAME
-from stoker.storage import location
+from stoker.storage import is_named, location, parse_json
 from stoker.types import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stoker.storage import Location
+
+
+_MAX_REJECTS_BYTES = 2**30
 
 
 def write_rejects(directory: Location, rejects: Iterable[Reject]) -> None:
@@ -34,16 +37,23 @@ def read_rejects(directory: str | Location) -> tuple[Reject, ...]:
         ManifestError: A line is not what it should be; names the line.
     """
     path = location(directory) / REJECTS_NAME
-    if not path.exists():
+    if not is_named(path):
         return ()
+    content = read_text(path, _MAX_REJECTS_BYTES, "list of rejects")
     rejects = []
-    for number, line in enumerate(path.read_bytes().removesuffix(b"\n").split(b"\n")):
+    for number, line in enumerate(content.removesuffix(b"\n").split(b"\n")):
         if not line and not number:
             continue  # nobody was rejected
         try:
-            entry = json.loads(line.decode())
-            rejects.append(Reject(str(entry["key"]), str(entry["split"]), str(entry["reason"])))
+            rejects.append(_reject(parse_json(line)))
         except (ValueError, TypeError, KeyError) as error:
             message = f"{path} line {number + 1} is not a reject: {error}; the dataset itself is not affected"
             raise ManifestError(message, path=str(path), record=number) from error
     return tuple(rejects)
+
+
+def _reject(entry: dict[str, object]) -> Reject:
+    key, split, reason = (entry[name] for name in ("key", "split", "reason"))
+    if not (isinstance(key, str) and isinstance(split, str) and isinstance(reason, str)):
+        raise TypeError("key, split and reason must be texts")
+    return Reject(key, split, reason)

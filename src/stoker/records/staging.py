@@ -6,8 +6,9 @@ import mmap
 import os
 from typing import IO, TYPE_CHECKING, Protocol
 
-from stoker.records.files import sync_directory, write_atomically
+from stoker.records.files import make_directory, sync_directory, write_atomically
 from stoker.storage import RemotePath
+from stoker.storage.named import naming
 from stoker.storage.scratch import no_room, scratch_file
 from stoker.storage.temporary import temporary_name
 
@@ -64,7 +65,7 @@ class LocalStaging:
     def __init__(self, directory: Path, name: str) -> None:
         self._directory = directory
         self._path = directory / name
-        self._path.parent.mkdir(exist_ok=True)
+        make_directory(self._path.parent, within=directory)
         self._temporary = directory / temporary_name(name)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         self._file: int | None = os.open(self._temporary, flags, 0o666)
@@ -72,17 +73,19 @@ class LocalStaging:
     def write(self, parts: Sequence[bytes]) -> None:
         """Append bytes; see `Staging`."""
         assert self._file is not None, "the shard is already committed or aborted"
-        _write_all(self._file, parts)
+        with naming(self._path):
+            _write_all(self._file, parts)
 
     def publish(self, index: tuple[str, bytes] | None) -> None:
         """Bring both to the disk under their final names; see `Staging`."""
         assert self._file is not None, "the shard is already committed or aborted"
-        os.fsync(self._file)
-        self._close()
+        with naming(self._path):
+            os.fsync(self._file)
+            self._close()
         try:
             if index is not None:
                 path = self._directory / index[0]
-                path.parent.mkdir(parents=True, exist_ok=True)
+                make_directory(path.parent, within=self._directory)
                 write_atomically(path, index[1])
             self._temporary.replace(self._path)
         finally:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, cast
 
+from stoker.sources.text import has_control_character, one_line
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -38,7 +40,8 @@ class ClassNames:
         synset, text = _first(sample, _SYNSET), _first(sample, _TEXT)
         if sample.schema.preset == "imagenet-nvidia":
             synset, text = text, b""
-        if synset:
+        text = one_line(text)
+        if synset and not has_control_character(synset):  # anybody may have written the record
             self._names[label] = synset
             self._texts[label] = text
         elif text:

@@ -14,11 +14,12 @@ from stoker.feed.foreign import foreign_splits
 from stoker.feed.opening import open_dataset
 from stoker.feed.prefetch import read_through
 from stoker.feed.remote_opening import foreign_remote_splits
+from stoker.records.labels import MAX_CLASSES
 from stoker.records.layout import MANIFEST_NAME
 from stoker.records.manifest_reading import read_manifest
 from stoker.repack.classes import ClassNames
 from stoker.sources import SPLITS, Item, ItemTable, ItemTableBuilder, SourceImage
-from stoker.storage import RemotePath, location
+from stoker.storage import RemotePath, is_named, location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -146,7 +147,7 @@ def _splits(root: str) -> list[str]:
 
 
 def _found_splits(place: Location) -> Mapping[str, object]:
-    if (place / MANIFEST_NAME).exists():
+    if is_named(place / MANIFEST_NAME):
         return read_manifest(place).splits
     return foreign_remote_splits(place) if isinstance(place, RemotePath) else foreign_splits(place)
 
@@ -217,11 +218,10 @@ class _Listing:
             return _Record(-1, b"", key, 0, 0, is_damaged=True)
         base = dataset.schema.label_base
         label = sample.label - base if sample.label >= 0 else -1
-        if label < -1:
+        if not -1 <= label < MAX_CLASSES:
             path, record, _ = dataset.records.where(key)
-            message = (
-                f"label {sample.label} of record {record} of {path} is below {base}, the number of the first class"
-            )
+            limit = f"below {base}, the number of the first class" if label < 0 else f"not below {MAX_CLASSES}"
+            message = f"label {sample.label} of record {record} of {path} is {limit}"
             raise ConfigError(f"{message}; name the layout with --image-key, --label-key and --from-label-base")
         self.names.see(label, sample)
         objects = len(sample.boxes) if self._crop_objects else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import matplotlib as mpl
 from markupsafe import Markup
@@ -82,9 +82,9 @@ def sheet(width: float, height: float) -> Figure:
     return Figure((width / _PIXELS_PER_INCH, height / _PIXELS_PER_INCH), dpi=_PIXELS_PER_INCH, layout="constrained")
 
 
-def grid(axes: Axes, axis: str) -> None:
+def grid(axes: Axes, axis: Literal["x", "y"]) -> None:
     """Draw grid lines across one axis only."""
-    axes.grid(visible=True, axis="x" if axis == "x" else "y", which="major")
+    axes.grid(visible=True, axis=axis, which="major")
 
 
 def svg(figure: Figure, name: str, title: str) -> Markup:

@@ -10,9 +10,10 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from stoker.config import format_size
 from stoker.report.drawing import COLORS, SPLIT_COLORS, grid, sheet, style, svg
+from stoker.report.page import count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from markupsafe import Markup
     from matplotlib.axes import Axes
@@ -78,7 +79,7 @@ def size_charts(measured: Measured) -> Markup:
         _histogram(panels[0, 0], width, "width, pixels")
         _histogram(panels[0, 1], height, "height, pixels")
         _aspects(panels[1, 0], width / height)
-        _histogram(panels[1, 1], size, "bytes per image", name=format_size)
+        _histogram(panels[1, 1], size, "bytes per image", named=format_size)
         figure.set_layout_engine("constrained", wspace=0.06, hspace=0.08)
         return svg(figure, "sizes", "distributions of width, height, aspect ratio and bytes of the images")
 
@@ -109,8 +110,7 @@ def shard_chart(splits: Mapping[str, SplitPortrait]) -> Markup:
         return svg(figure, "shards", "bytes of each shard")
 
 
-def _histogram(axes: Axes, values: NDArray[np.float64], title: str, name: object = None) -> None:
-    named = name if callable(name) else lambda value: f"{value:,.0f}"
+def _histogram(axes: Axes, values: NDArray[np.float64], title: str, named: Callable[[float], str] = count) -> None:
     low, high = float(values.min()), float(np.percentile(values, 99.5))
     most = float(values.max())
     # A few giants would press all others into one bar: the last bar holds what is above.

@@ -34,6 +34,7 @@ class Data:
         check_range("records", self.records, 1, 2**62 - 1)
         check_range("record_bytes", self.record_bytes, 17, 2**31)
         check_range("shard_records", self.shard_records, 1, 2**40)
+        check_range("bytes of a shard", self.shard_records * self.record_bytes, 17, 2**62)
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ def read_boxes(path: bytes, class_name: bytes, class_names: Collection[bytes]) -
     except StorageError:
         raise  # the store is gone; it is not this annotation
     except OSError as error:
-        raise SourceError(f"cannot read the annotation: {error.strerror}", path=os.fsdecode(path)) from error
+        raise SourceError(f"cannot read the annotation: {error.strerror or error}", path=os.fsdecode(path)) from error
     try:
         return [named.box for named in parse_annotation(text) if named.is_of(class_name, class_names)]
     except ValueError as error:
@@ -117,7 +117,7 @@ def parse_annotation(text: bytes) -> list[NamedBox]:
         raise ValueError(f"{len(text)} bytes of XML, more than {MAX_XML_BYTES}")
     try:
         root: Element = fromstring(text)
-    except (ParseError, DefusedXmlException) as error:
+    except (ParseError, DefusedXmlException, LookupError) as error:  # the last: of an encoding that Python lacks
         raise ValueError(str(error)) from error
     return list(_boxes(root))
 
@@ -154,7 +154,10 @@ def _number(element: Element, path: str) -> float:
     text = element.findtext(path)
     if text is None:
         raise ValueError(f"no <{path}>")
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
     if not math.isfinite(value):
-        raise ValueError(f"<{path}> is {text.strip()}")
+        raise ValueError(f"<{path}> is {text.strip()[:40]!r}, which is no finite number")
     return value

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import io
-from typing import TYPE_CHECKING, Any
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.tar_bytes import ForwardBytes, open_stream
@@ -15,6 +19,9 @@ if TYPE_CHECKING:
 
 MAX_META_BYTES = 2**26
 """Longest ``meta.mat`` that is read."""
+
+_PATIENCE_SECONDS = 60.0
+"""For a reader that takes half a second."""
 
 
 def meta_of_devkit(path: Location) -> bytes:
@@ -45,19 +52,36 @@ def read_meta(data: bytes, where: str) -> list[tuple[bytes, int, bytes]]:
         ConfigError: SciPy is not installed.
         SourceError: It is not such a file.
     """
-    try:
-        loadmat = importlib.import_module("scipy.io").loadmat  # optional, and slow to import
-    except ImportError as error:
+    if importlib.util.find_spec("scipy") is None:
         message = f"reading {where} needs SciPy: install stoker[devkit], or give map_clsloc.txt"
-        raise ConfigError(message) from error
+        raise ConfigError(message)
     if len(data) > MAX_META_BYTES:
         raise SourceError(f"{where} is larger than {MAX_META_BYTES} bytes, too large for a meta.mat", path=where)
     try:
-        synsets = loadmat(io.BytesIO(data), squeeze_me=True, struct_as_record=False)["synsets"]
-        return [_class(synset) for synset in synsets if int(synset.num_children) == 0]
-    except (ValueError, TypeError, KeyError, AttributeError, NotImplementedError, OSError) as error:
-        raise SourceError(f"{where} is not the meta.mat of ILSVRC 2012: {error}", path=where) from error
+        return [(name.encode(), number, text.encode()) for name, number, text in _read_apart(data)]
+    except (subprocess.SubprocessError, ValueError) as error:
+        raise SourceError(f"{where} is not the meta.mat of ILSVRC 2012: {_reason(error)}", path=where) from error
 
 
-def _class(synset: Any) -> tuple[bytes, int, bytes]:
-    return str(synset.WNID).encode(), int(synset.ILSVRC2012_ID), str(synset.words).encode()
+def _read_apart(data: bytes) -> list[tuple[str, int, str]]:
+    """Read a ``meta.mat`` in another process, which it may crash or fill.
+
+    Raises:
+        SubprocessError: That failed, or did not end.
+        ValueError: It holds what is no text.
+    """
+    reader = [sys.executable, "-P", str(Path(__file__).with_name("meta_reader.py"))]  # which needs nothing else of ours
+    few_threads = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # each would take memory, of which there is little
+    done = subprocess.run(  # noqa: S603 - our own module under our own interpreter
+        reader, input=data, capture_output=True, check=True, timeout=_PATIENCE_SECONDS, env=few_threads
+    )
+    found: list[tuple[str, int, str]] = json.loads(done.stdout)
+    return found
+
+
+def _reason(error: Exception) -> str:
+    """Return the last line of what another process had to say, or that it said nothing."""
+    if not isinstance(error, subprocess.CalledProcessError):
+        return str(error)
+    lines = error.stderr.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1][:200] if lines and error.returncode > 0 else "it crashes the program that reads it"

@@ -12,7 +12,7 @@ from stoker.errors import SourceError
 from stoker.sources.folders import list_folders
 from stoker.sources.gather import Gathering
 from stoker.sources.label_map import LabelMap, read_label_map
-from stoker.sources.text import class_texts
+from stoker.sources.text import class_texts, has_control_character
 from stoker.sources.tree import SourceTree
 from stoker.sources.walk import Skipped, shown_names
 
@@ -96,7 +96,7 @@ class Draft:
         """Return all classes in the order of their labels."""
         found = self.gathering.class_names() | self.classes
         for name in found:
-            if any(byte < 32 for byte in name):
+            if has_control_character(name):
                 message = f"the class folder {os.fsdecode(name)!r} has a control character in its name; rename it"
                 raise SourceError(message, path=self.root)
         if self.labels is None:

@@ -24,6 +24,7 @@ from stoker.sources.in_order import AT_ONCE, in_order
 from stoker.sources.lines import numbered_lines
 from stoker.sources.sizes import fill_sizes
 from stoker.sources.validation_labels import find_validation_labels, read_validation_labels
+from stoker.sources.walk import is_of_the_name
 from stoker.sources.where import is_absolute, object_at, place_at, spelled, split_bucket, within
 from stoker.storage import is_remote
 
@@ -169,7 +170,9 @@ class FileLists:
             info = object_at(where).stat() if is_remote(where) else os.stat(where)  # noqa: PTH116
         except StorageError:
             raise
-        except OSError:
+        except OSError as error:
+            if not is_remote(where) and not is_of_the_name(error):
+                raise
             return None
         return info.st_size if not isinstance(info, os.stat_result) or stat.S_ISREG(info.st_mode) else 0
 

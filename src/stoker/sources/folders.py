@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stoker.sources.in_order import AT_ONCE, in_order
 from stoker.sources.stored import StoredEntry, scan_stored, stored_below, stored_files
-from stoker.sources.walk import ClassWalk, Skipped, is_directory, scan_directory
+from stoker.sources.walk import ClassWalk, Skipped, is_directory, scan_directory, scanned
 from stoker.storage import is_remote
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterable, Iterator
 
     FolderEntry = os.DirEntry[bytes] | StoredEntry
@@ -56,8 +56,8 @@ def folders_in(where: bytes) -> list[bytes]:
     """
     if is_remote(where):
         return [entry.name for entry in scan_stored(where) if entry.folder]
-    with os.scandir(where) as entries:  # may be half a million annotations, which need not all be held
-        return sorted(entry.name for entry in entries if is_directory(entry))
+    # There may be half a million annotations, which need not all be held.
+    return sorted(entry.name for entry in scanned(where) if is_directory(entry))
 
 
 def seen_in(where: bytes) -> Iterator[tuple[bytes, bool]]:
@@ -74,8 +74,7 @@ def seen_in(where: bytes) -> Iterator[tuple[bytes, bool]]:
             name, slash, _ = path.partition(b"/")
             yield name, bool(slash)
         return
-    with os.scandir(where) as entries:
-        yield from ((entry.name, is_directory(entry)) for entry in entries)
+    yield from ((entry.name, is_directory(entry)) for entry in scanned(where))
 
 
 def list_folders(root: bytes, folders: Iterable[bytes]) -> Iterator[Listing]:

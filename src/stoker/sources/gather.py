@@ -155,7 +155,7 @@ class Gathering:
         order = order[np.searchsorted(ranks[order], 0) :]
         kept = np.ones(len(order), bool)
         starts = np.flatnonzero(np.diff(ranks[order], prepend=-1)).tolist()
-        for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
+        for start, end in pairwise([*starts, len(order)]):
             rows, replaced = self._sort_class(table, order[start:end].tolist())
             order[start:end] = rows
             kept[[start + at for at in replaced]] = False

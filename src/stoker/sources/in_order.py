@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from stoker.storage import stop_waiting_when
+from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from concurrent.futures import Future
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
@@ -34,16 +33,11 @@ def in_order(work: Callable[[_Task], _Result], tasks: Iterable[_Task], at_once: 
     if at_once == 1:
         yield from map(work, tasks)
         return
-    stop = threading.Event()
-    pool = ThreadPoolExecutor(at_once, "stoker-list", initializer=stop_waiting_when, initargs=(stop,))
     waiting: deque[Future[_Result]] = deque()
-    try:
+    with stoppable_pool(at_once, "stoker-list") as pool:
         for task in tasks:
             waiting.append(pool.submit(work, task))
             if len(waiting) == at_once * _WAITING_PER_THREAD:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-    finally:
-        stop.set()
-        pool.shutdown(cancel_futures=True)

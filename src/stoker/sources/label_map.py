@@ -22,6 +22,7 @@ import gzip
 import io
 import json
 import re
+import zlib
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from stoker.errors import ConfigError, SourceError
 from stoker.sources.devkit import MAX_META_BYTES, meta_of_devkit, read_meta
 from stoker.sources.lines import list_lines
 from stoker.sources.reading import read_start
-from stoker.sources.text import split_text
+from stoker.sources.text import has_control_character, one_line, split_text
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def read_label_map(where: str) -> LabelMap:
 
     Raises:
         SourceError: It does not exist, or is none of the lists of `stoker.sources.label_map`.
-        ConfigError: It names a class twice, its labels have gaps, or SciPy is needed and not there.
+        ConfigError: It names a class twice or one that cannot be written into ``labels.txt``, its labels have gaps, or
+            SciPy is needed and not there.
         OSError: It cannot be read.
     """
     path = location(where)
@@ -96,7 +98,7 @@ def _from_lines(where: str, lines: Sequence[tuple[int, bytes]]) -> LabelMap:
             shown = name.decode("utf-8", "replace")
             raise ConfigError(f"the label map {where} names {shown} twice: in line {first[name]} and in line {number}")
         first[name] = number
-    return LabelMap(where, tuple(first), tuple(text for _, _, text in entries))
+    return _map(where, tuple(first), [text for _, _, text in entries], devkit=False)
 
 
 def _entry(line: bytes) -> tuple[bytes, bytes]:
@@ -121,7 +123,17 @@ def _numbered(where: str, entries: Iterable[tuple[bytes, int, bytes]], *, devkit
             message = f"the label map {where} gives {shown} the label {number} where {label} must follow"
             raise ConfigError(f"{message}; labels must be 0, 1, 2, ... or 1, 2, 3, ..., each of them once")
         names.add(name)
-    return LabelMap(where, tuple(e[0] for e in ordered), tuple(e[2] for e in ordered), devkit)
+    return _map(where, [name for name, _, _ in ordered], [text for _, _, text in ordered], devkit=devkit)
+
+
+def _map(where: str, names: Sequence[bytes], texts: Sequence[bytes], *, devkit: bool) -> LabelMap:
+    """Return a map whose names and texts can stand in ``labels.txt``, which JSON and MATLAB do not see to."""
+    for name in names:
+        if not name or has_control_character(name):
+            shown = name.decode("utf-8", "replace")
+            message = f"the label map {where} names the class {shown!r}, which no folder with images can be called"
+            raise ConfigError(f"{message}; give it a name without control characters")
+    return LabelMap(where, tuple(names), tuple(map(one_line, texts)), devkit)
 
 
 def _read_json(path: Location) -> bytes:
@@ -130,7 +142,7 @@ def _read_json(path: Location) -> bytes:
         try:
             with gzip.open(io.BytesIO(data)) as file:
                 data = file.read(_MAX_JSON_BYTES + 1)
-        except (gzip.BadGzipFile, EOFError) as error:
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise SourceError(f"the label map {path} is damaged: {error}", path=str(path)) from error
     if len(data) > _MAX_JSON_BYTES:
         raise SourceError(f"{path} is larger than {_MAX_JSON_BYTES} bytes, too large for a list", path=str(path))
@@ -151,4 +163,4 @@ def _json_entry(name: Any, fields: Any) -> tuple[bytes, int, bytes]:
     label, text = values["label"], values.get("human_labels", "")
     if not isinstance(name, str) or type(label) is not int or not isinstance(text, str):
         raise TypeError(f"{name!r} has label {label!r} and text {text!r}")
-    return name.encode(), label, text.replace("\t", " ").encode()
+    return name.encode(), label, text.encode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError
+from stoker.storage.named import naming
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ def numbered_lines(path: Location) -> Iterator[tuple[int, bytes]]:
         OSError: The file cannot be read.
     """
     number = 0
-    with path.open("rb") as file:
+    with naming(path), path.open("rb") as file:
         while line := file.readline(_MAX_LINE_BYTES + 1):
             number += 1
             if len(line) > _MAX_LINE_BYTES:

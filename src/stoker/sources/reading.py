@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError, StorageError
 from stoker.sources.where import object_at, spelled
-from stoker.storage import is_remote
+from stoker.storage import is_remote, regular_descriptor
+from stoker.storage.named import naming
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from stoker.storage import Location, RemotePath
 
 MAX_FILE_BYTES = 2**30
@@ -32,14 +36,9 @@ def read_file(path: bytes, size_hint: int) -> bytes:
         raise _too_large()
     if is_remote(path):
         return _read_object(object_at(path))
-    file = _open(path)
-    try:
+    with _opened(path) as file:
         data = os.read(file, size_hint + 1)
-        if len(data) <= size_hint:
-            return data
-        return _read_on(file, data)
-    finally:
-        os.close(file)
+        return data if len(data) == size_hint else _read_on(file, data)
 
 
 def read_slice(path: bytes, offset: int, size: int) -> bytes:
@@ -82,14 +81,11 @@ def read_head(path: bytes, offset: int, size: int, known_end: int = 0) -> bytes:
     """
     if is_remote(path):
         return _read_part(object_at(path), offset, size, known_end)
-    file = _open(path)
-    try:
+    with _opened(path) as file:
         data = os.pread(file, size, offset)
         while len(data) < size and (part := os.pread(file, size - len(data), offset + len(data))):
             data += part
         return data
-    finally:
-        os.close(file)
 
 
 def _read_object(place: RemotePath) -> bytes:
@@ -112,13 +108,18 @@ def _read_part(place: RemotePath, offset: int, size: int, known_end: int) -> byt
     return place.store.read(place.key, offset, there) if there > 0 else b""
 
 
-def _open(path: bytes) -> int:
-    # O_NONBLOCK: should the file have become a named pipe since it was listed, opening it must not wait.
-    return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+@contextmanager
+def _opened(path: bytes) -> Iterator[int]:
+    file = regular_descriptor(path)  # it may have become a named pipe since it was listed
+    try:
+        with naming(path):
+            yield file
+    finally:
+        os.close(file)
 
 
 def _read_on(file: int, data: bytes) -> bytes:
-    """Finish reading a file that is larger than it was said to be."""
+    """Finish reading a file of another size than it was said to be, or that came in pieces, as from a network."""
     parts = [data]
     total = len(data)
     while part := os.read(file, 2**20):

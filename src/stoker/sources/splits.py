@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from stoker.sources.walk import Skipped
     from stoker.storage import Location
 
-_SPLIT_FOLDERS = {b"train": "train", b"validation": "validation", b"val": "validation", b"test": "test"}
+SPLIT_FOLDERS = {b"train": "train", b"validation": "validation", b"val": "validation", b"test": "test"}
+"""Folders that are splits, if they hold classes, and which."""
+
 _METADATA = frozenset(name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, TINY_LIST, "synsets.txt", "wnids.txt"))
 _TINY_FOLDER = b"images"
 
@@ -70,7 +72,7 @@ class SplitFinder:
             SourceError: A folder cannot be read, or validation images have neither class folders nor a list.
         """
         entries = scan(self._base)
-        candidates = [entry for entry in entries if entry.name in _SPLIT_FOLDERS and is_folder(entry)]
+        candidates = [entry for entry in entries if entry.name in SPLIT_FOLDERS and is_folder(entry)]
         # A class may be called "train". Only a folder that holds folders is a split, or one with a list of labels.
         held = {entry.name: [sub for sub in scan(entry.path) if is_folder(sub)] for entry in candidates}
         others = [entry for entry in entries if entry.name not in held and _may_matter(entry.name)]
@@ -82,8 +84,8 @@ class SplitFinder:
             where = os.fsdecode(self._base)
             raise SourceError(f"{where} holds both val/ and validation/; keep one of them", path=where)
         self._count_others([entry.name for entry in others])
-        names = sorted(held, key=lambda name: SPLITS.index(_SPLIT_FOLDERS[name]))
-        return {_SPLIT_FOLDERS[name]: self._split(name) for name in names}
+        names = sorted(held, key=lambda name: SPLITS.index(SPLIT_FOLDERS[name]))
+        return {SPLIT_FOLDERS[name]: self._split(name) for name in names}
 
     def _without_splits(self, entries: Sequence[FolderEntry]) -> dict[str, SplitFolder]:
         if self._draft.options.validation_labels is not None and not any(is_folder(entry) for entry in entries):
@@ -92,7 +94,7 @@ class SplitFinder:
 
     def _split(self, name: bytes) -> SplitFolder:
         entries = scan(self._base + b"/" + name)
-        split = _SPLIT_FOLDERS[name]
+        split = SPLIT_FOLDERS[name]
         folders = [entry.name for entry in entries if is_folder(entry) and _may_matter(entry.name)]
         if split == "train":
             return SplitFolder(name + b"/", self._class_folders(name + b"/", entries))

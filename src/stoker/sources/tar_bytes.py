@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from stoker.storage import Location
 
-_BLOCK = 512
 TAR_DAMAGE = (
     tarfile.TarError,
     ValueError,
@@ -164,7 +163,7 @@ def is_tar(path: Location) -> bool:
     Raises:
         OSError: It cannot be read.
     """
-    return path.suffix.lower() == ".tar" or read_start(path, _BLOCK)[257:262] == b"ustar"
+    return path.suffix.lower() == ".tar" or read_start(path, tarfile.BLOCKSIZE)[257:262] == b"ustar"
 
 
 def is_compressed(path: Location) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError
 from stoker.sources.gather import Group
+from stoker.sources.splits import SPLIT_FOLDERS
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
     from stoker.sources.gather import Gathering
     from stoker.sources.validation_labels import ValidationLabels
-
-_SPLIT_FOLDERS = {b"train": "train", b"validation": "validation", b"val": "validation", b"test": "test"}
 
 
 class TarFolders:
@@ -113,7 +112,7 @@ class TarFolders:
         """Give one folder its class; return how many images in it have none."""
         group = self._gathering.groups[self._groups[folder, None]]
         if with_splits and len(parts) > skip:
-            group.split = _SPLIT_FOLDERS[parts[skip]]
+            group.split = SPLIT_FOLDERS[parts[skip]]
             skip += 1
         if len(parts) <= skip:
             group.split = None
@@ -126,7 +125,7 @@ class TarFolders:
         """Return whether the first parts are the names of splits, below which lie classes."""
         first = {parts[0] for parts in folders if parts}
         deep = {parts[0] for parts in folders if len(parts) > 1}
-        return bool(first) and first <= set(_SPLIT_FOLDERS) and deep == first
+        return bool(first) and first <= set(SPLIT_FOLDERS) and deep == first
 
 
 def _common_parts(folders: Iterable[list[bytes]]) -> list[bytes]:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from stoker.sources.tar_bytes import TarBytes
 
-_BLOCK = 512
 _MAX_HEADER_BYTES = 2**20
 
 
@@ -45,9 +44,9 @@ def walk(source: TarBytes) -> Iterator[tarfile.TarInfo]:
             problem = f"{member.name!r} would end at byte {end}, the tar ends at byte {source.size}"
             raise cut_short(source, member.offset, problem)
         yield member
-    if source.last.count(0) == _BLOCK:
+    if source.last.count(0) == tarfile.BLOCKSIZE:
         return
-    if len(source.last) < _BLOCK:
+    if len(source.last) < tarfile.BLOCKSIZE:
         raise cut_short(source, tar.offset, "the blocks of zeros that end a tar are missing")
     raise damaged(source, tar.offset, "what is there is no header")
 

@@ -55,6 +55,16 @@ def split_text(line: bytes) -> tuple[bytes, bytes]:
     return name.strip(), text.replace(b"\t", b" ").strip()
 
 
+def has_control_character(text: bytes) -> bool:
+    """Return whether a name or a text would break a line of ``labels.txt``, or its columns."""
+    return any(byte < 32 for byte in text)
+
+
+def one_line(text: bytes) -> bytes:
+    """Return a text with a blank for each control character, so that it can stand in ``labels.txt``."""
+    return bytes(32 if byte < 32 else byte for byte in text)
+
+
 def _find_list(folders: Iterable[Location]) -> Location | None:
     places = list(folders)
     candidates = (place / name for name in TEXT_LISTS for place in places)

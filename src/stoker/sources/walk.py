@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections import Counter
@@ -11,12 +12,15 @@ from typing import TYPE_CHECKING
 from stoker.errors import SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 SIDECARS = frozenset({b".xml", b".txt", b".csv", b".json", b".md", b".html", b".db", b".ini"})
 """Suffixes of files that lie beside images and are never images."""
 
 _SHOWN = 5
+_OF_THE_NAME = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
+)
 
 
 @dataclass(slots=True)
@@ -61,15 +65,29 @@ def _suffix(name: bytes) -> bytes:
     return name[name.rfind(b".") :].lower() if b"." in name else b""
 
 
+def is_of_the_name(error: OSError) -> bool:
+    """Return whether nobody could look at what has this name. Anything else is a file system that fails."""
+    return error.errno in _OF_THE_NAME
+
+
 def scan_directory(path: bytes) -> list[os.DirEntry[bytes]]:
     """Return the entries of a directory in the byte order of their names.
 
     Raises:
         SourceError: It cannot be read.
     """
+    return sorted(scanned(path), key=lambda entry: entry.name)
+
+
+def scanned(path: bytes) -> Iterator[os.DirEntry[bytes]]:
+    """Yield the entries of a directory, in any order.
+
+    Raises:
+        SourceError: It cannot be read.
+    """
     try:
         with os.scandir(path) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
+            yield from entries
     except OSError as error:
         where = os.fsdecode(path).rstrip("/")
         message = f"cannot list the directory {where}: {error.strerror}; make it readable or move it out of the source"
@@ -80,7 +98,9 @@ def is_directory(entry: os.DirEntry[bytes]) -> bool:
     """Return whether an entry is a directory or a link to one; a link that leads round in a circle is neither."""
     try:
         return entry.is_dir()
-    except OSError:
+    except OSError as error:
+        if not is_of_the_name(error):
+            raise
         return False
 
 
@@ -136,7 +156,9 @@ class ClassWalk:
             return None
         try:
             info = entry.stat()
-        except OSError:
+        except OSError as error:
+            if not is_of_the_name(error):
+                raise
             return 0  # a link to nowhere: still an item, so that the build names it among the rejects
         if not stat.S_ISREG(info.st_mode):
             self._skipped.ignored["special file"] += 1

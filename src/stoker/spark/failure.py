@@ -63,11 +63,9 @@ def explain(error: Exception) -> StokerError | OSError:
 def _from_task(told: dict[str, Any]) -> StokerError | OSError:
     """Return the error that a task met, as this process would have met it."""
     problem: StokerError | OSError
-    kinds: dict[str, type[StokerError]] = {"ConfigError": ConfigError, "SourceError": SourceError}
+    kinds: dict[str, type[StokerError]] = {kind.__name__: kind for kind in (ConfigError, SourceError, StorageError)}
     if told["kind"] in kinds:
-        problem = kinds[told["kind"]](told["message"])
-    elif told["kind"] == "StorageError":
-        problem = StorageError(told["message"], path=told["filename"])
+        problem = kinds[told["kind"]](told["message"], path=told["filename"])
     elif told["errno"] is not None:
         problem = OSError(told["errno"], os.strerror(told["errno"]), told["filename"])
     else:

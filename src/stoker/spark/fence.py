@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from stoker.errors import ConfigError
 from stoker.records.layout import BUILD_FOLDER, JOURNAL_NAME
+from stoker.storage import open_regular
 
 if TYPE_CHECKING:
     from stoker.storage import Location
@@ -50,6 +51,6 @@ class Fence:
 
 def _settings(destination: Location) -> bytes:
     if isinstance(destination, Path):
-        with (destination / JOURNAL_NAME).open("rb") as file:
+        with open_regular(destination / JOURNAL_NAME) as file:
             return file.readline()
     return (destination / BUILD_FOLDER / "settings.json").read_bytes()

@@ -92,7 +92,7 @@ def cluster_lister(session: SparkSession) -> FolderLister:
         task = ListTask(kit(compressed=False), root)
         todo = list(folders)
         tasks = _TASKS_PER_CORE * session.sparkContext.defaultParallelism
-        each = min(_MOST_FOLDERS, -(-len(todo) // tasks))
+        each = max(1, min(_MOST_FOLDERS, -(-len(todo) // tasks)))  # a split may have no folder at all
         jobs: Jobs[list[ListedFolder]] = Jobs(session, f"stoker list {root.decode('utf-8', 'replace')}", 1)
         with jobs:
             for first in range(0, len(todo), each * tasks):

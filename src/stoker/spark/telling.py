@@ -6,6 +6,8 @@ import json
 import os
 import socket
 
+from stoker.errors import StokerError
+
 FAILURE_MARK = "STOKER-TASK-FAILED "
 """Stands before what a failed task has to say, so that the driver finds it."""
 
@@ -24,7 +26,8 @@ def told(error: Exception, doing: str) -> TaskError:
     from pyspark import TaskContext  # noqa: PLC0415 - an extra, which is there where tasks run
 
     context = TaskContext.get()
-    filename = getattr(error, "filename", None)
+    filename = error.filename if isinstance(error, OSError) else None
+    where = error.path if isinstance(error, StokerError) else None
     return TaskError(
         FAILURE_MARK
         + json.dumps(
@@ -34,8 +37,8 @@ def told(error: Exception, doing: str) -> TaskError:
                 "attempt": 1 if context is None else context.attemptNumber() + 1,
                 "kind": type(error).__name__,
                 "message": str(error),
-                "errno": getattr(error, "errno", None),
-                "filename": os.fsdecode(filename) if isinstance(filename, (str, bytes)) else None,
+                "errno": error.errno if isinstance(error, OSError) else None,
+                "filename": os.fsdecode(filename) if isinstance(filename, (str, bytes)) else where,
             }
         )
     )

@@ -126,6 +126,7 @@ class HdfsBackend:
             return data
         with self._lock:
             self._readers[key] = reader
+            self._readers.move_to_end(key)
             while len(self._readers) > _KEPT_READERS:
                 self._readers.popitem(last=False)
         return data

@@ -64,6 +64,9 @@ class PatientStore:
         while True:
             try:
                 for entry in self._backend.entries(prefix, resumed):
+                    if self._stop.is_set():
+                        raise ClosedError(f"stopped while listing {self.name}")
+                    self._pace.answered = True
                     # Not by order: there are stores that keep to one which is almost that of the keys.
                     if entry.key != resumed:
                         last = entry.key

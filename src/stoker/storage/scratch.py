@@ -29,6 +29,25 @@ def scratch_file(why: str) -> IO[bytes]:
         raise no_room(error, why) from error
 
 
+def append(file: IO[bytes], data: bytes, why: str) -> None:
+    """Write all of some bytes at the end of such a file.
+
+    Args:
+        file: What `scratch_file` has given.
+        data: The bytes.
+        why: As for `scratch_file`.
+
+    Raises:
+        OSError: The folder has no more room.
+    """
+    left = memoryview(data)
+    try:
+        while left:
+            left = left[file.write(left) :]
+    except OSError as error:
+        raise no_room(error, why) from error
+
+
 def no_room(error: OSError, why: str) -> OSError:
     """Return an error of writing to such a file as one that names the folder and says what to do."""
     advice = f"{why}; set TMPDIR to a folder with more room"
@@ -37,4 +56,7 @@ def no_room(error: OSError, why: str) -> OSError:
 
 def is_scratch_full(error: OSError) -> bool:
     """Return whether an error is that of the folder for temporary files, and of nothing that was to be read."""
-    return bool(error.filename == tempfile.gettempdir())
+    try:
+        return bool(error.filename == tempfile.gettempdir())
+    except FileNotFoundError:  # there is no such folder, so the error is about something else
+        return False

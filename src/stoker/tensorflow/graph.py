@@ -9,13 +9,13 @@ import tensorflow as tf
 
 from stoker.config import check_range
 from stoker.errors import ConfigError
+from stoker.feed import Dataset
 from stoker.records.inflate import compression_of
 from stoker.tensorflow.windows import pixels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stoker.feed import Dataset
     from stoker.types import SchemaInfo
     from stoker.views import View
 
@@ -93,16 +93,15 @@ def _share(dataset: Dataset, rank: int, world_size: int) -> int:
 
 
 def _refuse_odd_records(dataset: Dataset) -> None:
-    schema = getattr(dataset, "schema", None)
-    if schema is None or not dataset.shards:
+    if not isinstance(dataset, Dataset) or not dataset.shards:
         what = "is no dataset of TFRecords"
-    elif schema.image_encoding == "raw":
-        what = f"holds raw tensors (layout {schema.preset!r})"
-    elif schema.label_encoding != "id":
-        what = f"holds one-hot labels (layout {schema.preset!r})"
+    elif dataset.schema.image_encoding == "raw":
+        what = f"holds raw tensors (layout {dataset.schema.preset!r})"
+    elif dataset.schema.label_encoding != "id":
+        what = f"holds one-hot labels (layout {dataset.schema.preset!r})"
     else:
         return
-    message = f"{getattr(dataset, 'path', dataset)} {what}, which this pipeline of TensorFlow's ops does not read"
+    message = f"{dataset!r} {what}, which this pipeline of TensorFlow's ops does not read"
     raise ConfigError(f"{message}; use stoker.tensorflow.dataset, or make such records with 'stoker build' or 'repack'")
 
 

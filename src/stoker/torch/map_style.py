@@ -40,7 +40,7 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
         view: What becomes of each image. With `stoker.ObjectCrops` samples are annotated objects, not images.
         seed: Of the view's random choices, 0 to 2**64 - 1.
         output: Type, layout and scale of the pixels; left out: uint8, NHWC.
-        threads: Decoding threads; left out: all CPUs of the process's affinity mask, in a worker process one.
+        threads: Decoding threads; left out: one for each CPU that this process may use, in a worker process one.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
 
@@ -159,7 +159,7 @@ class _ProcessEngine:
         self.engine = owner._new_engine(batch_size)
         self.batch_size = batch_size
         self._process = os.getpid()
-        self.close = weakref.finalize(owner, self.engine.close)  # in a forked process it does nothing
+        self.close = weakref.finalize(owner, self.engine.closing())  # in a forked process it does nothing
 
     @property
     def usable(self) -> bool:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from stoker import _native
-from stoker.views.color import ColorJitter, jitter_spec
-from stoker.views.settings import Size, check_probability, extent, short_text
+from stoker.views.color import ColorJitter  # noqa: TC001 - programs ask for the types of settings
+from stoker.views.mirrored import check_mirrored, mirrored_spec
+from stoker.views.settings import Size, short_text
+
+if TYPE_CHECKING:
+    from stoker import _native
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +35,11 @@ class TopLeft:
     __repr__ = short_text
 
     def __post_init__(self) -> None:
-        extent(self.size)
-        check_probability("hflip", self.hflip)
+        check_mirrored(self)
 
     def native(self) -> _native.ViewSpec:
         """Return the core's form of this view."""
-        height, width = extent(self.size)
-        return _native.ViewSpec(
-            kind="top_left",
-            width=width,
-            height=height,
-            filter="nearest",
-            hflip=self.hflip,
-            jitter=jitter_spec(self.color_jitter),
-        )
+        return mirrored_spec("top_left", self, "nearest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +65,8 @@ class RawTensor:
     __repr__ = short_text
 
     def __post_init__(self) -> None:
-        extent(self.size)
-        check_probability("hflip", self.hflip)
+        check_mirrored(self)
 
     def native(self) -> _native.ViewSpec:
         """Return the core's form of this view."""
-        height, width = extent(self.size)
-        return _native.ViewSpec(
-            kind="exact",
-            width=width,
-            height=height,
-            filter="nearest",
-            hflip=self.hflip,
-            jitter=jitter_spec(self.color_jitter),
-        )
+        return mirrored_spec("exact", self, "nearest")

@@ -50,24 +50,38 @@ class ColorJitter:
         )
 
 
+def check_jitter(jitter: ColorJitter | None) -> None:
+    """Refuse what is no `ColorJitter`.
+
+    Raises:
+        ConfigError: It is something else, such as a number.
+    """
+    if not isinstance(jitter, ColorJitter | None):
+        raise ConfigError(f"color_jitter is {jitter!r}; it must be a stoker.ColorJitter, or None")
+
+
 def jitter_spec(jitter: ColorJitter | None) -> _native.JitterSpec | None:
     """Return the core's form of changes that there may be none of."""
     return None if jitter is None else jitter.native()
 
 
 def _bounds(name: str, jitter: Jitter) -> tuple[float, float] | None:
-    if not isinstance(jitter, tuple):
-        if not 0.0 <= jitter < math.inf:
-            raise ConfigError(f"{name} is {jitter}; it must be a number from 0 on, or two bounds")
-        jitter = max(0.0, 1.0 - jitter), 1.0 + jitter
-    low, high = jitter
-    if not 0.0 <= low <= high < math.inf:
-        raise ConfigError(f"{name} is {jitter}; its bounds must be two growing numbers from 0 on")
+    try:
+        low, high = jitter if isinstance(jitter, tuple) else (max(0.0, 1.0 - jitter), 1.0 + jitter)
+        fits = 0.0 <= low <= high < math.inf and (isinstance(jitter, tuple) or jitter >= 0.0)
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise ConfigError(f"{name} is {jitter}; it must be a number from 0 on, or two growing ones")
     return None if low == high == 1.0 else (float(low), float(high))
 
 
 def _hue_bounds(jitter: Jitter) -> tuple[float, float] | None:
-    low, high = jitter if isinstance(jitter, tuple) else (-jitter, jitter)
-    if not -0.5 <= low <= high <= 0.5:
+    try:
+        low, high = jitter if isinstance(jitter, tuple) else (-jitter, jitter)
+        fits = -0.5 <= low <= high <= 0.5
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
         raise ConfigError(f"hue is {jitter}; it must be a number from 0 to 0.5, or two growing ones from -0.5 to 0.5")
     return None if low == high == 0.0 else (float(low), float(high))

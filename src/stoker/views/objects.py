@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from stoker import _native
-from stoker.views.color import ColorJitter, jitter_spec
-from stoker.views.settings import Filter, Size, check_filter, check_probability, extent, short_text
+from stoker.views.color import ColorJitter  # noqa: TC001 - programs ask for the types of settings
+from stoker.views.mirrored import check_mirrored, mirrored_spec
+from stoker.views.settings import Filter, Size, check_filter, short_text
+
+if TYPE_CHECKING:
+    from stoker import _native
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +39,9 @@ class ObjectCrops:
     __repr__ = short_text
 
     def __post_init__(self) -> None:
-        extent(self.size)
-        check_probability("hflip", self.hflip)
+        check_mirrored(self)
         check_filter(self.filter)
 
     def native(self) -> _native.ViewSpec:
         """Return the core's form of this view."""
-        height, width = extent(self.size)
-        return _native.ViewSpec(
-            kind="object_crop",
-            width=width,
-            height=height,
-            filter=self.filter,
-            hflip=self.hflip,
-            jitter=jitter_spec(self.color_jitter),
-        )
+        return mirrored_spec("object_crop", self, self.filter)

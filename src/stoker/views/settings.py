@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields
-from typing import Any, Literal, get_args
+from numbers import Real
+from typing import TYPE_CHECKING, Literal, get_args
 
 from stoker.config import check_range
 from stoker.errors import ConfigError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Filter = Literal["nearest", "box", "bilinear", "bicubic", "lanczos"]
 Size = int | tuple[int, int]
@@ -15,7 +19,7 @@ MAX_SIDE = 1 << 16
 """The most pixels that a side of a result may have."""
 
 
-def short_text(view: Any) -> str:
+def short_text(view: DataclassInstance) -> str:
     """Return a view, or a part of one, as it would be typed: without settings that have their default values."""
     parts = []
     for place, setting in enumerate(fields(view)):
@@ -29,9 +33,12 @@ def extent(size: Size) -> tuple[int, int]:
     """Return (height, width) of a size.
 
     Raises:
-        ConfigError: A side is out of range.
+        ConfigError: A side is out of range or no whole number, or there are not two.
     """
-    height, width = (size, size) if isinstance(size, int) else size
+    try:
+        height, width = (size, size) if isinstance(size, int | Real) else size
+    except (TypeError, ValueError):
+        raise ConfigError(f"size is {size!r}; it must be one side, or height and width") from None
     return check_range("size (height)", height, 1, MAX_SIDE), check_range("size (width)", width, 1, MAX_SIDE)
 
 
@@ -51,8 +58,12 @@ def check_bounds(name: str, bounds: tuple[float, float], low: float, high: float
     Raises:
         ConfigError: It is not.
     """
-    first, second = bounds
-    if not low < first <= second <= high:  # also false for NaN
+    try:
+        first, second = bounds
+        fits = low < first <= second <= high  # also false for NaN
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
         raise ConfigError(f"{name} is {bounds}; it must be two growing numbers above {low} and at most {high}")
 
 
@@ -62,5 +73,5 @@ def check_probability(name: str, value: float) -> None:
     Raises:
         ConfigError: It is below 0, above 1, or no number.
     """
-    if not 0.0 <= value <= 1.0:
-        raise ConfigError(f"{name} is {value}; it must be between 0 and 1")
+    if not (isinstance(value, Real) and 0.0 <= value <= 1.0):
+        raise ConfigError(f"{name} is {value!r}; it must be between 0 and 1")

@@ -13,16 +13,8 @@ from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
 from stoker.views.color import ColorJitter, jitter_spec
-from stoker.views.settings import (
-    MAX_SIDE,
-    Filter,
-    Size,
-    check_bounds,
-    check_filter,
-    check_probability,
-    extent,
-    short_text,
-)
+from stoker.views.mirrored import check_mirrored, mirrored_spec
+from stoker.views.settings import MAX_SIDE, Filter, Size, check_bounds, check_filter, extent, short_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +45,11 @@ class RandomResizedCrop:
     __repr__ = short_text
 
     def __post_init__(self) -> None:
-        extent(self.size)
+        check_mirrored(self)
         check_bounds("scale", self.scale, 0.0, 1.0)
         check_bounds("ratio", self.ratio, 0.0, 100.0)
         if self.ratio[0] < 1 / 100:
             raise ConfigError(f"ratio is {self.ratio}; it must not be below 1/100")
-        check_probability("hflip", self.hflip)
         check_filter(self.filter)
 
     def native(self) -> _native.ViewSpec:
@@ -131,18 +122,9 @@ class Resize:
     __repr__ = short_text
 
     def __post_init__(self) -> None:
-        extent(self.size)
-        check_probability("hflip", self.hflip)
+        check_mirrored(self)
         check_filter(self.filter)
 
     def native(self) -> _native.ViewSpec:
         """Return the core's form of this view."""
-        height, width = extent(self.size)
-        return _native.ViewSpec(
-            kind="resize",
-            width=width,
-            height=height,
-            filter=self.filter,
-            hflip=self.hflip,
-            jitter=jitter_spec(self.color_jitter),
-        )
+        return mirrored_spec("resize", self, self.filter)

@@ -2,6 +2,8 @@
 
 #include <jerror.h>
 
+#include <new>
+
 #include "core/errors.h"
 
 namespace stoker {
@@ -49,6 +51,7 @@ jpeg_error_mgr* JpegErrors::install() {
 }
 
 void throw_jpeg_error(const JpegErrors& errors) {
+  if (errors.base.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();
   throw Error(ErrorCode::kBadImage, std::string("The JPEG cannot be decoded whole: ") + errors.message);
 }
 

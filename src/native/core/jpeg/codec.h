@@ -22,7 +22,8 @@ struct JpegErrors {
   jpeg_error_mgr* install();
 };
 
-// The message of the last error, as a core Error of code kBadImage.
+// The message of the last error, as a core Error of code kBadImage; std::bad_alloc where libjpeg had no
+// memory, which is no fault of the image.
 [[noreturn]] void throw_jpeg_error(const JpegErrors& errors);
 
 }  // namespace stoker

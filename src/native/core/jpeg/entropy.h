@@ -47,7 +47,6 @@ struct EntropyKernels {
   bool (*skip)(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count);
 };
 extern const EntropyKernels kPortableEntropyKernels;
-extern const EntropyKernels kBmi2EntropyKernels;  // on x86-64 only
 // Those this processor can run, the fastest first; tests run one body over all of them.
 const std::vector<const EntropyKernels*>& entropy_kernels();
 

@@ -85,6 +85,7 @@ class HeaderWalk {
       if (is_frame_header(marker)) frame(marker, body);
       if (marker == kDri && body.size() >= 2) info_.restart_interval = read_u16(body);
       if (marker == kApp1 && info_.orientation == 1) info_.orientation = orientation_of(body);
+      if (marker == kApp0) jfif(body);
       if (marker == kApp14) adobe(body);
       if (marker == kSos) break;
     }
@@ -98,6 +99,7 @@ class HeaderWalk {
     for (;;) {
       const uint8_t marker = next_entropy_marker();
       if (marker == kEoi) return;
+      if (is_frame_header(marker)) fail("A second frame header", at_);
       if (!is_restart(marker) && marker != kTem && marker != kSoi) segment();
     }
   }
@@ -150,6 +152,10 @@ class HeaderWalk {
     }
   }
 
+  void jfif(std::span<const uint8_t> body) {
+    jfif_ = jfif_ || (body.size() >= 14 && std::memcmp(body.data(), "JFIF\0", 5) == 0);
+  }
+
   void adobe(std::span<const uint8_t> body) {
     if (body.size() >= 12 && std::memcmp(body.data(), "Adobe", 5) == 0) adobe_ = {true, body[11]};
   }
@@ -160,10 +166,11 @@ class HeaderWalk {
       case 1:
         return JpegColor::kGrey;
       case 3:
+        if (jfif_) return JpegColor::kYcbcr;
         if (adobe_.present) return adobe_.transform == 0 ? JpegColor::kRgb : JpegColor::kYcbcr;
         return ids_ == std::array<uint8_t, 4>{'R', 'G', 'B', 0} ? JpegColor::kRgb : JpegColor::kYcbcr;
       case 4:
-        return adobe_.present && adobe_.transform == 2 ? JpegColor::kYcck : JpegColor::kCmyk;
+        return adobe_.present && adobe_.transform != 0 ? JpegColor::kYcck : JpegColor::kCmyk;
       default:
         return JpegColor::kOther;
     }
@@ -172,6 +179,7 @@ class HeaderWalk {
   std::span<const uint8_t> bytes_;
   size_t at_ = 0;
   JpegInfo info_;
+  bool jfif_ = false;
   Adobe adobe_;
   std::array<uint8_t, 4> ids_{};
   bool seen_frame_ = false;

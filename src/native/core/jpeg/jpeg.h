@@ -85,6 +85,11 @@ class JpegDecoder {
   std::vector<uint8_t> pixels_;
 };
 
+// Whether a file is a JPEG, damaged or not, by its first two bytes.
+inline bool begins_as_jpeg(std::span<const uint8_t> file) {
+  return file.size() >= 2 && file[0] == 0xff && file[1] == 0xd8;
+}
+
 // Encodes RGB (channels = 3) or grey (1) rows as baseline JPEG with optimised Huffman tables.
 struct JpegEncodeSpec {
   int quality = 90;

@@ -28,7 +28,7 @@ class McuCursor {
   void find_segments(const BaselineFrame& frame, size_t blocks);
   bool go_to(uint64_t mcu);
   void need_skips();
-  void enter(uint64_t segment);
+  void enter(uint64_t number);
   std::span<const uint8_t> segment(uint64_t number) const;
 
   const EntropyKernels& kernels_;

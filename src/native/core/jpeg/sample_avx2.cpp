@@ -109,6 +109,15 @@ void transpose(__m256i (&r)[8]) {
   }
 }
 
+// What the first pass makes of blocks whose first row is beyond 13 bits and a sign, and may be all there is.
+void shift_lone_rows(const int16_t* first, const int16_t* second, __m256i shifted, __m256i (&rows)[8]) {
+  const bool low = has_one_row(first), high = has_one_row(second);
+  for (__m256i& row : rows) {
+    if (low) row = _mm256_blend_epi32(row, shifted, 0x0F);
+    if (high) row = _mm256_blend_epi32(row, shifted, 0xF0);
+  }
+}
+
 // Two blocks side by side.
 void two_blocks(int16_t* first, int16_t* second, const uint16_t* quant, uint8_t* out, size_t stride) {
   __m256i rows[8];
@@ -120,7 +129,10 @@ void two_blocks(int16_t* first, int16_t* second, const uint16_t* quant, uint8_t*
     const __m128i factors = _mm_loadu_si128(reinterpret_cast<const __m128i*>(quant + i * 8));
     rows[i] = _mm256_mullo_epi16(both, _mm256_broadcastsi128_si256(factors));
   }
+  const __m256i shifted = _mm256_slli_epi16(rows[0], kKeptBits);
+  const __m256i kept = _mm256_cmpeq_epi16(_mm256_srai_epi16(shifted, kKeptBits), rows[0]);
   pass<kFractionBits - kKeptBits>(rows);
+  if (_mm256_movemask_epi8(kept) != -1) shift_lone_rows(first, second, shifted, rows);
   transpose(rows);
   pass<kFractionBits + kKeptBits + 3>(rows);
   transpose(rows);

@@ -16,5 +16,11 @@ inline uint8_t color_of(int16_t dc, const uint16_t* quant) {
                               128);
 }
 
+// Whether all values are in the first row. libjpeg's vector units then shift that row in place of the first
+// pass, so that what is beyond 16 bits wraps around and is not clipped.
+inline bool has_one_row(const int16_t* values) {
+  return std::all_of(values + 8, values + 64, [](int16_t value) { return value == 0; });
+}
+
 }  // namespace
 }  // namespace stoker

@@ -49,8 +49,13 @@ void one_block(const int16_t* values, const uint16_t* quant, uint8_t* out, size_
   int16_t in[64], between[64];
   for (int i = 0; i < 64; ++i) in[i] = static_cast<int16_t>(static_cast<uint16_t>(values[i] * quant[i]));
   // Down the columns first; the result is turned, so that the second pass goes down columns again.
-  pass<kFractionBits - kKeptBits>(
-      in, [&](int row, int column, int16_t value) { between[column * 8 + row] = value; });
+  if (has_one_row(values)) {
+    for (int i = 0; i < 64; ++i)
+      between[i] = static_cast<int16_t>(static_cast<uint16_t>(in[i / 8] * (1 << kKeptBits)));
+  } else {
+    pass<kFractionBits - kKeptBits>(
+        in, [&](int row, int column, int16_t value) { between[column * 8 + row] = value; });
+  }
   pass<kFractionBits + kKeptBits + 3>(between, [&](int column, int row, int16_t value) {
     const int sample = std::clamp<int>(value, -128, 127) + 128;
     out[static_cast<size_t>(row) * stride + static_cast<size_t>(column)] = static_cast<uint8_t>(sample);

@@ -1,3 +1,4 @@
+// The order in which the values of a block are stored.
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,21 @@
+# What the compiler and the linker can do against a memory error that the tests did not find. Sanitizers see more and want
+# the functions as they are written. docs/decisions/hardening.md has what each costs.
+if(STOKER_SANITIZE OR STOKER_FUZZ)
+  return()
+endif()
+include(CheckCXXCompilerFlag)
+# Some compilers define _FORTIFY_SOURCE themselves, and defining it twice is a warning. It needs optimisation.
+add_compile_options("$<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE>" "$<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>")
+foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection)
+  string(MAKE_C_IDENTIFIER "STOKER_HAS_${flag}" known)
+  check_cxx_compiler_flag("${flag}" ${known})
+  if(${known})
+    add_compile_options("${flag}")
+  endif()
+endforeach()
+foreach(flag relro now noexecstack)
+  check_linker_flag(CXX "-Wl,-z,${flag}" STOKER_LINKS_${flag})
+  if(STOKER_LINKS_${flag})
+    add_link_options("-Wl,-z,${flag}")
+  endif()
+endforeach()

@@ -1,0 +1,43 @@
+"""A shard that is compressed: the bytes that zlib gives, or an error; whatever its first bytes look like."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+from scripts.fuzz_python.scratch import folder
+from stoker.records.inflate import compression_of, holds_records, inflate
+
+_PATH = folder() / "shard"
+_ANY_HEADER = 47  # zlib's number for a header of GZIP or of ZLIB
+
+
+def one_input(data: bytes) -> None:
+    """Inflate any bytes; those with an odd first byte are compressed before."""
+    if data[:1] and data[0] % 4 == 1:
+        data = gzip.compress(data[1:40]) + gzip.compress(data[40:])
+    elif data[:1] and data[0] % 4 == 3:
+        data = zlib.compress(data[1:])
+    _PATH.write_bytes(data)
+    holds_records(_PATH)
+    if compression_of(_PATH) == "none":
+        return
+    with inflate(_PATH) as plain:
+        found = plain.path.read_bytes()
+    assert found == _whole(data)
+
+
+def _whole(data: bytes) -> bytes:
+    """Inflate streams end to end, each at once. (`zlib.decompress` would pass over all but the first.)"""
+    parts = []
+    while data:
+        stream = zlib.decompressobj(_ANY_HEADER)
+        parts.append(stream.decompress(data))
+        assert stream.eof
+        data = stream.unused_data
+    return b"".join(parts)
+
+
+def seeds() -> list[bytes]:
+    """Return the inputs that fuzzing starts from."""
+    return [b"\1" + bytes(range(200)), b"\3" + bytes(400), gzip.compress(b"abc" * 50), zlib.compress(b"a" * 300) * 2]

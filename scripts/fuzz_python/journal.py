@@ -1,0 +1,35 @@
+"""The journal of a build that was stopped: it is refused, or its entries are written again as the same."""
+
+from __future__ import annotations
+
+from scripts.fuzz_python.scratch import folder
+from stoker.build.job import ItemReject, ShardResult
+from stoker.build.journal_entries import format_result, format_settings, parse_result, parse_settings
+from stoker.build.journal_file import JournalFile
+from stoker.records.layout import JOURNAL_NAME
+from stoker.records.writer import ShardFile
+
+_FOLDER = folder()
+
+
+def one_input(data: bytes) -> None:
+    """Open any bytes as a journal, and parse them as lines."""
+    for line in data.split(b"\n")[:8]:
+        assert isinstance(parse_settings(line), dict | str)
+        result = parse_result(line)
+        assert result is None or parse_result(format_result(result)) == result
+    path = _FOLDER / JOURNAL_NAME
+    path.write_bytes(data)
+    with JournalFile(_FOLDER) as journal:
+        settings, results = journal.settings, list(journal.results)
+    with JournalFile(_FOLDER) as journal:
+        assert journal.settings == settings
+        assert journal.results == results
+
+
+def seeds() -> list[bytes]:
+    """Return the inputs that fuzzing starts from."""
+    file = ShardFile("train-00000-of-00002.tfrecord", 10, 1000, 0xABCD)
+    rejects = (ItemReject("n1/a.JPEG", 1, "it is damaged"),)
+    line = format_result(ShardResult(file, "train", rejects, {"png": 1}, ("odd",)))
+    return [format_settings({"shards": {"train": 2}, "seed": 1}) + line * 2, line]

@@ -1,0 +1,28 @@
+"""The state of a loader as JSON: a position inside the epoch, which is written again as the same, or an error."""
+
+from __future__ import annotations
+
+import json
+
+from stoker.feed.position import Course, Position
+
+_COURSE = Course("d" * 64, seed=7, shuffle=True, size=1000)
+_START = _COURSE.state(Position(0, 0))
+
+
+def one_input(data: bytes) -> None:
+    """Parse any JSON object as a state; what it does not say is taken from a sound one."""
+    try:
+        state = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(state, dict):
+        return
+    position = _COURSE.position({**_START, **state})
+    assert 0 <= position.consumed <= _COURSE.size
+    assert _COURSE.position(_COURSE.state(position)) == position
+
+
+def seeds() -> list[bytes]:
+    """Return the inputs that fuzzing starts from."""
+    return [json.dumps(_START).encode(), b'{"epoch": 3, "consumed": 1000}', b'{"consumed": 1.0, "version": 1}']

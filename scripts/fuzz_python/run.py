@@ -1,0 +1,61 @@
+"""Runs one target under atheris: python scripts/fuzz_python/run.py TARGET CORPUS [options of libFuzzer].
+
+A target is a module beside this one with ``one_input(data)`` and ``seeds()``, which are written to CORPUS first. Its
+law: `one_input` returns, or raises a `stoker.StokerError`. Any other exception ends the run, and libFuzzer keeps the
+input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import io
+import sys
+import warnings
+from pathlib import Path
+
+import atheris
+
+_FOLLOWED = [
+    "scripts.fuzz_python",
+    "stoker.build",
+    "stoker.download",
+    "stoker.feed.cache_entries",
+    "stoker.feed.position",
+    "stoker.records",
+    "stoker.schema",
+    "stoker.sources",
+    "tarfile",
+    "zipfile",
+]
+"""Modules and packages whose branches the fuzzer sees. To follow all of Stoker would take ten seconds each time."""
+
+
+def write_seeds(corpus: Path, seeds: list[bytes]) -> None:
+    """Write seeds under names that tell their bytes."""
+    corpus.mkdir(parents=True, exist_ok=True)
+    for data in seeds:
+        (corpus / f"seed-{hashlib.sha256(data).hexdigest()[:16]}").write_bytes(data)
+
+
+def main() -> None:
+    """Import the target with its branches followed, and fuzz it."""
+    name, corpus = sys.argv[1:3]
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    with contextlib.redirect_stderr(io.StringIO()), atheris.instrument_imports(include=_FOLLOWED):
+        target = importlib.import_module(f"scripts.fuzz_python.{name}")
+        errors = importlib.import_module("stoker.errors")
+        write_seeds(Path(corpus), target.seeds())
+    warnings.simplefilter("ignore")
+
+    def one_input(data: bytes) -> None:
+        with contextlib.suppress(errors.StokerError):
+            target.one_input(data)
+
+    atheris.Setup([sys.argv[0], corpus, *sys.argv[3:]], one_input)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+"""A folder in memory, where there is one, for parsers that read files."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from pathlib import Path
+
+_MEMORY = Path("/dev/shm")
+
+
+def folder() -> Path:
+    """Return a new folder that is gone when the program ends."""
+    made = Path(tempfile.mkdtemp(prefix="stoker-fuzz-", dir=_MEMORY if _MEMORY.is_dir() else None))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made

@@ -1,0 +1,30 @@
+"""Names of shards, and what a record's features tell of its layout: a name is parsed into what spells it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stoker import _native
+from stoker.records.layout import group_shards, parse_shard_name
+from stoker.schema.recognise import recognise
+
+
+def one_input(data: bytes) -> None:
+    """Parse any lines as names, and any bytes as a record."""
+    names = data.decode("utf-8", "surrogateescape").split("\n")
+    paths = [Path("d") / name for name in names if name and "/" not in name and "\0" not in name]
+    for path in paths:
+        found = parse_shard_name(path.name)
+        if found is not None:
+            assert (found.shard or 0) < (found.shards or 2**63)
+    for split in group_shards(paths, {}).values():
+        assert split.paths
+    recognise(_native.parse_example(data))
+
+
+def seeds() -> list[bytes]:
+    """Return the inputs that fuzzing starts from."""
+    return [
+        b"train-00000-of-00004\nd-validation.tfrecord-00001-of-00002\n10.tfrecords",
+        _native.write_example({"image/encoded": ("bytes", [b"\xff\xd8"]), "image/class/label": ("int64", [3])}),
+    ]

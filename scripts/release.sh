@@ -1,0 +1,161 @@
+#!/usr/bin/env bash
+# Makes what a release consists of, and never uploads it.
+#
+#   scripts/release.sh sdist             dist/stoker-X.tar.gz
+#   scripts/release.sh wheel             that, and a wheel for each of PYTHONS with libjpeg-turbo inside
+#   scripts/release.sh release X.Y.Z     those of a fresh clone of HEAD, checked, tested, with bill of materials and sums
+#
+# PYTHONS="python3.11 python3.12 ..." (PYTHON by default), BUILD=build, DIST=dist. TAG=yes sets the tag; without it a release
+# is a dry run. LIBJPEG_TURBO_SOURCE is that of scripts/libjpeg_turbo.sh. Linux; elsewhere cibuildwheel makes the wheels.
+set -euo pipefail
+
+what=${1:?usage: scripts/release.sh sdist|wheel|release [VERSION]}
+python=${PYTHON:-python3}
+read -ra pythons <<<"${PYTHONS:-$python}"
+build=${BUILD:-build}
+mkdir -p "$build/release"
+build=$(cd "$build" && pwd)/release
+dist=${DIST:-dist}
+mkdir -p "$dist"
+dist=$(cd "$dist" && pwd)
+version=$("$python" -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])')
+tools=$build/tools/bin
+export PATH=$tools:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1
+# The same commit gives the same bytes: archives, and the date that libjpeg-turbo puts into itself, are of the commit.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 1577836800)}
+export SOURCE_DATE_EPOCH
+
+say() { printf '\n== %s\n' "$*"; }
+fail() {
+  printf 'scripts/release.sh: %s\n' "$*" >&2
+  exit 1
+}
+
+install_tools() {
+  [ -x "$tools/auditwheel" ] && return
+  "$python" -m venv "$build/tools"
+  "$python" scripts/requirements.py release >"$build/requirements.txt"
+  "$tools/python" -m pip install --quiet -r "$build/requirements.txt"
+}
+
+make_sdist() { # make_sdist TO
+  "$tools/python" -m build --sdist --outdir "$1" . >"$build/sdist.log" 2>&1 || {
+    tail -n 20 "$build/sdist.log" >&2
+    fail "the source package could not be built"
+  }
+}
+
+make_wheel() { # make_wheel PYTHON TO: from the source package in dist, as whoever has no wheel would
+  local name scratch
+  name=$("$1" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+  scratch=$(mktemp -d)
+  tar -xzf "$dist/stoker-$version.tar.gz" -C "$scratch"
+  "$1" -m venv "$scratch/venv"
+  "$scratch/venv/bin/python" -m pip install --quiet "$(grep '^build==' "$build/requirements.txt")"
+  (
+    cd "$scratch/stoker-$version"
+    JPEG_ROOT=$jpeg "$scratch/venv/bin/python" -m build --wheel --outdir "$scratch/made" .
+  ) >"$build/wheel-$name.log" 2>&1 || {
+    tail -n 30 "$build/wheel-$name.log" >&2
+    fail "the wheel for $1 could not be built"
+  }
+  auditwheel repair --strip --wheel-dir "$2" "$scratch"/made/stoker-*.whl >"$build/repair-$name.log" 2>&1 || {
+    cat "$build/repair-$name.log" >&2
+    fail "auditwheel cannot repair the wheel for $1"
+  }
+  rm -rf "$scratch"
+}
+
+check_ready() { # the version is this one everywhere, dated, and nothing is left to commit
+  [ "$version" = "$wanted" ] || fail "pyproject.toml has version $version, not $wanted"
+  grep -qE "^## \[$wanted\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$" CHANGELOG.md || fail "CHANGELOG.md has no line '## [$wanted] - YYYY-MM-DD'"
+  [ -z "$(git status --porcelain)" ] || fail "there are changes that are not committed: $(git status --porcelain | head -n 3)"
+  if git rev-parse -q --verify "refs/tags/v$wanted" >/dev/null; then fail "the tag v$wanted is there already"; fi
+}
+
+check_contents() { # the source package is what is under version control, but for what pyproject.toml leaves out
+  tar -tzf "$dist/stoker-$version.tar.gz" | sed "s|^stoker-$version/||" | grep -vE '(^|/)$|^PKG-INFO$' | LC_ALL=C sort >"$build/in-sdist"
+  git ls-files | grep -vE '^\.ci/' | LC_ALL=C sort >"$build/in-git"
+  diff "$build/in-git" "$build/in-sdist" || fail "the source package (>) is not what git has (<)"
+  echo "$(wc -l <"$build/in-sdist") files, as under version control"
+}
+
+check_reproducible() {
+  local again
+  again=$(mktemp -d)
+  make_sdist "$again"
+  make_wheel "${pythons[0]}" "$again"
+  for file in "$again"/*; do
+    cmp "$file" "$dist/$(basename "$file")" || fail "a second build of $(basename "$file") has other bytes"
+    echo "$(basename "$file"): built twice, the same bytes"
+  done
+  rm -rf "$again"
+}
+
+test_wheel() { # test_wheel PYTHON
+  local name venv
+  name=$("$1" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+  venv=$build/venv-$name
+  rm -rf "$venv"
+  "$1" -m venv "$venv"
+  "$venv/bin/python" -m pip install --quiet --only-binary :all: "$(echo "$dist"/stoker-"$version"-"$name"-*.whl)[report]"
+  "$1" scripts/requirements.py dev | grep -E '^(pytest|pytest-timeout|hypothesis|jsonschema|scipy|pyelftools|cyclonedx-python-lib.*)==' >"$build/test-requirements.txt"
+  "$venv/bin/python" -m pip install --quiet --only-binary :all: -r "$build/test-requirements.txt"
+  "$venv/bin/python" scripts/wheel_tests.py "$venv/bin/python" -q
+}
+
+check_types() { # README's code, as a program of somebody else's that is checked against the installed wheel
+  local name
+  name=$("${pythons[0]}" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+  mkdir -p "$build/downstream"
+  awk '/^```python$/ { inside = 1; next } /^```$/ { inside = 0 } inside' README.md >"$build/downstream/program.py"
+  (cd "$build/downstream" && mypy --strict --python-executable "$build/venv-$name/bin/python" program.py)
+}
+
+finish() {
+  twine check --strict "$dist"/stoker-"$version"*
+  unzip -p "$(ls "$dist"/stoker-"$version"-*.whl | head -n 1)" '*/sboms/stoker.cdx.json' >"$dist/stoker-$version.cdx.json"
+  (cd "$dist" && rm -f SHA256SUMS && sha256sum stoker-"$version"* >"$build/sums" && mv "$build/sums" SHA256SUMS && cat SHA256SUMS)
+}
+
+release() {
+  check_ready
+  local here=$PWD source=$build/source
+  rm -rf "$source"
+  rm -f "$dist"/stoker-* "$dist"/SHA256SUMS
+  git clone --quiet --no-hardlinks . "$source"
+  cd "$source"
+  say "Source package" && make_sdist "$dist" && check_contents
+  say "Wheels for ${pythons[*]}"
+  for one in "${pythons[@]}"; do make_wheel "$one" "$dist"; done
+  (cd "$dist" && ls -l stoker-*.whl)
+  say "Reproducible?" && check_reproducible
+  for one in "${pythons[@]}"; do say "Tests of the wheel for $one" && test_wheel "$one"; done
+  say "Types" && check_types
+  say "Bill of materials, sums" && finish
+  cd "$here"
+  if [ "${TAG:-}" = yes ]; then
+    git tag -a "v$version" -m "Stoker $version"
+    say "Tagged v$version. Nothing was uploaded. To publish:"
+  else
+    say "A dry run: no tag was set, nothing was uploaded. With TAG=yes and then, to publish:"
+  fi
+  echo "git push origin v$version && twine upload ${dist#"$here"/}/stoker-$version.tar.gz ${dist#"$here"/}/stoker-$version-*.whl"
+}
+
+install_tools
+jpeg=$build/libjpeg-turbo
+case $what in
+  sdist | wheel | release) ;;
+  *) fail "unknown: '$what'; it is sdist, wheel or release" ;;
+esac
+if [ "$what" = release ]; then wanted=${2:?usage: scripts/release.sh release VERSION} && check_ready; fi
+if [ "$what" != sdist ]; then
+  [ "$(uname -s)" = Linux ] || fail "wheels for $(uname -s) are made by cibuildwheel; docs/releasing.md says how"
+  CFLAGS="-O3 -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2" scripts/libjpeg_turbo.sh "$jpeg"
+fi
+case $what in
+  sdist) make_sdist "$dist" ;;
+  wheel) make_sdist "$dist" && for one in "${pythons[@]}"; do make_wheel "$one" "$dist"; done ;;
+  release) release ;;
+esac

@@ -1,0 +1,80 @@
+// Python's own end of a thread is avoided in two steps. `atexit`, which comes before it, keeps those that
+// come back from then on, and waits for those that were already on their way to the GIL.
+#include "bind/without_gil.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace stoker::bind {
+namespace {
+
+namespace nb = nanobind;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPoll{1};
+// Others' functions at exit may wait for a thread of theirs, which then must come back in the end.
+constexpr milliseconds kPatience{2000};
+
+std::atomic<int> coming_back{0};
+std::atomic<bool> ending{false};
+std::atomic<pthread_t> ending_thread{};
+
+bool is_over() {
+#if PY_VERSION_HEX >= 0x030D0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
+bool stays() {
+  return ending && pthread_equal(ending_thread, pthread_self()) == 0;
+}
+
+// Returns only if the interpreter does not end after all.
+void stay() {
+  for (milliseconds waited{0}; waited < kPatience || is_over(); waited += kPoll) {
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+bool has_other_threads() {
+  PyThreadState* first = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+  return first != PyThreadState_Get() || PyThreadState_Next(first) != nullptr;
+}
+
+void end() {
+  ending_thread = pthread_self();
+  ending = true;
+  if (has_other_threads()) nb::set_leak_warnings(false);  // what daemon threads hold is never given back
+  PyThreadState* state = PyEval_SaveThread();
+  for (milliseconds waited{0}; coming_back > 0 && waited < kPatience; waited += kPoll) {
+    std::this_thread::sleep_for(kPoll);
+  }
+  PyEval_RestoreThread(state);
+}
+
+}  // namespace
+
+WithoutGil::~WithoutGil() {
+  // Counted before looking: either this sees that the end has begun, or the end sees this.
+  ++coming_back;
+  if (stays()) {
+    --coming_back;  // the end does not wait for those that stay
+    stay();
+    ++coming_back;
+  }
+  PyEval_RestoreThread(state_);
+  --coming_back;
+}
+
+void watch_for_the_end() {
+  // In a child only one thread is left, and it has the GIL.
+  pthread_atfork(nullptr, nullptr, [] { coming_back = 0; });
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&end));
+}
+
+}  // namespace stoker::bind

@@ -1,0 +1,23 @@
+"""The power goes at any moment: what is left can be gone on with, and what was finished is finished."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from trees import write_tree
+
+PROGRAM = Path(__file__).parent / "power_cuts.py"
+
+
+@pytest.mark.parametrize("naming", ["default", "per-class"])
+def test_a_power_cut_at_any_step(tmp_path: Path, naming: str) -> None:
+    source, work = write_tree(tmp_path / "src", {"a": 5, "b": 3}), tmp_path / "work"
+    (source / "b/text.JPEG").write_bytes(b"no image")
+    work.mkdir()
+    command = [sys.executable, str(PROGRAM), str(source), str(work), naming]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 25

@@ -1,0 +1,94 @@
+"""Datasets that earlier versions wrote: read, verified, resumed and repacked by this one.
+
+Each folder of ``datasets/`` was written by ``scripts/compat_dataset.py`` with the Stoker of its time, and never
+changes. If a test here fails, what users have on their disks has become unreadable or something else: mend the code,
+and not the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import stoker
+from scripts import compat_dataset
+from stoker.cli.main import main
+from stoker.errors import ManifestError
+
+DATASETS = Path(__file__).parent / "datasets"
+NAMES = sorted(folder.name for folder in DATASETS.iterdir())
+
+
+def expected(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((DATASETS / name / "expected.json").read_text(encoding="utf-8"))
+    return content
+
+
+def test_all_of_them_are_here() -> None:
+    assert {"kept", "resized", "raw-one-hot", "dlbs", "nvidia", "one-hot", "gzip", "zlib", "objects"} <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_record_is_what_it_was(name: str) -> None:
+    wanted = expected(name)
+    for split, records in wanted["splits"].items():
+        dataset = stoker.open(DATASETS / name / "dataset", split=split)
+        assert compat_dataset.contents(dataset) == records
+        assert [label.name for label in dataset.classes] == wanted["classes"]
+        assert dataset.manifest is not None
+        assert dataset.manifest.dataset_id == wanted["dataset_id"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_that_an_earlier_version_stopped_goes_on_as_it_would_have(name: str) -> None:
+    wanted = expected(name)
+    loader = compat_dataset.loader(stoker.open(DATASETS / name / "dataset", split="train"))
+    loader.load_state_dict(wanted["state"])
+    assert compat_dataset.batches(loader) == wanted["rest"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_verify_finds_nothing(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(DATASETS / name / "dataset"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["problems"] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_repack_keeps_every_record(name: str, tmp_path: Path) -> None:
+    options = ["--label-base", "0", "--preset", "tfds"]
+    assert main(["repack", str(DATASETS / name / "dataset"), str(tmp_path / "new"), *options]) == 0
+    base = 1 if expected(name)["classes"][0] == "background" else 0
+    for split, records in expected(name)["splits"].items():
+        dataset = stoker.open(tmp_path / "new", split=split)
+        assert sorted(dataset.labels) == sorted(record["label"] - base for record in records)
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(DATASETS / "kept" / "dataset", tmp_path / "dataset"))
+
+
+def _change(manifest: Path, **changes: object) -> None:
+    manifest.write_text(json.dumps(json.loads(manifest.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+
+
+def test_a_manifest_of_a_newer_format_is_refused(copied: Path) -> None:
+    _change(copied / "manifest.json", version=2)
+    with pytest.raises(ManifestError, match=r"version.*2 is newer than 1, the newest that this Stoker reads"):
+        stoker.open(copied, split="train")
+
+
+def test_keys_that_a_later_version_added_are_passed_over(copied: Path) -> None:
+    _change(copied / "manifest.json", written_on_a="Tuesday", stoker_version="9.9.9")
+    assert compat_dataset.contents(stoker.open(copied, split="train")) == expected("kept")["splits"]["train"]
+
+
+@pytest.mark.parametrize("change", [{"version": 2}, {"weather": "fair"}])
+def test_a_state_of_a_newer_format_is_refused(change: dict[str, object]) -> None:
+    loader = compat_dataset.loader(stoker.open(DATASETS / "kept" / "dataset", split="train"))
+    with pytest.raises(stoker.errors.ConfigError, match="state"):
+        loader.load_state_dict(expected("kept")["state"] | change)

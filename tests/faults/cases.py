@@ -1,0 +1,273 @@
+"""What is done under faults, to which files, and what it must leave: the table of `every_call`."""
+
+from __future__ import annotations
+
+import errno
+import operator
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shim import FAIL, FAIL_ALWAYS, INTERRUPT_OFTEN, KILL, SHORT_ALWAYS, TEAR, Fault, Outcome, in_child
+
+import stoker
+from stoker import _native
+from stoker.build import BuildReport, BuildSettings, ShardSettings, SourceSettings, build, build_tree
+from stoker.feed import NodeCache
+from stoker.inspection import index_shards, verify_dataset
+from stoker.records.index import read_index
+from stoker.records.index_cache import KeptIndex
+from stoker.repack import open_records
+from stoker.testing.reference import contents_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CHANGES = "open,write,fsync,close,rename,unlink,mkdir"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What comes of an action when nothing goes wrong."""
+
+    value: Any
+    files: dict[str, str]
+
+
+class Stage:
+    """A source, a dataset that was built of it, and a folder for what is to come."""
+
+    def __init__(self, work: Path, source: Path, dataset: Path) -> None:
+        self.work, self.source, self.dataset = work, source, dataset
+
+    def fresh(self, case: Case) -> Path:
+        """A new folder with a source and a dataset of its own, as a case wants them."""
+        place = Path(tempfile.mkdtemp(dir=self.work))
+        shutil.copytree(self.source, place / "source")
+        shutil.copytree(self.dataset, place / "dataset")
+        case.prepare(place)
+        return place
+
+
+def build_it(place: Path) -> Any:
+    """A build of two shards."""
+    settings = BuildSettings(SourceSettings(str(place / "source")), shards=ShardSettings(train=2), threads=2)
+    return told(build(settings, place / "out"))
+
+
+def told(report: BuildReport) -> Any:
+    """What a build says that it made."""
+    return [report.manifest.dataset_id, [f"{reject.key}: {reject.reason}" for reject in report.rejects]]
+
+
+def repack_it(place: Path) -> Any:
+    """The dataset as a dataset of other shards."""
+    source = open_records(str(place / "dataset"), None)
+    settings = BuildSettings(SourceSettings(str(place / "dataset")), shards=ShardSettings(train=3), threads=2)
+    return told(build_tree(source, settings, place / "out"))
+
+
+def index_it(place: Path) -> Any:
+    """Indexes for all shards."""
+    for shard in index_shards([str(place / "dataset")]):
+        if shard.problem is not None:
+            raise OSError(shard.problem.what)
+    return "indexed"
+
+
+def without_indexes(place: Path) -> None:
+    """Leave shards alone."""
+    for path in [*(place / "dataset").glob("*.idx"), place / "dataset" / "manifest.json"]:
+        path.unlink()
+
+
+def verify_it(place: Path) -> Any:
+    """What a check says of the dataset."""
+    return [str(problem) for problem in verify_dataset(place / "dataset", threads=2).problems]
+
+
+def feed_it(place: Path, **settings: Any) -> Any:
+    """An epoch: keys, labels and pixels of all samples in their order."""
+    train = stoker.open(place / "dataset", "train")
+    with stoker.Loader(train, batch_size=2, view=stoker.Resize(16), shuffle=True, threads=2, **settings) as loader:
+        return [
+            [key, list(content.pixels), content.label]
+            for batch in loader
+            for key, content in zip(batch.keys.tolist(), contents_of(batch), strict=True)
+        ]
+
+
+def feed_cached(place: Path) -> Any:
+    """Two epochs, the second out of a node cache; what goes wrong with the cache is a warning at most."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cache = NodeCache(place / "cache", "1MB")
+        return [feed_it(place, cache=cache), feed_it(place, cache=cache)]
+
+
+def look_up(place: Path) -> Any:
+    """Where records lie, by indexes that the user's cache keeps."""
+    os.environ["STOKER_CACHE_DIR"] = str(place / "user")
+    found = []
+    for shard in sorted((place / "dataset").glob("*.tfrecord")):
+        kept = KeptIndex.of(shard)
+        rows = kept.read()
+        if rows is None:
+            rows = _native.scan_shard(str(shard))
+            kept.write(rows)
+        found.append(rows.tolist())
+    return found
+
+
+def no_half_shard(place: Path, expected: Expected, where: str) -> None:
+    """Whatever has its final name is whole; a manifest is there only with everything else."""
+    left = files_of(place / "out")
+    for name, content in left.items():
+        if name != "build.journal" and ".tmp-" not in name:
+            assert content == expected.files[name], f"{where}: {name} is not what it is in the end"
+        if name.endswith(".tfrecord"):
+            path = place / "out" / name
+            rows = read_index(path, path.stat().st_size)
+            assert rows.tolist() == _native.scan_shard(str(path)).tolist(), where
+    assert "manifest.json" not in left or expected.files.keys() <= left.keys(), where
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    """A digest of each file."""
+    if not folder.is_dir():
+        return {}
+    return {path.name: sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+def files_but_temporary(folder: Path) -> dict[str, str]:
+    """A digest of each file that has its final name."""
+    return {name: content for name, content in files_of(folder).items() if ".tmp-" not in name}
+
+
+def same_dataset(place: Path, expected: Expected, where: str) -> None:
+    """Reading leaves everything as it is."""
+    assert files_of(place / "dataset") == expected.files, where
+
+
+@dataclass(frozen=True)
+class Case:
+    """One action under one kind of fault.
+
+    Attributes:
+        name: What it is called.
+        act: Done in a place; tells what came of it.
+        on: Part of the path of the files that fail, in the place.
+        kinds: Which calls fail.
+        error: How.
+        how: What happens at the call.
+        folder: Where the files are that must be the same in the end.
+        check_left: Looks at what is left behind.
+        blamed: An error must name one of these.
+        tolerates: Whether what the action tells is right, given what it tells without a fault.
+        prepare: Makes a new place ready.
+        keeps_litter: Whether files under temporary names may stay behind.
+    """
+
+    name: str
+    act: Callable[[Path], Any]
+    on: str
+    kinds: str
+    error: int = errno.EIO
+    how: int = FAIL
+    folder: str = "dataset"
+    check_left: Callable[[Path, Expected, str], None] = same_dataset
+    blamed: tuple[str, ...] = field(default=("/dataset", "/out", "/source"))
+    tolerates: Callable[[Any, Any], bool] = operator.eq
+    prepare: Callable[[Path], None] = lambda _: None
+    keeps_litter: bool = False
+
+    @property
+    def dies(self) -> bool:
+        """Whether the process is killed."""
+        return self.how in (KILL, TEAR)
+
+    def fault_in(self, place: Path) -> Fault:
+        """The fault, for one place."""
+        return Fault(f"{place}/{self.on}", self.kinds, self.error, self.how)
+
+    def contents(self, place: Path) -> dict[str, str]:
+        """The files that must be the same in the end."""
+        return files_but_temporary(place / self.folder) if self.keeps_litter else files_of(place / self.folder)
+
+    def finished(self, stage: Stage) -> Expected:
+        """What comes of it without a fault."""
+        place = stage.fresh(self)
+        outcome: Outcome = in_child(lambda: self.act(place), None)
+        assert not outcome.error, outcome.trace
+        sys.stdout.flush()
+        return Expected(outcome.value, self.contents(place))
+
+
+def one_reject(value: Any, expected: Any) -> bool:
+    """As expected, or one image was rejected because it could not be read."""
+    return value == expected or (len(value[1]) == 1 and "Input/output error" in value[1][0])
+
+
+def found(value: Any, expected: Any) -> bool:
+    """As expected, or a problem of a file that cannot be read."""
+    return value == expected or any("Input/output error" in problem for problem in value)
+
+
+_BUILD = {"act": build_it, "on": "out", "folder": "out", "check_left": no_half_shard}
+_REPACK = {"act": repack_it, "on": "out", "folder": "out", "check_left": no_half_shard}
+_INDEX: dict[str, Any] = {"act": index_it, "on": "dataset", "check_left": lambda *_: None, "prepare": without_indexes}
+_CACHE: dict[str, Any] = {"act": feed_cached, "on": "cache"}
+_USER: dict[str, Any] = {"act": look_up, "on": "user", "check_left": lambda *_: None, "prepare": without_indexes}
+
+_THREADS: dict[str, Any] = {
+    "on": "", "how": FAIL_ALWAYS, "folder": "dataset", "blamed": ("threads, and no more",),
+}  # fmt: skip
+
+CASES = [
+    Case("build: a full disk", kinds="write,open,mkdir", error=errno.ENOSPC, **_BUILD),
+    Case("build: a quota is used up", kinds="write", error=errno.EDQUOT, **_BUILD),
+    Case("build: a disk that fails", kinds="write,fsync,close,rename,unlink", **_BUILD),
+    Case("build: a stale file handle", kinds="open,stat,read,write", error=errno.ESTALE, **_BUILD),
+    Case("build: a disk that becomes read-only", kinds=CHANGES, error=errno.EROFS, **_BUILD | {"how": FAIL_ALWAYS}),
+    Case("build: kill", kinds=CHANGES, **_BUILD | {"how": KILL}),
+    Case("build: kill within a write", kinds="write", **_BUILD | {"how": TEAR}),
+    Case("build: a source that cannot be read", build_it, "source", "open,read", folder="none",
+         check_left=lambda *_: None, tolerates=one_reject),
+    Case("build: a source that has gone stale", build_it, "source", "open,read,stat", errno.ESTALE, folder="out",
+         check_left=no_half_shard),
+    Case("build: short reads and writes", build_it, "", "read,write", how=SHORT_ALWAYS, folder="out",
+         check_left=no_half_shard),
+    Case("build: interrupted calls", build_it, "", "open,read,write", how=INTERRUPT_OFTEN, folder="out",
+         check_left=no_half_shard),
+    Case("feed: short reads", feed_it, "dataset", "read", how=SHORT_ALWAYS),
+    Case("feed: interrupted calls", feed_it, "dataset", "open,read", how=INTERRUPT_OFTEN),
+    Case("node cache: short reads and writes", kinds="read,write", **_CACHE | {"how": SHORT_ALWAYS}),
+    Case("node cache: interrupted calls", kinds="open,read,write", **_CACHE | {"how": INTERRUPT_OFTEN}),
+    Case("repack: a full disk", kinds="write", error=errno.ENOSPC, **_REPACK),
+    Case("repack: kill", kinds=CHANGES, **_REPACK | {"how": KILL}),
+    Case("repack: shards that cannot be read", repack_it, "dataset", "open,read", folder="none",
+         check_left=lambda *_: None, tolerates=one_reject),
+    Case("index: a full disk", kinds="write,open", error=errno.ENOSPC, **_INDEX),
+    Case("index: a disk that fails", kinds="read,write,fsync,close,rename", **_INDEX),
+    Case("index: kill", kinds=CHANGES, keeps_litter=True, **_INDEX | {"how": KILL}),
+    Case("verify: a disk that fails", verify_it, "dataset", "open,read", tolerates=found),
+    Case("verify: kill", verify_it, "dataset", "open,read", how=KILL),
+    Case("feed: a disk that fails", feed_it, "dataset", "open,read"),
+    Case("feed: a stale file handle", feed_it, "dataset", "open,read,stat", errno.ESTALE),
+    Case("threads: feed", kinds="thread", error=errno.EAGAIN, act=feed_it, **_THREADS),
+    Case("threads: build", kinds="thread", error=errno.EAGAIN, act=build_it, **_THREADS),
+    Case("threads: verify", kinds="thread", error=errno.EAGAIN, act=verify_it, **_THREADS),
+    Case("node cache: a full disk", kinds="write,open,mkdir", error=errno.ENOSPC, **_CACHE),
+    Case("node cache: a disk that fails", kinds="read,write,fsync,close,rename", **_CACHE),
+    Case("node cache: kill", kinds=CHANGES, **_CACHE | {"how": KILL}),
+    Case("node cache: kill within a write", kinds="write", **_CACHE | {"how": TEAR}),
+    Case("kept indexes: a full disk", kinds="write,open,mkdir", error=errno.ENOSPC, **_USER),
+    Case("kept indexes: a disk that fails", kinds="open,read,write,fsync,close,rename", **_USER),
+    Case("kept indexes: kill", kinds=CHANGES, **_USER | {"how": KILL}),
+]  # fmt: skip

@@ -1,0 +1,48 @@
+"""Every call that a command makes may fail: nothing wrong comes of it, and the same command finishes afterwards.
+
+``STOKER_FAULTS=1000`` tries every call of every case; left out, a few of each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from build.trees import settings_for, write_tree
+from stoker.build import build
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HERE = Path(__file__).parent
+MOST = os.environ.get("STOKER_FAULTS", "2")
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str, str]:
+    """A folder for what is to come, a source of seven images, and the dataset that it makes."""
+    root = tmp_path_factory.mktemp("stage")
+    source = write_tree(root / "source", {"a": 4, "b": 3})
+    build(settings_for(source, shards=2), root / "dataset")
+    (root / "work").mkdir()
+    return str(root / "work"), str(source), str(root / "dataset")
+
+
+@pytest.mark.parametrize(
+    "group", [["build", "repack"], ["index", "verify", "feed", "node cache", "kept indexes", "threads"]]
+)
+def test_every_call_may_fail(stage: tuple[str, str, str], shim: Mapping[str, str], group: list[str]) -> None:
+    command = [sys.executable, str(HERE / "every_call.py"), *stage, MOST, *group]
+    done = subprocess.run(command, env=shim, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found
+    for name, calls in found.items():
+        assert "wrong" not in calls, calls["wrong"]
+        assert calls["calls"] > 1, name

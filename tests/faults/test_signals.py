@@ -1,0 +1,169 @@
+"""Signals, pipes that close, children and the end of the interpreter."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from build.trees import write_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STOKER = [sys.executable, "-m", "stoker.cli.main"]
+
+FEEDING = """
+import sys, stoker
+loader = stoker.Loader(
+    stoker.open(sys.argv[1], "train"), batch_size=4, view=stoker.RandomResizedCrop(64), shuffle=True, threads=3
+)
+def forever():
+    while True:
+        yield from loader
+def until_closed():
+    try:
+        for batch in forever():
+            pass
+    except stoker.errors.ClosedError:  # at exit all loaders are closed
+        pass
+"""
+
+
+def wait_for(condition: object, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a condition holds or the process has ended."""
+    assert callable(condition)
+    while not condition() and process.poll() is None:
+        time.sleep(0.002)
+
+
+@pytest.mark.parametrize(
+    ("signals", "code"),
+    [
+        ([signal.SIGSTOP, signal.SIGCONT, signal.SIGTERM], -signal.SIGTERM),
+        ([signal.SIGINT, signal.SIGINT], 130),
+    ],
+    ids=["STOP, CONT and TERM", "INT twice"],
+)
+def test_a_build_that_gets_signals_is_finished_by_the_next(
+    tmp_path: Path, signals: list[signal.Signals], code: int
+) -> None:
+    source, out = write_tree(tmp_path / "source", {"a": 30, "b": 30}), tmp_path / "out"
+    command = [*STOKER, "build", str(source), str(out), "--shards", "12", "--resize", "short:64", "--json"]
+    process = subprocess.Popen([*command, "--threads", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    journal = out / "build.journal"
+    wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 2, process)
+    for one in signals:
+        process.send_signal(one)
+        time.sleep(0.05)
+    process.communicate(timeout=60)
+    assert process.returncode in {code, -signal.SIGINT if code == 130 else code}
+    again = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    told = json.loads(again.stdout)
+    command[5] = str(tmp_path / "whole")
+    whole = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    assert told["dataset_id"] == json.loads(whole.stdout)["dataset_id"]
+    assert not list(out.glob("*.tmp-*"))
+
+
+def test_output_that_nobody_reads(dataset: Path) -> None:
+    command = f"{sys.executable} -m stoker.cli.main info {dataset} | head -c 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True)
+    assert "Traceback" not in done.stderr
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "kept = [forever()]; next(kept[0]); kept.append(kept)",
+        "import threading, time\nthreading.Thread(target=until_closed, daemon=True).start(); time.sleep(0.2)",
+        ("import threading, time\nkept = forever(); next(kept)\ndef hold(loader):\n while True: time.sleep(0.001)\n"
+        "threading.Thread(target=hold, args=[loader], daemon=True).start()"),
+        ("import os, sys\nkept = forever(); next(kept); nothing = [sys.executable, '-c', '']\n"
+        "if os.fork() == 0: os.execv(nothing[0], nothing)\nassert os.wait()[1] == 0; next(kept)"),
+        "import sys\nkept = forever(); next(kept)\ntry: raise ValueError\nexcept ValueError as error: sys.kept = error",
+    ],
+    ids=["cycle", "daemon", "daemon that holds", "fork and exec", "exception kept"],
+)  # fmt: skip
+def test_a_program_ends_well_whatever_it_was_doing(dataset: Path, rest: str) -> None:
+    command = [sys.executable, "-c", FEEDING + textwrap.dedent(rest), str(dataset)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_thread_that_is_at_work_when_the_interpreter_ends() -> None:
+    program = """
+        import threading, time
+        import numpy as np
+        from stoker import _native
+        class Slow:  # lets go of the interpreter's lock while its modules are taken down
+            def __del__(self, sleep=time.sleep):
+                sleep(0.5)
+        slow, begun, pixels = Slow(), threading.Event(), np.zeros((1000, 1000, 3), np.uint8)
+        def work():
+            while True:
+                _native.resize(pixels, 500, 500, "bilinear")
+                begun.set()
+        threading.Thread(target=work, daemon=True).start()
+        begun.wait()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_processes_of_their_own_feed_themselves(dataset: Path, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        FEEDING.replace("import sys, stoker\nloader =", "import sys, stoker, multiprocessing\ndef make(): return")
+        + textwrap.dedent("""
+        def work(rank):
+            return sum(len(batch.keys) for batch in make())
+
+        if __name__ == "__main__":
+            with make() as loader, multiprocessing.get_context('forkserver').Pool(2) as pool:
+                batches = iter(loader)
+                next(batches)
+                counts = pool.map(work, range(2))
+                assert counts == [len(loader.dataset)] * 2, counts
+                assert sum(len(batch.keys) for batch in batches) == len(loader.dataset) - 4
+        """)
+    )
+    environment = {**os.environ, "PYTHONWARNINGS": "error"}
+    command = [sys.executable, str(program), str(dataset)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_storm_of_signals(dataset: Path, photos: Path, tmp_path: Path) -> None:
+    program = """
+import signal, sys, stoker
+from pathlib import Path
+from stoker.build import BuildSettings, SourceSettings, build
+came = 0
+def count(*_):
+    global came
+    came += 1
+def once(number):
+    out = Path(sys.argv[3], str(number))
+    built = build(BuildSettings(SourceSettings(sys.argv[2]), threads=2), out)
+    with stoker.Loader(stoker.open(sys.argv[1], "train"), batch_size=4, view=stoker.Resize(32), threads=2) as loader:
+        return built.manifest.dataset_id, [batch.images.tobytes() for batch in loader]
+expected = once(0)
+signal.signal(signal.SIGALRM, count)
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+assert once(1) == expected
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert came > 20, came
+"""
+    command = [sys.executable, "-c", program, str(dataset), str(photos), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,152 @@
+"""Images made to take all memory or all time, or to be accepted by one part and refused by the next."""
+
+from __future__ import annotations
+
+import io
+import resource
+import struct
+import zlib
+from functools import cache
+
+import pytest
+from PIL import Image
+
+from stoker.errors import ImageError, ImageTooLargeError
+from stoker.recipe import convert
+from stoker.recipe.parsing import parse_encode, parse_resize
+from stoker.recipe.recipe import Recipe
+
+RECIPES = {
+    "keep": Recipe(),
+    "decode": Recipe(check="decode"),
+    "restart": Recipe(restart=True),
+    "short": Recipe(resize=parse_resize("short:24"), encode=parse_encode("jpeg:90")),
+    "square": Recipe(resize=parse_resize("square:24"), encode=parse_encode("jpeg:90"), restart=True),
+    "raw": Recipe(encode=parse_encode("raw")),
+}
+
+
+@cache
+def jpeg(*, progressive: bool = False) -> bytes:
+    made = io.BytesIO()
+    Image.linear_gradient("L").resize((64, 48)).convert("RGB").save(made, "JPEG", progressive=progressive)
+    return made.getvalue()
+
+
+def segment(marker: int, body: bytes) -> bytes:
+    return struct.pack(">BBH", 0xFF, marker, len(body) + 2) + body
+
+
+def inside(added: bytes) -> bytes:
+    """A JPEG with something behind its start-of-image marker."""
+    return jpeg()[:2] + added + jpeg()[2:]
+
+
+def behind(added: bytes, *, progressive: bool = False) -> bytes:
+    """A JPEG with something between its last scan and its end-of-image marker."""
+    return jpeg(progressive=progressive)[:-2] + added + jpeg()[-2:]
+
+
+def frame(at: int, value: bytes) -> bytes:
+    """A JPEG with another value at a place of its frame header."""
+    start = jpeg().index(b"\xff\xc0") + at
+    return jpeg()[:start] + value + jpeg()[start + len(value) :]
+
+
+def png(width: int, height: int, extra: bytes = b"", rows: bytes | None = None) -> bytes:
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    pixels = zlib.compress(bytes((3 * width + 1) * height)) if rows is None else rows
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + extra + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+@cache
+def bomb() -> bytes:
+    """64 MiB of zeros in 64 KB."""
+    stream = zlib.compressobj(9)
+    return b"".join(stream.compress(bytes(2**20)) for _ in range(64)) + stream.flush()
+
+
+TIFF_SIDES = b"".join(struct.pack("<HHII", tag, 4, 1, 2**31) for tag in (256, 257))
+REFUSED = {
+    "a PNG of 10 gigapixels": (lambda: png(10**5, 10**5, rows=b""), "100000x100000 pixels"),
+    "a PNG with a profile of zeros": (lambda: png(8, 8, chunk(b"iCCP", b"x\0\0" + bomb())), "too large"),
+    "a PNG with a text of zeros": (lambda: png(8, 8, chunk(b"zTXt", b"x\0\0" + bomb())), "too large"),
+    "a PNG without pixels": (lambda: png(0, 0), "damaged png"),
+    "a BMP of 2**63 pixels": (
+        lambda: b"BM" + struct.pack("<IHHIIiiHHIIiiII", 100, 0, 0, 54, 40, -5, -(2**31), 1, 24, 0, 0, 0, 0, 0, 0),
+        "pixels",
+    ),
+    "a WebP that lies": (lambda: b"RIFF\xff\xff\xff\xffWEBPVP8X\x0a\0\0\0" + bytes(4) + b"\xff" * 50, "pixels"),
+    "a PPM that lies": (lambda: b"P6\n100000 100000\n255\n", "pixels"),
+    "a PPM of digits": (lambda: b"P6\n" + b"9" * 10**5 + b" 1\n255\n", "damaged ppm"),
+    "a TIFF of 2**62 pixels": (lambda: b"II*\0\x08\0\0\0\2\0" + TIFF_SIDES + bytes(4), "pixels|damaged tiff"),
+    "a TIFF that leads round": (lambda: b"II*\0\x08\0\0\0\1\0" + bytes(12) + b"\x08\0\0\0", "damaged tiff"),
+    "a JPEG of 4 gigapixels": (lambda: frame(5, b"\xff\xff\xff\xff"), "65535x65535 pixels"),
+    "a JPEG without height": (lambda: frame(5, b"\0\0"), "height 0"),
+    "a JPEG without width": (lambda: frame(7, b"\0\0"), "width .* 0"),
+    "a JPEG of 2 components": (lambda: frame(9, b"\2"), "2 components"),
+    "a JPEG of 255 components": (lambda: frame(9, b"\xff"), "too short for its components"),
+    "a JPEG of 12 bits": (lambda: frame(4, b"\x0c"), "12 bits"),
+    "a lossless JPEG": (lambda: frame(1, b"\xc3"), "lossless"),
+    "a JPEG of two frames": (lambda: inside(segment(0xC0, bytes(15))), "frame"),
+    "a JPEG with a frame behind its scan": (lambda: behind(segment(0xC0, bytes(15))), "second frame header"),
+    "a segment of length 0": (lambda: inside(b"\xff\xe1\0\0"), "the length 0"),
+    "a segment beyond the end": (lambda: inside(b"\xff\xe1\xff\xff"), "cut short inside a marker segment"),
+    "a segment behind the scan that is cut": (lambda: behind(b"\xff\xe1\xff\xff"), "cut short inside a marker"),
+    "a segment behind scans that is cut": (lambda: behind(b"\xff\xe1\xff\xff", progressive=True), "cut short inside"),
+    "no end": (lambda: jpeg()[:-2], "no end-of-image marker"),
+    "no scan": (lambda: jpeg()[: jpeg().index(b"\xff\xda")] + b"\xff\xd9", "before its first scan"),
+    "two markers": (lambda: b"\xff\xd8\xff\xd9", "before its first scan"),
+    "a page": (lambda: b"<svg xmlns='http://www.w3.org/2000/svg'/>", "text: it starts with '<svg"),
+    "a document": (lambda: b"%PDF-1.4\n", "pdf is not read"),
+    "one byte": (lambda: b"\xff", "not an image"),
+    "nothing": (lambda: b"", "empty"),
+    "zeros": (lambda: bytes(1000), "not an image"),
+}
+
+
+@pytest.mark.parametrize("case", list(REFUSED))
+def test_every_recipe_refuses_it_and_says_why(case: str) -> None:
+    make, problem = REFUSED[case]
+    data = make()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for recipe in RECIPES.values():
+        with pytest.raises(ImageError, match=problem):
+            convert(data, recipe)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 << 10, "KiB"
+    if "pixels" in problem and "|" not in problem:
+        with pytest.raises(ImageTooLargeError):
+            convert(data, RECIPES["keep"])
+
+
+LOOP = b"II*\0\x08\0\0\0\1\0" + struct.pack("<HHII", 0x8769, 4, 1, 8) + b"\x08\0\0\0"
+TURNED = b"II*\0\x08\0\0\0\1\0" + struct.pack("<HHII", 274, 3, 1, 99)
+ACCEPTED = {
+    "thousands of comments": lambda: inside(segment(0xFE, b"") * 10_000),
+    "megabytes of comments": lambda: inside(segment(0xFE, b"c" * 65533) * 100),
+    "megabytes of fill bytes": lambda: jpeg()[:2] + b"\xff" * 2**20 + jpeg()[2:],
+    "segments of every kind": lambda: inside(b"".join(segment(0xE0 + i % 16, bytes(i % 300)) for i in range(2000))),
+    "255 parts of a profile": lambda: inside(segment(0xE2, b"ICC_PROFILE\0\xff\xffx") * 255),
+    "tables over and over": lambda: inside(segment(0xDB, bytes(1) + b"\1" * 64) * 1000),
+    "EXIF that leads round": lambda: inside(segment(0xE1, b"Exif\0\0" + LOOP)),
+    "EXIF turned by 99": lambda: inside(segment(0xE1, b"Exif\0\0" + TURNED)),
+    "EXIF of 65535 entries": lambda: inside(segment(0xE1, b"Exif\0\0II*\0\x08\0\0\0\xff\xff" + bytes(60000))),
+    "two images": lambda: jpeg() * 2,
+    "something behind the end": lambda: jpeg() + bytes(1000),
+    "restart markers before the frame": lambda: inside(b"\xff\xd0\xff\xd3"),
+    "a progressive image": lambda: jpeg(progressive=True),
+}
+
+
+@pytest.mark.parametrize("case", list(ACCEPTED))
+def test_what_is_stored_can_be_built_again_with_every_recipe(case: str) -> None:
+    """What one recipe had found whole, another called cut short."""
+    stored = {name: convert(ACCEPTED[case](), recipe) for name, recipe in RECIPES.items()}
+    for name in ("keep", "decode", "restart", "short", "square"):
+        for recipe in RECIPES.values():
+            again = convert(stored[name].data, recipe)
+            assert again.width > 0

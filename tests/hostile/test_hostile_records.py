@@ -1,0 +1,150 @@
+"""Records and positions that lie: a loader refuses them, ``verify`` reports them, ``repack`` rejects them."""
+
+from __future__ import annotations
+
+import gzip
+import resource
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import stoker
+from feed.shards import image
+from stoker import _native
+from stoker.cli.main import main
+from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LABEL, BOX = "image/class/label", "image/object/bbox/"
+
+
+def payload(**changes: tuple[str, list[Any]] | None) -> bytes:
+    """A record of one picture with one object; a change of None takes a feature away."""
+    features: dict[str, tuple[str, list[Any]] | None] = {
+        "image/encoded": ("bytes", [image(0)]),
+        LABEL: ("int64", [1]),
+        "image/filename": ("bytes", [b"picture.JPEG"]),
+        f"{BOX}label": ("int64", [1]),
+        **{
+            BOX + side: ("float", [edge]) for side, edge in (("xmin", 0.1), ("ymin", 0.1), ("xmax", 0.9), ("ymax", 0.9))
+        },
+        **changes,
+    }
+    return _native.write_example({key: value for key, value in features.items() if value is not None})
+
+
+def write(directory: Path, *payloads: bytes) -> Path:
+    directory.mkdir()
+    (directory / "train-00000-of-00001").write_bytes(b"".join(map(_native.frame_record, payloads)))
+    return directory
+
+
+def read(place: Path, **settings: Any) -> list[list[int]]:
+    view = stoker.Resize(16)
+    with stoker.Loader(stoker.open(place), batch_size=1, view=view, shuffle=False, **settings) as loader:
+        return [batch.labels.tolist() for batch in loader]
+
+
+BAD = {
+    "no label": ({LABEL: ("int64", [])}, ExampleError, "label"),
+    "a label of letters": ({LABEL: ("bytes", [b"one"])}, ExampleError, "label"),
+    "no image": ({"image/encoded": None}, ExampleError, "image/encoded"),
+    "an empty image": ({"image/encoded": ("bytes", [b""])}, ImageError, "empty"),
+    "a name that commands": (
+        {"image/filename": ("bytes", [b"\x1b[31m\n\xff"]), "image/encoded": ("bytes", [b"\x1b"])},
+        ImageError,
+        r"\\x1b\[31m\\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", list(BAD))
+def test_a_record_that_cannot_be_used_is_named_by_everything(
+    tmp_path: Path, case: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``verify`` found nothing wrong with labels that are no numbers, and ``repack`` dropped them in silence."""
+    changes, error, problem = BAD[case]
+    place = write(tmp_path / "records", payload(), payload(**changes))
+    with pytest.raises(error, match=problem) as caught:
+        read(place)
+    assert "record 1 at byte" in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert main(["verify", str(place)]) == 4
+    assert "record 1 at byte" in capsys.readouterr().out
+    assert main(["repack", str(place), str(tmp_path / "made")]) == 3
+
+
+@pytest.mark.parametrize("edge", [float("nan"), float("inf"), -float("inf")])
+def test_boxes_that_are_no_numbers(tmp_path: Path, edge: float) -> None:
+    place = write(tmp_path / "records", payload(), payload(**{f"{BOX}xmin": ("float", [edge])}))
+    with stoker.Loader(stoker.open(place), batch_size=2, view=stoker.Resize(16), boxes=stoker.BoxOutput()) as loader:
+        (batch,) = loader
+    assert batch.boxes.offsets.tolist() == [0, 1, 1]
+    assert main(["verify", str(place)]) == 4
+
+
+@pytest.mark.parametrize("key", ["xmin", "ymax", "label"])
+def test_edges_that_do_not_pair(tmp_path: Path, key: str) -> None:
+    kind = "int64" if key == "label" else "float"
+    place = write(tmp_path / "records", payload(), payload(**{f"{BOX}{key}": (kind, [1, 1])}))
+    with pytest.raises(ExampleError, match=r"record 1 at byte .* values for \d boxes"):
+        read(place, boxes=stoker.BoxOutput())
+
+
+@pytest.mark.parametrize("label", [2**63 - 1, 2**31, 2**22 + 1])
+def test_a_label_that_would_make_millions_of_classes(
+    tmp_path: Path, label: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each class up to the largest label got a name, of which there were two thousand millions."""
+    place = write(tmp_path / "records", payload(), payload(**{LABEL: ("int64", [label])}))
+    assert main(["repack", str(place), str(tmp_path / "made")]) == 2
+    assert f"label {label} of record 1 of {place}" in capsys.readouterr().err
+
+
+def test_a_hundred_thousand_features(tmp_path: Path) -> None:
+    place = write(tmp_path / "records", payload(**{f"key {i}": ("int64", [i]) for i in range(100_000)}))
+    assert read(place) == [[1]]
+
+
+def test_a_compressed_record_of_zeros(tmp_path: Path) -> None:
+    """Megabytes behind the end of a picture: kilobytes in the file."""
+    large = payload(**{"image/encoded": ("bytes", [image(0) + bytes(32 << 20)])})
+    (tmp_path / "train.tfrecord.gz").write_bytes(gzip.compress(_native.frame_record(large)))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert read(tmp_path / "train.tfrecord.gz") == [[1]]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10, "KiB"
+
+
+@pytest.mark.parametrize("junk", [b"junk", b"\x1f\x8b", bytes(8)])
+def test_what_follows_a_compressed_shard(tmp_path: Path, junk: bytes) -> None:
+    path = tmp_path / "train.tfrecord.gz"
+    path.write_bytes(gzip.compress(_native.frame_record(payload())) + junk)
+    with pytest.raises(StokerError, match=r"train\.tfrecord\.gz"):
+        read(path)
+
+
+STATES = [None, [], 1, "state", {}, {"epoch": 0}]
+VALUES = [None, True, -1, 2**63, 10**40, 0.5, float("nan"), "x", "\x1b[31m", [], {}, [[[[]]]], b"x"]
+
+
+@pytest.fixture
+def loader(tmp_path: Path) -> stoker.Loader:
+    return stoker.Loader(stoker.open(write(tmp_path / "records", payload())), batch_size=1, view=stoker.Resize(16))
+
+
+@pytest.mark.parametrize("state", STATES, ids=repr)
+def test_what_is_no_state(loader: stoker.Loader, state: Any) -> None:
+    with loader, pytest.raises(ConfigError, match="state"):
+        loader.load_state_dict(state)
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: ascii(value)[:12])
+@pytest.mark.parametrize("key", ["version", "dataset", "seed", "epoch", "consumed"])
+def test_a_state_with_one_wrong_value(loader: stoker.Loader, key: str, value: Any) -> None:
+    """``True`` was an epoch."""
+    with loader, pytest.raises(ConfigError, match=key) as caught:
+        loader.load_state_dict({**loader.state_dict(), key: value})
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 400

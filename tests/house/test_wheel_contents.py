@@ -1,0 +1,94 @@
+"""What an installed Stoker says of itself is true: its bill of materials, licences and types; and it is hardened."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+
+from stoker import _native
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads ELF")
+# Of every Linux on which a manylinux wheel may be installed, or of every musl.
+SYSTEM = re.compile(r"(libstdc\+\+|libgcc_s|libm|libc|libpthread|ld-linux-[\w-]+|libc\.musl-\w+)\.so(\.\d+)?")
+
+
+def installed(pattern: str) -> dict[str, Path]:
+    """Files of the distribution whose names match, by what the first group matches."""
+    found = {}
+    for file in distribution("stoker").files or []:
+        match = re.search(pattern, file.as_posix())
+        if match:
+            found[match[1]] = Path(str(file.locate()))
+    return found
+
+
+def bill() -> dict[str, Any]:
+    (path,) = installed(r"\.dist-info/sboms/(stoker)\.cdx\.json$").values()
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
+def components() -> dict[str, dict[str, Any]]:
+    return {component["name"]: component for component in bill()["components"]}
+
+
+def test_the_bill_of_materials_is_valid() -> None:
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(bill())) is None
+    assert bill()["metadata"]["component"]["version"] == distribution("stoker").version
+
+
+def test_the_bill_names_what_is_compiled_in() -> None:
+    binary = Path(_native.__file__).read_bytes()
+    inside = re.search(rb"libjpeg-turbo version ([\d.]+)", binary)
+    found = {name: component.get("version") for name, component in components().items()}
+    assert ({"libjpeg-turbo": inside[1].decode()} if inside else {}).items() <= found.items()
+    assert set(found) == {"nanobind", "robin-map"} | ({"libjpeg-turbo"} if inside else set())
+
+
+@linux
+def test_what_is_linked_is_of_the_system_or_in_the_bill() -> None:
+    with Path(_native.__file__).open("rb") as file:
+        dynamic = ELFFile(file).get_section_by_name(".dynamic")
+        assert isinstance(dynamic, DynamicSection)
+        linked = {tag.needed for tag in dynamic.iter_tags("DT_NEEDED")}
+    others = {name for name in linked if not SYSTEM.fullmatch(name)}
+    assert {name.split(".")[0] for name in others} == (set() if "libjpeg-turbo" in components() else {"libjpeg"})
+
+
+def test_every_component_has_its_licence() -> None:
+    assert set(installed(r"\.dist-info/licenses/([\w-]+)/[\w.-]+$")) == set(components())
+    for path in installed(r"\.dist-info/licenses/(.+)$").values():
+        assert path.stat().st_size > 0
+    if "libjpeg-turbo" in components():
+        texts = installed(r"\.dist-info/licenses/libjpeg-turbo/(.+)$")
+        assert "Independent JPEG Group" in texts["NOTICE"].read_text(encoding="utf-8")
+        assert {"LICENSE.md", "README.ijg"} <= set(texts)
+
+
+def test_types_are_installed() -> None:
+    assert set(installed(r"^stoker/(py\.typed|_native\.pyi)$")) == {"py.typed", "_native.pyi"}
+
+
+@linux
+def test_the_extension_is_hardened() -> None:
+    with Path(_native.__file__).open("rb") as file:
+        elf = ELFFile(file)
+        segments = {segment["p_type"]: segment["p_flags"] for segment in elf.iter_segments()}
+        flags = {tag.entry.d_val for tag in elf.get_section_by_name(".dynamic").iter_tags("DT_FLAGS")}
+        names = {symbol.name for symbol in elf.get_section_by_name(".dynsym").iter_symbols()}
+    assert "PT_GNU_RELRO" in segments
+    assert not segments["PT_GNU_STACK"] & 1, "the stack must not be executable"
+    assert flags
+    assert all(flag & 8 for flag in flags), "addresses are resolved, and made read-only, when it is loaded"
+    assert "__stack_chk_fail" in names
+    assert not {name for name in names if name.startswith("jpeg_")} or "libjpeg-turbo" not in components()
