@@ -91,7 +91,7 @@ $(BUILD)/.stamp-hdfs-jars: scripts/hdfs_jars.sh | $(COMPILING)
 
 .PHONY: test
 test: $(BUILD)/.stamp-deps-test  ## Every test and check, the sanitizers included.
-	@$(MAKE) -j3 $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars native lint  # downloads wait, compilers do not
+	@$(MAKE) -j3 $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars native lint  # `native` gives way: `lint` waits for all that is installed
 	@scripts/tests.sh $(BIN)/python $(BUILD)/tests-with-servers.log
 
 .PHONY: test-clients
@@ -103,7 +103,7 @@ native: native-plain native-asan native-tsan  ## C++ tests: plain, under ASan an
 
 .PHONY: native-plain native-asan native-tsan
 native-plain native-asan native-tsan: native-%: $(BUILD)/.stamp-deps-test | $(COMPILING)
-	@PATH="$(BIN):$$PATH" scripts/native_tests.sh $* $(BUILD)/$*
+	@PATH="$(BIN):$$PATH" nice scripts/native_tests.sh $* $(BUILD)/$*
 
 .PHONY: lint
 lint: $(DEVELOPED)  ## ruff, clang-format, mypy, and who may import whom.

@@ -28,7 +28,7 @@ def one_input(data: bytes) -> None:
 
 
 def _whole(data: bytes) -> bytes:
-    """Inflate streams end to end, each at once. (`zlib.decompress` would pass over all but the first.)"""
+    """Inflate streams end to end, each at once, where `zlib.decompress` would pass over all but the first."""
     parts = []
     while data:
         stream = zlib.decompressobj(_ANY_HEADER)

@@ -152,7 +152,7 @@ def test_an_interrupt_does_not_wait_for_a_store_that_is_gone(
         process.send_signal(signal.SIGINT)
         began = time.monotonic()
         _, said = process.communicate(timeout=20)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
     assert process.returncode == 130, said
     assert "run the same command again to resume" in said
     proxy.faults = []

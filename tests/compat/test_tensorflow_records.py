@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import warnings
 from typing import TYPE_CHECKING
@@ -27,6 +28,9 @@ values = (
     | st.tuples(st.just("int64"), st.lists(st.integers(-(2**63), 2**63 - 1), max_size=6))
     | st.tuples(st.just("float"), st.lists(st.floats(width=32), max_size=6))
 )
+STRICTER = re.compile("more than 64 bits|an impossible number|nested too deeply")
+"""Where some protobuf drops what does not fit: docs/fuzzing.md, "Where the comparisons allow a difference"."""
+
 features_dicts = st.dictionaries(keys, values, max_size=5)
 
 
@@ -88,10 +92,12 @@ def test_damaged_bytes_are_read_as_protobuf_reads_them(features: dict, data: st.
         expected = from_tensorflow(tf.train.Example.FromString(bytes(payload)))
     except DecodeError:
         expected = None
+    refused = False
     try:
-        assert comparable(_native.parse_example(bytes(payload))) == expected
-    except ExampleError:
-        assert expected is None
+        found = comparable(_native.parse_example(bytes(payload)))
+    except ExampleError as error:
+        found, refused = None, STRICTER.search(str(error)) is not None
+    assert refused or found == expected
 
 
 def test_a_kindless_feature_is_no_feature() -> None:

@@ -173,7 +173,7 @@ def trickle(to: Handler) -> None:
     """One byte at a time, never silent for long."""
     start = to.wanted_start()
     to.head(start)
-    for at in range(start, start + 100):
+    for at in range(start, start + 400):
         to.send(to.body[at : at + 1])
         time.sleep(0.05)
 

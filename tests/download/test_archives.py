@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import io
+import lzma
 import tarfile
 import zipfile
 from typing import TYPE_CHECKING
@@ -39,9 +40,9 @@ def tar_of(*members: tuple[str, bytes] | tarfile.TarInfo) -> bytes:
     return made.getvalue()
 
 
-def zip_of(*members: tuple[str, bytes]) -> bytes:
+def zip_of(*members: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(made, "w", method) as archive:
         for name, data in members:
             archive.writestr(name, data)
     return made.getvalue()
@@ -194,6 +195,9 @@ HOSTILE = {
     "less.zip": (lying_zip(6001), "less than 6001 bytes"),
     "bomb.zip": (zip_of(("Images/a", bytes(10_001))), "more than 10000 bytes"),
     "text.zip": (b"not a zip at all", "damaged"),
+    "lzma.zip": (zip_of(("Images/a", b"x"), method=zipfile.ZIP_LZMA), "neither stored nor deflated"),
+    "bzip2.zip": (zip_of(("Images/a", b"x"), method=zipfile.ZIP_BZIP2), "neither stored nor deflated"),
+    "xz.tar": (lzma.compress(tar_of(("Images/a", b"x"))), "damaged"),
 }
 
 

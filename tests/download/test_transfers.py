@@ -211,7 +211,7 @@ def test_a_busy_server_is_obeyed(tmp_path: Path, server: FaultyServer, body: byt
     server.script.extend([does.answer(503, Retry_After=1), does.answer(429), does.answer(503), does.drop_after(10)])
     started = time.monotonic()
     download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
-    assert 1 <= time.monotonic() - started < 5
+    assert 1 <= time.monotonic() - started < 20
     assert (tmp_path / "a.tar").read_bytes() == body
 
 
@@ -221,7 +221,7 @@ def test_a_server_that_is_busy_for_a_year_is_not_waited_for_that_long(
     server.script.append(does.answer(503, Retry_After=31_536_000))
     started = time.monotonic()
     download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
-    assert QUICK.longest_obeyed_seconds <= time.monotonic() - started < 4
+    assert QUICK.longest_obeyed_seconds <= time.monotonic() - started < 20
 
 
 def test_a_storm_of_503_ends(tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder) -> None:
@@ -272,7 +272,7 @@ def test_a_stall_is_noticed(
     server.script.append(behaviour)
     started = time.monotonic()
     download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
-    assert QUICK.stall_seconds <= time.monotonic() - started < 4
+    assert QUICK.stall_seconds <= time.monotonic() - started < 10
     assert any("silent" in note or "next to nothing" in note for note in watcher.notes)
 
 

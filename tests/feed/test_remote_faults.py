@@ -146,7 +146,7 @@ def test_close_ends_at_once_while_requests_hang(behind_proxy: RemotePath, faulty
         time.sleep(0.3)
     start = time.monotonic()
     loader.close()
-    assert time.monotonic() - start < 1
+    assert time.monotonic() - start < 5  # a hanging request takes 20
     if where == "waiting":
         waiter.join(1)
         assert not waiter.is_alive()

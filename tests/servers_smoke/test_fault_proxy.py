@@ -161,7 +161,7 @@ def test_latency_is_added_to_each_request_and_not_to_their_sum(faulty_gcs: Fault
     start = time.monotonic()
     with ThreadPoolExecutor(16) as threads:
         assert list(threads.map(lambda _: get(faulty_gcs, path, "0-9"), range(16))) == [BODY[:10]] * 16
-    assert 0.2 <= time.monotonic() - start < 1.5
+    assert 0.2 <= time.monotonic() - start < 3  # the sum is 3.2
     assert faulty_gcs.traffic.most_at_once == 16
 
 
@@ -177,7 +177,7 @@ def test_a_proxy_may_have_a_process_of_its_own(gcs_server: GcsServer, path: str)
     with apart.slow(gcs_server.endpoint, latency=0.2, bandwidth=1_000_000) as url:
         start = time.monotonic()
         assert ask("GET", url + path).body == BODY
-        assert 0.28 <= time.monotonic() - start < 2
+        assert 0.28 <= time.monotonic() - start < 10
     with pytest.raises(ConnectionRefusedError):
         ask("GET", url + path)
 

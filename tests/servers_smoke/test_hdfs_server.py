@@ -72,7 +72,7 @@ def test_data_pass_by_a_proxy_that_delays_and_breaks(hdfs_server: HdfsServer, mo
         assert proxy.sent > len(BODY)
         start = time.monotonic()
         assert client.read("/by-proxy").read() == BODY
-        assert 0.2 <= time.monotonic() - start < 2  # a round trip for the connection and one for the request
+        assert 0.2 <= time.monotonic() - start < 10  # a round trip for the connection and one for the request
         assert proxy.received > len(BODY)
         proxy.refusing = True
         proxy.reset()

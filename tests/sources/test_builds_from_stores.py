@@ -147,5 +147,5 @@ def test_an_interrupt_of_a_plan_does_not_wait_for_a_store_that_is_busy(
         process.send_signal(signal.SIGINT)
         began = time.monotonic()
         _, said = process.communicate(timeout=100)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
     assert process.returncode == 130, said

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _CHUNK_BYTES = 2**20
 _MAX_MEMBERS = 2_000_000
 _MAX_NAME_BYTES = 1024
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 
@@ -43,7 +44,7 @@ def unpack(archive: Path, unpacking: Unpacking, watcher: Watcher) -> None:
     """Make a folder of an archive, beside it. There must not be one of that name yet.
 
     Args:
-        archive: A zip or tar file.
+        archive: A zip file whose members are stored or deflated, or a tar file that is not compressed.
         unpacking: What it becomes.
         watcher: Told of the progress.
 
@@ -103,7 +104,7 @@ def _opened(archive: Path, unpacking: Unpacking) -> Iterator[list[_Member]]:
                 _check(archive, members, unpacking)
                 yield members
         else:
-            with tarfile.open(archive) as tar:
+            with tarfile.open(archive, "r:") as tar:  # none that is unpacked is compressed
                 members = list(_tar_members(tar))
                 _check(archive, members, unpacking)
                 yield members
@@ -116,6 +117,8 @@ def _zip_members(archive: zipfile.ZipFile) -> Iterator[_Member]:
         kind = stat.S_IFMT(info.external_attr >> 16)
         if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
             raise ValueError(f"{info.filename!r} is neither a file nor a folder")
+        if info.compress_type not in _COMPRESSIONS:  # whose decompressors have more errors than `_DAMAGE`
+            raise ValueError(f"{info.filename!r} is neither stored nor deflated: method {info.compress_type}")
         if info.header_offset < 0:
             raise ValueError(f"{info.filename!r} is said to begin {-info.header_offset} bytes before the archive")
         if not info.filename.endswith("/"):  # not is_dir(), which fails of a name without a letter
