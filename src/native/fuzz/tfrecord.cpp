@@ -57,7 +57,7 @@ uint64_t claimed(std::span<const uint8_t> bytes, uint64_t at) {
 // As a stale or damaged index would ask for them.
 void read_anywhere(const stoker::ShardFile& shard, std::span<const uint8_t> bytes) {
   std::vector<uint8_t> buffer;
-  for (uint64_t at = 0; at < std::min<uint64_t>(bytes.size(), 32); ++at) {
+  for (uint64_t at = 0; at < std::min<uint64_t>(bytes.size(), 8); ++at) {
     const uint64_t length = claimed(bytes, at);
     for (const uint64_t size : {length + stoker::kFrameBytes, length, length & 0xFF}) {
       stoker::fuzz::succeeds([&] {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from stoker import _native
 from stoker.diagnosis.trials import SAMPLE_BYTES
 from stoker.errors import StokerError
+from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ def reading_speed(dataset: Dataset, threads: int, seconds: float) -> float:
         return done
 
     began = time.perf_counter()
-    with ThreadPoolExecutor(readers) as pool:
+    with stoppable_pool(readers, "stoker-read") as pool:
         done = sum(pool.map(read, np.array_split(order, readers)))
     return done / (time.perf_counter() - began)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from stoker.config import available_cpus
 from stoker.errors import StokerError
 from stoker.measure.selection import Selection, choose_shards, some_of
 from stoker.recipe import Recipe, convert
-from stoker.storage import is_remote
+from stoker.storage import is_remote, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +105,7 @@ class Picker:
     def _read(self, numbers: list[int]) -> Iterator[Picked | str]:
         threads = _REMOTE_THREADS if is_remote(self.selection.path) else available_cpus()
         todo = iter(numbers)
-        with ThreadPoolExecutor(threads) as pool:
+        with stoppable_pool(threads, "stoker-pick") as pool:
             # A part at a time: what is read lies in memory until it is written.
             while some := list(islice(todo, 2 * threads)):
                 yield from pool.map(self._one, some)

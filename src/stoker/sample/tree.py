@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -25,6 +24,7 @@ from stoker.sample.annotation import NOISY, format_annotation, format_noisy_anno
 from stoker.sample.encode import DAMAGED, ODD, damage, encode_odd, encode_usual
 from stoker.sample.photo import make_photo
 from stoker.sample.spec import SampleReport, SampleSpec
+from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:
     from stoker.types import Progress
@@ -98,7 +98,7 @@ def _write(root: Path, spec: SampleSpec, files: list[_File], progress: Progress 
     for folder in {path.parent for file in files for path in file.paths()}:
         folder.mkdir(parents=True, exist_ok=True)
     written = 0
-    with ThreadPoolExecutor(available_cpus()) as pool:
+    with stoppable_pool(available_cpus(), "stoker-draw") as pool:
         # Left early, after Ctrl-C or on a full disk, map() cancels what was not begun.
         for done, size in enumerate(pool.map(lambda file: _make(file, spec.seed), files), 1):
             written += size

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.errors import StorageError
 from stoker.storage.location import RemotePath
+from stoker.storage.pool import stoppable_pool
 from stoker.storage.scratch import no_room, scratch_file
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class RemoteCopy(LocalCopy):
         return bool(found)
 
     def _at_once(self, work: Callable[[int], None], starts: range) -> None:
-        with ThreadPoolExecutor(min(_AT_ONCE, max(1, len(starts))), "stoker-copy") as pool:
+        with stoppable_pool(min(_AT_ONCE, max(1, len(starts))), "stoker-copy") as pool:
             for _ in pool.map(work, starts):
                 pass
 
