@@ -28,22 +28,24 @@ python scripts/fuzz_seeds.py "$directory/corpus" ${STOKER_FUZZ_CORPUS:+"$STOKER_
 
 dictionary() { # dictionary TARGET
   case $1 in
-    jpeg | baseline | jpeg_header | transcode | view) echo jpeg ;;
-    example | example_protobuf) echo example ;;
-    record_set) echo record_set ;;
+    jpeg | baseline | jpeg_header | transcode | view) echo src/native/fuzz/jpeg.dict ;;
+    example | example_protobuf) echo src/native/fuzz/example.dict ;;
+    record_set) echo src/native/fuzz/record_set.dict ;;
+    py_cache_about | py_file_list | py_journal | py_label_map | py_labels | py_manifest | py_position)
+      echo scripts/fuzz_python/json.dict ;;
   esac
 }
 
 fuzz() { # fuzz TARGET
   local corpus=$directory/corpus/$1 log=$directory/$1.log command words
   mkdir -p "$corpus"
+  words=$(dictionary "$1")
   if [[ $1 == py_* ]]; then
     command=(python scripts/fuzz_python/run.py "${1#py_}" "$corpus")
   else
-    words=$(dictionary "$1")
-    command=("$directory/src/native/fuzz/fuzz_$1" ${words:+"-dict=src/native/fuzz/$words.dict"} "$corpus")
+    command=("$directory/src/native/fuzz/fuzz_$1" "$corpus")
   fi
-  if ! "${command[@]}" -max_total_time="$seconds" -timeout=30 -rss_limit_mb=4096 -verbosity=0 -print_final_stats=1 \
+  if ! "${command[@]}" ${words:+"-dict=$words"} -max_total_time="$seconds" -timeout=30 -rss_limit_mb=4096 -verbosity=0 -print_final_stats=1 \
     -artifact_prefix="$directory/$1-" >"$log" 2>&1; then
     tail -n 60 "$log" >&2
     echo "$1: FOUND; the input is $directory/$1-crash-..." >&2

@@ -153,6 +153,8 @@ def native_seeds(folder: Path | None) -> Iterator[tuple[str, bytes]]:
     short, short_index = frames([b"", b"\x0a\x00", next(examples())])
     yield "tfrecord", b"\0" + shard
     yield "tfrecord", b"\2" + b"\x08\1" + b"abcdefgh" + b"\4\1" + b"abcd" + b"\1" + struct.pack(">Q", 40)
+    for claimed in (5, 2**32, 2**63, 2**64 - 16, 2**64 - 1):  # what a length and its frame must not add up to
+        yield "tfrecord", b"\0\1" + struct.pack(">Q", claimed)
     for records, cut, text in ((3, 0, short_index), (2, 0, short_index), (3, 5, short_index), (200, 0, index)):
         for choice, lie in ((0, 3), (4, 8), (0, 12)):
             yield "record_set", text + b"#" + short[: len(short) - cut] + bytes([0, 0, records, lie, choice])

@@ -6,7 +6,7 @@ import io
 import shutil
 import zipfile
 
-from scripts.fuzz_python.made import tar_of
+from scripts.fuzz_python.made import sealed, tar_of
 from scripts.fuzz_python.scratch import folder
 from stoker.download.catalogue import Unpacking
 from stoker.download.unpack import is_unpacked, unpack
@@ -23,7 +23,7 @@ def one_input(data: bytes) -> None:
     """Unpack any bytes; the first byte says as what."""
     kind = data[0] if data else 0
     archive = _FOLDER / ("a.zip" if kind & 1 else "a.tar")
-    archive.write_bytes(data[1:])
+    archive.write_bytes(sealed(data[1:]) if kind & 5 == 4 else data[1:])
     unpacking = Unpacking("made", is_inside=bool(kind & 2), max_bytes=2**16)
     try:
         unpack(archive, unpacking, _Nobody())  # type: ignore[arg-type]
@@ -41,4 +41,4 @@ def seeds() -> list[bytes]:
         made.writestr("made/a.txt", b"abc" * 30)
         made.writestr("made/b/c.txt", b"")
     archive = tar_of({"made/a.txt": b"abc", "made/b/c.txt": b""})
-    return [b"\3" + file.getvalue(), b"\1" + file.getvalue(), b"\2" + archive, b"\0" + archive]
+    return [b"\3" + file.getvalue(), b"\1" + file.getvalue(), b"\2" + archive, b"\6" + archive]

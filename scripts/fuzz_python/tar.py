@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scripts.fuzz_python.made import tar_of
+from scripts.fuzz_python.made import sealed, tar_of
 from scripts.fuzz_python.scratch import folder
 from stoker.sources import list_source
 
@@ -10,7 +10,8 @@ _PATH = folder() / "train.tar"
 
 
 def one_input(data: bytes) -> None:
-    """List any bytes as a tar."""
+    """List any bytes as a tar; the first byte says whether its checksums are made to be right."""
+    data = sealed(data[1:]) if data[:1] < b"\xc0" else data[1:]
     _PATH.write_bytes(data)
     tree = list_source(str(_PATH))
     for rows in tree.splits.values():
@@ -24,7 +25,8 @@ def seeds() -> list[bytes]:
     """Return the inputs that fuzzing starts from."""
     members = {"n1/a.JPEG": b"x" * 600, "n2/b.JPEG": b"y"}
     return [
-        tar_of(members),
-        tar_of({"n1.tar": tar_of({"a.JPEG": b"x"}), "n2.tar": tar_of({"b.JPEG": b"y"})}),
-        tar_of({"n1/" + "a" * 150: b"z"}),
+        b"\0" + tar_of(members),
+        b"\xff" + tar_of(members),
+        b"\xff" + tar_of({"n1.tar": tar_of({"a.JPEG": b"x"}), "n2.tar": tar_of({"b.JPEG": b"y"})}),
+        b"\0" + tar_of({"n1/" + "a" * 150: b"z"}),
     ]

@@ -167,6 +167,13 @@ def lying_zip(size: int) -> bytes:
     return bytes(data)
 
 
+def large_and_negative() -> bytes:
+    """A file of more bytes than are allowed, and one that has so few that together they are allowed."""
+    info = tarfile.TarInfo("Images/b")
+    info.size = -9000
+    return tar_of(("Images/a", bytes(18_944)))[: 512 + 18_944] + info.tobuf(tarfile.GNU_FORMAT) + bytes(1024)
+
+
 def device() -> tarfile.TarInfo:
     info = tarfile.TarInfo("Images/null")
     info.type, info.devmajor, info.devminor = tarfile.CHRTYPE, 1, 3
@@ -185,6 +192,8 @@ HOSTILE = {
     "device.tar": (tar_of(device()), "neither a file nor a folder"),
     "twice.tar": (tar_of(("Images/a", b"x"), ("Images/a", b"y")), "two files of one name"),
     "large.tar": (tar_of(("Images/a", bytes(10_001))), "more than 10000 bytes"),
+    "paid.tar": (large_and_negative(), "the size of 'Images/b' is -9000"),
+    "both.tar": (tar_of(("Images/a/b/c", b"x"), ("Images/a", b"y")), "a file and a folder of one name"),
     "cut.tar": (tar_of(("Images/a", bytes(5000)))[:3000], "damaged"),
     "other.tar": (tar_of(("Pictures/a", b"x")), "no folder Images"),
     "text.tar": (b"not a tar at all" * 100, "damaged"),

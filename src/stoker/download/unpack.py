@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-import tarfile
 import zipfile
 import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, TYPE_CHECKING
 
 from stoker.download.failure import DownloadError
 from stoker.download.fetch import check_space
+from stoker.errors import SourceError
 from stoker.records.files import sync_directory
+from stoker.sources.tar_bytes import FileWindow
+from stoker.sources.tar_walk import walk
 from stoker.storage.temporary import temporary_name
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ _CHUNK_BYTES = 2**20
 _MAX_MEMBERS = 2_000_000
 _MAX_NAME_BYTES = 1024
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+_DAMAGE = (SourceError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class _Member:
 
     name: str
     size_bytes: int
-    open: Callable[[], IO[bytes]]
+    parts: Callable[[], Iterator[bytes]]
 
 
 def unpack(archive: Path, unpacking: Unpacking, watcher: Watcher) -> None:
@@ -104,8 +107,8 @@ def _opened(archive: Path, unpacking: Unpacking) -> Iterator[list[_Member]]:
                 _check(archive, members, unpacking)
                 yield members
         else:
-            with tarfile.open(archive, "r:") as tar:  # none that is unpacked is compressed
-                members = list(_tar_members(tar))
+            with archive.open("rb") as file:
+                members = list(_tar_members(archive, file))
                 _check(archive, members, unpacking)
                 yield members
     except _DAMAGE as error:
@@ -122,21 +125,29 @@ def _zip_members(archive: zipfile.ZipFile) -> Iterator[_Member]:
         if info.header_offset < 0:
             raise ValueError(f"{info.filename!r} is said to begin {-info.header_offset} bytes before the archive")
         if not info.filename.endswith("/"):  # not is_dir(), which fails of a name without a letter
-            yield _Member(info.filename, info.file_size, lambda info=info: archive.open(info))  # type: ignore[misc]
+            yield _Member(info.filename, info.file_size, partial(_zip_parts, archive, info))
 
 
-def _tar_members(archive: tarfile.TarFile) -> Iterator[_Member]:
-    for info in archive:
-        if not info.isfile() and not info.isdir():
+def _zip_parts(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
+    with archive.open(info) as source:
+        while data := source.read(_CHUNK_BYTES):
+            yield data
+
+
+def _tar_members(path: Path, file: IO[bytes]) -> Iterator[_Member]:
+    for info in walk(FileWindow(file, 0, path.stat().st_size, path.name)):
+        if info.isreg() and not info.issparse():
+            name, size = info.name.removeprefix("./"), info.size
+            yield _Member(name, size, partial(_tar_parts, file, info.offset_data, size))
+        elif not info.isdir():
             raise ValueError(f"{info.name!r} is neither a file nor a folder")
-        if info.isfile():
-            yield _Member(info.name.removeprefix("./"), info.size, lambda info=info: _tar_file(archive, info))  # type: ignore[misc]
 
 
-def _tar_file(archive: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
-    opened = archive.extractfile(info)
-    assert opened is not None  # only files come here
-    return opened
+def _tar_parts(file: IO[bytes], start: int, size: int) -> Iterator[bytes]:
+    file.seek(start)
+    while size > 0 and (data := file.read(min(size, _CHUNK_BYTES))):
+        size -= len(data)
+        yield data
 
 
 def _check(archive: Path, members: list[_Member], unpacking: Unpacking) -> None:
@@ -147,11 +158,22 @@ def _check(archive: Path, members: list[_Member], unpacking: Unpacking) -> None:
     names = [member.name for member in members]
     if len(set(names)) != len(names):
         raise _refusal(archive, "it has two files of one name")
+    if not _folders(names).isdisjoint(names):
+        raise _refusal(archive, "it has a file and a folder of one name")
     for name in names:
         parts = name.split("/")
         is_plain = all(part not in ("", ".", "..") for part in parts) and "\\" not in name and name.isprintable()
         if not is_plain or len(os.fsencode(name)) > _MAX_NAME_BYTES:
             raise _refusal(archive, f"it has a file {name[:100]!r}, which would be written elsewhere")
+
+
+def _folders(names: list[str]) -> set[str]:
+    found: set[str] = set()
+    for name in names:
+        folder = name
+        while (folder := folder.rpartition("/")[0]) and folder not in found:
+            found.add(folder)
+    return found
 
 
 def _write(members: list[_Member], directory: Path, total: int, tell: Callable[[int], None]) -> None:
@@ -160,8 +182,8 @@ def _write(members: list[_Member], directory: Path, total: int, tell: Callable[[
         path = directory / member.name
         path.parent.mkdir(parents=True, exist_ok=True)
         end = done + member.size_bytes
-        with member.open() as source, path.open("xb") as file:
-            while data := source.read(_CHUNK_BYTES):
+        with path.open("xb") as file:
+            for data in member.parts():
                 done += len(data)
                 file.write(data)
                 tell(done)
