@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COPIED = ("benchmarks", "docs", "examples", "pyproject.toml", "scripts", "tests")
 # Of the checkout, whatever is installed: its texts, sources and environments. The others of these folders are run.
 OF_THE_CHECKOUT = {
+    "tests/guarantees": {"test_memory.py"},
     "tests/house": {"test_public_api.py", "test_wheel_contents.py"},
     "tests/rivals": set(),
 }
