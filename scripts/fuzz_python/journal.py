@@ -7,7 +7,7 @@ from stoker.build.job import ItemReject, ShardResult
 from stoker.build.journal_entries import format_result, format_settings, parse_result, parse_settings
 from stoker.build.journal_file import JournalFile
 from stoker.records.layout import JOURNAL_NAME
-from stoker.records.writer import ShardFile
+from stoker.records.manifest import Shard
 
 _FOLDER = folder()
 
@@ -29,7 +29,7 @@ def one_input(data: bytes) -> None:
 
 def seeds() -> list[bytes]:
     """Return the inputs that fuzzing starts from."""
-    file = ShardFile("train-00000-of-00002.tfrecord", 10, 1000, 0xABCD)
+    file = Shard("train-00000-of-00002.tfrecord", 10, 1000, 0xABCD)
     rejects = (ItemReject("n1/a.JPEG", 1, "it is damaged"),)
     line = format_result(ShardResult(file, "train", rejects, {"png": 1}, ("odd",)))
     return [format_settings({"shards": {"train": 2}, "seed": 1}) + line * 2, line]

@@ -12,8 +12,11 @@ from PIL import Image
 
 from inspection.datasets import write_dataset
 from reference import example, tfrecord
+from stoker.build.job import ShardResult
+from stoker.build.journal_entries import format_result, format_settings
 from stoker.cli.main import main
 from stoker.inspection.contact_sheet import SheetSpec, write_contact_sheet
+from stoker.records.manifest import Shard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,9 +108,9 @@ def test_info_on_a_terminal_without_unicode(
 
 
 def test_info_of_an_unfinished_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    header = {"settings": {"source": "ab", "shards": {"train": 3}, "recipe": {"kind": "keep"}}}
-    entry = {"shard": "a", "records": 5, "bytes": 700, "rejects": []}
-    (tmp_path / "build.journal").write_text(json.dumps(header) + "\n" + json.dumps(entry) + "\n")
+    settings = {"source": "ab", "shards": {"train": 3}, "recipe": {"kind": "keep"}}
+    result = ShardResult(Shard("a", 5, 700, 0), "train", (), {}, ())
+    (tmp_path / "build.journal").write_bytes(format_settings(settings) + format_result(result))
     out = printed(capsys, "info", tmp_path)
     assert "unfinished build, 1 of 3 shards are complete" in out
     assert ["recipe", "kind", "keep"] in words_of(out)

@@ -6,16 +6,14 @@ import json
 import subprocess
 import sys
 import textwrap
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from build.trees import write_tree
 from feed.shards import payload
 from reference import tfrecord
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PRELUDE = """
 import gc, json, resource, sys
@@ -103,6 +101,25 @@ def test_no_room_for_the_stacks_of_threads(dataset: Path) -> None:
         dataset,
     )
     assert found == [None, "MemoryError: no room for 8 threads: their stacks take 83,886,080 bytes"]
+
+
+def test_no_more_threads(tmp_path: Path, shim: dict[str, str]) -> None:
+    source = write_tree(tmp_path / "source", {"a": 2, "b": 2})
+    program = """
+        import errno, sys
+        sys.path.insert(0, sys.argv[1])
+        import shim
+        from stoker.cli.main import main
+        shim.arm(shim.Fault("thread", "thread", errno.EAGAIN, shim.FAIL_ALWAYS), 1)
+        sys.exit(main(["build", *sys.argv[2:], "--shards", "1"]))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), str(Path(__file__).parent), str(source)]
+    done = subprocess.run(
+        [*command, str(tmp_path / "built")], env=shim, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("stoker: error: the system starts no more threads; allow more")
+    assert "Traceback" not in done.stderr
 
 
 def test_thousands_of_shards_with_few_files(tmp_path: Path) -> None:

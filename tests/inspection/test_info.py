@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from inspection.datasets import write_dataset
 from reference import example, tfrecord
+from stoker.build.journal_entries import JOURNAL_VERSION
 from stoker.errors import ConfigError, CorruptRecordError, DatasetNotFoundError, ExampleError, ManifestError, ShardError
 from stoker.inspection.foreign import ForeignInfo, ForeignSplit, KeySummary
 from stoker.inspection.info import ClassCount, DatasetInfo, dataset_info
@@ -56,11 +57,24 @@ def test_a_damaged_manifest_is_an_error_and_not_foreign(tmp_path: Path) -> None:
         dataset_info(tmp_path)
 
 
-HEADER = {"format": "stoker-journal", "version": 1, "settings": {"shards": {"train": 2, "validation": 1}, "seed": 3}}
+HEADER = {
+    "format": "stoker-journal",
+    "version": JOURNAL_VERSION,
+    "settings": {"shards": {"train": 2, "validation": 1}, "seed": 3},
+}
 
 
 def entry(name: str, rejects: int = 0) -> dict[str, object]:
-    return {"shard": name, "records": 5, "bytes": 700, "rejects": [["a/b.JPEG", 0, "the file is empty"]] * rejects}
+    reject = ["a/b.JPEG", 0, "the file is empty"]
+    said = {
+        "shard": name,
+        "split": "train",
+        "records": 5,
+        "bytes": 700,
+        "crc32c": "00ff00ff",
+        "rejects": [reject] * rejects,
+    }
+    return said | {"converted": {}, "annotation_errors": []}
 
 
 def journal(directory: Path, *lines: object, tail: bytes = b"") -> UnfinishedInfo:
@@ -103,7 +117,9 @@ def test_a_journal_ends_at_its_first_odd_line(tmp_path: Path, line: object) -> N
     assert journal(tmp_path, HEADER, entry("a"), line, entry("c")).shards == 1
 
 
-@pytest.mark.parametrize("header", [[], {"settings": 7}, {"settings": {"shards": {"train": "x"}}}, {"settings": {}}])
+@pytest.mark.parametrize(
+    "header", [[], HEADER | {"version": 1}, {"settings": 7}, {"settings": {"shards": {"train": "x"}}}, {"settings": {}}]
+)
 def test_a_header_that_says_nothing_leaves_the_plan_unknown(tmp_path: Path, header: object) -> None:
     assert journal(tmp_path, header, entry("a")).planned_shards is None
 

@@ -15,7 +15,8 @@ from reference.tfrecord import frame
 from stoker import _native
 from stoker.records.files import write_atomically
 from stoker.records.index import read_index
-from stoker.records.writer import ShardFile, ShardWriter
+from stoker.records.manifest import Shard
+from stoker.records.writer import ShardWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +38,7 @@ def test_the_shard_is_the_frames_and_the_index_says_where(
         assert not (directory / NAME).exists()
         written = writer.commit()
     assert (directory / NAME).read_bytes() == expected
-    assert written == ShardFile(NAME, len(payloads), len(expected), _native.crc32c(expected))
+    assert written == Shard(NAME, len(payloads), len(expected), _native.crc32c(expected))
     rows = read_index(directory / NAME, len(expected))
     assert np.array_equal(rows, _native.scan_shard(str(directory / NAME)))
     assert sorted(path.name for path in directory.iterdir()) == [NAME, NAME + ".idx"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker.build.plan import recipe_record
-from stoker.records.manifest import Manifest, Shard, SourceInfo, Split
+from stoker.records.manifest import Manifest, SourceInfo, Split
 from stoker.types import Reject
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _split(plan: Plan, split: SplitPlan, label_base: int, results: Sequence[Shar
     # Item -1 counts what has no class.
     counts = np.bincount(plan.tree.table.labels[split.rows] + 1, minlength=len(plan.tree.classes) + 1)
     counts -= np.bincount(rejected + 1, minlength=len(counts))
-    shards = tuple(Shard(r.file.name, r.file.records, r.file.size_bytes, r.file.crc32c) for r in mine)
+    shards = tuple(result.file for result in mine)
     records = sum(shard.records for shard in shards)
     assert records + len(rejected) == len(split.rows), "an item is neither in the dataset nor among its rejects"
     return Split(

@@ -10,7 +10,7 @@ from stoker import _native
 from stoker.build.blame import as_reason, is_of_the_item
 from stoker.errors import ExampleError, ImageError, ShardError, SourceError
 from stoker.recipe import convert
-from stoker.records.writer import ShardFile, ShardWriter
+from stoker.records.writer import ShardWriter
 from stoker.schema import Sample
 from stoker.sources import ItemTableBuilder, SourceTree
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from stoker.build.loading import Load
     from stoker.recipe import Recipe, StoredImage
+    from stoker.records.manifest import Shard
     from stoker.schema import Schema
     from stoker.sources import Item, ItemTable, Source, SourceImage
     from stoker.storage import Location
@@ -84,7 +85,7 @@ class Outcome:
 class ShardResult:
     """A shard that is complete in the destination, and what did not get into it."""
 
-    file: ShardFile
+    file: Shard
     split: str
     rejects: tuple[ItemReject, ...]
     converted: Mapping[str, int]

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 from stoker.build.job import ItemReject, ShardResult
-from stoker.records.writer import ShardFile
+from stoker.records.manifest import Shard
 from stoker.storage import parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 JOURNAL_FORMAT = "stoker-journal"
 JOURNAL_VERSION = 2
 """Raised whenever the same settings would give other bytes, so that no dataset is half old and half new."""
 
+LONGEST_LINE_BYTES = 2**28
+"""What is longer is no line of a journal, and does not have to fit into memory."""
 
 _NOT_OURS = (AttributeError, KeyError, TypeError, ValueError)
 """What a line raises that was damaged, or that somebody else wrote."""
@@ -56,7 +61,7 @@ def parse_result(line: bytes) -> ShardResult | None:
     try:
         entry = parse_json(line)
         return ShardResult(
-            ShardFile(str(entry["shard"]), int(entry["records"]), int(entry["bytes"]), int(entry["crc32c"], 16)),
+            Shard(str(entry["shard"]), int(entry["records"]), int(entry["bytes"]), int(entry["crc32c"], 16)),
             str(entry["split"]),
             tuple(ItemReject(str(key), int(label), str(reason)) for key, label, reason in entry["rejects"]),
             {str(kind): int(count) for kind, count in entry["converted"].items()},
@@ -64,6 +69,12 @@ def parse_result(line: bytes) -> ShardResult | None:
         )
     except _NOT_OURS:
         return None
+
+
+def read_results(file: IO[bytes]) -> Iterator[tuple[ShardResult, int]]:
+    """Yield the shards of the lines that follow, each with the length of its line, up to one that is damaged or cut."""
+    while (line := file.readline(LONGEST_LINE_BYTES)).endswith(b"\n") and (result := parse_result(line)) is not None:
+        yield result, len(line)
 
 
 def _line(content: dict[str, Any]) -> bytes:

@@ -12,7 +12,13 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any, Self
 
-from stoker.build.journal_entries import format_result, format_settings, parse_result, parse_settings
+from stoker.build.journal_entries import (
+    LONGEST_LINE_BYTES,
+    format_result,
+    format_settings,
+    parse_settings,
+    read_results,
+)
 from stoker.errors import DestinationError
 from stoker.records.files import sync_directory
 from stoker.records.layout import JOURNAL_NAME
@@ -123,17 +129,14 @@ class JournalFile:
 
     def _read(self) -> None:
         with os.fdopen(os.dup(self._file), "rb") as file:
-            header = file.readline()
+            header = file.readline(LONGEST_LINE_BYTES)
             good = len(header)
             if not header.endswith(b"\n"):
                 return
             self.settings = self._settings(header)
-            for line in file:
-                result = parse_result(line) if line.endswith(b"\n") else None
-                if result is None:
-                    break
+            for result, length in read_results(file):
                 self.results.append(result)
-                good += len(line)
+                good += length
         os.ftruncate(self._file, good)
 
     def _settings(self, header: bytes) -> dict[str, Any]:

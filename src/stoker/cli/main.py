@@ -33,6 +33,8 @@ from stoker.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    Reported = StokerError | OSError | MemoryError | RuntimeError
+
 COMMANDS = (
     "bench",
     "build",
@@ -51,6 +53,8 @@ COMMANDS = (
     "verify",
 )
 _USAGE_ERRORS = (ConfigError, DatasetNotFoundError, DestinationError, SourceError)
+_NO_THREAD = "can't start new thread"
+"""What a `RuntimeError` of Python's says when the system has no thread for it; there is no other sign."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -82,7 +86,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output has gone, as `| head` does. Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_FAILED
-    except (StokerError, OSError, MemoryError) as error:
+    except (StokerError, OSError, MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and str(error) != _NO_THREAD:
+            raise
         return _report(error, as_json=as_json)
     except KeyboardInterrupt as interrupt:
         print(printable("; ".join(["stoker: interrupted", *_notes(interrupt)])), file=sys.stderr)  # noqa: T201 - see _report
@@ -107,7 +113,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _report(error: StokerError | OSError | MemoryError, *, as_json: bool) -> int:
+def _report(error: Reported, *, as_json: bool) -> int:
     message = "; ".join([_message(error), *_notes(error)])
     print_error(message)
     if as_json:
@@ -121,17 +127,19 @@ def _notes(error: BaseException) -> list[str]:
     return getattr(error, "__notes__", [])
 
 
-def _message(error: StokerError | OSError | MemoryError) -> str:
+def _message(error: Reported) -> str:
     if isinstance(error, StokerError):
         return str(error)
     if isinstance(error, MemoryError):
         said = f": {error}" if str(error) else ""
         return f"there is not enough memory{said}; allow more, or use fewer threads"
+    if isinstance(error, RuntimeError):
+        return "the system starts no more threads; allow more (ulimit -u, the limits of the container), or use fewer"
     where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, (str, bytes)) else ""
     return f"{where}{error.strerror or error}"
 
 
-def _error_fields(error: StokerError | OSError | MemoryError, message: str) -> dict[str, Any]:
+def _error_fields(error: Reported, message: str) -> dict[str, Any]:
     ours = error if isinstance(error, StokerError) else None
     filename = error.filename if isinstance(error, OSError) and isinstance(error.filename, (str, bytes)) else None
     return {

@@ -5,21 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stoker.build.journal_entries import LONGEST_LINE_BYTES, parse_settings, read_results
 from stoker.build.receipts import Receipts
 from stoker.errors import DestinationError
 from stoker.records.layout import JOURNAL_NAME
-from stoker.storage import RemotePath, open_regular, parse_json
+from stoker.storage import RemotePath, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from stoker.build.job import ShardResult
     from stoker.storage import Location
-
-    Shards = Mapping[str, tuple[int, int, int]]
-    """By the name of each complete shard: its records, bytes and rejects."""
-
-_MAX_LINE_BYTES = 2**28
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,45 +56,35 @@ def unfinished_info(directory: Location) -> UnfinishedInfo:
     Raises:
         OSError: The journal cannot be read.
     """
-    settings, shards = _received(directory) if isinstance(directory, RemotePath) else _noted(directory)
+    settings, results = _received(directory) if isinstance(directory, RemotePath) else _noted(directory)
+    shards = {result.file.name: result for result in results}.values()
     return UnfinishedInfo(
         path=str(directory),
         settings=settings,
         planned_shards=_planned(settings),
         shards=len(shards),
-        records=sum(records for records, _, _ in shards.values()),
-        size_bytes=sum(size for _, size, _ in shards.values()),
-        rejects=sum(rejects for _, _, rejects in shards.values()),
+        records=sum(shard.file.records for shard in shards),
+        size_bytes=sum(shard.file.size_bytes for shard in shards),
+        rejects=sum(len(shard.rejects) for shard in shards),
     )
 
 
-def _received(directory: RemotePath) -> tuple[Mapping[str, Any], Shards]:
+def _received(directory: RemotePath) -> tuple[Mapping[str, Any], list[ShardResult]]:
     """Return the settings, and each complete shard, of a build in a store."""
     try:
         receipts = Receipts(directory)
     except DestinationError:  # what is there says nothing
-        return {}, {}
-    found = {one.file.name: (one.file.records, one.file.size_bytes, len(one.rejects)) for one in receipts.results}
-    return receipts.settings or {}, found
+        return {}, []
+    return receipts.settings or {}, receipts.results
 
 
-def _noted(directory: Path) -> tuple[Mapping[str, Any], Shards]:
-    """Return the same of a build on this machine. A line that is not whole, and what follows it, do not count."""
-    shards: dict[str, tuple[int, int, int]] = {}
+def _noted(directory: Path) -> tuple[Mapping[str, Any], list[ShardResult]]:
+    """Return the same of a build on this machine."""
     with open_regular(directory / JOURNAL_NAME) as file:
-        settings = _settings(file.readline(_MAX_LINE_BYTES))
-        while line := file.readline(_MAX_LINE_BYTES):
-            entry = _object(line)
-            try:
-                shards[str(entry["shard"])] = (int(entry["records"]), int(entry["bytes"]), len(entry["rejects"]))
-            except (KeyError, TypeError, ValueError):
-                break
-    return settings, shards
-
-
-def _settings(header: bytes) -> dict[str, Any]:
-    settings = _object(header).get("settings")
-    return settings if isinstance(settings, dict) else {}
+        header = file.readline(LONGEST_LINE_BYTES)
+        settings = parse_settings(header) if header.endswith(b"\n") else "is not whole"
+        results = [result for result, _ in read_results(file)]
+    return {} if isinstance(settings, str) else settings, results
 
 
 def _planned(settings: Mapping[str, Any]) -> int | None:
@@ -105,12 +92,3 @@ def _planned(settings: Mapping[str, Any]) -> int | None:
     if not isinstance(shards, dict) or not all(type(count) is int for count in shards.values()):
         return None
     return sum(shards.values())
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    """Return the JSON object of a whole line; an empty one if it is something else."""
-    try:
-        content = parse_json(line) if line.endswith(b"\n") else {}
-    except ValueError:
-        return {}
-    return content if isinstance(content, dict) else {}

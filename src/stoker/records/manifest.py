@@ -35,7 +35,14 @@ SCHEMA_KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One shard: ``name`` is relative to the dataset's directory, ``crc32c`` that of all its bytes."""
+    """A shard that is complete.
+
+    Attributes:
+        name: Name, relative to the dataset's directory.
+        records: How many records it holds.
+        size_bytes: Its length, compressed where it is.
+        crc32c: Of all these bytes.
+    """
 
     name: str
     records: int

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from stoker import _native
 from stoker.records.index import format_index, new_index_name
+from stoker.records.manifest import Shard
 from stoker.records.staging import stage
 
 if TYPE_CHECKING:
@@ -23,23 +23,6 @@ if TYPE_CHECKING:
 _LEVEL = 6
 _WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own way of saying which header it writes; GZIP's then holds no time
 _MAX_BUFFERS = 512  # of one writev; POSIX promises 16, Linux and macOS allow 1024
-
-
-@dataclass(frozen=True, slots=True)
-class ShardFile:
-    """A shard that is complete where it was to go.
-
-    Attributes:
-        name: Name, relative to the dataset's directory.
-        records: How many records it holds.
-        size_bytes: Its length, compressed where it is.
-        crc32c: Of all these bytes.
-    """
-
-    name: str
-    records: int
-    size_bytes: int
-    crc32c: int
 
 
 class ShardWriter:
@@ -104,7 +87,7 @@ class ShardWriter:
         self._crc32c = _native.crc32c_of_parts(parts, self._crc32c)
         self._size_bytes += sum(map(len, parts))
 
-    def commit(self) -> ShardFile:
+    def commit(self) -> Shard:
         """Give the shard and its index their final names."""
         index = None
         if self._deflate is not None:
@@ -112,7 +95,7 @@ class ShardWriter:
         else:
             index = new_index_name(self._name), format_index(np.asarray(self._sizes, np.uint64))
         self._staged.publish(index)
-        return ShardFile(self._name, len(self._sizes), self._size_bytes, self._crc32c)
+        return Shard(self._name, len(self._sizes), self._size_bytes, self._crc32c)
 
     def abort(self) -> None:
         """Remove what was written, unless it is committed."""
