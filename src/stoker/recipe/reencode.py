@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -54,3 +55,6 @@ def _resizer(recipe: Recipe) -> _native.JpegResizer:
         decode=recipe.decode,
         max_pixels=recipe.max_pixels,
     )
+
+
+atexit.register(_resizer.cache_clear)  # what of the extension outlives the interpreter is reported as a leak
