@@ -25,13 +25,6 @@ def test_every_command_is_known_by_its_name(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("simulate --records abc", "--records: not a number: 'abc'; write for example 1200"),
-        ("simulate --records 1e999", "--records: not a number"),
-        ("simulate --steps 1.2.3k", "--steps: not a number"),
-        ("simulate --latency 1.2.3s", "--latency: not a duration: '1.2.3s'; write for example 50ms"),
-        ("simulate --shuffle block:0:1", "--shuffle: block is 0; it must be between"),
-        ("simulate --shuffle often", "--shuffle: not an order: 'often'; write full"),
-        ("simulate --node-bandwidth fast", "--node-bandwidth: not a size: 'fast'; write for example"),
         (f"build a b --shard-size {'9' * 400}", "is out of range"),
         ("bench a --seconds nan", "seconds is nan; it must be between 0.1 and 3600"),
         ("bench a --seconds inf", "seconds is inf"),

@@ -9,7 +9,7 @@ import pytest
 
 from stoker.errors import ConfigError
 from stoker.order import BlockShuffle, EpochOrder, shuffle_quality
-from stoker.order.quality import MAX_POSITIONS, sampled_batches
+from stoker.order.quality import MAX_POSITIONS, _sampled_batches
 
 N = 251 * 1024  # a region is four blocks
 
@@ -74,11 +74,11 @@ def test_tiny_datasets_and_odd_batches() -> None:
 
 
 def test_the_batches_that_are_looked_at_lie_over_the_whole_epoch() -> None:
-    batches = list(sampled_batches(order(False, 10**9), 1000, 50_000))
+    batches = list(_sampled_batches(order(False, 10**9), 1000, 50_000))
     assert len(batches) == 50
     starts = np.array([batch[0] for batch in batches])
     assert (starts % 1000 == 0).all()
     assert starts[0] == 0
     assert starts[-1] > 0.97e9
-    assert len(list(sampled_batches(order(False, 10**9), 2, MAX_POSITIONS))) == 1024
-    assert [len(batch) for batch in sampled_batches(order(False, 10), 100, 4)] == [4]
+    assert len(list(_sampled_batches(order(False, 10**9), 2, MAX_POSITIONS))) == 1024
+    assert [len(batch) for batch in _sampled_batches(order(False, 10), 100, 4)] == [4]

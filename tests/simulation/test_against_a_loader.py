@@ -1,4 +1,4 @@
-"""What the simulator says a rank asks for is what a real loader asks a real store for."""
+"""The requests that the simulation plans are those that a real loader makes of a real store."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import stoker
+from benchmarks.simulation import Data, Ranks, Span, Storage, simulate
 from stoker.cli.main import main
-from stoker.simulation import Data, Ranks, Storage, Stretch, simulate
 from storage.places import place_in
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ def test_requests_and_bytes_are_those_of_a_loader(
     assert len(of_shard) == 1
     data = Data(len(dataset), lengths.pop(), of_shard.pop())
     ranks = Ranks(world, batch_size=BATCH, read_ahead=AHEAD)
-    stretch = Stretch(shuffle, seed=3, steps=len(dataset), ranks=world)
-    report = simulate(data, ranks, Storage(), stretch)
+    span = Span(shuffle, seed=3, steps=len(dataset), ranks=world)
+    report = simulate(data, ranks, Storage(), span)
     for simulated in report.ranks:
         loader = stoker.Loader(
             dataset,

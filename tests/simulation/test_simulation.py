@@ -1,4 +1,4 @@
-"""The simulator against arithmetic, against brute force, and against a real loader that reads from a real store."""
+"""The simulation against arithmetic and against brute force."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.simulation import Data, NodeCacheModel, Ranks, Span, _plan, _samples, simulate
+from benchmarks.simulation import Storage as Store
 from stoker import BlockShuffle, ReadAhead
 from stoker.errors import ConfigError
 from stoker.order import EpochOrder, Topology, steps_left, take_step
-from stoker.simulation import Data, Ranks, Stretch, simulate
-from stoker.simulation import Storage as Store
-from stoker.simulation.caching import NodeCacheModel
-from stoker.simulation.run import _plan, _samples
 
 FAST = 1e9  # images a second
 MANY = Data(10**9, record_bytes=100_000)
 
 
 def test_local_data_comes_as_fast_as_it_is_decoded() -> None:
-    report = simulate(MANY, Ranks(rate=5000, threads=8), Store(latency=0), Stretch())
+    report = simulate(MANY, Ranks(rate=5000, threads=8), Store(latency=0), Span())
     assert report.images_per_second == pytest.approx(5000, rel=0.01)
     assert report.of_local == 1
     assert report.quality == pytest.approx(1, abs=0.01)
@@ -30,7 +28,7 @@ def test_local_data_comes_as_fast_as_it_is_decoded() -> None:
 
 def test_latency_bounds() -> None:
     ahead = ReadAhead("10GB", connections=40)
-    report = simulate(MANY, Ranks(rate=FAST, threads=64, read_ahead=ahead), Store(latency=0.1), Stretch(steps=200))
+    report = simulate(MANY, Ranks(rate=FAST, threads=64, read_ahead=ahead), Store(latency=0.1), Span(steps=200))
     assert report.images_per_second == pytest.approx(40 / 0.1, rel=0.05)
     assert report.ranks[0].first_batch == pytest.approx(256 / 40 * 0.1, rel=0.1)
 
@@ -48,27 +46,27 @@ def test_latency_bounds() -> None:
 def test_bandwidth_and_requests_bound(limits: dict[str, float]) -> None:
     # 64 ranks on 8 nodes, so each rank gets 100 MB/s, or 1000 requests a second: 1000 images of 100 kB.
     ranks = Ranks(64, 8, rate=FAST, threads=64, read_ahead=ReadAhead("10GB", connections=64))
-    report = simulate(MANY, ranks, Store(latency=0.0, **limits), Stretch(steps=100))
+    report = simulate(MANY, ranks, Store(latency=0.0, **limits), Span(steps=100))
     assert report.images_per_second == pytest.approx(64_000, rel=0.05)
 
 
 def test_the_budget_bounds() -> None:
     ranks = Ranks(rate=FAST, threads=64, read_ahead=ReadAhead(1_000_000, connections=64))
-    report = simulate(MANY, ranks, Store(latency=0.1), Stretch(steps=20))
+    report = simulate(MANY, ranks, Store(latency=0.1), Span(steps=20))
     assert report.images_per_second == pytest.approx(10 / 0.1, rel=0.05)
     assert max(rank.peak_bytes for rank in report.ranks) <= 1_000_000
 
 
 def test_the_training_step_bounds() -> None:
-    report = simulate(MANY, Ranks(rate=FAST, step=0.5), Store(latency=0.01), Stretch())
+    report = simulate(MANY, Ranks(rate=FAST, step=0.5), Store(latency=0.01), Span())
     assert report.images_per_second == pytest.approx(256 / 0.5, rel=0.01)
     assert report.ranks[0].stalled < 0.01
 
 
-def test_blocks_are_read_in_long_strokes() -> None:
+def test_blocks_are_read_in_long_requests() -> None:
     ranks = Ranks(rate=FAST, read_ahead=ReadAhead("256MB"))
-    full = simulate(MANY, ranks, Store(), Stretch())
-    block = simulate(MANY, ranks, Store(), Stretch(shuffle=BlockShuffle(256, 4)))
+    full = simulate(MANY, ranks, Store(), Span())
+    block = simulate(MANY, ranks, Store(), Span(shuffle=BlockShuffle(256, 4)))
     assert full.requests_of_epoch == pytest.approx(10**9, rel=0.01)
     assert block.requests_of_epoch < 10**9 / 50
     assert block.images_per_second > 20 * full.images_per_second
@@ -86,7 +84,7 @@ def test_every_sample_is_in_the_request_that_brings_it(
 ) -> None:
     about = Data(records, 1000, shard)
     ranks = Ranks(world, 1, batch_size=16, read_ahead=ReadAhead("20KB", gap="2KB", longest="9KB"))
-    samples, group = _samples(world - 1, about, ranks, Stretch(shuffle, steps=30))
+    samples, group = _samples(world - 1, about, ranks, Span(shuffle, steps=30))
     kept = np.array(data.draw(st.lists(st.booleans(), min_size=len(samples), max_size=len(samples))))
     fetched = np.flatnonzero(kept)
     plan, request_of = _plan(samples, group, fetched, about, ranks)
@@ -100,9 +98,9 @@ def test_every_sample_is_in_the_request_that_brings_it(
 
 
 @pytest.mark.parametrize("shuffle", [True, BlockShuffle(10, 3)], ids=str)
-def test_a_cache_that_has_room_holds_what_its_node_has_seen(shuffle: bool | BlockShuffle) -> None:
+def test_a_cache_that_has_space_holds_what_its_node_has_seen(shuffle: bool | BlockShuffle) -> None:
     data, ranks, epoch = Data(1000, 1000), Ranks(6, 2, batch_size=5, cache_bytes=10**9), 2
-    model = NodeCacheModel(data, ranks, Stretch(shuffle, epoch=epoch))
+    model = NodeCacheModel(data, ranks, Span(shuffle, epoch=epoch))
     seen: list[set[int]] = [set(), set(), set()]
     for number in range(epoch):
         order = EpochOrder(1000, shuffle, 0, number)
@@ -121,18 +119,18 @@ def test_a_cache_that_has_room_holds_what_its_node_has_seen(shuffle: bool | Bloc
         assert len(held - seen[node]) <= epoch * (1000 % 30)
 
 
-def test_a_cache_without_room_for_all_holds_its_share() -> None:
+def test_a_cache_without_space_for_all_holds_its_share() -> None:
     data = Data(100_000, 10_000)
     for share in (0.0, 0.1, 0.5):
         ranks = Ranks(4, 4, batch_size=64, cache_bytes=round(share * 100_000 * 12_048))
-        report = simulate(data, ranks, Store(), Stretch(epoch=3))
+        report = simulate(data, ranks, Store(), Span(epoch=3))
         assert report.cache_hit_rate == pytest.approx(share, abs=0.02)
 
 
 def test_ten_thousand_million_records_on_four_thousand_ranks_take_little_memory() -> None:
     tracemalloc.start()
     ranks = Ranks(4096, 8, cache_bytes=2 * 10**12)
-    report = simulate(Data(10**10), ranks, Store(node_bandwidth=12e9), Stretch(BlockShuffle(256, 1), epoch=1))
+    report = simulate(Data(10**10), ranks, Store(node_bandwidth=12e9), Span(BlockShuffle(256, 1), epoch=1))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 60e6
@@ -142,6 +140,6 @@ def test_ten_thousand_million_records_on_four_thousand_ranks_take_little_memory(
 
 def test_too_little_to_simulate() -> None:
     with pytest.raises(ConfigError, match="fewer than two batches of 256 on 8 ranks"):
-        simulate(Data(3000), Ranks(8), Store(), Stretch())
+        simulate(Data(3000), Ranks(8), Store(), Span())
     with pytest.raises(ConfigError, match="bytes of a shard"):  # more than an offset can be
         Data(2**50, record_bytes=2**31, shard_records=2**40)

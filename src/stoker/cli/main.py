@@ -48,8 +48,6 @@ COMMANDS = (
     "repack",
     "sample",
     "show",
-    "shuffle",
-    "simulate",
     "verify",
 )
 _USAGE_ERRORS = (ConfigError, DatasetNotFoundError, DestinationError, SourceError)

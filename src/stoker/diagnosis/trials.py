@@ -157,7 +157,7 @@ def _for_storage(dataset: Dataset, settings: dict[str, Any], setup: Setup) -> li
     connections = 2 * setup.connections
     ahead, block = ReadAhead(connections=connections), BlockShuffle()
     more = f"read_ahead=stoker.ReadAhead(connections={connections})"
-    blocks = "shuffle=stoker.BlockShuffle(): 'stoker shuffle' tells how well it mixes"
+    blocks = "shuffle=stoker.BlockShuffle(): stoker.order.shuffle_quality measures how well it mixes"
     return [
         Way(f"{connections} connections", more, dataset, settings | {"read_ahead": ahead}),
         Way("block shuffle", blocks, dataset, settings | {"shuffle": block}),

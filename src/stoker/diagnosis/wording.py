@@ -86,7 +86,7 @@ def _store_remedy(e: Evidence) -> str:
         return f"ask for more at a time: read_ahead=stoker.ReadAhead(connections={more}); costs memory, no bytes"
     if e.setup.shuffle == "full":
         how = "fewer and longer requests"
-        return f"shuffle=stoker.BlockShuffle(...) makes {how}; 'stoker shuffle' tells how well it mixes"
+        return f"shuffle=stoker.BlockShuffle(...) makes {how}; stoker.order.shuffle_quality measures how well it mixes"
     if not e.setup.cached:
         return "cache=stoker.NodeCache(DIRECTORY, SIZE) keeps what was fetched: from the second epoch on it is local"
     return f"more connections (read_ahead=), or smaller images: {_smaller(e)}"

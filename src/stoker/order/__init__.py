@@ -1,7 +1,7 @@
 """Which sample comes when: integer functions of (records, seed, epoch, topology), without state and without I/O."""
 
 from stoker.order.block_shuffle import BlockShuffle
-from stoker.order.quality import ShuffleQuality, sampled_batches, shuffle_quality
+from stoker.order.quality import ShuffleQuality, shuffle_quality
 from stoker.order.sequence import EpochOrder, Step, Tail, Topology, steps_left, take_step
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "Step",
     "Tail",
     "Topology",
-    "sampled_batches",
     "shuffle_quality",
     "steps_left",
     "take_step",

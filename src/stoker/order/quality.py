@@ -77,7 +77,7 @@ def shuffle_quality(order: EpochOrder, batch_size: int, *, block: int | None = N
     )
 
 
-def sampled_batches(order: EpochOrder, batch_size: int, positions: int) -> Iterator[NDArray[np.uint64]]:
+def _sampled_batches(order: EpochOrder, batch_size: int, positions: int) -> Iterator[NDArray[np.uint64]]:
     """Yield batches of an epoch that are spread evenly over it, uint64 (B,) each; at most 1024.
 
     Args:
@@ -97,7 +97,7 @@ def _entropies(order: EpochOrder, batch_size: int) -> NDArray[np.float64]:
     regions = min(_REGIONS, max(2, order.n // (_BATCHES_OF_A_REGION * batch_size)))
     # Not key * regions // n: that overflows for the largest n.
     starts = np.array([order.n * region // regions for region in range(1, regions)], np.uint64)
-    return np.array([_entropy(keys, starts) for keys in sampled_batches(order, batch_size, MAX_POSITIONS)])
+    return np.array([_entropy(keys, starts) for keys in _sampled_batches(order, batch_size, MAX_POSITIONS)])
 
 
 def _entropy(keys: NDArray[np.uint64], starts: NDArray[np.uint64]) -> float:

@@ -1,11 +1,11 @@
-"""What ``stoker simulate`` says against what happens: a real loader, a real S3 server, latency added to every request.
+"""What the simulation predicts, against a real loader and a real S3 server with latency added to every request.
 
-python -m benchmarks.simulated DATASET [--rounds 3] [--out results.json]
+python -m benchmarks.simulation_check DATASET [--rounds 3] [--out results.json]
 
-DATASET is what ``stoker build`` made. The simulator is told what can be measured of a machine and a store without any
-loader over it: the mean length of a record, and how long requests of the length that it plans take over so many
-connections, while nothing is decoded. And one thing that a loader tells: how many images a second it gives from the
-bucket when nothing is added. All else is computed. A whole epoch is run, its first batch included.
+DATASET is what ``stoker build`` made. The simulation is given what can be measured of a machine and a store without a
+loader: the mean length of a record, and how long requests of the planned length take over as many connections while
+nothing is decoded. It is also given one measurement of a loader: its images per second from the bucket without added
+latency. All else is computed. A whole epoch is run, including its first batch.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 import stoker
 from benchmarks.remote import Way, _Delayed, bucket_with, turn
+from benchmarks.simulation import Data, Ranks, Span, Storage, simulate
 from stoker.config import available_cpus
-from stoker.simulation import Data, Ranks, Storage, Stretch, simulate
 from stoker.storage import RemotePath, stores
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Setting:
     shuffle: bool | stoker.BlockShuffle = True
 
     def read_ahead(self) -> stoker.ReadAhead:
-        """The loader's and the simulator's."""
+        """Return the settings that loader and simulation share."""
         return stoker.ReadAhead(self.budget, self.connections)
 
 
@@ -61,7 +61,7 @@ SETTINGS = (
 
 
 def of_dataset(dataset: Dataset) -> Data:
-    """A dataset as the simulator knows it."""
+    """Describe a dataset for the simulation."""
     total = sum(shard.size_bytes for shard in dataset.shards)
     return Data(len(dataset), round(total / len(dataset)), -(-len(dataset) // len(dataset.shards)))
 
@@ -92,14 +92,14 @@ def measured(place: str, setting: Setting, rounds: int) -> list[float]:
 
 
 def predicted(dataset: Dataset, setting: Setting, rate: float) -> float:
-    """The same by the simulator."""
+    """Return the images per second that the simulation predicts."""
     data = of_dataset(dataset)
     ranks = Ranks(batch_size=BATCH, rate=rate, threads=available_cpus(), read_ahead=setting.read_ahead())
-    stretch = Stretch(setting.shuffle, seed=17, steps=max(2, data.records // BATCH))
-    asked = simulate(data, ranks, Storage(latency=setting.latency), stretch)
+    span = Span(setting.shuffle, seed=17, steps=max(2, data.records // BATCH))
+    asked = simulate(data, ranks, Storage(latency=setting.latency), span)
     length = round(asked.bytes_of_epoch / asked.requests_of_epoch)
     latency = seconds_of_a_request(dataset, setting, length)
-    rank = simulate(data, ranks, Storage(latency=latency), stretch).ranks[0]
+    rank = simulate(data, ranks, Storage(latency=latency), span).ranks[0]
     return rank.samples / (rank.first_batch + (rank.samples - BATCH) / rank.images_per_second)
 
 
