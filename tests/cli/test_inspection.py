@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from PIL import Image
 
-from inspection.datasets import write_dataset
 from reference import example, tfrecord
+from small_datasets import write_dataset
 from stoker.build.job import ShardResult
 from stoker.build.journal_entries import format_result, format_settings
 from stoker.cli.main import main
@@ -137,7 +137,7 @@ def test_info_of_other_tfrecords(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_info_of_nothing_is_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no dataset at" in printed(capsys, "info", tmp_path / "none", code=2)
+    assert "is not a dataset" in printed(capsys, "info", tmp_path / "none", code=2)
     assert "--records is 0" in printed(capsys, "info", tmp_path, "--records", 0, code=2)
 
 

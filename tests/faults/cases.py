@@ -20,7 +20,7 @@ import stoker
 from stoker import _native
 from stoker.build import BuildReport, BuildSettings, ShardSettings, SourceSettings, build, build_tree
 from stoker.feed import NodeCache
-from stoker.inspection import index_shards, verify_dataset
+from stoker.inspect import index_shards, verify_dataset
 from stoker.records.index import read_index
 from stoker.records.index_cache import KeptIndex
 from stoker.repack import open_records

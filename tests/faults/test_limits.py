@@ -19,7 +19,7 @@ PRELUDE = """
 import gc, json, resource, sys
 from pathlib import Path
 import stoker
-from stoker.inspection import verify_dataset
+from stoker.inspect import verify_dataset
 
 def feed(path):
     train = stoker.open(path, "train")

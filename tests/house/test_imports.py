@@ -71,7 +71,7 @@ def test_the_package_keeps_its_contracts() -> None:
         ("diagnosis/session.py", "import stoker.measure"),
         ("feed/loader.py", "import stoker.diagnosis"),
         ("build/run.py", "import pyspark"),
-        ("inspection/info.py", "import matplotlib"),
+        ("inspect/info.py", "import matplotlib"),
         ("measure/bench.py", "import stoker.report"),
         ("spark/engine.py", "import stoker.repack"),
     ],

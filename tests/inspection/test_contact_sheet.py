@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFont
 
 import stoker
-from inspection.datasets import write_dataset
 from reference import example, pictures, tfrecord
+from small_datasets import write_dataset
 from stoker.errors import ConfigError, DatasetNotFoundError
 from stoker.feed import Sample
 from stoker.feed.thumbnails import boxes_of

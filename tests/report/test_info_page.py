@@ -15,13 +15,13 @@ import pytest
 import stoker
 import stoker.report
 from feed.shards import write_shards, write_wrong_boxes
-from inspection.datasets import write_dataset
 from reference import pictures
 from report.pages_checked import checked
 from report.planting import plant
+from small_datasets import write_dataset
 from stoker.cli.main import main
 from stoker.errors import ConfigError
-from stoker.inspection.info import ClassCount
+from stoker.inspect import ClassCount
 from stoker.inspection.portrait import PortraitSpec, dataset_portrait
 from stoker.report import info_page
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import stoker
-from inspection.datasets import write_dataset
 from report.pages_checked import checked
 from report.planting import plant
+from small_datasets import write_dataset
 from stoker import _native
 from stoker.cli.main import main
 from stoker.inspection.portrait import dataset_portrait

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stoker.cli.exit_codes import EXIT_DAMAGED, EXIT_FAILED
 from stoker.cli.output import Printer, print_json
 from stoker.cli.progress import shown_progress
-from stoker.inspection import IndexedShard, index_shards
+from stoker.inspect import IndexedShard, index_shards
 
 if TYPE_CHECKING:
     import argparse

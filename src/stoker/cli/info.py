@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 from stoker.cli.output import Printer, bar, print_json
 from stoker.cli.progress import shown_progress
 from stoker.config import format_size
-from stoker.inspection.foreign import ForeignInfo
-from stoker.inspection.info import DEFAULT_RECORDS, DatasetInfo, dataset_info
+from stoker.inspect import DEFAULT_RECORDS, DatasetInfo, ForeignInfo, UnfinishedInfo, dataset_info
 from stoker.inspection.portrait import PortraitSpec, dataset_portrait
-from stoker.inspection.unfinished import UnfinishedInfo
 from stoker.records.files import write_atomically
 from stoker.records.manifest import format_manifest
 from stoker.storage import location
@@ -21,8 +19,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
 
-    from stoker.inspection.foreign import ForeignSplit, KeySummary
-    from stoker.inspection.info import ClassCount
+    from stoker.inspect import ClassCount, ForeignSplit, KeySummary
     from stoker.types import SchemaInfo
 
 _ENDS = 5  # classes shown from the top and from the bottom of the histogram

@@ -9,7 +9,7 @@ from stoker.cli.exit_codes import EXIT_DAMAGED
 from stoker.cli.output import Printer, print_json
 from stoker.cli.progress import shown_progress
 from stoker.config import check_range, format_size
-from stoker.inspection import VerifyReport, verify_dataset
+from stoker.inspect import VerifyReport, verify_dataset
 
 if TYPE_CHECKING:
     import argparse

@@ -10,7 +10,7 @@ import numpy as np
 
 from stoker.config import check_range
 from stoker.feed.opening import open_splits
-from stoker.inspection.info import ClassCount
+from stoker.inspect import ClassCount
 from stoker.inspection.rejected import Rejects, recorded_rejects, unreadable_rejects
 from stoker.inspection.sampling import Measured, draw_strip, measure, spread
 

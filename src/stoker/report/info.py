@@ -15,7 +15,7 @@ from stoker.report.page import count, render
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stoker.inspection.info import ClassCount
+    from stoker.inspect import ClassCount
     from stoker.inspection.portrait import Portrait
 
 _ALL_NAMED = 40  # classes; of more, the ends are named and a curve shows the rest

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from stoker.inspection.info import ClassCount
+    from stoker.inspect import ClassCount
     from stoker.inspection.portrait import SplitPortrait
     from stoker.inspection.sampling import Measured
 

@@ -13,10 +13,10 @@ import pytest
 
 from feed.remote_places import copy
 from feed.shards import write_shards
-from inspection.datasets import write_dataset
 from servers.faults import Fault, FaultProxy, Flip
+from small_datasets import write_dataset
 from stoker.cli.main import main
-from stoker.inspection import verify_dataset
+from stoker.inspect import verify_dataset
 from stoker.records.index import write_index
 from stoker.storage import RemotePath, local_copy
 from storage.places import place_in

@@ -10,13 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inspection.datasets import write_dataset
 from reference import example, tfrecord
+from small_datasets import write_dataset
 from stoker.build.journal_entries import JOURNAL_VERSION
 from stoker.errors import ConfigError, CorruptRecordError, DatasetNotFoundError, ExampleError, ManifestError, ShardError
-from stoker.inspection.foreign import ForeignInfo, ForeignSplit, KeySummary
-from stoker.inspection.info import ClassCount, DatasetInfo, dataset_info
-from stoker.inspection.unfinished import UnfinishedInfo
+from stoker.inspect import (
+    ClassCount,
+    DatasetInfo,
+    ForeignInfo,
+    ForeignSplit,
+    KeySummary,
+    UnfinishedInfo,
+    dataset_info,
+)
 from stoker.records.index import write_index
 
 if TYPE_CHECKING:
@@ -196,7 +202,7 @@ def test_damage_of_a_foreign_record_is_named(tmp_path: Path) -> None:
         (tfrecord.frame(b"abc")[:-1], "ends"),
     ],
 )
-def test_what_is_no_tfrecord_is_said(tmp_path: Path, content: bytes, message: str) -> None:
+def test_a_file_that_is_not_a_tfrecord_is_an_error(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "a.tfrecord"
     path.write_bytes(content)
     with pytest.raises(ShardError, match=message):
@@ -205,7 +211,7 @@ def test_what_is_no_tfrecord_is_said(tmp_path: Path, content: bytes, message: st
 
 def test_nothing_there_is_an_error(tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "none", tmp_path / "*.tfrecord"):
-        with pytest.raises(DatasetNotFoundError, match="no dataset at"):
+        with pytest.raises(DatasetNotFoundError, match="is not a dataset"):
             dataset_info(place)
     with pytest.raises(ConfigError, match="--records is 0"):
         dataset_info(tmp_path, records=0)

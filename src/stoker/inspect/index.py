@@ -10,16 +10,15 @@ import numpy as np
 from stoker import _native
 from stoker.build.blame import is_of_the_machine
 from stoker.config import available_cpus
-from stoker.errors import DatasetNotFoundError, IndexMismatchError, ShardError
-from stoker.inspection.listing import files_matching
-from stoker.inspection.problem import Problem, problem_of
-from stoker.records.index import INDEX_SUFFIX, index_path, is_there, read_index, write_index
+from stoker.errors import IndexMismatchError, ShardError
+from stoker.inspect.info import find_files
+from stoker.inspect.verify import Problem, problem_of
+from stoker.records.index import index_path, is_there, read_index, write_index
 from stoker.records.inflate import compression_of
-from stoker.records.layout import JOURNAL_NAME, LABELS_NAME, MANIFEST_NAME, REJECTS_NAME, find_shards
-from stoker.storage import RemotePath, is_scratch_full, local_copy, location, stoppable_pool
+from stoker.storage import is_scratch_full, local_copy, stoppable_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
 
 Outcome = Literal["written", "rewritten", "up to date", "damaged", "failed"]
 
-# What lies beside shards, and is named too where a shell expands a pattern such as ``dataset/*``.
-_BESIDE = (MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME)
-
 
 @dataclass(frozen=True, slots=True)
 class IndexedShard:
@@ -38,7 +34,7 @@ class IndexedShard:
 
     Attributes:
         path: The shard.
-        outcome: ``rewritten`` where the index there was another's; ``damaged`` where the shard allows none;
+        outcome: ``rewritten`` where the index there belonged to another file; ``damaged`` where the shard is;
             ``failed`` where it is compressed, or the system did not let it be read or written.
         records: Records found; 0 without an index.
         size_bytes: Length of the shard; 0 when it cannot be read.
@@ -52,29 +48,6 @@ class IndexedShard:
     problem: Problem | None = None
 
 
-def find_files(places: Sequence[str]) -> list[Location]:
-    """Return the TFRecords that files, directories and patterns name, each once, sorted.
-
-    Raises:
-        DatasetNotFoundError: One of them names nothing.
-    """
-    found: set[Location] = set()
-    for place in places:
-        named = list(_named(location(place)))
-        if not named:
-            raise DatasetNotFoundError(f"there is no TFRecord at {place}", path=place)
-        found.update(path for path in named if path.suffix != INDEX_SUFFIX and path.name not in _BESIDE)
-    return sorted(found, key=lambda path: (isinstance(path, RemotePath), path.parts))
-
-
-def _named(place: Location) -> Iterable[Location]:
-    if place.is_file():
-        return [place]
-    if place.is_dir():
-        return [shard for split in find_shards(place).values() for shard in split.paths]
-    return files_matching(place)
-
-
 def index_shards(places: Sequence[str], progress: Progress | None = None) -> list[IndexedShard]:
     """Write the index beside every TFRecord that lacks a right one; both checksums of every record are verified.
 
@@ -82,7 +55,7 @@ def index_shards(places: Sequence[str], progress: Progress | None = None) -> lis
 
     Raises:
         DatasetNotFoundError: One of the places names nothing.
-        OSError: There is no room for temporary files, or the process has run out of files or memory.
+        OSError: There is no space for temporary files, or the process has run out of file descriptors or memory.
     """
     paths = find_files(places)
     results: list[IndexedShard] = []
@@ -121,7 +94,7 @@ def _index_readable(path: Location, size: int) -> IndexedShard:
         try:
             if np.array_equal(read_index(path, size), rows):
                 return IndexedShard(str(path), "up to date", len(rows), size)
-        except IndexMismatchError:  # what is there is no index of this shard, which is why it is made anew
+        except IndexMismatchError:  # what is there belongs to another file, and is written again
             pass
         outcome = "rewritten"
     write_index(path, rows)
@@ -135,4 +108,4 @@ def _scan(copy: LocalCopy) -> NDArray[np.uint64]:
     except ShardError:
         if not copy.confirm():
             raise
-    return _native.scan_shard(str(copy.path))  # the damage came on the way
+    return _native.scan_shard(str(copy.path))  # the first copy was damaged in transit

@@ -1,0 +1,462 @@
+"""What is at a path: a finished dataset, an unfinished build, or TFRecords of other origin."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from stoker import _native
+from stoker.build.journal_entries import LONGEST_LINE_BYTES, parse_settings, read_results
+from stoker.build.receipts import Receipts
+from stoker.config import check_range
+from stoker.errors import (
+    ConfigError,
+    DatasetNotFoundError,
+    DestinationError,
+    IndexMismatchError,
+    ShardError,
+    StokerError,
+)
+from stoker.records.index import FRAME_BYTES, INDEX_SUFFIX, read_index
+from stoker.records.inflate import compression_of, holds_records, inflate
+from stoker.records.labels import read_labels
+from stoker.records.layout import (
+    JOURNAL_NAME,
+    LABELS_NAME,
+    MANIFEST_NAME,
+    REJECTS_NAME,
+    find_shards,
+    is_unfinished,
+    parse_shard_name,
+    stored_files,
+)
+from stoker.records.manifest_reading import read_manifest
+from stoker.schema import recognise
+from stoker.storage import (
+    LocalCopy,
+    RemotePath,
+    is_named,
+    local_copy,
+    location,
+    matches,
+    open_regular,
+    stoppable_pool,
+)
+from stoker.storage.named import naming
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from stoker.build.job import ShardResult
+    from stoker.records.labels import ClassLabel
+    from stoker.records.manifest import Manifest
+    from stoker.storage import Location
+    from stoker.types import Feature, SchemaInfo
+
+DEFAULT_RECORDS = 1000
+"""How many records of TFRecords of other origin are looked at: about 100 MB of photographs, a fraction of a second."""
+_AT_ONCE = 32
+_FIRST_BYTES = 2**18
+# What lies beside shards, and is named too where a shell expands a pattern such as ``dataset/*``.
+_BESIDE = (MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassCount:
+    """How often one class occurs.
+
+    Attributes:
+        label: Its id.
+        name: Its name; empty when ``labels.txt`` does not say.
+        text: The class in words; empty when unknown.
+        counts: Records by split.
+    """
+
+    label: int
+    name: str
+    text: str
+    counts: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        """Records of all splits."""
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetInfo:
+    """A finished dataset.
+
+    Attributes:
+        path: Its directory.
+        manifest: Everything the build recorded.
+        histogram: The classes by id, from the label base on.
+    """
+
+    path: str
+    manifest: Manifest
+    histogram: tuple[ClassCount, ...]
+
+
+def dataset_info(
+    path: str | os.PathLike[str], records: int = DEFAULT_RECORDS
+) -> DatasetInfo | UnfinishedInfo | ForeignInfo:
+    """Return what is known about a dataset without reading its records.
+
+    Args:
+        path: Directory of a dataset or of an unfinished build; directory, pattern or file of other TFRecords; or the
+            URL of one.
+        records: How many records of other TFRecords to look at, from the first on, to learn their keys.
+
+    Raises:
+        ConfigError: ``records`` is out of range.
+        DatasetNotFoundError: There is neither a dataset nor a TFRecord at ``path``.
+        ManifestError: ``manifest.json`` is damaged or of a newer version.
+        ShardError: One of the records looked at is damaged.
+        ExampleError: One of them is not an Example.
+        OSError: A file cannot be read.
+    """
+    place = location(path)
+    if is_named(place / MANIFEST_NAME):
+        manifest = read_manifest(place)
+        return DatasetInfo(str(path), manifest, _histogram(place, manifest))
+    if is_unfinished(place):
+        return _unfinished_info(place)
+    found = _foreign_info(place, records)
+    if found is None:
+        message = f"{place} is not a dataset: no manifest.json, no TFRecord, and no file that matches it"
+        raise DatasetNotFoundError(message, path=str(place))
+    return found
+
+
+def _histogram(directory: Location, manifest: Manifest) -> tuple[ClassCount, ...]:
+    labels: tuple[ClassLabel, ...] = ()
+    with contextlib.suppress(FileNotFoundError):  # `verify` reports what is missing
+        labels = read_labels(directory)
+    classes = max((len(split.class_counts) for split in manifest.splits.values()), default=0)
+    return tuple(
+        ClassCount(
+            label,
+            labels[label].name if label < len(labels) else "",
+            labels[label].text if label < len(labels) else "",
+            {
+                name: split.class_counts[label] if label < len(split.class_counts) else 0
+                for name, split in manifest.splits.items()
+            },
+        )
+        for label in range(manifest.schema.label_base, classes)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedInfo:
+    """An unfinished build.
+
+    Attributes:
+        path: Its directory.
+        settings: What decides its bytes, as the journal has them; empty when it does not say.
+        planned_shards: Shards it will have; None when the journal does not say.
+        shards: Shards that are complete.
+        records: Records in them.
+        size_bytes: Their bytes.
+        rejects: Source items rejected so far.
+    """
+
+    path: str
+    settings: Mapping[str, Any]
+    planned_shards: int | None
+    shards: int
+    records: int
+    size_bytes: int
+    rejects: int
+
+    @property
+    def remedy(self) -> str:
+        """What to do to finish it."""
+        again = "run the same 'stoker build' again"
+        if self.rejects and self.shards == self.planned_shards:
+            return f"{again} with --max-rejects {self.rejects} to accept the rejects and publish the manifest"
+        return f"{again} to finish it"
+
+
+def _unfinished_info(directory: Location) -> UnfinishedInfo:
+    """Return how far the build in a directory has come; damaged entries of its journal are not counted."""
+    read = _read_receipts(directory) if isinstance(directory, RemotePath) else _read_journal(directory)
+    settings, results = read
+    shards = {result.file.name: result for result in results}.values()
+    return UnfinishedInfo(
+        path=str(directory),
+        settings=settings,
+        planned_shards=_planned(settings),
+        shards=len(shards),
+        records=sum(shard.file.records for shard in shards),
+        size_bytes=sum(shard.file.size_bytes for shard in shards),
+        rejects=sum(len(shard.rejects) for shard in shards),
+    )
+
+
+def _read_receipts(directory: RemotePath) -> tuple[Mapping[str, Any], list[ShardResult]]:
+    """Return the settings, and each complete shard, of a build in a store."""
+    try:
+        receipts = Receipts(directory)
+    except DestinationError:  # what is there is not a journal that can be read
+        return {}, []
+    return receipts.settings or {}, receipts.results
+
+
+def _read_journal(directory: Path) -> tuple[Mapping[str, Any], list[ShardResult]]:
+    """Return the settings, and each complete shard, of a build on this machine."""
+    with open_regular(directory / JOURNAL_NAME) as file:
+        header = file.readline(LONGEST_LINE_BYTES)
+        settings = parse_settings(header) if header.endswith(b"\n") else "is not whole"
+        results = [result for result, _ in read_results(file)]
+    return {} if isinstance(settings, str) else settings, results
+
+
+def _planned(settings: Mapping[str, Any]) -> int | None:
+    shards = settings.get("shards")
+    if not isinstance(shards, dict) or not all(type(count) is int for count in shards.values()):
+        return None
+    return sum(shards.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignSplit:
+    """Files of one split.
+
+    Attributes:
+        shards: How many there are.
+        size_bytes: Sum of their lengths.
+        records: Records in them; None unless each has a right index.
+        missing: Numbers of shards that the names of the others promise.
+    """
+
+    shards: int
+    size_bytes: int
+    records: int | None
+    missing: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class KeySummary:
+    """What was seen under one key.
+
+    Attributes:
+        kinds: Kinds of its values, in the order they were met.
+        records: Records that have the key.
+        shortest: Fewest values in one record.
+        longest: Most values in one record.
+        size_bytes: Bytes of its values over all records looked at; 0 for numbers.
+    """
+
+    kinds: tuple[str, ...]
+    records: int
+    shortest: int
+    longest: int
+    size_bytes: int
+
+    @classmethod
+    def of(cls, feature: Feature) -> KeySummary:
+        """Return the summary of one record's feature."""
+        kind, values = feature
+        size = sum(map(len, cast("list[bytes]", values))) if kind == "bytes" else 0
+        return cls((kind,), 1, len(values), len(values), size)
+
+    def merged(self, other: KeySummary) -> KeySummary:
+        """Return the summary of both."""
+        kinds = tuple(dict.fromkeys(self.kinds + other.kinds))
+        return KeySummary(
+            kinds,
+            self.records + other.records,
+            min(self.shortest, other.shortest),
+            max(self.longest, other.longest),
+            self.size_bytes + other.size_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignInfo:
+    """TFRecords of other origin.
+
+    Attributes:
+        path: Directory, pattern or file.
+        splits: By the split that the names of the files say.
+        looked_at: Records that ``keys`` is about, the first ones of the first files.
+        keys: What they hold.
+        layout: What `stoker.open` takes them for, by the first of them; None if it is of an unknown layout.
+    """
+
+    path: str
+    splits: Mapping[str, ForeignSplit]
+    looked_at: int
+    keys: Mapping[str, KeySummary]
+    layout: SchemaInfo | None
+
+
+def _foreign_info(place: Location, records: int) -> ForeignInfo | None:
+    """Return what TFRecords of other origin hold, or None if there are none."""
+    check_range("--records", records, 1, 2**31)
+    groups = _groups(place)
+    if not groups:
+        return None
+    keys: dict[str, KeySummary] = {}
+    looked_at, layout = 0, None
+    for payload in leading_records([path for paths, _ in groups.values() for path in paths], records):
+        looked_at += 1
+        features = _native.parse_example(payload)
+        if looked_at == 1:
+            layout = recognise(features)
+        for key, feature in features.items():
+            summary = KeySummary.of(feature)
+            keys[key] = keys[key].merged(summary) if key in keys else summary
+    splits = {name: _split(paths, missing) for name, (paths, missing) in groups.items()}
+    return ForeignInfo(str(place), splits, looked_at, dict(sorted(keys.items())), layout)
+
+
+def _groups(place: Location) -> dict[str, tuple[Sequence[Location], tuple[int, ...]]]:
+    """Return the files of each split, and the numbers of the missing ones."""
+    if place.is_dir():
+        return {name: (found.paths, found.missing) for name, found in find_shards(place).items()}
+    groups: dict[str, list[Location]] = {}
+    for path in [place] if place.is_file() else _files_matching(place):
+        said = parse_shard_name(path.name)
+        is_file = isinstance(path, RemotePath) or path.is_file()
+        if is_file and (said is not None or (path == place and holds_records(path))):
+            groups.setdefault(said.split if said else "train", []).append(path)
+    return {name: (paths, ()) for name, paths in sorted(groups.items())}
+
+
+def _split(paths: Sequence[Location], missing: tuple[int, ...]) -> ForeignSplit:
+    with stoppable_pool(_AT_ONCE, "stoker-info") as pool:
+        found = list(pool.map(_size_and_records, paths))
+    counts = [records for _, records in found if records is not None]
+    return ForeignSplit(
+        len(paths), sum(size for size, _ in found), sum(counts) if len(counts) == len(paths) else None, missing
+    )
+
+
+def _size_and_records(path: Location) -> tuple[int, int | None]:
+    size = path.stat().st_size
+    try:
+        return size, len(read_index(path, size))
+    except (FileNotFoundError, IndexMismatchError):
+        return size, None
+
+
+def leading_records(paths: Sequence[Location], limit: int) -> Iterator[bytes]:
+    """Yield the payloads of the first records, their checksums verified; no more is read of a store than is needed.
+
+    Raises:
+        ShardError: One of them is damaged.
+        OSError: A file cannot be read.
+    """
+    left = limit
+    for path in paths:
+        with local_copy(path) as copy:
+            try:
+                for payload in _leading_of(copy, left):
+                    left -= 1
+                    yield payload
+            except StokerError as error:
+                raise _about(error, copy.path, path) from error
+        if not left:
+            return
+
+
+def _leading_of(copy: LocalCopy, limit: int) -> Iterator[bytes]:
+    copy.fetch(_FIRST_BYTES)
+    if compression_of(copy.path) == "none":
+        yield from _leading_plain(copy, limit)
+        return
+    copy.fetch()
+    with inflate(copy.path) as inflated:
+        try:
+            yield from _leading_plain(LocalCopy(inflated.path), limit)
+        except StokerError as error:
+            raise _about(error, inflated.path, copy.path) from error
+
+
+def _leading_plain(copy: LocalCopy, limit: int) -> Iterator[bytes]:
+    size, offset = copy.path.stat().st_size, 0
+    for _ in range(limit):
+        if offset == size:
+            return
+        try:
+            payload = _payload(copy, offset, size)
+        except ShardError:
+            copy.confirm()
+            _native.scan_shard(str(copy.path), check=False)  # has the better message where the header is damaged
+            payload = _payload(copy, offset, size)
+        yield payload
+        offset += FRAME_BYTES + len(payload)
+
+
+def message_about(error: StokerError, read_from: Path, path: Location) -> str:
+    """Return the message of an error, with the name of ``path`` in place of that of the local copy of its bytes."""
+    return str(error).replace(str(read_from), str(path))
+
+
+def _about(error: StokerError, read_from: Path, path: Location) -> StokerError:
+    what = message_about(error, read_from, path)
+    return type(error)(what, path=str(path), record=error.record, offset=error.offset, source=error.source)
+
+
+def _payload(copy: LocalCopy, offset: int, size: int) -> bytes:
+    copy.fetch(offset + FRAME_BYTES)
+    with naming(copy.path), copy.path.open("rb", buffering=0) as file:
+        file.seek(offset)
+        length = int.from_bytes(file.read(8), "little")
+    frame = FRAME_BYTES + min(length, size)  # a hostile length must fit into the 64 bits of the call
+    copy.fetch(offset + frame)
+    return _native.read_record(str(copy.path), offset, frame)
+
+
+def find_files(places: Sequence[str]) -> list[Location]:
+    """Return the TFRecords that files, directories and patterns name, each once, sorted.
+
+    Raises:
+        DatasetNotFoundError: One of them names nothing.
+    """
+    found: set[Location] = set()
+    for place in places:
+        named = list(_named(location(place)))
+        if not named:
+            raise DatasetNotFoundError(f"there is no TFRecord at {place}", path=place)
+        found.update(path for path in named if path.suffix != INDEX_SUFFIX and path.name not in _BESIDE)
+    return sorted(found, key=lambda path: (isinstance(path, RemotePath), path.parts))
+
+
+def _named(place: Location) -> Iterable[Location]:
+    if place.is_file():
+        return [place]
+    if place.is_dir():
+        return [shard for split in find_shards(place).values() for shard in split.paths]
+    return _files_matching(place)
+
+
+def _files_matching(pattern: Location) -> Sequence[Location]:
+    """Return the files that match a pattern, sorted; none for a text without wildcards.
+
+    Raises:
+        ConfigError: A pattern of a store has a wildcard in front of its last part.
+        OSError: The store cannot be listed.
+    """
+    if not isinstance(pattern, RemotePath):
+        # pathlib does not take patterns that may be absolute
+        return sorted(Path(match) for match in glob.glob(str(pattern)))  # noqa: PTH207
+    if glob.has_magic(pattern.parent.key):
+        raise ConfigError(f"{pattern}: in a store only the last part of a pattern may have *, ?, [")
+    found = set(stored_files(pattern.parent)) if glob.has_magic(pattern.name) else set()
+    return [path for path in matches(pattern) if path in found]
+
+
+def names_below(place: Location) -> list[str]:
+    """Return the names of all files below a directory, relative to it, sorted."""
+    if isinstance(place, RemotePath):
+        start = len(place.key) + 1 if place.key else 0
+        return sorted(entry.key[start:] for entry in place.store.entries(place.key))
+    return sorted(path.relative_to(place).as_posix() for path in place.rglob("*"))

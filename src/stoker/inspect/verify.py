@@ -1,0 +1,783 @@
+"""Checking a dataset from the first byte to the last pixel.
+
+For each shard: its length and checksum against the manifest, both checksums of every record, its index against a fresh
+scan. For each record: that it is an Example with the features of the schema, that its image decodes whole and has the
+size it claims, that its label is one of the classes. Over all: counts of records, classes and rejects against the
+manifest. Damage does not stop the check; where a shard's frames are broken, its index still leads to the other records.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import os
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from stoker import _native
+from stoker.build.blame import is_of_the_machine
+from stoker.config import available_cpus
+from stoker.errors import (
+    DatasetNotFoundError,
+    ExampleError,
+    ImageError,
+    IndexMismatchError,
+    ManifestError,
+    NewerManifestError,
+    ShardError,
+    StokerError,
+    StorageError,
+)
+from stoker.feed import Sample
+from stoker.feed.opening import refuse_unfinished
+from stoker.feed.sample import label_of
+from stoker.inspect.info import find_files, leading_records, message_about, names_below
+from stoker.records.index import FRAME_BYTES, index_path, is_there, parse_index, read_index
+from stoker.records.inflate import compression_of, inflate
+from stoker.records.labels import read_labels
+from stoker.records.layout import (
+    BUILD_FOLDER,
+    JOURNAL_NAME,
+    LABELS_NAME,
+    MANIFEST_NAME,
+    REJECTS_NAME,
+    find_shards,
+    parse_shard_name,
+)
+from stoker.records.manifest_reading import read_manifest
+from stoker.records.rejects import read_rejects
+from stoker.schema import ImagenetSchema, recognise
+from stoker.storage import (
+    check_stacks,
+    is_named,
+    is_scratch_full,
+    local_copy,
+    location,
+    open_regular,
+    read_small,
+    stoppable_pool,
+)
+from stoker.storage.named import naming
+from stoker.storage.temporary import TEMPORARY_MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import ThreadPoolExecutor
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from stoker.records.inflate import InflatedShard
+    from stoker.records.labels import ClassLabel
+    from stoker.records.manifest import Manifest, Shard
+    from stoker.storage import LocalCopy, Location, RemotePath
+    from stoker.types import Features, Progress, SchemaInfo
+
+_CHUNK_RECORDS = 32
+_READ_BYTES = 1 << 20
+_MAX_INDEX_BYTES = 1 << 28
+_NO_ROWS = np.empty((0, 2), np.uint64)
+
+_SYNSET_KEY, _TEXT_KEY = "image/class/synset", "image/class/text"
+_ONE_HOT_KEY = "label_one_hot"
+_SHOWN_KEYS = 20  # the layout with the most has 15
+_SHOWN_LENGTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One piece of damage: something in a dataset that is not as it should be.
+
+    Attributes:
+        path: The file.
+        record: Zero-based number of the record in it; None when the problem is not one record's.
+        offset: Byte where the record or the damage starts; None when there is no such place.
+        source: Name of the source image; None when unknown.
+        what: What is wrong, with the values.
+    """
+
+    path: str
+    record: int | None
+    offset: int | None
+    source: str | None
+    what: str
+
+    def __str__(self) -> str:
+        if self.path in self.what:  # an error of reading, which names the file and the byte itself
+            named = self.record is None or f"record {self.record} " in self.what
+            return self.what if named else f"record {self.record}: {self.what}"
+        place = self.path
+        if self.record is not None:
+            place += f", record {self.record}"
+        if self.offset is not None:
+            place += f" at byte {self.offset}"
+        if self.source:
+            place += f" ({self.source})"
+        return f"{place}: {self.what}"
+
+
+def problem_of(error: StokerError, path: Location, read_from: Path | None = None) -> Problem:
+    """Return an error of reading as a problem of ``path``.
+
+    Args:
+        error: What happened.
+        path: The file.
+        read_from: The local copy of its bytes; the problem names ``path`` instead.
+    """
+    what = str(error) if read_from is None else message_about(error, read_from, path)
+    return Problem(str(path), error.record, error.offset, error.source, what)
+
+
+def _problem(path: Location | str, what: str) -> Problem:
+    """Return a problem of a file as a whole."""
+    return Problem(str(path), None, None, None, what)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What a check found.
+
+    Attributes:
+        shards: Shards looked at.
+        records: Records looked at.
+        size_bytes: Bytes of those shards.
+        seconds: How long it took.
+        problems: All damage, in the order of shards and records, then what concerns the whole.
+        warnings: What is not damage but should not be there.
+    """
+
+    shards: int
+    records: int
+    size_bytes: int
+    seconds: float
+    problems: tuple[Problem, ...]
+    warnings: tuple[str, ...]
+
+
+def verify_dataset(
+    path: str | Path | RemotePath, threads: int | None = None, progress: Progress | None = None
+) -> VerifyReport:
+    """Check a dataset, or TFRecord shards of other origin.
+
+    Of a dataset in a store, each thread copies one shard at a time into the folder for temporary files (``$TMPDIR``).
+
+    Args:
+        path: Directory with a manifest, directory of shards, one shard, or a pattern of shards; or the URL of one.
+        threads: Shards and runs of records checked at a time; None: one per CPU.
+        progress: Called after every run of records, in any thread, never in two at once.
+
+    Raises:
+        NewerManifestError: A newer version wrote the manifest.
+        DatasetNotFoundError: There is no shard at ``path``, or an unfinished build.
+        OSError: There is no space for temporary files, or the store cannot be reached.
+    """
+    started = time.monotonic()
+    place = location(path)
+    manifest, classes, problems = _read_texts(place)
+    targets = _listed_shards(place, manifest) if manifest is not None else _found_shards(place, problems)
+    rules = _RecordRules(manifest.schema if manifest is not None else _foreign_schema(targets), classes)
+    records = None if manifest is None else manifest.records
+    counter = _ProgressCounter(progress, len(targets), records, len(problems))
+    results = _check_all(targets, rules, available_cpus() if threads is None else threads, counter)
+    labels: dict[str, Counter[int]] = {}
+    for target, result in zip(targets, results, strict=True):
+        labels.setdefault(target.split, Counter()).update(result.labels)
+    problems += [problem for result in results for problem in result.shard_problems]
+    problems += [problem for result in results for problem in result.record_problems]
+    if manifest is not None:
+        problems += _count_problems(place, manifest, labels)
+    return VerifyReport(
+        shards=len(targets),
+        records=sum(result.records for result in results),
+        size_bytes=sum(result.size_bytes for result in results),
+        seconds=time.monotonic() - started,
+        problems=tuple(problems),
+        warnings=tuple(_warnings(place, manifest)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A shard to check: its split, where it is, and what the manifest says about it."""
+
+    split: str
+    path: Location
+    listed: Shard | None
+
+
+def _listed_shards(place: Location, manifest: Manifest) -> list[_Target]:
+    return [
+        _Target(name, place / shard.name, shard) for name, split in manifest.splits.items() for shard in split.shards
+    ]
+
+
+def _found_shards(place: Location, problems: list[Problem]) -> list[_Target]:
+    """Return the shards that are there, and add a problem for those that the names of the others promise."""
+    if not place.is_dir():
+        return [_Target("train", path, None) for path in find_files([str(place)])]
+    splits = find_shards(place)
+    if not splits:
+        raise DatasetNotFoundError(f"there is neither a manifest nor a shard at {place}", path=str(place))
+    for name, split in splits.items():
+        if split.missing:
+            some = ", ".join(map(str, split.missing[:5])) + (", ..." if len(split.missing) > 5 else "")
+            what = f"split {name} lacks {len(split.missing)} shards that the names of the others promise: {some}"
+            problems.append(_problem(place, what))
+    return [_Target(name, path, None) for name, split in splits.items() for path in split.paths]
+
+
+def _foreign_schema(targets: Sequence[_Target]) -> SchemaInfo:
+    """Return the layout of the first record that can be read and is of a known one; else that of ImageNet."""
+    for target in targets:
+        with contextlib.suppress(StokerError):
+            if (found := _schema_of(target.path)) is not None:
+                return found
+    return dataclasses.replace(ImagenetSchema().info(0), features={})
+
+
+def _schema_of(path: Location) -> SchemaInfo | None:
+    try:
+        for payload in leading_records([path], 1):
+            return recognise(_native.parse_example(payload))
+    except OSError as error:
+        if is_scratch_full(error):
+            raise
+    return None
+
+
+def _warnings(place: Location, manifest: Manifest | None) -> Iterable[str]:
+    if manifest is None or not place.is_dir():
+        return
+    listed = {shard.name for split in manifest.splits.values() for shard in split.shards}
+    names = names_below(place)
+    if JOURNAL_NAME in names or any(name.startswith(f"{BUILD_FOLDER}/") for name in names):
+        yield f"{place} holds the journal of an unfinished build; run the same 'stoker build' again to remove it"
+    for name in names:
+        if TEMPORARY_MARK in name.rpartition("/")[2]:
+            yield f"{place / name} is left over from a build that died; remove it"
+        elif name not in listed and "/" not in name and parse_shard_name(name) is not None:
+            yield f"{place / name} is a shard that the manifest does not list"
+
+
+class _ProgressCounter:
+    """Adds up what threads have done, and reports it. Safe in any thread.
+
+    Args:
+        progress: Called with the sums.
+        shards: How many there are to check.
+        records: Records in all of them; None: estimated from the shards whose frames were checked.
+        problems: How many are known already.
+    """
+
+    def __init__(self, progress: Progress | None, shards: int, records: int | None, problems: int) -> None:
+        self._progress = progress
+        self._shards = shards
+        self._records = records
+        self._lock = threading.Lock()
+        self._seen_shards = self._seen_records = 0
+        self._done = self._size_bytes = 0
+        self._problems = problems
+
+    def add_shard(self, records: int, problems: int) -> None:
+        """Count a shard whose frames were checked."""
+        with self._lock:
+            self._seen_shards += 1
+            self._seen_records += records
+            self._problems += problems
+
+    def add_records(self, result: _RecordsResult) -> None:
+        """Count a run of records, and report."""
+        with self._lock:
+            self._done += result.records
+            self._size_bytes += result.size_bytes
+            self._problems += len(result.problems)
+            if self._progress is not None:
+                total = max(self._done, self._total())
+                self._progress(done=self._done, total=total, size_bytes=self._size_bytes, rejects=self._problems)
+
+    def _total(self) -> int:
+        if self._seen_shards == self._shards or self._records is None:
+            return self._seen_records * self._shards // max(1, self._seen_shards)
+        return self._records
+
+
+@dataclass(frozen=True, slots=True)
+class _ShardResult:
+    """What the check of one shard found: numbers and problems only, as there may be very many shards and records.
+
+    Attributes:
+        records: Records looked into.
+        size_bytes: Length of the shard; 0 when it is missing.
+        shard_problems: Damage of the shard as a whole.
+        record_problems: Damage of its records, in their order.
+        labels: How often each label was seen.
+    """
+
+    records: int
+    size_bytes: int
+    shard_problems: list[Problem]
+    record_problems: list[Problem]
+    labels: Counter[int]
+
+
+def _check_all(
+    targets: Sequence[_Target], rules: _RecordRules, threads: int, counter: _ProgressCounter
+) -> list[_ShardResult]:
+    check_stacks(2 * threads)  # of both at once: threads are started when there is work, after both pools were made
+    with stoppable_pool(threads, "stoker-records") as records, stoppable_pool(threads, "stoker-shards") as shards:
+        return list(shards.map(lambda target: _check_shard(target, rules, records, counter), targets))
+
+
+def _check_shard(
+    target: _Target, rules: _RecordRules, pool: ThreadPoolExecutor, counter: _ProgressCounter
+) -> _ShardResult:
+    """Check a shard; of one in a store, a copy, which is compared with it again before damage is reported.
+
+    Runs in any thread but those of ``pool``, which check runs of its records.
+
+    Raises:
+        OSError: There is no space for temporary files, or the store cannot be reached.
+    """
+    try:
+        with local_copy(target.path) as copy:
+            frames = _check_copy(target, copy)
+            counter.add_shard(len(frames.rows), len(frames.problems))
+            results = _check_runs(target, frames, copy, rules, pool, counter)
+    except OSError as error:
+        if isinstance(error, StorageError):
+            target.path.parent.is_dir()  # raises if the store cannot be reached, which is not damage
+        frames, results = _unreadable(target.path, error), []
+        counter.add_shard(0, 1)
+    labels: Counter[int] = Counter()
+    for result in results:
+        labels.update(result.labels)
+    record_problems = [problem for result in results for problem in result.problems]
+    return _ShardResult(len(frames.rows), frames.size_bytes, frames.problems, record_problems, labels)
+
+
+def _check_copy(target: _Target, copy: LocalCopy) -> _Frames:
+    copy.fetch()
+    frames = _check_frames(target.path, copy.path, target.listed)
+    if any(problem.path == str(target.path) for problem in frames.problems) and copy.confirm():
+        frames = _check_frames(target.path, copy.path, target.listed)
+    return frames
+
+
+def _check_runs(
+    target: _Target,
+    frames: _Frames,
+    copy: LocalCopy,
+    rules: _RecordRules,
+    pool: ThreadPoolExecutor,
+    counter: _ProgressCounter,
+) -> list[_RecordsResult]:
+    plain = copy.path if frames.inflated is None else frames.inflated.path
+
+    def run(first: int) -> _RecordsResult:
+        result = _check_records(target.path, plain, first, frames.rows[first : first + _CHUNK_RECORDS], rules)
+        counter.add_records(result)
+        return result
+
+    return list(pool.map(run, range(0, len(frames.rows), _CHUNK_RECORDS)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Frames:
+    """What is known about the frames of a shard.
+
+    Attributes:
+        rows: uint64 (N, 2), the extents of the records to look into, before any compression.
+        size_bytes: Length of the shard; 0 when it is missing.
+        problems: Damage of the shard as a whole.
+        inflated: The shard without its compression; None if it has none.
+    """
+
+    rows: NDArray[np.uint64]
+    size_bytes: int
+    problems: list[Problem]
+    inflated: InflatedShard | None = None
+
+
+def _check_frames(path: Location, copy: Path, listed: Shard | None) -> _Frames:
+    """Check the frames of a shard, and compare it with what the manifest says about it.
+
+    Args:
+        path: The shard.
+        copy: Where its bytes are on this machine; a local shard itself.
+        listed: What the manifest says about it, if there is one.
+
+    Raises:
+        OSError: It cannot be read; see `_unreadable`.
+    """
+    size = copy.stat().st_size
+    if size and compression_of(copy) != "none":
+        return _check_compressed(path, copy, listed)
+    return _check_plain(path, copy, listed)
+
+
+def _unreadable(path: Location, error: OSError) -> _Frames:
+    """Return what is known about a shard that cannot be read.
+
+    Raises:
+        OSError: The shard is not the cause: there is no space for temporary files, or the process has run out of file
+            descriptors or memory.
+    """
+    if is_scratch_full(error) or is_of_the_machine(error):
+        raise error
+    missing = isinstance(error, FileNotFoundError)
+    what = "the shard is missing" if missing else f"cannot be read: {error.strerror or error}"
+    return _Frames(_NO_ROWS, 0, [_problem(path, what)])
+
+
+def _check_plain(path: Location, copy: Path, listed: Shard | None) -> _Frames:
+    problems: list[Problem] = []
+    size = copy.stat().st_size
+    scanned, checksum = _scan(copy, path, problems)
+    indexed = _indexed(path, size, scanned, problems)
+    rows = indexed if scanned is None else scanned
+    if rows is None:  # the index would lead to all of them
+        assert problems[0].offset is not None
+        rows = _rows_before(copy, problems[0].offset)
+        problems.append(_problem(path, "no index leads to the records behind the damage"))
+    elif scanned is None:
+        del problems[0]  # the check of the record itself reports it
+    if listed is not None:
+        problems += _against_manifest(path, listed, size, len(rows), _checksum(copy) if checksum is None else checksum)
+        if not is_there(index_path(path)):
+            problems.append(_problem(index_path(path), "the index is missing; write it with 'stoker index'"))
+    return _Frames(rows, size, problems)
+
+
+def _check_compressed(path: Location, copy: Path, listed: Shard | None) -> _Frames:
+    problems: list[Problem] = []
+    rows, inflated = _NO_ROWS, None
+    try:
+        inflated = inflate(copy)
+    except ShardError as error:
+        problems.append(problem_of(error, path, copy))
+    if inflated is not None:
+        plain = inflated.path
+        scanned, _ = _scan(plain, path, problems)  # the manifest has the checksum of the compressed bytes
+        rows = scanned if scanned is not None else _rows_before(plain, problems[0].offset or 0)
+    if listed is not None:
+        problems += _against_manifest(path, listed, copy.stat().st_size, len(rows), _checksum(copy))
+    return _Frames(rows, copy.stat().st_size, problems, inflated)
+
+
+def _scan(plain: Path, path: Location, problems: list[Problem]) -> tuple[NDArray[np.uint64] | None, int | None]:
+    """Return the extents of all records and the checksum of the file ``plain``.
+
+    None for both, and a problem of ``path`` that says where, if a frame is damaged.
+    """
+    try:
+        return _native.scan_and_sum(str(plain))
+    except ShardError as error:
+        problems.append(problem_of(error, path, plain))
+        return None, None
+
+
+def _rows_before(path: Path, end: int) -> NDArray[np.uint64]:
+    """Return the extents of the records before the byte up to which a scan found no damage."""
+    rows = []
+    with open_regular(path) as file:
+        offset = 0
+        while offset < end:
+            file.seek(offset)
+            size = int.from_bytes(file.read(8), "little") + FRAME_BYTES
+            rows.append((offset, size))
+            offset += size
+    return np.array(rows, np.uint64).reshape(-1, 2)
+
+
+def _indexed(
+    path: Location, size: int, scanned: NDArray[np.uint64] | None, problems: list[Problem]
+) -> NDArray[np.uint64] | None:
+    """Return the rows of the index where it can be used, and add to ``problems`` what is wrong with it."""
+    index = index_path(path)
+    try:
+        rows = read_index(path, size)
+    except FileNotFoundError:
+        return None
+    except IndexMismatchError as error:
+        problems.append(problem_of(error, index))
+        return None if scanned is not None else _usable(index)
+    except OSError as error:
+        problems.append(_problem(index, f"cannot be read: {error.strerror or error}"))
+        return None
+    if scanned is not None and not np.array_equal(rows, scanned):
+        what = f"lists {len(rows)} records at other places than the {len(scanned)} that the shard has"
+        problems.append(_problem(index, f"{what}; write it again with 'stoker index'"))
+    return rows
+
+
+def _usable(index: Location) -> NDArray[np.uint64] | None:
+    """Return the rows of an index that does not fit its shard, which may have been cut; None if it is not an index."""
+    try:
+        return parse_index(read_small(index, _MAX_INDEX_BYTES), index)
+    except (IndexMismatchError, OSError):
+        return None
+
+
+def _against_manifest(path: Location, listed: Shard, size: int, records: int, checksum: int) -> list[Problem]:
+    wrong = []
+    if size != listed.size_bytes:
+        wrong.append(f"has {size} bytes; the manifest says {listed.size_bytes}")
+    if records != listed.records:
+        wrong.append(f"has {records} records; the manifest says {listed.records}")
+    if checksum != listed.crc32c:
+        wrong.append(f"has the CRC-32C {checksum:08x}; the manifest says {listed.crc32c:08x}")
+    return [_problem(path, what) for what in wrong]
+
+
+def _checksum(path: Path) -> int:
+    crc = 0
+    with naming(path), path.open("rb", buffering=0) as file:
+        while piece := file.read(_READ_BYTES):
+            crc = _native.crc32c(piece, crc)
+    return crc
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordRules:
+    """What every record must satisfy.
+
+    Attributes:
+        schema: Which feature means what; for shards of other origin without a list of features.
+        classes: The classes by id; empty when unknown.
+    """
+
+    schema: SchemaInfo
+    classes: tuple[ClassLabel, ...]
+
+
+@dataclass(slots=True)
+class _RecordsResult:
+    """What the check of a run of records found; ``labels`` counts the labels seen."""
+
+    records: int = 0
+    size_bytes: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    labels: Counter[int] = field(default_factory=Counter)
+
+
+def _check_records(
+    path: Location, plain: Path, first: int, rows: NDArray[np.uint64], rules: _RecordRules
+) -> _RecordsResult:
+    """Check a run of records of one shard.
+
+    Args:
+        path: The shard.
+        plain: Where its bytes are on this machine, without compression.
+        first: Number of the first of them in the shard.
+        rows: uint64 (N, 2), their extents.
+        rules: What they must satisfy.
+    """
+    result = _RecordsResult()
+    for number, (offset, size) in enumerate(rows.tolist(), first):
+        result.records += 1
+        result.size_bytes += size
+        try:
+            payload = _native.read_record(str(plain), offset, size)
+            features = _native.parse_example(payload)
+        except StokerError as error:
+            what = problem_of(error, path, plain).what
+            result.problems.append(Problem(str(path), number, offset, None, what))
+            continue
+        sample = _sample(features, rules.schema)
+        found = _features_wrong(features, rules)
+        found += _image_wrong(sample, rules.schema)
+        found += _label_wrong(sample, rules, result.labels)
+        found += _boxes_wrong(features, rules.schema)
+        result.problems += [Problem(str(path), number, offset, sample.source or None, what) for what in found]
+    return result
+
+
+def _sample(features: Features, schema: SchemaInfo) -> Sample:
+    """Return a record as a sample; what it lacks is empty."""
+    held = {key: values[0] for key, (kind, values) in features.items() if kind == "bytes" and values}
+    encoded = cast("bytes", held.get(schema.image_key, b""))
+    source = cast("bytes", held.get(schema.filename_key or "", b""))
+    return Sample(-1, features, encoded, -1, source.decode("utf-8", "replace"), schema)
+
+
+def _features_wrong(features: Features, rules: _RecordRules) -> list[str]:
+    wrong = []
+    for key, expected in rules.schema.features.items():
+        kind, values = features.get(key, ("none", []))
+        if kind != expected.kind:
+            wrong.append(f"feature {key} is of kind {kind}, not {expected.kind}")
+        elif expected.length is not None and len(values) != expected.length:
+            wrong.append(f"feature {key} has {len(values)} values, not {expected.length}")
+    unknown = sorted(features.keys() - rules.schema.features.keys()) if rules.schema.features else []
+    if unknown:
+        subject = f"feature {_some(unknown)} is" if len(unknown) == 1 else f"features {_some(unknown)} are"
+        wrong.append(f"{subject} not in the schema")
+    return wrong
+
+
+def _image_wrong(sample: Sample, schema: SchemaInfo) -> list[str]:
+    if not sample.encoded:
+        missing = f"no image under {schema.image_key}; it has {_some(sorted(sample.features))}"
+        return [] if schema.image_key in schema.features else [missing]  # what the schema lists is reported already
+    try:
+        height, width, _ = sample.decode().shape
+    except (ImageError, ExampleError) as error:
+        return [str(error)]
+    wrong = []
+    sizes = ((schema.height_key or "image/height", height), (schema.width_key or "image/width", width))
+    for key, true in sizes:
+        kind, said = sample.features.get(key, ("none", []))
+        if kind == "int64" and said and said[0] != true:
+            wrong.append(f"{key} says {int(said[0])}, but the image has {true}")
+    return wrong
+
+
+def _label_wrong(sample: Sample, rules: _RecordRules, labels: Counter[int]) -> list[str]:
+    schema, features = rules.schema, sample.features
+    if schema.label_key not in features:
+        return []
+    try:
+        label = label_of(features, schema)
+    except ExampleError as error:
+        return [str(error)]
+    labels[label] += 1
+    wrong = _one_hot_wrong(features, schema, label)
+    if not rules.classes or label == -1:
+        return wrong
+    if not schema.label_base <= label < len(rules.classes):
+        return [*wrong, f"label {label} is not in {schema.label_base}..{len(rules.classes) - 1}"]
+    named = rules.classes[label]
+    text = named.name if schema.preset == "imagenet-nvidia" else named.text
+    for key, expected in ((_SYNSET_KEY, named.name), (_TEXT_KEY, text)):
+        kind, said = features.get(key, ("none", []))
+        if kind == "bytes" and said and said[0] != os.fsencode(expected):
+            shown = _cut(cast("bytes", said[0]))
+            wrong.append(f"{key} says {shown}, but {LABELS_NAME} names class {label} {expected!r}")
+    return wrong
+
+
+def _boxes_wrong(features: Features, schema: SchemaInfo) -> list[str]:
+    """Check that there are as many left as right, upper and lower edges, and that each is a finite number."""
+    if schema.box_prefix is None:
+        return []
+    keys = [schema.box_prefix + side for side in ("xmin", "xmax", "ymin", "ymax")]
+    counts = [len(features.get(key, ("float", []))[1]) for key in keys]
+    if len(set(counts)) == 1:
+        edges = (edge for key in keys for edge in features.get(key, ("float", []))[1])
+        odd = sorted({str(edge) for edge in edges if not (isinstance(edge, float) and math.isfinite(edge))})
+        return [f"boxes have edges that are not finite numbers: {', '.join(odd[:3])}"] if odd else []
+    return ["boxes have " + ", ".join(f"{count} {key}" for key, count in zip(keys, counts, strict=True))]
+
+
+def _one_hot_wrong(features: Features, schema: SchemaInfo, label: int) -> list[str]:
+    """Compare the one-hot copy of a label, which some layouts have, with the label itself."""
+    kind, values = features.get(_ONE_HOT_KEY, ("none", []))
+    if schema.label_encoding != "id" or kind != "bytes" or not values:
+        return []
+    ones = [place for place, digit in enumerate(cast("bytes", values[0])) if digit]
+    expected = [label - schema.label_base] if label >= 0 else []
+    if ones == expected:
+        return []
+    return [f"{_ONE_HOT_KEY} marks {_cut(ones)}, but the label is {label}"]
+
+
+def _some(keys: list[str]) -> str:
+    """Return a few of the keys of a record, cut: hostile records have many and long ones."""
+    more = f" and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
+    return ", ".join(key[:_SHOWN_LENGTH] for key in keys[:_SHOWN_KEYS]) + more
+
+
+def _cut(value: bytes | list[int]) -> str:
+    """Return a value of a record, cut: it may be of any length."""
+    return repr(value[:_SHOWN_LENGTH]) + ("..." if len(value) > _SHOWN_LENGTH else "")
+
+
+def _read_texts(place: Location) -> tuple[Manifest | None, tuple[ClassLabel, ...], list[Problem]]:
+    """Return the manifest, the classes, and what is wrong with either; None as manifest for shards of other origin.
+
+    Raises:
+        NewerManifestError: A newer version wrote the manifest.
+        DatasetNotFoundError: The directory is an unfinished build.
+    """
+    if not is_named(place / MANIFEST_NAME):
+        refuse_unfinished(place)
+        return None, (), _lost_manifest(place)
+    try:
+        manifest = read_manifest(place)
+    except NewerManifestError:
+        raise
+    except ManifestError as error:  # the shards are checked all the same, as if they came from elsewhere
+        return None, (), [Problem(str(place / MANIFEST_NAME), None, error.offset, None, str(error))]
+    problems: list[Problem] = []
+    return manifest, _classes(place, manifest, problems), problems
+
+
+def _lost_manifest(place: Location) -> list[Problem]:
+    """Return a problem if the manifest is missing beside a file that only comes with one."""
+    if not is_named(place / REJECTS_NAME):
+        return []
+    what = f"is missing, and {REJECTS_NAME} is there; restore it, or build again"
+    return [_problem(place / MANIFEST_NAME, what)]
+
+
+def _classes(place: Location, manifest: Manifest, problems: list[Problem]) -> tuple[ClassLabel, ...]:
+    counted = max((len(split.class_counts) for split in manifest.splits.values()), default=0)
+    path = place / LABELS_NAME
+    try:
+        classes = read_labels(place)
+    except FileNotFoundError:
+        problems.append(_problem(path, "is missing; restore it, or build again"))
+        return ()
+    except ManifestError as error:
+        problems.append(_problem(path, str(error)))
+        return ()
+    if len(classes) != counted:
+        problems.append(_problem(path, f"names {len(classes)} classes; the manifest counts {counted}"))
+        return ()
+    return classes
+
+
+def _count_problems(place: Location, manifest: Manifest, labels: Mapping[str, Counter[int]]) -> Iterator[Problem]:
+    """Yield where the counts of the manifest differ from those of the records and rejects.
+
+    Args:
+        place: Directory of the dataset.
+        manifest: Its manifest.
+        labels: How often each label was seen, by split.
+    """
+    path = place / MANIFEST_NAME
+    for name, split in manifest.splits.items():
+        seen = labels.get(name, Counter())
+        for label, count in enumerate(split.class_counts):
+            if seen[label] != count:
+                what = f"split {name} has {seen[label]} records of class {label}; the manifest says {count}"
+                yield _problem(path, what)
+        if seen[-1] != split.unlabelled:
+            what = f"split {name} has {seen[-1]} records without a class; the manifest says {split.unlabelled}"
+            yield _problem(path, what)
+    if manifest.source.items != manifest.records + manifest.rejects:
+        what = f"{manifest.records} records and {manifest.rejects} rejects are not the {manifest.source.items} items"
+        yield _problem(path, f"{what} of the source")
+    yield from _reject_problems(place, manifest)
+
+
+def _reject_problems(place: Location, manifest: Manifest) -> Iterator[Problem]:
+    path = place / REJECTS_NAME
+    if not is_named(path):
+        yield _problem(path, "is missing; restore it, or build again")
+        return
+    try:
+        rejected = Counter(reject.split for reject in read_rejects(place))
+    except ManifestError as error:
+        yield _problem(path, str(error))
+        return
+    for name, split in manifest.splits.items():
+        if rejected[name] != split.rejects:
+            what = f"has {rejected[name]} rejects of split {name}; the manifest says {split.rejects}"
+            yield _problem(path, what)
