@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = Path("tests/guarantees/breaks.toml")
-NATIVE_TEST = re.compile(r"(src/native/tests/\w+\.cpp): (.+)")
+NATIVE_TEST = re.compile(r"(src/native/tests/[\w/]+\.cpp): (.+)")
 SECONDS = 120  # a test that hangs when its guarantee is broken fails, too
 NOT_RUN = {2, 3, 4, 5}  # pytest's exit codes for a run that did not get to the test
 

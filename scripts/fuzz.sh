@@ -16,7 +16,7 @@ jobs=${JOBS:-2}
 
 targets=("$@")
 if [ ${#targets[@]} = 0 ]; then
-  for source in src/native/fuzz/*.cpp; do targets+=("$(basename "$source" .cpp)"); done
+  for source in src/native/fuzz/*/*.cpp; do targets+=("$(basename "$source" .cpp)"); done
   for source in $(grep -l '^def one_input' scripts/fuzz_python/*.py); do targets+=("py_$(basename "$source" .py)"); done
 fi
 
@@ -28,7 +28,7 @@ python scripts/fuzz_seeds.py "$directory/corpus" ${STOKER_FUZZ_CORPUS:+"$STOKER_
 
 dictionary() { # dictionary TARGET
   case $1 in
-    jpeg | baseline | jpeg_header | transcode | view) echo src/native/fuzz/jpeg.dict ;;
+    jpeg | baseline | jpeg_header | transcode | transform) echo src/native/fuzz/jpeg.dict ;;
     example | example_protobuf) echo src/native/fuzz/example.dict ;;
     record_set) echo src/native/fuzz/record_set.dict ;;
     py_cache_about | py_file_list | py_journal | py_label_map | py_labels | py_manifest | py_position)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from stoker.types import FeatureKind
 
-JPEG_TARGETS = ("jpeg", "baseline", "jpeg_header", "transcode", "view")
+JPEG_TARGETS = ("jpeg", "baseline", "jpeg_header", "transcode", "transform")
 LONGEST = 64 << 10
 """Bytes of a file that is worth being a seed: an input of more is tried too seldom."""
 SIZES = ((1, 1), (17, 9), (40, 30), (3, 200), (130, 50))
@@ -103,8 +103,8 @@ def jpegs_below(folder: Path) -> Iterator[bytes]:
 
 
 def choices(target: str, number: int) -> bytes:
-    """Return the choices that a target takes from the end of an input: a part, a size, a kind of view."""
-    length = {"jpeg_header": 0, "transcode": 0, "view": 27}.get(target, 9)
+    """Return the choices that a target takes from the end of an input: a part, a size, a kind of transform."""
+    length = {"jpeg_header": 0, "transcode": 0, "transform": 27}.get(target, 9)
     return hashlib.sha256(b"%d" % number).digest()[:length]
 
 

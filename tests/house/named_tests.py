@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PYTHON = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
-_NATIVE = re.compile(r"`src/native/tests/(\w+\.cpp)`: \"([^\"]+)\"")
+_NATIVE = re.compile(r"`src/native/tests/([\w/]+\.cpp)`: \"([^\"]+)\"")
 
 
 def names_a_test(text: str) -> bool:

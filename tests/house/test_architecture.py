@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from house.repository import NATIVE, PACKAGE, ROOT
 
@@ -16,10 +15,9 @@ CORE = NATIVE / "core"
 
 @dataclass
 class Group:
-    """A name of a drawing: what is in it, and what its arrow leads to."""
+    """A folder of the core in the drawing: its layer, and what its arrow leads to."""
 
     layer: int
-    members: list[str]
     uses: set[str]
 
 
@@ -38,35 +36,19 @@ def groups(text: str) -> dict[str, Group]:
     """The groups of the core by name."""
     found: dict[str, Group] = {}
     for number, layer in enumerate(re.split(r"^─+$", text, flags=re.M)):
-        for line in re.sub(r"\n +", " ", layer).splitlines():
-            if not line:
-                continue
-            inside, _, uses = line.partition("─►")
-            name, *members = inside.split()
+        for line in filter(None, layer.splitlines()):
+            description, _, uses = line.partition("─►")
+            name = description.split()[0]
             assert name not in found
-            found[name] = Group(number, members, set(uses.split()))
+            found[name] = Group(number, set(uses.split()))
     return found
 
 
-def units() -> set[str]:
-    """The files of the core without what they end in."""
-    return {path.relative_to(CORE).with_suffix("").as_posix() for path in CORE.rglob("*") if path.is_file()}
-
-
-def home_of(drawn: dict[str, Group], unit: str) -> str:
-    """The one group that a unit is in; a name alone comes before one with a star."""
-    exact = [name for name, group in drawn.items() if unit in group.members]
-    starred = [name for name, group in drawn.items() if any(fnmatchcase(unit, member) for member in group.members)]
-    homes = exact or starred
-    assert len(homes) == 1, f"{unit} is in {homes or 'no group'} of the drawing in docs/architecture.md"
-    return homes[0]
-
-
-def included(unit: str) -> set[str]:
-    """The units of the core that a unit's files include."""
-    paths = [CORE / f"{unit}{suffix}" for suffix in (".h", ".cpp")]
-    text = "".join(path.read_text(encoding="utf-8") for path in paths if path.exists())
-    return set(re.findall(r'^#include "core/(.+)\.h"$', text, flags=re.M)) - {unit}
+def included(folder: str) -> set[str]:
+    """The other folders of the core that the files of one include."""
+    paths = [path for path in (CORE / folder).rglob("*") if path.is_file()]
+    text = "".join(path.read_text(encoding="utf-8") for path in paths)
+    return set(re.findall(r'^#include "core/(\w+)/.+\.h"$', text, flags=re.M)) - {folder}
 
 
 def test_the_page_is_one_page() -> None:
@@ -92,23 +74,13 @@ def test_the_paths_lead_through_rooms() -> None:
     assert set(re.findall(r"\w+", paths)) <= rooms
 
 
-def test_every_file_of_the_core_is_drawn_and_nothing_else() -> None:
-    drawn = groups(drawing("The native core"))
-    there = units()
-    for unit in there:
-        home_of(drawn, unit)
-    for group in drawn.values():
-        for member in group.members:
-            assert any(fnmatchcase(unit, member) for unit in there), f"no file of the core is {member}"
+def test_every_folder_of_the_core_is_drawn_and_nothing_else() -> None:
+    assert set(groups(drawing("The native core"))) == {path.name for path in CORE.iterdir()}
 
 
 def test_the_arrows_are_the_includes() -> None:
-    drawn = groups(drawing("The native core"))
-    real: dict[str, set[str]] = {name: set() for name in drawn}
-    for unit in units():
-        home = home_of(drawn, unit)
-        real[home] |= {home_of(drawn, other) for other in included(unit)} - {home}
-    assert {name: group.uses for name, group in drawn.items()} == real
+    for name, group in groups(drawing("The native core")).items():
+        assert group.uses == included(name), name
 
 
 def test_arrows_lead_down() -> None:

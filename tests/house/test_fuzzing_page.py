@@ -16,7 +16,7 @@ def listed(heading: str) -> set[str]:
 
 
 def test_every_target_of_the_core_is_on_the_page() -> None:
-    assert listed("The core, in C++") == {path.name for path in (NATIVE / "fuzz").glob("*.cpp")}
+    assert listed("The core, in C++") == {path.name for path in (NATIVE / "fuzz").rglob("*.cpp")}
 
 
 def test_every_target_of_python_is_on_the_page() -> None:

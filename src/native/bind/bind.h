@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "bind/without_gil.h"
-#include "core/errors.h"
-#include "core/pixels.h"
+#include "core/base/errors.h"
+#include "core/base/pixels.h"
 
 namespace stoker::bind {
 

@@ -1,4 +1,4 @@
-// Binds core/cached_source.h, core/memory_cache.h and core/node_cache.h.
+// Binds core/sources/cached_source.h, core/sources/memory_cache.h and core/sources/node_cache.h.
 #include <fcntl.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "bind/bind.h"
-#include "core/cached_source.h"
-#include "core/memory_cache.h"
-#include "core/node_cache.h"
+#include "core/sources/cached_source.h"
+#include "core/sources/memory_cache.h"
+#include "core/sources/node_cache.h"
 
 namespace stoker::bind {
 namespace {

@@ -1,4 +1,4 @@
-// Binds core/color_jitter.h and core/pixel_format.h.
+// Binds core/color/color_jitter.h and core/color/pixel_format.h.
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "bind/bind.h"
-#include "core/color_jitter.h"
-#include "core/errors.h"
-#include "core/pixel_format.h"
+#include "core/base/errors.h"
+#include "core/color/color_jitter.h"
+#include "core/color/pixel_format.h"
 
 namespace stoker::bind {
 namespace {

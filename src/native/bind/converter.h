@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "bind/bind.h"
-#include "core/engine_spec.h"
-#include "core/errors.h"
+#include "core/base/errors.h"
+#include "core/engine/engine_spec.h"
 
 namespace stoker::bind {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/errors.h"
+#include "core/base/errors.h"
 #include "core/jpeg/jpeg.h"
 
 namespace stoker::bind {

@@ -1,5 +1,5 @@
-// Binds core/engine.h.
-#include "core/engine.h"
+// Binds core/engine/engine.h.
+#include "core/engine/engine.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -19,7 +19,7 @@
 #include "bind/engine.h"
 #include "bind/finished_batch.h"
 #include "bind/remote_places.h"
-#include "core/errors.h"
+#include "core/base/errors.h"
 
 namespace stoker::bind {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "bind/bind.h"
-#include "core/engine.h"
-#include "core/errors.h"
+#include "core/base/errors.h"
+#include "core/engine/engine.h"
 
 namespace stoker::bind {
 

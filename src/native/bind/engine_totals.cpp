@@ -1,10 +1,10 @@
-// Binds core/engine_totals.h and core/trace_log.h.
-#include "core/engine_totals.h"
+// Binds core/engine/engine_totals.h and core/clocks/trace_log.h.
+#include "core/engine/engine_totals.h"
 
 #include <nanobind/stl/optional.h>
 
 #include "bind/engine.h"
-#include "core/trace_log.h"
+#include "core/clocks/trace_log.h"
 
 namespace stoker::bind {
 namespace {

@@ -1,5 +1,5 @@
 // The only place where an error of the core becomes a Python exception.
-#include "core/errors.h"
+#include "core/base/errors.h"
 
 #include <cerrno>
 #include <exception>

@@ -1,5 +1,5 @@
-// Binds core/example.h, and the frame of core/tfrecord.h around an Example.
-#include "core/example.h"
+// Binds core/examples/example.h, and the frame of core/shards/tfrecord.h around an Example.
+#include "core/examples/example.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "bind/bind.h"
-#include "core/errors.h"
-#include "core/tfrecord.h"
+#include "core/base/errors.h"
+#include "core/shards/tfrecord.h"
 
 namespace stoker::bind {
 namespace {

@@ -1,5 +1,5 @@
-// Binds core/file_set.h.
-#include "core/file_set.h"
+// Binds core/sources/file_set.h.
+#include "core/sources/file_set.h"
 
 #include <nanobind/stl/shared_ptr.h>
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "core/errors.h"
-#include "core/resample.h"
+#include "core/base/errors.h"
+#include "core/resize/resample.h"
 
 namespace stoker::bind {
 

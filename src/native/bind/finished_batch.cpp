@@ -1,4 +1,4 @@
-// Binds the batches of core/engine.h.
+// Binds the batches of core/engine/engine.h.
 #include "bind/finished_batch.h"
 
 #include <memory>

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/engine.h"
+#include "core/engine/engine.h"
 
 namespace stoker::bind {
 

@@ -11,7 +11,7 @@
 
 #include "bind/bind.h"
 #include "bind/encode_spec.h"
-#include "core/errors.h"
+#include "core/base/errors.h"
 #include "core/jpeg/transcode.h"
 
 namespace stoker::bind {

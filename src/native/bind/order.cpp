@@ -1,5 +1,5 @@
-// Binds core/order.h and core/philox.h.
-#include "core/order.h"
+// Binds core/order/order.h and core/order/philox.h.
+#include "core/order/order.h"
 
 #include <nanobind/stl/array.h>
 
@@ -8,8 +8,8 @@
 #include <span>
 
 #include "bind/bind.h"
-#include "core/errors.h"
-#include "core/philox.h"
+#include "core/base/errors.h"
+#include "core/order/philox.h"
 
 namespace stoker::bind {
 namespace {

@@ -1,5 +1,5 @@
-// Binds core/record_set.h and core/record_scan.h.
-#include "core/record_set.h"
+// Binds core/sources/record_set.h and core/sources/record_scan.h.
+#include "core/sources/record_set.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -15,8 +15,8 @@
 
 #include "bind/bind.h"
 #include "bind/remote_places.h"
-#include "core/errors.h"
-#include "core/record_scan.h"
+#include "core/base/errors.h"
+#include "core/sources/record_scan.h"
 
 namespace stoker::bind {
 namespace {

@@ -1,12 +1,12 @@
-// Binds core/crc32c.h and core/tfrecord.h.
+// Binds core/shards/crc32c.h and core/shards/tfrecord.h.
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bind/bind.h"
-#include "core/crc32c.h"
-#include "core/tfrecord.h"
+#include "core/shards/crc32c.h"
+#include "core/shards/tfrecord.h"
 
 namespace stoker::bind {
 namespace {

@@ -1,5 +1,5 @@
-// Binds core/reencode.h.
-#include "core/reencode.h"
+// Binds core/transforms/reencode.h.
+#include "core/transforms/reencode.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>

@@ -1,4 +1,4 @@
-// Binds core/remote_reader.h and core/remote_ranges.h.
+// Binds core/remote/remote_reader.h and core/remote/remote_ranges.h.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "bind/bind.h"
-#include "core/errors.h"
-#include "core/remote_ranges.h"
-#include "core/remote_reader.h"
+#include "core/base/errors.h"
+#include "core/remote/remote_ranges.h"
+#include "core/remote/remote_reader.h"
 
 namespace stoker::bind {
 namespace {

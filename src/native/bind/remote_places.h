@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "bind/bind.h"
-#include "core/errors.h"
-#include "core/remote_reader.h"
+#include "core/base/errors.h"
+#include "core/remote/remote_reader.h"
 
 namespace stoker::bind {
 

@@ -1,5 +1,5 @@
-// Binds core/resample.h.
-#include "core/resample.h"
+// Binds core/resize/resample.h.
+#include "core/resize/resample.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -15,8 +15,8 @@
 
 #include "bind/bind.h"
 #include "bind/filter.h"
-#include "core/errors.h"
-#include "core/resample_tf1.h"
+#include "core/base/errors.h"
+#include "core/resize/resample_tf1.h"
 
 namespace stoker::bind {
 namespace {

@@ -1,5 +1,5 @@
-// Binds core/sample_source.h, core/record_source.h and core/concatenation.h.
-#include "core/sample_source.h"
+// Binds core/sources/sample_source.h, core/sources/record_source.h and core/sources/concatenation.h.
+#include "core/sources/sample_source.h"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "bind/bind.h"
-#include "core/concatenation.h"
-#include "core/errors.h"
-#include "core/record_source.h"
+#include "core/base/errors.h"
+#include "core/sources/concatenation.h"
+#include "core/sources/record_source.h"
 
 namespace stoker::bind {
 namespace {

@@ -1,6 +1,4 @@
-// Binds core/view.h and core/codec_loop.h.
-#include "core/view.h"
-
+// Binds core/transforms/transform.h and core/engine/decode_loop.h.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -16,8 +14,9 @@
 #include "bind/bind.h"
 #include "bind/decode_mode.h"
 #include "bind/filter.h"
-#include "core/codec_loop.h"
-#include "core/errors.h"
+#include "core/base/errors.h"
+#include "core/engine/decode_loop.h"
+#include "core/transforms/transform.h"
 
 namespace stoker::bind {
 namespace {

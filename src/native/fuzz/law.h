@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "core/errors.h"
+#include "core/base/errors.h"
 
 namespace stoker::fuzz {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "core/jpeg/codec.h"
 #include "core/jpeg/jpeg.h"
+#include "core/jpeg/libjpeg.h"
 #include "core/jpeg/scan_limit.h"
 #include "fuzz/input.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/sample_source.h"
+#include "core/sources/sample_source.h"
 
 namespace stoker::tests {
 

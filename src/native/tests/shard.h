@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "core/record_set.h"
+#include "core/sources/record_set.h"
 
 namespace stoker::tests {
 

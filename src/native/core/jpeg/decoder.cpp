@@ -4,10 +4,10 @@
 #include <cstring>
 #include <type_traits>
 
-#include "core/errors.h"
-#include "core/jpeg/baseline_decoder.h"
-#include "core/jpeg/codec.h"
+#include "core/base/errors.h"
+#include "core/jpeg/baseline/baseline_decoder.h"
 #include "core/jpeg/jpeg.h"
+#include "core/jpeg/libjpeg.h"
 #include "core/jpeg/scan_limit.h"
 
 namespace stoker {

@@ -1,9 +1,9 @@
 // Baseline JPEG with optimised Huffman tables.
 #include <cstdlib>
 
-#include "core/errors.h"
-#include "core/jpeg/codec.h"
+#include "core/base/errors.h"
 #include "core/jpeg/jpeg.h"
+#include "core/jpeg/libjpeg.h"
 
 namespace stoker {
 namespace {

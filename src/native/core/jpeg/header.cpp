@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/errors.h"
+#include "core/base/errors.h"
 #include "core/jpeg/jpeg.h"
 #include "core/jpeg/markers.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/pixels.h"
+#include "core/base/pixels.h"
 
 namespace stoker {
 

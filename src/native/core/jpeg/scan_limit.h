@@ -2,7 +2,7 @@
 // them.
 #pragma once
 
-#include "core/jpeg/codec.h"
+#include "core/jpeg/libjpeg.h"
 
 namespace stoker {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/errors.h"
-#include "core/jpeg/codec.h"
+#include "core/base/errors.h"
+#include "core/jpeg/libjpeg.h"
 #include "core/jpeg/markers.h"
 #include "core/jpeg/scan_limit.h"
 

@@ -1,0 +1,46 @@
+// One image as a record or a file holds it, before anything is decoded.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "core/base/pixels.h"
+
+namespace stoker {
+
+enum class ImageEncoding {
+  kJpeg,
+  kRaw,  // uint8 pixels end to end, three channels
+};
+
+enum class TensorOrder {
+  kHwc,  // red, green, blue of one pixel side by side
+  kChw,  // all of red, then all of green, then all of blue
+};
+
+// The edges of an annotated object in fractions of the image; as stored, so that they may be anything.
+struct ObjectBox {
+  float xmin = 0.0F;
+  float ymin = 0.0F;
+  float xmax = 1.0F;
+  float ymax = 1.0F;
+};
+
+// An annotated object with its class; -1: none.
+struct LabelledBox {
+  ObjectBox box;
+  int64_t label = -1;
+};
+
+// Borrows the bytes. `size` and `order` are those of a raw image, of which `bytes` has exactly
+// size.width x size.height x 3.
+struct StoredImage {
+  std::span<const uint8_t> bytes;
+  ImageEncoding encoding = ImageEncoding::kJpeg;
+  Extent size = {};
+  TensorOrder order = TensorOrder::kHwc;
+  std::optional<ObjectBox> object = {};  // which part of it is meant; nothing: all of it
+};
+
+}  // namespace stoker

@@ -1,0 +1,47 @@
+#include "core/engine/decode_loop.h"
+
+#include <atomic>
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "core/base/errors.h"
+#include "core/threads/share_work.h"
+#include "core/transforms/transform_decoder.h"
+
+namespace stoker {
+
+void run_codec_loop(std::span<const std::span<const uint8_t>> images, std::span<const uint64_t> keys,
+                    const ViewSpec& view, DecodeMode decode, uint64_t seed, uint64_t epoch, size_t threads) {
+  for (const uint64_t key : keys) {
+    if (key >= images.size()) {
+      throw Error(ErrorCode::kBadArgument,
+                  "There is no image " + std::to_string(key) + " among " + std::to_string(images.size()));
+    }
+  }
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    try {
+      ViewDecoder decoder(decode);
+      const size_t stride = static_cast<size_t>(view.out.width) * kRgbBytes;
+      std::vector<uint8_t> slot(stride * static_cast<size_t>(view.out.height));
+      for (size_t i = next++; i < keys.size(); i = next++) {
+        const RgbSlot out{slot.data(), stride};
+        decoder.decode({.bytes = images[keys[i]]}, {&view, 1}, SampleRandom(seed, epoch, keys[i]),
+                       kDefaultMaxPixels, {&out, 1});
+      }
+    } catch (...) {
+      next = keys.size();  // so that the others end
+      throw;
+    }
+  };
+  const size_t ran = share_work(threads, work);
+  if (ran < threads) {
+    throw Error(ErrorCode::kIo,
+                "the system starts no more than " + std::to_string(ran) + " of " + std::to_string(threads) +
+                    " threads; measure with fewer, or raise the limit of processes or of memory",
+                {}, EAGAIN);
+  }
+}
+
+}  // namespace stoker

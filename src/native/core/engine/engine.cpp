@@ -1,0 +1,341 @@
+#include "core/engine/engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "core/base/errors.h"
+#include "core/base/located.h"
+#include "core/jpeg/jpeg.h"
+#include "core/transforms/transform_decoder.h"
+
+namespace stoker {
+
+// Only the sample `index` of a batch is ever written by the thread that loads it.
+struct BatchEngine::Pending {
+  Batch batch;
+  std::vector<SampleId> ids;
+  std::once_flag allocated;
+  std::atomic<size_t> left{0};
+  std::atomic<bool> dropped{false};
+  std::mutex failures_mutex;
+  bool done = false;  // under the engine's mutex
+};
+
+struct BatchEngine::Scratch {
+  explicit Scratch(DecodeMode decode) : decoder(decode, &source.clock) {}
+
+  SourceScratch source;
+  std::vector<uint8_t> converted;
+  std::string name;  // of the sample, for messages
+  std::vector<LabelledBox> boxes;
+  std::vector<uint8_t> whole;                // an image that is decoded to be kept
+  std::shared_ptr<const CachedSample> kept;  // the image, if it was
+  std::vector<RgbSlot> slots;                // of each view
+  std::vector<std::vector<uint8_t>> pixels;  // of each view, before they are converted
+  bool copies = true;                        // until an image came that has to be decoded
+  ViewDecoder decoder;
+};
+
+namespace {
+
+StoredImage pixels_of(const CachedSample& sample) {
+  return {.bytes = sample.bytes, .encoding = sample.encoding, .size = sample.size, .order = sample.order};
+}
+
+bool shows_as_stored(const EngineSpec& spec) {
+  const ViewSpec& view = spec.views.front();
+  return spec.views.size() == 1 && view.kind == ViewKind::kExact && view.hflip == 0.0 && !view.jitter.on() &&
+         spec.format.plain() && !spec.boxes.wanted && !spec.decoded;
+}
+
+}  // namespace
+
+BatchEngine::BatchEngine(std::shared_ptr<const SampleSource> source, EngineSpec spec)
+    : source_(std::move(source)),
+      spec_(std::move(spec)),
+      trace_(spec_.threads + 2),
+      consumer_(trace_, static_cast<uint16_t>(spec_.threads + 1)),
+      writer_(spec_.format),
+      copies_(shows_as_stored(spec_)),
+      scratch_(make_scratch()),
+      pool_(spec_.threads) {
+  for (const ViewSpec& view : spec_.views) {
+    slot_bytes_.push_back(static_cast<size_t>(view.out.width) * static_cast<size_t>(view.out.height) *
+                          kRgbBytes * spec_.format.value_bytes());
+    buffers_.push_back(
+        std::make_shared<BufferPool>(slot_bytes_.back() * spec_.batch_size, spec_.spare_buffers));
+  }
+}
+
+BatchEngine::~BatchEngine() {
+  close();
+}
+
+std::vector<std::unique_ptr<BatchEngine::Scratch>> BatchEngine::make_scratch() {
+  std::vector<std::unique_ptr<Scratch>> scratch(spec_.threads + 1);
+  for (size_t i = 0; i < scratch.size(); ++i) {
+    scratch[i] = std::make_unique<Scratch>(spec_.decode);
+    scratch[i]->source.remote.ahead = spec_.ahead.get();
+    scratch[i]->source.clock.attach(&trace_, static_cast<uint16_t>(i));
+  }
+  scratch.back()->source.remote.out_of_turn = true;  // what stands in for others is in no schedule
+  return scratch;
+}
+
+void BatchEngine::submit(const BatchRequest& request) {
+  const size_t count = request.samples.size();
+  if (count == 0 || count > spec_.batch_size) {
+    throw Error(ErrorCode::kBadArgument, "A batch of " + std::to_string(count) +
+                                             " samples; this engine takes 1.." +
+                                             std::to_string(spec_.batch_size));
+  }
+  auto batch = std::make_shared<Pending>();
+  Batch& made = batch->batch;
+  made.labels.assign(count, -1);
+  batch->ids.reserve(count);
+  made.keys.reserve(count);
+  made.streams.reserve(count);
+  made.epoch = request.epoch;
+  for (const SampleRequest& sample : request.samples) {
+    batch->ids.push_back(sample.id);
+    made.keys.push_back(sample.key);
+    made.streams.push_back(sample.stream);
+  }
+  made.seeds.resize(count);
+  if (spec_.boxes.wanted) made.boxes.assign(spec_.views.size(), std::vector<std::vector<ViewBox>>(count));
+  made.failures.reserve(count);  // so that a thread that has no memory left can still say so
+  batch->left = count;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed");
+    made.number = submitted_++;
+    pending_.push_back(batch);
+  }
+  try {
+    pool_.submit(count, [this, batch](size_t index, size_t worker) { load(*batch, index, worker); });
+  } catch (...) {  // no memory for the job; nobody must wait for a batch that nobody works on
+    const std::lock_guard lock(mutex_);
+    std::erase(pending_, batch);
+    throw;
+  }
+}
+
+std::optional<Batch> BatchEngine::next(std::chrono::milliseconds patience) {
+  std::shared_ptr<Pending> batch;
+  {
+    std::unique_lock lock(mutex_);
+    const auto ready = [this] { return closed_ || pending_.empty() || pending_.front()->done; };
+    if (!ready_.wait_for(lock, patience, ready)) return std::nullopt;
+    if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed");
+    if (pending_.empty()) throw Error(ErrorCode::kClosed, "No batch is queued");
+    batch = std::move(pending_.front());
+    pending_.pop_front();
+  }
+  // Taken out of what a thread may be the last to let go of: the errors belong to this thread alone.
+  Batch made = std::move(batch->batch);
+  std::ranges::sort(made.failures, {}, &SampleFailure::index);
+  return made;
+}
+
+void BatchEngine::drop_pending() {
+  std::list<std::shared_ptr<Pending>> dropped;
+  const std::lock_guard lock(mutex_);
+  for (const auto& batch : pending_) batch->dropped = true;
+  dropped.swap(pending_);
+}
+
+void BatchEngine::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  ready_.notify_all();
+  pool_.close();
+  drop_pending();
+  const std::lock_guard replacing(replace_mutex_);
+  spec_.convert = nullptr;  // nobody calls it any more, and what it holds may hold this engine
+}
+
+void BatchEngine::load(Pending& batch, size_t index, size_t worker) {
+  if (!batch.dropped) {
+    batch.batch.seeds[index] =
+        SampleRandom(spec_.seed, batch.batch.epoch, batch.batch.streams[index]).user_seed();
+    try {
+      std::call_once(batch.allocated, [&] { allocate(batch.batch); });
+      Scratch& scratch = *scratch_[worker];
+      scratch.source.clock.begin(batch.batch.number, batch.batch.keys[index]);
+      load_sample(batch.batch, index, batch.ids[index], scratch);
+    } catch (...) {  // a thread root: whatever it is, the consumer gets it
+      const std::lock_guard lock(batch.failures_mutex);
+      batch.batch.failures.push_back({index, std::current_exception()});
+    }
+  }
+  if (--batch.left != 0) return;
+  {
+    const std::lock_guard lock(mutex_);
+    batch.done = true;
+  }
+  ready_.notify_one();
+}
+
+void BatchEngine::replace(Batch& batch, size_t index, SampleId id, uint64_t key) {
+  const std::lock_guard replacing(replace_mutex_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed");
+  }
+  scratch_.back()->source.clock.begin(batch.number, key);
+  load_sample(batch, index, id, *scratch_.back());
+  batch.keys[index] = key;
+}
+
+void BatchEngine::time_stages(bool on) {
+  for (const auto& scratch : scratch_) scratch->source.clock.set_on(on);
+}
+
+size_t BatchEngine::ready() {
+  const std::lock_guard lock(mutex_);
+  const auto waited_for = std::ranges::find(pending_, false, [](const auto& batch) { return batch->done; });
+  return static_cast<size_t>(std::distance(pending_.begin(), waited_for));
+}
+
+EngineTotals BatchEngine::totals() const {
+  EngineTotals totals{
+      .threads = spec_.threads, .stages = {}, .workers = pool_.totals(), .consumer = consumer_.totals()};
+  for (const auto& scratch : scratch_) totals.stages += scratch->source.clock.totals();
+  return totals;
+}
+
+void BatchEngine::allocate(Batch& batch) const {
+  std::vector<std::shared_ptr<uint8_t[]>> taken;
+  for (const auto& buffers : buffers_) taken.push_back(buffers->take());
+  batch.images = std::move(taken);
+}
+
+RemotePlace BatchEngine::remote_place(SampleId id) const {
+  const bool decoded = spec_.decoded && id.object == kWholeImage && !spec_.boxes.wanted;
+  if (decoded && spec_.decoded->contains(id.number)) return {};
+  return source_->remote_place(id.number);
+}
+
+void BatchEngine::load_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const {
+  // Others may wait for the room of these bytes, and this thread for others.
+  const auto let_go = [](SourceScratch* source) {
+    source->remote.release();
+    source->clock.end();
+  };
+  const std::unique_ptr<SourceScratch, decltype(let_go)> held(&scratch.source, let_go);
+  scratch.name.clear();
+  scratch.boxes.clear();
+  try {
+    if (copies_ && scratch.copies && copy_sample(batch, index, id, scratch)) return;
+    show(batch, index, find_image(batch, index, id, scratch), scratch);
+  } catch (const Error& error) {
+    if (!error.where().path.empty()) throw;  // reading says where by itself
+    Where where = source_->where(id.number);
+    where.source = scratch.name;
+    throw located(error, std::move(where));
+  }
+}
+
+bool BatchEngine::copy_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const {
+  if (id.object != kWholeImage) return false;
+  const FetchedSample fetched = source_->fetch_unchecked(id.number, scratch.source);
+  SourceSample sample;
+  try {
+    sample = source_->describe(id, fetched.bytes, scratch.source, scratch.name);
+  } catch (const Error&) {
+    return false;  // bytes that are not checked may say anything
+  }
+  scratch.source.clock.mark(Stage::kParse);
+  const StoredImage& image = sample.image;
+  scratch.copies = image.encoding == ImageEncoding::kRaw && image.order == TensorOrder::kHwc;
+  if (!scratch.copies || image.size != spec_.views.front().out) return false;
+  if (image.bytes.size() / kRgbBytes > spec_.max_pixels) return false;
+  const bool good = fetched.copy(image.bytes, batch.images[0].get() + index * slot_bytes_[0]);
+  scratch.source.clock.mark(Stage::kWrite);
+  if (!good) return false;
+  batch.labels[index] = sample.label;
+  return true;
+}
+
+StoredImage BatchEngine::find_image(Batch& batch, size_t index, SampleId id, Scratch& scratch) const {
+  scratch.kept = spec_.decoded ? spec_.decoded->find(id.number) : nullptr;
+  if (scratch.kept && id.object == kWholeImage && !spec_.boxes.wanted) {
+    batch.labels[index] = scratch.kept->label;
+    return pixels_of(*scratch.kept);
+  }
+  const auto bytes = source_->fetch(id.number, scratch.source);
+  const SourceSample sample = source_->describe(id, bytes, scratch.source, scratch.name);
+  scratch.source.clock.mark(Stage::kParse);
+  batch.labels[index] = sample.label;
+  if (spec_.boxes.wanted) {
+    source_->append_boxes(id.number, bytes, sample.label, scratch.source, scratch.boxes);
+  }
+  if (scratch.kept) {
+    StoredImage image = pixels_of(*scratch.kept);
+    image.object = sample.image.object;
+    return image;
+  }
+  return keep(convert(sample.image, scratch), id.number, sample.label, scratch);
+}
+
+StoredImage BatchEngine::convert(StoredImage image, Scratch& scratch) const {
+  if (spec_.convert && image.encoding == ImageEncoding::kJpeg && !begins_as_jpeg(image.bytes)) {
+    scratch.converted = spec_.convert(image.bytes);
+    scratch.source.clock.mark(Stage::kConvert);
+    image.bytes = scratch.converted;
+  }
+  return image;
+}
+
+StoredImage BatchEngine::keep(StoredImage image, uint64_t number, int64_t label, Scratch& scratch) const {
+  if (!spec_.decoded || spec_.decoded->full() || image.encoding != ImageEncoding::kJpeg) return image;
+  try {
+    image.size = scratch.decoder.decode_whole(image.bytes, spec_.max_pixels, scratch.whole);
+  } catch (const Error&) {
+    return image;  // whether what is broken matters to the views is up to them, with a cache as without
+  }
+  scratch.source.clock.mark(Stage::kDecode);
+  image.encoding = ImageEncoding::kRaw;
+  image.bytes = scratch.whole;
+  spec_.decoded->offer(number, image, label, scratch.name);
+  return image;
+}
+
+void BatchEngine::show(Batch& batch, size_t index, const StoredImage& image, Scratch& scratch) const {
+  choose_slots(batch, index, scratch);
+  const SampleRandom random(spec_.seed, batch.epoch, batch.streams[index]);
+  scratch.decoder.decode(image, spec_.views, random, spec_.max_pixels, scratch.slots);
+  for (size_t i = 0; !spec_.format.plain() && i < spec_.views.size(); ++i) {
+    writer_.write(scratch.slots[i], spec_.views[i].out, batch.images[i].get() + index * slot_bytes_[i]);
+  }
+  if (!spec_.format.plain()) scratch.source.clock.mark(Stage::kWrite);
+  if (!spec_.boxes.wanted) return;
+  const auto plans = scratch.decoder.plans();
+  for (size_t i = 0; i < plans.size(); ++i) {
+    batch.boxes[i][index].clear();
+    transform_boxes(plans[i], scratch.decoder.size(), scratch.boxes, spec_.boxes.min_visible,
+                    batch.boxes[i][index]);
+  }
+}
+
+void BatchEngine::choose_slots(const Batch& batch, size_t index, Scratch& scratch) const {
+  scratch.slots.clear();
+  scratch.pixels.resize(spec_.views.size());
+  for (size_t i = 0; i < spec_.views.size(); ++i) {
+    const Extent out = spec_.views[i].out;
+    const size_t stride = static_cast<size_t>(out.width) * kRgbBytes;
+    if (spec_.format.plain()) {
+      scratch.slots.push_back({batch.images[i].get() + index * slot_bytes_[i], stride});
+    } else {
+      scratch.pixels[i].resize(stride * static_cast<size_t>(out.height));
+      scratch.slots.push_back({scratch.pixels[i].data(), stride});
+    }
+  }
+}
+
+}  // namespace stoker

@@ -1,0 +1,53 @@
+// The entropy-coded blocks of a baseline scan: decoded, or stepped over (ITU-T T.81 annex F.2).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/jpeg/baseline/bit_reader.h"
+#include "core/jpeg/baseline/huffman.h"
+#include "core/jpeg/baseline/zigzag.h"
+
+namespace stoker {
+
+inline constexpr size_t kMostComponents = 3;
+
+// One block of every MCU: whose it is, and where those of a run of MCUs go.
+struct McuBlock {
+  size_t component = 0;
+  int16_t* values = nullptr;  // of the first MCU, 64 of them in rows, all zero beforehand
+  uint8_t* last = nullptr;    // the position in zigzag order of its last value that is stored
+  size_t step = 0;            // blocks from one MCU of the run to the next
+};
+
+// Reads the MCUs of a scan one after another.
+struct EntropyScan {
+  std::array<const HuffmanDecoder*, kMostComponents> dc{};
+  std::array<HuffmanDecoder*, kMostComponents> ac{};
+  std::array<int32_t, kMostComponents> predictions{};  // of the next DC values
+  std::array<int32_t, kMostComponents> most{};         // that a DC value, or its negative, may be
+  BitReader reader;
+
+  void restart(std::span<const uint8_t> bytes) {
+    predictions.fill(0);
+    reader.start(bytes);
+  }
+};
+
+// For one instruction set. All return false for data that are not those of an image libjpeg decodes without
+// a warning, or that only it should judge.
+struct EntropyKernels {
+  const char* name;
+  bool (*decode)(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count);
+  // The DC values alone.
+  bool (*decode_dc)(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count);
+  bool (*skip)(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count);
+};
+extern const EntropyKernels kPortableEntropyKernels;
+// Those this processor can run, the fastest first; tests run one body over all of them.
+const std::vector<const EntropyKernels*>& entropy_kernels();
+
+}  // namespace stoker

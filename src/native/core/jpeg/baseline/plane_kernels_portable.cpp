@@ -1,0 +1,99 @@
+// The kernels in plain C++. The other implementations must equal these bit for bit.
+#include <algorithm>
+#include <cstring>
+
+#include "core/jpeg/baseline/inverse_dct.h"
+#include "core/jpeg/baseline/plane_kernels.h"
+#include "core/jpeg/baseline/plane_rows.h"
+#include "core/jpeg/baseline/small_inverse_dct.h"
+
+namespace stoker {
+namespace {
+
+constexpr uint32_t fixed(double x) {
+  return static_cast<uint32_t>(x * (1 << kFractionBits) + 0.5);
+}
+
+constexpr int16_t to_word(int32_t value) {
+  return static_cast<int16_t>(std::clamp(value, -32768, 32767));
+}
+
+// One pass over 8 lines at once: in[k * 8 + line] -> out(k, line, value), less `shift` bits. Values that no
+// encoder makes wrap around where vector units do.
+template <int shift, typename Out>
+void pass(const int16_t (&in)[64], const Out& out) {
+  constexpr uint32_t kHalf = 1U << (shift - 1);
+  for (int line = 0; line < 8; ++line) {
+    const auto at = [&](int k) { return static_cast<uint32_t>(int32_t{in[k * 8 + line]}); };
+    const auto word = [](uint32_t value) {
+      return static_cast<uint32_t>(int32_t{static_cast<int16_t>(static_cast<uint16_t>(value))});
+    };
+    const uint32_t turned = (at(2) + at(6)) * fixed(0.541196100);
+    const uint32_t even2 = turned - at(6) * fixed(1.847759065), even3 = turned + at(2) * fixed(0.765366865);
+    const uint32_t even0 = word(at(0) + at(4)) << kFractionBits, even1 = word(at(0) - at(4)) << kFractionBits;
+    const uint32_t sums[4] = {even0 + even3, even1 + even2, even1 - even2, even0 - even3};
+
+    const uint32_t z3 = word(at(7) + at(3)), z4 = word(at(5) + at(1)), z5 = (z3 + z4) * fixed(1.175875602);
+    const uint32_t a = z5 - z3 * fixed(1.961570560), b = z5 - z4 * fixed(0.390180644);
+    const uint32_t c = (at(7) + at(1)) * fixed(0.899976223), d = (at(5) + at(3)) * fixed(2.562915447);
+    const uint32_t odd[4] = {at(1) * fixed(1.501321110) - c + b, at(3) * fixed(3.072711026) - d + a,
+                             at(5) * fixed(2.053119869) - d + b, at(7) * fixed(0.298631336) - c + a};
+    for (int k = 0; k < 4; ++k) {
+      out(k, line, to_word(static_cast<int32_t>(sums[k] + odd[k] + kHalf) >> shift));
+      out(7 - k, line, to_word(static_cast<int32_t>(sums[k] - odd[k] + kHalf) >> shift));
+    }
+  }
+}
+
+void one_block(const int16_t* values, const uint16_t* quant, uint8_t* out, size_t stride) {
+  int16_t in[64], between[64];
+  for (int i = 0; i < 64; ++i) in[i] = static_cast<int16_t>(static_cast<uint16_t>(values[i] * quant[i]));
+  // Down the columns first; the result is turned, so that the second pass goes down columns again.
+  if (has_one_row(values)) {
+    for (int i = 0; i < 64; ++i)
+      between[i] = static_cast<int16_t>(static_cast<uint16_t>(in[i / 8] * (1 << kKeptBits)));
+  } else {
+    pass<kFractionBits - kKeptBits>(
+        in, [&](int row, int column, int16_t value) { between[column * 8 + row] = value; });
+  }
+  pass<kFractionBits + kKeptBits + 3>(between, [&](int column, int row, int16_t value) {
+    const int sample = std::clamp<int>(value, -128, 127) + 128;
+    out[static_cast<size_t>(row) * stride + static_cast<size_t>(column)] = static_cast<uint8_t>(sample);
+  });
+}
+
+void inverse_dct(int16_t* values, size_t blocks, const uint8_t* last, const uint16_t* quant, uint8_t* out,
+                 size_t stride) {
+  for (size_t i = 0; i < blocks; ++i) {
+    if (last[i] == 0) {
+      const int color = color_of(values[i * 64], quant);
+      for (size_t row = 0; row < 8; ++row) std::memset(out + row * stride + i * 8, color, 8);
+    } else {
+      one_block(values + i * 64, quant, out + i * 8, stride);
+    }
+  }
+  std::memset(values, 0, blocks * 64 * sizeof *values);
+}
+
+uint8_t clip(int value) {
+  return static_cast<uint8_t>(std::clamp(value, 0, 255));
+}
+
+void to_rgbx(const uint8_t* __restrict y, const uint8_t* __restrict cb, const uint8_t* __restrict cr,
+             size_t n, uint8_t* __restrict out) {
+  constexpr int kHalf = 1 << 15;
+  for (size_t i = 0; i < n; ++i) {
+    const int blue = cb[i] - 128, red = cr[i] - 128;
+    out[4 * i] = clip(y[i] + ((91881 * red + kHalf) >> 16));
+    out[4 * i + 1] = clip(y[i] + ((-22554 * blue - 46802 * red + kHalf) >> 16));
+    out[4 * i + 2] = clip(y[i] + ((116130 * blue + kHalf) >> 16));
+    out[4 * i + 3] = 255;
+  }
+}
+
+}  // namespace
+
+const SampleKernels kPortableSampleKernels{"portable",   inverse_dct, small_inverse_dct, double_columns,
+                                           between_rows, double_both, to_rgbx,           grey_to_rgbx};
+
+}  // namespace stoker

@@ -1,0 +1,101 @@
+// What RemoteRanges keeps in mind. All of it belongs to its mutex, and every function is called under it,
+// unless it says otherwise.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/errors.h"
+#include "core/remote/remote_ranges.h"
+
+namespace stoker {
+
+enum class RangePhase { kQueued, kUnderWay, kHere, kFailed, kDropped };
+
+// One range, on its way from the queue to its last use.
+struct AheadRange {
+  uint64_t id = 0;
+  RemotePlace place;
+  uint64_t last_use = 0;
+  std::vector<RangePiece> pieces;
+  uint64_t uses_left = 0;
+  bool urgent = false;
+  RangePhase phase = RangePhase::kQueued;
+  TakenBytes bytes;
+  std::optional<Error> error;
+  std::condition_variable changed;
+};
+
+struct PlaceHash {
+  size_t operator()(const RemotePlace& place) const;
+};
+
+struct RangeLedger {
+  using Shared = std::shared_ptr<AheadRange>;
+  // The last reference to bytes takes the mutex when it goes, so it must not go under the mutex: what may
+  // hold one is thrown here, which is declared before the lock.
+  using Trash = std::vector<Shared>;
+  struct Awaited {
+    Shared range;
+    uint64_t uses;
+  };
+
+  explicit RangeLedger(uint64_t most) : budget(most) {}
+
+  bool fits(uint64_t length) const { return held == 0 || (length <= budget && held <= budget - length); }
+
+  void reserve(uint64_t length);
+
+  // Bytes were let go of. Takes the mutex.
+  void give_back(uint64_t length);
+
+  // Takes a range out of everything; who waits for it hears of it.
+  void drop(const Shared& range, Trash& trash);
+
+  void drop_all(Trash& trash);
+
+  // One use of a piece that is expected, and its range; nothing if there is none.
+  Shared claim(const RemotePlace& place, Trash& trash);
+
+  // The range that was given out under this number and has not come back yet; nothing if there is none.
+  Shared under_way(uint64_t id) const;
+
+  // Where a range comes from that can be given out now; nothing if there is none.
+  std::deque<Shared>* ready();
+
+  std::optional<FetchJob> pop();
+
+  FetchJob issue(std::deque<Shared>& from);
+
+  // `range` has come to an end.
+  void settle(const Shared& range, RangePhase phase, Trash& trash);
+
+  // A range that was not given out in time, and that everybody reads piece by piece.
+  void give_up(const Shared& range);
+
+  const uint64_t budget;
+  mutable std::mutex mutex;
+  std::condition_variable fetchers;
+  std::condition_variable planner;
+  std::deque<Shared> queue;
+  std::deque<Shared> urgent;
+  std::unordered_map<uint64_t, Shared> ranges;  // by id, until they are let go of
+  std::unordered_map<RemotePlace, std::vector<Awaited>, PlaceHash> awaited;
+  std::multimap<uint64_t, uint64_t> by_last_use;  // to the id
+  uint64_t next_id = 0;
+  uint64_t held = 0;
+  uint64_t queued_bytes = 0;
+  uint64_t planned_uses = 0;
+  uint64_t released_uses = 0;
+  bool closed = false;
+  RangeCounts counts;
+};
+
+}  // namespace stoker

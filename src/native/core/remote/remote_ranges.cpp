@@ -1,0 +1,228 @@
+#include "core/remote/remote_ranges.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "core/remote/range_ledger.h"
+
+namespace stoker {
+namespace {
+
+// What keeps delivered bytes alive. Their room is given back with the last reference, which takes the mutex.
+struct Loan {
+  std::shared_ptr<RangeLedger> owner;
+  std::shared_ptr<const void> held;
+  uint64_t length = 0;  // of the room; 0: none yet
+
+  Loan(std::shared_ptr<RangeLedger> ledger, std::shared_ptr<const void> bytes)
+      : owner(std::move(ledger)), held(std::move(bytes)) {}
+  ~Loan() {
+    held.reset();
+    if (length != 0) owner->give_back(length);
+  }
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+};
+
+Error dropped() {
+  return {ErrorCode::kClosed, "These bytes are not wanted any more: the loader is closed or went elsewhere"};
+}
+
+}  // namespace
+
+RemoteRanges::RemoteRanges(uint64_t budget)
+    : state_(std::make_shared<RangeLedger>(budget)), process_(::getpid()) {}
+
+RemoteRanges::~RemoteRanges() {
+  if (process_ != ::getpid()) {  // forked: somebody who is not here may have held the mutex
+    static_cast<void>(new std::shared_ptr<RangeLedger>(std::move(state_)));
+    return;
+  }
+  close();
+}
+
+void RemoteRanges::expect(std::vector<ExpectedRange> ranges, uint64_t planned_uses) {
+  std::vector<RangeLedger::Shared> made;
+  for (ExpectedRange& expected : ranges) {
+    auto range = std::make_shared<AheadRange>();
+    range->place = expected.place;
+    range->last_use = expected.last_use;
+    range->pieces = std::move(expected.pieces);
+    for (const RangePiece& piece : range->pieces) {
+      const uint64_t begin = piece.offset - expected.place.offset;
+      if (piece.offset < expected.place.offset || begin > expected.place.length ||
+          piece.length > expected.place.length - begin) {
+        throw Error(ErrorCode::kBadArgument, "A piece lies outside of its range");
+      }
+      range->uses_left += piece.uses;
+    }
+    if (range->uses_left != 0) made.push_back(std::move(range));
+  }
+  RangeLedger& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  if (state.closed) return;
+  for (const RangeLedger::Shared& range : made) {
+    range->id = state.next_id++;
+    for (const RangePiece& piece : range->pieces) {
+      if (piece.uses == 0) continue;
+      state.awaited[{range->place.file, piece.offset, piece.length}].push_back({range, piece.uses});
+    }
+    state.ranges.emplace(range->id, range);
+    state.by_last_use.emplace(range->last_use, range->id);
+    state.queue.push_back(range);
+    state.queued_bytes += range->place.length;
+  }
+  state.planned_uses = planned_uses;
+  state.fetchers.notify_one();
+}
+
+bool RemoteRanges::wait_for_appetite(uint64_t bytes, uint64_t uses, std::chrono::milliseconds patience) {
+  RangeLedger& state = *state_;
+  std::unique_lock lock(state.mutex);
+  const auto hungry = [&] {
+    return state.closed || (state.queued_bytes < bytes &&
+                            state.planned_uses - std::min(state.planned_uses, state.released_uses) < uses);
+  };
+  return state.planner.wait_for(lock, patience, hungry) && !state.closed;
+}
+
+std::optional<FetchJob> RemoteRanges::next(std::chrono::milliseconds patience) {
+  RangeLedger& state = *state_;
+  std::unique_lock lock(state.mutex);
+  std::optional<FetchJob> job;
+  state.fetchers.wait_for(lock, patience, [&] { return state.closed || (job = state.pop()); });
+  return job;
+}
+
+void RemoteRanges::deliver(uint64_t id, std::span<const uint8_t> bytes, std::shared_ptr<const void> held) {
+  const auto loan =
+      std::make_shared<Loan>(state_, std::move(held));  // goes after the lock, if nobody takes it
+  RangeLedger::Trash trash;
+  RangeLedger& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  const RangeLedger::Shared range = state.under_way(id);
+  if (!range) return;
+  trash.push_back(range);
+  const uint64_t length = loan->length = range->place.length;
+  if (range->phase == RangePhase::kDropped) {
+    state.ranges.erase(id);
+    return;
+  }
+  if (bytes.size() != length) {
+    range->error = Error(ErrorCode::kStorage, std::to_string(bytes.size()) + " bytes came where " +
+                                                  std::to_string(length) + " were asked for");
+    return state.settle(range, RangePhase::kFailed, trash);
+  }
+  range->bytes = {bytes, loan};
+  state.settle(range, RangePhase::kHere, trash);
+}
+
+void RemoteRanges::fail(uint64_t id, const Error& error) {
+  RangeLedger::Trash trash;
+  RangeLedger& state = *state_;
+  {
+    const std::lock_guard lock(state.mutex);
+    const RangeLedger::Shared range = state.under_way(id);
+    if (!range) return;
+    state.held -= range->place.length;
+    if (range->phase == RangePhase::kDropped) {
+      state.ranges.erase(id);
+    } else {
+      range->error = error;
+      state.settle(range, RangePhase::kFailed, trash);
+    }
+  }
+  state.fetchers.notify_one();
+}
+
+TakenBytes RemoteRanges::take(const RemotePlace& place) {
+  RangeLedger::Trash trash;
+  RangeLedger& state = *state_;
+  {
+    std::unique_lock lock(state.mutex);
+    if (state.closed) throw dropped();
+    if (const RangeLedger::Shared range = state.claim(place, trash)) {
+      range->changed.wait_for(lock, kPatience, [&] { return range->phase != RangePhase::kQueued; });
+      if (range->phase != RangePhase::kQueued) {
+        range->changed.wait(lock, [&] { return range->phase != RangePhase::kUnderWay; });
+        if (range->phase == RangePhase::kDropped) throw dropped();
+        if (range->phase == RangePhase::kHere) {
+          const size_t begin = place.offset - range->place.offset;
+          return {range->bytes.bytes.subspan(begin, place.length), range->bytes.held};
+        }
+        if (range->error && place == range->place) throw Error(*range->error);
+      } else if (range->uses_left == 0) {
+        state.give_up(range);  // nobody is left who would take it
+      }
+    }
+  }
+  return read_now(place);
+}
+
+TakenBytes RemoteRanges::read_now(const RemotePlace& place) {
+  const auto range = std::make_shared<AheadRange>();
+  range->place = place;
+  range->urgent = true;
+  RangeLedger::Trash trash{range};
+  RangeLedger& state = *state_;
+  std::unique_lock lock(state.mutex);
+  if (state.closed) throw dropped();
+  range->id = state.next_id++;
+  state.ranges.emplace(range->id, range);
+  state.urgent.push_back(range);
+  ++state.counts.unplanned;
+  state.fetchers.notify_one();
+  range->changed.wait(lock, [&] { return range->phase > RangePhase::kUnderWay; });
+  if (range->phase == RangePhase::kHere) return range->bytes;
+  throw range->error ? Error(*range->error) : dropped();
+}
+
+void RemoteRanges::count_reread() {
+  const std::lock_guard lock(state_->mutex);
+  ++state_->counts.rereads;
+}
+
+void RemoteRanges::release_until(uint64_t use) {
+  RangeLedger::Trash trash;
+  RangeLedger& state = *state_;
+  const std::lock_guard lock(state.mutex);
+  state.released_uses = std::max(state.released_uses, use);
+  while (!state.by_last_use.empty() && state.by_last_use.begin()->first < use) {
+    const auto found = state.ranges.find(state.by_last_use.begin()->second);
+    state.by_last_use.erase(state.by_last_use.begin());
+    if (found != state.ranges.end()) state.drop(RangeLedger::Shared(found->second), trash);
+  }
+  state.planner.notify_all();
+  state.fetchers.notify_one();
+}
+
+void RemoteRanges::forget() {
+  RangeLedger::Trash trash;
+  const std::lock_guard lock(state_->mutex);
+  state_->drop_all(trash);
+}
+
+void RemoteRanges::close() {
+  RangeLedger::Trash trash;
+  const std::lock_guard lock(state_->mutex);
+  state_->closed = true;
+  state_->drop_all(trash);
+}
+
+bool RemoteRanges::closed() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->closed;
+}
+
+RangeCounts RemoteRanges::counts() const {
+  const std::lock_guard lock(state_->mutex);
+  RangeCounts counts = state_->counts;
+  counts.held_bytes = state_->held;
+  return counts;
+}
+
+}  // namespace stoker

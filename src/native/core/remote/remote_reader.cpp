@@ -1,0 +1,46 @@
+#include "core/remote/remote_reader.h"
+
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "core/base/errors.h"
+
+namespace stoker {
+
+TakenBytes DirectReader::take(const RemotePlace& place) {
+  auto bytes = std::make_shared<const std::vector<uint8_t>>(read_(place));
+  if (bytes->size() != place.length) {
+    throw Error(ErrorCode::kStorage, std::to_string(bytes->size()) + " bytes came where " +
+                                         std::to_string(place.length) + " were asked for");
+  }
+  const std::span<const uint8_t> all = *bytes;
+  return {all, std::move(bytes)};
+}
+
+int64_t number_remote_files(uint64_t count) {
+  static std::atomic<int64_t> next{0};
+  if (count > uint64_t{1} << 40) throw Error(ErrorCode::kBadArgument, "Too many remote files");
+  return next.fetch_add(static_cast<int64_t>(count), std::memory_order_relaxed);
+}
+
+std::span<const uint8_t> RemoteScratch::take(const RemoteFiles& files, const RemotePlace& place) {
+  if (place.length == 0) return {};
+  if (last_.held && place == place_) return last_.bytes;
+  release();  // first: room for what is waited for may depend on it
+  RemoteReader& from = reader(files);
+  last_ = out_of_turn ? from.read_now(place) : from.take(place);
+  place_ = place;
+  return last_.bytes;
+}
+
+std::span<const uint8_t> RemoteScratch::take_again(const RemoteFiles& files, const RemotePlace& place) {
+  release();
+  RemoteReader& from = reader(files);
+  from.count_reread();
+  last_ = from.read_now(place);
+  place_ = place;
+  return last_.bytes;
+}
+
+}  // namespace stoker

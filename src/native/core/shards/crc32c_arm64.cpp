@@ -1,0 +1,27 @@
+// CRC-32C with the CRC instructions of ARMv8 (optional in 8.0, always there from 8.1).
+#if defined(__aarch64__)
+#include <arm_acle.h>
+
+#include "core/shards/crc32c.h"
+#include "core/shards/crc32c_streams.h"
+
+namespace stoker {
+namespace {
+
+struct Armv8 {  // in the unnamed namespace, so that no code for this extension gets a name to share
+  static uint32_t word(uint32_t state, uint64_t bytes) { return __crc32cd(state, bytes); }
+  static uint32_t byte(uint32_t state, uint8_t byte) { return __crc32cb(state, byte); }
+};
+
+}  // namespace
+
+uint32_t crc32c_extend_arm64(uint32_t crc, const uint8_t* data, size_t size) {
+  return crc32c_streams::extend<Armv8>(crc, data, size, crc32c_streams::OnlyFeed{});
+}
+
+uint32_t crc32c_copy_arm64(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
+  return crc32c_streams::extend<Armv8>(crc, data, size, crc32c_streams::Copy{out});
+}
+
+}  // namespace stoker
+#endif

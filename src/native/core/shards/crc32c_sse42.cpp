@@ -1,0 +1,43 @@
+// CRC-32C with the instruction that x86-64 processors have had since SSE4.2.
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+
+#include "core/shards/crc32c.h"
+#include "core/shards/crc32c_streams.h"
+
+namespace stoker {
+namespace {
+
+struct Sse42 {  // in the unnamed namespace, so that no code for SSE4.2 gets a name the linker could share
+  static uint32_t word(uint32_t state, uint64_t bytes) {
+    return static_cast<uint32_t>(_mm_crc32_u64(state, bytes));
+  }
+  static uint32_t byte(uint32_t state, uint8_t byte) { return _mm_crc32_u8(state, byte); }
+};
+
+// Stores past the caches: what is copied is too much to stay in them, and is not read again soon.
+struct Streamed {
+  uint8_t* out;  // at a multiple of 8
+  void word(size_t at, uint64_t bytes) const {
+    _mm_stream_si64(reinterpret_cast<long long*>(out + at), static_cast<long long>(bytes));
+  }
+  void byte(size_t at, uint8_t byte) const { out[at] = byte; }
+};
+
+}  // namespace
+
+uint32_t crc32c_extend_sse42(uint32_t crc, const uint8_t* data, size_t size) {
+  return crc32c_streams::extend<Sse42>(crc, data, size, crc32c_streams::OnlyFeed{});
+}
+
+uint32_t crc32c_copy_sse42(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
+  if (reinterpret_cast<uintptr_t>(out) % sizeof(uint64_t) != 0) {
+    return crc32c_streams::extend<Sse42>(crc, data, size, crc32c_streams::Copy{out});
+  }
+  const uint32_t made = crc32c_streams::extend<Sse42>(crc, data, size, Streamed{out});
+  _mm_sfence();
+  return made;
+}
+
+}  // namespace stoker
+#endif

@@ -1,0 +1,29 @@
+#include "core/shards/open_files.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace stoker {
+
+size_t most_open_files() {
+  rlimit limit{};
+  const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0;
+  return static_cast<size_t>(std::clamp<rlim_t>(known ? limit.rlim_cur / 2 : 0, 16, 4096));
+}
+
+void OpenFiles::add(std::string path, std::string name) {
+  if (name.empty()) name = path;
+  places_.push_back({std::move(path), std::move(name)});
+  files_.add();
+}
+
+std::shared_ptr<const ShardFile> OpenFiles::open(size_t index) const {
+  const Place& place = places_[index];
+  return files_.get(
+      index, [&] { return std::make_shared<const ShardFile>(place.path, place.name); },
+      [](const ShardFile&) { return uint64_t{1}; });
+}
+
+}  // namespace stoker

@@ -1,0 +1,44 @@
+// Files that stay open for positioned reads, but never too many of them at a time.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/shards/kept_table.h"
+#include "core/shards/tfrecord.h"
+
+namespace stoker {
+
+// How many files a set of shards may keep open: half of what this process may open (RLIMIT_NOFILE), 4096 at
+// most, so that the program around it never runs out.
+size_t most_open_files();
+
+// add() first, then open() from any thread. The first files that were opened stay open (see KeptTable).
+class OpenFiles {
+ public:
+  // At most `most` are open at a time, beside those that a reader still holds.
+  explicit OpenFiles(size_t most) : files_(most) {}
+
+  // `name` is what messages call the file; its path when empty.
+  void add(std::string path, std::string name);
+
+  size_t size() const { return places_.size(); }
+  const std::string& name(size_t index) const { return places_[index].name; }
+
+  // The file, opened now unless it still is; not to be held longer than this object lives. Throws as
+  // ShardFile's constructor.
+  std::shared_ptr<const ShardFile> open(size_t index) const;
+
+ private:
+  struct Place {
+    std::string path;
+    std::string name;
+  };
+
+  std::vector<Place> places_;
+  KeptTable<ShardFile> files_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,28 @@
+#include "core/sources/cached_source.h"
+
+#include <utility>
+
+namespace stoker {
+
+CachedSource::CachedSource(std::shared_ptr<const SampleSource> inner, std::shared_ptr<SampleCache> cache)
+    : inner_(std::move(inner)), cache_(std::move(cache)) {}
+
+std::span<const uint8_t> CachedSource::fetch(uint64_t number, SourceScratch& scratch) const {
+  return cache_->fetch(number, *inner_, scratch);
+}
+
+SourceSample CachedSource::describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
+                                    std::string& name) const {
+  return inner_->describe(id, bytes, scratch, name);
+}
+
+void CachedSource::append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label,
+                                SourceScratch& scratch, std::vector<LabelledBox>& boxes) const {
+  inner_->append_boxes(number, bytes, label, scratch, boxes);
+}
+
+RemotePlace CachedSource::remote_place(uint64_t number) const {
+  return cache_->contains(number) ? RemotePlace{} : inner_->remote_place(number);
+}
+
+}  // namespace stoker

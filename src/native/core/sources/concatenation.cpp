@@ -1,0 +1,80 @@
+#include "core/sources/concatenation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/errors.h"
+
+namespace stoker {
+namespace {
+
+int64_t moved(int64_t label, int64_t offset) {
+  if (label < 0) return label;
+  int64_t sum = 0;
+  if (__builtin_add_overflow(label, offset, &sum)) {
+    throw Error(ErrorCode::kBadExample, "the label " + std::to_string(label) +
+                                            " is too large to be moved by " + std::to_string(offset));
+  }
+  return sum;
+}
+
+}  // namespace
+
+Concatenation::Concatenation(std::vector<SourcePart> parts) : parts_(std::move(parts)), starts_{0} {
+  for (const SourcePart& part : parts_) {
+    uint64_t end = 0;
+    if (__builtin_add_overflow(starts_.back(), part.source->size(), &end)) {
+      throw Error(ErrorCode::kBadArgument, "The datasets claim more samples than can be counted");
+    }
+    starts_.push_back(end);
+  }
+}
+
+Concatenation::Place Concatenation::find(uint64_t number) const {
+  const auto next = std::ranges::upper_bound(starts_, number);
+  if (next == starts_.end()) {
+    throw Error(ErrorCode::kBadArgument, "There is no sample " + std::to_string(number) +
+                                             "; the datasets have " + std::to_string(size()));
+  }
+  const auto index = static_cast<size_t>(next - starts_.begin()) - 1;
+  return {parts_[index], number - starts_[index]};
+}
+
+std::span<const uint8_t> Concatenation::fetch(uint64_t number, SourceScratch& scratch) const {
+  const Place place = find(number);
+  return place.part.source->fetch(place.number, scratch);
+}
+
+FetchedSample Concatenation::fetch_unchecked(uint64_t number, SourceScratch& scratch) const {
+  const Place place = find(number);
+  return place.part.source->fetch_unchecked(place.number, scratch);
+}
+
+SourceSample Concatenation::describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
+                                     std::string& name) const {
+  const Place place = find(id.number);
+  SourceSample sample = place.part.source->describe({place.number, id.object}, bytes, scratch, name);
+  sample.label = moved(sample.label, place.part.label_offset);
+  return sample;
+}
+
+void Concatenation::append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label,
+                                 SourceScratch& scratch, std::vector<LabelledBox>& boxes) const {
+  const Place place = find(number);
+  const int64_t offset = place.part.label_offset;
+  const size_t first = boxes.size();
+  place.part.source->append_boxes(place.number, bytes, label < offset ? -1 : label - offset, scratch, boxes);
+  for (size_t i = first; i < boxes.size(); ++i) boxes[i].label = moved(boxes[i].label, offset);
+}
+
+RemotePlace Concatenation::remote_place(uint64_t number) const {
+  const Place place = find(number);
+  return place.part.source->remote_place(place.number);
+}
+
+Where Concatenation::where(uint64_t number) const {
+  const Place place = find(number);
+  return place.part.source->where(place.number);
+}
+
+}  // namespace stoker

@@ -1,0 +1,84 @@
+// Samples that are image files of their own, or lie in uncompressed archives.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/shards/open_files.h"
+#include "core/sources/sample_source.h"
+
+namespace stoker {
+
+// A file is read whole, so no listing may make a reader take more than this.
+inline constexpr uint64_t kMostFileBytes = uint64_t{1} << 30;
+
+// Columns of one row per sample; paths are bytes, as the file system has them.
+struct FileList {
+  std::string base;  // before every name that does not begin with '/'
+  std::string names;
+  std::vector<int64_t> starts;  // name i is names[starts[i], starts[i + 1])
+  std::vector<int64_t> labels;
+  std::vector<int64_t> sizes;  // bytes
+  std::vector<std::string> archives;
+  std::vector<int32_t> archive_of;  // -1: a file of its own
+  std::vector<int64_t> offsets;     // of the image's first byte in its archive
+};
+
+class FileSet : public SampleSource {
+ public:
+  // Throws kBadArgument when the columns contradict each other. Touches no file.
+  explicit FileSet(FileList list);
+
+  // Tells the annotated objects: those of sample i are boxes[starts[i]] .. boxes[starts[i + 1] - 1].
+  void set_boxes(std::vector<int64_t> starts, std::vector<ObjectBox> boxes);
+
+  // From now on the archives, and the files that lie in none, are those of remote storage: archive i has the
+  // number i of `files`, and image i, if it is a file of its own, the number behind the archives and i
+  // others.
+  void set_remote(RemoteFiles files) { remote_ = std::move(files); }
+
+  uint64_t size() const override { return list_.labels.size(); }
+
+  // Throws kIo when a file cannot be read, is no regular file, is shorter than listed or longer than
+  // kMostFileBytes. One that grew is read as it now is.
+  std::span<const uint8_t> fetch(uint64_t number, SourceScratch& scratch) const override;
+
+  // Throws kBadArgument for an object that is not there.
+  SourceSample describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
+                        std::string& source) const override;
+
+  void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label, SourceScratch& scratch,
+                    std::vector<LabelledBox>& boxes) const override;
+
+  // The bytes of the image, if files are remote.
+  RemotePlace remote_place(uint64_t number) const override;
+
+  // Path of the file, or of the archive with the image's offset; the sample's name.
+  Where where(uint64_t number) const override;
+
+ private:
+  struct Boxes {
+    std::vector<int64_t> starts;
+    std::vector<ObjectBox> boxes;
+  };
+
+  std::shared_ptr<const Boxes> known_boxes() const;
+  size_t checked(uint64_t number) const;
+  std::span<const uint8_t> fetch_remote(size_t index, SourceScratch& scratch) const;
+  std::string_view name(size_t index) const;
+  std::string path(size_t index) const;
+  ObjectBox box(SampleId id) const;
+
+  FileList list_;
+  OpenFiles archives_;
+  RemoteFiles remote_;  // without a reader: they are files of this machine
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Boxes> boxes_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,181 @@
+#include "core/sources/node_cache.h"
+
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <limits>
+#include <system_error>
+
+#include "core/base/errors.h"
+#include "core/shards/tfrecord.h"
+
+namespace stoker {
+namespace {
+
+constexpr uint64_t kLeastBlock = 4096;
+constexpr uint64_t kMostBlock = uint64_t{4} << 20;
+
+// A file of many holes needs room to say where they are: ext4 takes 12 bytes for each piece, in blocks that
+// are at least half full, and other file systems take about as much.
+constexpr uint64_t kPieceBytes = 64;
+
+uint64_t block_bytes(int descriptor) {
+  struct stat status{};
+  if (::fstat(descriptor, &status) != 0 || status.st_blksize <= 0) return kLeastBlock;
+  const auto said = static_cast<uint64_t>(status.st_blksize);
+  return std::has_single_bit(said) ? std::clamp(said, kLeastBlock, kMostBlock) : kLeastBlock;
+}
+
+// Whether the file system can tell what is a hole. One that cannot says that the whole file is written,
+// though there are fewer blocks than that takes.
+bool tells_holes(int descriptor) {
+  struct stat status{};
+  if (::fstat(descriptor, &status) != 0 || status.st_size == 0) return false;
+  const off_t hole = ::lseek(descriptor, 0, SEEK_HOLE);
+  return hole >= 0 && (hole < status.st_size || int64_t{status.st_blocks} * 512 >= status.st_size);
+}
+
+std::vector<uint64_t> starts_of(const std::vector<uint64_t>& sizes) {
+  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  std::vector<uint64_t> starts{0};
+  starts.reserve(sizes.size() + 1);
+  for (const uint64_t size : sizes) {
+    if (size > kMost - kFrameBytes || starts.back() > kMost - kFrameBytes - size) {
+      throw Error(ErrorCode::kBadArgument, "The samples are more bytes than a file can have");
+    }
+    starts.push_back(starts.back() + size + kFrameBytes);
+  }
+  return starts;
+}
+
+// Whether these bytes are the whole frame of a payload that fills them.
+bool is_frame(std::span<const uint8_t> bytes) {
+  const auto payload = bytes.subspan(kFrameHeaderBytes, bytes.size() - kFrameBytes);
+  return std::ranges::equal(frame_header(payload.size()), bytes.first(kFrameHeaderBytes)) &&
+         std::ranges::equal(frame_footer(payload), bytes.last(kFrameFooterBytes));
+}
+
+iovec piece(std::span<const uint8_t> bytes) {
+  return {const_cast<uint8_t*>(bytes.data()), bytes.size()};  // which writing leaves as they are
+}
+
+}  // namespace
+
+NodeCacheFile::NodeCacheFile(int file, int counter, uint64_t budget, const std::vector<uint64_t>& sizes)
+    : file_(file),
+      budget_(counter, budget),
+      block_bytes_(block_bytes(file)),
+      tells_holes_(tells_holes(file)),
+      starts_(starts_of(sizes)) {}
+
+std::span<const uint8_t> NodeCacheFile::fetch(uint64_t number, const SampleSource& source,
+                                              SourceScratch& scratch) {
+  if (number >= starts_.size() - 1) return source.fetch(number, scratch);
+  if (const auto found = read(number, scratch.bytes); found.data() != nullptr) {
+    hits_.fetch_add(1, std::memory_order_relaxed);
+    scratch.clock.mark(Stage::kRead);
+    scratch.clock.count_bytes(found.size());
+    return found;
+  }
+  misses_.fetch_add(1, std::memory_order_relaxed);
+  const auto bytes = source.fetch(number, scratch);
+  keep(number, bytes);
+  return bytes;
+}
+
+std::span<const uint8_t> NodeCacheFile::read(uint64_t number, std::vector<uint8_t>& buffer) {
+  const uint64_t size = starts_[number + 1] - starts_[number];
+  if (buffer.size() < size) buffer.resize(size);
+  const std::span<uint8_t> frame = std::span(buffer).first(size);
+  ssize_t got = 0;
+  do {
+    got = ::pread(file_.get(), frame.data(), frame.size(), static_cast<off_t>(starts_[number]));
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) fail("it cannot be read: " + std::generic_category().message(errno));
+  if (got != static_cast<ssize_t>(size) || !is_frame(frame)) return {};
+  return frame.subspan(kFrameHeaderBytes, size - kFrameBytes);
+}
+
+bool NodeCacheFile::contains(uint64_t number) const {
+  if (number >= starts_.size() - 1) return false;
+  const uint64_t start = starts_[number], size = starts_[number + 1] - start;
+  const uint64_t own = (start + block_bytes_ - 1) / block_bytes_;  // the first block that begins inside
+  const bool has_own = own * block_bytes_ + block_bytes_ <= start + size;  // and ends there
+  if (tells_holes_ && has_own) return is_written(own);
+  std::array<uint8_t, kFrameHeaderBytes> header{};
+  const ssize_t got = ::pread(file_.get(), header.data(), header.size(), static_cast<off_t>(start));
+  return got == static_cast<ssize_t>(header.size()) && header == frame_header(size - kFrameBytes);
+}
+
+bool NodeCacheFile::is_written(uint64_t block) const {
+  const auto at = static_cast<off_t>(block * block_bytes_);
+  return tells_holes_ && ::lseek(file_.get(), at, SEEK_DATA) == at;
+}
+
+uint64_t NodeCacheFile::cost(uint64_t number) const {
+  const uint64_t first = starts_[number] / block_bytes_, last = (starts_[number + 1] - 1) / block_bytes_;
+  uint64_t blocks = last - first + 1;  // only the outer ones can be shared with neighbours
+  if (is_written(first)) --blocks;
+  if (last != first && is_written(last)) --blocks;
+  return blocks * block_bytes_ + kPieceBytes;
+}
+
+void NodeCacheFile::keep(uint64_t number, std::span<const uint8_t> bytes) {
+  if (bytes.size() + kFrameBytes != starts_[number + 1] - starts_[number]) return;
+  if (broken_.load(std::memory_order_relaxed)) return;
+  switch (budget_.take(cost(number))) {
+    case SharedBudget::Answer::kTaken:
+      if (!write(number, bytes)) fail("it cannot be written: " + std::generic_category().message(errno));
+      break;
+    case SharedBudget::Answer::kFull:
+      full_.store(true, std::memory_order_relaxed);
+      break;
+    case SharedBudget::Answer::kBusy:
+      break;  // kept next time
+    case SharedBudget::Answer::kFailed:
+      fail("the file that counts its bytes cannot be locked, read or written");
+      break;
+  }
+}
+
+bool NodeCacheFile::write(uint64_t number, std::span<const uint8_t> bytes) {
+  const auto header = frame_header(bytes.size());
+  const auto footer = frame_footer(bytes);
+  const std::array<iovec, 3> pieces{piece(header), piece(bytes), piece(footer)};
+  ssize_t put = 0;
+  do {
+    put = ::pwritev(file_.get(), pieces.data(), static_cast<int>(pieces.size()),
+                    static_cast<off_t>(starts_[number]));
+  } while (put < 0 && errno == EINTR);
+  if (put < 0) return false;
+  if (static_cast<uint64_t>(put) == bytes.size() + kFrameBytes) return true;
+  errno = ENOSPC;  // what a disk says by taking less than it was given
+  return false;
+}
+
+void NodeCacheFile::fail(const std::string& problem) {
+  errors_.fetch_add(1, std::memory_order_relaxed);
+  broken_.store(true, std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  if (problem_.empty()) problem_ = problem;
+}
+
+std::string NodeCacheFile::problem() const {
+  const std::lock_guard lock(mutex_);
+  return problem_;
+}
+
+CacheCounts NodeCacheFile::counts() const {
+  return {.hits = hits_.load(std::memory_order_relaxed),
+          .misses = misses_.load(std::memory_order_relaxed),
+          .errors = errors_.load(std::memory_order_relaxed),
+          .bytes = budget_.used(),
+          .full = full_.load(std::memory_order_relaxed)};
+}
+
+}  // namespace stoker

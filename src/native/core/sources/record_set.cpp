@@ -1,0 +1,172 @@
+#include "core/sources/record_set.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+
+#include "core/base/errors.h"
+#include "core/threads/share_work.h"
+
+namespace stoker {
+namespace {
+
+// Length of a regular file; nothing that any length equals for anything else.
+uint64_t length_of(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return UINT64_MAX;
+  return static_cast<uint64_t>(status.st_size);
+}
+
+}  // namespace
+
+void RecordSet::append(std::string path, std::string name, uint64_t records) {
+  if (records > UINT64_MAX - starts_.back()) {
+    throw Error(ErrorCode::kBadArgument, path + " is said to have " + std::to_string(records) +
+                                             " records, which are more than can be counted");
+  }
+  files_.add(std::move(path), std::move(name));
+  indexes_.add();
+  starts_.push_back(starts_.back() + records);
+}
+
+void RecordSet::add(std::string path, std::vector<RecordExtent> extents, std::string name) {
+  append(std::move(path), std::move(name), extents.size());
+  listed_.emplace_back();
+  told_.push_back(std::make_shared<const ShardIndex>(std::move(extents)));
+}
+
+void RecordSet::add_listed(ListedShard shard) {
+  append(shard.path, {}, shard.records);
+  listed_.push_back(std::move(shard));
+  told_.emplace_back();
+}
+
+void RecordSet::set_extents(size_t shard, std::vector<RecordExtent> extents) {
+  if (shard >= listed_.size() || extents.size() != starts_[shard + 1] - starts_[shard]) {
+    throw Error(ErrorCode::kBadArgument, "There is no shard " + std::to_string(shard) + " with " +
+                                             std::to_string(extents.size()) + " records");
+  }
+  told_[shard] = std::make_shared<const ShardIndex>(std::move(extents));
+}
+
+bool RecordSet::as_listed(size_t shard, bool eager) const {
+  const ListedShard& listed = listed_[shard];
+  if (told_[shard]) return true;
+  if (!remote_.reader && length_of(listed.path) != listed.bytes) return false;
+  if (!eager) return may_be_index(length_of(listed.index), listed.records);
+  try {
+    static_cast<void>(index_of(shard));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::vector<size_t> RecordSet::open_listed(size_t threads) {
+  constexpr size_t kPiece = 16;  // shards a thread takes at a time
+  const size_t count = listed_.size();
+  const bool eager = size() <= kEagerRecords;
+  std::vector<uint8_t> good(count);
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t begin = next.fetch_add(kPiece); begin < count; begin = next.fetch_add(kPiece)) {
+      for (size_t i = begin; i < std::min(begin + kPiece, count); ++i) good[i] = as_listed(i, eager) ? 1 : 0;
+    }
+  };
+  share_work(std::min(threads, (count + kPiece - 1) / kPiece), work);
+  std::vector<size_t> others;
+  for (size_t i = 0; i < count; ++i) {
+    if (good[i] == 0) others.push_back(i);
+  }
+  return others;
+}
+
+std::shared_ptr<const ShardIndex> RecordSet::index_of(size_t shard) const {
+  return indexes_.get(
+      shard, [&] { return std::make_shared<const ShardIndex>(ShardIndex::read(listed_[shard])); },
+      [](const ShardIndex& index) { return index.bytes(); });
+}
+
+RecordSet::Place RecordSet::locate(uint64_t index) const {
+  if (index >= size()) {
+    throw Error(ErrorCode::kBadArgument, "There is no record " + std::to_string(index) +
+                                             "; the dataset has " + std::to_string(size()));
+  }
+  const auto after = std::upper_bound(starts_.begin(), starts_.end(), index);
+  const auto shard = static_cast<size_t>(after - starts_.begin()) - 1;
+  const auto record = static_cast<size_t>(index - starts_[shard]);
+  return {shard, record, told_[shard] ? (*told_[shard])[record] : (*index_of(shard))[record]};
+}
+
+Where RecordSet::where(const Place& place) const {
+  return {files_.name(place.shard),
+          static_cast<int64_t>(place.record),
+          static_cast<int64_t>(place.extent.offset),
+          {}};
+}
+
+Where RecordSet::where(uint64_t index) const {
+  return where(locate(index));
+}
+
+RemotePlace RecordSet::remote_place(const Place& place) const {
+  return {remote_.first + static_cast<int64_t>(place.shard), place.extent.offset, place.extent.size};
+}
+
+RemotePlace RecordSet::remote_place(uint64_t index) const {
+  return remote_.reader ? remote_place(locate(index)) : RemotePlace{};
+}
+
+std::span<const uint8_t> RecordSet::read_local(const Place& place, PayloadCheck check,
+                                               SourceScratch& scratch) const {
+  const auto file = files_.open(place.shard);
+  const FrameSite site = file->site(place.extent, static_cast<int64_t>(place.record));
+  const auto frame = file->read_frame(place.extent, scratch.bytes, site);
+  scratch.clock.mark(Stage::kRead);
+  scratch.clock.count_bytes(frame.size());
+  const auto payload = verify_frame(frame, site, check);
+  if (check == PayloadCheck::kOn) scratch.clock.mark(Stage::kCheck);
+  return payload;
+}
+
+std::span<const uint8_t> RecordSet::read_remote(const Place& place, PayloadCheck check,
+                                                SourceScratch& scratch) const {
+  const RemotePlace wanted = remote_place(place);
+  const FrameSite site{files_.name(place.shard), static_cast<int64_t>(place.record),
+                       static_cast<int64_t>(place.extent.offset)};
+  try {
+    try {
+      const auto frame = scratch.remote.take(remote_, wanted);
+      scratch.clock.mark(Stage::kRemote);
+      scratch.clock.count_bytes(frame.size());
+      const auto payload = verify_frame(frame, site, check);
+      if (check == PayloadCheck::kOn) scratch.clock.mark(Stage::kCheck);
+      return payload;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kCorruptRecord) throw;
+    }
+    // A network, or something between, may have changed the bytes on their way.
+    return verify_frame(scratch.remote.take_again(remote_, wanted), site, check);
+  } catch (const Error& error) {
+    if (!error.where().path.empty()) throw;
+    throw Error(error.code(), error.what(), where(place), error.system_errno());
+  }
+}
+
+std::span<const uint8_t> RecordSet::read(uint64_t index, PayloadCheck check, SourceScratch& scratch) const {
+  const Place place = locate(index);
+  if (remote_.reader) return read_remote(place, check, scratch);
+  return read_local(place, check, scratch);
+}
+
+std::span<const uint8_t> RecordSet::read_unchecked(uint64_t index, SourceScratch& scratch,
+                                                   uint32_t& crc) const {
+  const auto payload = read(index, PayloadCheck::kOff, scratch);
+  crc = stated_crc(payload);
+  return payload;
+}
+
+}  // namespace stoker

@@ -1,0 +1,194 @@
+#include "core/sources/record_source.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "core/base/errors.h"
+#include "core/examples/example.h"
+#include "core/examples/example_glance.h"
+
+namespace stoker {
+namespace {
+
+// Features in the order they are looked for. Those behind kSource only of raw images, those from kCorners on
+// only of objects.
+enum Feature : size_t { kImage, kLabel, kSource, kHeight, kWidth, kOrder, kCorners };
+constexpr size_t kFeatures = kCorners + 4;
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorCode::kBadExample, what);
+}
+
+// A side of an image; 0 for what cannot be one.
+int32_t side(int64_t value) {
+  return value > 0 && value <= std::numeric_limits<int32_t>::max() ? static_cast<int32_t>(value) : 0;
+}
+
+Extent square(size_t bytes) {
+  const auto length = static_cast<int64_t>(std::llround(std::sqrt(static_cast<double>(bytes / kRgbBytes))));
+  return {side(length), side(length)};
+}
+
+TensorOrder order_of(const FeatureView& view) {
+  if (view.kind() == FeatureKind::kNone) return TensorOrder::kHwc;
+  const auto bytes = view.first_bytes();
+  const std::string text(bytes.begin(), bytes.end());
+  if (text == "HWC") return TensorOrder::kHwc;
+  if (text == "CHW") return TensorOrder::kChw;
+  refuse("the pixels are in the order '" + text.substr(0, 16) + "'; it must be HWC or CHW");
+}
+
+// Whether a raw image has as many bytes as its shape asks for.
+bool fits(const StoredImage& image) {
+  const auto wanted =
+      static_cast<uint64_t>(image.size.height) * static_cast<uint64_t>(image.size.width);  // below 2^62
+  return wanted != 0 && image.bytes.size() % kRgbBytes == 0 && image.bytes.size() / kRgbBytes == wanted;
+}
+
+void check_length(const StoredImage& image, int64_t height, int64_t width) {
+  if (fits(image)) return;
+  refuse(std::to_string(image.bytes.size()) + " bytes of pixels are not " + std::to_string(height) + " x " +
+         std::to_string(width) + " x 3 (height, width, channels)");
+}
+
+float value_at(const FeatureView& view, int32_t object, std::vector<float>& values) {
+  values.clear();
+  if (view.kind() != FeatureKind::kNone) view.append_to(values);
+  if (object >= 0 && static_cast<size_t>(object) < values.size()) return values[static_cast<size_t>(object)];
+  refuse("there is no object " + std::to_string(object) + ": '" + std::string(view.key()) + "' has " +
+         std::to_string(values.size()) + " values");
+}
+
+void check_as_many(std::string_view key, size_t values, size_t boxes) {
+  if (values == boxes) return;
+  refuse("'" + std::string(key) + "' has " + std::to_string(values) + " values for " + std::to_string(boxes) +
+         " boxes");
+}
+
+}  // namespace
+
+RecordSource::RecordSource(std::shared_ptr<const RecordSet> records, RecordKeys keys, PayloadCheck check)
+    : records_(std::move(records)), keys_(std::move(keys)), check_(check) {
+  const char* names[] = {"xmin", "ymin", "xmax", "ymax"};
+  for (size_t i = 0; i < 4; ++i) corners_[i] = keys_.box_prefix + names[i];
+  box_label_ = keys_.box_prefix + "label";
+}
+
+std::span<const uint8_t> RecordSource::fetch(uint64_t number, SourceScratch& scratch) const {
+  return records_->read(number, check_, scratch);
+}
+
+FetchedSample RecordSource::fetch_unchecked(uint64_t number, SourceScratch& scratch) const {
+  if (check_ == PayloadCheck::kOff) return {fetch(number, scratch), std::nullopt};
+  uint32_t crc = 0;
+  const auto payload = records_->read_unchecked(number, scratch, crc);
+  return {payload, crc};
+}
+
+void RecordSource::shape(StoredImage& image, std::span<const Wanted> wanted) const {
+  image.encoding = ImageEncoding::kRaw;
+  if (keys_.height.empty() || keys_.width.empty()) {
+    image.size = square(image.bytes.size());
+    check_length(image, image.size.height, image.size.width);
+  } else {
+    const int64_t height = wanted[kHeight].view.first_int64(), width = wanted[kWidth].view.first_int64();
+    image.size = {side(width), side(height)};
+    check_length(image, height, width);
+  }
+  if (!keys_.order.empty()) image.order = order_of(wanted[kOrder].view);
+}
+
+bool RecordSource::shape(StoredImage& image, std::span<const GlancedFeature> seen) const {
+  const GlancedFeature &height = seen[kHeight], &width = seen[kWidth], &order = seen[kOrder];
+  if (height.kind != FeatureKind::kInt64 || width.kind != FeatureKind::kInt64) return false;
+  image.encoding = ImageEncoding::kRaw;
+  image.size = {side(width.number), side(height.number)};
+  if (keys_.order.empty() || order.kind == FeatureKind::kNone) return fits(image);
+  if (order.kind != FeatureKind::kBytes) return false;
+  const std::string_view text(reinterpret_cast<const char*>(order.bytes.data()), order.bytes.size());
+  image.order = text == "CHW" ? TensorOrder::kChw : TensorOrder::kHwc;
+  return (text == "HWC" || text == "CHW") && fits(image);
+}
+
+std::optional<SourceSample> RecordSource::glance_at(std::span<const uint8_t> bytes, std::string& name) const {
+  const bool raw = keys_.encoding == ImageEncoding::kRaw, labelled = !keys_.label.key.empty();
+  const bool square_tensor = raw && (keys_.height.empty() || keys_.width.empty());
+  if (keys_.label.encoding != LabelEncoding::kId || square_tensor) return std::nullopt;
+  std::array<GlancedFeature, kCorners> seen{
+      {{keys_.image}, {keys_.label.key}, {keys_.source}, {keys_.height}, {keys_.width}, {keys_.order}}};
+  if (!glance(bytes, std::span(seen).first(raw ? kCorners : kHeight))) return std::nullopt;
+  if (seen[kImage].kind != FeatureKind::kBytes) return std::nullopt;
+  if (labelled && seen[kLabel].kind != FeatureKind::kInt64) return std::nullopt;
+  SourceSample sample;
+  sample.image.bytes = seen[kImage].bytes;
+  if (labelled) sample.label = seen[kLabel].number;
+  if (raw && !shape(sample.image, seen)) return std::nullopt;
+  const GlancedFeature& source = seen[kSource];
+  if (source.kind == FeatureKind::kBytes) name.assign(source.bytes.begin(), source.bytes.end());
+  return sample;
+}
+
+SourceSample RecordSource::describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
+                                    std::string& name) const {
+  const bool raw = keys_.encoding == ImageEncoding::kRaw, object = id.object != kWholeImage;
+  if (!object) {
+    if (const auto seen = glance_at(bytes, name)) return *seen;
+  }
+  std::array<Wanted, kFeatures> wanted{{{keys_.image, {}},
+                                        {keys_.label.key, {}},
+                                        {keys_.source, {}},
+                                        {keys_.height, {}},
+                                        {keys_.width, {}},
+                                        {keys_.order, {}},
+                                        {corners_[0], {}},
+                                        {corners_[1], {}},
+                                        {corners_[2], {}},
+                                        {corners_[3], {}}}};
+  find_features(bytes, std::span(wanted).first(object ? kFeatures : raw ? kCorners : kHeight));
+  const FeatureView& source = wanted[kSource].view;
+  if (source.kind() == FeatureKind::kBytes && source.count() > 0) {
+    const auto text = source.first_bytes();
+    name.assign(text.begin(), text.end());
+  }
+  SourceSample sample;
+  sample.image.bytes = wanted[kImage].view.first_bytes();
+  if (!keys_.label.key.empty()) {
+    sample.label = label_of(wanted[kLabel].view, keys_.label, scratch.numbers);
+  }
+  if (raw) shape(sample.image, wanted);
+  if (object) {
+    const auto value = [&](size_t corner) {
+      return value_at(wanted[kCorners + corner].view, id.object, scratch.fractions);
+    };
+    sample.image.object = ObjectBox{value(0), value(1), value(2), value(3)};
+  }
+  return sample;
+}
+
+void RecordSource::append_boxes(uint64_t, std::span<const uint8_t> bytes, int64_t label,
+                                SourceScratch& scratch, std::vector<LabelledBox>& boxes) const {
+  if (keys_.box_prefix.empty()) return;
+  std::array<Wanted, 5> wanted{
+      {{corners_[0], {}}, {corners_[1], {}}, {corners_[2], {}}, {corners_[3], {}}, {box_label_, {}}}};
+  find_features(bytes, wanted);
+  const size_t first = boxes.size();
+  float ObjectBox::* const edges[] = {&ObjectBox::xmin, &ObjectBox::ymin, &ObjectBox::xmax, &ObjectBox::ymax};
+  for (size_t i = 0; i < 4; ++i) {
+    scratch.fractions.clear();
+    const FeatureView& view = wanted[i].view;
+    if (view.kind() != FeatureKind::kNone) view.append_to(scratch.fractions);
+    if (i == 0) boxes.resize(first + scratch.fractions.size(), {.box = {}, .label = label});
+    check_as_many(wanted[i].key, scratch.fractions.size(), boxes.size() - first);
+    for (size_t k = 0; k < scratch.fractions.size(); ++k)
+      boxes[first + k].box.*edges[i] = scratch.fractions[k];
+  }
+  if (wanted[4].view.kind() == FeatureKind::kNone) return;
+  scratch.numbers.clear();
+  wanted[4].view.append_to(scratch.numbers);
+  check_as_many(wanted[4].key, scratch.numbers.size(), boxes.size() - first);
+  for (size_t k = 0; k < scratch.numbers.size(); ++k) boxes[first + k].label = scratch.numbers[k];
+}
+
+}  // namespace stoker

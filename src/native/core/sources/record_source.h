@@ -1,0 +1,60 @@
+// Samples that are records of shards, of any layout that names its features.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/examples/example_glance.h"
+#include "core/examples/label.h"
+#include "core/sources/record_set.h"
+#include "core/sources/sample_source.h"
+
+namespace stoker {
+
+// Where a record holds what. An empty key is one that the layout does not have.
+struct RecordKeys {
+  std::string image;
+  LabelKeys label;
+  std::string source;  // the source's name, for messages
+  ImageEncoding encoding = ImageEncoding::kJpeg;
+  std::string height;  // of raw images; without height or width they are squares
+  std::string width;
+  std::string order;       // "HWC" or "CHW"; a record without it is HWC
+  std::string box_prefix;  // before xmin, ymin, xmax, ymax
+};
+
+class RecordSource : public SampleSource {
+ public:
+  RecordSource(std::shared_ptr<const RecordSet> records, RecordKeys keys, PayloadCheck check);
+
+  uint64_t size() const override { return records_->size(); }
+  std::span<const uint8_t> fetch(uint64_t number, SourceScratch& scratch) const override;
+  FetchedSample fetch_unchecked(uint64_t number, SourceScratch& scratch) const override;
+
+  // Throws kBadExample: a feature is missing or of another kind, a label is not one-hot, a raw image is not
+  // of the length that its shape asks for, or there is no such object.
+  SourceSample describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
+                        std::string& name) const override;
+  // Throws kBadExample when the edges, or the labels, are not as many as the boxes.
+  void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label, SourceScratch& scratch,
+                    std::vector<LabelledBox>& boxes) const override;
+  RemotePlace remote_place(uint64_t number) const override { return records_->remote_place(number); }
+  Where where(uint64_t number) const override { return records_->where(number); }
+
+ private:
+  // What describe() says of a whole image, if the record is laid out as writers do it; nothing otherwise.
+  std::optional<SourceSample> glance_at(std::span<const uint8_t> bytes, std::string& name) const;
+  // The shape of a raw image, in the same way; false if it cannot be told.
+  bool shape(StoredImage& image, std::span<const GlancedFeature> seen) const;
+  // Fills in the shape of a raw image.
+  void shape(StoredImage& image, std::span<const Wanted> wanted) const;
+
+  std::shared_ptr<const RecordSet> records_;
+  RecordKeys keys_;
+  std::string corners_[4];  // the keys of xmin, ymin, xmax and ymax
+  std::string box_label_;
+  PayloadCheck check_;
+};
+
+}  // namespace stoker

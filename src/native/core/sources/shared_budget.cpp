@@ -1,0 +1,85 @@
+#include "core/sources/shared_budget.h"
+
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+namespace stoker {
+namespace {
+
+// The lock is held for a few microseconds at a time. One that is not to be had is held by a process that
+// cleans up, or was stopped; no training waits for either.
+constexpr std::chrono::milliseconds kPatience{5};
+constexpr std::chrono::microseconds kPause{50};
+
+using Number = std::array<uint8_t, 8>;
+
+std::optional<uint64_t> read_number(int descriptor) {
+  Number bytes;
+  if (::pread(descriptor, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
+  uint64_t value = 0;
+  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | bytes[i];
+  return value;
+}
+
+bool write_number(int descriptor, uint64_t value) {
+  Number bytes;
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(value >> (8 * i));
+  return ::pwrite(descriptor, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size());
+}
+
+enum class Attempt { kDone, kAgain, kFailed };
+
+// Attempts until it is done, fails, or patience ends; the last outcome.
+template <typename F>
+Attempt patiently(const F& attempt) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    const Attempt outcome = attempt();
+    if (outcome != Attempt::kAgain || std::chrono::steady_clock::now() >= end) return outcome;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace
+
+OwnDescriptor::~OwnDescriptor() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+SharedBudget::Answer SharedBudget::take(uint64_t bytes) {
+  const auto attempt = [&] { return mutex_.try_lock() ? Attempt::kDone : Attempt::kAgain; };
+  if (patiently(attempt) != Attempt::kDone) return Answer::kBusy;
+  const std::lock_guard guard(mutex_, std::adopt_lock);
+  return take_alone(bytes);
+}
+
+SharedBudget::Answer SharedBudget::take_alone(uint64_t bytes) {
+  const auto attempt = [&] {
+    if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return Attempt::kDone;
+    return errno == EWOULDBLOCK || errno == EINTR ? Attempt::kAgain : Attempt::kFailed;
+  };
+  const Attempt last = patiently(attempt);
+  if (last != Attempt::kDone) return last == Attempt::kAgain ? Answer::kBusy : Answer::kFailed;
+  const Answer answer = take_locked(bytes);
+  ::flock(file_.get(), LOCK_UN);
+  return answer;
+}
+
+SharedBudget::Answer SharedBudget::take_locked(uint64_t bytes) {
+  const auto used = read_number(file_.get());
+  if (!used) return Answer::kFailed;
+  if (bytes > budget_ || *used > budget_ - bytes) return Answer::kFull;
+  return write_number(file_.get(), *used + bytes) ? Answer::kTaken : Answer::kFailed;
+}
+
+uint64_t SharedBudget::used() const {
+  return read_number(file_.get()).value_or(0);
+}
+
+}  // namespace stoker

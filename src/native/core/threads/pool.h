@@ -1,0 +1,67 @@
+// Threads that work through jobs of many small tasks, first in, first out.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/clocks/worker_clock.h"
+
+namespace stoker {
+
+// A job is `count` calls of one function. Tasks start strictly in the order of their jobs and their index;
+// when a job's last task has started, the next job's tasks start, so nobody waits for stragglers.
+//
+// The mutex is taken once a job and worker, not once a task: within a job a task is claimed by counting on.
+class ThreadPool {
+ public:
+  // Called as task(index, worker) with worker < size(). Must not throw.
+  using Task = std::function<void(size_t index, size_t worker)>;
+
+  // Throws kIo where the system refuses a thread; then there are none.
+  explicit ThreadPool(size_t threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  // Never blocks. After close() the job is dropped.
+  void submit(size_t count, Task task);
+
+  // Drops every task that has not started, and returns when those that have are done. May be called twice,
+  // and by several threads, but by no task.
+  void close();
+
+  size_t size() const { return threads_.size(); }
+
+  // Of all threads together, since they began; also after close().
+  WorkerTotals totals() const;
+
+ private:
+  struct Job {
+    Job(size_t tasks, Task work) : count(tasks), task(std::move(work)) {}
+
+    size_t count;
+    Task task;
+    alignas(64) std::atomic<size_t> next{0};  // on a cache line that only claims change
+  };
+
+  // The first job that has tasks left; nothing once the pool is closing. Waits for one.
+  std::shared_ptr<Job> wait_for_job(WorkerClock& clock);
+  void work(size_t worker);
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::list<std::shared_ptr<Job>> jobs_;  // a list, so that threads take jobs out without asking for memory
+  std::atomic<bool> closing_{false};      // set under the mutex
+  std::vector<WorkerClock> clocks_;       // one a thread
+  std::vector<std::thread> threads_;
+  std::mutex joining_;  // taken before no other
+};
+
+}  // namespace stoker

@@ -1,0 +1,82 @@
+#include "core/transforms/raw_pixels.h"
+
+#include <cstring>
+
+namespace stoker {
+namespace {
+
+// Where the three channels of a pixel lie: `plane` bytes from one channel to the
+// next, `row` from one row to the next.
+struct Layout {
+  const uint8_t* first;  // of the region
+  size_t row;
+  size_t plane;
+};
+
+Layout layout_of(const StoredImage& image, Rect region) {
+  const auto width = static_cast<size_t>(image.size.width), height = static_cast<size_t>(image.size.height);
+  const size_t step = image.order == TensorOrder::kHwc ? kRgbBytes : 1;
+  const size_t plane = image.order == TensorOrder::kHwc ? 1 : width * height;
+  const size_t begin = (static_cast<size_t>(region.y) * width + static_cast<size_t>(region.x)) * step;
+  return {image.bytes.data() + begin, width * step, plane};
+}
+
+// One row of `columns` pixels. The compiler makes a loop of its own for each pair.
+template <size_t kStep, size_t kPixel>
+void spread(const uint8_t* from, size_t plane, size_t columns, uint8_t* to) {
+  for (size_t x = 0; x < columns; ++x) {
+    for (size_t c = 0; c < kRgbBytes; ++c) to[x * kPixel + c] = from[x * kStep + c * plane];
+  }
+}
+
+// The same from RGB to RGBX, four bytes at a time: the last of them is the first of the next pixel, and where
+// it lands is undefined anyway. Behind the last pixel there need not be another.
+void widen(const uint8_t* from, size_t columns, uint8_t* to) {
+  for (size_t x = 0; x + 1 < columns; ++x) std::memcpy(to + x * kRgbxBytes, from + x * kRgbBytes, kRgbxBytes);
+  std::memcpy(to + (columns - 1) * kRgbxBytes, from + (columns - 1) * kRgbBytes, kRgbBytes);
+}
+
+void mirror(uint8_t* row, size_t columns) {
+  for (size_t left = 0, right = columns; left + 1 < right; ++left) {
+    --right;
+    uint8_t kept[kRgbBytes];
+    std::memcpy(kept, row + left * kRgbBytes, kRgbBytes);
+    std::memcpy(row + left * kRgbBytes, row + right * kRgbBytes, kRgbBytes);
+    std::memcpy(row + right * kRgbBytes, kept, kRgbBytes);
+  }
+}
+
+}  // namespace
+
+RgbxView to_rgbx(const StoredImage& image, Rect region, std::vector<uint8_t>& scratch) {
+  const Layout layout = layout_of(image, region);
+  const auto columns = static_cast<size_t>(region.width), rows = static_cast<size_t>(region.height);
+  const size_t stride = columns * kRgbxBytes;
+  if (scratch.size() < stride * rows + kRgbxPadding) scratch.resize(stride * rows + kRgbxPadding);
+  for (size_t y = 0; y < rows; ++y) {
+    const uint8_t* from = layout.first + y * layout.row;
+    uint8_t* to = scratch.data() + y * stride;
+    if (image.order == TensorOrder::kHwc) {
+      widen(from, columns, to);
+    } else {
+      spread<1, kRgbxBytes>(from, layout.plane, columns, to);
+    }
+  }
+  return {scratch.data(), stride, {region.width, region.height}};
+}
+
+void copy_rgb(const StoredImage& image, Rect region, bool flip, RgbSlot slot) {
+  const Layout layout = layout_of(image, region);
+  const auto columns = static_cast<size_t>(region.width);
+  for (int32_t y = 0; y < region.height; ++y) {
+    const uint8_t* from = layout.first + static_cast<size_t>(y) * layout.row;
+    if (image.order == TensorOrder::kHwc) {
+      std::memcpy(slot.row(y), from, columns * kRgbBytes);
+    } else {
+      spread<1, kRgbBytes>(from, layout.plane, columns, slot.row(y));
+    }
+    if (flip) mirror(slot.row(y), columns);
+  }
+}
+
+}  // namespace stoker

@@ -1,0 +1,20 @@
+// Pixels that are stored as they are: the regions of a raw image that a view needs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/base/pixels.h"
+#include "core/base/stored_image.h"
+
+namespace stoker {
+
+// `image` is a raw one, and `region` lies inside it.
+
+// The region as RGBX in `scratch`, which grows as needed.
+RgbxView to_rgbx(const StoredImage& image, Rect region, std::vector<uint8_t>& scratch);
+
+// The region as RGB rows, mirrored if `flip`.
+void copy_rgb(const StoredImage& image, Rect region, bool flip, RgbSlot slot);
+
+}  // namespace stoker

@@ -1,0 +1,40 @@
+// One JPEG to another of another size, in one go: decode, cut, resample, encode.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/base/pixels.h"
+#include "core/jpeg/jpeg.h"
+#include "core/resize/resample.h"
+
+namespace stoker {
+
+struct ReencodeSpec {
+  Rect part;    // of the source, in its pixels
+  Extent size;  // that the part becomes
+  Filter filter = Filter::kBicubic;
+  JpegEncodeSpec encode;
+  DecodeMode decode = DecodeMode::kExact;
+  uint64_t max_pixels = kDefaultMaxPixels;
+};
+
+// Re-encodes one image after another. One per thread; it keeps its scratch memory: what the largest image
+// took.
+class Reencoder {
+ public:
+  // With kExact, the bytes that decoding the part, resampling it and encode_jpeg give one after another.
+  // kFast as ViewDecoder does. Throws what these throw.
+  std::vector<uint8_t> run(std::span<const uint8_t> jpeg, const ReencodeSpec& spec);
+
+ private:
+  void resize(const ReencodeSpec& spec);  // of the opened image
+  RgbSlot slot(Extent size);
+
+  JpegDecoder decoder_;
+  Resampler resampler_;
+  std::vector<uint8_t> pixels_;
+};
+
+}  // namespace stoker

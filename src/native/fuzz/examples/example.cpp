@@ -1,0 +1,120 @@
+// Any bytes as an Example: an error of ours, or features that survive being written and read again; finding a
+// feature, or a glance at it, agrees with reading them all; and what a sample says of itself, every view may
+// rely on.
+#include "core/examples/example.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/examples/example_glance.h"
+#include "core/sources/record_source.h"
+#include "core/transforms/transform_decoder.h"
+#include "fuzz/law.h"
+
+namespace {
+
+using stoker::FeatureKind;
+using stoker::FeatureView;
+using stoker::fuzz::require;
+using stoker::fuzz::succeeds;
+
+template <typename Values>
+Values values_of(const FeatureView& view) {
+  Values values;
+  view.append_to(values);
+  require(values.size() == view.count());
+  return values;
+}
+
+stoker::NamedValues named_values(const FeatureView& view) {
+  switch (view.kind()) {
+    case FeatureKind::kNone:
+      break;
+    case FeatureKind::kBytes:
+      return {view.key(), values_of<stoker::BytesValues>(view)};
+    case FeatureKind::kFloat:
+      return {view.key(), values_of<stoker::FloatValues>(view)};
+    case FeatureKind::kInt64:
+      return {view.key(), values_of<stoker::Int64Values>(view)};
+  }
+  std::abort();  // reading everything gives only features that hold a list
+}
+
+std::string canonical(std::span<const uint8_t> payload) {
+  std::vector<stoker::NamedValues> features;
+  for (const FeatureView& view : stoker::parse_example(payload)) {
+    stoker::Wanted wanted{view.key(), {}};
+    stoker::find_features(payload, {&wanted, 1});
+    require(wanted.view.kind() == view.kind() && wanted.view.count() == view.count());
+    features.push_back(named_values(view));
+  }
+  return stoker::write_example(std::move(features));
+}
+
+// A glance that sees something saw what find_features() finds.
+void find(std::span<const uint8_t> payload) {
+  stoker::Wanted wanted[] = {{"", {}}, {"i", {}}, {"l", {}}, {"bxmin", {}}};
+  const bool found = succeeds([&] { stoker::find_features(payload, wanted); });
+  stoker::GlancedFeature seen[] = {{""}, {"i"}, {"l"}, {"bxmin"}};
+  if (!stoker::glance(payload, seen)) return;
+  require(found);
+  for (size_t i = 0; i < std::size(seen); ++i) {
+    const FeatureView& view = wanted[i].view;
+    require(seen[i].kind == view.kind());
+    if (seen[i].kind == FeatureKind::kBytes) require(std::ranges::equal(seen[i].bytes, view.first_bytes()));
+    if (seen[i].kind == FeatureKind::kInt64) require(seen[i].number == view.first_int64());
+  }
+}
+
+stoker::RecordSource tensors() {
+  stoker::RecordKeys keys;
+  keys.image = "i";
+  keys.label = {"l", stoker::LabelEncoding::kOneHot, 1};
+  keys.source = "s";
+  keys.encoding = stoker::ImageEncoding::kRaw;
+  keys.height = "h";
+  keys.width = "w";
+  keys.order = "o";
+  keys.box_prefix = "b";
+  return {std::make_shared<stoker::RecordSet>(), keys, stoker::PayloadCheck::kOff};
+}
+
+// The payload as a tensor with an object: its pixels are inside the payload, whatever its numbers say.
+void show(std::span<const uint8_t> payload) {
+  static const stoker::RecordSource source = tensors();
+  stoker::SourceScratch scratch;
+  stoker::ViewDecoder decoder;
+  const stoker::ViewSpec view{.kind = stoker::ViewKind::kObjectCrop, .out = {5, 3}};
+  std::vector<stoker::LabelledBox> boxes;
+  std::vector<stoker::ViewBox> shown;
+  std::vector<uint8_t> out(5 * 3 * stoker::kRgbBytes);
+  for (const int32_t object : {stoker::kWholeImage, 0, 1}) {
+    std::string name;
+    succeeds([&] {
+      const auto sample = source.describe({0, object}, payload, scratch, name);
+      const stoker::RgbSlot slot{out.data(), 5 * stoker::kRgbBytes};
+      decoder.decode(sample.image, {&view, 1}, stoker::SampleRandom(0, 0, 0), stoker::kDefaultMaxPixels,
+                     {&slot, 1});
+      source.append_boxes(0, payload, sample.label, scratch, boxes);
+      stoker::transform_boxes(decoder.plans()[0], decoder.size(), boxes, 0.0, shown);
+      for (const stoker::ViewBox& box : shown) {
+        require(0 <= box.xmin && box.xmin <= box.xmax && box.xmax <= 5 && 0 <= box.ymin && box.ymax <= 3);
+      }
+    });
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  find({data, size});
+  show({data, size});
+  std::string first;
+  if (!succeeds([&] { first = canonical({data, size}); })) return 0;
+  const auto* bytes = reinterpret_cast<const uint8_t*>(first.data());
+  require(canonical({bytes, first.size()}) == first);
+  return 0;
+}

@@ -1,0 +1,141 @@
+#include "core/jpeg/jpeg.h"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/base/errors.h"
+#include "tests/photo.h"
+
+namespace stoker {
+namespace {
+
+std::vector<uint8_t> decoded(JpegDecoder& decoder, const std::vector<uint8_t>& bytes, Rect region) {
+  decoder.open(bytes);
+  const RgbxView view = decoder.decode(region);
+  std::vector<uint8_t> rgb;
+  for (int32_t y = 0; y < region.height; ++y) {
+    for (int32_t x = 0; x < region.width; ++x) {
+      const uint8_t* pixel = view.row(y) + static_cast<size_t>(x) * kRgbxBytes;
+      rgb.insert(rgb.end(), pixel, pixel + kRgbBytes);
+    }
+  }
+  return rgb;
+}
+
+ErrorCode code_of(const std::vector<uint8_t>& bytes, uint64_t max_pixels = kDefaultMaxPixels) {
+  JpegDecoder decoder;
+  try {
+    const Extent size = decoder.open(bytes, max_pixels);
+    decoder.decode({0, 0, size.width, size.height});
+  } catch (const Error& error) {
+    return error.code();
+  }
+  FAIL("no error");
+  return ErrorCode::kClosed;
+}
+
+TEST_CASE("a region equals the same part of the whole, for every sampling") {
+  std::mt19937 random(3);
+  JpegDecoder decoder;
+  for (const JpegEncodeSpec spec :
+       {JpegEncodeSpec{90, 1, 1}, {90, 2, 1}, {90, 2, 2}, {90, 1, 2}, {90, 4, 1}}) {
+    for (const Extent size : {Extent{97, 61}, Extent{64, 64}, Extent{17, 130}, Extent{1, 1}}) {
+      const auto bytes = tests::jpeg(size, spec);
+      const auto whole = decoded(decoder, bytes, {0, 0, size.width, size.height});
+      for (int round = 0; round < 60; ++round) {
+        const auto below = [&](int32_t n) {
+          return static_cast<int32_t>(random() % static_cast<unsigned>(n));
+        };
+        Rect region{below(size.width), below(size.height), 0, 0};
+        region.width = 1 + below(size.width - region.x);
+        region.height = 1 + below(size.height - region.y);
+        const auto part = decoded(decoder, bytes, region);
+        for (int32_t y = 0; y < region.height; ++y) {
+          const size_t row = static_cast<size_t>(region.width) * kRgbBytes;
+          const size_t from = (static_cast<size_t>(region.y + y) * static_cast<size_t>(size.width) +
+                               static_cast<size_t>(region.x)) *
+                              kRgbBytes;
+          REQUIRE(std::memcmp(&part[static_cast<size_t>(y) * row], &whole[from], row) == 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the header says what was encoded") {
+  const JpegInfo colour = probe_jpeg(tests::jpeg({33, 21}));
+  CHECK(colour.width == 33);
+  CHECK(colour.height == 21);
+  CHECK(colour.color == JpegColor::kYcbcr);
+  CHECK(std::string(subsampling_name(colour)) == "4:2:0");
+  const JpegInfo grey = check_jpeg(tests::jpeg({5, 9}, {}, 1));
+  CHECK(grey.color == JpegColor::kGrey);
+  CHECK(std::string(subsampling_name(grey)) == "grey");
+}
+
+TEST_CASE("a file cut anywhere is an error of check_jpeg, and never a crash of the decoder") {
+  const auto bytes = tests::jpeg({40, 30});
+  for (size_t cut = 0; cut < bytes.size(); ++cut) {
+    const std::vector<uint8_t> part(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(cut));
+    CHECK_THROWS_AS(check_jpeg(part), Error);
+    if (cut + 2 < bytes.size()) CHECK(code_of(part) == ErrorCode::kBadImage);
+  }
+}
+
+TEST_CASE("a decoder is as good as new after an error") {
+  JpegDecoder decoder;
+  auto bytes = tests::jpeg({40, 30});
+  const auto whole = decoded(decoder, bytes, {0, 0, 40, 30});
+  auto cut = bytes;
+  cut.resize(bytes.size() / 2);
+  CHECK_THROWS_AS(decoded(decoder, cut, {0, 0, 40, 30}), Error);
+  CHECK_THROWS_AS(decoder.open(std::vector<uint8_t>{0xFF, 0xD8}), Error);
+  CHECK_THROWS_AS(decoder.decode({0, 0, 1, 1}), Error);
+  CHECK(decoded(decoder, bytes, {0, 0, 40, 30}) == whole);
+}
+
+TEST_CASE("an image that declares too many pixels is refused before memory is taken") {
+  auto bytes = tests::jpeg({40, 30});
+  CHECK(code_of(bytes, 40 * 30 - 1) == ErrorCode::kImageTooLarge);
+  for (size_t at = 0; at + 9 < bytes.size(); ++at) {
+    if (bytes[at] != 0xFF || bytes[at + 1] != 0xC0) continue;
+    bytes[at + 5] = bytes[at + 7] = 60'000 >> 8;
+    bytes[at + 6] = bytes[at + 8] = 60'000 & 0xFF;
+    break;
+  }
+  CHECK(code_of(bytes) == ErrorCode::kImageTooLarge);
+}
+
+TEST_CASE("a region that leaves the image is refused") {
+  const auto bytes = tests::jpeg({40, 30});
+  JpegDecoder decoder;
+  for (const Rect bad :
+       {Rect{0, 0, 41, 30}, {-1, 0, 4, 4}, {0, 29, 4, 2}, {3, 3, 0, 3}, {39, 0, 2147483647, 1}}) {
+    decoder.open(bytes);
+    CHECK_THROWS_AS(decoder.decode(bad), Error);
+  }
+}
+
+TEST_CASE("extraneous bytes before a marker are harmless") {
+  auto bytes = tests::jpeg({40, 30});
+  JpegDecoder decoder;
+  const auto whole = decoded(decoder, bytes, {0, 0, 40, 30});
+  bytes.insert(bytes.begin() + 2, {0x12, 0x34, 0x56});
+  CHECK(decoded(decoder, bytes, {0, 0, 40, 30}) == whole);
+  CHECK(check_jpeg(bytes).width == 40);
+}
+
+TEST_CASE("senseless encodings are refused") {
+  const uint8_t pixel[3] = {1, 2, 3};
+  CHECK_THROWS_AS(encode_jpeg(pixel, {1, 1}, 3, {0, 1, 1}), Error);
+  CHECK_THROWS_AS(encode_jpeg(pixel, {1, 1}, 3, {101, 1, 1}), Error);
+  CHECK_THROWS_AS(encode_jpeg(pixel, {0, 1}, 3, {90, 1, 1}), Error);
+  CHECK_THROWS_AS(encode_jpeg(pixel, {70'000, 1}, 3, {90, 1, 1}), Error);
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,151 @@
+// One body of tests, run against every implementation that this processor has.
+#include "core/shards/crc32c.h"
+
+#include <doctest/doctest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+namespace {
+
+using stoker::Crc32cFunction;
+
+std::vector<uint8_t> noise(size_t size, unsigned seed = 1) {
+  std::mt19937 random(seed);
+  std::vector<uint8_t> bytes(size);
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
+  return bytes;
+}
+
+uint32_t of(Crc32cFunction extend, const std::vector<uint8_t>& bytes) {
+  return extend(0, bytes.data(), bytes.size());
+}
+
+// The definition, one bit at a time.
+uint32_t by_definition(uint32_t crc, const uint8_t* data, size_t size) {
+  uint32_t state = ~crc;
+  for (size_t i = 0; i < size; ++i) {
+    state ^= data[i];
+    for (int bit = 0; bit < 8; ++bit) state = (state >> 1) ^ ((state & 1U) != 0 ? 0x82f63b78U : 0U);
+  }
+  return ~state;
+}
+
+template <typename Body>
+void for_each_implementation(Body body) {
+  for (const auto& implementation : stoker::crc32c_implementations()) {
+    INFO("implementation: " << std::string(implementation.name));
+    body(implementation.extend);
+  }
+}
+
+std::vector<uint8_t> counting(int first, int step) {
+  std::vector<uint8_t> bytes;
+  for (int i = 0; i < 32; ++i) bytes.push_back(static_cast<uint8_t>(first + i * step));
+  return bytes;
+}
+
+// RFC 3720, B.4: a SCSI READ (10) command.
+const std::vector<uint8_t> kScsiRead = {0x01, 0xc0, 0, 0, 0, 0, 0, 0, 0,    0, 0, 0,    0, 0, 0, 0,
+                                        0x14, 0,    0, 0, 0, 0, 4, 0, 0,    0, 0, 0x14, 0, 0, 0, 0x18,
+                                        0x28, 0,    0, 0, 0, 0, 0, 0, 0x02, 0, 0, 0,    0, 0, 0, 0};
+
+}  // namespace
+
+TEST_CASE("crc32c: portable code is always there, and comes last") {
+  REQUIRE_FALSE(stoker::crc32c_implementations().empty());
+  CHECK(std::string(stoker::crc32c_implementations().back().name) == "portable");
+}
+
+TEST_CASE("crc32c: vectors of RFC 3720 B.4") {
+  for_each_implementation([](Crc32cFunction extend) {
+    CHECK(of(extend, std::vector<uint8_t>(32, 0)) == 0x8a9136aaU);
+    CHECK(of(extend, std::vector<uint8_t>(32, 0xff)) == 0x62a8ab43U);
+    CHECK(of(extend, counting(0, 1)) == 0x46dd794eU);
+    CHECK(of(extend, counting(31, -1)) == 0x113fdb5cU);
+    CHECK(of(extend, kScsiRead) == 0xd9963a56U);
+  });
+}
+
+TEST_CASE("crc32c: no bytes change nothing") {
+  for_each_implementation([](Crc32cFunction extend) {
+    CHECK(extend(0, nullptr, 0) == 0);
+    CHECK(extend(0x12345678U, nullptr, 0) == 0x12345678U);
+  });
+  CHECK(stoker::crc32c({}) == 0);
+}
+
+TEST_CASE("crc32c: equals the definition at every alignment and every short length") {
+  const std::vector<uint8_t> bytes = noise(1100);
+  for_each_implementation([&](Crc32cFunction extend) {
+    for (size_t start = 0; start < 17; ++start) {
+      for (size_t size = 0; size < 100; ++size) {
+        REQUIRE(extend(7, bytes.data() + start, size) == by_definition(7, bytes.data() + start, size));
+      }
+      for (size_t size = 740; size < 800; ++size) {  // around one triple of short blocks
+        REQUIRE(extend(7, bytes.data() + start, size) == by_definition(7, bytes.data() + start, size));
+      }
+    }
+  });
+}
+
+TEST_CASE("crc32c: equals the definition around the block boundaries of long buffers") {
+  const std::vector<uint8_t> bytes = noise(3 * 3 * 8192, 2);
+  const size_t triple = 3 * 8192;
+  for_each_implementation([&](Crc32cFunction extend) {
+    for (size_t base : {triple, 2 * triple, triple + 768, triple + 2 * 768}) {
+      for (size_t size = base - 9; size <= base + 9; ++size) {
+        REQUIRE(extend(0, bytes.data() + 3, size) == by_definition(0, bytes.data() + 3, size));
+      }
+    }
+  });
+}
+
+TEST_CASE("crc32c: every split of 2,048 bytes gives the CRC of the whole") {
+  const std::vector<uint8_t> bytes = noise(2048, 3);
+  const uint32_t whole = by_definition(0, bytes.data(), bytes.size());
+  for_each_implementation([&](Crc32cFunction extend) {
+    for (size_t split = 0; split <= bytes.size(); ++split) {
+      const uint32_t head = extend(0, bytes.data(), split);
+      REQUIRE(extend(head, bytes.data() + split, bytes.size() - split) == whole);
+    }
+  });
+  CHECK(stoker::crc32c(bytes) == whole);
+}
+
+TEST_CASE("crc32c: the TFRecord mask is a bijection with a known value") {
+  // TensorFlow's frame of an empty record begins with eight zero bytes and this masked CRC.
+  CHECK(stoker::mask_crc(stoker::crc32c(std::vector<uint8_t>(8, 0))) == 0x07980329U);
+  for (uint32_t crc : {0U, 1U, 0x7fffU, 0x8000U, 0xdeadbeefU, 0xffffffffU}) {
+    CHECK(stoker::unmask_crc(stoker::mask_crc(crc)) == crc);
+  }
+}
+
+TEST_CASE("crc32c: a copy has the bytes and the CRC, at every alignment, and touches nothing behind it") {
+  const std::vector<uint8_t> bytes = noise(3 * 8192 + 3 * 1024 + 900, 4);
+  for (const auto& implementation : stoker::crc32c_implementations()) {
+    for (size_t size :
+         {size_t{0}, size_t{1}, size_t{7}, size_t{8}, size_t{771}, size_t{3 * 1024 + 5}, bytes.size() - 9}) {
+      for (size_t start = 0; start < 9; ++start) {
+        std::vector<uint8_t> out(size + 16, 0xee);
+        const uint32_t crc = implementation.copy(7, bytes.data() + start, size, out.data() + 8 - start % 8);
+        REQUIRE(crc == by_definition(7, bytes.data() + start, size));
+        for (size_t i = 0; i < out.size(); ++i) {
+          const size_t at = i - (8 - start % 8);
+          REQUIRE(out[i] == (at < size ? bytes[start + at] : 0xee));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("crc32c: two sums are joined to that of all bytes") {
+  const std::vector<uint8_t> bytes = noise(70'000, 5);
+  const uint32_t whole = stoker::crc32c(bytes);
+  const std::span<const uint8_t> all(bytes);
+  for (size_t split : {size_t{0}, size_t{1}, size_t{65'536}, size_t{12'345}, bytes.size()}) {
+    CHECK(stoker::crc32c_join(stoker::crc32c(all.first(split)), stoker::crc32c(all.subspan(split)),
+                              bytes.size() - split) == whole);
+  }
+}

@@ -1,0 +1,216 @@
+#include "core/sources/node_cache.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "core/shards/tfrecord.h"
+#include "tests/counted_source.h"
+#include "tests/shard.h"
+
+namespace stoker {
+namespace {
+
+using tests::CountedSource;
+using tests::fetched;
+
+int opened(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(descriptor >= 0);
+  return descriptor;
+}
+
+// A cache directory: the file of one source, and the counter.
+struct Place {
+  tests::TemporaryFile file{""};
+  tests::TemporaryFile counter{std::string(8, '\0')};
+
+  std::shared_ptr<NodeCacheFile> open(const CountedSource& source, uint64_t budget = 1 << 30) const {
+    uint64_t bytes = 0;
+    for (const uint64_t size : source.sizes()) bytes += size + kFrameBytes;
+    const int descriptor = opened(file.path());
+    if (bytes < 1 << 30) REQUIRE(::ftruncate(descriptor, static_cast<off_t>(bytes)) == 0);
+    return std::make_shared<NodeCacheFile>(descriptor, opened(counter.path()), budget, source.sizes());
+  }
+  uint64_t on_disk() const {
+    struct stat status{};
+    REQUIRE(::stat(file.path().c_str(), &status) == 0);
+    return static_cast<uint64_t>(status.st_blocks) * 512;
+  }
+};
+
+std::vector<uint64_t> sizes_of(uint64_t count) {
+  std::vector<uint64_t> sizes;
+  for (uint64_t i = 0; i < count; ++i) sizes.push_back(i * 7919 % 20000);
+  return sizes;
+}
+
+TEST_CASE("a second process, or the same one later, finds what the first has kept") {
+  const Place place;
+  const auto source = std::make_shared<CountedSource>(sizes_of(20));
+  for (int process = 0; process < 3; ++process) {
+    const auto cache = place.open(*source);
+    const CachedSource cached(source, cache);
+    for (uint64_t i = 0; i < 20; ++i) CHECK(fetched(cached, i) == source->expected(i));
+    CHECK(source->asked == 20);
+    CHECK(cache->counts().hits == (process == 0 ? 0 : 20));
+    CHECK(cache->counts().misses == (process == 0 ? 20 : 0));
+    CHECK(cache->counts().bytes >= place.on_disk());
+    CHECK(cache->problem().empty());
+  }
+}
+
+TEST_CASE("the file is a shard of TFRecords: every sample has its frame where the sizes say") {
+  const Place place;
+  const CountedSource source({5, 0, 300});
+  const auto cache = place.open(source);
+  SourceScratch scratch;
+  for (const uint64_t i : {2, 0, 1}) cache->fetch(i, source, scratch);
+  CHECK(scan_shard(ShardFile(place.file.path())) == std::vector<RecordExtent>{{0, 21}, {21, 16}, {37, 316}});
+  CHECK(cache->file_bytes() == 353);
+}
+
+TEST_CASE("any changed byte is a miss, and is repaired") {
+  const Place place;
+  const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>{9, 40, 3});
+  const auto cache = place.open(*source);
+  const CachedSource cached(source, cache);
+  for (uint64_t i = 0; i < 3; ++i) fetched(cached, i);
+  const int file = opened(place.file.path());
+  for (off_t at = 0; at < static_cast<off_t>(cache->file_bytes()); ++at) {
+    uint8_t byte = 0;
+    REQUIRE(::pread(file, &byte, 1, at) == 1);
+    const auto flipped = static_cast<uint8_t>(byte ^ (1U << (at % 8)));
+    REQUIRE(::pwrite(file, &flipped, 1, at) == 1);
+    const int before = source->asked;
+    for (uint64_t i = 0; i < 3; ++i) CHECK(fetched(cached, i) == source->expected(i));
+    CHECK(source->asked == before + 1);
+    REQUIRE(::pread(file, &byte, 1, at) == 1);
+    CHECK(byte != flipped);
+  }
+  ::close(file);
+}
+
+TEST_CASE("a sample that is not as long as listed is never kept") {
+  const Place place;
+  const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>{100, 200});
+  const CachedSource cached(source, place.open(*source));
+  source->extra = 1;
+  CHECK(fetched(cached, 0) == source->expected(0));
+  CHECK(place.on_disk() == 0);
+  source->extra = 0;
+  CHECK(fetched(cached, 0).size() == 100);
+}
+
+TEST_CASE("the budget holds for what the disk gives, over many threads and two files") {
+  const Place place;
+  const auto source = std::make_shared<CountedSource>(sizes_of(300));
+  constexpr uint64_t kBudget = 1 << 20;
+  const std::shared_ptr<NodeCacheFile> caches[] = {place.open(*source, kBudget),
+                                                   place.open(*source, kBudget)};
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      const CachedSource cached(source, caches[t % 2]);
+      for (uint64_t i = 0; i < 300; ++i) {
+        const uint64_t number = (i * 7 + t * 37) % 300;
+        wrong += fetched(cached, number) != source->expected(number);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+  CHECK(place.on_disk() <= kBudget);
+  CHECK(place.on_disk() > kBudget * 3 / 4);
+  CHECK(caches[0]->counts().bytes <= kBudget);
+  CHECK(caches[0]->counts().full);
+  CHECK(caches[0]->counts().errors == 0);
+}
+
+TEST_CASE("neighbours that share a block count it once") {
+  const Place place;
+  const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>(100, 500));
+  const auto cache = place.open(*source);
+  const CachedSource cached(source, cache);
+  for (uint64_t i = 0; i < 100; ++i) fetched(cached, i * 37 % 100);
+  CHECK(place.on_disk() >= 100 * 516);
+  CHECK(cache->counts().bytes >= place.on_disk());
+  CHECK(cache->counts().bytes <= place.on_disk() + 100 * 64);
+}
+
+TEST_CASE("a counter that is damaged or locked by others stops no reading") {
+  const Place place;
+  const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>{100, 200});
+  SUBCASE("cut short") {
+    const auto cache = place.open(*source);
+    REQUIRE(::truncate(place.counter.path().c_str(), 3) == 0);
+    CHECK(fetched(CachedSource(source, cache), 0) == source->expected(0));
+    CHECK(cache->counts().errors == 1);
+    CHECK(cache->counts().bytes == 0);
+    CHECK_FALSE(cache->problem().empty());
+  }
+  SUBCASE("beyond every budget") {
+    const int counter = opened(place.counter.path());
+    REQUIRE(::pwrite(counter, "\xff\xff\xff\xff\xff\xff\xff\xff", 8, 0) == 8);
+    ::close(counter);
+    const auto cache = place.open(*source);
+    CHECK(fetched(CachedSource(source, cache), 0) == source->expected(0));
+    CHECK(cache->counts().full);
+  }
+  SUBCASE("locked for good") {
+    const int counter = opened(place.counter.path());
+    REQUIRE(::flock(counter, LOCK_EX) == 0);
+    const auto cache = place.open(*source);
+    CHECK(fetched(CachedSource(source, cache), 0) == source->expected(0));
+    CHECK(cache->counts().errors == 0);
+    ::close(counter);
+    fetched(CachedSource(source, cache), 0);
+    fetched(CachedSource(source, cache), 0);
+    CHECK(cache->counts().hits == 1);
+  }
+  CHECK(place.on_disk() <= 8192);
+}
+
+TEST_CASE("a file that cannot be written stops no reading, and is not tried again") {
+  const Place place;
+  const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>{100, 200});
+  const auto cache = std::make_shared<NodeCacheFile>(::open(place.file.path().c_str(), O_RDONLY | O_CLOEXEC),
+                                                     opened(place.counter.path()), 1 << 20, source->sizes());
+  const CachedSource cached(source, cache);
+  for (int round = 0; round < 2; ++round) {
+    for (uint64_t i = 0; i < 2; ++i) CHECK(fetched(cached, i) == source->expected(i));
+  }
+  CHECK(cache->counts().errors == 1);
+  CHECK(cache->problem().find("cannot be written") != std::string::npos);
+}
+
+TEST_CASE("a file cut short under its readers is misses, not a signal") {
+  const Place place;
+  const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>(50, 5000));
+  const auto cache = place.open(*source);
+  const CachedSource cached(source, cache);
+  for (uint64_t i = 0; i < 50; ++i) fetched(cached, i);
+  REQUIRE(::truncate(place.file.path().c_str(), 70001) == 0);
+  for (uint64_t i = 0; i < 50; ++i) CHECK(fetched(cached, i) == source->expected(i));
+  CHECK(source->asked == 50 + 50 - 70001 / 5016);
+  for (uint64_t i = 0; i < 50; ++i) fetched(cached, i);
+  CHECK(source->asked == 50 + 50 - 70001 / 5016);
+}
+
+TEST_CASE("sizes that no file can have are refused, and unknown samples are the source's matter") {
+  const Place place;
+  const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>{~uint64_t{0} - 3});
+  CHECK_THROWS_AS(place.open(*source), Error);
+  const CountedSource none({});
+  const auto cache = place.open(none);
+  const auto more = std::make_shared<CountedSource>(std::vector<uint64_t>{100});
+  CHECK(fetched(CachedSource(more, cache), 0) == more->expected(0));
+}
+
+}  // namespace
+}  // namespace stoker
