@@ -19,7 +19,10 @@ export PYTHON JOBS BUILD
 
 BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PYTEST := $(BIN)/python -m pytest --timeout 300
 DEMO := $(BUILD)/demo
+# What runs at the same time prints its lines together, if this make can.
+OUTPUT := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 export STOKER_TEST_HDFS_JARS ?= $(abspath $(BUILD))/hdfs-jars
 
 # A stamp is as new as the last time its step succeeded.
@@ -39,6 +42,7 @@ help:  ## List the targets.
 deps:  ## Check for compiler and headers; install what is missing where that needs no question.
 	@scripts/deps.sh build
 	@scripts/deps.sh test
+	@scripts/deps.sh test-all
 
 $(BUILD)/.stamp-deps-%: scripts/deps.sh
 	@mkdir -p $(BUILD)
@@ -63,7 +67,7 @@ $(INSTALLED): $(MADE) $(SOURCES) | $(COMPILING)
 # PyTorch comes first and alone: whatever else asks for torch then finds this one.
 $(DEVELOPED): $(MADE) pyproject.toml | $(INSTALLED)
 	@echo "Installing the tools and frameworks of the tests (about a gigabyte)"
-	@for words in "dev torch" dev docs; do \
+	@for words in "dev torch" test dev docs; do \
 	  $(BIN)/python scripts/requirements.py $$words > $(VENV)/requirements.txt; \
 	  $(PIP) install -r $(VENV)/requirements.txt; \
 	done
@@ -90,9 +94,18 @@ $(BUILD)/.stamp-hdfs-jars: scripts/hdfs_jars.sh | $(COMPILING)
 	@touch $@
 
 .PHONY: test
-test: $(BUILD)/.stamp-deps-test  ## Every test and check, the sanitizers included.
-	@$(MAKE) -j3 $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars native lint  # `native` gives way: `lint` waits for all that is installed
-	@scripts/tests.sh $(BIN)/python $(BUILD)/tests-with-servers.log
+test: $(BUILD)/.stamp-deps-test  ## C++ tests, lint, and all Python tests that need no server and no Java.
+	@$(MAKE) -j3 $(DEVELOPED) native-plain lint  # `native-plain` is nice: `lint` waits for all that is installed
+	@$(PYTEST) -n $(JOBS) -m "not servers"
+
+# `test` first and alone; of the others, those that wait run beside those that compute.
+.PHONY: test-all
+test-all: test $(BUILD)/.stamp-deps-test-all $(BUILD)/.stamp-deps-fuzz  ## `test`, then sanitizers, servers, clients, fuzzing.
+	@$(MAKE) -j2 --keep-going $(OUTPUT) test-servers test-clients native-asan native-tsan fuzz
+
+.PHONY: test-servers
+test-servers: $(BUILD)/.stamp-deps-test-all $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Tests with real S3, GCS, HDFS and Spark.
+	@$(PYTEST) -m servers
 
 .PHONY: test-clients
 test-clients: $(INSTALLED)  ## tf.data, TFDS, DALI and tfrecord, as others release them, read what Stoker writes.
@@ -123,9 +136,13 @@ format: $(DEVELOPED)  ## Format all Python and C++.
 stub: $(INSTALLED) $(DEVELOPED)  ## Write src/stoker/_native.pyi anew from the extension.
 	$(BIN)/python scripts/stub.py src/stoker/_native.pyi
 
+.PHONY: api
+api: $(INSTALLED)  ## Write tests/repository/public_api.txt anew from the package.
+	$(BIN)/python scripts/public_api.py > tests/repository/public_api.txt
+
 .PHONY: docs
 docs: $(INSTALLED) $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Run every code block and example of the documentation, follow every link.
-	$(BIN)/python -m pytest tests/house/test_{docs,examples,guarantees,notebooks,quick_start,site,sizing}.py
+	$(PYTEST) tests/repository/test_{docs,examples,guarantees,notebooks,quick_start,site,sizing}.py
 	@echo "The documentation is the Markdown in README.md and docs/; all of its code ran and all of its links lead somewhere."
 
 .PHONY: site
@@ -160,9 +177,9 @@ release: $(BUILD)/.stamp-deps-build  ## Everything of a release, checked: VERSIO
 fuzz: $(BUILD)/.stamp-deps-fuzz $(INSTALLED) $(DEVELOPED)  ## Fuzz every parser for FUZZ_SECONDS each (clang 14).
 	@PATH="$(BIN):$$PATH" scripts/fuzz.sh $(BUILD)/fuzz $(FUZZ_SECONDS)
 
-.PHONY: breaks
-breaks: $(INSTALLED) $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Break each guarantee on purpose and see its tests fail (half an hour).
-	@PATH="$(BIN):$$PATH" $(BIN)/python scripts/breaks.py $(BUILD)/breaks
+.PHONY: mutations
+mutations: $(INSTALLED) $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Break each guarantee on purpose and check that its tests fail (half an hour).
+	@PATH="$(BIN):$$PATH" $(BIN)/python scripts/mutations.py $(BUILD)/mutations
 
 .PHONY: clean
 clean:  ## Remove everything that make has made, the virtual environment included.

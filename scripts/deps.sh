@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Checks for what pip cannot install, and installs it where it may do so without asking.
 #
-#   scripts/deps.sh build    a C++20 compiler, libjpeg-turbo's headers, Python's headers and venv
-#   scripts/deps.sh test     those, doctest, the compiler's sanitizers, and Java for Spark and HDFS
-#   scripts/deps.sh fuzz     those of `build`, clang 14 with libFuzzer, and protobuf, which one target compares with
+#   scripts/deps.sh build     a C++20 compiler, libjpeg-turbo's headers, Python's headers and venv
+#   scripts/deps.sh test      those, and doctest
+#   scripts/deps.sh test-all  those, the compiler's sanitizers, and Java for Spark and HDFS
+#   scripts/deps.sh fuzz      those of `build`, clang 14 with libFuzzer, and protobuf, which one target compares with
 #
 # With apt-get, and root or a sudo that asks for no password, what is missing is installed; otherwise it is named.
 set -euo pipefail
 
-purpose=${1:?usage: scripts/deps.sh build|test|fuzz}
+purpose=${1:?usage: scripts/deps.sh build|test|test-all|fuzz}
 python=${PYTHON:-python3}
 cxx=${CXX:-c++}
 cc=${CC:-cc}
@@ -85,7 +86,8 @@ check() {
   need "the headers of Python" python3-dev python3-devel python@3.11 has_python_headers
   case $purpose in
     build) ;;
-    test)
+    test) need "the header of doctest" doctest-dev doctest-devel doctest has_doctest ;;
+    test-all)
       need "the header of doctest" doctest-dev doctest-devel doctest has_doctest
       need "the compiler's sanitizers" g++ "libasan libubsan libtsan" "" has_sanitizers
       need "Java 17 to 22" openjdk-17-jre-headless java-21-openjdk-headless openjdk@17 has_java
@@ -95,7 +97,7 @@ check() {
       need "protobuf for C++" "libprotobuf-dev protobuf-compiler" "protobuf-devel protobuf-compiler" protobuf has_protobuf
       ;;
     *)
-      echo "scripts/deps.sh: unknown purpose '$purpose'; it is build, test or fuzz" >&2
+      echo "scripts/deps.sh: unknown purpose '$purpose'; it is build, test, test-all or fuzz" >&2
       exit 2
       ;;
   esac
@@ -130,7 +132,7 @@ check
 if [ ${#missing[@]} -gt 0 ] && install_with_apt; then check; fi
 if [ ${#missing[@]} -gt 0 ]; then
   {
-    echo "Missing to $purpose Stoker:"
+    echo "Missing for $purpose:"
     printf '  - %s\n' "${missing[@]}"
     echo "Install, then run make again:"
     echo "  Debian, Ubuntu:  apt install $(names "${debian[@]}")"

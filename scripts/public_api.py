@@ -1,4 +1,4 @@
-"""Write down the public interface: ``python scripts/public_api.py > tests/house/public_api.txt``.
+"""Write down the public interface: ``python scripts/public_api.py > tests/repository/public_api.txt``.
 
 Names, signatures, fields and errors of the Python API; commands, options and defaults of the command line; exit codes.
 The adapters of frameworks are read, not imported, so that no framework need be installed. Defaults that depend on the

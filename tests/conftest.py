@@ -1,7 +1,8 @@
-"""What all tests share: a small dataset, Hypothesis without a clock, and no skipping where everything must run."""
+"""What all tests share: a small dataset, Hypothesis without a clock, and skips where an optional package is missing."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 from typing import TYPE_CHECKING
@@ -12,11 +13,41 @@ import pytest
 from stoker.cli.main import main
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
     from pathlib import Path
 
 pytest_plugins = ["servers.fixtures"]
 
 MUST_RUN_ALL = os.environ.get("STOKER_CI") == "1"
+
+# Packages that `pip install '.[test]'` does not bring. Where one is missing, the tests that import it are skipped.
+OPTIONAL = {
+    "accelerate",
+    "aiohttp",
+    "boto3",
+    "cyclonedx",
+    "elftools",
+    "gcsfs",
+    "google",
+    "hdfs_native",
+    "jax",
+    "jinja2",
+    "jsonschema",
+    "lightning",
+    "markdown_it",
+    "matplotlib",
+    "mkdocs",
+    "nanobind",
+    "nbclient",
+    "nbformat",
+    "obstore",
+    "prometheus_client",
+    "pyspark",
+    "scipy",
+    "tensorboard",
+    "tensorflow",
+    "torch",
+}
 
 # Times vary too much on a busy machine to be a property of an example.
 hypothesis.settings.register_profile("dev", deadline=None)
@@ -28,6 +59,42 @@ def pytest_configure() -> None:
     """A shell lets what it starts with ``&`` ignore Ctrl-C, and so would every program that a test interrupts."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def missing_package(error: BaseException | None) -> str | None:
+    """The optional package whose absence caused an error, if that is what did."""
+    while error is not None:
+        name = (error.name or "").split(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+        if name in OPTIONAL and importlib.util.find_spec(name) is None:
+            return name
+        error = error.__cause__ or error.__context__
+    return None
+
+
+class TestFile(pytest.Module):
+    """A file of tests, skipped as a whole if it imports an optional package that is missing."""
+
+    def collect(self) -> Iterable[pytest.Item | pytest.Collector]:
+        try:
+            return super().collect()
+        except Exception as error:
+            if name := missing_package(error):
+                pytest.skip(f"{name} is not installed", allow_module_level=True)
+            raise
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
+    return TestFile.from_parent(parent, path=module_path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Make a test that failed for want of an optional package a skipped one."""
+    report = yield
+    if call.excinfo is not None and (name := missing_package(call.excinfo.value)):
+        report.outcome = "skipped"
+        report.longrepr = (str(report.location[0]), report.location[1] or 0, f"Skipped: {name} is not installed")
+    return report
 
 
 @pytest.fixture(scope="session")

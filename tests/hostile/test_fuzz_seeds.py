@@ -6,7 +6,7 @@ import importlib
 
 import pytest
 
-from house.repository import ROOT
+from repository.checkout import ROOT
 from stoker.errors import StokerError
 
 FOLDER = ROOT / "scripts" / "fuzz_python"

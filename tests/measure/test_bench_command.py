@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from house.repository import ROOT
+from repository.checkout import ROOT
 from stoker.cli.main import main
 from stoker.errors import ConfigError
 from stoker.measure import rungs

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from house.repository import ROOT
+from repository.checkout import ROOT
 
 collect_ignore_glob = [] if (ROOT / "benchmarks" / "rivals").is_dir() else ["test_*.py"]

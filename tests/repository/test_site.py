@@ -15,9 +15,9 @@ import pytest
 from markdown_it import MarkdownIt
 
 import stoker
-from house import markdown
-from house.repository import PACKAGE, ROOT, pages
-from house.site_pages import COUNTED, Seen
+from repository import markdown
+from repository.checkout import PACKAGE, ROOT, pages
+from repository.site_pages import COUNTED, Seen
 from scripts.site import api, commands, repository
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from house.repository import NATIVE, ROOT
+from repository.checkout import NATIVE, ROOT
 
 PAGE = ROOT / "docs" / "fuzzing.md"
 

@@ -1,10 +1,10 @@
-"""Tests that need real servers say so: they run beside the others (scripts/tests.sh)."""
+"""Tests that need real servers say so: `make test` runs without them."""
 
 from __future__ import annotations
 
 import re
 
-from house.repository import ROOT
+from repository.checkout import ROOT
 
 SERVERS = re.compile(
     r"\b(s3_server|gcs_server|hdfs_server|spark_cluster|faulty_s3|faulty_gcs|place_in|remote_places)\b"

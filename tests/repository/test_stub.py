@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from house.repository import PACKAGE, ROOT
+from repository.checkout import PACKAGE, ROOT
 
 
 def test_the_stub_is_current() -> None:

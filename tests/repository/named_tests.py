@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from house.repository import NATIVE, ROOT, parse
+from repository.checkout import NATIVE, ROOT, parse
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 
-from house.repository import NATIVE, PACKAGE, ROOT
+from repository.checkout import NATIVE, PACKAGE, ROOT
 
 PAGE = ROOT / "docs" / "architecture.md"
 PAGE_LINES = 135

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from house.repository import PACKAGE, ROOT, modules, parse
+from repository.checkout import PACKAGE, ROOT, modules, parse
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from house.named_tests import names_a_test, unknown_tests
-from house.repository import ROOT, pages
+from repository.checkout import ROOT, pages
+from repository.named_tests import names_a_test, unknown_tests
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ HOW = """The public interface has changed:
 If that is wanted: a line that goes or changes breaks somebody's program, so it needs a new major version (before 1.0 a
 new minor one) and a line in CHANGELOG.md under "Changed" or "Removed"; a line that comes needs a minor version. Then
 
-    python scripts/public_api.py > tests/house/public_api.txt
+    make api
 """
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from house import markdown
-from house.repository import ROOT
+from repository import markdown
+from repository.checkout import ROOT
 from stoker.cli.main import main
 
 if TYPE_CHECKING:

@@ -1,9 +1,10 @@
-"""Breaks the code on purpose, one guarantee after another, and sees that the tests named with each break fail.
+"""Change the code so that guarantees are broken, one at a time, and check that the tests named with each change fail.
 
-    python scripts/breaks.py BUILD_DIRECTORY [--only WORDS]
+    python scripts/mutations.py BUILD_DIRECTORY [--only WORDS]
 
-The breaks are those of tests/guarantees/breaks.toml. They are made in a copy of the checkout, in the build directory;
-the copy runs with the interpreter that runs this, and its own build of the core. Ends with 1 if a test stays green.
+The mutations are those of tests/guarantees/mutations.toml. They are made in a copy of the checkout, in the build
+directory; the copy runs with the interpreter that runs this, and its own build of the core. Ends with 1 if a test stays
+green.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LIST = Path("tests/guarantees/breaks.toml")
+LIST = Path("tests/guarantees/mutations.toml")
 NATIVE_TEST = re.compile(r"(src/native/tests/[\w/]+\.cpp): (.+)")
 SECONDS = 120  # a test that hangs when its guarantee is broken fails, too
 NOT_RUN = {2, 3, 4, 5}  # pytest's exit codes for a run that did not get to the test
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class Mutation:
     """A change that breaks a guarantee.
 
     Attributes:
@@ -47,15 +48,15 @@ class Break:
     tests: list[str]
 
     def apply(self, text: str) -> str:
-        """Return the file as it is when it is broken."""
+        """Return the changed file."""
         if text.count(self.old) != 1:
-            sys.exit(f"breaks: '{self.what}' is not one place of {self.file} any more; mend {LIST}")
+            sys.exit(f"mutations: the code that '{self.what}' replaces must occur once in {self.file}; correct {LIST}")
         return text.replace(self.old, self.new)
 
 
-def read_breaks(root: Path) -> list[Break]:
-    """Return the breaks of a checkout."""
-    return [Break(**entry) for entry in tomllib.loads((root / LIST).read_text(encoding="utf-8"))["break"]]
+def read_mutations(root: Path) -> list[Mutation]:
+    """Return the mutations of a checkout."""
+    return [Mutation(**entry) for entry in tomllib.loads((root / LIST).read_text(encoding="utf-8"))["mutation"]]
 
 
 class Copy:
@@ -96,7 +97,7 @@ class Copy:
             case = native[2].replace("\\", "\\\\").replace(",", "\\,")
             command = [str(self._built / "src/native/tests/stoker_core_tests"), f"--test-case={case}"]
         else:
-            command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-o", f"timeout={SECONDS}"]
+            command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--timeout", str(SECONDS)]
             command.append(test)
         environment = os.environ | {"PYTHONPATH": str(self.tree / "src")}
         done = subprocess.run(command, cwd=self.tree, env=environment, capture_output=True, check=False)
@@ -105,19 +106,19 @@ class Copy:
     def _command(self, command: list[str]) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            sys.exit(f"breaks: {' '.join(command)} failed:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+            sys.exit(f"mutations: {' '.join(command)} failed:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
 
 
-def try_break(copy: Copy, broken: Break) -> bool:
-    """Break, see every test fail, mend; return whether all did."""
-    path = copy.tree / broken.file
+def try_mutation(copy: Copy, mutation: Mutation) -> bool:
+    """Change the code, run the tests, restore the code; return whether every test failed."""
+    path = copy.tree / mutation.file
     whole = path.read_text(encoding="utf-8")
-    native = broken.file.startswith("src/native/")
-    path.write_text(broken.apply(whole), encoding="utf-8")
+    native = mutation.file.startswith("src/native/")
+    path.write_text(mutation.apply(whole), encoding="utf-8")
     try:
         if native:
             copy.build_core()
-        outcomes = [_see(copy, broken, test) for test in broken.tests]
+        outcomes = [_fails(copy, mutation, test) for test in mutation.tests]
     finally:
         path.write_text(whole, encoding="utf-8")
     if native:
@@ -125,32 +126,32 @@ def try_break(copy: Copy, broken: Break) -> bool:
     return all(outcomes)
 
 
-def _see(copy: Copy, broken: Break, test: str) -> bool:
+def _fails(copy: Copy, mutation: Mutation, test: str) -> bool:
     started = time.monotonic()
     code = copy.run(test)
     red = code != 0 and code not in NOT_RUN
     verdict = "red  " if red else "GREEN" if code == 0 else f"code {code}"
     seconds = time.monotonic() - started
-    sys.stdout.write(f"{verdict} {seconds:5.1f} s  {broken.guarantee:2}  {broken.what}\n{'':15}{test}\n")
+    sys.stdout.write(f"{verdict} {seconds:5.1f} s  {mutation.guarantee:2}  {mutation.what}\n{'':15}{test}\n")
     sys.stdout.flush()
     return red
 
 
 def main() -> None:
-    """Try all breaks, or those asked for."""
+    """Try all mutations, or those asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("directory", type=Path, help="where the copy is made; kept, so that the next run is quicker")
-    parser.add_argument("--only", default="", help="breaks whose description holds these words")
+    parser.add_argument("--only", default="", help="only mutations whose description holds these words")
     arguments = parser.parse_args()
-    breaks = [broken for broken in read_breaks(ROOT) if arguments.only in broken.what]
+    mutations = [mutation for mutation in read_mutations(ROOT) if arguments.only in mutation.what]
     copy = Copy(arguments.directory.resolve())
-    tests = sorted({test for broken in breaks for test in broken.tests})
+    tests = sorted({test for mutation in mutations for test in mutation.tests})
     failing = [test for test in tests if copy.run(test) != 0]
     if failing:
-        sys.exit("breaks: these fail although nothing is broken:\n" + "\n".join(failing))
-    sys.stdout.write(f"{len(tests)} tests pass with nothing broken\n")
-    missed = [broken for broken in breaks if not try_break(copy, broken)]
-    sys.stdout.write(f"{len(breaks) - len(missed)} of {len(breaks)} breaks were found\n")
+        sys.exit("mutations: these fail although nothing was changed:\n" + "\n".join(failing))
+    sys.stdout.write(f"{len(tests)} tests pass before any change\n")
+    missed = [mutation for mutation in mutations if not try_mutation(copy, mutation)]
+    sys.stdout.write(f"{len(mutations) - len(missed)} of {len(mutations)} mutations were found\n")
     sys.exit(1 if missed else 0)
 
 

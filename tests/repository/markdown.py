@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from markdown_it import MarkdownIt
 
-from house.repository import ROOT
+from repository.checkout import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from house.repository import ROOT
+from repository.checkout import ROOT
 
 PAGE = (ROOT / "docs" / "sizing.md").read_text(encoding="utf-8")
 NAMES = re.compile(r"^\| `(\w+)` \| ([\d.]+) \|", re.MULTILINE)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker.cli.main
-from house import markdown
-from house.repository import ROOT, pages
+from repository import markdown
+from repository.checkout import ROOT, pages
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from house.repository import ROOT
+from repository.checkout import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from house import markdown
-from house.repository import tracked_files
+from repository import markdown
+from repository.checkout import tracked_files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from house.repository import ROOT
+from repository.checkout import ROOT
 from servers import google_names
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import inspect
 
 import pytest
 
-import house.repository
 import stoker
+from repository import checkout
 from stoker import errors
 
 PUBLIC = {
@@ -71,19 +71,19 @@ def test_everything_public_is_there_and_documented(name: str) -> None:
 
 @pytest.mark.parametrize("adapter", sorted(ADAPTERS))
 def test_the_adapters_define_exactly_these(adapter: str) -> None:
-    package = house.repository.PACKAGE / adapter
+    package = checkout.PACKAGE / adapter
     if package.is_dir():
         assert set(importlib.import_module(f"stoker.{adapter}").__all__) == ADAPTERS[adapter]
         return
-    tree = house.repository.parse(package.with_suffix(".py"))
+    tree = checkout.parse(package.with_suffix(".py"))
     defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     assert {name for name in defined if not name.startswith("_")} == ADAPTERS[adapter]
 
 
 def test_every_module_is_installed() -> None:
     # Patterns of the build backend could leave one out, and no import of the checkout would show it.
-    for path in house.repository.modules():
-        name = ".".join(path.relative_to(house.repository.PACKAGE.parent).with_suffix("").parts)
+    for path in checkout.modules():
+        name = ".".join(path.relative_to(checkout.PACKAGE.parent).with_suffix("").parts)
         assert importlib.util.find_spec(name.removesuffix(".__init__")), name
 
 
