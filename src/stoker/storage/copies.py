@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.errors import StorageError
-from stoker.storage.location import RemotePath
 from stoker.storage.pool import stoppable_pool
 from stoker.storage.scratch import no_room, scratch_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
-    from stoker.storage.location import Location
+    from stoker.storage.location import StoreLocation
+    from stoker.storage.patient import PatientStore
 
 _PIECE_BYTES = 2**22
 _OTHER_PIECE_BYTES = _PIECE_BYTES // 3 * 2  # what goes wrong at the same place of every answer goes wrong elsewhere
@@ -24,25 +25,18 @@ _SAME_READS = 3
 _MOST_READS = 24
 
 
+def local_copy(place: Path | StoreLocation) -> AbstractContextManager[LocalCopy]:
+    """The former name of `stoker.storage.location.BaseLocation.local_copy`."""
+    return nullcontext(LocalCopy(place)) if isinstance(place, Path) else place.local_copy()
+
+
 @contextmanager
-def local_copy(place: Location) -> Iterator[LocalCopy]:
-    """Give the bytes of a file as a file of this machine: the file itself, or a copy of the object in a store.
-
-    A copy lies in the folder for temporary files (``$TMPDIR``), takes at most the bytes of the object there, and has no
-    name, so that nothing is left of it when the process is killed. Nothing is fetched before it is asked for.
-
-    Raises:
-        FileNotFoundError: There is no such object.
-        OSError: The store cannot be read; or there is no room for the copy, see
-            `stoker.storage.scratch.is_scratch_full`.
-    """
-    if not isinstance(place, RemotePath):
-        yield LocalCopy(place)
-        return
-    size = place.stat().st_size
-    with scratch_file(_why(place)) as file:
-        os.ftruncate(file.fileno(), size)  # a hole takes no room
-        yield RemoteCopy(place, size, file.fileno())
+def store_copy(store: PatientStore, key: str) -> Iterator[LocalCopy]:
+    """Give the bytes of an object as a file of this machine; see `stoker.storage.Location.local_copy`."""
+    size = store.size(key)
+    with scratch_file(_why(f"{store.name}/{key}")) as file:
+        os.ftruncate(file.fileno(), size)  # a hole takes no space
+        yield StoreCopy(store, key, size, file.fileno())
 
 
 class LocalCopy:
@@ -63,19 +57,21 @@ class LocalCopy:
         return False
 
 
-class RemoteCopy(LocalCopy):
+class StoreCopy(LocalCopy):
     """An object in a store, copied from its beginning as far as is asked for. For one thread at a time.
 
     Args:
-        source: The object.
+        store: Where it lies.
+        key: Which object.
         size_bytes: Its length.
         file: An open file of that length for its bytes.
     """
 
-    def __init__(self, source: RemotePath, size_bytes: int, file: int) -> None:
+    def __init__(self, store: PatientStore, key: str, size_bytes: int, file: int) -> None:
         super().__init__(Path(f"/proc/self/fd/{file}"))
-        self._source = source
-        self._store = source.store  # that of this thread, which knows whether somebody wants to stop
+        self._store = store
+        self._key = key
+        self._source = f"{store.name}/{key}"
         self._size = size_bytes
         self._file = file
         self._end = 0
@@ -132,22 +128,22 @@ class RemoteCopy(LocalCopy):
                 break
         else:
             message = f"bytes {start} to {start + len(data)} of {self._source} are others each time they are read"
-            raise StorageError(f"{message}; see what lies between here and the store", path=str(self._source))
+            raise StorageError(f"{message}; see what lies between here and the store", path=self._source)
         if data != before:
             found.append(start)
             self._write(start, data)
 
     def _read(self, start: int, length: int) -> bytes:
-        return self._store.read(self._source.key, start, min(length, self._size - start))
+        return self._store.read(self._key, start, min(length, self._size - start))
 
     def _read_surely(self, start: int) -> bytes:
         """Return the bytes from ``start`` on; of a short object by reading all, which the store's checksum covers."""
         if self._size > _OTHER_PIECE_BYTES:
             return self._read(start, _OTHER_PIECE_BYTES)
-        data = self._store.read(self._source.key)
+        data = self._store.read(self._key)
         if len(data) != self._size:
             message = f"{self._source} had {self._size} bytes and has {len(data)}; do not change it while it is read"
-            raise StorageError(message, path=str(self._source))
+            raise StorageError(message, path=self._source)
         return data
 
     def _write(self, start: int, data: bytes) -> None:
@@ -160,5 +156,5 @@ class RemoteCopy(LocalCopy):
             raise no_room(error, _why(self._source)) from error
 
 
-def _why(source: RemotePath) -> str:
+def _why(source: str) -> str:
     return f"{source} has to be copied there"

@@ -2,79 +2,29 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import math
-import os
-import stat
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from stoker.storage.location import RemotePath
-from stoker.storage.named import naming
+from stoker.storage.files import open_regular, regular_descriptor
+from stoker.storage.location import location
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from stoker.storage.location import Location
+
+__all__ = ["is_named", "open_regular", "parse_json", "read_small", "regular_descriptor"]
 
 _MOST_LEVELS = 64
 
 
 def is_named(place: Location) -> bool:
-    """Return whether something has this name: an object; on a disk anything, also a link that leads nowhere."""
-    return place.is_file() if isinstance(place, RemotePath) else os.path.lexists(place)
-
-
-@contextmanager
-def open_regular(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file of this machine for reading; errors of the system have its name as long as it is open.
-
-    Raises:
-        OSError: It cannot be opened, or is no regular file.
-    """
-    with naming(path), os.fdopen(regular_descriptor(path), "rb") as file:
-        yield file
-
-
-def regular_descriptor(path: Path | bytes) -> int:
-    """Open a file of this machine for reading; a named pipe is not waited for, and a device not read.
-
-    Returns:
-        The descriptor, which is the caller's to close.
-
-    Raises:
-        OSError: It cannot be opened, or is no regular file.
-    """
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    mode = os.fstat(file).st_mode
-    if stat.S_ISREG(mode):
-        return file
-    os.close(file)
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fsdecode(path))
-    raise OSError(errno.EINVAL, "is a pipe or a device, not a file", os.fsdecode(path))
+    """The former name of `Location.lexists`."""
+    return location(place).lexists()
 
 
 def read_small(place: Location, limit: int) -> bytes:
-    """Return the whole of a file that must not be large.
-
-    Args:
-        place: The file.
-        limit: Most bytes it may have.
-
-    Raises:
-        OSError: It is larger (``EFBIG``), no regular file, or cannot be read.
-    """
-    if isinstance(place, Path):
-        with open_regular(place) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size <= limit:
-                return file.read(size)
-    elif place.stat().st_size <= limit:
-        return place.read_bytes()
-    raise OSError(errno.EFBIG, f"is larger than {limit} bytes", str(place))
+    """The former name of `Location.read_at_most`."""
+    return location(place).read_at_most(limit)
 
 
 def parse_json(text: bytes) -> Any:

@@ -1,14 +1,5 @@
-"""How unfinished files are called, so that whoever comes next can tell and remove them."""
+"""The former place of `stoker.storage.files`."""
 
-from __future__ import annotations
+from stoker.storage.files import TEMPORARY_MARK, temporary_name
 
-import os
-import secrets
-
-TEMPORARY_MARK = ".tmp-"
-"""What the name of every unfinished file contains, followed by something unique."""
-
-
-def temporary_name(name: str) -> str:
-    """Return a name beside ``name`` that no other writer uses."""
-    return f"{name}{TEMPORARY_MARK}{os.getpid()}-{secrets.token_hex(4)}"
+__all__ = ["TEMPORARY_MARK", "temporary_name"]

@@ -1,0 +1,247 @@
+"""Files of this machine: read within bounds, and written so that no crash and no power cut leaves half of one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Protocol
+
+from stoker.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from stoker.storage.store import Data
+
+TEMPORARY_MARK = ".tmp-"
+"""What the name of every unfinished file contains, followed by something unique."""
+
+_OF_THE_NAME = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
+)
+_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EIO})
+
+
+def temporary_name(name: str) -> str:
+    """Return a name beside ``name`` that no other writer uses, and that `TEMPORARY_MARK` marks as unfinished."""
+    return f"{name}{TEMPORARY_MARK}{os.getpid()}-{secrets.token_hex(4)}"
+
+
+@contextmanager
+def attach_filename(path: object) -> Iterator[None]:
+    """Give errors of the system the name of a file, where the call that failed knew a descriptor alone.
+
+    Opening a file that cannot be opened names it; reading, writing and closing do not.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and not isinstance(error, StorageError):
+            error.filename = path if isinstance(path, bytes) else str(path)
+        raise
+
+
+@contextmanager
+def open_regular(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file of this machine for reading; errors of the system have its name as long as it is open.
+
+    Raises:
+        OSError: It cannot be opened, or is not a regular file.
+    """
+    with attach_filename(path), os.fdopen(regular_descriptor(path), "rb") as file:
+        yield file
+
+
+def regular_descriptor(path: str | bytes | os.PathLike[str]) -> int:
+    """Open a file of this machine for reading; a named pipe is not waited for, and a device not read.
+
+    Returns:
+        The descriptor, which the caller closes.
+
+    Raises:
+        OSError: It cannot be opened, or is not a regular file.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    mode = os.fstat(file).st_mode
+    if stat.S_ISREG(mode):
+        return file
+    os.close(file)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fsdecode(path))
+    raise OSError(errno.EINVAL, "is a pipe or a device, not a file", os.fsdecode(path))
+
+
+def read_at_most(path: str | os.PathLike[str], limit: int) -> bytes:
+    """Return the whole of a file of this machine that must not be large; see `stoker.storage.Location.read_at_most`."""
+    with open_regular(path) as file:
+        if os.fstat(file.fileno()).st_size <= limit:
+            return file.read(limit)
+    raise too_large(path, limit)
+
+
+def too_large(path: object, limit: int) -> OSError:
+    """Return the error of a file that has more bytes than a reader allows."""
+    return OSError(errno.EFBIG, f"is larger than {limit} bytes", str(path))
+
+
+def is_of_the_name(error: OSError) -> bool:
+    """Return whether what has a name cannot be looked at. Any other error is one of a file system that fails."""
+    return error.errno in _OF_THE_NAME
+
+
+def folder_has_gone(error: OSError) -> bool:
+    """Return whether nothing is left of the folder of the file that an error names.
+
+    Where a disk was mounted, an empty folder may be left.
+    """
+    if error.errno not in _NOT_THERE or not isinstance(error.filename, (str, bytes)):
+        return False
+    try:
+        with os.scandir(os.path.dirname(os.fsencode(error.filename)) or b".") as entries:  # noqa: PTH120 - bytes
+            return next(entries, None) is None
+    except PermissionError:
+        return False
+    except OSError:
+        return True
+
+
+def write_atomically(path: Path, data: Data) -> None:
+    """Write a file under a temporary name, bring it to the disk, and give it its name.
+
+    Raises:
+        OSError: The disk is full, or the like; the temporary file is removed.
+    """
+    temporary = path.with_name(temporary_name(path.name))
+    try:
+        with attach_filename(path), temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_directory(path.parent)
+
+
+def make_directory(directory: Path, within: Path | None = None) -> None:
+    """Make a directory, and those above it that are missing; their names are on the disk when this returns.
+
+    Args:
+        directory: Which.
+        within: A directory that is not made anew if it has gone, such as a dataset's with all that was in it.
+
+    Raises:
+        OSError: One of them cannot be made, or is a file.
+    """
+    if not directory.is_dir():
+        if directory == within:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(directory))
+        make_directory(directory.parent, within)
+        directory.mkdir(exist_ok=True)
+        sync_directory(directory.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Bring the names in a directory to the disk, so that a rename survives a power cut."""
+    with attach_filename(directory):
+        file = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+class Staging(Protocol):
+    """An unfinished file; see `stoker.storage.Location.stage`. For one thread at a time."""
+
+    def write(self, parts: Sequence[bytes]) -> None:
+        """Append bytes.
+
+        Raises:
+            OSError: The disk is full, or the like.
+        """
+
+    def publish(self, companion: tuple[str, bytes] | None = None) -> None:
+        """Give the file its final name; nothing is left of an attempt that fails.
+
+        Args:
+            companion: A small file that is there before it, such as its index: its name, relative to the folder in
+                which the file was begun, and its content.
+
+        Raises:
+            OSError: The destination cannot be written.
+        """
+
+    def discard(self) -> None:
+        """Remove what was written, unless it is published. Idempotent."""
+
+
+class LocalStaging:
+    """A file beside the final name, which it is given by a rename once it is on the disk; see `Staging`.
+
+    Args:
+        directory: Folder of the dataset; must exist.
+        name: Final name, relative to it.
+
+    Raises:
+        OSError: There is no space for it.
+    """
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._directory = directory
+        self._path = directory / name
+        make_directory(self._path.parent, within=directory)
+        self._temporary = directory / temporary_name(name)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        self._file: int | None = os.open(self._temporary, flags, 0o666)
+
+    def write(self, parts: Sequence[bytes]) -> None:
+        """Append bytes; see `Staging`."""
+        assert self._file is not None, "the file is already published or discarded"
+        with attach_filename(self._path):
+            write_all(self._file, parts)
+
+    def publish(self, companion: tuple[str, bytes] | None = None) -> None:
+        """Bring both to the disk under their final names; see `Staging`."""
+        assert self._file is not None, "the file is already published or discarded"
+        with attach_filename(self._path):
+            os.fsync(self._file)
+            self._close()
+        try:
+            if companion is not None:
+                path = self._directory / companion[0]
+                make_directory(path.parent, within=self._directory)
+                write_atomically(path, companion[1])
+            self._temporary.replace(self._path)
+        finally:
+            self._temporary.unlink(missing_ok=True)
+        sync_directory(self._path.parent)
+
+    def discard(self) -> None:
+        """Remove the file; see `Staging`."""
+        if self._file is not None:
+            self._close()
+            self._temporary.unlink(missing_ok=True)
+
+    def _close(self) -> None:
+        assert self._file is not None
+        file, self._file = self._file, None
+        os.close(file)
+
+
+def write_all(file: int, parts: Sequence[bytes]) -> None:
+    """Append all of some bytes to an open file.
+
+    Raises:
+        OSError: The disk is full, or the like.
+    """
+    written = os.writev(file, parts)
+    if written == sum(map(len, parts)):
+        return
+    view = memoryview(b"".join(parts))  # the system has cut the write short; a full disk raises now
+    while written < len(view):
+        written += os.write(file, view[written:])
