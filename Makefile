@@ -119,12 +119,11 @@ native-plain native-asan native-tsan: native-%: $(BUILD)/.stamp-deps-test | $(CO
 	@PATH="$(BIN):$$PATH" nice scripts/native_tests.sh $* $(BUILD)/$*
 
 .PHONY: lint
-lint: $(DEVELOPED)  ## ruff, clang-format, mypy, and who may import whom.
+lint: $(DEVELOPED)  ## ruff, clang-format, mypy.
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/clang-format --dry-run -Werror $(NATIVE)
 	$(BIN)/mypy
-	$(BIN)/lint-imports
 
 .PHONY: format
 format: $(DEVELOPED)  ## Format all Python and C++.
@@ -183,6 +182,6 @@ mutations: $(INSTALLED) $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Break each gu
 
 .PHONY: clean
 clean:  ## Remove everything that make has made, the virtual environment included.
-	rm -rf build dist .mypy_cache .ruff_cache clients/.ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf build dist .mypy_cache .ruff_cache clients/.ruff_cache .pytest_cache .hypothesis
 	rm -rf $(VENV) $(BUILD)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,15 +1,14 @@
-"""The drawings of docs/architecture.md are those of the code, and the page stays one page."""
+"""The drawings of docs/architecture.md are those of the code."""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 
-from repository.checkout import NATIVE, PACKAGE, ROOT
+from repository.checkout import NATIVE, ROOT
+from repository.imports import LIST, Rules
 
 PAGE = ROOT / "docs" / "architecture.md"
-PAGE_LINES = 135
 CORE = NATIVE / "core"
 
 
@@ -51,27 +50,13 @@ def included(folder: str) -> set[str]:
     return set(re.findall(r'^#include "core/(\w+)/.+\.h"$', text, flags=re.M)) - {folder}
 
 
-def test_the_page_is_one_page() -> None:
-    assert len(PAGE.read_text(encoding="utf-8").splitlines()) <= PAGE_LINES
+def test_the_drawn_layers_are_those_of_the_list() -> None:
+    assert layers(drawing("Packages")) == Rules.read(LIST).layers
 
 
-def test_the_drawn_layers_are_those_of_the_contract() -> None:
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
-    lines = next(contract["layers"] for contract in contracts["contracts"] if contract["type"] == "layers")
-    contracted = [{room.strip(" ()") for room in line.split("|")} for line in lines]
-    assert [set(layer) for layer in layers(drawing("Rooms"))] == contracted
-
-
-def test_every_room_is_drawn() -> None:
-    rooms = {path.stem for path in PACKAGE.glob("*.py")} | {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    drawn = [room for layer in layers(drawing("Rooms")) for room in layer]
-    assert sorted(drawn) == sorted(rooms - {"__init__"} | {"_native"})
-
-
-def test_the_paths_lead_through_rooms() -> None:
+def test_the_paths_lead_through_packages() -> None:
     paths = PAGE.read_text(encoding="utf-8").split("```text\n")[1].splitlines()[2]
-    rooms = {room for layer in layers(drawing("Rooms")) for room in layer}
-    assert set(re.findall(r"\w+", paths)) <= rooms
+    assert set(re.findall(r"\w+", paths)) <= {name for layer in layers(drawing("Packages")) for name in layer}
 
 
 def test_every_folder_of_the_core_is_drawn_and_nothing_else() -> None:

@@ -1,0 +1,223 @@
+"""Read who imports whom, also under ``TYPE_CHECKING`` and inside functions, and compare it with a list of rules."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = "stoker"
+LIST = Path(__file__).with_name("layers.toml")
+_STANDARD = sys.stdlib_module_names | {"_typeshed"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported name.
+
+    Attributes:
+        importer: The module that imports, `stoker.cli.main`.
+        line: Where.
+        target: The module that is imported, or from which a name is imported.
+        name: The name that is imported from it; empty if it is the module itself.
+    """
+
+    importer: str
+    line: int
+    target: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        """What a reader looks for."""
+        return f"{self.importer}:{self.line} imports {self.target}{'.' if self.name else ''}{self.name}"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What tests/repository/layers.toml says.
+
+    Attributes:
+        layers: The packages of the tree from top to bottom; those of one layer do not import each other.
+        only_in: The packages or modules that may import a third-party package, or the extension, by its name.
+        past_exports: How many imports of one package from another ("a -> b") still go past what that one exports.
+        cycles: Modules that still import each other.
+        repeated_classes: Names that more than one class still has.
+    """
+
+    layers: list[list[str]]
+    only_in: dict[str, list[str]]
+    past_exports: dict[str, int]
+    cycles: list[list[str]]
+    repeated_classes: list[str]
+
+    @classmethod
+    def read(cls, path: Path) -> Rules:
+        """Read the list."""
+        content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        left = content.get("left", {})
+        rest = left.get("past_exports", {}), left.get("cycles", []), left.get("repeated_classes", [])
+        return cls(content["layers"], content["only_in"], *rest)
+
+
+class Tree:
+    """The modules of a package and what they import."""
+
+    def __init__(self, sources: dict[str, str]) -> None:
+        """Read them.
+
+        Args:
+            sources: The text of each module by its path below the package, `cli/main.py`.
+        """
+        self._packages = {_dotted(path) for path in sources if path.endswith("__init__.py")}
+        self.modules = {_dotted(path): ast.parse(text, path) for path, text in sources.items()}
+        self.imports = [found for module, tree in self.modules.items() for found in self._imports(module, tree)]
+
+    @classmethod
+    def below(cls, folder: Path) -> Tree:
+        """Read all modules of a folder."""
+        paths = sorted(folder.rglob("*.py"))
+        return cls({path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in paths})
+
+    def _imports(self, module: str, tree: ast.Module) -> Iterator[Import]:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                yield from (Import(module, node.lineno, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                source = self._absolute(module, node)
+                for alias in node.names:
+                    whole = f"{source}.{alias.name}"
+                    is_module = whole in self.modules or whole == f"{ROOT}._native"
+                    yield Import(module, node.lineno, *((whole, "") if is_module else (source, alias.name)))
+
+    def _absolute(self, module: str, node: ast.ImportFrom) -> str:
+        if not node.level:
+            return node.module or ""
+        parts = module.split(".")
+        up = node.level - (module in self._packages)
+        return ".".join([*parts[: len(parts) - up], *([node.module] if node.module else [])])
+
+    def exports(self, package: str) -> set[str]:
+        """Return the names that a package, or a module beside packages, offers to others."""
+        names: set[str] = set()
+        for node in self.modules[package].body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                return set(ast.literal_eval(node.value))
+            if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                names |= {child.id for target in targets for child in ast.walk(target) if isinstance(child, ast.Name)}
+        return {name for name in names if not name.startswith("_")}
+
+
+def problems(tree: Tree, rules: Rules) -> list[str]:
+    """Return everything in a tree that the rules forbid, and every rule that the tree has no use for."""
+    checks = (_unplaced, _upward, _past_exports, _third_party, _cycles, _repeated_classes)
+    return [problem for check in checks for problem in check(tree, rules)]
+
+
+def _unplaced(tree: Tree, rules: Rules) -> Iterator[str]:
+    found = {_package(module) for module in tree.modules if module != ROOT} | {"_native"}
+    listed = Counter(name for layer in rules.layers for name in layer)
+    yield from (f"{ROOT}.{name} is in no layer: add it to the list" for name in sorted(found - set(listed)))
+    yield from (f"{ROOT}.{name} is in a layer, but there is no such package" for name in sorted(set(listed) - found))
+    yield from (f"{ROOT}.{name} is in more than one layer" for name, count in listed.items() if count > 1)
+
+
+def _upward(tree: Tree, rules: Rules) -> Iterator[str]:
+    level = {name: number for number, layer in enumerate(rules.layers) for name in layer}
+    for found in tree.imports:
+        if found.importer == ROOT:
+            continue
+        if found.target == ROOT:
+            yield f"{found}: the package itself re-exports upper layers; import from where the name is defined"
+        elif found.target.startswith(f"{ROOT}."):
+            mine, other = _package(found.importer), _package(found.target)
+            if mine != other and level.get(mine, -1) >= level.get(other, len(level)):
+                yield f"{found}: {other} is not below {mine}"
+
+
+def _past_exports(tree: Tree, rules: Rules) -> Iterator[str]:
+    past = defaultdict(list)
+    for found in tree.imports:
+        mine, other = _package(found.importer), _package(found.target)
+        if found.target.startswith(f"{ROOT}.") and other not in (mine, "_native"):
+            name = found.name or found.target.removeprefix(f"{ROOT}.{other}").removeprefix(".")
+            is_direct = found.target.count(".") == 1 or (not found.name and found.target.count(".") == 2)
+            if not is_direct or (name and name not in tree.exports(f"{ROOT}.{other}")):
+                past[f"{mine} -> {other}"].append(str(found))
+    for pair, found_here in past.items():
+        if len(found_here) > rules.past_exports.get(pair, 0):
+            yield f"{pair} goes past what the package exports:\n    " + "\n    ".join(found_here)
+    for pair, allowed in rules.past_exports.items():
+        if len(past[pair]) < allowed:
+            yield f"{pair}: {allowed} imports past the exports are listed as left, there are {len(past[pair])}"
+
+
+def _third_party(tree: Tree, rules: Rules) -> Iterator[str]:
+    used = set()
+    for found in tree.imports:
+        top = found.target.split(".")[0]
+        name = f"{ROOT}._native" if found.target == f"{ROOT}._native" else top
+        if top in _STANDARD or (top == ROOT and name == ROOT) or found.importer == ROOT:
+            continue
+        inside = [place for place in rules.only_in.get(name, []) if place == "*" or _is_in(found.importer, place)]
+        used |= {(name, place) for place in inside}
+        if not inside:
+            yield f"{found}: {name} may be imported only in {', '.join(rules.only_in.get(name, [])) or 'no module'}"
+    for name, places in rules.only_in.items():
+        yield from (f"{place} may import {name} and does not" for place in places if (name, place) not in used)
+
+
+def _cycles(tree: Tree, rules: Rules) -> Iterator[str]:
+    uses: dict[str, set[str]] = {module: set() for module in tree.modules}
+    for found in tree.imports:
+        if found.target in tree.modules and found.importer != found.target:
+            uses[found.importer].add(found.target)
+    reached = {module: _reachable(uses, module) for module in uses}
+    cycles = [sorted(o for o in reached[module] if module in reached[o]) for module in sorted(uses)]
+    found = [cycle for number, cycle in enumerate(cycles) if cycle and cycle not in cycles[:number]]
+    yield from (f"these modules import each other: {', '.join(cycle)}" for cycle in found if cycle not in rules.cycles)
+    yield from (f"listed as left, but not a cycle: {', '.join(cycle)}" for cycle in rules.cycles if cycle not in found)
+
+
+def _reachable(uses: dict[str, set[str]], start: str) -> set[str]:
+    reached: set[str] = set()
+    waiting = [start]
+    while waiting:
+        fresh = uses[waiting.pop()] - reached
+        reached |= fresh
+        waiting += fresh
+    return reached
+
+
+def _repeated_classes(tree: Tree, rules: Rules) -> Iterator[str]:
+    homes = defaultdict(list)
+    for module, parsed in tree.modules.items():
+        for node in parsed.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(module)
+    repeated = {name: found for name, found in homes.items() if len(found) > 1}
+    listed = set(rules.repeated_classes)
+    yield from (f"class {name} is in {' and '.join(sorted(repeated[name]))}" for name in sorted(set(repeated) - listed))
+    yield from (f"{name} is listed as left, but is one class" for name in sorted(listed - set(repeated)))
+
+
+def _dotted(path: str) -> str:
+    return ".".join([ROOT, *path.removesuffix(".py").split("/")]).removesuffix(".__init__")
+
+
+def _package(module: str) -> str:
+    """The part of the tree that a module is in: the first name below the root."""
+    return module.split(".")[1] if "." in module else module
+
+
+def _is_in(module: str, place: str) -> bool:
+    return module == f"{ROOT}.{place}" or module.startswith(f"{ROOT}.{place}.")
