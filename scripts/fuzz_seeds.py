@@ -19,7 +19,7 @@ import numpy as np
 from PIL import Image
 
 from stoker import _native
-from stoker.sample.encode import DAMAGED, ODD, damage, encode_odd
+from stoker.sample import DAMAGED, ODD, damage, encode_odd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Made-up photographs: natural spectrum, boxes on what was painted, classes that can be told apart."""
+"""Artificial photographs: natural spectrum, boxes around what was painted, classes that differ."""
 
 from __future__ import annotations
 
@@ -7,20 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from stoker.sample.photo import make_photo
-from stoker.sample.scene import make_scene
+from stoker.sample import _landscape, paint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from stoker.sample.photo import Photo
 
-
-def difference_to_scene(photo: Photo, seed: tuple[int, ...]) -> NDArray[np.float32]:
+def difference_to_landscape(pixels: NDArray[np.uint8], seed: tuple[int, ...]) -> NDArray[np.float32]:
     """How far each pixel is from the landscape without objects, which the same seed begins with."""
-    height, width = photo.pixels.shape[:2]
-    scene = make_scene(width, height, np.random.default_rng(seed))
-    difference: NDArray[np.float32] = np.abs(photo.pixels - np.clip(scene.image, 0, 255)).max(2)
+    height, width = pixels.shape[:2]
+    image, _, _ = _landscape(width, height, np.random.default_rng(seed))
+    difference: NDArray[np.float32] = np.abs(pixels - np.clip(image, 0, 255)).max(2)
     return difference
 
 
@@ -29,11 +26,11 @@ def difference_to_scene(photo: Photo, seed: tuple[int, ...]) -> NDArray[np.float
 def test_every_box_fits_an_object_that_was_painted(class_id: int, size: tuple[int, int]) -> None:
     width, height = size
     seed = (3, class_id)
-    photo = make_photo(width, height, class_id, seed)
-    changed = difference_to_scene(photo, seed) > 40
+    pixels, boxes = paint(width, height, class_id, seed)
+    changed = difference_to_landscape(pixels, seed) > 40
     outside = changed.copy()
-    assert 1 <= len(photo.boxes) <= 3
-    for box in photo.boxes:
+    assert 1 <= len(boxes) <= 3
+    for box in boxes:
         left, top, right, bottom = (
             round(edge) for edge in (box.xmin * width, box.ymin * height, box.xmax * width, box.ymax * height)
         )
@@ -47,7 +44,7 @@ def test_every_box_fits_an_object_that_was_painted(class_id: int, size: tuple[in
 def test_the_spectrum_is_that_of_photographs() -> None:
     slopes, chroma = [], []
     for i in range(8):
-        pixels = make_photo(256, 256, i, (5, i)).pixels.astype(float)
+        pixels = paint(256, 256, i, (5, i))[0].astype(float)
         luma = pixels @ [0.299, 0.587, 0.114]
         power = np.abs(np.fft.fft2(luma - luma.mean())) ** 2
         frequency = np.hypot(*np.meshgrid(np.fft.fftfreq(256), np.fft.fftfreq(256)))
@@ -60,10 +57,10 @@ def test_the_spectrum_is_that_of_photographs() -> None:
 
 def test_the_colours_of_objects_tell_the_class() -> None:
     def colour(class_id: int, i: int) -> NDArray[np.float64]:
-        photo = make_photo(160, 120, class_id, (7, class_id, i))
-        box = photo.boxes[-1]  # the nearest, which nothing hides
+        pixels, boxes = paint(160, 120, class_id, (7, class_id, i))
+        box = boxes[-1]  # the nearest, which nothing hides
         x, y = int(80 * (box.xmin + box.xmax)), int(60 * (box.ymin + box.ymax))
-        middle: NDArray[np.float64] = photo.pixels[y - 9 : y + 9, x - 9 : x + 9].mean((0, 1))
+        middle: NDArray[np.float64] = pixels[y - 9 : y + 9, x - 9 : x + 9].mean((0, 1))
         return middle
 
     known = np.array([np.mean([colour(c, i) for i in range(6)], axis=0) for c in range(10)])
@@ -72,9 +69,9 @@ def test_the_colours_of_objects_tell_the_class() -> None:
 
 
 def test_a_photograph_is_a_function_of_its_arguments() -> None:
-    first, second, other = (make_photo(64, 48, 1, seed) for seed in ((1, 2), (1, 2), (1, 3)))
-    assert first.boxes == second.boxes
-    np.testing.assert_array_equal(first.pixels, second.pixels)
-    assert (first.pixels != other.pixels).any()
-    assert first.pixels.shape == (48, 64, 3)
-    assert first.pixels.dtype == np.uint8
+    (first, boxes), (second, same), (other, _) = (paint(64, 48, 1, seed) for seed in ((1, 2), (1, 2), (1, 3)))
+    assert boxes == same
+    np.testing.assert_array_equal(first, second)
+    assert (first != other).any()
+    assert first.shape == (48, 64, 3)
+    assert first.dtype == np.uint8

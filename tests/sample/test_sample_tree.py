@@ -11,9 +11,9 @@ from xml.etree import ElementTree as ET
 import pytest
 from PIL import Image
 
-from stoker import _native
+from stoker import _native, sample
 from stoker.errors import ConfigError, DestinationError, ImageError
-from stoker.sample import SampleSpec, make_sample, tree
+from stoker.sample import SampleSpec, make_sample
 
 SPEC = SampleSpec(classes=12, images_per_class=3, validation_per_class=1, damaged=True)
 SMALL = SampleSpec(classes=3, images_per_class=2, validation_per_class=1)
@@ -56,7 +56,7 @@ def test_the_tree_has_the_shape_of_imagenet(made: Path) -> None:
 def test_the_same_spec_gives_the_same_bytes_for_any_threads(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    monkeypatch.setattr(tree, "available_cpus", lambda: threads)
+    monkeypatch.setattr(sample, "available_cpus", lambda: threads)
     make_sample(tmp_path / "again", SMALL)
     assert contents(tmp_path / "again") == contents(small)
 

@@ -1,4 +1,4 @@
-"""``stoker sample``: a small tree of made-up photographs to try things on."""
+"""``stoker sample``: a small tree of artificial photographs to try things on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN = 20
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "make a small ImageNet-shaped tree of made-up photographs, without any download"
+    text = "make a small ImageNet-shaped tree of artificial photographs, without any download"
     parser = subparsers.add_parser("sample", help=text, description=text)
     spec = SampleSpec()
     add = parser.add_argument

@@ -1,0 +1,506 @@
+"""A tree of artificial photographs with the shape of ImageNet, made without any download.
+
+::
+
+    DIR/train/n01440764/n01440764_17.JPEG
+    DIR/validation/n01440764/ILSVRC2012_val_00000001.JPEG
+    DIR/bounding_boxes/n01440764/n01440764_17.xml
+    DIR/synsets.txt, DIR/imagenet_metadata.txt, DIR/sample.json
+
+A codec spends on these files what it spends on photographs: sizes, qualities and subsampling come as often as in
+ImageNet, the amplitude of every texture falls with about the inverse of its spatial frequency, and there are edges.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from xml.sax.saxutils import escape
+
+import numpy as np
+from PIL import Image
+
+from stoker.config import available_cpus, check_range
+from stoker.errors import ConfigError, DestinationError
+from stoker.storage import stoppable_pool
+from stoker.types import Box
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from stoker.types import Progress
+
+    Plane = NDArray[np.floating]
+
+_T = TypeVar("_T")
+
+ODD = {
+    "greyscale": "a greyscale JPEG",
+    "cmyk": "a CMYK JPEG",
+    "progressive": "a progressive JPEG",
+    "png": "a PNG named .JPEG",
+    "exif": "a JPEG with EXIF orientation 6",
+    "restart": "a JPEG with restart markers",
+    "rgb": "a JPEG stored as RGB, without YCbCr",
+}
+"""Kinds of image files that are right but unusual."""
+DAMAGED = {
+    "truncated": "a JPEG cut off after 60 % of its bytes",
+    "empty": "a file of zero bytes",
+    "text": "text named .jpg",
+    "corrupt": "a JPEG with a run of changed bytes in the middle",
+    "huge": "a JPEG whose header claims 60,000 x 60,000 pixels",
+}
+"""Kinds of image files that cannot be used."""
+_NOISY = "annotation"
+_NOISE = "an annotation with swapped corners, out-of-range coordinates and no file name"
+
+# Synsets of ImageNet, their words, and the colour of their objects. Further classes get ids above every real one.
+_SYNSETS = (
+    ("n01440764", "tench, Tinca tinca", (138, 142, 66)),
+    ("n01530575", "brambling, Fringilla montifringilla", (228, 122, 48)),
+    ("n01641577", "bullfrog, Rana catesbeiana", (82, 156, 56)),
+    ("n01773549", "barn spider, Araneus cavaticus", (112, 70, 46)),
+    ("n01882714", "koala, koala bear, kangaroo bear, native bear, Phascolarctos cinereus", (150, 152, 162)),
+    ("n02007558", "flamingo", (244, 120, 142)),
+    ("n02099601", "golden retriever", (218, 164, 82)),
+    ("n02281406", "sulphur butterfly, sulfur butterfly", (240, 216, 48)),
+    ("n02504458", "African elephant, Loxodonta africana", (92, 112, 140)),
+    ("n03028079", "church, church building", (182, 62, 50)),
+)
+_FIRST_FURTHER_ID = 20_000_000
+# Sky above, sky at the horizon, hills, ground.
+_MOODS = (
+    ((64, 118, 190), (192, 214, 232), (74, 104, 84), (108, 128, 64)),  # summer
+    ((58, 62, 112), (244, 184, 126), (78, 64, 82), (98, 82, 64)),  # dusk
+    ((158, 166, 174), (212, 214, 214), (108, 116, 104), (124, 120, 92)),  # overcast
+    ((86, 146, 206), (228, 218, 196), (172, 122, 90), (206, 168, 118)),  # desert
+    ((112, 152, 204), (218, 226, 238), (110, 126, 150), (208, 214, 224)),  # snow
+    ((112, 146, 184), (224, 220, 208), (146, 96, 60), (158, 110, 58)),  # autumn
+    ((150, 190, 204), (250, 226, 206), (116, 114, 136), (146, 148, 96)),  # morning
+)
+# Sizes (width, height), subsampling and quality, and how often they occur, in per cent, as in ImageNet.
+_SIZES = {
+    (500, 375): 42,
+    (375, 500): 13,
+    (500, 333): 14,
+    (333, 500): 6,
+    (500, 334): 4,
+    (500, 376): 3,
+    (500, 400): 4,
+    (500, 500): 3,
+    (640, 480): 6,
+    (200, 150): 4,
+    (1600, 1200): 1,
+}
+_SUBSAMPLINGS = {"4:4:4": 76, "4:2:0": 20, "4:2:2": 4}
+_QUALITIES = {90: 8, 92: 8, 93: 6, 94: 10, 95: 6, 96: 62}
+_BOXED_SHARE = 0.85
+_GREY_EVERY = 50
+_FORM = 2  # increase it when the same spec is to give other files
+
+
+@dataclass(frozen=True, slots=True)
+class SampleSpec:
+    """What a sample tree holds.
+
+    The same spec gives the same bytes for any number of threads, on one machine with the same NumPy and Pillow. Another
+    processor or version may round a pixel otherwise.
+
+    One file of each odd kind replaces an ordinary training image, as far as there are training images. Damaged files
+    come after them.
+
+    Attributes:
+        classes: Number of classes.
+        images_per_class: Training images of each class.
+        validation_per_class: Validation images of each class.
+        seed: Of everything random.
+        damaged: Whether damaged files are put among the others.
+
+    Raises:
+        ConfigError: A number is out of range, or there are too few training images to damage some.
+    """
+
+    classes: int = 10
+    images_per_class: int = 30
+    validation_per_class: int = 6
+    seed: int = 17
+    damaged: bool = False
+
+    def __post_init__(self) -> None:
+        check_range("classes", self.classes, 1, 10_000)
+        check_range("images per class", self.images_per_class, 1, 100_000)
+        check_range("validation images per class", self.validation_per_class, 0, 100_000)
+        check_range("seed", self.seed, 0, 2**63)
+        images, least = self.classes * self.images_per_class, len(ODD) + len(DAMAGED) + 1
+        if self.damaged and images < least:
+            message = f"{images} training images are too few for every kind of damage; it takes {least}"
+            raise ConfigError(f"{message}: ask for more classes or more images of each")
+
+    def synsets(self) -> list[tuple[str, str]]:
+        """Return the id and the words of every class, in the order of the ids."""
+        further = range(len(_SYNSETS), self.classes)
+        real = [(wnid, words) for wnid, words, _ in _SYNSETS[: self.classes]]
+        return [*real, *((f"n{_FIRST_FURTHER_ID + i}", f"artificial class {i}") for i in further)]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleReport:
+    """What was made.
+
+    Attributes:
+        images: Image files, including damaged ones.
+        size_bytes: Their bytes.
+        oddities: Path below the tree -> what is odd about it, of files that are right but unusual.
+        damaged: Path below the tree -> what is wrong with it: images that cannot be used, and one annotation.
+        made: False when the very same tree existed already.
+    """
+
+    images: int
+    size_bytes: int
+    oddities: dict[str, str]
+    damaged: dict[str, str]
+    made: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """One image file to make; ``number`` counts all of them and seeds what is random about it."""
+
+    number: int
+    path: Path
+    class_id: int
+    odd: str | None
+    damage: str | None
+    boxes_path: Path | None
+
+
+def make_sample(directory: str | Path, spec: SampleSpec, progress: Progress | None = None) -> SampleReport:
+    """Make a sample tree, on as many threads as there are CPUs.
+
+    Args:
+        directory: Where; created if missing. If it holds the very same sample already, nothing is done.
+        spec: What it holds.
+        progress: Called after every image, from the calling thread.
+
+    Raises:
+        DestinationError: The directory holds something else.
+        OSError: It cannot be written. What was written stays; nothing more is begun.
+    """
+    root = Path(directory)
+    files = _files(root, spec)
+    made = not _holds(root, spec, files)
+    if made:
+        try:
+            _write(root, spec, files, progress)
+        except (OSError, KeyboardInterrupt) as error:
+            error.add_note(f"the sample in {root} is not finished: remove it before you make it again")
+            raise
+
+    def below(path: Path) -> str:
+        return path.relative_to(root).as_posix()
+
+    damaged = {below(file.path): DAMAGED[file.damage] for file in files if file.damage in DAMAGED}
+    noisy = {below(f.boxes_path): _NOISE for f in files if f.boxes_path is not None and f.damage == _NOISY}
+    oddities = {below(file.path): ODD[file.odd] for file in files if file.odd}
+    return SampleReport(len(files), _size_bytes(files), oddities, damaged | noisy, made)
+
+
+def _files(root: Path, spec: SampleSpec) -> list[_File]:
+    """Return every image file; the first training image of each class, then the second ..., are the unusual ones."""
+    damaged = [*DAMAGED, _NOISY] if spec.damaged else []
+    special = [*((kind, None) for kind in ODD), *((None, kind) for kind in damaged)]
+    places = [(i, c) for i in range(spec.images_per_class) for c in range(spec.classes)]
+    unusual: dict[tuple[int, int], tuple[str | None, str | None]] = dict(zip(places, special, strict=False))
+    files: list[_File] = []
+
+    def add(folder: str, wnid: str, name: str, class_id: int, odd: str | None, damage: str | None) -> None:
+        # An image with an orientation is stored on its side, where boxes would not fit.
+        boxed = odd != "exif" and (len(files) * 0.61803398875 % 1 < _BOXED_SHARE or damage == _NOISY)
+        boxes = root / "bounding_boxes" / wnid / f"{Path(name).stem}.xml" if boxed else None
+        files.append(_File(len(files), root / folder / wnid / name, class_id, odd, damage, boxes))
+
+    for class_id, (wnid, _) in enumerate(spec.synsets()):
+        for i in range(spec.images_per_class):
+            odd, damage = unusual.get((i, class_id), (None, None))
+            grey = (class_id * spec.images_per_class + i) % _GREY_EVERY == _GREY_EVERY - 1
+            odd = "greyscale" if grey and not damage and not odd else odd
+            suffix = ".jpg" if damage == "text" else ".JPEG"
+            add("train", wnid, f"{wnid}_{17 + 13 * i}{suffix}", class_id, odd, damage)
+    for i in range(spec.validation_per_class):
+        for class_id, (wnid, _) in enumerate(spec.synsets()):
+            name = f"ILSVRC2012_val_{i * spec.classes + class_id + 1:08d}.JPEG"
+            add("validation", wnid, name, class_id, None, None)
+    return files
+
+
+def _holds(root: Path, spec: SampleSpec, files: list[_File]) -> bool:
+    """Whether the tree exists already; refuses a directory that holds something else."""
+    if not root.exists():
+        return False
+    if not root.is_dir():
+        raise DestinationError(f"{root} is a file; name another directory", path=str(root))
+    if not any(root.iterdir()):
+        return False
+    what = "something else, or a sample that was not finished"
+    if (root / "sample.json").is_file():
+        found = {path for path in root.rglob("*") if not path.is_dir()}
+        boxes = {file.boxes_path for file in files} - {None}
+        expected = {file.path for file in files} | boxes | {root / name for name in (*_lists(spec), "sample.json")}
+        if found == expected and (root / "sample.json").read_text(errors="replace") == _mark(spec, files):
+            return True
+        what = "a sample of other settings, or one that was changed"
+    raise DestinationError(f"{root} holds {what}; name another directory, or remove it", path=str(root))
+
+
+def _write(root: Path, spec: SampleSpec, files: list[_File], progress: Progress | None) -> None:
+    for folder in {path.parent for file in files for path in (file.path, file.boxes_path) if path is not None}:
+        folder.mkdir(parents=True, exist_ok=True)
+    written = 0
+    with stoppable_pool(available_cpus(), "stoker-draw") as pool:
+        # After Ctrl-C or on a full disk map() cancels what was not begun.
+        for done, size in enumerate(pool.map(lambda file: _make(file, spec.seed), files), 1):
+            written += size
+            if progress is not None:
+                progress(done=done, total=len(files), size_bytes=written, rejects=0)
+    for name, text in _lists(spec).items():
+        (root / name).write_text(text)
+    (root / "sample.json").write_text(_mark(spec, files))  # last: a tree that has it is whole
+
+
+def _lists(spec: SampleSpec) -> dict[str, str]:
+    """Return the text files beside the images, by name."""
+    return {
+        "synsets.txt": "".join(f"{wnid}\n" for wnid, _ in spec.synsets()),
+        "imagenet_metadata.txt": "".join(f"{wnid}\t{words}\n" for wnid, words in spec.synsets()),
+    }
+
+
+def _mark(spec: SampleSpec, files: list[_File]) -> str:
+    """Return what identifies this sample: its settings and the bytes of its images, which must exist."""
+    fields = {"form": _FORM, **dataclasses.asdict(spec), "size_bytes": _size_bytes(files)}
+    return json.dumps(fields, indent=1) + "\n"
+
+
+def _size_bytes(files: list[_File]) -> int:
+    return sum(file.path.stat().st_size for file in files)
+
+
+def _make(file: _File, seed: int) -> int:
+    """Write one image and its boxes; return the bytes of the image."""
+    rng = np.random.default_rng((seed, file.number))
+    width, height = _choose(_SIZES, rng)
+    quality = _choose(_QUALITIES, rng)
+    pixels, boxes = paint(width, height, file.class_id, (seed, file.number, 1))
+    if file.odd:
+        data = encode_odd(file.odd, pixels, quality)
+    else:
+        data = _encode(Image.fromarray(pixels), quality=quality, subsampling=_choose(_SUBSAMPLINGS, rng))
+    if file.damage in DAMAGED:
+        data = damage(file.damage, data)
+    file.path.write_bytes(data)
+    if file.boxes_path is not None:
+        name, scale = file.path.stem, (width, height, width, height)
+        corners = [tuple(map(round, np.multiply((b.xmin, b.ymin, b.xmax, b.ymax), scale).tolist())) for b in boxes]
+        if file.damage == _NOISY:
+            name, corners = "%s", [(width + 40, height // 2, width // 4, -7)]
+        file.boxes_path.write_bytes(_annotation(file.path.parent.name, name, (width, height), corners))
+    return len(data)
+
+
+def _choose(weights: dict[_T, int], rng: np.random.Generator) -> _T:
+    """Return a random key, each as often as its weight says."""
+    at = int(rng.choice(len(weights), p=np.array(list(weights.values())) / sum(weights.values())))
+    return list(weights)[at]
+
+
+def _annotation(wnid: str, name: str, size: tuple[int, int], corners: Sequence[tuple[int, ...]]) -> bytes:
+    """Return a PASCAL VOC file as ImageNet has them."""
+    objects = "".join(
+        f"\t<object>\n\t\t<name>{escape(wnid)}</name>\n\t\t<difficult>0</difficult>\n\t\t<bndbox>\n"
+        f"\t\t\t<xmin>{xmin}</xmin>\n\t\t\t<ymin>{ymin}</ymin>\n\t\t\t<xmax>{xmax}</xmax>\n\t\t\t<ymax>{ymax}</ymax>\n"
+        "\t\t</bndbox>\n\t</object>\n"
+        for xmin, ymin, xmax, ymax in corners
+    )
+    return (
+        f"<annotation>\n\t<folder>{escape(wnid)}</folder>\n\t<filename>{escape(name)}</filename>\n"
+        f"\t<size>\n\t\t<width>{size[0]}</width>\n\t\t<height>{size[1]}</height>\n\t\t<depth>3</depth>\n\t</size>\n"
+        f"\t<segmented>0</segmented>\n{objects}</annotation>\n"
+    ).encode()
+
+
+def _encode(image: Image.Image, *, kind: str = "JPEG", **options: Any) -> bytes:
+    out = io.BytesIO()
+    image.save(out, kind, **options)
+    return out.getvalue()
+
+
+def encode_odd(kind: str, pixels: NDArray[np.uint8], quality: int) -> bytes:
+    """Return a file that is right but unusual; ``kind`` is a key of `ODD`."""
+    image = Image.fromarray(pixels)
+    if kind == "png":
+        return _encode(image, kind="PNG")
+    if kind == "exif":
+        exif = Image.Exif()
+        exif[274] = 6  # orientation: stored on its side, so that a reader who turns it sees it upright
+        return _encode(image.transpose(Image.Transpose.ROTATE_90), quality=quality, exif=exif.tobytes())
+    if kind in ("greyscale", "cmyk"):
+        return _encode(image.convert("L" if kind == "greyscale" else "CMYK"), quality=quality)
+    options: dict[str, dict[str, Any]] = {
+        "progressive": {"progressive": True},
+        "restart": {"restart_marker_rows": 1},
+        "rgb": {"keep_rgb": True},
+    }
+    return _encode(image, quality=quality, **options[kind])
+
+
+def damage(kind: str, whole: bytes) -> bytes:
+    """Return a damaged file made from a whole JPEG; ``kind`` is a key of `DAMAGED`."""
+    if kind == "truncated":
+        return whole[: len(whole) * 6 // 10]
+    if kind == "empty":
+        return b""
+    if kind == "text":
+        return b"This is text, whatever its name says.\n"
+    if kind == "huge":
+        frame = whole.index(b"\xff\xc0")
+        return whole[: frame + 5] + (60_000).to_bytes(2, "big") * 2 + whole[frame + 9 :]
+    middle = len(whole) // 2
+    # Restart markers in a file that has none: no decoder can take them for image data.
+    return whole[:middle] + b"\xff\xd3" * 16 + whole[middle + 32 :]
+
+
+def paint(width: int, height: int, class_id: int, seed: Sequence[int]) -> tuple[NDArray[np.uint8], list[Box]]:
+    """Paint one to three objects of a class in a landscape.
+
+    The class decides shape, colour and pattern of its objects, never the landscape.
+
+    Args:
+        width: Columns.
+        height: Rows.
+        class_id: Class of the objects.
+        seed: Everything random is a function of it.
+
+    Returns:
+        RGB, uint8 (height, width, 3), and the boxes of the objects, the nearest object last.
+    """
+    rng = np.random.default_rng(seed)
+    image, horizon, detail = _landscape(width, height, rng)
+    places: list[tuple[float, float, float]] = []  # foot, centre and radius in pixels
+    wanted = rng.integers(1, 4)
+    for _ in range(12):
+        foot = rng.uniform(horizon + 0.14, 0.97)
+        radius = min(width, height) * rng.uniform(0.1, 0.13) * (1 + 2 * (foot - horizon) / (1 - horizon))
+        x, y = rng.uniform(radius, width - radius), foot * height - radius
+        if all(np.hypot(x - x2, y - (foot2 - r2)) > 0.9 * (radius + r2) for foot2, x2, r2 in places):
+            places.append((foot * height, x, radius))
+        if len(places) == wanted:
+            break
+    light = np.array([rng.uniform(-0.6, 0.6), -0.55, 0.6])  # right, down, out of the picture
+    boxes = [_paint_object(image, place, class_id, light, detail, rng) for place in sorted(places)]
+    noise = rng.standard_normal((height, width, 3), np.float32) * rng.uniform(0.5, 2.6)
+    noise += rng.standard_normal((height, width, 1), np.float32) * rng.uniform(0.6, 2.6)
+    return np.clip(image + noise, 0, 255).astype(np.uint8), boxes
+
+
+def _texture(height: int, width: int, slope: float, rng: np.random.Generator, stretch: float = 1.0) -> Plane:
+    """Return a random field (height, width) of amplitude ``frequency ** -slope``, with mean 0 and deviation 1."""
+    spectrum = np.fft.rfft2(rng.standard_normal((height, width), np.float32))
+    frequency = np.hypot(stretch * np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None, :])
+    frequency[0, 0] = np.inf
+    field = np.fft.irfft2(spectrum * frequency**-slope, (height, width)).astype(np.float32)
+    return field / max(float(field.std()), 1e-6)
+
+
+def _landscape(width: int, height: int, rng: np.random.Generator) -> tuple[Plane, float, float]:
+    """Return RGB, float32 (height, width, 3), the horizon as a fraction of the height, the strength of textures."""
+    mood = np.array(_MOODS[rng.integers(len(_MOODS))], np.float32) + rng.normal(0, 7, (4, 3)).astype(np.float32)
+    detail = float(rng.lognormal(-0.1, 0.42))
+    horizon = float(rng.uniform(0.34, 0.56))
+    top = round(horizon * height)
+    rows = np.arange(height, dtype=np.float32)[:, None]
+
+    image = mood[0] + np.clip(rows / top, 0, 1)[..., None] * (mood[1] - mood[0])
+    clouds = _texture(height, width, 1.65, rng, stretch=0.45)
+    image = image + 0.8 * _step(clouds - rng.uniform(-0.4, 1.6)) * (235 + 14 * clouds[..., None] - image)
+
+    fine = _texture(height, width, rng.uniform(0.95, 1.15), rng)
+    # The same field moved far looks like another one: colour varies less than brightness, and elsewhere.
+    warmth = 0.4 * np.roll(fine, (height // 2, width // 3), (0, 1))
+    surface = np.stack((fine + warmth, fine, 0.85 * fine - warmth), axis=-1)
+    for nearness in (0.0, 0.5, 1.0):
+        rise = (0.17 - 0.13 * nearness) * rng.uniform(0.7, 1.3) - 0.04 * _texture(1, width, 1.9 - 0.7 * nearness, rng)
+        hills = mood[2] + (1 - nearness) * 0.6 * (mood[1] - mood[2]) + detail * (4 + 12 * nearness) * surface
+        image += _step(rows - (horizon - rise) * height) * (hills - image)
+
+    near = np.linspace(0.06, 1, height - top, dtype=np.float32)[:, None]  # the ground in perspective
+    down = np.cumsum(near**-1.7).astype(np.intp)[:, None] % height
+    across = ((np.arange(width) - width / 2) / near).astype(np.intp) % width
+    patches = 12 * _texture(height - top, width, 1.9, rng, stretch=0.4)
+    relief = detail * 19 * (0.3 + 0.7 * near[..., None]) * surface[down, across]
+    image[top:] = mood[3] * (1.06 - 0.16 * near[..., None]) + patches[..., None] + relief
+    return image, horizon, detail
+
+
+def _step(distance: Plane) -> Plane:
+    """Return a smooth step from 0 far below zero to 1 far above, with a last axis for colours."""
+    step: Plane = 0.5 + 0.5 * np.tanh(distance)[..., None]
+    return step
+
+
+def _paint_object(
+    image: Plane,
+    place: tuple[float, float, float],
+    class_id: int,
+    light: NDArray[np.float64],
+    detail: float,
+    rng: np.random.Generator,
+) -> Box:
+    """Paint a rounded object and its shadow over the image, and return the box of the object."""
+    foot, centre, radius = place
+    height, width = image.shape[:2]
+    left, right = max(0, int(centre - 2 * radius)), min(width, int(centre + 2 * radius) + 1)
+    top, bottom = max(0, int(foot - 2.1 * radius)), min(height, int(foot + 0.8 * radius) + 1)
+    part = image[top:bottom, left:right]
+    x = ((np.arange(left, right) - centre) / radius).astype(np.float32)[None, :]
+    y = ((np.arange(top, bottom) - foot) / radius + 1).astype(np.float32)[:, None]
+    part *= 1 - 0.55 * np.exp(-1.2 * (x + 0.4 * light[0]) ** 2 - (4 * (y - 0.97)) ** 2)[..., None]
+
+    corners, depth = ((1, 0.0), (5, 0.34), (3, 0.26), (4, 0.22), (8, 0.18))[class_id % 5]
+    angle = np.arctan2(x, -y) * corners + rng.normal(0, 0.2) * corners
+    reach = np.hypot(x, y) / (1 - depth * (0.5 - 0.5 * np.cos(angle)))
+    cover = 0.5 + 0.5 * np.tanh((1 - reach) * radius)
+    out = np.sqrt(np.clip(1 - reach**2, 0.03, 1))
+    facing = np.clip(x * light[0] + y * light[1] + out * light[2], 0, 1)
+    highlight = np.clip(2 * facing * out - light[2], 0, 1) ** 16
+
+    bands = 6 + class_id % 3 * 3
+    bend_x, bend_y = np.arcsin(np.clip(x, -1, 1)), np.arcsin(np.clip(y, -1, 1))
+    wave = (
+        np.sin(bands * (0.8 * bend_x + 0.6 * bend_y)),  # stripes
+        2 * np.sin(bands * bend_x) * np.sin(bands * bend_y) - 0.7,  # spots
+        np.sin(1.5 * bands * np.hypot(x, y)),  # rings
+        np.sin(0.5 * bands * bend_x + 1.3 * np.sin(2 * bend_y)),  # patches
+    )[class_id * 3 % 4]
+    body = _colour(class_id)
+    second = 0.4 * body if body.mean() > 140 else 255 - 0.4 * (255 - body)
+    grain = 1 + 0.08 * detail * _texture(reach.shape[0], reach.shape[1], 0.95, rng)
+    lit = (0.42 + 0.75 * facing) * grain
+    colour = (body + _step(5 * wave) * (second - body)) * lit[..., None] + 105 * highlight[..., None]
+    part += cover[..., None] * (colour - part)
+
+    columns, rows = np.flatnonzero((cover > 0.5).any(0)) + left, np.flatnonzero((cover > 0.5).any(1)) + top
+    return Box(columns[0] / width, rows[0] / height, (columns[-1] + 1) / width, (rows[-1] + 1) / height)
+
+
+def _colour(class_id: int) -> Plane:
+    if class_id < len(_SYNSETS):
+        return np.array(_SYNSETS[class_id][2], np.float32)
+    turn = class_id * 0.61803398875 % 1.0 - np.arange(3) / 3  # hues a golden angle apart
+    return (134 + 86 * np.cos(2 * np.pi * turn)).astype(np.float32)
