@@ -15,6 +15,7 @@ from stoker.schema import ImagenetSchema, Sample
 from stoker.types import Box, Reject
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 NAMES = (b"n01", b"n02", b"n03")
@@ -87,3 +88,12 @@ def _manifest(written: dict[str, Written], items: int) -> Manifest:
             for name, found in written.items()
         },
     )
+
+
+def write_class_folders(root: Path, names: Sequence[str], images: int = 2) -> None:
+    """Make a folder for each name, and that many pictures in each."""
+    for number, name in enumerate(names):
+        folder = root / name.replace("/", "-")
+        folder.mkdir(parents=True)
+        for place in range(images):
+            (folder / f"{place}.jpg").write_bytes(pictures.jpeg(30 + number, 20 + place, number))

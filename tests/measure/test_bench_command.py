@@ -90,7 +90,8 @@ def test_pictures_without_their_packages_are_refused_before_anything_is_measured
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "stoker.report", raising=False)
+    for name in ("stoker.report", "stoker.report.bench", "stoker.report.bench_chart", "stoker.inspect.page"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     assert main(["bench", "there-is-no-such-place", "--html", str(tmp_path / "a.html")]) == 2
     assert "stoker[report]" in capsys.readouterr().err
 

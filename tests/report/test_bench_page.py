@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from report.pages_checked import checked
+from page_checks import checked
 from stoker.measure import BenchReport, BenchRow, Group, LeftOut, Machine, Prepared
 from stoker.measure.task import Task
 from stoker.report import bench_page, bench_picture

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stoker.cli.output import Printer, bar, print_json
 from stoker.cli.progress import shown_progress
 from stoker.config import format_size
-from stoker.inspect import DEFAULT_RECORDS, DatasetInfo, ForeignInfo, UnfinishedInfo, dataset_info
-from stoker.inspection.portrait import PortraitSpec, dataset_portrait
+from stoker.inspect import DEFAULT_RECORDS, DatasetInfo, ForeignInfo, UnfinishedInfo, dataset_info, dataset_portrait
 from stoker.records.files import write_atomically
 from stoker.records.manifest import format_manifest
 from stoker.storage import location
@@ -64,12 +63,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_page(args: argparse.Namespace) -> int:
-    from stoker.report import info_page  # noqa: PLC0415 - an extra
-
-    spec = PortraitSpec(samples=args.records, source=args.source)
     with shown_progress("looking", bad="unreadable") as progress:
-        portrait = dataset_portrait(args.dataset, spec, progress)
-    write_atomically(location(args.html), info_page(portrait).encode())
+        portrait = dataset_portrait(args.dataset, args.records, args.source, progress)
+
+    from stoker.inspect import page  # noqa: PLC0415 - an extra, needed only where there is something to show
+
+    write_atomically(location(args.html), page.info_page(portrait).encode())
     looked_at, rejects = len(portrait.measured.seen), portrait.rejects.total
     if args.json:
         print_json({"page": args.html, "images": portrait.samples, "looked_at": looked_at, "rejects": rejects})

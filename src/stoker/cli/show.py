@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING
 
 from stoker.cli.output import Printer, print_json
 from stoker.errors import ConfigError
-from stoker.inspection.contact_sheet import SheetSpec, write_contact_sheet
-from stoker.inspection.view_sheet import ViewSheetSpec, write_view_sheet
-from stoker.inspection.view_text import NAMED, parse_epochs, parse_views
+from stoker.inspect import (
+    NAMED,
+    SheetSpec,
+    ViewSheetSpec,
+    parse_epochs,
+    parse_views,
+    write_contact_sheet,
+    write_view_sheet,
+)
 
 if TYPE_CHECKING:
-    from stoker.inspection.sheet import SheetReport
+    from stoker.inspect import SheetReport
 
 _SHOWN = 5
 
@@ -64,7 +70,7 @@ def _samples(args: argparse.Namespace) -> SheetReport:
 
 def _views(args: argparse.Namespace) -> SheetReport:
     if args.columns is not None:
-        raise ConfigError("--columns is for sheets without --views, which have a row for each sample; leave it out")
+        raise ConfigError("--columns is for sheets without --views, which have a row for each sample; omit it")
     spec = ViewSheetSpec(parse_views(args.views), split=args.split, seed=args.seed, boxes=args.boxes)
     if args.epochs is not None:
         spec = dataclasses.replace(spec, epochs=parse_epochs(args.epochs))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stoker.feed import notebook
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -66,16 +64,28 @@ class Batch:
     origin: BatchOrigin | None = None
 
     def __repr__(self) -> str:
-        return notebook.batch_text(self)
+        return batch_text(self)
 
     def _repr_html_(self) -> str:
-        return notebook.batch_html(self)
+        from stoker.feed.notebook import batch_block  # noqa: PLC0415 - only notebooks need it
+
+        return batch_block(self)
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.images, self.labels))
 
     def __len__(self) -> int:
         return len(self.labels)
+
+
+def batch_text(batch: Any) -> str:
+    """Return a `stoker.Batch`, or what has its fields, in one line."""
+    images = batch.images if isinstance(batch.images, tuple) else (batch.images,)
+    shapes = " and ".join(f"{getattr(one, 'dtype', '?')} {tuple(getattr(one, 'shape', ()))}" for one in images)
+    boxes = "" if batch.boxes is None else ", with boxes"
+    position = batch.position
+    where = "" if position is None else f", epoch {position.epoch} up to sample {position.consumed:,}"
+    return f"<stoker.{type(batch).__name__} of {len(batch)}: images {shapes}{boxes}{where}>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import operator
 import os
+import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from stoker import _native
-from stoker.config import available_cpus
-from stoker.errors import ConfigError, ExampleError
-from stoker.feed import notebook
+from stoker.config import available_cpus, format_size
+from stoker.errors import ConfigError, ExampleError, StokerError
 from stoker.feed.prefetch import read_through
 from stoker.feed.remote_files import RemoteFiles
 from stoker.feed.sample import Sample, label_of
 from stoker.storage import RemotePath
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
+    from PIL import Image
 
     from stoker.feed.files import ImageFiles
     from stoker.feed.open_shard import OpenShard
     from stoker.records.labels import ClassLabel
     from stoker.records.manifest import Manifest
     from stoker.types import Features, SchemaInfo
+
+_STRIP_IMAGES, _STRIP_SECONDS = 8, 1.0
+_NAMED_CLASSES = 12
 
 
 class Dataset:
@@ -100,7 +104,37 @@ class Dataset:
         return f"<stoker.Dataset {self.path!r} split={self.split!r}: {len(self):,} samples in {where}>"
 
     def _repr_html_(self) -> str:
-        return notebook.dataset_html(self)
+        from stoker.feed.notebook import block, escaped  # noqa: PLC0415 - only notebooks need it
+
+        shards = len(self.shards)
+        where = f"{shards:,} shard{'s' * (shards != 1)}" if shards else "files"
+        facts = [f"{len(self):,} samples in {where}, {format_size(self.size_bytes)}"]
+        if self.classes:
+            named = self.classes[self.schema.label_base :]
+            names = [known.text.split(",")[0].strip() or known.name for known in named[:_NAMED_CLASSES]]
+            names += ["…"] * (len(named) > _NAMED_CLASSES)
+            facts.append(f"{len(named):,} classes: {', '.join(names)}")
+        figures = () if self.remote is not None else self._strip()  # what a store holds would take too long
+        return block(f"<b>{escaped(self.path)}</b> / {escaped(self.split)}", facts, figures)
+
+    def _strip(self) -> Iterator[str]:
+        """Yield some of the images for a notebook, and no more after a second."""
+        from stoker.feed import notebook, pictures  # noqa: PLC0415 - only notebooks need them
+
+        count = min(_STRIP_IMAGES, len(self))
+        keys = _native.permute(0, count, len(self), 17, 0).tolist() if count else []
+        end = time.monotonic() + _STRIP_SECONDS
+        for key in keys:
+            if time.monotonic() > end:
+                return
+            lines = [f"#{key}"]
+            try:
+                sample = self[key]
+                picture: Image.Image | str = sample.thumbnail(notebook.SIDE_PIXELS, notebook.MAX_PIXELS)
+                lines = [pictures.class_title(self.classes, sample.label), *lines]
+            except (StokerError, OSError) as error:
+                picture = f"damaged: {error}"
+            yield notebook.figure(picture, lines)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         if self.opener is None:

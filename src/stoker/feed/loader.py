@@ -18,7 +18,6 @@ from stoker.feed.bad_samples import BadSamplePolicy, BadSampleReport, OnBad
 from stoker.feed.engine import SampleEngine
 from stoker.feed.engine_settings import EngineSettings
 from stoker.feed.lifetime import Lifetime
-from stoker.feed.notebook import ShownLoader
 from stoker.feed.position import Position
 from stoker.feed.ranks import resolve
 from stoker.feed.read_ahead import ReadAhead
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from stoker.views import View
 
 
-class Loader(ShownLoader):
+class Loader:
     """Epochs of fixed-shape image batches.
 
     Every iteration yields one whole epoch, the first one epoch 0 and each other the next, also when the one before was
@@ -240,6 +239,28 @@ class Loader(ShownLoader):
     def close(self) -> None:
         """Stop the threads; the samples being decoded are finished first. Batches already handed out stay valid."""
         self._lifetime.close()
+
+    def __repr__(self) -> str:
+        return "\n  ".join([f"<stoker.Loader of {self.dataset!r}", *self._facts()]) + ">"
+
+    def _repr_html_(self) -> str:
+        from stoker.feed.notebook import block, escaped  # noqa: PLC0415 - only notebooks need it
+
+        return block(f"<b>stoker.Loader</b> of {escaped(self.dataset)}", self._facts())
+
+    def _facts(self) -> list[str]:
+        """Return the settings, and where the loader is, for people."""
+        settings, topology, state = self.settings, self.topology, self.state_dict()
+        output = settings.output
+        cache = "" if settings.cache is None else f", {settings.cache!r}"
+        steps = f"{len(self):,} batches of {topology.batch_size:,} an epoch, tail {topology.tail!r}"
+        ranks = "" if topology.world_size == 1 else f", rank {topology.rank} of {topology.world_size}"
+        return [
+            f"view {self.view!r}",
+            f"{output.dtype} {output.layout}, decode {settings.decode!r}, {settings.threads} threads{cache}",
+            f"{steps}{ranks}, shuffle={settings.shuffle}, seed={settings.seed}",
+            f"at epoch {state['epoch']}, {state['consumed']:,} samples consumed",
+        ]
 
     def __enter__(self) -> Self:
         return self

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from stoker import _native
-from stoker.errors import ExampleError, ImageError
-from stoker.feed import notebook
+from stoker.config import format_size
+from stoker.errors import ExampleError, ImageError, StokerError
 from stoker.feed.odd_images import to_jpeg
+from stoker.recipe import dimensions, sniff
 from stoker.types import Box
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from PIL import Image
 
     from stoker.types import Features, SchemaInfo
 
@@ -42,10 +44,23 @@ class Sample:
     schema: SchemaInfo
 
     def __repr__(self) -> str:
-        return notebook.sample_text(self)
+        size = f"{format_size(len(self.encoded))} of {self.schema.image_encoding}"
+        source = f" from {self.source!r}" if self.source else ""
+        label = f"label {self.label}" if self.label >= 0 else "no label"
+        return f"<stoker.Sample #{self.key}{source}: {label}, {size}, {len(self.features)} features>"
 
     def _repr_html_(self) -> str:
-        return notebook.sample_html(self)
+        from stoker.feed import notebook, pictures  # noqa: PLC0415 - only notebooks need them
+
+        facts = []
+        try:
+            picture: Image.Image | str = self.thumbnail(notebook.SIDE_PIXELS, notebook.MAX_PIXELS)
+            boxes = len(pictures.usable_boxes(self.boxes))
+            facts = [f"{boxes} box{'es' * (boxes != 1)}"] if boxes else []
+        except StokerError as error:
+            picture = f"damaged: {error}"
+        shown = notebook.figure(picture, [pictures.class_title((), self.label)])
+        return notebook.block(f"<b>{notebook.escaped(repr(self)[1:-1])}</b>", facts, [shown])
 
     @property
     def boxes(self) -> list[Box]:
@@ -77,6 +92,29 @@ class Sample:
         if self.schema.image_encoding == "raw":
             return self._raw_pixels()
         return _native.decode_jpeg(self.encoded if self.encoded.startswith(_JPEG) else to_jpeg(self.encoded))
+
+    def thumbnail(self, side: int, max_pixels: int | None = None) -> Image.Image:
+        """Return the image with its annotated boxes drawn, as large as fits into a square, its aspect kept.
+
+        Args:
+            side: Of the square, in pixels.
+            max_pixels: Largest image that is decoded for it, in pixels; None: any that `decode` does.
+
+        Raises:
+            ImageError: It cannot be decoded, or is larger than ``max_pixels``.
+            ExampleError: It is raw, and its length is not that of its shape; or corners of boxes are not of type float.
+        """
+        from stoker.feed.pictures import draw_boxes, fit, usable_boxes  # noqa: PLC0415 - the read path needs none
+
+        if max_pixels is not None and self.schema.image_encoding == "jpeg":
+            kind = sniff(self.encoded)
+            info = _native.probe_jpeg(self.encoded) if kind == "jpeg" else None
+            width, height = (info.width, info.height) if info else dimensions(self.encoded, kind)
+            if width * height > max_pixels:
+                raise ImageError(f"{width} x {height} pixels are too many for a small picture")
+        picture = fit(self.decode(), side, side)
+        draw_boxes(picture, usable_boxes(self.boxes))
+        return picture
 
     def _raw_pixels(self) -> NDArray[np.uint8]:
         height, width = self._raw_extent()

@@ -6,10 +6,9 @@ import statistics
 from typing import TYPE_CHECKING
 
 from stoker.config import format_size
+from stoker.inspect.page import COLORS, drawable, png, render, style, svg
 from stoker.records.files import write_atomically
 from stoker.report.bench_chart import GROUP_NAMES, bench_chart, counted
-from stoker.report.drawing import COLORS, drawable, png, style, svg
-from stoker.report.page import render
 from stoker.storage import location
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
+from stoker.inspect.page import COLORS, drawable, grid, sheet
 from stoker.measure import GROUPS, Group
-from stoker.report.drawing import COLORS, drawable, grid, sheet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,7 @@ class _Room:
 
 
 def bench_chart(report: BenchReport, above: float = 0.0, below: float = 0.0, aside: float = 0.0) -> Figure:
-    """Return the chart, drawn inside `stoker.report.drawing.style`.
+    """Return the chart, drawn inside `stoker.inspect.page.style`.
 
     Args:
         report: What was measured.

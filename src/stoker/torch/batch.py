@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from stoker.feed import notebook
+from stoker.feed.batch import batch_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,10 +52,12 @@ class TorchBatch:
     origin: BatchOrigin | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
-        return notebook.batch_text(self)
+        return batch_text(self)
 
     def _repr_html_(self) -> str:
-        return notebook.batch_html(self._each(_for_numpy))
+        from stoker.feed.notebook import batch_block  # noqa: PLC0415 - only notebooks need it
+
+        return batch_block(self._each(_for_numpy))
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.images, self.labels))

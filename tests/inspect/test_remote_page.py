@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import stoker
-from report.pages_checked import checked
-from report.planting import plant
-from small_datasets import write_dataset
+from page_checks import checked
+from small_datasets import write_class_folders, write_dataset
 from stoker import _native
 from stoker.cli.main import main
-from stoker.inspection.portrait import dataset_portrait
-from stoker.inspection.view_sheet import ViewSheetSpec, write_view_sheet
+from stoker.inspect import ViewSheetSpec, dataset_portrait, write_view_sheet
+from stoker.inspect.page import info_page
 from stoker.records.index import write_index
-from stoker.report import info_page
 from storage.places import copy, place_in
 
 if TYPE_CHECKING:
@@ -36,7 +34,7 @@ def test_the_page_of_a_store(
         for shard in local.glob("*.tfrecord"):
             write_index(shard, _native.scan_shard(str(shard)))
     else:
-        plant(local, ["ant", "bee"], 4)
+        write_class_folders(local, ["ant", "bee"], 4)
         (local / "ant/notes.jpg").write_text("no image")
     remote = copy(local, place_in("s3", request, monkeypatch))
     there, here = dataset_portrait(str(remote)), dataset_portrait(local)

@@ -13,17 +13,14 @@ import numpy as np
 import pytest
 
 import stoker
-import stoker.report
 from feed.shards import write_shards, write_wrong_boxes
+from page_checks import checked
 from reference import pictures
-from report.pages_checked import checked
-from report.planting import plant
-from small_datasets import write_dataset
+from small_datasets import write_class_folders, write_dataset
 from stoker.cli.main import main
 from stoker.errors import ConfigError
-from stoker.inspect import ClassCount
-from stoker.inspection.portrait import PortraitSpec, dataset_portrait
-from stoker.report import info_page
+from stoker.inspect import ClassCount, dataset_portrait, page
+from stoker.inspect.page import info_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +75,7 @@ def test_the_page_says_what_the_portrait_says(made: Path) -> None:
 
 
 def test_a_sample_of_many_is_spread_over_the_splits(made: Path) -> None:
-    few = dataset_portrait(made, PortraitSpec(samples=5))
+    few = dataset_portrait(made, samples=5)
     assert not few.measured.whole
     assert len({(one.split, one.key) for one in few.measured.seen}) == 5
     assert few.counted == 13
@@ -96,7 +93,7 @@ def test_records_of_other_origin(tmp_path: Path) -> None:
 
 
 def test_image_files_and_those_that_are_none(tmp_path: Path) -> None:
-    plant(tmp_path / "photos", ["ant", "bee"], 3)
+    write_class_folders(tmp_path / "photos", ["ant", "bee"], 3)
     (tmp_path / "photos/ant/notes.jpg").write_text("no image")
     whole = pictures.jpeg(200, 150, 1)
     (tmp_path / "photos/bee/cut.jpg").write_bytes(whole[: len(whole) // 2])
@@ -108,15 +105,15 @@ def test_image_files_and_those_that_are_none(tmp_path: Path) -> None:
     checked(info_page(portrait))
 
 
-def test_rejects_are_shown_where_the_source_is_still_there(tmp_path: Path) -> None:
-    plant(tmp_path / "photos", ["ant", "bee"])
+def test_rejects_are_shown_where_the_source_is_still_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_class_folders(tmp_path / "photos", ["ant", "bee"])
     whole = pictures.jpeg(200, 150, 1)
     for name, data in {"cut": whole[:-400], "cut2": whole[:-500], "gone": whole[:-600], "empty": b""}.items():
         (tmp_path / f"photos/ant/{name}.jpg").write_bytes(data)
     build = ["build", str(tmp_path / "photos"), str(tmp_path / "built"), "--max-rejects", "9"]
     assert main(build) == 0
     (tmp_path / "photos/ant/gone.jpg").unlink()
-    portrait = dataset_portrait(tmp_path / "built", PortraitSpec(source=str(tmp_path / "photos")))
+    portrait = dataset_portrait(tmp_path / "built", source=str(tmp_path / "photos"))
     assert (portrait.rejects.total, portrait.rejects.of) == (4, 8)
     (most, number), *_ = portrait.rejects.reasons
     assert (number, "N" in most, not re.search(r"\d", most)) == (3, True, True)
@@ -127,9 +124,10 @@ def test_rejects_are_shown_where_the_source_is_still_there(tmp_path: Path) -> No
         "ant/gone.jpg": (False, "no longer there"),
         "ant/empty.jpg": (False, "an empty file"),
     }
-    some = dataset_portrait(tmp_path / "built", PortraitSpec(gallery=2)).rejects.gallery
+    monkeypatch.setattr("stoker.inspect.portrait._GALLERY", 2)
+    some = dataset_portrait(tmp_path / "built").rejects.gallery
     assert len({one.details for one in some}) == 2  # of different reasons
-    assert not any(one.uri for one in some)  # nobody said where the source is
+    assert not any(one.uri for one in some)  # the source was not given
     checked(info_page(portrait))
 
 
@@ -143,7 +141,7 @@ def test_no_picture_comes_from_outside_of_the_source(made: Path, tmp_path: Path)
     keys = ["within.jpg", "../secret.jpg", str(tmp_path / "secret.jpg"), "link.jpg", "circle/a.jpg", "../source/x.jpg"]
     lines = [json.dumps({"key": key, "split": "train", "reason": "damaged"}) for key in keys]
     (made / "rejects.jsonl").write_text("".join(f"{line}\n" for line in lines))
-    gallery = dataset_portrait(made, PortraitSpec(source=str(source))).rejects.gallery
+    gallery = dataset_portrait(made, source=str(source)).rejects.gallery
     problems = [one.problem for one in gallery]
     assert [bool(one.uri) for one in gallery] == [True, *[False] * 5]
     assert problems == ["", *["lies outside of the source"] * 3, "no longer there", "lies outside of the source"]
@@ -158,7 +156,7 @@ def test_boxes_of_the_wrong_kind_are_damage(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_are_text(tmp_path: Path, name: str) -> None:
     root = tmp_path / name.replace("/", "-") / "x"
-    plant(root, [name, "b"])
+    write_class_folders(root, [name, "b"])
     page = checked(info_page(dataset_portrait(root)))
     assert page.text.count(name.replace("/", "-").replace("\udcff", "\N{REPLACEMENT CHARACTER}")) >= 3
     assert len([tag for tag, _ in page.tags if tag == "img"]) == 4
@@ -167,7 +165,7 @@ def test_hostile_names_are_text(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("classes", [1, 40, 41, 1500])
 def test_any_number_of_classes(tmp_path: Path, classes: int) -> None:
     write_dataset(tmp_path / "many", {"train": [3]})
-    portrait = dataset_portrait(tmp_path / "many", PortraitSpec(strip=0))
+    portrait = dataset_portrait(tmp_path / "many")
     counts = np.random.default_rng(1).integers(0, 900, classes)
     known = tuple(ClassCount(n, f"class-{n}", "", {"train": int(count)}) for n, count in enumerate(counts))
     text = info_page(replace(portrait, classes=known))
@@ -191,4 +189,16 @@ def test_the_command_writes_the_page_whole_or_not_at_all(
 def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ConfigError, match=r"no module 'matplotlib'.*pip install 'stoker\[report\]'"):
-        importlib.reload(stoker.report)
+        importlib.reload(page)
+
+
+def test_a_wrong_path_is_named_before_a_package_that_is_missing(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delitem(sys.modules, "stoker.inspect.page", raising=False)
+    monkeypatch.delattr("stoker.inspect.page", raising=False)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for place, error in ((tmp_path / "nothing", str(tmp_path / "nothing")), (made, "stoker[report]")):
+        assert main(["info", str(place), "--html", str(tmp_path / "a.html")]) == 2
+        assert error in capsys.readouterr().err
+    assert not (tmp_path / "a.html").exists()

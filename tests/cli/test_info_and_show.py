@@ -15,7 +15,7 @@ from small_datasets import write_dataset
 from stoker.build.job import ShardResult
 from stoker.build.journal_entries import format_result, format_settings
 from stoker.cli.main import main
-from stoker.inspection.contact_sheet import SheetSpec, write_contact_sheet
+from stoker.inspect import SheetSpec, write_contact_sheet
 from stoker.records.manifest import Shard
 
 if TYPE_CHECKING:

@@ -1,0 +1,461 @@
+"""Everything about a dataset that a page shows: counts, classes, sizes, some of its images, and what was rejected."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from PIL.JpegImagePlugin import JpegImageFile
+
+from stoker import _native
+from stoker.config import available_cpus, check_range
+from stoker.errors import ImageError, ImageTooLargeError, SourceError, StokerError
+from stoker.feed.opening import open_splits
+from stoker.feed.pictures import class_title, data_uri, fit, usable_boxes
+from stoker.inspect.info import ClassCount
+from stoker.recipe import decode_with_pillow, dimensions, sniff
+from stoker.recipe.quiet import QuietPillow
+from stoker.records.rejects import read_rejects
+from stoker.storage import RemotePath, location, stoppable_pool
+from stoker.types import Reject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+    from PIL import Image
+
+    from stoker.feed import Dataset, Sample
+    from stoker.records.manifest import Manifest
+    from stoker.storage import Location
+    from stoker.types import Progress, SchemaInfo
+
+    Find = Callable[[str], Location]
+
+Kind = Literal["dataset", "records", "files"]
+
+DEFAULT_SAMPLES = 1000
+_STRIP = 18  # pictures of samples
+_GALLERY = 24  # pictures of rejects
+_SEED = 17
+_AT_ONCE_REMOTE = 16
+_BATCH = 64
+_SIDE = 280  # pixels: sharp where a page shows it at half that size on a dense screen
+_END_OF_IMAGE = b"\xff\xd9"
+_MAX_FILE_BYTES = 2**28
+_MAX_PIXELS = 2**27
+_QUOTED = re.compile(r"'[^']*'")
+_NUMBER = re.compile(r"\d[\d,.]*\d|\d")
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPortrait:
+    """One split.
+
+    Attributes:
+        samples: How many it has.
+        size_bytes: Length of its shards or files.
+        shard_bytes: Length of each shard, in their order; empty where samples are files.
+        rejects: Source items that are not in it; None where that is not recorded.
+    """
+
+    samples: int
+    size_bytes: int
+    shard_bytes: tuple[int, ...]
+    rejects: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SampleHeader:
+    """What is known about a sample that was looked at.
+
+    Attributes:
+        split: Its split.
+        key: Its number there.
+        label: Its class; -1 for none.
+        width: Pixels a row; 0 where it is unreadable.
+        height: Rows.
+        size_bytes: Of its image.
+        kind: What it is, such as ``JPEG 4:2:0``.
+        source: Name of the image it was made from; empty where unknown.
+        problem: Why it is unreadable; empty where it is not.
+        is_file: Whether ``source`` is the path of a file.
+    """
+
+    split: str
+    key: int
+    label: int = -1
+    width: int = 0
+    height: int = 0
+    size_bytes: int = 0
+    kind: str = ""
+    source: str = ""
+    problem: str = ""
+    is_file: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the headers of samples say.
+
+    Attributes:
+        seen: All samples that were looked at, in a random order.
+        whole: Whether these are all there are.
+    """
+
+    seen: tuple[SampleHeader, ...]
+    whole: bool
+
+    @property
+    def readable(self) -> tuple[SampleHeader, ...]:
+        """Those without a problem."""
+        return tuple(one for one in self.seen if not one.problem)
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        """Return one number of each readable sample: ``width``, ``height`` or ``size_bytes``."""
+        return np.array([getattr(one, name) for one in self.readable], np.float64)
+
+    @property
+    def kinds(self) -> list[tuple[str, int]]:
+        """What the images are, the most frequent first."""
+        return Counter(one.kind for one in self.readable).most_common()
+
+
+@dataclass(frozen=True, slots=True)
+class Thumbnail:
+    """A small picture.
+
+    Attributes:
+        title: What it shows, in a few words.
+        details: More about it, a line each.
+        uri: The picture, as a ``data:`` URI; empty where there is none.
+        problem: Why there is no picture.
+    """
+
+    title: str
+    details: tuple[str, ...]
+    uri: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejects:
+    """What is not in a dataset, or cannot be read.
+
+    Attributes:
+        total: How many.
+        of: Items that were looked at: those of the source, or the samples that were drawn.
+        reasons: Why, numbers in the sentence replaced by ``N``, and how often; the most frequent first.
+        gallery: Some of them.
+    """
+
+    total: int = 0
+    of: int = 0
+    reasons: tuple[tuple[str, int], ...] = ()
+    gallery: tuple[Thumbnail, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Portrait:
+    """What a page about a dataset shows.
+
+    Attributes:
+        path: Where it lies, as it was named.
+        kind: ``dataset``: what ``stoker build`` made. ``records``: TFRecords of other origin. ``files``: image files.
+        splits: By name.
+        manifest: What the build recorded; None for what Stoker did not build.
+        schema: Which features hold what.
+        classes: How often each class occurs.
+        counted: Samples that ``classes`` counts: all of them, or those that were looked at.
+        unlabelled: Of these, how many have no class.
+        measured: What the headers of random samples say.
+        strip: Some of the samples.
+        rejects: What is not in the dataset, or cannot be read.
+    """
+
+    path: str
+    kind: Kind
+    splits: Mapping[str, SplitPortrait]
+    manifest: Manifest | None
+    schema: SchemaInfo
+    classes: tuple[ClassCount, ...]
+    counted: int
+    unlabelled: int
+    measured: Measured
+    strip: tuple[Thumbnail, ...]
+    rejects: Rejects = field(default_factory=Rejects)
+
+    @property
+    def samples(self) -> int:
+        """Samples of all splits."""
+        return sum(split.samples for split in self.splits.values())
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all splits."""
+        return sum(split.size_bytes for split in self.splits.values())
+
+
+def dataset_portrait(
+    path: str | os.PathLike[str],
+    samples: int = DEFAULT_SAMPLES,
+    source: str | None = None,
+    progress: Progress | None = None,
+) -> Portrait:
+    """Look at a dataset: at what is recorded, and at the headers of random samples.
+
+    Memory: a few images at a time, and the thumbnails. A sample that cannot be read is counted and named.
+
+    Args:
+        path: What `stoker.open` opens.
+        samples: Random samples whose headers say how large images are; all of them where there are fewer.
+        source: What the dataset was built from, to show the rejects that are still there; None: they are named only.
+        progress: Called with the number of samples that were looked at.
+
+    Raises:
+        ConfigError: ``samples`` is out of range.
+        DatasetNotFoundError: There is no dataset at ``path``.
+        StokerError: The dataset as a whole cannot be opened.
+        OSError: The store cannot be read.
+    """
+    check_range("samples", samples, 1, 2**24)
+    splits = open_splits(path)
+    some = next(iter(splits.values()))
+    measured = _measure(splits, _drawn(splits, samples), progress)
+    classes, counted, unlabelled = _classes(splits, measured)
+    manifest = some.manifest
+    if manifest is None:
+        rejects = _unreadable(str(path), measured)
+    else:
+        find = None if source is None else partial(_below, location(source))
+        rejects = _rejects(read_rejects(str(path)), manifest.source.items, find)
+    return Portrait(
+        path=str(path),
+        kind="dataset" if manifest else "records" if some.shards else "files",
+        splits={name: _split(one) for name, one in splits.items()},
+        manifest=manifest,
+        schema=some.schema,
+        classes=classes,
+        counted=counted,
+        unlabelled=unlabelled,
+        measured=measured,
+        strip=tuple(_thumbnail(splits[one.split], one) for one in measured.readable[:_STRIP]),
+        rejects=rejects,
+    )
+
+
+def _split(dataset: Dataset) -> SplitPortrait:
+    recorded = None if dataset.manifest is None else dataset.manifest.splits[dataset.split]
+    shards = dataset.shards if recorded is None else recorded.shards
+    return SplitPortrait(
+        samples=len(dataset),
+        size_bytes=dataset.size_bytes if recorded is None else recorded.size_bytes,
+        shard_bytes=tuple(shard.size_bytes for shard in shards),
+        rejects=None if recorded is None else recorded.rejects,
+    )
+
+
+def _classes(splits: Mapping[str, Dataset], measured: Measured) -> tuple[tuple[ClassCount, ...], int, int]:
+    """Return the classes, how many samples they count, and how many of these have none."""
+    counts: dict[str, dict[int, int]] = {name: _counts(one) for name, one in splits.items()}
+    if any(one.manifest is None and one.shards for one in splits.values()):  # to count all is to read all
+        counts = {name: {} for name in splits}
+        for seen in measured.seen:
+            counts[seen.split][seen.label] = counts[seen.split].get(seen.label, 0) + 1
+    some = next(iter(splits.values()))
+    labels = set(range(some.schema.label_base, len(some.classes))) | {
+        label for found in counts.values() for label in found
+    }
+    made = []
+    for label in sorted(labels - {-1}):
+        name, text = "", ""
+        with contextlib.suppress(IndexError):
+            name, text = some.classes[label].name, some.classes[label].text
+        made.append(ClassCount(label, name, text, {split: found.get(label, 0) for split, found in counts.items()}))
+    unlabelled = sum(found.get(-1, 0) for found in counts.values())
+    return tuple(made), sum(sum(found.values()) for found in counts.values()), unlabelled
+
+
+def _counts(dataset: Dataset) -> dict[int, int]:
+    """Return how often each label occurs, -1 for none, where that is known without reading records."""
+    if dataset.manifest is not None:
+        split = dataset.manifest.splits[dataset.split]
+        counted = {label: count for label, count in enumerate(split.class_counts) if count}
+        return counted | ({-1: split.unlabelled} if split.unlabelled else {})
+    if dataset.shards:
+        return {}
+    labels, counts = np.unique(dataset.labels, return_counts=True)
+    return dict(zip(labels.tolist(), counts.tolist(), strict=True))
+
+
+# Random samples.
+
+
+def _drawn(splits: Mapping[str, Dataset], most: int) -> list[tuple[str, int]]:
+    """Return (split, number) of random samples of all splits: all of them, in a random order, where they are few."""
+    names, sizes = list(splits), [len(one) for one in splits.values()]
+    total = sum(sizes)
+    drawn = _native.permute(0, min(most, total), total, _SEED, 0).astype(np.int64) if total else np.empty(0, np.int64)
+    ends = np.array(list(accumulate(sizes)), np.int64)
+    which = np.searchsorted(ends, drawn, side="right")
+    starts = ends - np.array(sizes, np.int64)
+    return [(names[part], int(number - starts[part])) for part, number in zip(which, drawn, strict=True)]
+
+
+def _measure(splits: Mapping[str, Dataset], places: Sequence[tuple[str, int]], progress: Progress | None) -> Measured:
+    """Look at samples, several at a time; those that cannot be read have a problem."""
+    remote = any(one.remote is not None for one in splits.values())
+    seen: list[SampleHeader] = []
+    read = bad = 0
+    with stoppable_pool(_AT_ONCE_REMOTE if remote else available_cpus(), "stoker-look") as pool:
+        for first in range(0, len(places), _BATCH):
+            seen += pool.map(lambda place: _look(splits[place[0]], place[1]), places[first : first + _BATCH])
+            read += sum(one.size_bytes for one in seen[first:])
+            bad += sum(bool(one.problem) for one in seen[first:])
+            if progress is not None:
+                progress(done=len(seen), total=len(places), size_bytes=read, rejects=bad)
+    return Measured(tuple(seen), whole=len(places) == sum(map(len, splits.values())))
+
+
+def _look(dataset: Dataset, key: int) -> SampleHeader:
+    split = dataset.split
+    try:
+        sample = dataset[key]
+        width, height, kind = _header(sample)
+    except (StokerError, OSError) as error:
+        where, record, offset = dataset.records.where(key)
+        place = f"{where}, record {record} at byte {offset}" if dataset.shards else where
+        return SampleHeader(split, key, source=place, problem=str(error), is_file=not dataset.shards)
+    return SampleHeader(split, key, sample.label, width, height, len(sample.encoded), kind, sample.source)
+
+
+def _header(sample: Sample) -> tuple[int, int, str]:
+    """Return width, height and kind of an image, as its header says.
+
+    Raises:
+        StokerError: It has none that can be read, or a JPEG is cut short.
+    """
+    if sample.schema.image_encoding == "raw":
+        height, width = sample.decode().shape[:2]
+        return width, height, "raw pixels"
+    kind = sniff(sample.encoded)
+    if kind != "jpeg":
+        return *dimensions(sample.encoded, kind), kind.upper()
+    info = _native.check_jpeg(sample.encoded)
+    words = ["progressive"] * info.progressive + ["with restart markers"] * bool(info.restart_interval)
+    color = {"grey": "grey", "ycbcr": info.subsampling}.get(info.color, info.color.upper())
+    return info.width, info.height, ", ".join([f"JPEG {color}", *words])
+
+
+def _thumbnail(dataset: Dataset, one: SampleHeader) -> Thumbnail:
+    """Return a small picture of a sample; one that cannot be decoded says why."""
+    title = class_title(dataset.classes, one.label)
+    place, extent = f"{one.split} #{one.key}", f"{one.width} \N{MULTIPLICATION SIGN} {one.height}"
+    try:
+        sample = dataset[one.key]
+        picture = sample.thumbnail(_SIDE)
+        boxes = len(usable_boxes(sample.boxes))
+    except (StokerError, OSError) as error:
+        return Thumbnail(title, (place, extent), problem=str(error))
+    extent += f" · {boxes} box{'es' * (boxes > 1)}" * bool(boxes)
+    return Thumbnail(title, (place, extent), data_uri(picture))
+
+
+# Rejects.
+
+
+def _unreadable(directory: str, measured: Measured) -> Rejects:
+    """Return those of the samples that were looked at which cannot be read; files are shown, records are named."""
+    found = [one for one in measured.seen if one.problem]
+    rejects = [Reject(one.source.removeprefix(f"{directory}/"), one.split, one.problem) for one in found]
+    root = location(directory)
+    return _rejects(rejects, len(measured.seen), (lambda key: root / key) if found and found[0].is_file else None)
+
+
+def _below(root: Location, key: str) -> Location:
+    """Find a file by a name from ``rejects.jsonl``, which may say anything.
+
+    Raises:
+        SourceError: It lies elsewhere, also by way of a symbolic link.
+    """
+    name, place = PurePosixPath(key), root / key
+    is_below = not name.is_absolute() and ".." not in name.parts
+    if is_below and not isinstance(place, RemotePath):
+        is_below = PurePosixPath(os.path.realpath(place)).is_relative_to(os.path.realpath(str(root)))
+    if not is_below:
+        raise SourceError("lies outside of the source")
+    return place
+
+
+def _rejects(found: Sequence[Reject], of: int, find: Find | None) -> Rejects:
+    reasons = Counter(_reason(one) for one in found)
+    with stoppable_pool(available_cpus(), "stoker-rejects") as pool:
+        gallery = tuple(pool.map(partial(_reject_thumbnail, find=find), _varied(found)))
+    return Rejects(len(found), of, tuple(reasons.most_common()), gallery)
+
+
+def _reason(reject: Reject) -> str:
+    """Return the reason without what differs from file to file: its name, numbers, and what is quoted from it."""
+    return _NUMBER.sub("N", _QUOTED.sub("'...'", reject.reason.replace(reject.key, "the file")))
+
+
+def _varied(found: Sequence[Reject]) -> list[Reject]:
+    """Return some of the rejects, of every reason about as many, in the order in which they are listed."""
+    groups: dict[str, list[int]] = {}
+    for place, one in enumerate(found):
+        groups.setdefault(_reason(one), []).append(place)
+    turns = sorted((turn, place) for places in groups.values() for turn, place in enumerate(places))
+    return [found[place] for place in sorted(place for _, place in turns[:_GALLERY])]
+
+
+def _reject_thumbnail(reject: Reject, find: Find | None) -> Thumbnail:
+    uri = problem = ""
+    if find is not None:
+        try:
+            place = find(reject.key)
+            if not place.is_file():
+                problem = "no longer there"
+            elif place.stat().st_size > _MAX_FILE_BYTES:
+                problem = "too large to show"
+            else:
+                uri = data_uri(partial_picture(place.read_bytes()))
+        except (StokerError, OSError, ValueError) as error:
+            problem = str(error)
+    return Thumbnail(reject.key, (reject.reason,), uri, problem)
+
+
+def partial_picture(data: bytes) -> Image.Image:
+    """Return what can be seen of a file that was rejected; of a JPEG that is cut short, the part that is there.
+
+    Raises:
+        ImageError: Nothing of it can be decoded.
+    """
+    kind = sniff(data)
+    if kind in ("empty", "text", "unknown", "pdf", "heif"):
+        raise ImageError({"empty": "an empty file", "text": "a text file"}.get(kind, f"not a picture: {kind}"))
+    if kind != "jpeg":
+        pixels, _ = decode_with_pillow(data, kind, _check_pixels)
+        return fit(pixels, _SIDE, _SIDE)
+    try:
+        with QuietPillow(), JpegImageFile(io.BytesIO(data + _END_OF_IMAGE)) as image:
+            _check_pixels(*image.size)
+            image.draft("RGB", (2 * _SIDE, 2 * _SIDE))
+            made = image.convert("RGB")
+    except (OSError, SyntaxError, ValueError) as error:
+        raise ImageError(f"cannot be decoded: {error}") from error
+    made.thumbnail((_SIDE, _SIDE))
+    return made
+
+
+def _check_pixels(width: int, height: int) -> None:
+    if width * height > _MAX_PIXELS:
+        raise ImageTooLargeError(f"{width} x {height} pixels are too many to show")

@@ -1,0 +1,675 @@
+"""``stoker show``: PNG sheets of random samples as they are stored, and of what a transform makes of them.
+
+A sheet is a grid of tiles; a tile is a picture with three lines below it. A sample that cannot be read or decoded has
+a tile that says why. Memory: the sheet, and one decoded image at a time.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from stoker import _native
+from stoker.config import available_cpus, check_range
+from stoker.errors import ConfigError, StokerError
+from stoker.feed import Boxes, BoxOutput
+from stoker.feed.engine import SampleEngine
+from stoker.feed.engine_settings import EngineSettings
+from stoker.feed.opening import open_main_split
+from stoker.feed.pictures import (
+    class_title,
+    displayable,
+    draw_boxes,
+    draw_pixel_boxes,
+    fit,
+    fitted_size,
+    usable_boxes,
+)
+from stoker.feed.samples import Objects
+from stoker.records.files import write_atomically
+from stoker.storage import location
+from stoker.views import CenterCrop, ColorJitter, ImageView, ObjectCrops, RandomResizedCrop, RawTensor, Resize, TopLeft
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from numpy.typing import NDArray
+
+    from stoker.feed import Dataset, Sample
+    from stoker.records.labels import ClassLabel
+
+    Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
+    Color = tuple[int, int, int]
+    Region = tuple[float, float, float, float]
+
+SheetView = ImageView | ObjectCrops
+"""A transform that a sheet can show."""
+
+NAMED: dict[str, SheetView] = {
+    "train": RandomResizedCrop(224, hflip=0.5),
+    "eval": CenterCrop(224, resize=256),
+    "jitter": RandomResizedCrop(224, hflip=0.5, color_jitter=ColorJitter(0.4, 0.4, 0.4, 0.1)),
+    "objects": ObjectCrops(224),
+}
+"""Transforms that have a name."""
+
+_KINDS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (CenterCrop, ColorJitter, ObjectCrops, RandomResizedCrop, RawTensor, Resize, TopLeft)
+}
+_EPOCHS = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
+_MAX_TEXT = 2000
+_MAX_EPOCHS = 30
+
+_MAX_TILES = 600  # a picture of about 50 megapixels
+_MAX_COLUMNS = 30
+_MAX_SAMPLES = 200  # with transforms
+_MAX_OBJECTS = 3
+
+# Pixels.
+PICTURE = 240
+_MARGIN = 10
+_CAPTION = 76
+TILE_WIDTH = PICTURE + 2 * _MARGIN
+TILE_HEIGHT = PICTURE + 2 * _MARGIN + _CAPTION
+_RADIUS = 8
+_GAP, _HEADER = 20, 92
+_VIEW_GAP, _VIEW_HEADER = 16, 104
+
+BACKGROUND = (24, 25, 28)
+_BRIGHT, _DIM = (236, 237, 240), (140, 144, 153)
+_CARD, _WELL = (37, 39, 44), (29, 31, 35)
+_DAMAGED_CARD, _DAMAGED_TEXT = (66, 30, 32), (255, 150, 140)
+_COLUMN_COLORS = (
+    (110, 168, 240),
+    (98, 205, 160),
+    (240, 128, 170),
+    (178, 140, 255),
+    (120, 220, 230),
+    (235, 120, 80),
+    (200, 215, 100),
+    (220, 220, 225),
+)
+
+_TITLE_FONT, _TEXT_FONT = ImageFont.load_default(26), ImageFont.load_default(15)
+_NAME_FONT, _SMALL_FONT = ImageFont.load_default(16), ImageFont.load_default(13)
+
+
+@dataclass(frozen=True, slots=True)
+class SheetSpec:
+    """What to show of samples as they are stored.
+
+    Attributes:
+        split: Which split; None takes the only one, or train.
+        count: How many samples; all of them when there are fewer.
+        seed: Decides which.
+        columns: Samples in a row.
+        boxes: Whether annotated boxes are drawn.
+
+    Raises:
+        ConfigError: A value is out of range.
+    """
+
+    split: str | None = None
+    count: int = 24
+    seed: int = 17
+    columns: int = 6
+    boxes: bool = True
+
+    def __post_init__(self) -> None:
+        check_range("--count", self.count, 1, _MAX_TILES)
+        check_range("--columns", self.columns, 1, _MAX_COLUMNS)
+        check_range("--seed", self.seed, 0, 2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSheetSpec:
+    """What to show of samples as a model sees them.
+
+    Attributes:
+        views: The transforms to show of each sample.
+        epochs: In which epochs; of a transform without random choices only the first is shown.
+        split: Which split; None takes the only one, or train.
+        count: How many samples; all of them when there are fewer.
+        seed: Of the loader; also decides which samples.
+        boxes: Whether annotated boxes are drawn.
+
+    Raises:
+        ConfigError: A value is out of range, or they ask for too many pictures.
+    """
+
+    views: tuple[SheetView, ...]
+    epochs: tuple[int, ...] = (0, 1, 2, 3)
+    split: str | None = None
+    count: int = 6
+    seed: int = 17
+    boxes: bool = True
+
+    def __post_init__(self) -> None:
+        check_range("--count", self.count, 1, _MAX_SAMPLES)
+        check_range("--seed", self.seed, 0, 2**63 - 1)
+        columns = len(columns_of(self))
+        if (tiles := self.count * (1 + columns)) > _MAX_TILES:
+            message = f"{self.count} samples with {columns} views each are {tiles} pictures"
+            raise ConfigError(f"{message}; show at most {_MAX_TILES}: fewer --count, --views or --epochs")
+
+
+@dataclass(frozen=True, slots=True)
+class SheetReport:
+    """A sheet that was written.
+
+    Attributes:
+        path: The PNG.
+        width: Its width in pixels.
+        height: Its height in pixels.
+        split: The split shown.
+        keys: Numbers of the samples in the split, in the order of the tiles.
+        damaged: What is wrong with those that could not be shown, by number.
+    """
+
+    path: str
+    width: int
+    height: int
+    split: str
+    keys: tuple[int, ...]
+    damaged: dict[int, str]
+
+
+def write_contact_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec: SheetSpec) -> SheetReport:
+    """Draw random samples of a dataset and write them as one PNG, atomically.
+
+    The same dataset, split, count and seed show the same samples.
+
+    Args:
+        path: What `stoker.open` opens.
+        out: The PNG to write.
+        spec: What to show.
+
+    Raises:
+        ConfigError: ``out`` does not end in ``.png``, or there is no such split, or it is empty.
+        DatasetNotFoundError: There is no dataset at ``path``.
+        StokerError: The dataset as a whole cannot be opened.
+        OSError: The PNG cannot be written.
+    """
+    dataset, keys = _open(path, out, spec.split, spec.count, spec.seed)
+    columns = min(spec.columns, len(keys))
+    rows = -(-len(keys) // columns)
+    size = (columns * (TILE_WIDTH + _GAP) + _GAP, _HEADER + rows * (TILE_HEIGHT + _GAP) + _GAP)
+    sheet = Image.new("RGB", size, BACKGROUND)
+    _draw_contact_header(sheet, dataset, len(keys), spec.seed)
+    damaged = {}
+    for place, key in enumerate(keys):
+        row, column = divmod(place, columns)
+        try:
+            drawn = draw_sample(dataset[key], dataset.classes, boxes=spec.boxes)
+        except StokerError as error:
+            damaged[key] = _damage_of(error, dataset, key)
+            drawn = draw_damaged(key, damaged[key])
+        sheet.paste(drawn, (_GAP + column * (TILE_WIDTH + _GAP), _HEADER + row * (TILE_HEIGHT + _GAP)))
+    return _write(sheet, out, dataset, keys, damaged)
+
+
+def write_view_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec: ViewSheetSpec) -> SheetReport:
+    """Draw samples as stored and as the model sees them, and write them as one PNG, atomically.
+
+    The pixels are those of a batch of `stoker.Loader` with the same transform and seed in that epoch. They are shown
+    as they are, or larger by a whole factor; only those of more than 240 pixels are made smaller. Outlines in the
+    stored image show where each column comes from.
+
+    Args:
+        path: What `stoker.open` opens.
+        out: The PNG to write.
+        spec: What to show.
+
+    Raises:
+        ConfigError: ``out`` does not end in ``.png``; there is no such split, or it is empty; or a transform needs
+            objects, and there are none.
+        DatasetNotFoundError: There is no dataset at ``path``.
+        StokerError: The dataset as a whole cannot be opened.
+        OSError: The PNG cannot be written.
+    """
+    dataset, keys = _open(path, out, spec.split, spec.count, spec.seed)
+    with ExitStack() as stack:
+        views = [stack.enter_context(SampleTransformer(dataset, view, spec.seed)) for view in spec.views]
+        objects = max(view.objects(key) for view in views for key in keys)
+        columns = columns_of(spec, min(_MAX_OBJECTS, objects))
+        width = _VIEW_GAP + (TILE_WIDTH + _VIEW_GAP) * (1 + len(columns))
+        sheet = Image.new("RGB", (width, _VIEW_HEADER + len(keys) * (TILE_HEIGHT + _VIEW_GAP)), BACKGROUND)
+        _draw_view_header(sheet, dataset, spec, columns)
+        damaged = {}
+        for row, key in enumerate(keys):
+            try:
+                tiles = _row(dataset[key], dataset, views, columns, boxes=spec.boxes)
+            except StokerError as error:
+                damaged[key] = _damage_of(error, dataset, key)
+                tiles = [draw_damaged(key, damaged[key])]
+            for place, drawn in enumerate(tiles):
+                sheet.paste(drawn, (_left(place), _VIEW_HEADER + row * (TILE_HEIGHT + _VIEW_GAP)))
+    return _write(sheet, out, dataset, keys, damaged)
+
+
+def _open(
+    path: str | os.PathLike[str], out: str | os.PathLike[str], split: str | None, count: int, seed: int
+) -> tuple[Dataset, list[int]]:
+    """Return a dataset and the numbers of the samples to show."""
+    if location(out).suffix.lower() != ".png":
+        raise ConfigError(f"the sheet is a PNG, so the name {str(out)!r} must end in .png")
+    dataset = open_main_split(path, split)
+    if len(dataset) == 0:
+        raise ConfigError(f"split {dataset.split} of {path} has no samples, so there is nothing to show")
+    return dataset, _native.permute(0, min(count, len(dataset)), len(dataset), seed, 0).tolist()
+
+
+def _write(
+    sheet: Image.Image, out: str | os.PathLike[str], dataset: Dataset, keys: list[int], damaged: dict[int, str]
+) -> SheetReport:
+    data = io.BytesIO()
+    sheet.save(data, "PNG")
+    write_atomically(location(out), data.getvalue())
+    return SheetReport(str(out), sheet.width, sheet.height, dataset.split, tuple(keys), damaged)
+
+
+def _damage_of(error: StokerError, dataset: Dataset, key: int) -> str:
+    """Return what is wrong with a sample, and where it is: an error of its image does not know that."""
+    if error.path is not None:
+        return str(error)
+    path, record, offset = dataset.records.where(key)
+    return f"record {record} at byte {offset} of {path}: {error}"
+
+
+def _title(dataset: Dataset) -> str:
+    return f"{location(dataset.path).resolve().name or dataset.path}  /  {dataset.split}"
+
+
+def _draw_contact_header(sheet: Image.Image, dataset: Dataset, shown: int, seed: int) -> None:
+    draw, width = ImageDraw.Draw(sheet), sheet.width - 2 * _GAP
+    draw.text((_GAP, 18), fitted(_title(dataset), _TITLE_FONT, width), font=_TITLE_FONT, fill=_BRIGHT)
+    shards = len(dataset.shards)
+    parts = [f"{shown} of {len(dataset):,} samples", f"{shards:,} shard" + "s" * (shards != 1)]
+    if dataset.manifest is not None:
+        counts = dataset.manifest.splits[dataset.split].class_counts
+        parts.append(f"{sum(count > 0 for count in counts):,} classes")
+        parts.append(f"schema {dataset.manifest.schema.preset}")
+    text = "   ·   ".join([*parts, f"seed {seed}"])
+    draw.text((_GAP, 56), fitted(text, _TEXT_FONT, width), font=_TEXT_FONT, fill=_DIM)
+
+
+# Columns of a sheet of transforms.
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One picture of every sample: which transform, in which epoch, of which object; and the title above."""
+
+    view: int
+    epoch: int
+    object: int
+    title: str
+
+
+def columns_of(spec: ViewSheetSpec, objects: int = _MAX_OBJECTS) -> list[Column]:
+    """Return the columns of a sheet, from the left; of objects, no more than there are in one image."""
+    made = []
+    for number, view in enumerate(spec.views):
+        if isinstance(view, ObjectCrops):
+            made += [Column(number, spec.epochs[0], one, f"object {one + 1}") for one in range(objects)]
+        elif is_random(view):
+            made += [Column(number, epoch, 0, f"epoch {epoch}") for epoch in spec.epochs]
+        else:
+            made.append(Column(number, spec.epochs[0], 0, "every epoch"))
+    return made
+
+
+def is_random(view: SheetView) -> bool:
+    """Return whether a transform differs from epoch to epoch."""
+    if isinstance(view, RandomResizedCrop):
+        return True
+    return not isinstance(view, CenterCrop) and (0.0 < view.hflip < 1.0 or view.color_jitter is not None)
+
+
+def _left(place: int) -> int:
+    return _VIEW_GAP + place * (TILE_WIDTH + _VIEW_GAP)
+
+
+def _column_color(place: int) -> Color:
+    return _COLUMN_COLORS[place % len(_COLUMN_COLORS)]
+
+
+def _row(
+    sample: Sample, dataset: Dataset, views: list[SampleTransformer], columns: list[Column], *, boxes: bool
+) -> list[Image.Image]:
+    """Return the tiles of one sample: as stored, then each column."""
+    pixels = sample.decode()
+    extent = (pixels.shape[1], pixels.shape[0])
+    tiles, outlines = [], []
+    for place, column in enumerate(columns):
+        view = views[column.view]
+        if column.object >= view.objects(sample.key):
+            tiles.append(Image.new("RGB", (TILE_WIDTH, TILE_HEIGHT), BACKGROUND))
+            continue
+        made = view.apply(sample, extent, column.epoch, column.object)
+        tiles.append(_draw_transformed(made, boxes=boxes))
+        outlines.append((made.region, _column_color(place)))
+    stored = draw_sample(sample, dataset.classes, boxes=boxes)
+    _outline(stored, extent, outlines)
+    return [stored, *tiles]
+
+
+def _draw_view_header(sheet: Image.Image, dataset: Dataset, spec: ViewSheetSpec, columns: list[Column]) -> None:
+    draw = ImageDraw.Draw(sheet)
+    step = TILE_WIDTH + _VIEW_GAP
+    title = fitted(_title(dataset), _TITLE_FONT, step - _VIEW_GAP)
+    draw.text((_VIEW_GAP, 16), title, font=_TITLE_FONT, fill=_BRIGHT)
+    draw.text((_VIEW_GAP, 50), f"seed {spec.seed}", font=_TEXT_FONT, fill=_DIM)
+    draw.text((_VIEW_GAP, 76), "as stored", font=_TEXT_FONT, fill=_DIM)
+    for number, view in enumerate(spec.views):
+        mine = [place for place, column in enumerate(columns) if column.view == number]
+        lines = wrapped(repr(view), _TEXT_FONT, len(mine) * step - _VIEW_GAP, 2)
+        for line, text in enumerate(lines, 2 - len(lines)):
+            draw.text((_left(mine[0] + 1), 24 + 20 * line), text, font=_TEXT_FONT, fill=_BRIGHT)
+    for place, column in enumerate(columns):
+        left = _left(place + 1)
+        draw.rounded_rectangle((left, 79, left + 12, 91), 3, _column_color(place))
+        draw.text((left + 20, 76), column.title, font=_TEXT_FONT, fill=_DIM)
+
+
+# What a model sees.
+
+
+@dataclass(frozen=True, slots=True)
+class TransformedSample:
+    """What a transform makes of one sample in one epoch.
+
+    Attributes:
+        pixels: uint8 (H, W, 3): those of a batch of `stoker.Loader`.
+        boxes: float32 (T, 4): the annotated objects in it: xmin, ymin, xmax, ymax in pixels of it.
+        region: Left, top, right and bottom of what it shows of the stored image, in pixels of that.
+        mirrored: Whether left and right are exchanged.
+        colors: How the colours are changed, in that order: what is changed, and the factor.
+    """
+
+    pixels: NDArray[np.uint8]
+    boxes: NDArray[np.float32]
+    region: Region
+    mirrored: bool
+    colors: tuple[tuple[str, float], ...]
+
+
+class SampleTransformer:
+    """Applies a transform to single samples of a dataset, with the engine of a loader. Use it as a context.
+
+    Args:
+        dataset: Whose samples.
+        view: The transform. With `stoker.ObjectCrops` the first use of a dataset reads all of its annotations.
+        seed: Of the loader.
+
+    Raises:
+        ConfigError: The transform needs objects, and the dataset has none.
+    """
+
+    def __init__(self, dataset: Dataset, view: SheetView, seed: int) -> None:
+        self.view = view
+        self._seed = seed
+        settings = EngineSettings(
+            seed=seed,
+            check=True,
+            max_pixels=_native.DEFAULT_MAX_PIXELS,
+            batch_size=1,
+            threads=min(2, available_cpus()),
+            spare_buffers=2,
+            boxes=BoxOutput() if dataset.has_boxes else None,
+        )
+        self._engine = SampleEngine(dataset, view, settings)
+
+    def apply(self, sample: Sample, extent: tuple[int, int], epoch: int, object_: int = 0) -> TransformedSample:
+        """Return what the transform makes of a sample.
+
+        Args:
+            sample: A sample of the dataset.
+            extent: Width and height of its image.
+            epoch: Which epoch.
+            object_: With `stoker.ObjectCrops`: which of its objects.
+
+        Raises:
+            StokerError: It cannot be loaded.
+        """
+        samples = self._engine.samples
+        slot = samples.of_image(sample.key)[object_] if isinstance(samples, Objects) else sample.key
+        self._engine.submit(np.array([slot], np.uint64), epoch)
+        loaded = self._engine.next()
+        boxes = loaded.boxes[0].corners if loaded.boxes and isinstance(loaded.boxes[0], Boxes) else None
+        part = None
+        if isinstance(self.view, ObjectCrops) and sample.boxes:
+            box = sample.boxes[object_]
+            part = (box.xmin, box.ymin, box.xmax, box.ymax)
+        crop, resized, window, mirrored = _native.plan_view(self.view.native(), *extent, self._seed, epoch, slot, part)
+        across, down = (crop[2] - crop[0]) / resized[0], (crop[3] - crop[1]) / resized[1]
+        left, top, right, bottom = window
+        jitter = None if isinstance(self.view, CenterCrop) else self.view.color_jitter
+        colors = () if jitter is None else _native.plan_jitter(jitter.native(), self._seed, epoch, slot).steps
+        return TransformedSample(
+            pixels=loaded.images[0][0],
+            boxes=np.empty((0, 4), np.float32) if boxes is None else boxes,
+            region=(crop[0] + left * across, crop[1] + top * down, crop[0] + right * across, crop[1] + bottom * down),
+            mirrored=mirrored,
+            colors=tuple(colors),
+        )
+
+    def objects(self, key: int) -> int:
+        """Return how many samples the transform makes of one image."""
+        samples = self._engine.samples
+        return len(samples.of_image(key)) if isinstance(samples, Objects) else 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._engine.close()
+
+
+# Tiles.
+
+
+def draw_sample(sample: Sample, classes: Sequence[ClassLabel], *, boxes: bool) -> Image.Image:
+    """Return the tile of one sample: the image with its aspect kept, class and text below.
+
+    Raises:
+        ImageError: The image cannot be decoded.
+    """
+    pixels = sample.decode()
+    height, width = pixels.shape[:2]
+    picture = fit(pixels, PICTURE, PICTURE)
+    annotated = usable_boxes(sample.boxes) if boxes else []
+    draw_boxes(picture, annotated)
+    detail = f"{width} x {height}"
+    if annotated:
+        detail += f"  ·  {len(annotated)} box" + ("es" if len(annotated) > 1 else "")
+    return _draw_tile(picture, (*class_lines(sample.label, classes), detail), sample.key)
+
+
+def class_lines(label: int, classes: Sequence[ClassLabel]) -> tuple[str, str]:
+    """Return the first phrase that describes a class, and its name and id; the name instead where it has no text."""
+    if not 0 <= label < len(classes):
+        return class_title(classes, label), ""
+    known = classes[label]
+    phrase = known.text.split(",")[0].strip()
+    return (phrase, f"{known.name}  ·  label {label}") if phrase else (known.name, f"label {label}")
+
+
+def draw_damaged(key: int, problem: str) -> Image.Image:
+    """Return the tile of a sample that cannot be shown: it says why."""
+    drawn, draw = _card(_DAMAGED_CARD)
+    draw.text((_MARGIN + 4, _MARGIN + 4), "damaged", font=_TITLE_FONT, fill=_DAMAGED_TEXT)
+    top, step = _MARGIN + 44, 17
+    for line in wrapped(problem, _SMALL_FONT, PICTURE - 8, (PICTURE - 44) // step):
+        draw.text((_MARGIN + 4, top), line, font=_SMALL_FONT, fill=_BRIGHT)
+        top += step
+    _caption(draw, ("cannot be shown", "", ""), key, _DAMAGED_TEXT)
+    return drawn
+
+
+def _draw_transformed(made: TransformedSample, *, boxes: bool) -> Image.Image:
+    pixels = made.pixels
+    factor = PICTURE // max(pixels.shape[:2])
+    if factor < 1:
+        picture = fit(pixels, PICTURE, PICTURE)
+    else:
+        picture = Image.fromarray(np.ascontiguousarray(pixels.repeat(factor, 0).repeat(factor, 1)))
+    if boxes:
+        draw_pixel_boxes(picture, (pixels.shape[1], pixels.shape[0]), made.boxes)
+    left, top, right, bottom = made.region
+    colors = ", ".join(f"{name[0]} {factor:.2f}" for name, factor in made.colors)  # whole names would not fit
+    part = f"{_length(right - left)} x {_length(bottom - top)} at {_length(left)}, {_length(top)}"
+    return _draw_tile(picture, (part, "mirrored" if made.mirrored else "", colors))
+
+
+def _length(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _outline(stored: Image.Image, extent: tuple[int, int], outlines: Sequence[tuple[Region, Color]]) -> None:
+    """Draw onto the tile of a stored image where its other pictures come from."""
+    width, height = fitted_size(*extent, PICTURE, PICTURE)
+    left, top = _MARGIN + (PICTURE - width) // 2, _MARGIN + (PICTURE - height) // 2
+    draw = ImageDraw.Draw(stored)
+    for region, color in outlines:
+        across, down = (width - 1) / extent[0], (height - 1) / extent[1]
+        corners = [round(edge * scale) for edge, scale in zip(region, (across, down) * 2, strict=True)]
+        place = (left + corners[0], top + corners[1], left + corners[2], top + corners[3])
+        draw.rectangle(place, outline=color, width=2)
+
+
+def _draw_tile(picture: Image.Image, lines: tuple[str, str, str], key: int | None = None) -> Image.Image:
+    """Return a tile with a picture of at most `PICTURE` pixels a side, three lines of text, and a sample's number."""
+    drawn, draw = _card(_CARD)
+    well = (_MARGIN, _MARGIN, _MARGIN + PICTURE - 1, _MARGIN + PICTURE - 1)
+    draw.rounded_rectangle(well, _RADIUS, _WELL)
+    left, top = (_MARGIN + (PICTURE - side) // 2 for side in picture.size)
+    # A mask with round corners, drawn large and shrunk, so that the corners are smooth.
+    mask = Image.new("L", (picture.width * 3, picture.height * 3), 0)
+    ImageDraw.Draw(mask).rounded_rectangle((0, 0, mask.width - 1, mask.height - 1), _RADIUS * 3, 255)
+    drawn.paste(picture, (left, top), mask.resize(picture.size, Image.Resampling.BOX))
+    _caption(draw, lines, key, _BRIGHT)
+    return drawn
+
+
+def _card(color: Color) -> tuple[Image.Image, ImageDraw.ImageDraw]:
+    drawn = Image.new("RGB", (TILE_WIDTH, TILE_HEIGHT), BACKGROUND)
+    draw = ImageDraw.Draw(drawn)
+    draw.rounded_rectangle((0, 0, TILE_WIDTH - 1, TILE_HEIGHT - 1), _RADIUS + 4, color)
+    return drawn, draw
+
+
+def _caption(draw: ImageDraw.ImageDraw, lines: tuple[str, str, str], key: int | None, color: Color) -> None:
+    """Write three lines below the image, and the number of the sample to the right of the last."""
+    left, top, width = _MARGIN + 2, PICTURE + 2 * _MARGIN - 1, PICTURE - 4
+    draw.text((left, top), fitted(lines[0], _NAME_FONT, width), font=_NAME_FONT, fill=color)
+    draw.text((left, top + 25), fitted(lines[1], _SMALL_FONT, width), font=_SMALL_FONT, fill=_DIM)
+    number = "" if key is None else f"#{key}"
+    draw.text((left + width, top + 45), number, font=_SMALL_FONT, fill=_DIM, anchor="ra")
+    free = width - PICTURE // 20 - int(_SMALL_FONT.getlength(number))
+    draw.text((left, top + 45), fitted(lines[2], _SMALL_FONT, free), font=_SMALL_FONT, fill=_DIM)
+
+
+def fitted(text: str, font: Font, width: int) -> str:
+    """Return ``text`` in one line, cut to a width in pixels with an ellipsis where it is too long."""
+    line = displayable(text[:400])
+    if len(line) == len(text) and font.getlength(line) <= width:
+        return line
+    while line and font.getlength(line + "…") > width:
+        line = line[:-1]
+    return line.rstrip() + "…"
+
+
+def wrapped(text: str, font: Font, width: int, lines: int) -> list[str]:
+    """Return ``text`` broken into lines of a width in pixels; words that are too long, such as paths, are cut."""
+    made: list[str] = []
+    line = ""
+    for word in displayable(text[:1000]).split(" "):
+        if line and font.getlength(f"{line} {word}") <= width:
+            line = f"{line} {word}"
+            continue
+        if line:
+            made.append(line)
+        line = word
+        while font.getlength(line) > width:
+            cut = next(end for end in range(len(line) - 1, 0, -1) if font.getlength(line[:end]) <= width)
+            made.append(line[:cut])
+            line = line[cut:]
+    made.append(line)
+    return made if len(made) <= lines else [*made[: lines - 1], "…"]
+
+
+# What people type.
+
+
+def parse_views(text: str) -> tuple[SheetView, ...]:
+    """Return the transforms that a text names: ``train,eval`` or ``RandomResizedCrop(96, scale=(0.2, 1)),eval``.
+
+    The text is read, never run: names of `NAMED`, and the classes of `stoker.views` with numbers and texts.
+
+    Raises:
+        ConfigError: It is something else, or a setting is out of range.
+    """
+    try:
+        if len(text) > _MAX_TEXT:
+            raise ValueError(f"longer than {_MAX_TEXT} characters")
+        tree = ast.parse(f"({text},)", mode="eval").body
+        if not isinstance(tree, ast.Tuple):
+            raise ValueError("not a list of views")
+        return tuple(_view(node) for node in tree.elts)
+    except ConfigError:
+        raise
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
+        detail = error.msg if isinstance(error, SyntaxError) else str(error)
+        known = f"{', '.join(NAMED)}, or for example 'RandomResizedCrop(224, scale=(0.2, 1)),eval'"
+        raise ConfigError(f"--views {text[:200]!r} cannot be read ({detail}); give {known}") from error
+
+
+def _view(node: ast.expr) -> SheetView:
+    if isinstance(node, ast.Name) and node.id in NAMED:
+        return NAMED[node.id]
+    made = _value(node)
+    if not isinstance(made, SheetView):
+        raise ValueError(f"{ast.unparse(node)[:60]} is not a view")
+    return made
+
+
+def _value(node: ast.expr) -> Any:
+    if not isinstance(node, ast.Call | ast.Name):
+        return ast.literal_eval(node)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in _KINDS:
+        raise ValueError(f"no view is called {ast.unparse(node)[:60]}")
+    if any(word.arg is None for word in node.keywords):
+        raise ValueError("settings are given by name")
+    words = {str(word.arg): _value(word.value) for word in node.keywords}
+    return _KINDS[node.func.id](*map(_value, node.args), **words)
+
+
+def parse_epochs(text: str) -> tuple[int, ...]:
+    """Return the epochs of a text such as ``0-3`` or ``0,5,89``.
+
+    Raises:
+        ConfigError: It is something else, or names too many.
+    """
+    epochs: list[int] = []
+    for part in text.split(","):
+        found = _EPOCHS.fullmatch(part.strip())
+        if found is None:
+            raise ConfigError(f"--epochs is {text[:200]!r}; give for example 0-3, or 0,5,89")
+        first, last = int(found[1]), int(found[2] or found[1])
+        check_range("--epochs (how many)", len(epochs) + last - first + 1, len(epochs) + 1, _MAX_EPOCHS)
+        epochs += range(first, last + 1)
+    return tuple(epochs)

@@ -1,1 +1,0 @@
-"""Sheets and pages about datasets."""

@@ -1,0 +1,378 @@
+"""Sheets show the right samples in the right place, and the pixels that a loader gives, whatever is in them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageFont
+
+import stoker
+from feed.shards import write_annotated
+from reference import example, pictures, tfrecord
+from small_datasets import write_dataset
+from stoker.cli.main import main
+from stoker.errors import ConfigError, DatasetNotFoundError
+from stoker.feed import Sample
+from stoker.feed.pictures import usable_boxes
+from stoker.inspect import (
+    NAMED,
+    SampleTransformer,
+    SheetSpec,
+    ViewSheetSpec,
+    parse_epochs,
+    parse_views,
+    write_contact_sheet,
+    write_view_sheet,
+)
+from stoker.inspect import show as sheets
+from stoker.records.labels import ClassLabel
+from stoker.schema import ImagenetSchema
+
+if TYPE_CHECKING:
+    from stoker.types import Features
+
+
+SEED = 23
+JITTER = stoker.ColorJitter(0.4, 0.4, 0.4, 0.1)
+VIEWS = [
+    stoker.RandomResizedCrop(24, hflip=0.5),
+    stoker.RandomResizedCrop((20, 32), hflip=0.5, color_jitter=JITTER),
+    stoker.CenterCrop(16, 24),
+    stoker.Resize(18, hflip=0.5),
+    stoker.ObjectCrops(20, hflip=0.5),
+]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    write_dataset(tmp_path / "birds", {"train": [6, 4], "validation": [3]})
+    return tmp_path / "birds"
+
+
+def shown(path: Path) -> np.ndarray:
+    with Image.open(path) as image:
+        assert (image.format, image.mode) == ("PNG", "RGB")
+        return np.asarray(image)
+
+
+def tile_of(sheet: np.ndarray, place: int, columns: int) -> np.ndarray:
+    row, column = divmod(place, columns)
+    left, top = 20 + column * (sheets.TILE_WIDTH + 20), 92 + row * (sheets.TILE_HEIGHT + 20)
+    return sheet[top : top + sheets.TILE_HEIGHT, left : left + sheets.TILE_WIDTH]
+
+
+def test_every_tile_is_the_sample_that_the_report_names(made: Path, tmp_path: Path) -> None:
+    report = write_contact_sheet(made, tmp_path / "a.png", SheetSpec(count=7, columns=3))
+    sheet = shown(tmp_path / "a.png")
+    assert sheet.shape == (report.height, report.width, 3)
+    assert report.width == 20 + 3 * (sheets.TILE_WIDTH + 20)
+    assert report.height == 92 + 3 * (sheets.TILE_HEIGHT + 20) + 20
+    assert (report.split, report.damaged, len(set(report.keys))) == ("train", {}, 7)
+    train = stoker.open(made, split="train")
+    for place, key in enumerate(report.keys):
+        expected = np.asarray(sheets.draw_sample(train[key], train.classes, boxes=True))
+        assert (tile_of(sheet, place, 3) == expected).all()
+    assert (tile_of(sheet, 7, 3) == sheets.BACKGROUND).all()
+
+
+def test_the_seed_decides_which_samples(made: Path, tmp_path: Path) -> None:
+    def keys(**settings: int) -> tuple[int, ...]:
+        return write_contact_sheet(made, tmp_path / "a.png", SheetSpec(**settings)).keys
+
+    assert keys(count=5) == keys(count=5)
+    assert keys(count=5) == keys(count=10)[:5]
+    assert keys(count=5) != keys(count=5, seed=18)
+    assert sorted(keys(count=600)) == list(range(10))
+
+
+def test_boxes_are_drawn_where_they_are_and_only_if_asked(made: Path) -> None:
+    train = stoker.open(made, split="train")
+    with_box, without = (
+        np.asarray(sheets.draw_sample(train[1], train.classes, boxes=drawn)) for drawn in (True, False)
+    )
+    # 48 x 36 pixels are enlarged fourfold to 192 x 144, in the middle of 240 x 240 pixels behind a margin of 10.
+    left, top = 10 + (240 - 192) // 2, 10 + (240 - 144) // 2
+    picture = with_box[top : top + 144, left : left + 192]
+    amber = (picture == (255, 190, 60)).all(-1)
+    rows, columns = np.flatnonzero(amber.any(1)), np.flatnonzero(amber.any(0))
+    assert (columns[0], columns[-1]) == (round(0.25 * 191), round(0.75 * 191))
+    assert (rows[0], rows[-1]) == (round(0.125 * 143), round(0.5 * 143))
+    assert not amber[rows[0] + 2 : rows[-1] - 1, columns[0] + 2 : columns[-1] - 1].any()
+    assert not (without == (255, 190, 60)).all(-1).any()
+    changed = (with_box != without).any(-1)[: top + 240]
+    changed[top + rows[0] - 1 : top + rows[-1] + 2, left + columns[0] - 1 : left + columns[-1] + 2] = False
+    assert not changed.any()
+
+
+@pytest.mark.parametrize(("size", "expected"), [((480, 240), (240, 120)), ((30, 90), (80, 240)), ((8, 8), (32, 32))])
+def test_the_aspect_is_kept_and_small_images_are_not_blown_up(
+    tmp_path: Path, size: tuple[int, int], expected: tuple[int, int]
+) -> None:
+    record = {"image/encoded": ("bytes", [pictures.encode(Image.new("RGB", size, (0, 200, 0)))])}
+    (tmp_path / "a.tfrecord").write_bytes(tfrecord.frame(example.write(record)))
+    drawn = np.asarray(sheets.draw_sample(stoker.open(tmp_path)[0], (), boxes=True)).astype(int)
+    green = np.abs(drawn - (0, 200, 0)).max(-1) < 8
+    assert (green.any(0).sum(), green.any(1).sum()) == expected
+    columns = np.flatnonzero(green.any(0))
+    assert columns[0] == 10 + (240 - expected[0]) // 2
+
+
+def test_damaged_samples_have_tiles_that_say_so(made: Path, tmp_path: Path) -> None:
+    train = stoker.open(made, split="train")
+    path, record, offset = train.records.where(4)
+    with Path(path).open("r+b") as file:
+        file.seek(offset + 200)
+        file.write(b"\0\1\2\3")
+    report = write_contact_sheet(made, tmp_path / "a.png", SheetSpec(columns=5))
+    assert list(report.damaged) == [4]
+    assert f"record {record} at byte {offset} of {path}" in report.damaged[4]
+    sheet = shown(tmp_path / "a.png")
+    for place, key in enumerate(report.keys):
+        red = (tile_of(sheet, place, 5)[5, 130] == (66, 30, 32)).all()
+        assert red == (key == 4)
+
+
+def test_an_image_that_cannot_be_decoded_is_named_with_its_place(tmp_path: Path) -> None:
+    records = [{"image/encoded": ("bytes", [b"no image"])}, {"image/class/label": ("int64", [1])}]
+    (tmp_path / "a.tfrecord").write_bytes(b"".join(tfrecord.frame(example.write(record)) for record in records))
+    damaged = write_contact_sheet(tmp_path, tmp_path / "a.png", SheetSpec()).damaged
+    assert sorted(damaged) == [0, 1]
+    assert f"record 0 at byte 0 of {tmp_path}/a.tfrecord: " in damaged[0]
+    assert "record 1" in damaged[1]
+    assert "no bytes under 'image/encoded'" in damaged[1]
+
+
+def with_boxes(sides: dict[str, list[float]]) -> Sample:
+    features: Features = {f"image/object/bbox/{side}": ("float", values) for side, values in sides.items()}
+    return Sample(0, features, b"", 0, "", ImagenetSchema().info(2))
+
+
+@given(st.text(max_size=300) | st.text("\ud800\x00\nab W", max_size=600))
+def test_any_text_fits_into_its_width(text: str) -> None:
+    font = ImageFont.load_default(13)
+    line = sheets.fitted(text, font, 100)
+    assert font.getlength(line) <= 100
+    assert line.isprintable()
+    assert line.endswith("…") or [char if char.isprintable() else "\ufffd" for char in text] == list(line)
+
+
+@given(st.text(max_size=300) | st.text("\ud800\udce9\x1b\x00/ ab", max_size=300), st.text(max_size=200))
+def test_any_problem_and_any_class_can_be_drawn(problem: str, name: str) -> None:
+    assert sheets.draw_damaged(10**18, problem).size == (sheets.TILE_WIDTH, sheets.TILE_HEIGHT)
+    # A line break inside a line would be drawn across the lines below it.
+    assert all(line.isprintable() for line in sheets.wrapped(problem, ImageFont.load_default(13), 232, 11))
+    lines = sheets.class_lines(1, [ClassLabel("background", ""), ClassLabel("n01\udce9", name)])
+    assert lines[0] in (name.partition(",")[0].strip(), "n01\udce9")
+
+
+@given(st.lists(st.floats(width=32), max_size=4), st.lists(st.floats(width=32), max_size=4))
+def test_any_numbers_give_boxes_inside_the_image(low: list[float], high: list[float]) -> None:
+    sides = {"xmin": low, "xmax": high, "ymin": low, "ymax": high}
+    for box in usable_boxes(with_boxes(sides).boxes):
+        assert 0 <= box.xmin < box.xmax <= 1
+        assert 0 <= box.ymin < box.ymax <= 1
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf")])
+def test_a_box_with_a_corner_that_is_not_finite_is_left_out(odd: float) -> None:
+    sides = {"xmin": [0.1, odd, 0.3], "ymin": [0.1] * 3, "xmax": [0.8] * 3, "ymax": [0.8] * 3}
+    if odd == float("inf"):
+        sides = {"xmin": [0.1, 0.2, 0.3], "ymin": [0.1] * 3, "xmax": [0.8, odd, 0.8], "ymax": [0.8] * 3}
+    found = usable_boxes(with_boxes(sides).boxes)
+    assert [box.xmin for box in found] == [0.1, 0.3]
+
+
+def test_a_class_is_called_by_its_text_or_its_name() -> None:
+    classes = [ClassLabel("background", ""), ClassLabel("n01", "red kite, Milvus milvus"), ClassLabel("n02", "")]
+    assert sheets.class_lines(1, classes) == ("red kite", "n01  ·  label 1")
+    assert sheets.class_lines(2, classes) == ("n02", "label 2")
+    assert sheets.class_lines(3, classes) == ("label 3", "")
+    assert sheets.class_lines(-1, classes) == ("no label", "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"count": 0}, "--count is 0"), ({"columns": 31}, "--columns is 31"), ({"seed": -1}, "--seed is -1")],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, int], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        SheetSpec(**settings)
+
+
+def test_what_cannot_be_shown_is_said_and_nothing_is_written(made: Path, tmp_path: Path) -> None:
+    for place, name, split, error, message in (
+        (made, "a.jpg", None, ConfigError, "must end in .png"),
+        (made, "a.png", "test", ConfigError, "no split 'test'"),
+        (tmp_path / "none", "a.png", None, DatasetNotFoundError, "no dataset"),
+    ):
+        with pytest.raises(error, match=message):
+            write_contact_sheet(place, tmp_path / name, SheetSpec(split=split))
+    write_dataset(tmp_path / "empty", {"train": [0]})
+    with pytest.raises(ConfigError, match="has no samples"):
+        write_contact_sheet(tmp_path / "empty", tmp_path / "a.png", SheetSpec())
+    with pytest.raises(FileNotFoundError):
+        write_contact_sheet(made, tmp_path / "nowhere/a.png", SheetSpec())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["birds", "empty"]
+
+
+@pytest.fixture(scope="module")
+def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("views") / "shard.tfrecord"
+    write_annotated(place, 12)
+    return place
+
+
+def loaded(dataset: stoker.Dataset, view: object, epoch: int) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """Pixels and boxes of every sample, by key, from batches of a loader."""
+    found = {}
+    settings = {"batch_size": 5, "view": view, "seed": SEED, "shuffle": True, "boxes": stoker.BoxOutput()}
+    with stoker.Loader(dataset, **settings) as loader:
+        loader.set_epoch(epoch)
+        for batch in loader:
+            for place, key in enumerate(batch.keys.tolist()):
+                first, last = batch.boxes.offsets[place : place + 2]
+                found[key] = batch.images[place].copy(), batch.boxes.corners[first:last].copy()
+    return found
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: type(view).__name__)
+@pytest.mark.parametrize("epoch", [0, 3])
+def test_what_is_shown_is_what_a_loader_gives(shard: Path, view: object, epoch: int) -> None:
+    dataset = stoker.open(shard)
+    expected = loaded(dataset, view, epoch)
+    shown = {}
+    with SampleTransformer(dataset, view, SEED) as views:
+        for key in (7, 0, 11, 6):
+            sample = dataset[key]
+            height, width = sample.decode().shape[:2]
+            for number in range(views.objects(key)):
+                seen = views.apply(sample, (width, height), epoch, number)
+                shown[key, number] = seen
+                assert 0 <= seen.region[0] < seen.region[2] <= width
+                assert 0 <= seen.region[1] < seen.region[3] <= height
+    keys = [key for key, _ in shown]
+    if isinstance(view, stoker.ObjectCrops):
+        starts = np.cumsum([0, *(max(1, key % 4) for key in range(11))])
+        keys = [int(starts[key]) + number for key, number in shown]
+    for key, seen in zip(keys, shown.values(), strict=True):
+        pixels, boxes = expected[key]
+        assert (seen.pixels == pixels).all()
+        assert (seen.boxes == boxes).all()
+
+
+def test_the_region_and_the_mirror_are_those_of_the_pixels(shard: Path) -> None:
+    dataset = stoker.open(shard)
+    view = stoker.RandomResizedCrop(24, hflip=0.5, filter="nearest")
+    with SampleTransformer(dataset, view, SEED) as views:
+        for key in range(6):
+            sample = dataset[key]
+            pixels = sample.decode()
+            seen = views.apply(sample, (pixels.shape[1], pixels.shape[0]), 0)
+            left, top, right, bottom = map(int, seen.region)
+            part = np.asarray(
+                Image.fromarray(pixels[top:bottom, left:right]).resize((24, 24), Image.Resampling.NEAREST)
+            )
+            assert (seen.pixels == (part[:, ::-1] if seen.mirrored else part)).all()
+
+
+def cell(sheet: np.ndarray, row: int, column: int) -> np.ndarray:
+    left, top = 16 + column * (sheets.TILE_WIDTH + 16), 104 + row * (sheets.TILE_HEIGHT + 16)
+    return sheet[top : top + sheets.TILE_HEIGHT, left : left + sheets.TILE_WIDTH]
+
+
+def test_the_pixels_are_in_the_picture_as_they_are(shard: Path, tmp_path: Path) -> None:
+    view = stoker.RandomResizedCrop(60, hflip=0.5)
+    spec = ViewSheetSpec((view,), epochs=(0, 4), count=3, seed=SEED, boxes=False)
+    report = write_view_sheet(shard, tmp_path / "a.png", spec)
+    with Image.open(tmp_path / "a.png") as image:
+        sheet = np.asarray(image)
+    assert sheet.shape == (report.height, report.width, 3)
+    for column, epoch in enumerate(spec.epochs, 1):
+        expected = loaded(stoker.open(shard), view, epoch)
+        for row, key in enumerate(report.keys):
+            shown = cell(sheet, row, column)[10:250, 10:250]
+            enlarged = expected[key][0].repeat(4, 0).repeat(4, 1)  # 240 pixels; the corners are round
+            assert (shown[10:-10] == enlarged[10:-10]).all()
+
+
+def test_a_damaged_sample_costs_only_its_row(tmp_path: Path) -> None:
+    place = tmp_path / "shard.tfrecord"
+    write_annotated(place, 6)
+    path, _, offset = stoker.open(place).records.where(2)
+    with place.open("r+b") as file:
+        file.seek(offset + 100)
+        file.write(b"\0\1\2\3")
+    report = write_view_sheet(place, tmp_path / "a.png", ViewSheetSpec((NAMED["train"], NAMED["eval"]), count=6))
+    assert list(report.damaged) == [2]
+    assert str(path) in report.damaged[2]
+
+
+def test_columns() -> None:
+    spec = ViewSheetSpec(parse_views("train,eval,objects,Resize(32,hflip=1.0)"), epochs=(2, 5))
+    assert [(c.view, c.epoch, c.object) for c in sheets.columns_of(spec, 2)] == [
+        (0, 2, 0),
+        (0, 5, 0),
+        (1, 2, 0),
+        (2, 2, 0),
+        (2, 2, 1),
+        (3, 2, 0),
+    ]
+    assert [sheets.is_random(view) for view in spec.views] == [True, False, False, False]
+    assert sheets.is_random(stoker.Resize(3, color_jitter=JITTER))
+
+
+@pytest.mark.parametrize("view", [*NAMED.values(), *VIEWS, stoker.TopLeft(9), stoker.RawTensor((8, 9), hflip=0.5)])
+def test_a_view_can_be_typed_as_it_shows_itself(view: object) -> None:
+    assert parse_views(repr(view)) == (view,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "train,,eval",
+        "nonsense",
+        "RandomResizedCrop",
+        "RandomResizedCrop()",
+        "RandomResizedCrop(0)",
+        "RandomResizedCrop(2**80)",
+        "MultiView(train)",
+        "CenterCrop(**{})",
+        "ColorJitter(0.4)",
+        "__import__('os').system('true')",
+        "Resize(8).native()",
+        "(" * 300,
+        "3",
+        "Resize('a')",
+        "train" + " " * 3000,
+    ],
+)
+def test_other_texts_are_errors_that_say_what_to_type(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_views(text)
+
+
+def test_epochs() -> None:
+    assert parse_epochs("0-3") == (0, 1, 2, 3)
+    assert parse_epochs("7, 0,5-6") == (7, 0, 5, 6)
+    for text in ("", "a", "3-1", "-1", "0-999999999999", "1,,2", "0-40"):
+        with pytest.raises(ConfigError):
+            parse_epochs(text)
+
+
+def test_the_command(shard: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "a.png")
+    words = ["show", str(shard), "--out", out, "--views", "train,eval", "--epochs", "1,9", "--count", "2", "--json"]
+    assert main(words) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["width"], len(report["keys"])) == (16 + 4 * (sheets.TILE_WIDTH + 16), 2)
+    assert main(["show", str(shard), "--out", out, "--epochs", "1"]) == 2
+    assert main(["show", str(shard), "--out", out, "--views", "train", "--columns", "2"]) == 2
+    assert main(["show", str(shard), "--out", out, "--views", "train", "--count", "200"]) == 2
+    assert main(["show", str(shard), "--out", str(tmp_path / "a.jpg"), "--views", "train"]) == 2
