@@ -37,7 +37,7 @@ from stoker.storage import stores
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stoker.diagnosis import DoctorReport
+    from stoker import DoctorReport
 
 SIDE = 64
 SLOW_READS = "STOKER_PLANTED_SLOW_READS"

@@ -17,7 +17,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from stoker import errors as errors
-from stoker.diagnosis import DoctorReport, doctor, trace
 from stoker.feed import (
     BadSample,
     BadSampleReport,
@@ -39,8 +38,10 @@ from stoker.feed import (
     StageStats,
     loader_settings,
     mix,
+    trace,
 )
 from stoker.feed import open_dataset as open  # noqa: A004 - `stoker.open` is the name people type
+from stoker.inspect import DoctorReport, doctor
 from stoker.order import BlockShuffle
 from stoker.sources import SourceOptions
 from stoker.views import (

@@ -514,5 +514,5 @@ class BatchEngine:
 
     def take_trace(self) -> tuple[bytes, int]:
         """
-        The events since the last call, as feed/events.py lays them out, and how many were lost.
+        The events since the last call, as feed/trace.py lays them out, and how many were lost.
         """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stoker.cli.output import Printer, print_json
 from stoker.config import format_seconds, format_size
-from stoker.diagnosis.alone import DatasetReport, DatasetSpec, examine
+from stoker.inspect import DatasetReport, DatasetSpec, examine
 
 if TYPE_CHECKING:
     import argparse

@@ -16,7 +16,6 @@ from stoker.feed.bad_samples import OF_A_SAMPLE, BadSample, BadSampleReport, sub
 from stoker.feed.batch import BatchOrigin, Loaded
 from stoker.feed.dataset import Dataset
 from stoker.feed.engine_settings import EngineSettings, decoded_cache
-from stoker.feed.events import EventLog, event_log
 from stoker.feed.mixing import Mix, MixedSamples, parts_of
 from stoker.feed.odd_images import to_jpeg
 from stoker.feed.position import Course, Position
@@ -24,6 +23,7 @@ from stoker.feed.prefetch import Prefetcher
 from stoker.feed.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, Shuffling
 from stoker.feed.schedule import Upcoming, upcoming
 from stoker.feed.stats import LoaderStats, stats_of
+from stoker.feed.trace import EventLog, event_log
 from stoker.order import EpochOrder
 from stoker.views import ObjectCrops, View, native_views
 

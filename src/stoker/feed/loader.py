@@ -25,7 +25,7 @@ from stoker.order import Step, Tail, Topology, steps_left, take_step
 from stoker.views import MultiView, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from types import TracebackType
     from typing import Self
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from stoker.feed.boxes import BoxOutput
     from stoker.feed.caches import MemoryCache, NodeCache
     from stoker.feed.dataset import Dataset
-    from stoker.feed.events import EventLog
     from stoker.feed.mixing import Mix
     from stoker.feed.stats import LoaderStats
+    from stoker.feed.trace import EventLog
     from stoker.order import BlockShuffle
     from stoker.types import DecodeMode
     from stoker.views import View
@@ -74,10 +74,6 @@ class Loader:
             same in every run; ``Batch.keys`` tells which, `bad_samples` lists them, and the end of the epoch brings a
             `stoker.errors.BadSampleWarning`.
         max_bad: The most samples that are replaced in an epoch on this rank.
-
-    Attributes:
-        handing_out: Given each batch when its turn has come, and gives what the consumer gets; `stoker.doctor` looks on
-            here, and hands out some batches again.
 
     Warns:
         RankWarning: Two sources disagree about the ranks.
@@ -127,7 +123,6 @@ class Loader:
         self._position = Position(0, 0)
         self._begun = False  # whether batches of the current epoch were handed out in an iteration
         self._iterations = 0
-        self.handing_out: Callable[[Batch], Iterable[Batch]] = lambda batch: (batch,)
         self.settings = EngineSettings(
             seed=check_range("seed", seed, 0, 2**64 - 1),
             check=check,
@@ -174,8 +169,7 @@ class Loader:
                     self._engine.submit(step.keys, epoch)
                 queued.append(step)
                 ahead = step.consumed
-            batch = self._wait(queued.popleft(), iteration)
-            yield from self.handing_out(batch)
+            yield self._wait(queued.popleft(), iteration)
             if number + 1 < left:
                 self._check_current(iteration)
         if iteration == self._iterations:

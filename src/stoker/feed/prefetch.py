@@ -18,11 +18,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from stoker import _native
-from stoker.feed.events import FetchLog
 from stoker.feed.planner import Planner
 from stoker.feed.read_ahead import ReadAhead
 from stoker.feed.remote_files import RemoteFiles, StoppableFiles
 from stoker.feed.schedule import everything
+from stoker.feed.trace import FetchLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

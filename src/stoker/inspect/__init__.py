@@ -1,5 +1,17 @@
-"""Looking at datasets: whether they are whole, what they hold, what they look like. Nothing here prints."""
+"""Looking at datasets and loaders: whether they are whole, what they hold and look like, what holds them up."""
 
+from stoker.inspect.doctor import Doctor, DoctorReport, doctor
+from stoker.inspect.doctor_dataset import DatasetReport, DatasetSpec, examine
+from stoker.inspect.doctor_decision import (
+    Consumer,
+    Decision,
+    Evidence,
+    Files,
+    OtherThread,
+    Setup,
+    Verdict,
+    decide,
+)
 from stoker.inspect.index import IndexedShard, index_shards
 from stoker.inspect.info import (
     DEFAULT_RECORDS,
@@ -30,22 +42,36 @@ __all__ = [
     "DEFAULT_RECORDS",
     "NAMED",
     "ClassCount",
+    "Consumer",
     "DatasetInfo",
+    "DatasetReport",
+    "DatasetSpec",
+    "Decision",
+    "Doctor",
+    "DoctorReport",
+    "Evidence",
+    "Files",
     "ForeignInfo",
     "ForeignSplit",
     "IndexedShard",
     "KeySummary",
+    "OtherThread",
     "Portrait",
     "Problem",
     "SampleTransformer",
+    "Setup",
     "SheetReport",
     "SheetSpec",
     "TransformedSample",
     "UnfinishedInfo",
+    "Verdict",
     "VerifyReport",
     "ViewSheetSpec",
     "dataset_info",
     "dataset_portrait",
+    "decide",
+    "doctor",
+    "examine",
     "index_shards",
     "page",  # a module that needs the extra ``report``, so it is not imported here
     "parse_epochs",

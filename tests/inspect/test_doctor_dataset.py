@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import stoker
 from benchmarks.planted import SHIM, SLOW_READS
 from stoker.cli.main import main
+from stoker.inspect import Consumer, Evidence, Files, Setup
+from stoker.inspect import doctor_dataset as examined
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from stoker.inspect import Verdict
 
 DIAGNOSIS = """
 import json, sys, stoker
@@ -24,7 +29,7 @@ train = stoker.open(sys.argv[1], split="train")
 if sys.argv[2] == "cold":
     drop_from_page_cache([shard.local_path for shard in train.shards])
 loader = stoker.Loader(train, batch_size=2, view=stoker.Resize(8), decode="fast", threads=2)
-with loader, stoker.doctor(loader, quiet=True, replay=0) as doctor:
+with loader, stoker.doctor(loader, quiet=True) as doctor:
     for _ in loader:
         pass
 print(json.dumps(doctor.report.document()))
@@ -118,3 +123,56 @@ def test_a_slow_disk_is_named(dataset: Path, slow_reads: Path, kind: str, state:
     found = json.loads(done.stdout)
     assert found["verdict"] == verdict, found
     assert found["evidence"]["stages"]["read"] > 0.5
+
+
+def names(dataset: Path, verdict: Verdict, setup: Setup, busy_share: float) -> list[str]:
+    train = stoker.open(dataset, split="train")
+    consumer, files = Consumer(), Files()
+    found = Evidence(
+        9.0, 99, 99, 0.9, 0.0, 0.1, busy_share, 0.9, 0.0, {}, 0.0, 1.0, None, 0.0, consumer, (), files, setup
+    )
+    return [way.name for way in examined.ways_to_load(verdict, train, {"batch_size": 2, "threads": 1}, found)]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "setup", "busy_share", "tried"),
+    [
+        ("thread-bound", Setup(threads=1, cpus=4), 0.99, ["threads=4"]),
+        ("thread-bound", Setup(threads=1, cpus=4), 0.3, ["prefetch=8"]),
+        ("thread-bound", Setup(threads=4, cpus=4), 0.3, ["prefetch=8"]),
+        ("storage-bound", Setup(threads=2, cpus=2), 0.99, ["threads=8"]),
+        ("storage-bound", Setup(threads=8, cpus=2), 0.99, []),
+        ("storage-bound", Setup(threads=32, cpus=2), 0.99, []),
+        ("cold-cache", Setup(threads=2, cpus=2), 0.99, []),
+    ],
+)
+def test_what_is_tried(dataset: Path, verdict: Verdict, setup: Setup, busy_share: float, tried: list[str]) -> None:
+    assert names(dataset, verdict, setup, busy_share) == (["as it is", *tried] if tried else [])
+
+
+def test_the_command_of_a_rebuild_can_be_typed(dataset: Path, tmp_path: Path) -> None:
+    spaced = shutil.copytree(dataset, tmp_path / "my data")
+    train = stoker.open(spaced, split="train")
+    ways = examined.ways_to_decode(train, [train[0].encoded], examined.Decoder(stoker.CenterCrop(8, 8), 1))
+    assert f"stoker repack '{spaced}' NEW" in ways[2].remedy
+
+
+def test_decoding_alone_keeps_to_its_time_and_memory(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = stoker.open(dataset, split="train")
+    whole = examined._some_images(train, 60)
+    assert len(whole) == len(train)
+    assert len(examined._some_images(train, 0)) == 1
+    monkeypatch.setattr(examined, "_MOST_IMAGE_BYTES", len(whole[0]) + 1)
+    assert 1 <= len(examined._some_images(train, 60)) <= 2
+    decoder = examined.Decoder(stoker.CenterCrop(8, 8), 2)
+    assert (decoder.speed(whole, 0.05) or 0) > 0
+    assert decoder.speed([b"pixels"], 0.05) is None
+
+
+def test_raw_pixels_get_no_advice_for_jpegs(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    raw = tmp_path / "raw"
+    assert main(["build", str(photos), str(raw), "--preset", "dlbs", "--img-size", "64", "--shards", "1"]) == 0
+    found = asked(capsys, str(raw), "--split", "train", "--batch-size", "2")
+    assert found["stages"][1]["alone"] is None
+    assert "--recipe" not in found["remedy"]
+    assert "decode=" not in found["remedy"]

@@ -7,23 +7,59 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 
-from diagnosis.figures import LOCAL, REMOTE, busy_consumer, evidence, spinner
-from stoker.diagnosis import Consumer, OtherThread, Setup, Spot, Verdict, decide
-from stoker.diagnosis.wording import WORDS
+from stoker.inspect import Consumer, Evidence, Files, OtherThread, Setup, Verdict, decide
+from stoker.inspect.doctor_decision import WORDS
 
 if TYPE_CHECKING:
-    from stoker.diagnosis import Evidence
+    from typing import Any
+
+LOCAL = Files("dataset", remote=False, size_bytes=10**9, memory_bytes=10**10, cached_before=1.0, cached_after=1.0)
+REMOTE = Files("s3://bucket/dataset", remote=True)
+COMPUTES = Consumer(cpu_share=0.95, queue_share=0.03)
+SLEEPS = Consumer(cpu_share=0.01)
+STARVES = Consumer(cpu_share=0.3, blocked_share=0.65)
+
+
+def evidence(**changed: Any) -> Evidence:
+    """A loader whose two threads decode all the time for a consumer that only waits, with everything in memory."""
+    plain = Evidence(
+        seconds=10.0,
+        batches=100,
+        samples=6400,
+        wait_share=0.9,
+        gil_share=0.0,
+        consumer_share=0.1,
+        busy_share=0.99,
+        cpu_share=0.95,
+        queue_share=0.03,
+        stages={"read": 0.03, "parse": 0.01, "decode": 0.85, "resample": 0.1},
+        bytes_per_second=7e7,
+        process_cpus=1.98,
+        other_cpus=0.01,
+        gil_held_share=0.02,
+        consumer=Consumer(cpu_share=0.9),
+        threads=(),
+        files=LOCAL,
+        setup=Setup(threads=2, cpus=2, shuffle="full", batch_size=64),
+    )
+    return dataclasses.replace(plain, **changed)
+
+
+def busy_consumer(consumer: Consumer, **changed: Any) -> Evidence:
+    """A consumer that never waits, and a loader with twice the speed."""
+    given = {"wait_share": 0.01, "consumer_share": 0.99, "busy_share": 0.5, "process_cpus": 1.5} | changed
+    return evidence(consumer=consumer, **given)
+
+
+def beside_a_spinner(gil_held_share: float = 0.9) -> dict[str, Any]:
+    """What a thread that does nothing but Python adds."""
+    return {"gil_held_share": gil_held_share, "threads": (OtherThread("logger", 0.9),)}
+
 
 ON_A_DISK = {"stages": {"read": 0.9, "decode": 0.08}, "cpu_share": 0.1, "queue_share": 0.0, "process_cpus": 0.2}
 IN_A_STORE = ON_A_DISK | {"stages": {"remote": 0.9, "decode": 0.08}, "files": REMOTE}
 COLD = dataclasses.replace(LOCAL, cached_before=0.0, cached_after=0.7)
-TRANSFORMER = OtherThread("pool_0", 0.9, Spot("blur", "train.py", 3, "image.filter(blur)", "transform", 0.9))
 FOUR_CPUS = {"setup": Setup(threads=1, cpus=4), "process_cpus": 1.1}
-
-
-def consumer(work: str, cpu_share: float = 0.95) -> Consumer:
-    spot = Spot("step", "train.py", 12, "work(images)", work, 0.97)  # type: ignore[arg-type]
-    return Consumer(cpu_share=cpu_share, works={spot.work: 0.97, "other": 0.03}, spots=(spot,))
 
 
 CASES: list[tuple[str, Evidence]] = [
@@ -42,21 +78,21 @@ CASES: list[tuple[str, Evidence]] = [
     ("thread-bound", evidence(**FOUR_CPUS, other_cpus=3.0)),
     ("thread-bound", evidence(busy_share=0.3)),  # nothing to do, and yet too late
     ("decode-bound", evidence(**(FOUR_CPUS | {"process_cpus": 3.95}))),  # the consumer has the other CPUs
-    ("consumer-bound", busy_consumer(consumer=consumer("model"))),
-    ("consumer-bound", busy_consumer(consumer=consumer("waiting", 0.01))),
-    ("consumer-bound", busy_consumer(consumer=consumer("other"))),
-    ("consumer-bound", busy_consumer(consumer=consumer("python"), gil_held_share=0.05)),
-    ("consumer-bound", busy_consumer(consumer=Consumer(cpu_share=0.5))),
-    ("transform-bound", busy_consumer(consumer=consumer("transform"))),
-    ("transform-bound", busy_consumer(consumer=consumer("transform"), gil_held_share=0.95)),
-    ("transform-bound", busy_consumer(consumer=consumer("waiting", 0.0), threads=(TRANSFORMER,))),
-    ("gil-bound", busy_consumer(consumer=consumer("python"), gil_held_share=0.95)),
-    ("gil-bound", busy_consumer(consumer=consumer("model", 0.3), gil_held_share=0.9, threads=(spinner(0.9),))),
-    ("gil-bound", evidence(wait_share=0.1, gil_share=0.6, gil_held_share=0.9, threads=(spinner(0.9),))),
-    ("gil-bound", evidence(**IN_A_STORE, gil_held_share=0.9, threads=(spinner(0.9),))),
-    ("consumer-bound", busy_consumer(consumer=consumer("model"), gil_held_share=0.9, threads=(spinner(0.9),))),
-    ("consumer-bound", busy_consumer(consumer=consumer("waiting", 0.0), gil_held_share=0.9, threads=(spinner(0.9),))),
-    ("storage-bound", evidence(**IN_A_STORE, gil_held_share=0.1, threads=(spinner(0.9),))),
+    ("consumer-bound", busy_consumer(SLEEPS)),
+    ("consumer-bound", busy_consumer(Consumer())),  # where the system does not say
+    ("consumer-bound", busy_consumer(Consumer(cpu_share=0.3))),
+    ("transform-bound", busy_consumer(COMPUTES)),
+    ("transform-bound", busy_consumer(Consumer(cpu_share=0.4, queue_share=0.5))),  # on a busy machine
+    ("consumer-bound", busy_consumer(COMPUTES, setup=Setup(2, 2, accelerator=True))),  # waiting for it, perhaps
+    ("gil-bound", busy_consumer(COMPUTES, gil_held_share=0.95)),
+    ("gil-bound", busy_consumer(COMPUTES, gil_held_share=0.95, setup=Setup(2, 2, accelerator=True))),
+    ("gil-bound", busy_consumer(STARVES, **beside_a_spinner())),
+    ("gil-bound", evidence(wait_share=0.1, gil_share=0.6, **beside_a_spinner())),
+    ("gil-bound", evidence(**IN_A_STORE, **beside_a_spinner())),
+    ("transform-bound", busy_consumer(COMPUTES, **beside_a_spinner())),  # it computes without the lock
+    ("consumer-bound", busy_consumer(SLEEPS, **beside_a_spinner())),  # it does not miss the lock
+    ("consumer-bound", busy_consumer(STARVES, **beside_a_spinner(0.1))),
+    ("storage-bound", evidence(**IN_A_STORE, **beside_a_spinner(0.1))),
     ("balanced", evidence(wait_share=0.12, consumer_share=0.88)),
     ("unknown", evidence(batches=1)),
     ("unknown", evidence(seconds=0.0, batches=0, samples=0, stages={}, consumer=Consumer())),
@@ -82,12 +118,18 @@ def test_a_decision_is_a_sentence_and_a_remedy(figures: Evidence) -> None:
 
 def test_sentences_give_the_figures() -> None:
     assert "85% of the decoding threads' time is JPEG" in decide(evidence()).sentence
-    assert "could take 7.8x as many images" in decide(evidence()).sentence
-    slow = decide(busy_consumer(consumer=consumer("model")))
-    assert "step() at train.py:12" in slow.sentence
-    assert "2.0x head-room" in slow.sentence
-    assert "train.py:12" in decide(busy_consumer(consumer=consumer("transform"))).remedy
-    assert "'logger'" in decide(evidence(**IN_A_STORE, gil_held_share=0.9, threads=(spinner(0.9),))).remedy
+    assert "could take 10.0x as many images" in decide(evidence()).sentence
+    slow = decide(busy_consumer(SLEEPS, threads=(OtherThread("pool_0", 0.9),)))
+    assert "could make 2.0x as many images" in slow.sentence
+    assert "'pool_0' 90%" in slow.sentence
+    assert "97% of the time the loop itself computes" in decide(busy_consumer(COMPUTES)).sentence
+    assert "'logger'" in decide(evidence(**IN_A_STORE, **beside_a_spinner())).remedy
+
+
+@pytest.mark.parametrize("consumer", [SLEEPS, COMPUTES])
+@pytest.mark.parametrize("held", [0.02, 0.95])
+def test_what_the_loop_does_is_left_to_a_profiler(consumer: Consumer, held: float) -> None:
+    assert "py-spy" in decide(busy_consumer(consumer, gil_held_share=held)).remedy
 
 
 @pytest.mark.parametrize(
@@ -111,6 +153,10 @@ def test_the_other_remedies_depend_on_the_settings() -> None:
     assert 'decode="fast"' in decide(evidence()).remedy
     assert 'decode="fast"' not in decide(evidence(setup=Setup(2, 2, decode="fast"))).remedy
     assert "stoker build" in decide(evidence(stages={"convert": 0.9})).remedy
+    pixels = decide(evidence(stages={"read": 0.6, "write": 0.3}))
+    assert pixels.verdict == "decode-bound"
+    assert "decode=" not in pixels.remedy
+    assert "--recipe" not in pixels.remedy
 
 
 def test_threads_that_idle_are_not_called_busy() -> None:

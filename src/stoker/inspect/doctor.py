@@ -1,0 +1,366 @@
+"""A diagnosis around somebody's own training loop: one verdict from the loader's statistics and the system.
+
+One thread looks on. It sees that batches were taken by the loader's counters, and adds up what happened from one look
+to the next:
+
+::
+
+    entered ── first batches: dropped ── counted ── a validation between two epochs: dropped ── counted ── left
+
+How late it wakes from a sleep says how often the interpreter's lock was taken: a thread that comes for a free lock has
+it at once, and one that comes for a taken one waits until the holder gives it up, which Python makes it do every 5 ms.
+What the thread waited for a CPU is known to the system, and subtracted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from stoker.config import available_cpus
+from stoker.errors import ConfigError
+from stoker.feed import Loader, LoaderStats, loader_in
+from stoker.inspect.doctor_decision import Consumer, Evidence, OtherThread, Setup, decide
+from stoker.inspect.doctor_system import (
+    ThreadTime,
+    Times,
+    limited_by_quota,
+    look_at_files,
+    read_times,
+    scheduled,
+    uses_accelerator,
+)
+from stoker.order import BlockShuffle
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from stoker.inspect.doctor_decision import Files, Verdict
+
+_SLEEP_SECONDS = 0.008
+_LATE_SECONDS = 0.001
+_WARM_UP_SECONDS = 1.0
+"""A slow consumer's first batches are over sooner: what the loader has ahead is filled up during one of them."""
+_GAP_SECONDS, _GAP_SHARE = 0.05, 0.2
+"""Time between two looks that is neither waiting nor consuming, before something else was done in it."""
+_SYSTEM_SECONDS = 0.1
+_OWN_THREADS = "stoker-"
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorReport:
+    """One verdict, one remedy, and what led there.
+
+    Attributes:
+        verdict: What holds the speed down: ``storage-bound``, ``cold-cache``, ``thread-bound``, ``decode-bound``,
+            ``consumer-bound``, ``transform-bound``, ``gil-bound``, ``balanced``, or ``unknown`` after too few batches.
+        sentence: The same for a person, with its figures.
+        remedy: The first thing to do.
+        evidence: All figures.
+    """
+
+    verdict: Verdict
+    sentence: str
+    remedy: str
+    evidence: Evidence
+
+    @property
+    def images_per_second(self) -> float:
+        """Samples that the consumer took a second."""
+        return self.evidence.speed
+
+    @property
+    def loader_images_per_second(self) -> float:
+        """Samples a second that the loader could make beside this consumer."""
+        return self.evidence.loader_speed
+
+    @property
+    def consumer_images_per_second(self) -> float | None:
+        """Samples a second that the consumer could take if it never waited; None where it only takes batches."""
+        return self.evidence.consumer_speed
+
+    def lines(self) -> list[str]:
+        """Return it for a person, in a few lines."""
+        lines = [f"{self.verdict}: {self.sentence}", f"remedy: {self.remedy}"]
+        return [*lines, self._speeds()] if self.evidence.batches else lines
+
+    def document(self) -> dict[str, Any]:
+        """Return it as what JSON can hold."""
+        return {
+            "verdict": self.verdict,
+            "sentence": self.sentence,
+            "remedy": self.remedy,
+            "images_per_second": round(self.images_per_second, 1),
+            "loader_images_per_second": round(self.loader_images_per_second, 1),
+            "consumer_images_per_second": self.consumer_images_per_second and round(self.consumer_images_per_second, 1),
+            "evidence": asdict(self.evidence),
+        }
+
+    def _speeds(self) -> str:
+        e = self.evidence
+        shares = (
+            f"waits for batches {e.wait_share:.0%}, for the interpreter {e.gil_share:.0%}, works {e.consumer_share:.0%}"
+        )
+        top = "" if e.consumer_speed is None else f"; without waiting it would take {e.consumer_speed:.0f}/s"
+        loader = f"the loader could make {e.loader_speed:.0f}/s"
+        return f"{e.speed:.0f} images/s over {e.batches} batches; the consumer {shares}{top}; {loader}"
+
+
+def doctor(loader: Any, *, quiet: bool = False) -> Doctor:
+    """Find out why a training loop is as slow as it is, while it runs.
+
+    ::
+
+        with stoker.doctor(loader) as doctor:
+            train(loader)
+        doctor.report.verdict, doctor.report.remedy
+
+    Enter the block in the thread that runs the loop: its CPU time says what the loop does between batches. The first
+    batches are not counted, nor is what lies between two epochs. The loop gets the batches that it gets anyway.
+
+    Args:
+        loader: A `stoker.Loader`, `stoker.torch.DataLoader`, or anything else with a `stoker.Loader` as ``loader``.
+        quiet: Whether the report is left to be read, and not printed on standard error.
+
+    Returns:
+        A context manager; its ``report`` is a `DoctorReport` when the ``with`` block is over.
+
+    Raises:
+        ConfigError: It is not a loader.
+    """
+    return Doctor(loader_in(loader, Loader), quiet=quiet)
+
+
+class Doctor:
+    """Watches a loader and its consumer from the start of a ``with`` block to its end; make one with `stoker.doctor`.
+
+    Entering starts one thread, which looks every 8 ms; leaving stops it, and makes and prints the report. The loop may
+    be left by `break`, by the end of its epochs, by Ctrl-C or by an error; the report is made in every case, and
+    printed unless there was an error.
+
+    Args:
+        loader: The loader.
+        quiet: Whether nothing is printed.
+    """
+
+    def __init__(self, loader: Loader, *, quiet: bool) -> None:
+        self._loader = loader
+        self._quiet = quiet
+        self._watch = _Watch(loader)
+        self._report: DoctorReport | None = None
+
+    @property
+    def report(self) -> DoctorReport:
+        """What was found.
+
+        Raises:
+            ConfigError: The ``with`` block is not over.
+        """
+        if self._report is None:
+            raise ConfigError("there is no report before the end of the with block of stoker.doctor")
+        return self._report
+
+    def __enter__(self) -> Self:
+        if self._watch.started:
+            raise ConfigError("this stoker.doctor was used already; make one for each with block")
+        self._files = look_at_files(self._loader.dataset)
+        self._watch.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._watch.stop()
+        after = look_at_files(self._loader.dataset).cached_before
+        evidence = self._watch.evidence(dataclasses.replace(self._files, cached_after=after))
+        decision = decide(evidence)
+        self._report = DoctorReport(decision.verdict, decision.sentence, decision.remedy, evidence)
+        if not self._quiet and (kind is None or not issubclass(kind, Exception)):
+            sys.stderr.write("".join(f"stoker doctor: {line}\n" for line in self._report.lines()))
+            sys.stderr.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What was so far; ``later - earlier`` is what was in between."""
+
+    at: float
+    stats: LoaderStats
+    loop: ThreadTime
+    slept: float
+    held: float
+
+    def __sub__(self, other: _Look) -> _Look:
+        loop = ThreadTime(
+            self.loop.running - other.loop.running,
+            self.loop.queued - other.loop.queued,
+            self.loop.turns - other.loop.turns,
+        )
+        stats = self.stats - other.stats
+        return _Look(self.at - other.at, stats, loop, self.slept - other.slept, self.held - other.held)
+
+    @property
+    def loop_seconds(self) -> float:
+        """Time in which the consumer waited for a batch or had one."""
+        return self.stats.wait_seconds + self.stats.consumer_seconds
+
+
+class _Watch:
+    """The thread that looks on, and the sums of what it saw."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self._dropped = loader.settings.spare_buffers - 1
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="stoker-doctor", daemon=True)
+        self._names: dict[int, str] = {}
+        self._slept = self._held = 0.0
+        self._since: float | None = None  # the first batch was taken
+        self._base: _Look | None = None  # what is counted is what lies between it and the last look
+        self._first_times: Times | None = None
+        self._last_times: Times | None = None
+        self.started = False
+
+    def start(self) -> None:
+        """Begin to look at the loader, and at this thread as the one that runs the loop."""
+        self.started = True
+        self._loop_thread = threading.get_native_id()
+        self._entered = self._last = self._look()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look for the last time; figures are complete when this returns."""
+        self._stopping.set()
+        self._thread.join()
+        self._count()
+
+    def _run(self) -> None:
+        own = threading.get_native_id()
+        queued = scheduled(own).queued
+        while not self._stopping.is_set():
+            began = time.perf_counter()
+            time.sleep(_SLEEP_SECONDS)  # not Event.wait, which takes locks of its own
+            late = time.perf_counter() - began - _SLEEP_SECONDS
+            before, queued = queued, scheduled(own).queued
+            self._slept += late + _SLEEP_SECONDS
+            if late - (queued - before) > _LATE_SECONDS:
+                self._held += late + _SLEEP_SECONDS
+            self._count()
+
+    def _look(self) -> _Look:
+        return _Look(time.perf_counter(), self._loader.stats(), scheduled(self._loop_thread), self._slept, self._held)
+
+    def _count(self) -> None:
+        look, last = self._look(), self._last
+        if look.stats.batches == last.stats.batches:
+            return
+        self._last = look
+        if self._base is None:
+            self._since = self._since or look.at
+            taken = look.stats.batches - self._entered.stats.batches
+            if taken > self._dropped or look.at - self._since > _WARM_UP_SECONDS:
+                self._base = look
+                self._look_at_the_system()
+            return
+        between = look - last
+        if between.at - between.loop_seconds > _GAP_SECONDS + _GAP_SHARE * between.at:
+            self._base -= last - look  # so that what lies between these two is not counted
+        if self._last_times is None or look.at - self._last_times.wall > _SYSTEM_SECONDS:
+            self._look_at_the_system()
+
+    def _look_at_the_system(self) -> None:
+        self._names |= {thread.native_id or 0: thread.name for thread in threading.enumerate()}
+        self._last_times = read_times()
+        self._first_times = self._first_times or self._last_times
+
+    def evidence(self, files: Files) -> Evidence:
+        """Return the figures."""
+        setup = _setup(self._loader)
+        seen = self._last - (self._base or self._last)
+        stats, seconds = seen.stats, seen.loop_seconds
+        if seconds <= 0:
+            return _nothing(files, setup)
+        process, others, queued, threads = self._of_the_system()
+        busy = stats.busy_seconds
+        shares = {name: _part(stage.seconds, busy) for name, stage in stats.stages.items()}
+        # Where the system does not say how long threads were on a CPU: all the time but for their reading.
+        running = busy * (1 - shares["read"] - shares["remote"]) if stats.cpu_seconds is None else stats.cpu_seconds
+        return Evidence(
+            seconds=seconds,
+            batches=stats.batches,
+            samples=stats.samples,
+            wait_share=_part(stats.wait_seconds - stats.gil_seconds, seconds),
+            gil_share=_part(stats.gil_seconds, seconds),
+            consumer_share=_part(stats.consumer_seconds, seconds),
+            busy_share=_part(busy, busy + stats.idle_seconds),
+            cpu_share=_part(running, busy),
+            queue_share=_part(queued * seconds, busy),
+            stages=shares,
+            bytes_per_second=stats.bytes_read / seconds,
+            process_cpus=process,
+            other_cpus=others,
+            gil_held_share=_part(seen.held, seen.slept),
+            consumer=_consumer(seen),
+            threads=threads,
+            files=files,
+            setup=setup,
+        )
+
+    def _of_the_system(self) -> tuple[float, float | None, float, tuple[OtherThread, ...]]:
+        """Return the CPUs of this process and of others, those its decoding threads lacked, and other threads."""
+        first, last = self._first_times, self._last_times
+        if first is None or last is None or last.wall <= first.wall:
+            return 0.0, None, 0.0, ()
+        seconds = last.wall - first.wall
+        process = (last.process - first.process) / seconds
+        others = None
+        if first.machine is not None and last.machine is not None and not limited_by_quota():
+            others = max(0.0, (last.machine - first.machine) / seconds - process)
+        queued, threads = 0.0, []
+        for number, after in last.threads.items():
+            before = first.threads.get(number, ThreadTime())
+            lacked = after.queued - before.queued
+            name = self._names.get(number)
+            if name is None:  # not a thread of Python
+                queued += lacked
+            elif number != self._loop_thread and not name.startswith(_OWN_THREADS):
+                threads.append(OtherThread(name, _part(after.running - before.running + lacked, seconds)))
+        threads.sort(key=lambda thread: -thread.busy_share)
+        return process, others, queued / seconds, tuple(threads)
+
+
+def _consumer(seen: _Look) -> Consumer:
+    seconds = seen.stats.consumer_seconds
+    cpu_share, queue_share = _part(seen.loop.running, seconds), _part(seen.loop.queued, seconds)
+    # A thread that waits for the lock wakes after each switch interval to ask for it again.
+    most = _part(seen.loop.turns * sys.getswitchinterval(), seconds)
+    return Consumer(cpu_share, queue_share, max(0.0, min(1 - cpu_share - queue_share, most)))
+
+
+def _setup(loader: Loader) -> Setup:
+    settings = loader.settings
+    shuffle = settings.shuffle
+    return Setup(
+        threads=settings.threads,
+        cpus=available_cpus(),
+        decode=settings.decode,
+        shuffle="block" if isinstance(shuffle, BlockShuffle) else "full" if shuffle else "none",
+        cached=settings.cache is not None,
+        connections=settings.read_ahead.connections,
+        ahead_bytes=settings.read_ahead.budget_bytes,
+        batch_size=settings.batch_size,
+        accelerator=uses_accelerator(),
+    )
+
+
+def _part(some: float, whole: float) -> float:
+    return min(1.0, max(0.0, some / whole)) if whole > 0 else 0.0
+
+
+def _nothing(files: Files, setup: Setup) -> Evidence:
+    return Evidence(0.0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, {}, 0.0, 0.0, None, 0.0, Consumer(), (), files, setup)

@@ -1,0 +1,447 @@
+"""A dataset alone: each stage by itself, all together in the pipeline, one verdict, and remedies that were tried."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import shlex
+import statistics
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from stoker import _native
+from stoker.config import available_cpus, check_range, check_seconds
+from stoker.errors import ConfigError, StokerError
+from stoker.feed import Loader, ReadAhead, mix, open_main_split
+from stoker.inspect.doctor import doctor
+from stoker.inspect.doctor_system import files_of
+from stoker.order import BlockShuffle
+from stoker.recipe import Recipe, Resize, convert
+from stoker.storage import require_cold, stoppable_pool
+from stoker.views import CenterCrop, RandomResizedCrop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from stoker.feed import Dataset, Mix
+    from stoker.inspect.doctor import DoctorReport
+    from stoker.inspect.doctor_decision import Evidence, Setup, Verdict
+    from stoker.types import DecodeMode
+
+    OnTurn = Callable[[int, int, str], None]
+
+_SIDE = 224
+_RESIZE = 256
+_LEAST_BATCHES = 12
+_EPOCH_BATCHES = 64
+"""An epoch shorter than that is made longer, because each begins with an empty pipeline."""
+_ROUNDS = 3
+_LEAST_SPEEDUP = 1.1
+_PREFETCH = 8
+_REMOTE_READERS = 32
+_MOST_IMAGES = 512
+_MOST_IMAGE_BYTES = 128_000_000
+"""Of the images that are kept in memory to be decoded again and again."""
+_MOST_RECODED = 128
+_LEAST_SLICE = 32
+_PER_THREAD = 16
+"""Images that each thread has at a time: with fewer, threads would stand idle at the end of each slice."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSpec:
+    """What to look at.
+
+    Attributes:
+        dataset: Anything that `stoker.open` takes.
+        split: Its split; None: the only one, or ``train``.
+        view: ``train``: random crops resized to 224, mirrored. ``eval``: shorter side 256, centre 224.
+        batch_size: Images per batch; fewer where the dataset has fewer than a few batches.
+        threads: Decoding threads; None: one per CPU.
+        seconds: Time for the pipeline; stages alone take a third of it each, and a turn of a remedy a fifth.
+        cold: Whether the files are dropped from the page cache first; no remedy is tried then.
+
+    Raises:
+        ConfigError: A number is out of range.
+    """
+
+    dataset: str
+    split: str | None = None
+    view: Literal["train", "eval"] = "train"
+    batch_size: int = 64
+    threads: int | None = None
+    seconds: float = 5.0
+    cold: bool = False
+
+    def __post_init__(self) -> None:
+        check_range("batch_size", self.batch_size, 1, 2**16)
+        check_seconds("seconds", self.seconds, 0.1, 3600)
+        if self.threads is not None:
+            check_range("threads", self.threads, 1, 4096)
+        if self.view not in ("train", "eval"):
+            raise ConfigError(f"view is {self.view!r}; it must be train or eval")
+
+
+@dataclass(frozen=True, slots=True)
+class StageSpeed:
+    """One part of the work.
+
+    Attributes:
+        name: What it is.
+        alone: Images a second when all threads do nothing else; None where it cannot be done alone.
+        share: Of the decoding threads' busy time in the pipeline; None for the whole pipeline.
+    """
+
+    name: str
+    alone: float | None
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One remedy, measured.
+
+    Attributes:
+        name: What was changed; of the first, that it is as it was.
+        remedy: What to type to have it, and what it costs.
+        images_per_second: Median of the turns.
+        speedup: Median over the rounds of its speed over that of the first in the same round.
+    """
+
+    name: str
+    remedy: str
+    images_per_second: float
+    speedup: float
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetReport:
+    """What was found.
+
+    Attributes:
+        spec: What was looked at.
+        images: Samples of the split.
+        batch_size: The one that was used.
+        threads: The same.
+        diagnosis: The pipeline's, with an empty training loop.
+        stages: Each part of the work.
+        trials: What was tried against the verdict, the present way first; nothing where nothing could be.
+        remedy: The best of them with what it brought, or the diagnosis' own.
+    """
+
+    spec: DatasetSpec
+    images: int
+    batch_size: int
+    threads: int
+    diagnosis: DoctorReport
+    stages: tuple[StageSpeed, ...]
+    trials: tuple[Trial, ...]
+    remedy: str
+
+    def document(self) -> dict[str, Any]:
+        """Return it as what JSON can hold."""
+        found = self.diagnosis.document()
+        own = {name: getattr(self, name) for name in ("images", "batch_size", "threads")}
+        stages, trials = [asdict(stage) for stage in self.stages], [asdict(trial) for trial in self.trials]
+        return {"spec": asdict(self.spec), **own, **found, "remedy": self.remedy, "stages": stages, "trials": trials}
+
+
+def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
+    """Find out what holds up the reading of a dataset.
+
+    Args:
+        spec: What to look at.
+        on_turn: Called before each part with its number from 0, the number of parts, and its name.
+
+    Raises:
+        DatasetNotFoundError: There is no such dataset.
+        ConfigError: It has no samples; or with ``cold``, its files cannot be dropped from the page cache.
+        StokerError: A sample is damaged.
+    """
+    dataset = open_main_split(spec.dataset, spec.split)
+    threads = available_cpus() if spec.threads is None else spec.threads
+    size = max(1, min(spec.batch_size, len(dataset) // _LEAST_BATCHES))
+    view = RandomResizedCrop(_SIDE, hflip=0.5) if spec.view == "train" else CenterCrop(_SIDE, _RESIZE)
+    settings: dict[str, Any] = {"batch_size": size, "threads": threads, "view": view}
+    report = on_turn or (lambda *_: None)
+    if spec.cold:
+        require_cold(files_of(dataset))
+    report(0, 3, "the pipeline")
+    diagnosis = _in_the_pipeline(dataset, settings, spec)
+    report(1, 3, "reading alone")
+    if spec.cold:
+        require_cold(files_of(dataset))
+    reading = _reading_speed(dataset, threads, spec.seconds / 3)
+    report(2, 3, "decoding alone")
+    decoder = Decoder(view, threads)
+    images = _some_images(dataset, spec.seconds / 3)
+    decoding = decoder.speed(images, spec.seconds / 3)
+    trials: list[Trial] = []
+    if not spec.cold:  # the files are in memory by now
+        if diagnosis.verdict != "decode-bound":
+            ways = ways_to_load(diagnosis.verdict, dataset, settings, diagnosis.evidence)
+        else:
+            ways = ways_to_decode(dataset, images, decoder) if decoding else []
+        trials = _try(ways, spec.seconds / 5, report) if ways else []
+    return DatasetReport(
+        spec=spec,
+        images=len(dataset),
+        batch_size=size,
+        threads=threads,
+        diagnosis=diagnosis,
+        stages=_stages(diagnosis, reading, decoding),
+        trials=tuple(trials),
+        remedy=_remedy(diagnosis, trials, cold=spec.cold),
+    )
+
+
+def _in_the_pipeline(dataset: Dataset, settings: dict[str, Any], spec: DatasetSpec) -> DoctorReport:
+    # A second pass would find in memory what the first has read: cold figures are those of one pass.
+    data = dataset if spec.cold else _long_enough(dataset, settings["batch_size"])
+    with (
+        Loader(data, shuffle=spec.view == "train", tail="drop", rank=0, world_size=1, **settings) as loader,
+        doctor(loader, quiet=True) as watching,
+    ):
+        began = time.perf_counter()
+        epochs = itertools.repeat(loader, 1) if spec.cold else itertools.repeat(loader)
+        for taken, _ in enumerate(itertools.chain.from_iterable(epochs)):
+            if taken >= _LEAST_BATCHES and time.perf_counter() - began > spec.seconds:
+                break
+    return watching.report
+
+
+def _long_enough(dataset: Dataset, batch_size: int) -> Dataset | Mix:
+    least = _EPOCH_BATCHES * batch_size
+    return dataset if len(dataset) >= least else mix([dataset], samples_per_epoch=least)
+
+
+def _stages(diagnosis: DoctorReport, reading: float, decoding: float | None) -> tuple[StageSpeed, ...]:
+    shares = diagnosis.evidence.stages
+    read = sum(shares.get(name, 0.0) for name in ("read", "remote", "check"))
+    decode = sum(shares.get(name, 0.0) for name in ("decode", "resample", "convert"))
+    return (
+        StageSpeed("read and check", reading, read),
+        StageSpeed("decode and resize", decoding, decode),
+        StageSpeed("all, in the pipeline", diagnosis.images_per_second, None),
+    )
+
+
+def _remedy(diagnosis: DoctorReport, trials: list[Trial], *, cold: bool) -> str:
+    if cold:
+        return f"{diagnosis.remedy}; nothing was tried: what is measured now finds the files in memory"
+    best = max(trials[1:], key=lambda trial: trial.speedup, default=None)
+    if best is None:
+        return diagnosis.remedy
+    if best.speedup < _LEAST_SPEEDUP:
+        return f"none of {', '.join(trial.name for trial in trials[1:])} brought more than {best.speedup:.2f}x here"
+    return f"{best.remedy}; measured: {best.speedup:.1f}x"
+
+
+def _reading_speed(dataset: Dataset, threads: int, seconds: float) -> float:
+    """Return records or files read a second, in random order; a store gets more threads than a disk."""
+    readers = threads if dataset.remote is None else _REMOTE_READERS
+    order = np.random.default_rng(0).permutation(len(dataset))
+    ends = time.perf_counter() + seconds
+
+    def read(numbers: NDArray[Any]) -> int:
+        done = 0
+        for number in numbers.tolist():
+            dataset.records.read(number)
+            done += 1
+            if time.perf_counter() > ends:
+                break
+        return done
+
+    began = time.perf_counter()
+    with stoppable_pool(readers, "stoker-read") as pool:
+        done = sum(pool.map(read, np.array_split(order, readers)))
+    return done / (time.perf_counter() - began)
+
+
+def _some_images(dataset: Dataset, seconds: float) -> list[bytes]:
+    """Return some of the images, at least one, and no more than there is time and memory for."""
+    ends, images, held = time.perf_counter() + seconds, [], 0
+    for number in range(0, len(dataset), max(1, len(dataset) // _MOST_IMAGES)):
+        images.append(dataset[number].encoded)
+        held += len(images[-1])
+        if len(images) == _MOST_IMAGES or held > _MOST_IMAGE_BYTES or time.perf_counter() > ends:
+            break
+    return images
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """Decodes and resizes images from memory, and does nothing else.
+
+    Attributes:
+        view: What is made of each image.
+        threads: Decoding threads.
+    """
+
+    view: RandomResizedCrop | CenterCrop
+    threads: int
+
+    def speed(self, images: Sequence[bytes], seconds: float, decode: DecodeMode = "exact") -> float | None:
+        """Return images a second, over as many passes as there is time for; None if one is not a good JPEG."""
+        size = max(_LEAST_SLICE, _PER_THREAD * self.threads)
+
+        def run(first: int) -> None:
+            keys = (np.arange(first, first + size) % len(images)).astype(np.uint64)
+            _native.codec_loop(
+                images=images,
+                keys=keys,
+                view=self.view.native(),
+                seed=0,
+                epoch=first,
+                threads=self.threads,
+                decode=decode,
+            )
+
+        try:
+            run(0)
+            began, done = time.perf_counter(), 0
+            while done == 0 or time.perf_counter() - began < seconds:
+                done += size
+                run(done)
+            return done / (time.perf_counter() - began)
+        except StokerError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Something to try.
+
+    Attributes:
+        name: What is changed.
+        remedy: What to type to have it, and what it costs.
+        speed: Measures images a second in about so many seconds; the second argument differs from turn to turn.
+    """
+
+    name: str
+    remedy: str
+    speed: Callable[[float, int], float]
+
+
+def _try(ways: list[Way], seconds: float, on_turn: OnTurn) -> list[Trial]:
+    """Measure ways in turns; the first is what the others are compared with."""
+    speeds: list[list[float]] = [[] for _ in ways]
+    for turn in range(_ROUNDS * len(ways)):
+        number = turn % len(ways)
+        on_turn(turn, _ROUNDS * len(ways), ways[number].name)
+        speeds[number].append(ways[number].speed(seconds, turn))
+    return [
+        Trial(
+            way.name,
+            way.remedy,
+            statistics.median(own),
+            statistics.median(mine / first for mine, first in zip(own, speeds[0], strict=True)),
+        )
+        for way, own in zip(ways, speeds, strict=True)
+    ]
+
+
+def ways_to_decode(dataset: Dataset, images: Sequence[bytes], decoder: Decoder) -> list[Way]:
+    """Return the decode mode and the recipes that make decoding cheaper, on some of the images, in memory.
+
+    Args:
+        dataset: Whose images these are.
+        images: JPEGs.
+        decoder: What decodes them.
+    """
+    some = images[:_MOST_RECODED]
+
+    def speed(images: Sequence[bytes], decode: DecodeMode, seconds: float, _: int) -> float:
+        return decoder.speed(images, seconds, decode) or 0.0
+
+    fast = 'decode="fast": other pixels, within a stated PSNR (docs/performance.md)'
+    ways = [
+        Way("as it is", "", partial(speed, some, "exact")),
+        Way('decode="fast"', fast, partial(speed, some, "fast")),
+    ]
+    recipes = [("--recipe restart", Recipe(restart=True), "a rebuild without any loss")]
+    if statistics.median(map(_short_side, some)) > _RESIZE:
+        small = Recipe(resize=Resize("short", _RESIZE, _RESIZE))
+        recipes.append((f"--resize short:{_RESIZE}", small, "a rebuild that keeps fewer pixels"))
+    command = f"stoker {'repack' if dataset.shards else 'build'} {shlex.quote(dataset.path)} NEW"
+    for name, recipe, cost in recipes:
+        recoded = list(_recoded(some, recipe))
+        ways.append(Way(name, f"{command} {name}: {cost}", partial(speed, recoded, "exact")))
+    return ways
+
+
+def _recoded(images: Sequence[bytes], recipe: Recipe) -> Iterator[bytes]:
+    for image in images:
+        with contextlib.suppress(StokerError):  # a build would reject it
+            yield convert(image, recipe).data
+
+
+def _short_side(image: bytes) -> int:
+    info = _native.probe_jpeg(image)
+    return min(info.width, info.height)
+
+
+def ways_to_load(verdict: Verdict, dataset: Dataset, settings: dict[str, Any], evidence: Evidence) -> list[Way]:
+    """Return the settings of a loader that may help, after the present ones; nothing where there are none.
+
+    Args:
+        verdict: What holds the speed down.
+        dataset: What is read.
+        settings: Of its loader.
+        evidence: What the verdict was found by.
+    """
+    changes: list[tuple[str, str, dict[str, Any]]] = []
+    if verdict == "thread-bound":
+        changes = [_for_threads(evidence)]
+    elif verdict == "storage-bound":
+        changes = _for_storage(dataset, evidence.setup)
+    now = Way("as it is", "", partial(_loading_speed, dataset, settings))
+    ways = [
+        Way(name, remedy, partial(_loading_speed, dataset, settings | changed)) for name, remedy, changed in changes
+    ]
+    return [now, *ways] if ways else []
+
+
+def _for_threads(evidence: Evidence) -> tuple[str, str, dict[str, Any]]:
+    if not evidence.lacks_threads:
+        text = f"prefetch={_PREFETCH}"
+        return text, f"{text}: costs memory for more batches", {"prefetch": _PREFETCH}
+    text = f"threads={evidence.setup.cpus}"
+    return text, f"{text}, or leave threads= out", {"threads": evidence.setup.cpus}
+
+
+def _for_storage(dataset: Dataset, setup: Setup) -> list[tuple[str, str, dict[str, Any]]]:
+    if dataset.remote is None:
+        threads = max(8, 4 * setup.cpus)
+        text = f"threads={threads}"
+        if setup.threads >= threads:
+            return []
+        return [(text, f"{text}: threads that wait for a disk cost no CPU", {"threads": threads})]
+    connections = 2 * setup.connections
+    more = f"read_ahead=stoker.ReadAhead(connections={connections})"
+    blocks = "shuffle=stoker.BlockShuffle(): mixes a little less well than shuffle=True"
+    return [
+        (f"{connections} connections", more, {"read_ahead": ReadAhead(connections=connections)}),
+        ("block shuffle", blocks, {"shuffle": BlockShuffle()}),
+    ]
+
+
+def _loading_speed(dataset: Dataset, given: dict[str, Any], seconds: float, seed: int) -> float:
+    """Return samples a second of a new loader, without its first batches."""
+    usual: dict[str, Any] = {"shuffle": True, "tail": "drop", "rank": 0, "world_size": 1, "prefetch": 3}
+    settings = usual | given
+    with Loader(_long_enough(dataset, settings["batch_size"]), seed=seed, **settings) as loader:
+        batches: Iterator[Any] = itertools.chain.from_iterable(itertools.repeat(loader))
+        for _ in range(settings["prefetch"] + 1):
+            next(batches)
+        began, samples, taken = time.perf_counter(), 0, 0
+        while taken < 2 or time.perf_counter() - began < seconds:
+            samples += len(next(batches))
+            taken += 1
+        return samples / (time.perf_counter() - began)

@@ -1,0 +1,472 @@
+"""From figures to one verdict and one remedy: pure functions, so that every rule can be tested without a clock.
+
+::
+
+    too few batches                                                     unknown
+    others hold the interpreter's lock, and the consumer loses by it    gil-bound
+    the consumer waits for batches   files are waited for               storage-bound | cold-cache
+                                     few threads, all busy              thread-bound
+                                     otherwise                          decode-bound
+    it hardly waits                  a little                           balanced
+                                     it computes, and holds the lock    gil-bound
+                                     it computes without the lock       transform-bound
+                                     otherwise                          consumer-bound
+
+Thresholds are far from what plain cases give, because a share that is measured on a busy machine moves by tenths.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from stoker.config import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Verdict = Literal[
+    "storage-bound",
+    "cold-cache",
+    "thread-bound",
+    "decode-bound",
+    "consumer-bound",
+    "transform-bound",
+    "gil-bound",
+    "balanced",
+    "unknown",
+]
+
+_LEAST_BATCHES = 2
+_WAITS = 0.2
+"""Share of its time that a consumer waits for batches before the loader is what holds it up."""
+_WAITS_A_LITTLE = 0.08
+_FILES = 0.3
+"""Share of the decoding threads' time that reading takes before files are the reason, if the threads do not run."""
+_OFF_CPU = 0.25
+_ALL_BUSY = 0.75
+_GIL_LOST = 0.2
+"""Share of its time that a consumer loses to others' Python before they are the reason."""
+_GIL_HELD = 0.4
+_OTHERS_BUSY = 0.25
+_MOST_CACHED = 0.7
+"""Share of files in the page cache from which on slow reads do not come from a cold one."""
+_KEPT = 0.4
+"""Share of the bytes read that must have come to stay in the page cache for a second pass to be spared them."""
+_IN_PYTHON = 0.4
+_COMPUTES = 0.5
+"""Share of the consumer's own time on a CPU, or ready for one, from which on computing is what it does."""
+_NO_CONSUMER = 0.02
+"""Share of the time below which a consumer does nothing but take batches."""
+_MANY = 20.0
+_FEW_CONNECTIONS = 16
+_STAGES = {
+    "decode": "JPEG",
+    "resample": "resizing",
+    "convert": "conversion of images that are not plain JPEG",
+    "write": "the pixel format",
+    "check": "checksums",
+    "parse": "parsing",
+    "read": "reading",
+    "remote": "requests",
+}
+_PY_SPY = "'py-spy top --pid PID' shows where its time goes"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherThread:
+    """A thread of this process that runs Python and is not the consumer.
+
+    Attributes:
+        name: As ``threading`` knows it.
+        busy_share: Of the time, that in which it ran, or was ready to run and no CPU was free: not waiting, not for
+            the interpreter's lock either.
+    """
+
+    name: str
+    busy_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """What the thread of the training loop did between taking a batch and asking for the next.
+
+    Shares are of that time; all are 0 where the system does not say.
+
+    Attributes:
+        cpu_share: In which it ran on a CPU.
+        queue_share: In which it was ready to run and no CPU was free.
+        blocked_share: The most in which it may have waited for the interpreter's lock: it was off the CPU, and came
+            back to it as often as a thread that waits for the lock does. One sleep, however long, is not that.
+    """
+
+    cpu_share: float = 0.0
+    queue_share: float = 0.0
+    blocked_share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where the samples lie.
+
+    Attributes:
+        place: As a person calls it.
+        remote: Whether it is a store.
+        size_bytes: Of all files; None where that is not known.
+        memory_bytes: How much of files memory could hold now; None where the system does not say.
+        cached_before: Share of the bytes that was in the page cache before; None where that cannot be said.
+        cached_after: The same afterwards.
+        is_directory: Whether the place is one directory of this machine, and not a pattern, list or mixture.
+        loose: Whether the samples are image files, and not in shards.
+    """
+
+    place: str = ""
+    remote: bool = False
+    size_bytes: int | None = None
+    memory_bytes: int | None = None
+    cached_before: float | None = None
+    cached_after: float | None = None
+    is_directory: bool = False
+    loose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a remedy depends on: the settings of the loader, and what it runs beside.
+
+    Attributes:
+        threads: Decoding threads.
+        cpus: CPUs this process may use.
+        decode: ``exact`` or ``fast``.
+        shuffle: ``none``, ``full`` or ``block``.
+        cached: Whether a cache of samples was set.
+        connections: Requests to a store at a time.
+        ahead_bytes: The most bytes that are asked for from a store and not used yet.
+        batch_size: Samples of a batch.
+        accelerator: Whether the loop drives a GPU whose driver keeps a CPU busy while it waits.
+    """
+
+    threads: int
+    cpus: int
+    decode: str = "exact"
+    shuffle: str = "none"
+    cached: bool = False
+    connections: int = 32
+    ahead_bytes: int = 256_000_000
+    batch_size: int = 1
+    accelerator: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All figures of one diagnosis, gathered before any of them is judged. Shares are 0..1.
+
+    ``wait_share``, ``gil_share`` and ``consumer_share`` add up to 1: what became of the consumer's time.
+
+    Attributes:
+        seconds: Of the consumer's time; the first batches, and what lies between two epochs, are not among it.
+        batches: Batches of that time.
+        samples: Samples of that time.
+        wait_share: The consumer waited for a batch that was not ready.
+        gil_share: The batch was ready, and the consumer waited for the interpreter's lock.
+        consumer_share: Between taking a batch and asking for the next.
+        busy_share: Of the decoding threads' time, that in which they had something to do.
+        cpu_share: Of their busy time, that in which they ran on a CPU.
+        queue_share: Of their busy time, that in which they were ready to run and no CPU was free.
+        stages: Share of their busy time that each stage took: read, remote, check, parse, decode, resample, convert,
+            write.
+        bytes_per_second: Read from files or a store.
+        process_cpus: CPUs that this process kept busy.
+        other_cpus: CPUs that other programs kept busy; None where the system does not say.
+        gil_held_share: How often the interpreter's lock was taken when a thread that had slept came for it.
+        consumer: What the consumer did.
+        threads: Other threads that run Python, the busiest first.
+        files: Where the samples lie.
+        setup: The loader's settings.
+    """
+
+    seconds: float
+    batches: int
+    samples: int
+    wait_share: float
+    gil_share: float
+    consumer_share: float
+    busy_share: float
+    cpu_share: float
+    queue_share: float
+    stages: Mapping[str, float]
+    bytes_per_second: float
+    process_cpus: float
+    other_cpus: float | None
+    gil_held_share: float
+    consumer: Consumer
+    threads: tuple[OtherThread, ...]
+    files: Files
+    setup: Setup
+
+    @property
+    def speed(self) -> float:
+        """Samples a second, as it is."""
+        return self.samples / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def sample_bytes(self) -> float:
+        """Bytes that were read for a sample, on average."""
+        return self.bytes_per_second * self.seconds / self.samples if self.samples else 0.0
+
+    @property
+    def loader_speed(self) -> float:
+        """Samples a second that the loader could make beside this consumer, by how busy its threads were."""
+        return self.speed / min(1.0, max(self.busy_share, 1e-3))
+
+    @property
+    def consumer_speed(self) -> float | None:
+        """Samples a second that the consumer could take if it never waited; None where it only takes batches."""
+        return self.speed / self.consumer_share if self.consumer_share >= _NO_CONSUMER else None
+
+    @property
+    def headroom(self) -> float:
+        """How many times as fast as the consumer the loader is."""
+        return self.loader_speed / (self.consumer_speed or self.speed or 1.0)
+
+    @property
+    def all_busy(self) -> bool:
+        """Whether the decoding threads had something to do nearly all the time."""
+        return self.busy_share >= _ALL_BUSY
+
+    @property
+    def lacks_threads(self) -> bool:
+        """Whether more decoding threads could be had, and would have work."""
+        return self.setup.threads < self.setup.cpus and self.all_busy
+
+    @property
+    def waiting_for_files(self) -> float:
+        """Share of the decoding threads' busy time in which they waited for a disk or a store."""
+        return self.stages.get("read", 0.0) + self.stages.get("remote", 0.0)
+
+    @property
+    def off_cpu(self) -> float:
+        """Share of the decoding threads' busy time in which they waited for anything but a CPU."""
+        return max(0.0, 1 - self.cpu_share - self.queue_share)
+
+    @property
+    def others_busy(self) -> bool:
+        """Whether other Python threads have work."""
+        return sum(thread.busy_share for thread in self.threads) >= _OTHERS_BUSY
+
+    @property
+    def gil_lost(self) -> float:
+        """Share of its time that the consumer may have lost to the interpreter's lock; time without a CPU left out."""
+        with_cpu = max(0.1, 1 - self.consumer.queue_share)
+        return self.gil_share + self.consumer_share * min(1.0, self.consumer.blocked_share / with_cpu)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One verdict.
+
+    Attributes:
+        verdict: What holds the speed down.
+        sentence: The same for a person, with its figures.
+        remedy: The first thing to do.
+    """
+
+    verdict: Verdict
+    sentence: str
+    remedy: str
+
+
+def decide(evidence: Evidence) -> Decision:
+    """Return what holds the speed down, and what to do first."""
+    verdict = _verdict(evidence)
+    sentence, remedy = WORDS[verdict](evidence)
+    return Decision(verdict, sentence, remedy)
+
+
+def _verdict(e: Evidence) -> Verdict:
+    if e.batches < _LEAST_BATCHES or e.seconds <= 0:
+        return "unknown"
+    if _others_hold_the_lock(e):
+        return "gil-bound"
+    return _of_the_loader(e) if e.wait_share >= _WAITS else _of_the_consumer(e)
+
+
+def _others_hold_the_lock(e: Evidence) -> bool:
+    if e.gil_held_share < _GIL_HELD or not e.others_busy:
+        return False
+    # Requests to a store and conversions of odd images are made by Python, which then waits for the lock, too.
+    in_python = e.stages.get("remote", 0.0) + e.stages.get("convert", 0.0)
+    return e.gil_lost >= _GIL_LOST or (e.wait_share >= _WAITS and in_python >= _IN_PYTHON)
+
+
+def _of_the_loader(e: Evidence) -> Verdict:
+    if e.waiting_for_files >= _FILES and e.off_cpu >= _OFF_CPU:
+        return "cold-cache" if _comes_from_memory_next_time(e) else "storage-bound"
+    spare = e.setup.cpus - e.process_cpus
+    if not e.all_busy or (e.lacks_threads and spare > 0.25):
+        return "thread-bound"
+    return "decode-bound"
+
+
+def _comes_from_memory_next_time(e: Evidence) -> bool:
+    files = e.files
+    if files.remote or files.size_bytes is None or files.memory_bytes is None:
+        return False
+    if files.cached_before is None or files.cached_after is None or files.cached_before >= _MOST_CACHED:
+        return False
+    kept = (files.cached_after - files.cached_before) * files.size_bytes
+    read = min(e.bytes_per_second * e.seconds, (1 - files.cached_before) * files.size_bytes)
+    return kept >= _KEPT * read and files.size_bytes * (1 - files.cached_after) <= files.memory_bytes
+
+
+def _of_the_consumer(e: Evidence) -> Verdict:
+    if e.wait_share >= _WAITS_A_LITTLE:
+        return "balanced"
+    if e.consumer.cpu_share + e.consumer.queue_share < _COMPUTES:
+        return "consumer-bound"
+    if e.gil_held_share >= _GIL_HELD and not e.others_busy:
+        return "gil-bound"
+    return "consumer-bound" if e.setup.accelerator else "transform-bound"
+
+
+def _times(factor: float) -> str:
+    return f"more than {_MANY:.0f}x" if factor > _MANY else f"{factor:.1f}x"
+
+
+def _unknown(e: Evidence) -> tuple[str, str]:
+    sentence = f"only {e.batches} batches were taken after the first ones, too few to say"
+    return sentence, "let the loop run for a few dozen batches, better a few seconds"
+
+
+def _waits(e: Evidence) -> str:
+    if e.consumer_speed is None:
+        return "batches are taken as soon as they are there"
+    faster = e.consumer_speed / e.speed
+    could = f", and could take {_times(faster)} as many images" if faster > 1.05 else ""
+    return f"the consumer waits {e.wait_share:.0%} of its time{could}"
+
+
+def _storage_bound(e: Evidence) -> tuple[str, str]:
+    kind = "the store" if e.files.remote else "the disk"
+    took = f"{e.waiting_for_files:.0%} of the decoding threads' time"
+    rate = f"{format_size(e.bytes_per_second)}/s"
+    sentence = f"{took} is waiting for {kind} ({e.files.place}), which gives {rate}; {_waits(e)}"
+    return sentence, _store_remedy(e) if e.files.remote else _disk_remedy(e)
+
+
+def _disk_remedy(e: Evidence) -> str:
+    if e.setup.threads <= 2 * e.setup.cpus:
+        more = max(8, 4 * e.setup.cpus)
+        return f"more reads at a time: threads={more}; threads that wait for a disk cost no CPU"
+    return f"a faster disk, cache=stoker.MemoryCache(SIZE), or fewer bytes: {_smaller(e)}"
+
+
+def _smaller(e: Evidence) -> str:
+    return f"'stoker {'build' if e.files.loose else 'repack'} --resize short:256'"
+
+
+def _store_remedy(e: Evidence) -> str:
+    # Half of the budget is what is asked for at a time.
+    if e.setup.ahead_bytes < 2 * e.setup.connections * e.sample_bytes:
+        size = format_size(8 * e.setup.connections * e.sample_bytes)
+        return f"the budget keeps most connections idle: read_ahead=stoker.ReadAhead({size!r}); costs that memory"
+    if e.setup.connections <= _FEW_CONNECTIONS:
+        more = 4 * e.setup.connections
+        return f"ask for more at a time: read_ahead=stoker.ReadAhead(connections={more}); costs memory, no bytes"
+    if e.setup.shuffle == "full":
+        return "fewer and longer requests: shuffle=stoker.BlockShuffle(...), which mixes a little less well"
+    if not e.setup.cached:
+        return "cache=stoker.NodeCache(DIRECTORY, SIZE) keeps what was fetched: from the second epoch on it is local"
+    return f"more connections (read_ahead=), or smaller images: {_smaller(e)}"
+
+
+def _cold_cache(e: Evidence) -> tuple[str, str]:
+    size = format_size(e.files.size_bytes or 0)
+    took = f"{e.waiting_for_files:.0%} of the decoding threads' time is waiting for the disk"
+    cold = f"only {e.files.cached_before or 0:.0%} of the {size} were in memory; {_waits(e)}"
+    remedy = "the next epoch is faster by itself, as all of it fits; to spare the first, read the files once before it"
+    if e.files.is_directory:
+        remedy += f": find {shlex.quote(e.files.place)} -type f -exec cat {{}} + > /dev/null"
+    return f"{took}: {cold}", remedy
+
+
+def _thread_bound(e: Evidence) -> tuple[str, str]:
+    threads, cpus = e.setup.threads, e.setup.cpus
+    if e.lacks_threads:
+        sentence = f"{threads} of {cpus} CPUs may decode, and {'it is' if threads == 1 else 'they are'}"
+        sentence += f" {e.busy_share:.0%} busy; {_waits(e)}"
+        return sentence, f"threads={cpus}, or leave threads= out: up to {cpus / threads:.1f}x"
+    sentence = f"the decoding threads have nothing to do {1 - e.busy_share:.0%} of the time, and yet {_waits(e)}"
+    return sentence, "more batches ahead (prefetch=8) or larger ones; short epochs begin with an empty pipeline each"
+
+
+def _decode_bound(e: Evidence) -> tuple[str, str]:
+    stages = sorted(e.stages.items(), key=lambda item: -item[1])
+    name, share = stages[0] if stages else ("decode", 0.0)
+    sentence = f"{share:.0%} of the decoding threads' time is {_STAGES.get(name, name)}, "
+    sentence += f"on {e.setup.threads} threads for {e.setup.cpus} CPUs; {_waits(e)}"
+    if e.other_cpus is not None and e.other_cpus >= 0.4 * e.setup.cpus:
+        sentence += f"; other programs use {e.other_cpus:.1f} of the CPUs"
+    return sentence, _decode_remedy(e, name)
+
+
+def _decode_remedy(e: Evidence, stage: str) -> str:
+    if stage == "convert":
+        return "build a dataset of it: 'stoker build' turns PNG, WebP, CMYK and the like into JPEG once"
+    if e.stages.get("decode", 0.0) == 0.0:
+        return "only more CPUs: these are pixels, and nothing is decoded; check=False spares their checksums"
+    tried = "'stoker doctor DATASET' measures what each of these brings"
+    if e.setup.decode == "exact":
+        return f'decode="fast", or rebuild with --recipe restart or --resize short:256; {tried}'
+    return f"rebuild with --recipe restart or --resize short:256; {tried}"
+
+
+def _headroom(e: Evidence) -> str:
+    if e.headroom < 1.05:
+        return "the loader is about as fast"
+    return f"the loader has headroom: it could make {_times(e.headroom)} as many images"
+
+
+def _consumer_bound(e: Evidence) -> tuple[str, str]:
+    sentence = f"the consumer takes {e.consumer_share:.0%} of the time, {e.consumer.cpu_share:.0%} of that on a CPU"
+    busy = ", ".join(f"{thread.name!r} {thread.busy_share:.0%}" for thread in e.threads if thread.busy_share >= 0.1)
+    beside = f"; other Python threads are busy: {busy}" if busy else ""
+    remedy = "nothing at the input: only a faster step (device, model, precision, larger batches) makes this faster"
+    return f"{sentence}{beside}; {_headroom(e)}", f"{remedy}; {_PY_SPY}"
+
+
+def _transform_bound(e: Evidence) -> tuple[str, str]:
+    share = min(1.0, e.consumer.cpu_share + e.consumer.queue_share) * e.consumer_share
+    sentence = f"{share:.0%} of the time the loop itself computes on a CPU between batches; {_headroom(e)}"
+    remedy = "if it changes images there, let the loader do it (crops, flips, colours, float output) on its threads"
+    return sentence, f"{remedy}, or do it for the whole batch on the device; {_PY_SPY}"
+
+
+def _gil_bound(e: Evidence) -> tuple[str, str]:
+    held = f"the interpreter's lock is taken {e.gil_held_share:.0%} of the time"
+    if e.others_busy:
+        first = e.threads[0]
+        sentence = f"{held}: thread {first.name!r} is busy {first.busy_share:.0%} of it, and the loop waits for it"
+        return sentence, f"move {first.name!r} into a process of its own, or stop it while training; {_PY_SPY}"
+    sentence = f"{held}, by the loop itself, which is on a CPU {e.consumer.cpu_share:.0%} of its time; {_headroom(e)}"
+    return sentence, f"vectorise the loop's plain Python, or move it into a process of its own; {_PY_SPY}"
+
+
+def _balanced(e: Evidence) -> tuple[str, str]:
+    sentence = f"loader and consumer are about equally fast: it waits {e.wait_share:.0%} of its time for batches"
+    return sentence, "nothing single helps: both the input and the step would have to become faster"
+
+
+WORDS: Mapping[Verdict, Callable[[Evidence], tuple[str, str]]] = {
+    "unknown": _unknown,
+    "storage-bound": _storage_bound,
+    "cold-cache": _cold_cache,
+    "thread-bound": _thread_bound,
+    "decode-bound": _decode_bound,
+    "consumer-bound": _consumer_bound,
+    "transform-bound": _transform_bound,
+    "gil-bound": _gil_bound,
+    "balanced": _balanced,
+}
+"""Of each verdict: the sentence with its figures, and the remedy."""
