@@ -101,7 +101,7 @@ def histogram_in_numpy(batch: Any) -> np.ndarray[Any, Any]:
 
 
 def small_operations(batch: Any) -> None:
-    """A step of many short operations, each of which lets go of the interpreter's lock and comes back for it."""
+    """A step of many short operations, each of which releases the interpreter's lock and takes it again."""
     for _ in range(100):
         np.sqrt(batch.images.astype(np.float32))
 

@@ -425,7 +425,7 @@ def _for_storage(dataset: Dataset, setup: Setup) -> list[tuple[str, str, dict[st
         return [(text, f"{text}: threads that wait for a disk cost no CPU", {"threads": threads})]
     connections = 2 * setup.connections
     more = f"read_ahead=stoker.ReadAhead(connections={connections})"
-    blocks = "shuffle=stoker.BlockShuffle(): mixes a little less well than shuffle=True"
+    blocks = "shuffle=stoker.BlockShuffle(): stoker.order.shuffle_quality measures how well it mixes"
     return [
         (f"{connections} connections", more, {"read_ahead": ReadAhead(connections=connections)}),
         ("block shuffle", blocks, {"shuffle": BlockShuffle()}),

@@ -375,7 +375,8 @@ def _store_remedy(e: Evidence) -> str:
         more = 4 * e.setup.connections
         return f"ask for more at a time: read_ahead=stoker.ReadAhead(connections={more}); costs memory, no bytes"
     if e.setup.shuffle == "full":
-        return "fewer and longer requests: shuffle=stoker.BlockShuffle(...), which mixes a little less well"
+        how = "fewer and longer requests"
+        return f"{how}: shuffle=stoker.BlockShuffle(...); stoker.order.shuffle_quality measures how well it mixes"
     if not e.setup.cached:
         return "cache=stoker.NodeCache(DIRECTORY, SIZE) keeps what was fetched: from the second epoch on it is local"
     return f"more connections (read_ahead=), or smaller images: {_smaller(e)}"
