@@ -21,7 +21,8 @@ from stoker.inspect.doctor import doctor
 from stoker.inspect.doctor_system import files_of
 from stoker.order import BlockShuffle
 from stoker.recipe import Recipe, Resize, convert
-from stoker.storage import require_cold, stoppable_pool
+from stoker.storage import stoppable_pool
+from stoker.storage.page_cache import require_cold
 from stoker.views import CenterCrop, RandomResizedCrop
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from stoker.storage.copies import LocalCopy, local_copy
 from stoker.storage.location import Location, RemotePath, is_remote, location, matches
-from stoker.storage.page_cache import cached_bytes, require_cold
 from stoker.storage.patient import PatientStore
 from stoker.storage.pool import check_stacks, stoppable_pool
 from stoker.storage.scratch import is_scratch_full
@@ -23,7 +22,6 @@ __all__ = [
     "Location",
     "PatientStore",
     "RemotePath",
-    "cached_bytes",
     "check_stacks",
     "is_named",
     "is_remote",
@@ -35,7 +33,6 @@ __all__ = [
     "parse_json",
     "read_small",
     "regular_descriptor",
-    "require_cold",
     "stop_waiting_when",
     "stoppable_pool",
 ]
