@@ -110,7 +110,7 @@ def test_the_batches_of_pytorch(annotated: Path) -> None:
     assert len(images(batch._repr_html_())) == 5
 
 
-def test_a_batch_that_somebody_has_changed_breaks_nothing(annotated: Path) -> None:
+def test_a_batch_with_replaced_fields_breaks_nothing(annotated: Path) -> None:
     batch = first_batch(annotated, view=stoker.CenterCrop(16, 24))
     assert "does not have three channels" in replace(batch, images=np.zeros((5, 7))[:, None, None])._repr_html_()
     assert "cannot be shown" in replace(batch, images=None)._repr_html_()

@@ -21,14 +21,14 @@ from stoker.errors import ConfigError, DatasetNotFoundError
 from stoker.feed import Sample
 from stoker.feed.pictures import usable_boxes
 from stoker.inspect import (
-    NAMED,
+    NAMED_TRANSFORMS,
     SampleTransformer,
     SheetSpec,
-    ViewSheetSpec,
+    TransformSheetSpec,
     parse_epochs,
-    parse_views,
+    parse_transforms,
     write_contact_sheet,
-    write_view_sheet,
+    write_transform_sheet,
 )
 from stoker.inspect import show as sheets
 from stoker.records.labels import ClassLabel
@@ -288,8 +288,8 @@ def cell(sheet: np.ndarray, row: int, column: int) -> np.ndarray:
 
 def test_the_pixels_are_in_the_picture_as_they_are(shard: Path, tmp_path: Path) -> None:
     view = stoker.RandomResizedCrop(60, hflip=0.5)
-    spec = ViewSheetSpec((view,), epochs=(0, 4), count=3, seed=SEED, boxes=False)
-    report = write_view_sheet(shard, tmp_path / "a.png", spec)
+    spec = TransformSheetSpec((view,), epochs=(0, 4), count=3, seed=SEED, boxes=False)
+    report = write_transform_sheet(shard, tmp_path / "a.png", spec)
     with Image.open(tmp_path / "a.png") as image:
         sheet = np.asarray(image)
     assert sheet.shape == (report.height, report.width, 3)
@@ -308,14 +308,16 @@ def test_a_damaged_sample_costs_only_its_row(tmp_path: Path) -> None:
     with place.open("r+b") as file:
         file.seek(offset + 100)
         file.write(b"\0\1\2\3")
-    report = write_view_sheet(place, tmp_path / "a.png", ViewSheetSpec((NAMED["train"], NAMED["eval"]), count=6))
+    report = write_transform_sheet(
+        place, tmp_path / "a.png", TransformSheetSpec((NAMED_TRANSFORMS["train"], NAMED_TRANSFORMS["eval"]), count=6)
+    )
     assert list(report.damaged) == [2]
     assert str(path) in report.damaged[2]
 
 
 def test_columns() -> None:
-    spec = ViewSheetSpec(parse_views("train,eval,objects,Resize(32,hflip=1.0)"), epochs=(2, 5))
-    assert [(c.view, c.epoch, c.object) for c in sheets.columns_of(spec, 2)] == [
+    spec = TransformSheetSpec(parse_transforms("train,eval,objects,Resize(32,hflip=1.0)"), epochs=(2, 5))
+    assert [(c.transform, c.epoch, c.object) for c in sheets.columns_of(spec, 2)] == [
         (0, 2, 0),
         (0, 5, 0),
         (1, 2, 0),
@@ -323,13 +325,15 @@ def test_columns() -> None:
         (2, 2, 1),
         (3, 2, 0),
     ]
-    assert [sheets.is_random(view) for view in spec.views] == [True, False, False, False]
+    assert [sheets.is_random(one) for one in spec.transforms] == [True, False, False, False]
     assert sheets.is_random(stoker.Resize(3, color_jitter=JITTER))
 
 
-@pytest.mark.parametrize("view", [*NAMED.values(), *VIEWS, stoker.TopLeft(9), stoker.RawTensor((8, 9), hflip=0.5)])
-def test_a_view_can_be_typed_as_it_shows_itself(view: object) -> None:
-    assert parse_views(repr(view)) == (view,)
+@pytest.mark.parametrize(
+    "view", [*NAMED_TRANSFORMS.values(), *VIEWS, stoker.TopLeft(9), stoker.RawTensor((8, 9), hflip=0.5)]
+)
+def test_a_transform_can_be_typed_as_it_shows_itself(view: object) -> None:
+    assert parse_transforms(repr(view)) == (view,)
 
 
 @pytest.mark.parametrize(
@@ -355,7 +359,7 @@ def test_a_view_can_be_typed_as_it_shows_itself(view: object) -> None:
 )
 def test_other_texts_are_errors_that_say_what_to_type(text: str) -> None:
     with pytest.raises(ConfigError):
-        parse_views(text)
+        parse_transforms(text)
 
 
 def test_epochs() -> None:

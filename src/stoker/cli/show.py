@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from stoker.cli.output import Printer, print_json
 from stoker.errors import ConfigError
 from stoker.inspect import (
-    NAMED,
+    NAMED_TRANSFORMS,
     SheetSpec,
-    ViewSheetSpec,
+    TransformSheetSpec,
     parse_epochs,
-    parse_views,
+    parse_transforms,
     write_contact_sheet,
-    write_view_sheet,
+    write_transform_sheet,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "decides which samples; with --views also the seed of the loader (default %(default)s)"
     add("--seed", type=int, default=spec.seed, help=text)
     add("--columns", type=int, metavar="N", help=f"samples in a row (default {spec.columns}); not with --views")
-    names = ", ".join(NAMED)
+    names = ", ".join(NAMED_TRANSFORMS)
     text = f"show what a loader gives: {names}, or your own, such as 'RandomResizedCrop(96, hflip=0.5),eval'"
     add("--views", metavar="VIEWS", help=text)
     add("--epochs", metavar="EPOCHS", help="with --views: in these epochs, such as 0-3 or 0,5,89 (default 0-3)")
@@ -51,7 +51,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Write the sheet, print its path, and return 0."""
-    report = _views(args) if args.views is not None else _samples(args)
+    report = _transforms(args) if args.views is not None else _samples(args)
     if args.json:
         print_json(dataclasses.asdict(report))
     else:
@@ -61,22 +61,22 @@ def run(args: argparse.Namespace) -> int:
 
 def _samples(args: argparse.Namespace) -> SheetReport:
     if args.epochs is not None:
-        raise ConfigError("--epochs says when views are looked at; give --views too, for example --views train,eval")
+        raise ConfigError("--epochs is for sheets of transforms; give --views too, for example --views train,eval")
     default = SheetSpec()
     count = default.count if args.count is None else args.count
     columns = default.columns if args.columns is None else args.columns
     return write_contact_sheet(args.dataset, args.out, SheetSpec(args.split, count, args.seed, columns, args.boxes))
 
 
-def _views(args: argparse.Namespace) -> SheetReport:
+def _transforms(args: argparse.Namespace) -> SheetReport:
     if args.columns is not None:
         raise ConfigError("--columns is for sheets without --views, which have a row for each sample; omit it")
-    spec = ViewSheetSpec(parse_views(args.views), split=args.split, seed=args.seed, boxes=args.boxes)
+    spec = TransformSheetSpec(parse_transforms(args.views), split=args.split, seed=args.seed, boxes=args.boxes)
     if args.epochs is not None:
         spec = dataclasses.replace(spec, epochs=parse_epochs(args.epochs))
     if args.count is not None:
         spec = dataclasses.replace(spec, count=args.count)
-    return write_view_sheet(args.dataset, args.out, spec)
+    return write_transform_sheet(args.dataset, args.out, spec)
 
 
 def _print(report: SheetReport) -> None:

@@ -25,22 +25,22 @@ from stoker.inspect.info import (
 )
 from stoker.inspect.portrait import Portrait, dataset_portrait
 from stoker.inspect.show import (
-    NAMED,
+    NAMED_TRANSFORMS,
     SampleTransformer,
     SheetReport,
     SheetSpec,
     TransformedSample,
-    ViewSheetSpec,
+    TransformSheetSpec,
     parse_epochs,
-    parse_views,
+    parse_transforms,
     write_contact_sheet,
-    write_view_sheet,
+    write_transform_sheet,
 )
 from stoker.inspect.verify import Problem, VerifyReport, verify_dataset
 
 __all__ = [
     "DEFAULT_RECORDS",
-    "NAMED",
+    "NAMED_TRANSFORMS",
     "ClassCount",
     "Consumer",
     "DatasetInfo",
@@ -62,11 +62,11 @@ __all__ = [
     "Setup",
     "SheetReport",
     "SheetSpec",
+    "TransformSheetSpec",
     "TransformedSample",
     "UnfinishedInfo",
     "Verdict",
     "VerifyReport",
-    "ViewSheetSpec",
     "dataset_info",
     "dataset_portrait",
     "decide",
@@ -75,8 +75,8 @@ __all__ = [
     "index_shards",
     "page",  # a module that needs the extra ``report``, so it is not imported here
     "parse_epochs",
-    "parse_views",
+    "parse_transforms",
     "verify_dataset",
     "write_contact_sheet",
-    "write_view_sheet",
+    "write_transform_sheet",
 ]

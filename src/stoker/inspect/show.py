@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     Color = tuple[int, int, int]
     Region = tuple[float, float, float, float]
 
-SheetView = ImageView | ObjectCrops
+SheetTransform = ImageView | ObjectCrops
 """A transform that a sheet can show."""
 
-NAMED: dict[str, SheetView] = {
+NAMED_TRANSFORMS: dict[str, SheetTransform] = {
     "train": RandomResizedCrop(224, hflip=0.5),
     "eval": CenterCrop(224, resize=256),
     "jitter": RandomResizedCrop(224, hflip=0.5, color_jitter=ColorJitter(0.4, 0.4, 0.4, 0.1)),
@@ -84,7 +84,7 @@ TILE_WIDTH = PICTURE + 2 * _MARGIN
 TILE_HEIGHT = PICTURE + 2 * _MARGIN + _CAPTION
 _RADIUS = 8
 _GAP, _HEADER = 20, 92
-_VIEW_GAP, _VIEW_HEADER = 16, 104
+_ROW_GAP, _ROW_HEADER = 16, 104
 
 BACKGROUND = (24, 25, 28)
 _BRIGHT, _DIM = (236, 237, 240), (140, 144, 153)
@@ -133,11 +133,11 @@ class SheetSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class ViewSheetSpec:
+class TransformSheetSpec:
     """What to show of samples as a model sees them.
 
     Attributes:
-        views: The transforms to show of each sample.
+        transforms: What to show of each sample.
         epochs: In which epochs; of a transform without random choices only the first is shown.
         split: Which split; None takes the only one, or train.
         count: How many samples; all of them when there are fewer.
@@ -148,7 +148,7 @@ class ViewSheetSpec:
         ConfigError: A value is out of range, or they ask for too many pictures.
     """
 
-    views: tuple[SheetView, ...]
+    transforms: tuple[SheetTransform, ...]
     epochs: tuple[int, ...] = (0, 1, 2, 3)
     split: str | None = None
     count: int = 6
@@ -160,7 +160,7 @@ class ViewSheetSpec:
         check_range("--seed", self.seed, 0, 2**63 - 1)
         columns = len(columns_of(self))
         if (tiles := self.count * (1 + columns)) > _MAX_TILES:
-            message = f"{self.count} samples with {columns} views each are {tiles} pictures"
+            message = f"{self.count} samples with {columns} transforms each are {tiles} pictures"
             raise ConfigError(f"{message}; show at most {_MAX_TILES}: fewer --count, --views or --epochs")
 
 
@@ -219,7 +219,9 @@ def write_contact_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str
     return _write(sheet, out, dataset, keys, damaged)
 
 
-def write_view_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec: ViewSheetSpec) -> SheetReport:
+def write_transform_sheet(
+    path: str | os.PathLike[str], out: str | os.PathLike[str], spec: TransformSheetSpec
+) -> SheetReport:
     """Draw samples as stored and as the model sees them, and write them as one PNG, atomically.
 
     The pixels are those of a batch of `stoker.Loader` with the same transform and seed in that epoch. They are shown
@@ -240,21 +242,21 @@ def write_view_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], 
     """
     dataset, keys = _open(path, out, spec.split, spec.count, spec.seed)
     with ExitStack() as stack:
-        views = [stack.enter_context(SampleTransformer(dataset, view, spec.seed)) for view in spec.views]
-        objects = max(view.objects(key) for view in views for key in keys)
+        applied = [stack.enter_context(SampleTransformer(dataset, one, spec.seed)) for one in spec.transforms]
+        objects = max(one.objects(key) for one in applied for key in keys)
         columns = columns_of(spec, min(_MAX_OBJECTS, objects))
-        width = _VIEW_GAP + (TILE_WIDTH + _VIEW_GAP) * (1 + len(columns))
-        sheet = Image.new("RGB", (width, _VIEW_HEADER + len(keys) * (TILE_HEIGHT + _VIEW_GAP)), BACKGROUND)
-        _draw_view_header(sheet, dataset, spec, columns)
+        width = _ROW_GAP + (TILE_WIDTH + _ROW_GAP) * (1 + len(columns))
+        sheet = Image.new("RGB", (width, _ROW_HEADER + len(keys) * (TILE_HEIGHT + _ROW_GAP)), BACKGROUND)
+        _draw_transform_header(sheet, dataset, spec, columns)
         damaged = {}
         for row, key in enumerate(keys):
             try:
-                tiles = _row(dataset[key], dataset, views, columns, boxes=spec.boxes)
+                tiles = _row(dataset[key], dataset, applied, columns, boxes=spec.boxes)
             except StokerError as error:
                 damaged[key] = _damage_of(error, dataset, key)
                 tiles = [draw_damaged(key, damaged[key])]
             for place, drawn in enumerate(tiles):
-                sheet.paste(drawn, (_left(place), _VIEW_HEADER + row * (TILE_HEIGHT + _VIEW_GAP)))
+                sheet.paste(drawn, (_left(place), _ROW_HEADER + row * (TILE_HEIGHT + _ROW_GAP)))
     return _write(sheet, out, dataset, keys, damaged)
 
 
@@ -311,34 +313,34 @@ def _draw_contact_header(sheet: Image.Image, dataset: Dataset, shown: int, seed:
 class Column:
     """One picture of every sample: which transform, in which epoch, of which object; and the title above."""
 
-    view: int
+    transform: int
     epoch: int
     object: int
     title: str
 
 
-def columns_of(spec: ViewSheetSpec, objects: int = _MAX_OBJECTS) -> list[Column]:
+def columns_of(spec: TransformSheetSpec, objects: int = _MAX_OBJECTS) -> list[Column]:
     """Return the columns of a sheet, from the left; of objects, no more than there are in one image."""
     made = []
-    for number, view in enumerate(spec.views):
-        if isinstance(view, ObjectCrops):
+    for number, transform in enumerate(spec.transforms):
+        if isinstance(transform, ObjectCrops):
             made += [Column(number, spec.epochs[0], one, f"object {one + 1}") for one in range(objects)]
-        elif is_random(view):
+        elif is_random(transform):
             made += [Column(number, epoch, 0, f"epoch {epoch}") for epoch in spec.epochs]
         else:
             made.append(Column(number, spec.epochs[0], 0, "every epoch"))
     return made
 
 
-def is_random(view: SheetView) -> bool:
+def is_random(transform: SheetTransform) -> bool:
     """Return whether a transform differs from epoch to epoch."""
-    if isinstance(view, RandomResizedCrop):
-        return True
-    return not isinstance(view, CenterCrop) and (0.0 < view.hflip < 1.0 or view.color_jitter is not None)
+    if isinstance(transform, RandomResizedCrop | CenterCrop):
+        return isinstance(transform, RandomResizedCrop)
+    return 0.0 < transform.hflip < 1.0 or transform.color_jitter is not None
 
 
 def _left(place: int) -> int:
-    return _VIEW_GAP + place * (TILE_WIDTH + _VIEW_GAP)
+    return _ROW_GAP + place * (TILE_WIDTH + _ROW_GAP)
 
 
 def _column_color(place: int) -> Color:
@@ -346,18 +348,18 @@ def _column_color(place: int) -> Color:
 
 
 def _row(
-    sample: Sample, dataset: Dataset, views: list[SampleTransformer], columns: list[Column], *, boxes: bool
+    sample: Sample, dataset: Dataset, applied: list[SampleTransformer], columns: list[Column], *, boxes: bool
 ) -> list[Image.Image]:
     """Return the tiles of one sample: as stored, then each column."""
     pixels = sample.decode()
     extent = (pixels.shape[1], pixels.shape[0])
     tiles, outlines = [], []
     for place, column in enumerate(columns):
-        view = views[column.view]
-        if column.object >= view.objects(sample.key):
+        transformer = applied[column.transform]
+        if column.object >= transformer.objects(sample.key):
             tiles.append(Image.new("RGB", (TILE_WIDTH, TILE_HEIGHT), BACKGROUND))
             continue
-        made = view.apply(sample, extent, column.epoch, column.object)
+        made = transformer.apply(sample, extent, column.epoch, column.object)
         tiles.append(_draw_transformed(made, boxes=boxes))
         outlines.append((made.region, _column_color(place)))
     stored = draw_sample(sample, dataset.classes, boxes=boxes)
@@ -365,16 +367,18 @@ def _row(
     return [stored, *tiles]
 
 
-def _draw_view_header(sheet: Image.Image, dataset: Dataset, spec: ViewSheetSpec, columns: list[Column]) -> None:
+def _draw_transform_header(
+    sheet: Image.Image, dataset: Dataset, spec: TransformSheetSpec, columns: list[Column]
+) -> None:
     draw = ImageDraw.Draw(sheet)
-    step = TILE_WIDTH + _VIEW_GAP
-    title = fitted(_title(dataset), _TITLE_FONT, step - _VIEW_GAP)
-    draw.text((_VIEW_GAP, 16), title, font=_TITLE_FONT, fill=_BRIGHT)
-    draw.text((_VIEW_GAP, 50), f"seed {spec.seed}", font=_TEXT_FONT, fill=_DIM)
-    draw.text((_VIEW_GAP, 76), "as stored", font=_TEXT_FONT, fill=_DIM)
-    for number, view in enumerate(spec.views):
-        mine = [place for place, column in enumerate(columns) if column.view == number]
-        lines = wrapped(repr(view), _TEXT_FONT, len(mine) * step - _VIEW_GAP, 2)
+    step = TILE_WIDTH + _ROW_GAP
+    title = fitted(_title(dataset), _TITLE_FONT, step - _ROW_GAP)
+    draw.text((_ROW_GAP, 16), title, font=_TITLE_FONT, fill=_BRIGHT)
+    draw.text((_ROW_GAP, 50), f"seed {spec.seed}", font=_TEXT_FONT, fill=_DIM)
+    draw.text((_ROW_GAP, 76), "as stored", font=_TEXT_FONT, fill=_DIM)
+    for number, transform in enumerate(spec.transforms):
+        mine = [place for place, column in enumerate(columns) if column.transform == number]
+        lines = wrapped(repr(transform), _TEXT_FONT, len(mine) * step - _ROW_GAP, 2)
         for line, text in enumerate(lines, 2 - len(lines)):
             draw.text((_left(mine[0] + 1), 24 + 20 * line), text, font=_TEXT_FONT, fill=_BRIGHT)
     for place, column in enumerate(columns):
@@ -410,15 +414,15 @@ class SampleTransformer:
 
     Args:
         dataset: Whose samples.
-        view: The transform. With `stoker.ObjectCrops` the first use of a dataset reads all of its annotations.
+        transform: Of the loader. With `stoker.ObjectCrops` the first use of a dataset reads all of its annotations.
         seed: Of the loader.
 
     Raises:
         ConfigError: The transform needs objects, and the dataset has none.
     """
 
-    def __init__(self, dataset: Dataset, view: SheetView, seed: int) -> None:
-        self.view = view
+    def __init__(self, dataset: Dataset, transform: SheetTransform, seed: int) -> None:
+        self._transform = transform
         self._seed = seed
         settings = EngineSettings(
             seed=seed,
@@ -429,7 +433,7 @@ class SampleTransformer:
             spare_buffers=2,
             boxes=BoxOutput() if dataset.has_boxes else None,
         )
-        self._engine = SampleEngine(dataset, view, settings)
+        self._engine = SampleEngine(dataset, transform, settings)
 
     def apply(self, sample: Sample, extent: tuple[int, int], epoch: int, object_: int = 0) -> TransformedSample:
         """Return what the transform makes of a sample.
@@ -449,13 +453,15 @@ class SampleTransformer:
         loaded = self._engine.next()
         boxes = loaded.boxes[0].corners if loaded.boxes and isinstance(loaded.boxes[0], Boxes) else None
         part = None
-        if isinstance(self.view, ObjectCrops) and sample.boxes:
+        if isinstance(self._transform, ObjectCrops) and sample.boxes:
             box = sample.boxes[object_]
             part = (box.xmin, box.ymin, box.xmax, box.ymax)
-        crop, resized, window, mirrored = _native.plan_view(self.view.native(), *extent, self._seed, epoch, slot, part)
+        crop, resized, window, mirrored = _native.plan_view(
+            self._transform.native(), *extent, self._seed, epoch, slot, part
+        )
         across, down = (crop[2] - crop[0]) / resized[0], (crop[3] - crop[1]) / resized[1]
         left, top, right, bottom = window
-        jitter = None if isinstance(self.view, CenterCrop) else self.view.color_jitter
+        jitter = None if isinstance(self._transform, CenterCrop) else self._transform.color_jitter
         colors = () if jitter is None else _native.plan_jitter(jitter.native(), self._seed, epoch, slot).steps
         return TransformedSample(
             pixels=loaded.images[0][0],
@@ -615,10 +621,10 @@ def wrapped(text: str, font: Font, width: int, lines: int) -> list[str]:
 # What people type.
 
 
-def parse_views(text: str) -> tuple[SheetView, ...]:
+def parse_transforms(text: str) -> tuple[SheetTransform, ...]:
     """Return the transforms that a text names: ``train,eval`` or ``RandomResizedCrop(96, scale=(0.2, 1)),eval``.
 
-    The text is read, never run: names of `NAMED`, and the classes of `stoker.views` with numbers and texts.
+    The text is read, never run: names of `NAMED_TRANSFORMS`, and the classes of `stoker.views` with numbers and texts.
 
     Raises:
         ConfigError: It is something else, or a setting is out of range.
@@ -628,22 +634,22 @@ def parse_views(text: str) -> tuple[SheetView, ...]:
             raise ValueError(f"longer than {_MAX_TEXT} characters")
         tree = ast.parse(f"({text},)", mode="eval").body
         if not isinstance(tree, ast.Tuple):
-            raise ValueError("not a list of views")
-        return tuple(_view(node) for node in tree.elts)
+            raise ValueError("not a list of transforms")
+        return tuple(_transform(node) for node in tree.elts)
     except ConfigError:
         raise
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
         detail = error.msg if isinstance(error, SyntaxError) else str(error)
-        known = f"{', '.join(NAMED)}, or for example 'RandomResizedCrop(224, scale=(0.2, 1)),eval'"
+        known = f"{', '.join(NAMED_TRANSFORMS)}, or for example 'RandomResizedCrop(224, scale=(0.2, 1)),eval'"
         raise ConfigError(f"--views {text[:200]!r} cannot be read ({detail}); give {known}") from error
 
 
-def _view(node: ast.expr) -> SheetView:
-    if isinstance(node, ast.Name) and node.id in NAMED:
-        return NAMED[node.id]
+def _transform(node: ast.expr) -> SheetTransform:
+    if isinstance(node, ast.Name) and node.id in NAMED_TRANSFORMS:
+        return NAMED_TRANSFORMS[node.id]
     made = _value(node)
-    if not isinstance(made, SheetView):
-        raise ValueError(f"{ast.unparse(node)[:60]} is not a view")
+    if not isinstance(made, SheetTransform):
+        raise ValueError(f"{ast.unparse(node)[:60]} is not a transform")
     return made
 
 
@@ -651,7 +657,7 @@ def _value(node: ast.expr) -> Any:
     if not isinstance(node, ast.Call | ast.Name):
         return ast.literal_eval(node)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in _KINDS:
-        raise ValueError(f"no view is called {ast.unparse(node)[:60]}")
+        raise ValueError(f"no transform is called {ast.unparse(node)[:60]}")
     if any(word.arg is None for word in node.keywords):
         raise ValueError("settings are given by name")
     words = {str(word.arg): _value(word.value) for word in node.keywords}
