@@ -87,6 +87,12 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     return TestFile.from_parent(parent, path=module_path)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for name in (name for mark in item.iter_markers("needs") for name in mark.args):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} is not installed")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Make a test that failed for want of an optional package a skipped one."""

@@ -42,6 +42,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.needs("jax")
 @pytest.mark.parametrize("tail", ["pad", "drop"])
 def test_two_processes_share_an_epoch(tmp_path: Path, tail: str) -> None:
     write_shards(tmp_path, 37, 3)

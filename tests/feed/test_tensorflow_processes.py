@@ -53,6 +53,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.needs("tensorflow")
 @pytest.mark.parametrize("tail", ["pad", "short", "drop"])
 def test_two_processes_share_an_epoch(tmp_path: Path, tail: str) -> None:
     write_shards(tmp_path, 37, 3)  # four steps of two batches of four, and five samples

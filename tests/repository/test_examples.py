@@ -6,6 +6,7 @@ Those for buckets and clusters are told the addresses of real ones, which run on
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from servers.hdfs import HdfsServer
     from servers.spark_cluster import SparkCluster
 
+FRAMEWORKS = re.compile(r"(?<![/\w])(torch|tensorflow|jax|pyspark)\b")
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
@@ -59,6 +61,15 @@ def on_a_cluster(request: pytest.FixtureRequest, ends: ExitStack) -> Place:
 PLACES = {"stanford_dogs_gcs": in_a_bucket, "tiny_imagenet_spark_hdfs": on_a_cluster}
 
 
+def marks(example: Path) -> list[pytest.MarkDecorator]:
+    """What an example needs."""
+    imports = [
+        line for line in example.read_text(encoding="utf-8").splitlines() if re.match(r"\s*(import|from) ", line)
+    ]
+    needs = pytest.mark.needs(*sorted(set(FRAMEWORKS.findall("\n".join(imports)))))
+    return [needs, *([pytest.mark.servers] if example.stem in PLACES else [])]
+
+
 def test_there_are_examples() -> None:
     trained = {"torch_training", "tensorflow_fit", "train_resnet_torch_ddp", "train_resnet_keras"}
     assert {path.stem for path in EXAMPLES} >= {"train_view", *trained, *PLACES}
@@ -66,7 +77,7 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize(
     "example",
-    [pytest.param(path, marks=[pytest.mark.servers] * (path.stem in PLACES), id=path.stem) for path in EXAMPLES],
+    [pytest.param(path, marks=marks(path), id=path.stem) for path in EXAMPLES],
 )
 def test_an_example_runs(example: Path, dataset: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     with ExitStack() as ends:

@@ -29,6 +29,7 @@ PAGES_OF_DOCS = [page for page in pages() if page.is_relative_to(ROOT / "docs")]
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site."""
+    pytest.importorskip("mkdocs")
     target = tmp_path_factory.mktemp("built") / "site"
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
