@@ -78,8 +78,9 @@ def regular_descriptor(path: str | bytes | os.PathLike[str]) -> int:
 def read_at_most(path: str | os.PathLike[str], limit: int) -> bytes:
     """Return the whole of a file of this machine that must not be large; see `stoker.storage.Location.read_at_most`."""
     with open_regular(path) as file:
-        if os.fstat(file.fileno()).st_size <= limit:
-            return file.read(limit)
+        size = os.fstat(file.fileno()).st_size
+        if size <= limit:
+            return file.read(size)  # not `limit`, for which memory would be taken at once
     raise too_large(path, limit)
 
 
