@@ -27,12 +27,10 @@ import tensorflow as tf
 
 from stoker.config import available_cpus
 from stoker.feed.opening import open_main_split
-from stoker.measure.contenders.tf_ladder import pipeline
-from stoker.measure.contenders.tf_views import load_views
-from stoker.measure.preparing import Wanted, prepare
-from stoker.measure.runner import Meter
-from stoker.measure.task import Task
-from stoker.measure.watching import Unwatched
+from stoker.inspect.bench import BenchProgress, Task
+from stoker.inspect.bench.images import ImageList, prepare
+from stoker.inspect.bench.reading import Meter
+from stoker.inspect.bench.tf_data import load_view, pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,8 +77,8 @@ def rate(batches: Iterator[Any], steps: int, pause: float = 0.0) -> float:
 
 def path_cache(task: Task) -> Any:
     """The notebook's pipeline: what is cached are names, and each epoch reads and decodes everything again."""
-    view = load_views(task.view)
-    paths = list(task.files().paths)
+    view = load_view(task.view)
+    paths = ImageList.read(task).files(task)
 
     def load(path: Any) -> Any:
         return view(tf.io.decode_jpeg(tf.io.read_file(path), channels=3), tf.zeros([0, 4]))
@@ -92,8 +90,8 @@ def path_cache(task: Task) -> Any:
 
 def ways(task: Task, objects: Task, options: argparse.Namespace) -> dict[str, Callable[[], float]]:
     """Each figure: a function that measures it once."""
-    images = len(task.files().paths)
-    files_a_crop = images / objects.files().samples
+    images = len(ImageList.read(task).names)
+    files_a_crop = images / ImageList.read(task).objects
     serial, ahead, pixels = (
         Pipeline(pipeline(task, key), images, options) for key in ("serial", "prefetch", "cache-memory")
     )
@@ -126,18 +124,17 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="stoker-mistakes-") as folder:
         dataset = open_main_split(options.photos, None)
-        wanted = Wanted(options.photos, options.images, frozenset({"files"}), available_cpus(), caches_file=False)
-        prepare(dataset, wanted, Path(folder), Unwatched().phase)
         task, objects = (
             Task(options.photos, dataset.split, view, options.batch, available_cpus(), data=folder)
             for view in ("train", "objects")
         )
+        prepared = prepare(dataset, task, options.images, frozenset({"files"}), BenchProgress().phase)
+        print(f"{prepared.images} images, {prepared.samples} crops, batch {options.batch}")
         measures = ways(task, objects, options)
         figures: Figures = {name: [] for name in measures}
         for _ in range(options.rounds):
             for name, measure in measures.items():
                 figures[name].append(measure())
-        print(f"{len(task.files().paths)} images, {objects.files().samples} crops, batch {options.batch}")
     for name, found in figures.items():
         print(f"{name:<50}{statistics.median(found):8.0f} a second  ({min(found):.0f} to {max(found):.0f})")
     if options.out:

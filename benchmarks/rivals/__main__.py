@@ -24,7 +24,7 @@ from benchmarks.rivals.sources import Amounts, SourceError, make_sources
 from benchmarks.rivals.stoker.stored import BUILDS
 from benchmarks.rivals.table import tables
 from stoker.config import available_cpus
-from stoker.measure.machine import describe_machine
+from stoker.inspect.bench import describe_machine
 
 
 def say(text: str) -> None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.rivals.calibration import Calibration
 from benchmarks.rivals.catalogue import BUILD_LINES
-from benchmarks.rivals.turns import Contestant, TurnError, timed_turn
+from benchmarks.rivals.turns import RivalProgram
 from benchmarks.rivals.work import Work
+from stoker.inspect.bench import ProgramFailed, take_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -85,54 +86,50 @@ class Contest:
         """Measure everyone on a line; who fails is left out from then on, and says so."""
         rows = [Row(entry) for entry in entries]
         with ExitStack() as stack:
-            playing = {}
+            programs = {}
             for row in rows:
-                contestant = self._started(line, row, stack)
-                if contestant is not None:
-                    playing[row.entry.key] = contestant
-            self._play_rounds(line, rows, playing)
+                program = self._started(line, row, stack)
+                if program is not None:
+                    programs[row.entry.key] = program
+            self._measure(line, {row.entry.key: row for row in rows}, programs)
         return rows
 
-    def _started(self, line: str, row: Row, stack: ExitStack) -> Contestant | None:
+    def _started(self, line: str, row: Row, stack: ExitStack) -> RivalProgram | None:
         work = self.work(line, row.entry.data_of or row.entry.rival, row.entry.form)
         self._say(f"{line}: warming up {row.entry.title}")
         command = self._environments.command(row.entry.rival, row.entry.program, work.to_json())
         log = self._environments.place / "logs" / f"{line}-{row.entry.key.replace(':', '-')}.txt"
-        contestant = stack.enter_context(Contestant(command, log))
+        program = stack.enter_context(RivalProgram(command, log))
         try:
-            contestant.warm_up()
-        except TurnError as error:
-            self._fail(row, contestant, error)
+            program.wait_until_ready()
+        except ProgramFailed as error:
+            self._fail(row, program, error)
             return None
-        row.check, row.stored_mb = contestant.check, stored_mb(work, row.entry)
-        return contestant
+        row.check, row.stored_mb = program.ready, stored_mb(work, row.entry)
+        return program
 
-    def _play_rounds(self, line: str, rows: Sequence[Row], playing: dict[str, Contestant]) -> None:
+    def _measure(self, line: str, rows: dict[str, Row], programs: dict[str, RivalProgram]) -> None:
         settings = self._settings
         photos = (self._environments.sources / "photos.txt").read_text().splitlines()
         calibration = Calibration(photos, settings.threads)
         before = calibration.measure()
-        for number in range(settings.rounds):
-            self._say(f"{line}: round {number + 1} of {settings.rounds}")
-            for row in rows:
-                contestant = playing.get(row.entry.key)
-                if contestant is None:
-                    continue
-                try:
-                    said = timed_turn(contestant, settings.seconds)
-                except TurnError as error:
-                    self._fail(row, contestant, error)
-                    del playing[row.entry.key]
-                    continue
-                after = calibration.measure()
-                row.turns.append(said | {"calibration": (before + after) / 2})
-                row.peak_mb, before = contestant.peak_mb, after
-        for row in rows:
+
+        def turn(key: str) -> None:
+            nonlocal before
+            row, program = rows[key], programs[key]
+            self._say(f"{line}: turn {len(row.turns) + 1} of {settings.rounds}: {row.entry.title}")
+            said = program.take_turn(settings.seconds)
+            after = calibration.measure()
+            row.turns.append(said | {"calibration": (before + after) / 2})
+            row.peak_mb, before = program.peak_mb, after
+
+        take_turns(list(programs), settings.rounds, turn, lambda key, why: self._fail(rows[key], programs[key], why))
+        for row in rows.values():
             if line in BUILD_LINES and row.turns:
                 row.stored_mb = row.turns[-1]["bytes"] / 1e6
 
-    def _fail(self, row: Row, contestant: Contestant, error: TurnError) -> None:
-        contestant.end()
+    def _fail(self, row: Row, program: RivalProgram, error: ProgramFailed) -> None:
+        program.end()
         row.failed, row.turns = str(error), []
         self._say(f"{row.entry.title} FAILED: {error}")
 

@@ -1,7 +1,8 @@
-"""The side of the measurement that runs in a rival's own environment: warm up, then answer ``go SECONDS``.
+"""What a program does that is measured in turns, in a rival's own environment; see `stoker.inspect.bench.turns`.
 
 A program hands `serve_batches` its batches, or `serve_builds` its way to build. What it prints goes to standard error;
-standard output carries the answers, one line of JSON each. NumPy and the standard library only.
+standard output carries the answers, one line of JSON each. NumPy and the standard library only: a rival's environment
+has no Stoker.
 """
 
 from __future__ import annotations
@@ -111,9 +112,7 @@ def _begin() -> tuple[TextIO, Work]:
 
 def _turns() -> Iterator[float]:
     for line in sys.stdin:
-        word, seconds = line.split()
-        assert word == "go", line
-        yield float(seconds)
+        yield float(line)
 
 
 def _answer(answers: TextIO, said: dict[str, Any]) -> None:

@@ -1,100 +1,77 @@
-"""Readers and writers take turns, in processes of their own; whoever's turn it is not stands still."""
+"""The programs of rivals as the harness of ``stoker bench`` runs them, and what a turn costs: memory, and noise."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
 import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from benchmarks.rivals.environments import ROOT, surroundings
+from benchmarks.rivals.environments import surroundings
 from benchmarks.rivals.serving import descendants, tree_seconds
+from stoker.inspect.bench import Program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _SAMPLING_SECONDS = 0.25
-_PATIENCE_SECONDS = 300.0
-"""For a warm-up, or for an answer in addition to the seconds that were asked for."""
 
 
-class TurnError(Exception):
-    """A reader or writer failed; the message is the last it said."""
+class RivalProgram(Program):
+    """A program of a rival, with all of its processes.
 
-
-class Contestant:
-    """A running program of a rival, stopped except while it warms up or has its turn."""
+    Attributes:
+        peak_mb: Largest memory that was seen while it warmed up and after its turns.
+    """
 
     def __init__(self, command: Sequence[str], log: Path) -> None:
-        self._log = log
         log.parent.mkdir(parents=True, exist_ok=True)
+        super().__init__(command, log.open("w+b"), surroundings())
         self.peak_mb = 0.0
-        self.check: dict[str, Any] = {}
-        with log.open("w") as errors:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                cwd=ROOT,
-                env=surroundings(),
-                start_new_session=True,
-            )
 
-    def warm_up(self) -> None:
-        """Wait until it is ready, and watch its memory meanwhile.
+    def members(self) -> set[int]:
+        """The process and its living descendants."""
+        return {self.pid} | descendants(self.pid)
+
+    def wait_until_ready(self) -> None:
+        """Wait until it has warmed up, and look at its memory meanwhile.
 
         Raises:
-            TurnError: It failed.
+            ProgramFailed: It cannot be used.
         """
         done = threading.Event()
         watcher = threading.Thread(target=self._watch, args=(done,))
         watcher.start()
         try:
-            self.check = self._answer(_PATIENCE_SECONDS)
+            super().wait_until_ready()
         finally:
             done.set()
             watcher.join()
-        self._stop()
+        self._look_at_memory()
 
-    def take_turn(self, seconds: float) -> dict[str, float]:
-        """Measure for so long.
+    def take_turn(self, seconds: float) -> dict[str, Any]:
+        """Have it read, and add ``other_cores``: how many cores other processes kept busy meanwhile.
 
         Raises:
-            TurnError: It failed.
+            ProgramFailed: It has no answer.
         """
-        self._signal(signal.SIGCONT)
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):
-            self._process.stdin.write(f"go {seconds}\n")
-            self._process.stdin.flush()
-        said = self._answer(seconds + _PATIENCE_SECONDS)
-        self._stop()
-        return said
-
-    def _answer(self, patience: float) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        alarm = threading.Timer(patience, self.end)
-        alarm.start()
-        try:
-            line = self._process.stdout.readline()
-        finally:
-            alarm.cancel()
-        if not line:
-            said = [text for text in self._log.read_text(errors="replace").splitlines() if text.strip()]
-            raise TurnError(said[-1].strip() if said else "it ended without a word, or did not answer in time")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def _stop(self) -> None:
-        self._signal(signal.SIGSTOP)
+        busy, began = busy_seconds() - tree_seconds(self.members()), time.perf_counter()
+        said = super().take_turn(seconds)
+        elapsed = time.perf_counter() - began
+        others = busy_seconds() - tree_seconds(self.members()) - busy
         self._look_at_memory()
+        return said | {"other_cores": max(0.0, others) / elapsed}
+
+    def end(self) -> None:
+        """End it and all of its processes."""
+        left = self.members()
+        super().end()
+        for pid in left:  # some may have made a group of their own
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def _watch(self, done: threading.Event) -> None:
         while not done.wait(_SAMPLING_SECONDS):
@@ -102,33 +79,6 @@ class Contestant:
 
     def _look_at_memory(self) -> None:
         self.peak_mb = max(self.peak_mb, sum(map(proportional_mb, self.members())))
-
-    def members(self) -> set[int]:
-        """The process and its living descendants."""
-        return {self._process.pid} | descendants(self._process.pid)
-
-    def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, number)
-
-    def end(self) -> None:
-        """End it and all of its processes."""
-        left = self.members()
-        self._signal(signal.SIGKILL)
-        for pid in left:  # some may have made a group of their own
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self._process.wait()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with suppress(BrokenPipeError):
-                    pipe.close()
 
 
 def proportional_mb(pid: int) -> float:
@@ -145,16 +95,3 @@ def busy_seconds() -> float:
     fields = list(map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]))
     user, nice, system, irq, softirq = fields[0], fields[1], fields[2], fields[5], fields[6]
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
-
-
-def timed_turn(contestant: Contestant, seconds: float) -> dict[str, float]:
-    """A turn, and how many cores other processes kept busy during it.
-
-    Raises:
-        TurnError: It failed.
-    """
-    busy, began = busy_seconds() - tree_seconds(contestant.members()), time.perf_counter()
-    said = contestant.take_turn(seconds)
-    elapsed = time.perf_counter() - began
-    others = busy_seconds() - tree_seconds(contestant.members()) - busy
-    return said | {"other_cores": max(0.0, others) / elapsed}

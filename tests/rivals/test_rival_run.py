@@ -15,7 +15,8 @@ from benchmarks.rivals.catalogue import Entry
 from benchmarks.rivals.contest import Contest, Settings
 from benchmarks.rivals.environments import ROOT, Environments
 from benchmarks.rivals.sources import Amounts, SourceError, make_sources
-from benchmarks.rivals.turns import Contestant, TurnError
+from benchmarks.rivals.turns import RivalProgram
+from stoker.inspect.bench import ProgramFailed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,18 +81,18 @@ def test_a_reader_that_cannot_start_is_reported(photos: Path, tmp_path: Path) ->
 
 def test_a_reader_that_breaks_in_its_turn_is_reported(tmp_path: Path) -> None:
     program = "import sys; print('{}', flush=True); input(); sys.exit('the shard is gone')"
-    with Contestant([sys.executable, "-c", program], tmp_path / "log.txt") as contestant:
-        contestant.warm_up()
-        assert contestant.peak_mb > 0
-        with pytest.raises(TurnError, match="the shard is gone"):
-            contestant.take_turn(0.1)
+    with RivalProgram([sys.executable, "-c", program], tmp_path / "log.txt") as rival:
+        rival.wait_until_ready()
+        assert rival.peak_mb > 0
+        with pytest.raises(ProgramFailed, match="the shard is gone"):
+            rival.take_turn(0.1)
 
 
 def test_a_reader_stands_still_between_its_turns(tmp_path: Path) -> None:
     program = "print('{}', flush=True)\nwhile True: pass"
-    with Contestant([sys.executable, "-c", program], tmp_path / "log.txt") as contestant:
-        contestant.warm_up()
-        (pid,) = contestant.members()
+    with RivalProgram([sys.executable, "-c", program], tmp_path / "log.txt") as rival:
+        rival.wait_until_ready()
+        (pid,) = rival.members()
         deadline = time.monotonic() + 20  # a process stops when it comes to hear of it
         while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
             assert time.monotonic() < deadline

@@ -11,8 +11,7 @@ import numpy as np
 from stoker import _native
 from stoker.build.loading import request_threads
 from stoker.errors import StorageError
-from stoker.recipe import sniff
-from stoker.recipe.sniff import SNIFF_BYTES
+from stoker.recipe.sniff import SNIFF_BYTES, sniff
 from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:

@@ -1,5 +1,6 @@
 """Looking at datasets and loaders: whether they are whole, what they hold and look like, what holds them up."""
 
+from stoker.inspect.bench import BenchProgress, BenchReport, BenchRow, BenchSpec, run_bench
 from stoker.inspect.doctor import Doctor, DoctorReport, doctor
 from stoker.inspect.doctor_dataset import DatasetReport, DatasetSpec, examine
 from stoker.inspect.doctor_decision import (
@@ -41,6 +42,10 @@ from stoker.inspect.verify import Problem, VerifyReport, verify_dataset
 __all__ = [
     "DEFAULT_RECORDS",
     "NAMED_TRANSFORMS",
+    "BenchProgress",
+    "BenchReport",
+    "BenchRow",
+    "BenchSpec",
     "ClassCount",
     "Consumer",
     "DatasetInfo",
@@ -76,6 +81,7 @@ __all__ = [
     "page",  # a module that needs the extra ``report``, so it is not imported here
     "parse_epochs",
     "parse_transforms",
+    "run_bench",
     "verify_dataset",
     "write_contact_sheet",
     "write_transform_sheet",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import statistics
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,7 +25,6 @@ try:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
     from matplotlib.figure import Figure
-    from matplotlib.font_manager import findfont, get_font
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 except ModuleNotFoundError as error:
     message = f"no module {error.name!r}, which draws pages and pictures; run pip install 'stoker[report]'"
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
+    from stoker.inspect.bench import BenchReport
     from stoker.inspect.info import ClassCount
     from stoker.inspect.portrait import Measured, Portrait, SplitPortrait
 
@@ -138,12 +139,6 @@ def style() -> AbstractContextManager[None]:
     return mpl.rc_context(_STYLE)
 
 
-def drawable(text: str) -> str:
-    """Return text without what the font of the charts cannot draw."""
-    font = get_font(findfont("DejaVu Sans"))
-    return "".join(char if font.get_char_index(ord(char)) else "\N{REPLACEMENT CHARACTER}" for char in text)
-
-
 def sheet(width: float, height: float) -> Figure:
     """Return an empty chart.
 
@@ -181,18 +176,6 @@ def svg(figure: Figure, name: str, title: str) -> Markup:
     head = f'<svg class="chart" role="img" viewBox="0 0 {width:g} {height:g}" style="max-width:{width:g}px"'
     text = re.sub(r"<svg[^>]*>", f"{head}><title>{Markup.escape(title)}</title>", text, count=1)
     return Markup(text)  # noqa: S704 - our own drawing, without text of others
-
-
-def png(figure: Figure, scale: float = 2.0) -> bytes:
-    """Return a chart as the bytes of a PNG on paper.
-
-    Args:
-        figure: The chart, drawn inside `style`.
-        scale: Pixels for one of a page.
-    """
-    data = io.BytesIO()
-    figure.savefig(data, format="png", dpi=_PIXELS_PER_INCH * scale, facecolor=COLORS["paper"], metadata={})
-    return data.getvalue()
 
 
 # The page about a dataset.
@@ -402,3 +385,61 @@ def _finish(axes: Axes, title: str, note: str, median: float) -> None:
     axes.text(0, 1.035, note, transform=axes.transAxes, fontsize=11, color=COLORS["dim"])
     axes.yaxis.set_major_locator(NullLocator())
     axes.set_ylim(bottom=0)
+
+
+_BENCH_GROUPS = {"limit": "The limit", "ladder": "The ladder", "stoker": "Stoker"}
+
+
+def bench_page(report: BenchReport) -> str:
+    """Return a self-contained page about a benchmark: one file, readable without network or JavaScript.
+
+    Args:
+        report: What was measured.
+    """
+    task = report.task
+    return render(
+        "bench.html",
+        report=report,
+        name=task.dataset.rstrip("/").rpartition("/")[2] or task.dataset,
+        most=max((max(row.images_per_second) for row in report.rows), default=1.0),
+        groups=[
+            (group, title, rows)
+            for group, title in _BENCH_GROUPS.items()
+            if (rows := [row for row in report.rows if row.group == group])
+        ],
+        per_cpu={row.key: statistics.median(row.images_per_cpu_second) for row in report.rows},
+        settings=_bench_settings(report),
+        machine=_bench_machine(report),
+        missing=[left for left in report.left_out if not left.failed],
+        failed=[left for left in report.left_out if left.failed],
+    )
+
+
+def _bench_settings(report: BenchReport) -> list[tuple[str, str]]:
+    task, prepared = report.task, report.prepared
+    encoded, decoded = format_size(prepared.encoded_bytes), format_size(prepared.decoded_bytes)
+    crops = f"; {prepared.samples:,} crops" if report.counted == "crops" else ""
+    rows = [
+        ("Dataset", task.dataset),
+        ("Split", f"{task.split}, {report.images:,} images"),
+        ("Images read", f"{prepared.images:,}, {encoded} as JPEG, {decoded} as pixels{crops}"),
+        ("Converted", ", ".join(f"{number:,} {kind}" for kind, number in sorted(prepared.converted.items()))),
+        ("Unreadable", f"{len(prepared.unreadable):,} left out in all cases" if prepared.unreadable else ""),
+        ("View", task.view),
+        ("Batch", f"{task.batch_size:,} {report.counted}"),
+        ("Threads", str(task.threads)),
+        ("Page cache", report.page_cache),
+        ("Rounds", f"{report.rounds} of {report.seconds:g} s each, in turns"),
+    ]
+    return [(name, text) for name, text in rows if text]
+
+
+def _bench_machine(report: BenchReport) -> list[tuple[str, str]]:
+    machine = report.machine
+    return [
+        ("Processor", machine.processor),
+        ("CPUs", str(machine.cpus)),
+        ("Memory", format_size(machine.memory_bytes) if machine.memory_bytes else "not known"),
+        ("System", machine.system),
+        ("Python", machine.python),
+    ]

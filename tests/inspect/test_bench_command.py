@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 import sys
@@ -14,9 +15,8 @@ import pytest
 from repository.checkout import ROOT
 from stoker.cli.main import main
 from stoker.errors import ConfigError
-from stoker.measure import rungs
-from stoker.measure.choosing import Situation
-from stoker.measure.rungs import RUNGS, Rung, chosen_rungs, find_rung
+from stoker.inspect.bench import cases
+from stoker.inspect.bench.cases import CASES, Case, Situation, chosen_cases, find_case
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,38 +34,26 @@ def document_of(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) 
 
 
 def test_keys_and_names_are_unique_and_notes_say_something() -> None:
-    assert len({rung.key for rung in RUNGS}) == len({rung.name for rung in RUNGS}) == len(RUNGS)
-    assert all(len(rung.note) > 15 for rung in RUNGS)
+    assert len({case.key for case in CASES}) == len({case.name for case in CASES}) == len(CASES)
+    assert all(len(case.note) > 15 for case in CASES)
 
 
-def test_the_page_lists_the_rungs_in_their_order_and_the_rivals() -> None:
+def test_the_page_lists_the_cases_in_their_order() -> None:
     page = (ROOT / "docs" / "bench.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     keys = [key for line in rows for key in re.findall(r"`([a-z-]+)`", line.split("|")[1])]
-    expected = [rung.key for rung in RUNGS if rung.group != "rival"]
+    expected = [case.key for case in CASES]
     assert keys[: len(expected)] == expected
-    assert all(f"`{rung.key}`" in page for rung in RUNGS)
 
 
-def test_without_a_choice_everything_but_rivals_is_measured() -> None:
-    assert chosen_rungs((), ()) == tuple(rung for rung in RUNGS if rung.group != "rival")
-    assert chosen_rungs((), ("all",)) == RUNGS
-    assert [rung.key for rung in chosen_rungs(("stoker", "codec"), ("torch",))] == ["codec", "stoker", "torch"]
+def test_without_a_choice_everything_is_measured() -> None:
+    assert chosen_cases(()) == CASES
+    assert [case.key for case in chosen_cases(("stoker", "codec"))] == ["codec", "stoker"]
 
 
-@pytest.mark.parametrize(
-    ("only", "against", "message"),
-    [
-        (("stokr",), (), "--only knows no 'stokr'; it knows codec, .*stoker-raw"),
-        ((), ("stoker",), "--against knows no 'stoker'; it knows all, tf-tuned, torch"),
-        ((), ("dali",), "'dali'.* are measured by 'make bench-rivals'"),
-    ],
-)
-def test_unknown_names_are_answered_with_those_there_are(
-    only: tuple[str, ...], against: tuple[str, ...], message: str
-) -> None:
-    with pytest.raises(ConfigError, match=message):
-        chosen_rungs(only, against)
+def test_unknown_names_are_answered_with_those_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"--only knows no 'stokr'; it knows codec, .*stoker-raw"):
+        chosen_cases(("stokr",))
 
 
 def test_every_setting_is_checked_before_anything_is_opened(capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,31 +62,30 @@ def test_every_setting_is_checked_before_anything_is_opened(capsys: pytest.Captu
         assert "there-is-no-such-place" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--html", "--png"])
-def test_a_picture_without_a_place_is_refused_before_anything_is_measured(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+def test_a_page_without_a_place_is_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for place, reason in ((tmp_path / "no" / "a.x", "there is no folder"), (tmp_path, "is a folder")):
-        assert main(["bench", "there-is-no-such-place", option, str(place)]) == 2
+        assert main(["bench", "there-is-no-such-place", "--html", str(place)]) == 2
         said = capsys.readouterr().err
-        assert option in said
+        assert "--html" in said
         assert reason in said
         assert "there-is-no-such-place" not in said
 
 
-def test_pictures_without_their_packages_are_refused_before_anything_is_measured(
+def test_pages_without_their_packages_are_refused_before_anything_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for name in ("stoker.report", "stoker.report.bench", "stoker.report.bench_chart", "stoker.inspect.page"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.delitem(sys.modules, "stoker.inspect.page", raising=False)
     assert main(["bench", "there-is-no-such-place", "--html", str(tmp_path / "a.html")]) == 2
     assert "stoker[report]" in capsys.readouterr().err
 
 
-def test_a_package_that_is_missing_is_named_with_its_installation() -> None:
-    rung = Rung("x", "X", "rival", "reads", "x", packages=(("json", "json"), ("no_such_package", "no-such")))
-    assert rung.missing == "not installed: pip install no-such"
+def test_tensorflow_that_is_missing_is_named_with_its_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    assert find_case("interleave").missing == "not installed: pip install 'stoker[tensorflow]'"
+    assert find_case("python-serial").missing == ""
 
 
 @pytest.mark.parametrize(
@@ -120,7 +107,7 @@ def test_a_package_that_is_missing_is_named_with_its_installation() -> None:
 )
 def test_what_does_not_apply_is_left_out_with_a_reason(key: str, changes: dict[str, Any], reason: str) -> None:
     usual: dict[str, Any] = {"own": "plain", "is_remote": False, "has_boxes": True, "view": "train", "cold": False}
-    found = Situation(**(usual | changes)).objection(find_rung(key))
+    found = Situation(**(usual | changes)).objection(find_case(key))
     assert (reason in found) if reason else not found
 
 
@@ -138,20 +125,24 @@ def test_the_document_has_figures_for_each_round(dataset: Path, capsys: pytest.C
     assert [left["key"] for left in found["left_out"]] == ["bucket-serial"]
 
 
-def test_loose_files_in_a_list_are_measured_and_figures_are_printed_even_if_a_picture_fails(
+def test_loose_files_in_a_list_are_measured_and_figures_are_printed_even_if_the_page_fails(
     photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     listed = tmp_path / "list.txt"
     listed.write_text("".join(f"{path}\n" for path in sorted((photos / "train").rglob("*.JPEG"))))
-    page, picture = tmp_path / "a.html", tmp_path / ("b" * 250 + ".png")  # a temporary name would be too long
-    words = [str(listed), *QUICK, "--only", "stoker-own,stoker-files", "--keep", str(tmp_path / "k")]
-    assert main(["bench", *words, "--html", str(page), "--png", str(picture)]) != 0
+    page = tmp_path / ("b" * 250 + ".html")  # a temporary name would be too long
+    assert main(["bench", str(listed), *QUICK, "--only", "stoker-own,stoker-files", "--html", str(page)]) != 0
     shown = capsys.readouterr().out
     assert "Stoker: your data as they are" in shown
     assert "left out: stoker-files: the same as stoker-own" in shown
     assert "12 of 40 images" in shown
+    assert not page.exists()
+
+
+def test_the_page_is_written(dataset: Path, tmp_path: Path) -> None:
+    page = tmp_path / "a.html"
+    assert main(["bench", str(dataset), *QUICK, "--only", "stoker-own", "--html", str(page)]) == 0
     assert "Stoker: your data as they are" in page.read_text(encoding="utf-8")
-    assert not picture.exists()
 
 
 def test_crops_are_counted_apart_from_files(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -165,12 +156,12 @@ def test_crops_are_counted_apart_from_files(photos: Path, capsys: pytest.Capture
     assert row["of_limit"] is None
 
 
-def test_a_contender_that_fails_is_reported_the_others_measured_and_nothing_left_behind(
+def test_a_case_that_fails_is_reported_the_others_measured_and_nothing_left_behind(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    broken = Rung("broken", "Broken", "ladder", "its process does not know it", "nothing")
-    monkeypatch.setattr(rungs, "RUNGS", (broken, find_rung("stoker")))
+    broken = Case("broken", "Broken", "ladder", "its process does not know it", "nothing")
+    monkeypatch.setattr(cases, "CASES", (broken, find_case("stoker")))
     found = document_of(capsys, str(dataset), code=1)
     assert [row["key"] for row in found["rows"]] == ["stoker"]
     assert found["left_out"][0]["failed"]

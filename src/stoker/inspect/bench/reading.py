@@ -1,8 +1,7 @@
-"""One contender in a process of its own: ``python -m stoker.measure.runner KEY TASK-AS-JSON SECONDS``.
+"""One case in a process of its own: ``python -m stoker.inspect.bench.reading KEY TASK-AS-JSON SECONDS``.
 
-It warms up for as long as a turn takes, a second at most, says ``ready``, and then for each line ``SECONDS`` on its
-standard input reads batches for that long and answers with one line of JSON. Taking turns line by line, contenders are
-measured side by side without sharing threads, imports or memory, and without being started anew for each round.
+It warms up for as long as a turn takes, a second at most, and then takes turns; see `stoker.inspect.bench.turns`. Cases
+share no threads, imports or memory, and are not started anew for each round.
 """
 
 from __future__ import annotations
@@ -14,10 +13,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, TextIO
 
-from stoker.measure.machine import tree_cpu_seconds
-from stoker.measure.rungs import Rung, find_rung
-from stoker.measure.selection import files_read_by, samples_read_by
-from stoker.measure.task import Task
+from stoker.inspect.bench.cases import Task, find_case
+from stoker.inspect.bench.images import files_read_by, samples_read_by
 from stoker.storage.page_cache import drop_from_page_cache
 
 if TYPE_CHECKING:
@@ -49,7 +46,7 @@ class Meter:
         self.measure(seconds / 2)
 
     def lead_in(self, seconds: float) -> None:
-        """Use up what was made ahead while others had their turns, and get threads going that stood still.
+        """Use up what was made ahead before this turn, and get threads going that were stopped.
 
         It ends with the first batch that had to be waited for; what was made ahead comes in no time.
         """
@@ -61,17 +58,14 @@ class Meter:
             next(self._batches)
 
     def measure(self, seconds: float, images: int | None = None) -> dict[str, Any]:
-        """Read for at least ``seconds``, or until so many images were read; CPU seconds are None where unknown."""
-        before = tree_cpu_seconds(os.getpid())
-        read = batches = 0
+        """Read for at least ``seconds``, or until so many images were read."""
+        cpu, read, batches = time.process_time(), 0, 0
         began = time.perf_counter()
         while (elapsed := time.perf_counter() - began) < seconds and (images is None or read < images):
             read += next(self._batches)
             batches += 1
-        after = tree_cpu_seconds(os.getpid())
         self._batch_seconds = elapsed / batches
-        cpu = None if before is None or after is None else after - before
-        return {"images": read, "seconds": elapsed, "cpu_seconds": cpu}
+        return {"images": read, "seconds": elapsed, "cpu_seconds": time.process_time() - cpu}
 
 
 def turn(meter: Meter, seconds: float, samples: int, cold: list[Path] | None) -> dict[str, Any]:
@@ -85,29 +79,23 @@ def turn(meter: Meter, seconds: float, samples: int, cold: list[Path] | None) ->
 
 
 def main(key: str, work: str, seconds: str) -> None:
-    """Serve one contender until standard input ends."""
+    """Serve one case until standard input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print must not look like an answer
-    rung, task = find_rung(key), Task(**json.loads(work))
-    meter = Meter(_contender(rung, task))
-    samples = samples_read_by(rung, task)
-    meter.warm_up(min(_WARM_UP_SECONDS, float(seconds)), samples if rung.fills else 0)
-    cold = list(files_read_by(rung, task)) if task.cold else None
-    _say(answers, "ready")
+    case, task = find_case(key), Task(**json.loads(work))
+    module = importlib.import_module(f"stoker.inspect.bench.{case.module}")
+    meter = Meter(module.batches(task, case.form))
+    samples = samples_read_by(case, task)
+    meter.warm_up(min(_WARM_UP_SECONDS, float(seconds)), samples if case.fills else 0)
+    cold = files_read_by(case, task) if task.cold else None
+    _answer(answers, {})
     for line in sys.stdin:
-        _say(answers, json.dumps(turn(meter, float(line), samples, cold)))
-    answers.flush()
-    os._exit(0)  # threads and workers of libraries would be waited for, some of them for ever
+        _answer(answers, turn(meter, float(line), samples, cold))
+    os._exit(0)  # threads of libraries would be waited for, some of them for ever
 
 
-def _contender(rung: Rung, task: Task) -> Iterator[int]:
-    module = importlib.import_module(f"stoker.measure.contenders.{rung.module}")
-    batches: Iterator[int] = module.batches(task, rung.form)
-    return batches
-
-
-def _say(answers: TextIO, line: str) -> None:
-    answers.write(line + "\n")
+def _answer(answers: TextIO, said: dict[str, Any]) -> None:
+    answers.write(json.dumps(said) + "\n")
     answers.flush()
 
 

@@ -1,26 +1,27 @@
-"""Prepared images for the tests of the ladder."""
+"""Prepared images for the tests of the benchmark."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from stoker.feed.opening import open_main_split
-from stoker.measure.preparing import Wanted, prepare
-from stoker.measure.task import Task
-from stoker.measure.watching import Unwatched
+from stoker.inspect.bench import BenchProgress, Task
+from stoker.inspect.bench.images import prepare
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stoker.measure.figures import Prepared
+    from stoker.inspect.bench import Prepared
 
 FORMS = frozenset({"files", "plain", "gzip", "raw", "restart"})
 
 
 def made(source: Path, data: Path, most: int | None = None, **changes: Any) -> Prepared:
     """Prepare every form of some images."""
-    wanted = Wanted(str(source), most, changes.pop("forms", FORMS), 2, caches_file=True)
-    return prepare(open_main_split(source, None), wanted, data, Unwatched().phase)
+    data.mkdir(exist_ok=True)
+    forms = changes.pop("forms", FORMS)
+    dataset = open_main_split(source, None)
+    return prepare(dataset, task_for(source, data), most, forms, BenchProgress().phase, caches_file=True)
 
 
 def task_for(source: Path, data: Path, view: str = "eval", **changes: Any) -> Task:

@@ -1,4 +1,4 @@
-"""``stoker bench --cold``: the files leave the page cache, for every contender, and everything says so."""
+"""``stoker bench --cold``: the files leave the page cache, in every case, and everything says so."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from bench_prepared import made, task_for
 
-from measure.prepared import made, task_for
 from stoker.cli.main import main
 from stoker.errors import ConfigError
-from stoker.measure.rungs import find_rung
-from stoker.measure.selection import files_read_by
+from stoker.inspect.bench.cases import find_case
+from stoker.inspect.bench.images import files_read_by
 from stoker.storage.page_cache import drop_from_page_cache, require_cold
 
 MEMORY = Path("/dev/shm")
@@ -96,9 +96,9 @@ def test_the_report_says_that_its_figures_are_cold(dataset: Path, capsys: pytest
 
 @on_linux
 @pytest.mark.parametrize("key", ["python-serial", "stoker-raw", "stoker-own", "stoker-files"])
-def test_a_contender_drops_the_files_that_it_reads(photos: Path, tmp_path: Path, key: str) -> None:
+def test_a_case_drops_the_files_that_it_reads(photos: Path, tmp_path: Path, key: str) -> None:
     made(photos, tmp_path / "data", most=4, forms=frozenset({"raw"}))
-    read = list(files_read_by(find_rung(key), task_for(photos, tmp_path / "data")))
+    read = files_read_by(find_case(key), task_for(photos, tmp_path / "data"))
     folder = {"stoker-raw": tmp_path / "data" / "raw", "stoker-own": photos}.get(key, tmp_path / "data" / "files")
     assert len([path for path in read if path.suffix in (".JPEG", ".jpg", ".tfrecord")]) == 4  # of raw, a shard each
     assert all(path.is_relative_to(folder) for path in read)

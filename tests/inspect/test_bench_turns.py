@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from stoker.measure.runner import Meter, turn
+from stoker.inspect.bench.reading import Meter, turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

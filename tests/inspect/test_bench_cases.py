@@ -1,31 +1,32 @@
-"""Every rung of the ladder hands out the same images, and does what its name says."""
+"""Every case hands out the same images, and does what its name says."""
 
 from __future__ import annotations
 
 import itertools
+import random
 import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from bench_prepared import made, task_for
 
-from measure.prepared import made, task_for
-from stoker.measure.contenders import codec, python_files, stoker_loader, torch_workers
-from stoker.measure.contenders.tf_ladder import pipeline
-from stoker.measure.rungs import RUNGS, find_rung
-from stoker.measure.selection import made_by
+from stoker.inspect.bench import codec, loader, pillow
+from stoker.inspect.bench.cases import CASES, find_case
+from stoker.inspect.bench.images import ImageList
+from stoker.inspect.bench.tf_data import pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from stoker.measure.task import Task
+    from stoker.inspect.bench import Task
 
 IMAGES = 12
-TF_KEYS = [rung.key for rung in RUNGS if rung.module == "tf_ladder"]
+TF_KEYS = [case.key for case in CASES if case.module == "tf_data"]
 TF_JPEG = [key for key in TF_KEYS if key != "raw"]
-LOADER_KEYS = [rung.key for rung in RUNGS if rung.module == "stoker_loader" and not rung.bucket]
-PYTHON_KEYS = [rung.key for rung in RUNGS if rung.module == "python_files"]
+LOADER_KEYS = [case.key for case in CASES if case.module == "loader" and not case.bucket]
+PYTHON_KEYS = [case.key for case in CASES if case.module == "pillow" and not case.bucket]
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +53,18 @@ def counts(batches: Iterator[int], images: int) -> list[int]:
 
 
 def tf_images(task: Task, key: str, count: int) -> list[bytes]:
-    batches = pipeline(task, find_rung(key).form).take(-(-count // task.batch_size))
+    batches = pipeline(task, find_case(key).form).take(-(-count // task.batch_size))
     return [image.tobytes() for batch in batches for image in batch.numpy()][:count]
 
 
 @pytest.mark.parametrize("view", ["train", "eval", "objects"])
 @pytest.mark.parametrize("key", [*LOADER_KEYS, *PYTHON_KEYS])
-def test_rungs_in_this_process_hand_out_batches(photos: Path, data: Path, key: str, view: str) -> None:
-    rung = find_rung(key)
-    if view == "objects" and rung.needs == "raw":
+def test_cases_without_tensorflow_hand_out_batches(photos: Path, data: Path, key: str, view: str) -> None:
+    case = find_case(key)
+    if view == "objects" and case.needs == "raw":
         return  # raw tensors have no boxes, and are left out
-    module: Any = stoker_loader if rung.module == "stoker_loader" else python_files
-    batches = module.batches(task_for(photos, data, view, batch_size=3), rung.form)
+    module: Any = loader if case.module == "loader" else pillow
+    batches = module.batches(task_for(photos, data, view, batch_size=3), case.form)
     assert set(counts(batches, 3 * IMAGES)) == {3}
     batches.close()
 
@@ -73,14 +74,14 @@ def test_the_codec_alone_runs_long_on_few_images(photos: Path, data: Path) -> No
 
 
 @pytest.mark.parametrize("key", TF_KEYS)
-def test_every_rung_of_tensorflow_has_the_shape_of_the_view(photos: Path, data: Path, key: str) -> None:
+def test_every_case_of_tensorflow_has_the_shape_of_the_view(photos: Path, data: Path, key: str) -> None:
     task = task_for(photos, data, "train", batch_size=3)
-    found = [batch.numpy() for batch in pipeline(task, find_rung(key).form).take(4)]
+    found = [batch.numpy() for batch in pipeline(task, find_case(key).form).take(4)]
     assert {(batch.shape, batch.dtype.name) for batch in found} == {((3, 224, 224, 3), "uint8")}
     assert all(batch.std() > 1 for batch in found)
 
 
-def test_rungs_of_tensorflow_do_the_same_work(photos: Path, own_copy: Path) -> None:
+def test_cases_of_tensorflow_do_the_same_work(photos: Path, own_copy: Path) -> None:
     task = task_for(photos, own_copy)
     first = sorted(tf_images(task, "serial", IMAGES))
     assert len(set(first)) == IMAGES
@@ -88,9 +89,9 @@ def test_rungs_of_tensorflow_do_the_same_work(photos: Path, own_copy: Path) -> N
         assert sorted(tf_images(task, key, IMAGES)) == first, key
 
 
-def test_rungs_of_tensorflow_cut_out_the_same_objects(photos: Path, own_copy: Path) -> None:
+def test_cases_of_tensorflow_cut_out_the_same_objects(photos: Path, own_copy: Path) -> None:
     task = task_for(photos, own_copy, "objects", batch_size=1)
-    samples = task.files().samples
+    samples = ImageList.read(task).objects
     assert samples > IMAGES  # or nothing would be shown
     first = sorted(tf_images(task, "serial", samples))
     for key in ("cache-memory", "cache-file", "tfrecord", "interleave"):
@@ -100,7 +101,9 @@ def test_rungs_of_tensorflow_cut_out_the_same_objects(photos: Path, own_copy: Pa
 
 def test_tensorflow_and_pillow_see_the_same_pictures(photos: Path, data: Path) -> None:
     task = task_for(photos, data)
-    ours = [python_files.view_of(path, "eval", None) for path in task.files().paths]  # type: ignore[arg-type]
+    chance = random.Random(0)
+    paths = ImageList.read(task).files(task)
+    ours = [pillow.views_of(pillow.decode(path), "eval", chance, ())[0] for path in paths]
     theirs = np.frombuffer(b"".join(tf_images(task, "serial", IMAGES)), np.uint8).reshape(-1, 224, 224, 3)
     for mine, other in zip(ours, theirs, strict=True):
         # The one antialiases and the other does not.
@@ -113,8 +116,8 @@ def test_caches_hold_pixels_and_not_paths(photos: Path, own_copy: Path) -> None:
     running: dict[str, Iterator[Any]] = {
         key: iter(pipeline(task, key)) for key in ("cache-memory", "cache-file", "prefetch")
     }
-    running["python-cache"] = python_files.batches(task, "cache")
-    running["stoker-cache"] = stoker_loader.batches(task, "cache")
+    running["python-cache"] = pillow.batches(task, "cache")
+    running["stoker-cache"] = loader.batches(task, "cache")
     for batches in running.values():
         list(itertools.islice(batches, 2 * IMAGES))
     for form in ("files", "plain"):
@@ -127,25 +130,7 @@ def test_caches_hold_pixels_and_not_paths(photos: Path, own_copy: Path) -> None:
         list(itertools.islice(running["prefetch"], 4 * IMAGES))
 
 
-def test_what_a_killed_fill_has_left_is_made_anew(photos: Path, own_copy: Path) -> None:
-    task = task_for(photos, own_copy)
-    left = made_by("cache-file", task)
-    shutil.rmtree(left, ignore_errors=True)
-    left.mkdir()
-    (left / "images_0.lockfile").write_text("Created at: 1")
-    (left / "images_0.data-00000-of-00001").write_bytes(b"half")
-    assert len(tf_images(task, "cache-file", IMAGES)) == IMAGES
-
-
 def test_crops_are_drawn_anew_from_what_is_cached(photos: Path, own_copy: Path) -> None:
     task = task_for(photos, own_copy, "train")
     found = tf_images(task, "cache-memory", 4 * IMAGES)
     assert len(set(found)) == 4 * IMAGES
-
-
-# JAX warns of every fork after it was imported, as other tests of this process may have done.
-@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
-def test_workers_of_pytorch_read_the_loose_files(photos: Path, data: Path) -> None:
-    batches = torch_workers.batches(task_for(photos, data, "train", threads=1), "torch")
-    assert counts(batches, 2 * IMAGES) == [4] * 6
-    batches.close()
