@@ -104,16 +104,17 @@ class Dataset:
         return f"<stoker.Dataset {self.path!r} split={self.split!r}: {len(self):,} samples in {where}>"
 
     def _repr_html_(self) -> str:
-        from stoker.feed.notebook import block, escaped  # noqa: PLC0415 - only notebooks need it
+        from stoker.feed.notebook import block, escaped  # noqa: PLC0415 - only notebooks need them
+        from stoker.feed.pictures import class_title  # noqa: PLC0415
 
         shards = len(self.shards)
         where = f"{shards:,} shard{'s' * (shards != 1)}" if shards else "files"
         facts = [f"{len(self):,} samples in {where}, {format_size(self.size_bytes)}"]
         if self.classes:
-            named = self.classes[self.schema.label_base :]
-            names = [known.text.split(",")[0].strip() or known.name for known in named[:_NAMED_CLASSES]]
-            names += ["…"] * (len(named) > _NAMED_CLASSES)
-            facts.append(f"{len(named):,} classes: {', '.join(names)}")
+            labels = range(self.schema.label_base, len(self.classes))
+            names = [class_title(self.classes, label) for label in labels[:_NAMED_CLASSES]]
+            names += ["…"] * (len(labels) > _NAMED_CLASSES)
+            facts.append(f"{len(labels):,} classes: {', '.join(names)}")
         figures = () if self.remote is not None else self._strip()  # what a store holds would take too long
         return block(f"<b>{escaped(self.path)}</b> / {escaped(self.split)}", facts, figures)
 

@@ -7,7 +7,7 @@ import io
 import os
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from pathlib import PurePosixPath
@@ -86,9 +86,8 @@ class SampleHeader:
         height: Rows.
         size_bytes: Of its image.
         kind: What it is, such as ``JPEG 4:2:0``.
-        source: Name of the image it was made from; empty where unknown.
+        source: Name of the image it was made from, or where an unreadable one lies; empty where unknown.
         problem: Why it is unreadable; empty where it is not.
-        is_file: Whether ``source`` is the path of a file.
     """
 
     split: str
@@ -100,7 +99,6 @@ class SampleHeader:
     kind: str = ""
     source: str = ""
     problem: str = ""
-    is_file: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +190,7 @@ class Portrait:
     unlabelled: int
     measured: Measured
     strip: tuple[Thumbnail, ...]
-    rejects: Rejects = field(default_factory=Rejects)
+    rejects: Rejects
 
     @property
     def samples(self) -> int:
@@ -234,7 +232,7 @@ def dataset_portrait(
     classes, counted, unlabelled = _classes(splits, measured)
     manifest = some.manifest
     if manifest is None:
-        rejects = _unreadable(str(path), measured)
+        rejects = _unreadable(location(path), measured, is_files=not some.shards)
     else:
         find = None if source is None else partial(_below, location(source))
         rejects = _rejects(read_rejects(str(path)), manifest.source.items, find)
@@ -334,7 +332,7 @@ def _look(dataset: Dataset, key: int) -> SampleHeader:
     except (StokerError, OSError) as error:
         where, record, offset = dataset.records.where(key)
         place = f"{where}, record {record} at byte {offset}" if dataset.shards else where
-        return SampleHeader(split, key, source=place, problem=str(error), is_file=not dataset.shards)
+        return SampleHeader(split, key, source=place, problem=str(error))
     return SampleHeader(split, key, sample.label, width, height, len(sample.encoded), kind, sample.source)
 
 
@@ -373,12 +371,11 @@ def _thumbnail(dataset: Dataset, one: SampleHeader) -> Thumbnail:
 # Rejects.
 
 
-def _unreadable(directory: str, measured: Measured) -> Rejects:
+def _unreadable(root: Location, measured: Measured, *, is_files: bool) -> Rejects:
     """Return those of the samples that were looked at which cannot be read; files are shown, records are named."""
     found = [one for one in measured.seen if one.problem]
-    rejects = [Reject(one.source.removeprefix(f"{directory}/"), one.split, one.problem) for one in found]
-    root = location(directory)
-    return _rejects(rejects, len(measured.seen), (lambda key: root / key) if found and found[0].is_file else None)
+    rejects = [Reject(one.source.removeprefix(f"{root}/"), one.split, one.problem) for one in found]
+    return _rejects(rejects, len(measured.seen), (lambda key: root / key) if is_files else None)
 
 
 def _below(root: Location, key: str) -> Location:
