@@ -284,13 +284,15 @@ class _Watch:
         seen = self._last - (self._base or self._last)
         stats, seconds = seen.stats, seen.loop_seconds
         if seconds <= 0:
-            return _nothing(files, setup)
+            return Evidence(files, setup)
         process, others, queued, threads = self._of_the_system()
         busy = stats.busy_seconds
         shares = {name: _part(stage.seconds, busy) for name, stage in stats.stages.items()}
         # Where the system does not say how long threads were on a CPU: all the time but for their reading.
         running = busy * (1 - shares["read"] - shares["remote"]) if stats.cpu_seconds is None else stats.cpu_seconds
         return Evidence(
+            files,
+            setup,
             seconds=seconds,
             batches=stats.batches,
             samples=stats.samples,
@@ -307,8 +309,6 @@ class _Watch:
             gil_held_share=_part(seen.held, seen.slept),
             consumer=_consumer(seen),
             threads=threads,
-            files=files,
-            setup=setup,
         )
 
     def _of_the_system(self) -> tuple[float, float | None, float, tuple[OtherThread, ...]]:
@@ -360,7 +360,3 @@ def _setup(loader: Loader) -> Setup:
 
 def _part(some: float, whole: float) -> float:
     return min(1.0, max(0.0, some / whole)) if whole > 0 else 0.0
-
-
-def _nothing(files: Files, setup: Setup) -> Evidence:
-    return Evidence(0.0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, {}, 0.0, 0.0, None, 0.0, Consumer(), (), files, setup)

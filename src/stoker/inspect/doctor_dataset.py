@@ -181,15 +181,15 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
     reading = _reading_speed(dataset, threads, spec.seconds / 3)
     report(2, 3, "decoding alone")
     decoder = Decoder(view, threads)
-    images = _some_images(dataset, spec.seconds / 3)
-    decoding = decoder.speed(images, spec.seconds / 3)
-    trials: list[Trial] = []
+    jpegs = _some_jpegs(dataset, spec.seconds / 3)
+    decoding = decoder.speed(jpegs, spec.seconds / 3) if jpegs else None
+    ways: list[Way] = []
     if not spec.cold:  # the files are in memory by now
         if diagnosis.verdict != "decode-bound":
             ways = ways_to_load(diagnosis.verdict, dataset, settings, diagnosis.evidence)
-        else:
-            ways = ways_to_decode(dataset, images, decoder) if decoding else []
-        trials = _try(ways, spec.seconds / 5, report) if ways else []
+        elif decoding is not None and not diagnosis.evidence.mostly_converts:
+            ways = ways_to_decode(dataset, jpegs, decoder)
+    trials = _try(ways, spec.seconds / 5, report)
     return DatasetReport(
         spec=spec,
         images=len(dataset),
@@ -265,12 +265,15 @@ def _reading_speed(dataset: Dataset, threads: int, seconds: float) -> float:
     return done / (time.perf_counter() - began)
 
 
-def _some_images(dataset: Dataset, seconds: float) -> list[bytes]:
-    """Return some of the images, at least one, and no more than there is time and memory for."""
+def _some_jpegs(dataset: Dataset, seconds: float) -> list[bytes]:
+    """Return some of the images, if they are plain JPEGs, and no more than there is time and memory for."""
     ends, images, held = time.perf_counter() + seconds, [], 0
     for number in range(0, len(dataset), max(1, len(dataset) // _MOST_IMAGES)):
-        images.append(dataset[number].encoded)
-        held += len(images[-1])
+        encoded = dataset[number].encoded
+        with contextlib.suppress(StokerError):  # pixels, or damaged
+            if convert(encoded, Recipe()).converted is None:
+                images.append(encoded)
+                held += len(encoded)
         if len(images) == _MOST_IMAGES or held > _MOST_IMAGE_BYTES or time.perf_counter() > ends:
             break
     return images
@@ -289,7 +292,7 @@ class Decoder:
     threads: int
 
     def speed(self, images: Sequence[bytes], seconds: float, decode: DecodeMode = "exact") -> float | None:
-        """Return images a second, over as many passes as there is time for; None if one is not a good JPEG."""
+        """Return images a second, over as many slices as there is time for; None if one is damaged."""
         size = max(_LEAST_SLICE, _PER_THREAD * self.threads)
 
         def run(first: int) -> None:

@@ -18,7 +18,7 @@ Thresholds are far from what plain cases give, because a share that is measured 
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from stoker.config import format_size
@@ -165,6 +165,8 @@ class Evidence:
     ``wait_share``, ``gil_share`` and ``consumer_share`` add up to 1: what became of the consumer's time.
 
     Attributes:
+        files: Where the samples lie.
+        setup: The loader's settings.
         seconds: Of the consumer's time; the first batches, and what lies between two epochs, are not among it.
         batches: Batches of that time.
         samples: Samples of that time.
@@ -182,28 +184,26 @@ class Evidence:
         gil_held_share: How often the interpreter's lock was taken when a thread that had slept came for it.
         consumer: What the consumer did.
         threads: Other threads that run Python, the busiest first.
-        files: Where the samples lie.
-        setup: The loader's settings.
     """
 
-    seconds: float
-    batches: int
-    samples: int
-    wait_share: float
-    gil_share: float
-    consumer_share: float
-    busy_share: float
-    cpu_share: float
-    queue_share: float
-    stages: Mapping[str, float]
-    bytes_per_second: float
-    process_cpus: float
-    other_cpus: float | None
-    gil_held_share: float
-    consumer: Consumer
-    threads: tuple[OtherThread, ...]
     files: Files
     setup: Setup
+    seconds: float = 0.0
+    batches: int = 0
+    samples: int = 0
+    wait_share: float = 0.0
+    gil_share: float = 0.0
+    consumer_share: float = 0.0
+    busy_share: float = 0.0
+    cpu_share: float = 0.0
+    queue_share: float = 0.0
+    stages: Mapping[str, float] = field(default_factory=dict)
+    bytes_per_second: float = 0.0
+    process_cpus: float = 0.0
+    other_cpus: float | None = None
+    gil_held_share: float = 0.0
+    consumer: Consumer = field(default_factory=Consumer)
+    threads: tuple[OtherThread, ...] = ()
 
     @property
     def speed(self) -> float:
@@ -244,6 +244,11 @@ class Evidence:
     def waiting_for_files(self) -> float:
         """Share of the decoding threads' busy time in which they waited for a disk or a store."""
         return self.stages.get("read", 0.0) + self.stages.get("remote", 0.0)
+
+    @property
+    def mostly_converts(self) -> bool:
+        """Whether making JPEGs of other images takes longer than decoding JPEGs."""
+        return self.stages.get("convert", 0.0) > self.stages.get("decode", 0.0)
 
     @property
     def off_cpu(self) -> float:
@@ -409,11 +414,11 @@ def _decode_bound(e: Evidence) -> tuple[str, str]:
     sentence += f"on {e.setup.threads} threads for {e.setup.cpus} CPUs; {_waits(e)}"
     if e.other_cpus is not None and e.other_cpus >= 0.4 * e.setup.cpus:
         sentence += f"; other programs use {e.other_cpus:.1f} of the CPUs"
-    return sentence, _decode_remedy(e, name)
+    return sentence, _decode_remedy(e)
 
 
-def _decode_remedy(e: Evidence, stage: str) -> str:
-    if stage == "convert":
+def _decode_remedy(e: Evidence) -> str:
+    if e.mostly_converts:
         return "build a dataset of it: 'stoker build' turns PNG, WebP, CMYK and the like into JPEG once"
     if e.stages.get("decode", 0.0) == 0.0:
         return "only more CPUs: these are pixels, and nothing is decoded; check=False spares their checksums"
