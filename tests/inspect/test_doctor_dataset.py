@@ -68,7 +68,7 @@ def test_one_thread_is_tried_against_all(dataset: Path, capsys: pytest.CaptureFi
     assert (found["threads"], found["batch_size"]) == (1, 2)
 
 
-def test_a_folder_of_images_is_told_to_be_built(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_remedy_for_a_folder_of_images_is_a_build(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", str(photos), "--seconds", "0.3"]) == 0
     text = capsys.readouterr()
     assert "measuring: part 1 of 3: the pipeline" in text.err
@@ -86,7 +86,7 @@ def test_cold_figures_are_of_one_pass(dataset: Path, capsys: pytest.CaptureFixtu
     assert "nothing was tried" in found["remedy"]
 
 
-def test_what_is_no_dataset_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_place_without_a_dataset_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", str(tmp_path / "nix"), "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["error"]["type"] == "DatasetNotFoundError"
     assert main(["doctor", str(tmp_path), "--seconds", "0"]) == 2

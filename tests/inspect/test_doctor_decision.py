@@ -69,7 +69,7 @@ CASES: list[tuple[str, Evidence]] = [
     ("decode-bound", evidence(stages={"read": 0.7, "write": 0.2})),  # read from memory: that is work for a CPU
     ("storage-bound", evidence(**IN_A_STORE)),
     ("storage-bound", evidence(**ON_A_DISK)),  # as slow although it is in the page cache
-    ("storage-bound", evidence(**ON_A_DISK, files=dataclasses.replace(COLD, size_bytes=10**12))),  # no room
+    ("storage-bound", evidence(**ON_A_DISK, files=dataclasses.replace(COLD, size_bytes=10**12))),  # does not fit
     ("storage-bound", evidence(**ON_A_DISK, files=dataclasses.replace(COLD, cached_after=0.0))),  # does not stay
     ("storage-bound", evidence(**ON_A_DISK, files=dataclasses.replace(LOCAL, cached_before=None))),
     ("cold-cache", evidence(**ON_A_DISK, files=COLD)),
