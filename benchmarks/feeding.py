@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 BATCH = 64
-VIEW = stoker.RandomResizedCrop(224, hflip=0.5)
-SETTINGS: dict[str, Any] = {"batch_size": BATCH, "view": VIEW, "shuffle": True, "seed": 17, "tail": "wrap"}
+TRANSFORM = stoker.RandomResizedCrop(224, hflip=0.5)
+SETTINGS: dict[str, Any] = {"batch_size": BATCH, "transform": TRANSFORM, "shuffle": True, "seed": 17, "tail": "wrap"}
 
 
 def resident_mb() -> float:

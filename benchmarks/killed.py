@@ -23,7 +23,7 @@ from typing import Any
 import stoker
 from stoker import _native
 
-VIEW = stoker.RandomResizedCrop(64, hflip=0.5, color_jitter=stoker.ColorJitter(0.4, 0.4, 0.4, 0.1))
+TRANSFORM = stoker.RandomResizedCrop(64, hflip=0.5, color_jitter=stoker.ColorJitter(0.4, 0.4, 0.4, 0.1))
 CHANGES = [((1, 7), (3, 7)), ((3, 7), (2, 32)), ((2, 32), (8, 7)), ((8, 7), (1, 32))]
 TAILS = ("short", "drop", "pad", "wrap")
 
@@ -32,8 +32,8 @@ def loader(dataset: str, tail: Any, topology: tuple[int, int], rank: int) -> sto
     """One rank's loader, of which nothing but the course is the same from run to run."""
     world, size = topology
     return stoker.Loader(
-        stoker.open(dataset, "train"), batch_size=size, view=VIEW, shuffle=True, seed=17, tail=tail, rank=rank,
-        world_size=world, threads=1 + (rank + world) % 3, prefetch=1 + size % 4,
+        stoker.open(dataset, "train"), batch_size=size, transform=TRANSFORM, shuffle=True, seed=17, tail=tail,
+        rank=rank, world_size=world, threads=1 + (rank + world) % 3, prefetch=1 + size % 4,
     )  # fmt: skip
 
 
@@ -46,7 +46,7 @@ def run_rank(dataset: str, tail: str, topology: tuple[int, int], rank: int, scra
             if number == steps or batch.position.epoch != state["epoch"]:  # with "drop" nothing may be left of one
                 break
             sums = [_native.crc32c(pixels.tobytes()) for pixels in batch.images]
-            rows = list(zip(batch.keys.tolist(), sums, batch.valid.tolist(), strict=True))
+            rows = list(zip(batch.indices.tolist(), sums, batch.valid.tolist(), strict=True))
             told.write(json.dumps({"rows": rows, "state": batches.state_dict(batch.position)}) + "\n")
             told.flush()
         (scratch / f"done-{rank}").touch()
@@ -105,12 +105,12 @@ def main() -> None:
         size = len(batches.dataset)
         begin = batches.state_dict() | {"epoch": 1, "consumed": max(0, size - args.limit)}
         batches.load_state_dict(begin)
-        wanted = {key for batch in batches for key in batch.keys.tolist()}
+        wanted = {key for batch in batches for key in batch.indices.tolist()}
         batches.set_epoch(1)
         whole = {
             key: _native.crc32c(pixels.tobytes())
             for batch in batches
-            for key, pixels in zip(batch.keys.tolist(), batch.images, strict=True)
+            for key, pixels in zip(batch.indices.tolist(), batch.images, strict=True)
         }
     print(f"{'before':>8} {'after':>8} {'tail':>6} {'kills':>6} {'processes':>10} {'samples':>8}")
     for before, after in CHANGES:

@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from stoker.config import available_cpus
-from stoker.feed.opening import open_main_split
 from stoker.inspect.bench import BenchProgress, Task
 from stoker.inspect.bench.images import ImageList, prepare
 from stoker.inspect.bench.reading import Meter
-from stoker.inspect.bench.tf_data import load_view, pipeline
+from stoker.inspect.bench.tf_data import load_transform, pipeline
+from stoker.loader.opening import open_main_split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,11 +77,11 @@ def rate(batches: Iterator[Any], steps: int, pause: float = 0.0) -> float:
 
 def path_cache(task: Task) -> Any:
     """The notebook's pipeline: what is cached are names, and each epoch reads and decodes everything again."""
-    view = load_view(task.view)
+    transform = load_transform(task.transform)
     paths = ImageList.read(task).files(task)
 
     def load(path: Any) -> Any:
-        return view(tf.io.decode_jpeg(tf.io.read_file(path), channels=3), tf.zeros([0, 4]))
+        return transform(tf.io.decode_jpeg(tf.io.read_file(path), channels=3), tf.zeros([0, 4]))
 
     cached = tf.data.Dataset.from_tensor_slices(paths).cache().shuffle(len(paths)).repeat()
     images = cached.map(load, num_parallel_calls=task.threads)
@@ -125,8 +125,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="stoker-mistakes-") as folder:
         dataset = open_main_split(options.photos, None)
         task, objects = (
-            Task(options.photos, dataset.split, view, options.batch, available_cpus(), data=folder)
-            for view in ("train", "objects")
+            Task(options.photos, dataset.split, transform, options.batch, available_cpus(), data=folder)
+            for transform in ("train", "objects")
         )
         prepared = prepare(dataset, task, options.images, frozenset({"files"}), BenchProgress().phase)
         print(f"{prepared.images} images, {prepared.samples} crops, batch {options.batch}")

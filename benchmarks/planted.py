@@ -251,8 +251,8 @@ def plants(jpeg: str, remote: str | None) -> list[Plant]:
         Plant(
             "slow user transform",
             "transform-bound",
-            Way(jpeg, normalise_each, {"view": stoker.RandomResizedCrop(224), "decode": "fast", "prefetch": 4}),
-            Way(jpeg, nothing, {"view": stoker.RandomResizedCrop(224), "decode": "fast", "prefetch": 4} | floats),
+            Way(jpeg, normalise_each, {"transform": stoker.RandomResizedCrop(224), "decode": "fast", "prefetch": 4}),
+            Way(jpeg, nothing, {"transform": stoker.RandomResizedCrop(224), "decode": "fast", "prefetch": 4} | floats),
             "the loader's float output",
         ),
         Plant(
@@ -284,7 +284,7 @@ def plant_of_a_slow_disk(kind: str, dataset: str) -> Plant:
     """The plant of a process with slow reads."""
     if kind == "always":
         return Plant("slow disk", "storage-bound", Way(dataset, nothing), Way(dataset, nothing, MORE), "threads=8")
-    pixels = {"view": stoker.RawTensor(256), "batch_size": 16}
+    pixels = {"transform": stoker.RawTensor(256), "batch_size": 16}
     return Plant(
         "cold cache",
         "cold-cache",
@@ -296,8 +296,8 @@ def plant_of_a_slow_disk(kind: str, dataset: str) -> Plant:
 
 def loader_of(way: Way) -> stoker.Loader:
     """Return the loader of a way."""
-    view = stoker.RandomResizedCrop(SIDE, hflip=0.5)
-    usual: dict[str, Any] = {"batch_size": 32, "view": view, "shuffle": True, "tail": "drop"}
+    transform = stoker.RandomResizedCrop(SIDE, hflip=0.5)
+    usual: dict[str, Any] = {"batch_size": 32, "transform": transform, "shuffle": True, "tail": "drop"}
     data: Any = stoker.open(way.dataset, split="train")
     settings = usual | way.settings
     if not way.one_epoch:

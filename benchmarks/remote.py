@@ -75,8 +75,10 @@ def turn(way: Way, batch_size: int, cache: stoker.NodeCache | None) -> dict[str,
     """One epoch with a new loader."""
     _Delayed.seconds = way.latency
     dataset = stoker.open(way.place, split="train")
-    view = stoker.RandomResizedCrop(224, hflip=0.5)
-    with stoker.Loader(dataset, batch_size=batch_size, view=view, seed=17, cache=cache, **way.settings) as loader:
+    transform = stoker.RandomResizedCrop(224, hflip=0.5)
+    with stoker.Loader(
+        dataset, batch_size=batch_size, transform=transform, seed=17, cache=cache, **way.settings
+    ) as loader:
         wall, own = time.perf_counter(), time.process_time()
         images = sum(len(batch) for batch in loader)
         wall, own = time.perf_counter() - wall, time.process_time() - own

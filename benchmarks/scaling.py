@@ -1,6 +1,7 @@
 """How the loader scales with threads: measured for the threads of this machine, projected to more.
 
-    python benchmarks/scaling.py DATASET [--view crop|raw:64] [--batch 64] [--threads 1 2] [--cores 64] [--out r.json]
+    python benchmarks/scaling.py DATASET [--transform crop|raw:64] [--batch 64] [--threads 1 2] [--cores 64] [--out
+    r.json]
 
 Measured for each number of threads N, in turns, medians over the rounds:
 
@@ -55,10 +56,12 @@ class Turn:
     switches: float
 
 
-def measure(dataset: stoker.Dataset, view: stoker.views.View, batch: int, threads: int, seconds: float) -> Turn:
+def measure(
+    dataset: stoker.Dataset, transform: stoker.transforms.Transform, batch: int, threads: int, seconds: float
+) -> Turn:
     """Run one loader for some seconds."""
     with stoker.Loader(
-        dataset, batch_size=batch, view=view, shuffle=True, seed=17, tail="wrap", threads=threads
+        dataset, batch_size=batch, transform=transform, shuffle=True, seed=17, tail="wrap", threads=threads
     ) as loader:
         batches = itertools.chain.from_iterable(itertools.repeat(loader))
         for _ in itertools.islice(batches, WARM_UP):
@@ -95,7 +98,7 @@ def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset")
-    parser.add_argument("--view", default="crop", help="crop, or raw:SIZE for records of pixels")
+    parser.add_argument("--transform", default="crop", help="crop, or raw:SIZE for records of pixels")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--cores", type=int, default=64)
@@ -103,13 +106,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    raw = args.view.removeprefix("raw:")
-    view = stoker.RandomResizedCrop(224, hflip=0.5) if args.view == "crop" else stoker.RawTensor(int(raw))
+    raw = args.transform.removeprefix("raw:")
+    transform = stoker.RandomResizedCrop(224, hflip=0.5) if args.transform == "crop" else stoker.RawTensor(int(raw))
     train = stoker.open(args.dataset, "train")
     turns: dict[int, list[Turn]] = {threads: [] for threads in sorted(args.threads)}
     for _ in range(args.rounds):
         for threads, found in turns.items():
-            found.append(measure(train, view, args.batch, threads, args.seconds))
+            found.append(measure(train, transform, args.batch, threads, args.seconds))
     medians = [median_of(found) for found in turns.values()]
     for turn in medians:
         print(

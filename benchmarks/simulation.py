@@ -20,11 +20,11 @@ import numpy as np
 
 from stoker.config import check_range, format_seconds, format_size, parse_size
 from stoker.errors import ConfigError
-from stoker.feed import ReadAhead
-from stoker.feed.position import Position
-from stoker.feed.range_plan import plan_ranges
-from stoker.feed.samples import Request
-from stoker.feed.schedule import upcoming
+from stoker.loader import ReadAhead
+from stoker.loader.position import Position
+from stoker.loader.remote.ranges import plan_ranges
+from stoker.loader.remote.schedule import upcoming
+from stoker.loader.samples import Request
 from stoker.order import BlockShuffle, EpochOrder, Topology, shuffle_quality, steps_left
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.feed.range_plan import RangePlan
+    from stoker.loader.remote.ranges import RangePlan
 
 _FILE_BLOCK = 4096  # a cache counts blocks of the file system, so a record takes its bytes and half a block
 

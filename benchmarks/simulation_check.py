@@ -28,7 +28,7 @@ from stoker.storage import RemotePath, stores
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stoker.feed.dataset import Dataset
+    from stoker.loader.dataset import Dataset
     from stoker.storage.store import Backend
 
 BATCH = 32

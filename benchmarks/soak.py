@@ -2,7 +2,7 @@
 
     python -m benchmarks.soak DATASET --minutes 60 [--json RESULT]
 
-Several threads open loaders, of all views, orders and caches, read them, and leave them in all the ways of
+Several threads open loaders, of all transforms, orders and caches, read them, and leave them in all the ways of
 `benchmarks.soak_uses`. Every batch is held against the pure order and against what the same sample looked like before.
 After each round, when all threads have ended, open files, threads, files in the scratch folder and memory are looked
 at. Counts must be what they were after the first rounds; memory must not grow by a line through all looks behind the

@@ -14,8 +14,8 @@ import numpy as np
 
 import stoker
 from stoker.errors import ShardError
+from stoker.inspect.resume import contents_of
 from stoker.order import EpochOrder, Topology, take_step
-from stoker.testing.reference import contents_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,12 +25,12 @@ SEED = 23
 EPOCHS = 3
 JITTER = stoker.ColorJitter(0.4, 0.4, 0.4, 0.1)
 COURSES: list[dict[str, Any]] = [
-    {"view": stoker.RandomResizedCrop(64, hflip=0.5, color_jitter=JITTER), "shuffle": True},
-    {"view": stoker.CenterCrop(48, resize=56), "output": stoker.Output("float32", "NCHW")},
-    {"view": stoker.Resize(32, hflip=0.5), "shuffle": stoker.BlockShuffle(block=16, window=3), "decode": "fast"},
-    {"view": stoker.MultiView(stoker.RandomResizedCrop(48), stoker.TopLeft(40)), "shuffle": True},
-    {"view": stoker.ObjectCrops(32), "shuffle": True},
-    {"view": stoker.Resize((24, 40)), "shuffle": True, "boxes": stoker.BoxOutput()},
+    {"transform": stoker.RandomResizedCrop(64, hflip=0.5, color_jitter=JITTER), "shuffle": True},
+    {"transform": stoker.CenterCrop(48, resize=56), "output": stoker.Output("float32", "NCHW")},
+    {"transform": stoker.Resize(32, hflip=0.5), "shuffle": stoker.BlockShuffle(block=16, window=3), "decode": "fast"},
+    {"transform": stoker.MultiCrop(stoker.RandomResizedCrop(48), stoker.TopLeft(40)), "shuffle": True},
+    {"transform": stoker.ObjectCrops(32), "shuffle": True},
+    {"transform": stoker.Resize((24, 40)), "shuffle": True, "boxes": stoker.BoxOutput()},
 ]
 
 
@@ -59,7 +59,7 @@ class Known:
 
     def check(self, batch: stoker.Batch, keys: list[int]) -> None:
         """Hold a batch against the order and against what was seen before."""
-        assert batch.keys.tolist() == keys, f"{self.settings}: {batch.keys.tolist()} came, and not {keys}"
+        assert batch.indices.tolist() == keys, f"{self.settings}: {batch.indices.tolist()} came, and not {keys}"
         seen = self.seen[batch.position.epoch]
         for key, content in zip(keys, contents_of(batch), strict=True):
             number = hash((content.pixels, content.label, content.seed)) or 1
@@ -92,7 +92,7 @@ class Place:
         known = Known(settings, 0, [])
         with self.loader(known, batch_size=64) as loader:
             loader.set_epoch(0)
-            known.size = sum(len(batch.keys) for batch in loader)
+            known.size = sum(len(batch.indices) for batch in loader)
         known.seen = [np.zeros(known.size, np.int64) for _ in range(EPOCHS)]
         return known
 
@@ -131,15 +131,15 @@ class Place:
         consumed = state["consumed"]
         for batch in loader:
             step = take_step(known.order(batch.position.epoch), consumed, topology)
-            known.check(batch, step.keys.tolist())
+            known.check(batch, step.indices.tolist())
             consumed = batch.position.consumed
-            self.samples += len(batch.keys)
+            self.samples += len(batch.indices)
             yield batch
 
 
 def needs_boxes(course: dict[str, Any]) -> bool:
     """Whether a course is one through annotated objects."""
-    return "boxes" in course or isinstance(course["view"], stoker.ObjectCrops)
+    return "boxes" in course or isinstance(course["transform"], stoker.ObjectCrops)
 
 
 def any_topology(random: Random) -> Topology:
@@ -225,7 +225,7 @@ def resumed(place: Place, random: Random) -> None:
             other = stack.enter_context(place.any_loader(random, known, Topology(size, rank, world)))
             other.load_state_dict(state)
             for step, batch in enumerate(place.batches(other, known)):
-                rest.setdefault(step, []).extend(batch.keys.tolist())
+                rest.setdefault(step, []).extend(batch.indices.tolist())
     keys = [key for step in sorted(rest) for key in rest[step]]
     order = known.order(state["epoch"])
     assert keys == order.take(state["consumed"], known.size - state["consumed"]).tolist()
@@ -237,7 +237,7 @@ def damaged(place: Place, random: Random) -> None:
     try:
         with place.loader(known, place.damaged, batch_size=8, threads=random.randint(1, 3)) as loader:
             for batch in loader:
-                place.samples += len(batch.keys)
+                place.samples += len(batch.indices)
     except ShardError as error:
         if error.path is not None and error.record is not None:
             return
@@ -249,7 +249,7 @@ def opened(place: Place, _: Random) -> None:
     dataset = stoker.open(place.dataset.path, "train")
     sample = dataset[len(dataset) // 2]
     assert sample.encoded
-    loader = stoker.Loader(dataset, batch_size=4, view=stoker.Resize(16))
+    loader = stoker.Loader(dataset, batch_size=4, transform=stoker.Resize(16))
     dataset.loader = loader  # type: ignore[attr-defined] # a cycle, as programs make them
     del loader, dataset
     gc.collect(0)

@@ -34,9 +34,9 @@ from PIL import Image
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import stoker.spark
-from stoker.build import BuildSettings, ShardSettings, SourceSettings, build
+from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build
 from stoker.config import format_size
-from stoker.spark.session import spark_session
+from stoker.spark import spark_session
 from tests.servers import spark_cluster
 
 if TYPE_CHECKING:

@@ -29,15 +29,15 @@ from typing import TYPE_CHECKING
 import stoker.spark
 from benchmarks.rivals.serving import descendants, tree_seconds
 from benchmarks.rivals.turns import busy_seconds
-from stoker.build import BuildSettings, build
-from stoker.cli.build_options import add_dataset_options, add_source_options, build_settings
-from stoker.spark.session import spark_session
+from stoker.builder import BuildSettings, build
+from stoker.cli.options import add_dataset_options, add_source_options, build_settings
+from stoker.spark import spark_session
 from tests.servers import spark_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stoker.build import BuildReport, BuildSettings
+    from stoker.builder import BuildReport, BuildSettings
 
 _WARM_IMAGES = 100
 

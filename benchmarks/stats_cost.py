@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import stoker
 
 if TYPE_CHECKING:
-    from stoker.views import View
+    from stoker.transforms import Transform
 
 
-def view_of(dataset: stoker.Dataset) -> View:
+def transform_of(dataset: stoker.Dataset) -> Transform:
     """What there is of a dataset: pixels as they are, or crops of JPEGs."""
     if dataset.schema.image_encoding == "raw":
         return stoker.RawTensor(math.isqrt(len(dataset[0].encoded) // 3))
@@ -43,7 +43,7 @@ def turn(loader: stoker.Loader, epochs: int) -> float:
 def cost(dataset: stoker.Dataset, rounds: int, seconds: float, *, traced: bool) -> list[tuple[float, float]]:
     """Pairs of turns, on and off; which of them is first alternates."""
     pairs = []
-    with stoker.Loader(dataset, batch_size=64, view=view_of(dataset), shuffle=True, threads=1) as loader:
+    with stoker.Loader(dataset, batch_size=64, transform=transform_of(dataset), shuffle=True, threads=1) as loader:
         engine, log = loader._engine._native, loader.events()
         epochs = max(1, round(seconds / (turn(loader, 1) * len(dataset) / 1e6)))
         for number in range(rounds):

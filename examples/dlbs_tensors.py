@@ -47,10 +47,10 @@ def main(dataset: str) -> None:
 
         original = stoker.TopLeft(48, hflip=0.5)  # always the same corner
         sane = stoker.RandomResizedCrop(48, hflip=0.5)
-        for view in (original, sane):
-            with stoker.Loader(train, batch_size=32, view=view, shuffle=True, seed=1) as loader:
+        for transform in (original, sane):
+            with stoker.Loader(train, batch_size=32, transform=transform, shuffle=True, seed=1) as loader:
                 images = sum(len(batch) for batch in loader)
-            print(f"{type(view).__name__}: {images} images of 48 x 48")
+            print(f"{type(transform).__name__}: {images} images of 48 x 48")
 
 
 if __name__ == "__main__":

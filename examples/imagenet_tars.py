@@ -14,7 +14,7 @@ from pathlib import Path
 
 import stoker
 from stoker.cli.main import main as run
-from stoker.records.manifest_reading import read_manifest
+from stoker.format.manifest import read_manifest
 
 
 def write_folders(dataset: str, root: Path, count: int) -> None:

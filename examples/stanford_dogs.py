@@ -48,7 +48,7 @@ def main(dataset: str) -> None:
         one_hot, number = stoker.open(notebook), stoker.open(sane)
         print("one-hot:", one_hot[0].features["label"][1])
         assert np.array_equal(np.sort(one_hot.labels), np.sort(number.labels))
-        with stoker.Loader(one_hot, batch_size=32, view=stoker.Resize(224, hflip=0.5), shuffle=True) as loader:
+        with stoker.Loader(one_hot, batch_size=32, transform=stoker.Resize(224, hflip=0.5), shuffle=True) as loader:
             images, labels = next(iter(loader))
         print(f"{len(one_hot)} dogs of {len(number.classes)} breeds: {images.shape}, classes {labels[:6]}")
 

@@ -52,8 +52,8 @@ def notebook_pipeline(shards: str, batch_size: int) -> tf.data.Dataset:
 
 def train(photos: stoker.Dataset) -> float:
     """Fit a small model for an epoch straight from the bucket, and return its loss."""
-    view = stoker.RandomResizedCrop(SIZE, hflip=0.5)
-    batches = stoker.tensorflow.dataset(photos, batch_size=8, view=view, shuffle=True, seed=17, tail="drop")
+    transform = stoker.RandomResizedCrop(SIZE, hflip=0.5)
+    batches = stoker.tensorflow.dataset(photos, batch_size=8, transform=transform, shuffle=True, seed=17, tail="drop")
     model = tf.keras.Sequential(
         [
             tf.keras.layers.Input((SIZE, SIZE, 3)),
@@ -83,7 +83,7 @@ def main(dataset: str, place: str) -> None:
 
     whole = stoker.open(photos)
     print(f"{whole!r}: an epoch of Keras, loss {train(whole):.3f}")
-    with stoker.Loader(whole, batch_size=8, view=stoker.ObjectCrops(SIZE), shuffle=True) as loader:
+    with stoker.Loader(whole, batch_size=8, transform=stoker.ObjectCrops(SIZE), shuffle=True) as loader:
         images, numbers = next(iter(loader))
     print(f"{whole.object_counts.sum()} dogs have a box; cut out: {images.shape}, classes {numbers[:6]}")
 

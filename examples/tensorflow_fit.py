@@ -15,7 +15,7 @@ def main(path: str) -> None:
     tf.random.set_seed(0)
     train = stoker.open(path, split="train")
     batches = stoker.tensorflow.dataset(
-        train, batch_size=16, view=stoker.RandomResizedCrop(64, hflip=0.5), shuffle=True, seed=17, tail="drop"
+        train, batch_size=16, transform=stoker.RandomResizedCrop(64, hflip=0.5), shuffle=True, seed=17, tail="drop"
     )
     print(batches.element_spec, batches.cardinality().numpy())
     model = tf.keras.Sequential(

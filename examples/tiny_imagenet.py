@@ -50,7 +50,7 @@ def main(dataset: str) -> None:
         assert run(["show", str(records), "--out", str(Path(work, "sheet.png"))]) == 0
 
         train = stoker.open(records, split="train")
-        with stoker.Loader(train, batch_size=16, view=stoker.RawTensor(64, hflip=0.5), shuffle=True) as loader:
+        with stoker.Loader(train, batch_size=16, transform=stoker.RawTensor(64, hflip=0.5), shuffle=True) as loader:
             images, labels = next(iter(loader))
         print(images.shape, labels[:8])
         test = stoker.open(records, split="test")

@@ -61,7 +61,7 @@ def main(dataset: str, place: str, master: str) -> None:
         print(hdfs.cat(f"{address.path}/tfrecords_raw/sizes.txt").decode().replace("\n", ", "))
 
         for built in (train, stoker.open(shuffled, split="train")):
-            with stoker.Loader(built, batch_size=16, view=stoker.RawTensor(64, hflip=0.5), shuffle=True) as loader:
+            with stoker.Loader(built, batch_size=16, transform=stoker.RawTensor(64, hflip=0.5), shuffle=True) as loader:
                 images, labels = next(iter(loader))
             print(f"{built!r}: {images.shape}, classes {labels[:8]}")
 

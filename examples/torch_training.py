@@ -17,7 +17,7 @@ def main(path: str) -> None:
     """Train and print the loss."""
     torch.manual_seed(0)
     train = stoker.open(path, split="train")
-    view = stoker.RandomResizedCrop(64, hflip=0.5)
+    transform = stoker.RandomResizedCrop(64, hflip=0.5)
     model = nn.Sequential(
         nn.Conv2d(3, 16, 5, stride=2), nn.ReLU(), nn.Conv2d(16, 32, 3, stride=2), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
         nn.Flatten(), nn.Linear(32, len(train.classes)),
@@ -25,7 +25,9 @@ def main(path: str) -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 
     # Under torch.distributed, rank and world size are taken from there.
-    with stoker.torch.DataLoader(train, batch_size=16, view=view, shuffle=True, seed=17, tail="wrap") as loader:
+    with stoker.torch.DataLoader(
+        train, batch_size=16, transform=transform, shuffle=True, seed=17, tail="wrap"
+    ) as loader:
         step = 0
         while step < STEPS:
             for images, labels in loader:  # one epoch; the next `for` is the next one, in another order

@@ -16,7 +16,7 @@ import stoker.jax
 EPOCHS, BATCH, RATE = 3, 8, 0.05
 LOADER: dict[str, Any] = {
     "batch_size": BATCH,
-    "view": stoker.RandomResizedCrop(48, scale=(0.3, 1.0), hflip=0.5),
+    "transform": stoker.RandomResizedCrop(48, scale=(0.3, 1.0), hflip=0.5),
     "output": stoker.Output("float32"),
     "shuffle": True,
     "seed": 17,

@@ -20,7 +20,7 @@ import stoker.tensorflow
 EPOCHS, BATCH = 3, 8
 LOADER: dict[str, Any] = {
     "batch_size": BATCH,
-    "view": stoker.RandomResizedCrop(48, scale=(0.3, 1.0), hflip=0.5),
+    "transform": stoker.RandomResizedCrop(48, scale=(0.3, 1.0), hflip=0.5),
     "output": stoker.Output("float32"),
     "shuffle": True,
     "seed": 17,

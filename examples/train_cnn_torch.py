@@ -18,7 +18,7 @@ import stoker
 import stoker.torch
 
 EPOCHS, BATCH = 3, 8
-VIEW = stoker.RandomResizedCrop(48, scale=(0.3, 1.0), hflip=0.5, color_jitter=stoker.ColorJitter(0.2, 0.2, 0.2))
+TRANSFORM = stoker.RandomResizedCrop(48, scale=(0.3, 1.0), hflip=0.5, color_jitter=stoker.ColorJitter(0.2, 0.2, 0.2))
 OUTPUT = stoker.Output("float32", "NCHW", mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
 
 
@@ -33,7 +33,9 @@ class Training:
         )  # fmt: skip
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.02, momentum=0.9)
         order: dict[str, Any] = {"shuffle": True, "seed": 17, "tail": "wrap"}
-        self.loader = stoker.torch.DataLoader(train, batch_size=BATCH, view=VIEW, output=OUTPUT, **order, **settings)
+        self.loader = stoker.torch.DataLoader(
+            train, batch_size=BATCH, transform=TRANSFORM, output=OUTPUT, **order, **settings
+        )
 
     def run(self, steps: int | None = None) -> list[float]:
         """Train so many steps, or up to the end of the last epoch; return the losses."""

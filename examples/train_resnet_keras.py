@@ -49,10 +49,10 @@ def main(path: str) -> None:
     train, validation = stoker.open(path, split="train"), stoker.open(path, split="validation")
     crops = stoker.RandomResizedCrop(SIZE, scale=(0.5, 1.0), hflip=0.5)
     whole = stoker.CenterCrop(SIZE, resize=SIZE)
-    batches = stoker.tensorflow.dataset(train, batch_size=BATCH, view=crops, shuffle=True, seed=17, tail="wrap")
+    batches = stoker.tensorflow.dataset(train, batch_size=BATCH, transform=crops, shuffle=True, seed=17, tail="wrap")
     # `valid` is the third element, which Keras takes for weights; a float, as weights are multiplied.
     exact = stoker.tensorflow.dataset(
-        validation, batch_size=BATCH, view=whole, tail="pad", fields=("images", "labels", "valid")
+        validation, batch_size=BATCH, transform=whole, tail="pad", fields=("images", "labels", "valid")
     ).map(lambda images, labels, valid: (images, labels, tf.cast(valid, tf.float32)))
 
     model = resnet10(len(train.classes))
@@ -65,7 +65,7 @@ def main(path: str) -> None:
 
     _, accuracy = model.evaluate(exact, verbose=0)
     right = 0
-    with stoker.Loader(validation, batch_size=BATCH, view=whole) as loader:  # the last batch is short
+    with stoker.Loader(validation, batch_size=BATCH, transform=whole) as loader:  # the last batch is short
         for images, labels in loader:
             right += int((np.argmax(model(images), axis=-1) == labels).sum())
     assert abs(accuracy - right / len(validation)) < 1e-6

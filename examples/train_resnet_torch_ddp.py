@@ -24,7 +24,7 @@ import stoker
 import stoker.torch
 
 EPOCHS, BATCH = 6, 12  # images in a step of all processes together
-VIEW = stoker.RandomResizedCrop(32, scale=(0.5, 1.0), hflip=0.5)
+TRANSFORM = stoker.RandomResizedCrop(32, scale=(0.5, 1.0), hflip=0.5)
 OUTPUT = stoker.Output("float32", "NCHW", mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
 
 
@@ -65,7 +65,7 @@ class Training:
         self.model = nn.parallel.DistributedDataParallel(resnet18(len(train.classes)))
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.001)
         # Rank and world size are those of torch.distributed.
-        self.loader = stoker.torch.DataLoader(train, batch_size=batch_size, view=VIEW, output=OUTPUT, **order)
+        self.loader = stoker.torch.DataLoader(train, batch_size=batch_size, transform=TRANSFORM, output=OUTPUT, **order)
         self.samples = len(train)
         self.seen: list[tuple[int, int]] = []  # (epoch, sample), of all processes
         self.losses: list[tuple[int, float]] = []  # (epoch, sum over the samples of a step), of all processes
@@ -83,7 +83,7 @@ class Training:
         counted = batch.valid.float()  # what fills the last batch up does not count
         losses = nn.functional.cross_entropy(self.model(images), labels, reduction="none") * counted
         everywhere: list[Any] = [None] * dist.get_world_size()
-        dist.all_gather_object(everywhere, (batch.keys[batch.valid].tolist(), losses.sum().item()))
+        dist.all_gather_object(everywhere, (batch.indices[batch.valid].tolist(), losses.sum().item()))
         keys = [key for part, _ in everywhere for key in part]
         self.optimizer.zero_grad()
         # DDP takes the mean over processes; this makes of it the mean over the samples of the step.

@@ -68,15 +68,15 @@ def contents(dataset: Any) -> list[dict[str, Any]]:
 
 def loader(dataset: Any) -> Any:
     """Return the loader that is stopped, and later resumed."""
-    view = stoker.RandomResizedCrop(8, hflip=0.5)
-    return stoker.Loader(dataset, batch_size=BATCH, view=view, shuffle=True, seed=SEED, threads=1)
+    transform = stoker.RandomResizedCrop(8, hflip=0.5)
+    return stoker.Loader(dataset, batch_size=BATCH, transform=transform, shuffle=True, seed=SEED, threads=1)
 
 
 def batches(batches_: Iterable[Any]) -> list[dict[str, Any]]:
-    """Return each batch: keys, labels, CRC-32 of the pixels."""
+    """Return each batch: indices, labels, CRC-32 of the pixels."""
     return [
         {
-            "keys": [int(key) for key in batch.keys],
+            "keys": [int(key) for key in batch.indices],
             "labels": [int(label) for label in batch.labels],
             "pixels": zlib.crc32(batch.images.tobytes()),
         }

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 
 import stoker
 from stoker import errors
-from stoker.cli import exit_codes
+from stoker.cli import output as exit_codes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ADAPTERS = ("jax", "spark", "tensorflow", "testing", "torch")
+ADAPTERS = ("jax", "spark", "tensorflow", "torch")
 _OF_THE_MACHINE = {"threads"}
 _PROTOCOL = {"__call__", "__contains__", "__enter__", "__exit__", "__getitem__", "__iter__", "__len__", "__next__"}
 

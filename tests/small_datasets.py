@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from reference import pictures
 from stoker import _native
-from stoker.records.labels import write_labels
-from stoker.records.manifest import Manifest, Shard, SourceInfo, Split, write_manifest
-from stoker.records.rejects import write_rejects
-from stoker.records.writer import ShardWriter
-from stoker.schema import ImagenetSchema, Sample
+from stoker.format import ImagenetSchema, Sample
+from stoker.format.labels import write_labels
+from stoker.format.manifest import Manifest, Shard, SourceInfo, Split, write_manifest
+from stoker.format.rejects import write_rejects
+from stoker.format.writer import ShardWriter
 from stoker.types import Box, Reject
 
 if TYPE_CHECKING:

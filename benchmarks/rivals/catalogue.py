@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LINES = {
-    "train": "Training view: random order, RandomResizedCrop(224) with mirror images, batches of 64, uint8",
-    "eval": "Evaluation view: shorter side 256, centre 224, batches of 64, uint8",
+    "train": "Training transform: random order, RandomResizedCrop(224) with mirror images, batches of 64, uint8",
+    "eval": "Evaluation transform: shorter side 256, centre 224, batches of 64, uint8",
     "raw": "Raw 64 x 64 x 3 tensors in random order, batches of 256",
     "keep": "Build that keeps the bytes",
     "small": "Build at a shorter side of 256, JPEG quality 90",
@@ -27,7 +27,7 @@ LINES = {
 GROUPS = {"build": ("keep", "small")}
 """Names for several lines."""
 
-VIEWS = ("train", "eval")
+TRANSFORMS = ("train", "eval")
 BUILD_LINES = ("keep", "small")
 OURS = "stoker"
 
@@ -77,37 +77,42 @@ _JPEG = ("original", "restart", "rebuilt500")
 _STORES = {"restart": "restart markers", "rebuilt500": "max 500, JPEG 90 + restart", "raw500": "max 500, raw"}
 
 RIVALS: tuple[Entry, ...] = (
-    Entry("tf_data", "tuned", "tf.data, tuned", (*VIEWS, "raw"), files="{kind}/*.tfrecord"),
+    Entry("tf_data", "tuned", "tf.data, tuned", (*TRANSFORMS, "raw"), files="{kind}/*.tfrecord"),
     Entry("tf_data", "idiom", "tf.data, tuned, TensorFlow's crop draw", ("train",), files="{kind}/*.tfrecord"),
-    Entry("tf_data", "files", "tf.data, tuned, loose files", VIEWS),
-    Entry("tf_data", "naive", "tf.data, as in tutorials", (*VIEWS, "raw"), files="{kind}/*.tfrecord"),
-    Entry("ffcv", "jpg", "FFCV, JPEG", VIEWS, stores="JPEG 90 anew", files="jpg.beton"),
+    Entry("tf_data", "files", "tf.data, tuned, loose files", TRANSFORMS),
+    Entry("tf_data", "naive", "tf.data, as in tutorials", (*TRANSFORMS, "raw"), files="{kind}/*.tfrecord"),
+    Entry("ffcv", "jpg", "FFCV, JPEG", TRANSFORMS, stores="JPEG 90 anew", files="jpg.beton"),
     Entry(
         "ffcv",
         "500_50_90",
         "FFCV, max 500, half raw",
-        VIEWS,
+        TRANSFORMS,
         stores="max 500, half raw, half JPEG 90",
         files="500_50_90.beton",
     ),
-    Entry("ffcv", "500_raw", "FFCV, max 500, raw", VIEWS, stores="max 500, raw", files="500_raw.beton"),
+    Entry("ffcv", "500_raw", "FFCV, max 500, raw", TRANSFORMS, stores="max 500, raw", files="500_raw.beton"),
     Entry("ffcv", "raw64", "FFCV", ("raw",), files="raw64.beton"),
     Entry(
-        "dali", "tfrecord", "DALI on the CPU, TFRecord", (*VIEWS, "raw"), data_of="tf_data", files="{kind}/*.tfrecord"
+        "dali",
+        "tfrecord",
+        "DALI on the CPU, TFRecord",
+        (*TRANSFORMS, "raw"),
+        data_of="tf_data",
+        files="{kind}/*.tfrecord",
     ),
-    Entry("dali", "files", "DALI on the CPU, loose files", VIEWS, data_of="tf_data"),
-    Entry("grain", "threads", "Grain + ArrayRecord, threads", (*VIEWS, "raw"), files="{kind}-*.array_record"),
-    Entry("grain", "processes", "Grain + ArrayRecord, processes", (*VIEWS, "raw"), files="{kind}-*.array_record"),
-    Entry("webdataset", "tar", "WebDataset", (*VIEWS, "raw"), files="{kind}-*.tar"),
-    Entry("mosaic", "mds", "Mosaic Streaming", (*VIEWS, "raw"), files="{kind}/*.mds"),
-    Entry("litdata", "chunks", "LitData", (*VIEWS, "raw")),
-    Entry("pytorch", "simplejpeg", "PyTorch + simplejpeg", VIEWS),
-    Entry("pytorch", "opencv", "PyTorch + OpenCV", VIEWS),
-    Entry("pytorch", "pillow", "PyTorch + Pillow", VIEWS, exact=True),
+    Entry("dali", "files", "DALI on the CPU, loose files", TRANSFORMS, data_of="tf_data"),
+    Entry("grain", "threads", "Grain + ArrayRecord, threads", (*TRANSFORMS, "raw"), files="{kind}-*.array_record"),
+    Entry("grain", "processes", "Grain + ArrayRecord, processes", (*TRANSFORMS, "raw"), files="{kind}-*.array_record"),
+    Entry("webdataset", "tar", "WebDataset", (*TRANSFORMS, "raw"), files="{kind}-*.tar"),
+    Entry("mosaic", "mds", "Mosaic Streaming", (*TRANSFORMS, "raw"), files="{kind}/*.mds"),
+    Entry("litdata", "chunks", "LitData", (*TRANSFORMS, "raw")),
+    Entry("pytorch", "simplejpeg", "PyTorch + simplejpeg", TRANSFORMS),
+    Entry("pytorch", "opencv", "PyTorch + OpenCV", TRANSFORMS),
+    Entry("pytorch", "pillow", "PyTorch + Pillow", TRANSFORMS, exact=True),
     Entry("pytorch", "memmap", "PyTorch, mapped array, one process", ("raw",)),
     Entry("pytorch", "memmap-workers", "PyTorch, mapped array, workers", ("raw",)),
-    Entry("spdl", "threads", "SPDL + simplejpeg", VIEWS),
-    Entry("hf_datasets", "arrow", "Hugging Face datasets", VIEWS),
+    Entry("spdl", "threads", "SPDL + simplejpeg", TRANSFORMS),
+    Entry("hf_datasets", "arrow", "Hugging Face datasets", TRANSFORMS),
     Entry("tf_data", "plain", "TensorFlow's writer, bytes only", ("keep",), "write"),
     Entry("tf_data", "inception", "TensorFlow's writer, decoding", BUILD_LINES, "write"),
     Entry("ffcv", "jpg", "FFCV's writer", BUILD_LINES, "write", stores="JPEG 90 anew"),
@@ -120,11 +125,11 @@ RIVALS: tuple[Entry, ...] = (
 
 def own_entries(data: Path) -> tuple[Entry, ...]:
     """What this version of Stoker can do of what is measured; ``data`` is where its datasets were built."""
-    entries = [Entry(OURS, "files", "Stoker, loose files", VIEWS, exact=True)]
+    entries = [Entry(OURS, "files", "Stoker, loose files", TRANSFORMS, exact=True)]
     for name in (name for name in BUILDS if name != "raw64" and (data / name / "manifest.json").exists()):
         stores = _STORES.get(name, "")
         title = "Stoker" + (f", {stores}" if stores else "")
-        entries.append(Entry(OURS, name, title, VIEWS, stores=stores, files=f"{name}/{_SHARDS}", exact=True))
+        entries.append(Entry(OURS, name, title, TRANSFORMS, stores=stores, files=f"{name}/{_SHARDS}", exact=True))
         if name in _JPEG:
             entries += _fast_and_codec(name, stores)
     entries += [
@@ -141,12 +146,12 @@ def own_entries(data: Path) -> tuple[Entry, ...]:
 
 def _fast_and_codec(name: str, stores: str) -> list[Entry]:
     of = f", {stores}" if stores else ""
-    entries = [Entry(OURS, f"{name}-codec", f"codec alone (the limit){of}", VIEWS, stores=stores, exact=True)]
+    entries = [Entry(OURS, f"{name}-codec", f"codec alone (the limit){of}", TRANSFORMS, stores=stores, exact=True)]
     if "decode" in inspect.signature(stoker.Loader).parameters:
-        entries.append(Entry(OURS, f"{name}-fast", f"Stoker, fast decode{of}", VIEWS, stores=stores))
+        entries.append(Entry(OURS, f"{name}-fast", f"Stoker, fast decode{of}", TRANSFORMS, stores=stores))
     if "decode" in str(getattr(_native.codec_loop, "__nb_signature__", "")):
         title = f"codec alone, fast decode (the limit){of}"
-        entries.append(Entry(OURS, f"{name}-codec-fast", title, VIEWS, stores=stores))
+        entries.append(Entry(OURS, f"{name}-codec-fast", title, TRANSFORMS, stores=stores))
     return entries
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from scripts.fuzz_python.made import tar_of
 from scripts.fuzz_python.scratch import folder
 from stoker.errors import SourceError
-from stoker.sources.box_archive import read_box_csv, read_box_tar
-from stoker.sources.tiny_boxes import read_tiny_boxes
+from stoker.sources.imagenet.annotations import read_tiny_boxes
+from stoker.sources.imagenet.boxes import read_box_csv, read_box_tar
 
 if TYPE_CHECKING:
-    from stoker.sources.box_table import BoxTableBuilder
+    from stoker.sources.imagenet.boxes import BoxTableBuilder
 
 _FOLDER = folder()
 _NAMES = frozenset((b"n1", b"n2"))

@@ -6,7 +6,7 @@ import re
 
 from scripts.fuzz_python.made import dataset
 from stoker.errors import IndexMismatchError
-from stoker.records.index import check_index, format_index, parse_index
+from stoker.format.index import check_index, format_index, parse_index
 
 _ROW = re.compile(rb"(0|[1-9][0-9]{0,17}) ([1-9][0-9]{0,17})\n")
 

@@ -6,7 +6,7 @@ import gzip
 import zlib
 
 from scripts.fuzz_python.scratch import folder
-from stoker.records.inflate import compression_of, holds_records, inflate
+from stoker.format.frames import compression_of, holds_records, inflate
 
 _PATH = folder() / "shard"
 _ANY_HEADER = 47  # zlib's number for a header of GZIP or of ZLIB

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from scripts.fuzz_python.scratch import folder
-from stoker.build.job import ItemReject, ShardResult
-from stoker.build.journal_entries import format_result, format_settings, parse_result, parse_settings
-from stoker.build.journal_file import JournalFile
-from stoker.records.layout import JOURNAL_NAME
-from stoker.records.manifest import Shard
+from stoker.builder.journal import JournalFile, format_result, format_settings, parse_result, parse_settings
+from stoker.builder.shard import ItemReject, ShardResult
+from stoker.format.directory import JOURNAL_NAME
+from stoker.format.manifest import Shard
 
 _FOLDER = folder()
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import gzip
 
 from scripts.fuzz_python.scratch import folder
-from stoker.sources.label_map import read_label_map
-from stoker.sources.text import split_text
-from stoker.sources.validation_labels import read_validation_labels
+from stoker.sources.imagenet.labels import read_label_map, read_validation_labels, split_text
 
 _PATH = folder() / "labels"
 _MAP = folder() / "map_clsloc.txt"

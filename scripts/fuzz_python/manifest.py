@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 from scripts.fuzz_python.made import dataset
-from stoker.records.manifest import format_manifest
-from stoker.records.manifest_reading import parse_manifest
+from stoker.format.manifest import format_manifest, parse_manifest
 
 
 def one_input(data: bytes) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from stoker.feed.position import Course, Position
+from stoker.loader.position import Course, Position
 
 _COURSE = Course("d" * 64, seed=7, shuffle=True, size=1000)
 _START = _COURSE.state(Position(0, 0))

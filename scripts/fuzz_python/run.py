@@ -19,12 +19,12 @@ import atheris
 
 _FOLLOWED = [
     "scripts.fuzz_python",
-    "stoker.build",
+    "stoker.builder",
     "stoker.download",
-    "stoker.feed.cache_entries",
-    "stoker.feed.position",
-    "stoker.records",
-    "stoker.schema",
+    "stoker.loader.cache.directory",
+    "stoker.loader.position",
+    "stoker.format",
+    "stoker.format",
     "stoker.sources",
     "tarfile",
     "zipfile",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from stoker import _native
-from stoker.records.layout import group_shards, parse_shard_name
-from stoker.schema.recognise import recognise
+from stoker.format.directory import group_shards, parse_shard_name
+from stoker.format.layouts import recognise
 
 
 def one_input(data: bytes) -> None:

@@ -9,7 +9,7 @@ import ast
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "stoker"
-ADAPTERS = ("torch", "tensorflow", "jax", "spark", "testing")
+ADAPTERS = ("torch", "tensorflow", "jax", "spark")
 _OPTIONS = "    options:\n      show_root_heading: true\n      heading_level: {level}\n"
 
 

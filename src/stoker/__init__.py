@@ -2,8 +2,8 @@
 
 >>> import stoker                                                         # doctest: +SKIP
 >>> train = stoker.open("dataset/", split="train")                        # doctest: +SKIP
->>> view = stoker.RandomResizedCrop(224, hflip=0.5)                       # doctest: +SKIP
->>> for batch in stoker.Loader(train, batch_size=256, view=view, shuffle=True, seed=17):  # doctest: +SKIP
+>>> transform = stoker.RandomResizedCrop(224, hflip=0.5)                       # doctest: +SKIP
+>>> for batch in stoker.Loader(train, batch_size=256, transform=transform, shuffle=True, seed=17):  # doctest: +SKIP
 ...     print(batch.images.shape, batch.labels.shape)
 
 ``stoker.torch``, ``stoker.tensorflow`` and ``stoker.jax`` hold the same loader for those frameworks, ``stoker.spark``
@@ -17,7 +17,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from stoker import errors as errors
-from stoker.feed import (
+from stoker.inspect import DoctorReport, doctor
+from stoker.loader import (
     BadSample,
     BadSampleReport,
     Batch,
@@ -40,14 +41,13 @@ from stoker.feed import (
     mix,
     trace,
 )
-from stoker.feed import open_dataset as open  # noqa: A004 - `stoker.open` is the name people type
-from stoker.inspect import DoctorReport, doctor
+from stoker.loader import open_dataset as open  # noqa: A004 - `stoker.open` is the name people type
 from stoker.order import BlockShuffle
 from stoker.sources import SourceOptions
-from stoker.views import (
+from stoker.transforms import (
     CenterCrop,
     ColorJitter,
-    MultiView,
+    MultiCrop,
     ObjectCrops,
     Output,
     RandomResizedCrop,
@@ -76,7 +76,7 @@ __all__ = [
     "LoaderStats",
     "MemoryCache",
     "Mix",
-    "MultiView",
+    "MultiCrop",
     "NodeCache",
     "ObjectCrops",
     "Output",
@@ -99,7 +99,7 @@ __all__ = [
     "trace",
 ]
 
-_LAZY = ("jax", "spark", "tensorflow", "testing", "torch")
+_LAZY = ("jax", "spark", "tensorflow", "torch")
 
 
 def __getattr__(name: str) -> ModuleType:

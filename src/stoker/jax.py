@@ -10,16 +10,15 @@ import numpy as np
 
 from stoker.config import check_range
 from stoker.errors import ConfigError
-from stoker.feed import Loader
-from stoker.feed.boxes import box_arrays
+from stoker.loader import Loader, box_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
     from typing import Self
 
-    from stoker.feed import Batch, Dataset, Mix
-    from stoker.views import View
+    from stoker.loader import Batch, Dataset, Mix
+    from stoker.transforms import Transform
 
 
 class BatchIterator:
@@ -67,7 +66,7 @@ class BatchIterator:
             self._epoch = None
 
     def _on_devices(self, leaves: dict[str, Any], sharding: jax.sharding.Sharding) -> dict[str, Any]:
-        halves = {name: _halves(leaves[name]) for name in ("keys", "seeds")}
+        halves = {name: _halves(leaves[name]) for name in ("indices", "seeds")}
         narrow = jax.tree.map(_narrow, {name: leaves[name] for name in leaves.keys() - halves.keys()}) | halves
         place = partial(_place, sharding, self.loader.topology.world_size)
         placed: dict[str, Any] = jax.tree.map(place, narrow)
@@ -99,7 +98,7 @@ def batches(
     dataset: Dataset | Mix,
     *,
     batch_size: int,
-    view: View,
+    transform: Transform,
     sharding: jax.sharding.Sharding | None = None,
     shard_index: int | None = None,
     shard_count: int | None = None,
@@ -115,14 +114,14 @@ def batches(
     ==========  =====================  ===================  =====================================================
     leaf        without sharding       with sharding        meaning
     ==========  =====================  ===================  =====================================================
-    ``images``  uint8 (B, H, W, 3)     the same             RGB 0..255; of `stoker.MultiView` a tuple
+    ``images``  uint8 (B, H, W, 3)     the same             RGB 0..255; of `stoker.MultiCrop` a tuple
     ``labels``  int64 (B,)             int32 (B,)           as stored in the records; -1 where there is none
-    ``keys``    uint64 (B,)            uint32 (B, 2)        number of each sample: high half, low half
+    ``indices``    uint64 (B,)            uint32 (B, 2)        number of each sample: high half, low half
     ``valid``   bool (B,)              the same             false where ``tail="pad"`` filled the batch up
     ``seeds``   uint64 (B,)            uint32 (B, 2)        random bits of each sample in this epoch; the pairs are
                                                             what ``jax.random.wrap_key_data`` takes
     ``boxes``   with ``boxes=`` only   int32 for int64      a dict of the arrays of `stoker.Boxes` or
-                                                            `stoker.PaddedBoxes`; of `stoker.MultiView` a tuple
+                                                            `stoker.PaddedBoxes`; of `stoker.MultiCrop` a tuple
     ==========  =====================  ===================  =====================================================
 
     With ``sharding`` ``B`` is the batch of all processes together, otherwise that of this one.
@@ -130,7 +129,7 @@ def batches(
     Args:
         dataset: What to read; see `stoker.open` and `stoker.mix`.
         batch_size: Images per batch on this process.
-        view: What becomes of each image.
+        transform: What becomes of each image.
         sharding: How batches lie on the devices of all processes: along their first axis, which is the only one that it
             may speak of, as ``NamedSharding(mesh, PartitionSpec("data"))``. Every process has to give its own part.
         shard_index: This process's number; left out: ``jax.process_index()``.
@@ -151,7 +150,7 @@ def batches(
     if sharding is not None:
         _check_one_shape(settings)
         _check_sharding(sharding, batch_size, ranks["world_size"])
-    loader = Loader(dataset, batch_size=batch_size, view=view, **ranks, **settings)
+    loader = Loader(dataset, batch_size=batch_size, transform=transform, **ranks, **settings)
     if len(loader) == 0:
         loader.close()
         message = f"an epoch has no batch: {ranks['world_size']} x {batch_size} is more than all samples"
@@ -180,7 +179,7 @@ def _check_sharding(sharding: jax.sharding.Sharding, batch_size: int, shard_coun
 
 
 def _leaves(batch: Batch) -> dict[str, Any]:
-    leaves = {name: getattr(batch, name) for name in ("images", "labels", "keys", "valid", "seeds")}
+    leaves = {name: getattr(batch, name) for name in ("images", "labels", "indices", "valid", "seeds")}
     return leaves if batch.boxes is None else leaves | {"boxes": box_arrays(batch.boxes)}
 
 

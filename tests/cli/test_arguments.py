@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import stoker.cli
-from build.trees import write_tree
+from builder.trees import write_tree
 from stoker.cli.main import COMMANDS, main
 
 

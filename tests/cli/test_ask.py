@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stoker.cli.main import main
-from stoker.records.manifest_reading import read_manifest
+from stoker.format.manifest import read_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import stoker
-from feed.shards import write_shards
+from loader.shards import write_shards
 from stoker import _native
 from stoker.cli.main import main
-from stoker.feed.caches import NodeCache
-from stoker.feed.native_keys import record_keys
-from stoker.records.index_cache import INDEXES_FOLDER, KeptIndex
+from stoker.format.index import INDEXES_FOLDER, KeptIndex
+from stoker.loader.cache.caches import NodeCache
+from stoker.loader.samples import record_keys
 
 if TYPE_CHECKING:
     from pathlib import Path

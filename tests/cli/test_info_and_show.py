@@ -12,16 +12,16 @@ from PIL import Image
 
 from reference import example, tfrecord
 from small_datasets import write_dataset
-from stoker.build.job import ShardResult
-from stoker.build.journal_entries import format_result, format_settings
+from stoker.builder.journal import format_result, format_settings
+from stoker.builder.shard import ShardResult
 from stoker.cli.main import main
+from stoker.format.manifest import Shard
 from stoker.inspect import SheetSpec, write_contact_sheet
-from stoker.records.manifest import Shard
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stoker.records.manifest import Manifest
+    from stoker.format.manifest import Manifest
 
 
 @pytest.fixture

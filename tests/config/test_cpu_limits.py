@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stoker.cgroups import cpu_limit
-from stoker.config import available_cpus
+from stoker.config import available_cpus, cpu_limit
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,13 +18,12 @@ from shim import FAIL, FAIL_ALWAYS, INTERRUPT_OFTEN, KILL, SHORT_ALWAYS, TEAR, F
 
 import stoker
 from stoker import _native
-from stoker.build import BuildReport, BuildSettings, ShardSettings, SourceSettings, build, build_tree
-from stoker.feed import NodeCache
+from stoker.builder import BuildReport, BuildSettings, ShardSettings, SourceSettings, build, build_tree
+from stoker.format.index import KeptIndex, read_index
 from stoker.inspect import index_shards, verify_dataset
-from stoker.records.index import read_index
-from stoker.records.index_cache import KeptIndex
+from stoker.inspect.resume import contents_of
+from stoker.loader import NodeCache
 from stoker.repack import open_records
-from stoker.testing.reference import contents_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,11 +94,11 @@ def verify_it(place: Path) -> Any:
 def feed_it(place: Path, **settings: Any) -> Any:
     """An epoch: keys, labels and pixels of all samples in their order."""
     train = stoker.open(place / "dataset", "train")
-    with stoker.Loader(train, batch_size=2, view=stoker.Resize(16), shuffle=True, threads=2, **settings) as loader:
+    with stoker.Loader(train, batch_size=2, transform=stoker.Resize(16), shuffle=True, threads=2, **settings) as loader:
         return [
             [key, list(content.pixels), content.label]
             for batch in loader
-            for key, content in zip(batch.keys.tolist(), contents_of(batch), strict=True)
+            for key, content in zip(batch.indices.tolist(), contents_of(batch), strict=True)
         ]
 
 

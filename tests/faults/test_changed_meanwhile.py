@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker
-from build.trees import contents, settings_for, write_tree
-from stoker.build import build
+from builder.trees import contents, settings_for, write_tree
+from stoker.builder import build
 from stoker.errors import ShardError
 
 if TYPE_CHECKING:
@@ -127,8 +127,8 @@ def test_a_disk_that_is_read_only(tmp_path: Path, source: Path) -> None:
         subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
         with pytest.raises(OSError, match="Read-only file system"):
             build(settings, disk / "out")
-        with stoker.Loader(stoker.open(dataset), batch_size=8, view=stoker.Resize(16)) as loader:
-            assert sum(len(batch.keys) for batch in loader) == 40
+        with stoker.Loader(stoker.open(dataset), batch_size=8, transform=stoker.Resize(16)) as loader:
+            assert sum(len(batch.indices) for batch in loader) == 40
 
 
 def cut(shard: Path) -> None:
@@ -155,14 +155,14 @@ def replace(shard: Path) -> None:
 def test_a_shard_that_changes_while_it_is_read(dataset: Path, tmp_path: Path, change: Callable[[Path], Any]) -> None:
     copy = Path(shutil.copytree(dataset, tmp_path / "copy"))
     train = stoker.open(copy, "train")
-    view = stoker.Resize(16)
-    with stoker.Loader(stoker.open(dataset, "train"), batch_size=4, view=view, threads=1) as loader:
-        expected = [(batch.keys.tolist(), batch.images.tobytes()) for batch in loader]
+    transform = stoker.Resize(16)
+    with stoker.Loader(stoker.open(dataset, "train"), batch_size=4, transform=transform, threads=1) as loader:
+        expected = [(batch.indices.tolist(), batch.images.tobytes()) for batch in loader]
     seen, caught = [], None
-    with stoker.Loader(train, batch_size=4, view=view, threads=1, prefetch=1) as loader:
+    with stoker.Loader(train, batch_size=4, transform=transform, threads=1, prefetch=1) as loader:
         try:
             for batch in loader:
-                seen.append((batch.keys.tolist(), batch.images.tobytes()))
+                seen.append((batch.indices.tolist(), batch.images.tobytes()))
                 if len(seen) == 1:
                     for shard in train.shards:
                         change(shard.local_path)
@@ -183,8 +183,8 @@ def test_texts_that_are_replaced_do_not_matter_to_who_has_opened(dataset: Path, 
     copy = Path(shutil.copytree(dataset, tmp_path / "copy"))
     train = stoker.open(copy, "train")
     (copy / name).write_bytes(b"{}")
-    with stoker.Loader(train, batch_size=4, view=stoker.Resize(16)) as loader:
-        assert sum(len(batch.keys) for batch in loader) == len(train)
+    with stoker.Loader(train, batch_size=4, transform=stoker.Resize(16)) as loader:
+        assert sum(len(batch.indices) for batch in loader) == len(train)
 
 
 def test_a_clock_that_jumps(dataset: Path, tmp_path: Path, shim: dict[str, str], photos: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_clock_that_jumps(dataset: Path, tmp_path: Path, shim: dict[str, str],
 import ctypes, json, sys
 from pathlib import Path
 import stoker
-from stoker.build import BuildSettings, SourceSettings, build
+from stoker.builder import BuildSettings, SourceSettings, build
 library = ctypes.CDLL(None)
 photos, dataset, work = sys.argv[1:]
 for number, seconds in enumerate((86400, -86400, 1 << 33, -(1 << 30))):
@@ -203,9 +203,9 @@ for number, seconds in enumerate((86400, -86400, 1 << 33, -(1 << 30))):
         assert report.outcome == "built" and report.seconds >= 0
         cache = stoker.NodeCache(Path(work, "cache"), "300kB")
         train = stoker.open(dataset, "train")
-        with stoker.Loader(train, batch_size=8, view=stoker.Resize(16), cache=cache) as loader:
+        with stoker.Loader(train, batch_size=8, transform=stoker.Resize(16), cache=cache) as loader:
             for _ in range(2):
-                assert sum(len(batch.keys) for batch in loader) == len(train)
+                assert sum(len(batch.indices) for batch in loader) == len(train)
             stats = loader.stats()
             assert stats.seconds >= 0, stats
             str(stats), str(cache.stats())

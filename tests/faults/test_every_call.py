@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from build.trees import settings_for, write_tree
-from stoker.build import build
+from builder.trees import settings_for, write_tree
+from stoker.builder import build
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from build.trees import write_tree
-from feed.shards import payload
+from builder.trees import write_tree
+from loader.shards import payload
 from reference import tfrecord
 
 PRELUDE = """
@@ -23,9 +23,9 @@ from stoker.inspect import verify_dataset
 
 def feed(path):
     train = stoker.open(path, "train")
-    view = stoker.RandomResizedCrop(64)
-    with stoker.Loader(train, batch_size=8, view=view, shuffle=True, threads=4) as loader:
-        return sorted(key for batch in loader for key in batch.keys.tolist())
+    transform = stoker.RandomResizedCrop(64)
+    with stoker.Loader(train, batch_size=8, transform=transform, shuffle=True, threads=4) as loader:
+        return sorted(key for batch in loader for key in batch.indices.tolist())
 
 def outcome(action):
     try:
@@ -147,7 +147,7 @@ def test_no_file_left(dataset: Path) -> None:
         import os
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
         train = stoker.open(sys.argv[1], "train")
-        loader = stoker.Loader(train, batch_size=8, view=stoker.Resize(16), threads=2)
+        loader = stoker.Loader(train, batch_size=8, transform=stoker.Resize(16), threads=2)
         taken = []
         try:
             while True:
@@ -158,7 +158,8 @@ def test_no_file_left(dataset: Path) -> None:
         for file in taken:
             os.close(file)
         loader.set_epoch(0)
-        print(json.dumps({"failed": failed, "again": outcome(lambda: sum(len(b.keys) for b in loader) == len(train))}))
+        print(json.dumps({"failed": failed, "again": outcome(lambda: sum(len(b.indices) for b in loader) ==
+        len(train))}))
         """,
         dataset,
     )

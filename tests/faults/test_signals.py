@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from build.trees import write_tree
+from builder.trees import write_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ STOKER = [sys.executable, "-m", "stoker.cli.main"]
 FEEDING = """
 import sys, stoker
 loader = stoker.Loader(
-    stoker.open(sys.argv[1], "train"), batch_size=4, view=stoker.RandomResizedCrop(64), shuffle=True, threads=3
+    stoker.open(sys.argv[1], "train"), batch_size=4, transform=stoker.RandomResizedCrop(64), shuffle=True, threads=3
 )
 def forever():
     while True:
@@ -127,7 +127,7 @@ def test_processes_of_their_own_feed_themselves(dataset: Path, tmp_path: Path) -
         FEEDING.replace("import sys, stoker\nloader =", "import sys, stoker, multiprocessing\ndef make(): return")
         + textwrap.dedent("""
         def work(rank):
-            return sum(len(batch.keys) for batch in make())
+            return sum(len(batch.indices) for batch in make())
 
         if __name__ == "__main__":
             with make() as loader, multiprocessing.get_context('forkserver').Pool(2) as pool:
@@ -135,7 +135,7 @@ def test_processes_of_their_own_feed_themselves(dataset: Path, tmp_path: Path) -
                 next(batches)
                 counts = pool.map(work, range(2))
                 assert counts == [len(loader.dataset)] * 2, counts
-                assert sum(len(batch.keys) for batch in batches) == len(loader.dataset) - 4
+                assert sum(len(batch.indices) for batch in batches) == len(loader.dataset) - 4
         """)
     )
     environment = {**os.environ, "PYTHONWARNINGS": "error"}
@@ -148,7 +148,7 @@ def test_a_storm_of_signals(dataset: Path, photos: Path, tmp_path: Path) -> None
     program = """
 import signal, sys, stoker
 from pathlib import Path
-from stoker.build import BuildSettings, SourceSettings, build
+from stoker.builder import BuildSettings, SourceSettings, build
 came = 0
 def count(*_):
     global came
@@ -156,8 +156,8 @@ def count(*_):
 def once(number):
     out = Path(sys.argv[3], str(number))
     built = build(BuildSettings(SourceSettings(sys.argv[2]), threads=2), out)
-    with stoker.Loader(stoker.open(sys.argv[1], "train"), batch_size=4, view=stoker.Resize(32), threads=2) as loader:
-        return built.manifest.dataset_id, [batch.images.tobytes() for batch in loader]
+    with stoker.Loader(stoker.open(sys.argv[1], "train"), batch_size=4, transform=stoker.Resize(32), threads=2) as
+        loader: return built.manifest.dataset_id, [batch.images.tobytes() for batch in loader]
 expected = once(0)
 signal.signal(signal.SIGALRM, count)
 signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from feed.shards import write_shards
+from loader.shards import write_shards
 from reference import pictures
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ SLACK = 4 * MIB  # arenas of the allocator, which a longer run fills a little mo
 EPOCH = r"""
 import re, sys
 import stoker
-view = stoker.Resize(96)
+transform = stoker.Resize(96)
 samples = 0
 dataset = stoker.open(sys.argv[1], "train")
-with stoker.Loader(dataset, batch_size=32, view=view, threads=2, prefetch=2, seed=1) as loader:
+with stoker.Loader(dataset, batch_size=32, transform=transform, threads=2, prefetch=2, seed=1) as loader:
     for batch in loader:
         samples += len(batch.labels)
 print(re.search(r"VmHWM:\s+([0-9]+) kB", open("/proc/self/status").read())[1], samples)
@@ -33,7 +33,7 @@ print(re.search(r"VmHWM:\s+([0-9]+) kB", open("/proc/self/status").read())[1], s
 BUILD = r"""
 import re, sys
 from pathlib import Path
-from stoker.build import BuildSettings, ShardSettings, SourceSettings, build
+from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build
 shards = ShardSettings(size_bytes=2**20)
 report = build(BuildSettings(SourceSettings(sys.argv[1]), threads=2, shards=shards), Path(sys.argv[1] + ".dataset"))
 print(re.search(r"VmHWM:\s+([0-9]+) kB", open("/proc/self/status").read())[1], report.manifest.records)

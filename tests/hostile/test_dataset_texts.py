@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker
-from stoker.build.journal_entries import parse_result, parse_settings
+from stoker.builder.journal import parse_result, parse_settings
 from stoker.cli.main import main
 from stoker.errors import ManifestError, StokerError
-from stoker.feed.cache_entries import _read_about
-from stoker.records.labels import read_labels
-from stoker.records.manifest_reading import read_manifest
-from stoker.records.rejects import read_rejects
+from stoker.format.labels import read_labels
+from stoker.format.manifest import read_manifest
+from stoker.format.rejects import read_rejects
+from stoker.loader.cache.directory import _read_about
 
 if TYPE_CHECKING:
     from collections.abc import Callable

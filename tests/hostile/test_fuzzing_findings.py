@@ -16,16 +16,16 @@ from PIL import Image
 from reference import example as example_twin
 from reference import pictures
 from stoker import _native
-from stoker.build.journal_entries import parse_result, parse_settings
+from stoker.builder.journal import parse_result, parse_settings
 from stoker.download.catalogue import Unpacking
 from stoker.download.failure import DownloadError
 from stoker.download.unpack import unpack
 from stoker.errors import ExampleError, ManifestError, SourceError
-from stoker.feed.cache_entries import find_entries
-from stoker.records.manifest_reading import parse_manifest
-from stoker.records.rejects import read_rejects
+from stoker.format.manifest import parse_manifest
+from stoker.format.rejects import read_rejects
+from stoker.loader.cache.directory import find_entries
 from stoker.sources import list_source, read_label_map
-from stoker.sources.boxes import parse_annotation
+from stoker.sources.imagenet.boxes import parse_annotation
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,7 @@ from PIL import Image
 
 from stoker.errors import ImageError, ImageTooLargeError
 from stoker.recipe import convert
-from stoker.recipe.parsing import parse_encode, parse_resize
-from stoker.recipe.recipe import Recipe
+from stoker.recipe.recipe import Recipe, parse_encode, parse_resize
 
 RECIPES = {
     "keep": Recipe(),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker
-from feed.shards import image
+from loader.shards import image
 from stoker import _native
 from stoker.cli.main import main
 from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
@@ -42,8 +42,8 @@ def write(directory: Path, *payloads: bytes) -> Path:
 
 
 def read(place: Path, **settings: Any) -> list[list[int]]:
-    view = stoker.Resize(16)
-    with stoker.Loader(stoker.open(place), batch_size=1, view=view, shuffle=False, **settings) as loader:
+    transform = stoker.Resize(16)
+    with stoker.Loader(stoker.open(place), batch_size=1, transform=transform, shuffle=False, **settings) as loader:
         return [batch.labels.tolist() for batch in loader]
 
 
@@ -79,7 +79,9 @@ def test_a_record_that_cannot_be_used_is_named_by_everything(
 @pytest.mark.parametrize("edge", [float("nan"), float("inf"), -float("inf")])
 def test_boxes_that_are_no_numbers(tmp_path: Path, edge: float) -> None:
     place = write(tmp_path / "records", payload(), payload(**{f"{BOX}xmin": ("float", [edge])}))
-    with stoker.Loader(stoker.open(place), batch_size=2, view=stoker.Resize(16), boxes=stoker.BoxOutput()) as loader:
+    with stoker.Loader(
+        stoker.open(place), batch_size=2, transform=stoker.Resize(16), boxes=stoker.BoxOutput()
+    ) as loader:
         (batch,) = loader
     assert batch.boxes.offsets.tolist() == [0, 1, 1]
     assert main(["verify", str(place)]) == 4
@@ -131,7 +133,7 @@ VALUES = [None, True, -1, 2**63, 10**40, 0.5, float("nan"), "x", "\x1b[31m", [],
 
 @pytest.fixture
 def loader(tmp_path: Path) -> stoker.Loader:
-    return stoker.Loader(stoker.open(write(tmp_path / "records", payload())), batch_size=1, view=stoker.Resize(16))
+    return stoker.Loader(stoker.open(write(tmp_path / "records", payload())), batch_size=1, transform=stoker.Resize(16))
 
 
 @pytest.mark.parametrize("state", STATES, ids=repr)

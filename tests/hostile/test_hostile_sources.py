@@ -12,8 +12,8 @@ from PIL import Image
 
 from sources.making import tar_bytes, xml
 from stoker.cli.main import main
-from stoker.records.rejects import read_rejects
-from stoker.sources.boxes import parse_annotation
+from stoker.format.rejects import read_rejects
+from stoker.sources.imagenet.boxes import parse_annotation
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -54,7 +54,7 @@ WORDS = [
     "build nowhere made --split-fraction validation=nan",
     "build nowhere made --shard-names ../{split}-{shard}.tfrecord",
     "build nowhere made --shard-names {shard:0999999999}",
-    "show nowhere --out x.png --views __import__('os')",
+    "show nowhere --out x.png --transforms __import__('os')",
 ]
 
 

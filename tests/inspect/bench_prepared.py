@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stoker.feed.opening import open_main_split
 from stoker.inspect.bench import BenchProgress, Task
 from stoker.inspect.bench.images import prepare
+from stoker.loader.opening import open_main_split
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ def made(source: Path, data: Path, most: int | None = None, **changes: Any) -> P
     return prepare(dataset, task_for(source, data), most, forms, BenchProgress().phase, caches_file=True)
 
 
-def task_for(source: Path, data: Path, view: str = "eval", **changes: Any) -> Task:
+def task_for(source: Path, data: Path, transform: str = "eval", **changes: Any) -> Task:
     """A task on what was prepared, in small batches."""
     settings: dict[str, Any] = {"split": "train", "batch_size": 4, "threads": 2} | changes
-    return Task(dataset=str(source), view=view, data=str(data), **settings)  # type: ignore[arg-type]
+    return Task(dataset=str(source), transform=transform, data=str(data), **settings)  # type: ignore[arg-type]

@@ -57,14 +57,14 @@ def tf_images(task: Task, key: str, count: int) -> list[bytes]:
     return [image.tobytes() for batch in batches for image in batch.numpy()][:count]
 
 
-@pytest.mark.parametrize("view", ["train", "eval", "objects"])
+@pytest.mark.parametrize("transform", ["train", "eval", "objects"])
 @pytest.mark.parametrize("key", [*LOADER_KEYS, *PYTHON_KEYS])
-def test_cases_without_tensorflow_hand_out_batches(photos: Path, data: Path, key: str, view: str) -> None:
+def test_cases_without_tensorflow_hand_out_batches(photos: Path, data: Path, key: str, transform: str) -> None:
     case = find_case(key)
-    if view == "objects" and case.needs == "raw":
+    if transform == "objects" and case.needs == "raw":
         return  # raw tensors have no boxes, and are left out
     module: Any = loader if case.module == "loader" else pillow
-    batches = module.batches(task_for(photos, data, view, batch_size=3), case.form)
+    batches = module.batches(task_for(photos, data, transform, batch_size=3), case.form)
     assert set(counts(batches, 3 * IMAGES)) == {3}
     batches.close()
 
@@ -74,7 +74,7 @@ def test_the_codec_alone_runs_long_on_few_images(photos: Path, data: Path) -> No
 
 
 @pytest.mark.parametrize("key", TF_KEYS)
-def test_every_case_of_tensorflow_has_the_shape_of_the_view(photos: Path, data: Path, key: str) -> None:
+def test_every_case_of_tensorflow_has_the_shape_of_the_transform(photos: Path, data: Path, key: str) -> None:
     task = task_for(photos, data, "train", batch_size=3)
     found = [batch.numpy() for batch in pipeline(task, find_case(key).form).take(4)]
     assert {(batch.shape, batch.dtype.name) for batch in found} == {((3, 224, 224, 3), "uint8")}
@@ -103,7 +103,7 @@ def test_tensorflow_and_pillow_see_the_same_pictures(photos: Path, data: Path) -
     task = task_for(photos, data)
     chance = random.Random(0)
     paths = ImageList.read(task).files(task)
-    ours = [pillow.views_of(pillow.decode(path), "eval", chance, ())[0] for path in paths]
+    ours = [pillow.transforms_of(pillow.decode(path), "eval", chance, ())[0] for path in paths]
     theirs = np.frombuffer(b"".join(tf_images(task, "serial", IMAGES)), np.uint8).reshape(-1, 224, 224, 3)
     for mine, other in zip(ours, theirs, strict=True):
         # The one antialiases and the other does not.

@@ -93,9 +93,9 @@ def test_tensorflow_that_is_missing_is_named_with_its_installation(monkeypatch: 
     [
         ("bucket-serial", {}, "in a bucket"),
         ("stoker-files", {"own": "files"}, "the same as stoker-own"),
-        ("stoker-raw", {"view": "objects"}, "annotated objects"),
-        ("codec", {"view": "objects"}, "annotated objects"),
-        ("stoker-own", {"view": "objects", "has_boxes": False}, "no annotated objects"),
+        ("stoker-raw", {"transform": "objects"}, "annotated objects"),
+        ("codec", {"transform": "objects"}, "annotated objects"),
+        ("stoker-own", {"transform": "objects", "has_boxes": False}, "no annotated objects"),
         ("stoker-own", {"cold": True, "own": "compressed"}, "inflates"),
         pytest.param("cache-memory", {"cold": True}, "in memory", marks=needs_tensorflow),
         ("stoker-node-cache", {"cold": True, "is_remote": True}, "without a cache"),
@@ -106,7 +106,7 @@ def test_tensorflow_that_is_missing_is_named_with_its_installation(monkeypatch: 
     ],
 )
 def test_what_does_not_apply_is_left_out_with_a_reason(key: str, changes: dict[str, Any], reason: str) -> None:
-    usual: dict[str, Any] = {"own": "plain", "is_remote": False, "has_boxes": True, "view": "train", "cold": False}
+    usual: dict[str, Any] = {"own": "plain", "is_remote": False, "has_boxes": True, "transform": "train", "cold": False}
     found = Situation(**(usual | changes)).objection(find_case(key))
     assert (reason in found) if reason else not found
 
@@ -146,7 +146,18 @@ def test_the_page_is_written(dataset: Path, tmp_path: Path) -> None:
 
 
 def test_crops_are_counted_apart_from_files(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["bench", str(photos), "--view", "objects", "--only", "stoker-own", "--seconds", "0.1", "--rounds", "1"]
+    words = [
+        "bench",
+        str(photos),
+        "--transform",
+        "objects",
+        "--only",
+        "stoker-own",
+        "--seconds",
+        "0.1",
+        "--rounds",
+        "1",
+    ]
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     prepared, row = found["prepared"], found["rows"][0]

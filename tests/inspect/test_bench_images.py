@@ -10,7 +10,7 @@ import pytest
 from bench_prepared import made, task_for
 
 import stoker
-from feed.shards import write_wrong_boxes
+from loader.shards import write_wrong_boxes
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DestinationError
 from stoker.inspect.bench.cases import find_case

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     from stoker.inspect import DoctorReport, Evidence
 
-VIEW = stoker.RandomResizedCrop(32)
+TRANSFORM = stoker.RandomResizedCrop(32)
 BATCH = 4
 
 
 def endless_loader(dataset: Path, **settings: Any) -> stoker.Loader:
     train = stoker.mix([stoker.open(dataset, split="train")], samples_per_epoch=100_000)
-    return stoker.Loader(train, batch_size=BATCH, view=VIEW, shuffle=True, **settings)
+    return stoker.Loader(train, batch_size=BATCH, transform=TRANSFORM, shuffle=True, **settings)
 
 
 TRIES = 3
@@ -134,9 +134,9 @@ def test_a_thread_that_sleeps_does_not_miss_the_lock(dataset: Path) -> None:
 
 def test_the_loader_gives_what_it_gives_anyway(dataset: Path) -> None:
     train = stoker.open(dataset, split="train")
-    with stoker.Loader(train, batch_size=2, view=VIEW, shuffle=True, seed=3) as loader:
+    with stoker.Loader(train, batch_size=2, transform=TRANSFORM, shuffle=True, seed=3) as loader:
         plain = [batch.images.copy() for batch in itertools.chain(loader, loader)]
-    with stoker.Loader(train, batch_size=2, view=VIEW, shuffle=True, seed=3) as loader:
+    with stoker.Loader(train, batch_size=2, transform=TRANSFORM, shuffle=True, seed=3) as loader:
         with stoker.doctor(loader, quiet=True):
             seen = [batch.images.copy() for batch in loader]
             state = loader.state_dict()
@@ -165,7 +165,7 @@ def test_it_ends_with_its_block_whatever_happens(dataset: Path, capsys: pytest.C
 def test_an_adapter_will_do(dataset: Path) -> None:
     train = stoker.open(dataset, split="train")
     with (
-        stoker.torch.DataLoader(train, batch_size=2, view=VIEW) as loader,
+        stoker.torch.DataLoader(train, batch_size=2, transform=TRANSFORM) as loader,
         stoker.doctor(loader, quiet=True) as doctor,
     ):
         taken = sum(time.sleep(0.01) is None for _ in loader)
@@ -190,7 +190,7 @@ def epochs(dataset: Path, way: str) -> tuple[Evidence, float]:
     """Three epochs, or their beginnings, with something else between them."""
     train = stoker.open(dataset, split="train")
     with (
-        stoker.Loader(train, batch_size=4, view=stoker.Resize(8), prefetch=1, threads=1) as loader,
+        stoker.Loader(train, batch_size=4, transform=stoker.Resize(8), prefetch=1, threads=1) as loader,
         stoker.doctor(loader, quiet=True) as doctor,
     ):
         began = time.perf_counter()

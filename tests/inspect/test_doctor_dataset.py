@@ -28,7 +28,7 @@ from stoker.storage.page_cache import drop_from_page_cache
 train = stoker.open(sys.argv[1], split="train")
 if sys.argv[2] == "cold":
     drop_from_page_cache([shard.local_path for shard in train.shards])
-loader = stoker.Loader(train, batch_size=2, view=stoker.Resize(8), decode="fast", threads=2)
+loader = stoker.Loader(train, batch_size=2, transform=stoker.Resize(8), decode="fast", threads=2)
 with loader, stoker.doctor(loader, quiet=True) as doctor:
     for _ in loader:
         pass
@@ -62,7 +62,7 @@ def test_a_dataset_has_stages_a_verdict_and_measured_remedies(
 
 
 def test_one_thread_is_tried_against_all(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = asked(capsys, str(dataset), "--threads", "1", "--view", "eval", "--batch-size", "2")
+    found = asked(capsys, str(dataset), "--threads", "1", "--transform", "eval", "--batch-size", "2")
     assert found["verdict"] == "thread-bound", found
     assert [trial["name"][:8] for trial in found["trials"]] == ["as it is", "threads="]
     assert (found["threads"], found["batch_size"]) == (1, 2)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import stoker
 from stoker.cli.main import main
+from stoker.format.frames import compression_of
 from stoker.inspect import doctor_system
 from stoker.inspect.doctor_system import files_of, look_at_files
-from stoker.records.inflate import compression_of
 
 if TYPE_CHECKING:
     from pathlib import Path

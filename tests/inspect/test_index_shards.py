@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING
 
 import stoker
-from feed.shards import write_shards
+from loader.shards import write_shards
 from stoker.cli.main import main
-from stoker.records.index import index_path
+from stoker.format.index import index_path
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 
 from reference import example, tfrecord
 from small_datasets import write_dataset
-from stoker.build.journal_entries import JOURNAL_VERSION
-from stoker.errors import ConfigError, CorruptRecordError, DatasetNotFoundError, ExampleError, ManifestError, ShardError
+from stoker.builder.journal import JOURNAL_VERSION
+from stoker.errors import (
+    ConfigError,
+    CorruptRecordError,
+    DatasetNotFoundError,
+    ExampleError,
+    ManifestError,
+    ShardError,
+)
+from stoker.format.index import write_index
 from stoker.inspect import (
     ClassCount,
     DatasetInfo,
@@ -23,7 +31,6 @@ from stoker.inspect import (
     UnfinishedInfo,
     dataset_info,
 )
-from stoker.records.index import write_index
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import stoker
-from feed.shards import write_shards, write_wrong_boxes
+from loader.shards import write_shards, write_wrong_boxes
 from page_checks import checked
 from reference import pictures
 from small_datasets import write_class_folders, write_dataset

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from feed.remote_places import copy
-from feed.shards import write_shards
+from loader.remote_places import copy
+from loader.shards import write_shards
 from servers.faults import Fault, FaultProxy, Flip
 from small_datasets import write_dataset
 from stoker.cli.main import main
+from stoker.format.index import write_index
 from stoker.inspect import verify_dataset
-from stoker.records.index import write_index
 from stoker.storage import RemotePath, local_copy
 from storage.places import place_in
 

@@ -13,9 +13,9 @@ from page_checks import checked
 from small_datasets import write_class_folders, write_dataset
 from stoker import _native
 from stoker.cli.main import main
+from stoker.format.index import write_index
 from stoker.inspect import TransformSheetSpec, dataset_portrait, write_transform_sheet
 from stoker.inspect.page import info_page
-from stoker.records.index import write_index
 from storage.places import copy, place_in
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from PIL import Image, ImageFont
 
 import stoker
-from feed.shards import write_annotated
+from loader.shards import write_annotated
 from reference import example, pictures, tfrecord
 from small_datasets import write_dataset
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DatasetNotFoundError
-from stoker.feed import Sample
-from stoker.feed.pictures import usable_boxes
+from stoker.format import ImagenetSchema
+from stoker.format.labels import ClassLabel
 from stoker.inspect import (
     NAMED_TRANSFORMS,
     SampleTransformer,
@@ -31,8 +31,8 @@ from stoker.inspect import (
     write_transform_sheet,
 )
 from stoker.inspect import show as sheets
-from stoker.records.labels import ClassLabel
-from stoker.schema import ImagenetSchema
+from stoker.loader import Sample
+from stoker.loader.pictures import usable_boxes
 
 if TYPE_CHECKING:
     from stoker.types import Features
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 SEED = 23
 JITTER = stoker.ColorJitter(0.4, 0.4, 0.4, 0.1)
-VIEWS = [
+TRANSFORMS = [
     stoker.RandomResizedCrop(24, hflip=0.5),
     stoker.RandomResizedCrop((20, 32), hflip=0.5, color_jitter=JITTER),
     stoker.CenterCrop(16, 24),
@@ -223,41 +223,41 @@ def test_what_cannot_be_shown_is_said_and_nothing_is_written(made: Path, tmp_pat
 
 @pytest.fixture(scope="module")
 def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("views") / "shard.tfrecord"
+    place = tmp_path_factory.mktemp("transforms") / "shard.tfrecord"
     write_annotated(place, 12)
     return place
 
 
-def loaded(dataset: stoker.Dataset, view: object, epoch: int) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+def loaded(dataset: stoker.Dataset, transform: object, epoch: int) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     """Pixels and boxes of every sample, by key, from batches of a loader."""
     found = {}
-    settings = {"batch_size": 5, "view": view, "seed": SEED, "shuffle": True, "boxes": stoker.BoxOutput()}
+    settings = {"batch_size": 5, "transform": transform, "seed": SEED, "shuffle": True, "boxes": stoker.BoxOutput()}
     with stoker.Loader(dataset, **settings) as loader:
         loader.set_epoch(epoch)
         for batch in loader:
-            for place, key in enumerate(batch.keys.tolist()):
+            for place, key in enumerate(batch.indices.tolist()):
                 first, last = batch.boxes.offsets[place : place + 2]
                 found[key] = batch.images[place].copy(), batch.boxes.corners[first:last].copy()
     return found
 
 
-@pytest.mark.parametrize("view", VIEWS, ids=lambda view: type(view).__name__)
+@pytest.mark.parametrize("transform", TRANSFORMS, ids=lambda transform: type(transform).__name__)
 @pytest.mark.parametrize("epoch", [0, 3])
-def test_what_is_shown_is_what_a_loader_gives(shard: Path, view: object, epoch: int) -> None:
+def test_what_is_shown_is_what_a_loader_gives(shard: Path, transform: object, epoch: int) -> None:
     dataset = stoker.open(shard)
-    expected = loaded(dataset, view, epoch)
+    expected = loaded(dataset, transform, epoch)
     shown = {}
-    with SampleTransformer(dataset, view, SEED) as views:
+    with SampleTransformer(dataset, transform, SEED) as transforms:
         for key in (7, 0, 11, 6):
             sample = dataset[key]
             height, width = sample.decode().shape[:2]
-            for number in range(views.objects(key)):
-                seen = views.apply(sample, (width, height), epoch, number)
+            for number in range(transforms.objects(key)):
+                seen = transforms.apply(sample, (width, height), epoch, number)
                 shown[key, number] = seen
                 assert 0 <= seen.region[0] < seen.region[2] <= width
                 assert 0 <= seen.region[1] < seen.region[3] <= height
     keys = [key for key, _ in shown]
-    if isinstance(view, stoker.ObjectCrops):
+    if isinstance(transform, stoker.ObjectCrops):
         starts = np.cumsum([0, *(max(1, key % 4) for key in range(11))])
         keys = [int(starts[key]) + number for key, number in shown]
     for key, seen in zip(keys, shown.values(), strict=True):
@@ -268,12 +268,12 @@ def test_what_is_shown_is_what_a_loader_gives(shard: Path, view: object, epoch: 
 
 def test_the_region_and_the_mirror_are_those_of_the_pixels(shard: Path) -> None:
     dataset = stoker.open(shard)
-    view = stoker.RandomResizedCrop(24, hflip=0.5, filter="nearest")
-    with SampleTransformer(dataset, view, SEED) as views:
+    transform = stoker.RandomResizedCrop(24, hflip=0.5, filter="nearest")
+    with SampleTransformer(dataset, transform, SEED) as transforms:
         for key in range(6):
             sample = dataset[key]
             pixels = sample.decode()
-            seen = views.apply(sample, (pixels.shape[1], pixels.shape[0]), 0)
+            seen = transforms.apply(sample, (pixels.shape[1], pixels.shape[0]), 0)
             left, top, right, bottom = map(int, seen.region)
             part = np.asarray(
                 Image.fromarray(pixels[top:bottom, left:right]).resize((24, 24), Image.Resampling.NEAREST)
@@ -287,14 +287,14 @@ def cell(sheet: np.ndarray, row: int, column: int) -> np.ndarray:
 
 
 def test_the_pixels_are_in_the_picture_as_they_are(shard: Path, tmp_path: Path) -> None:
-    view = stoker.RandomResizedCrop(60, hflip=0.5)
-    spec = TransformSheetSpec((view,), epochs=(0, 4), count=3, seed=SEED, boxes=False)
+    transform = stoker.RandomResizedCrop(60, hflip=0.5)
+    spec = TransformSheetSpec((transform,), epochs=(0, 4), count=3, seed=SEED, boxes=False)
     report = write_transform_sheet(shard, tmp_path / "a.png", spec)
     with Image.open(tmp_path / "a.png") as image:
         sheet = np.asarray(image)
     assert sheet.shape == (report.height, report.width, 3)
     for column, epoch in enumerate(spec.epochs, 1):
-        expected = loaded(stoker.open(shard), view, epoch)
+        expected = loaded(stoker.open(shard), transform, epoch)
         for row, key in enumerate(report.keys):
             shown = cell(sheet, row, column)[10:250, 10:250]
             enlarged = expected[key][0].repeat(4, 0).repeat(4, 1)  # 240 pixels; the corners are round
@@ -330,10 +330,10 @@ def test_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    "view", [*NAMED_TRANSFORMS.values(), *VIEWS, stoker.TopLeft(9), stoker.RawTensor((8, 9), hflip=0.5)]
+    "transform", [*NAMED_TRANSFORMS.values(), *TRANSFORMS, stoker.TopLeft(9), stoker.RawTensor((8, 9), hflip=0.5)]
 )
-def test_a_transform_can_be_typed_as_it_shows_itself(view: object) -> None:
-    assert parse_transforms(repr(view)) == (view,)
+def test_a_transform_can_be_typed_as_it_shows_itself(transform: object) -> None:
+    assert parse_transforms(repr(transform)) == (transform,)
 
 
 @pytest.mark.parametrize(
@@ -346,7 +346,7 @@ def test_a_transform_can_be_typed_as_it_shows_itself(view: object) -> None:
         "RandomResizedCrop()",
         "RandomResizedCrop(0)",
         "RandomResizedCrop(2**80)",
-        "MultiView(train)",
+        "MultiCrop(train)",
         "CenterCrop(**{})",
         "ColorJitter(0.4)",
         "__import__('os').system('true')",
@@ -372,11 +372,23 @@ def test_epochs() -> None:
 
 def test_the_command(shard: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "a.png")
-    words = ["show", str(shard), "--out", out, "--views", "train,eval", "--epochs", "1,9", "--count", "2", "--json"]
+    words = [
+        "show",
+        str(shard),
+        "--out",
+        out,
+        "--transforms",
+        "train,eval",
+        "--epochs",
+        "1,9",
+        "--count",
+        "2",
+        "--json",
+    ]
     assert main(words) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["width"], len(report["keys"])) == (16 + 4 * (sheets.TILE_WIDTH + 16), 2)
     assert main(["show", str(shard), "--out", out, "--epochs", "1"]) == 2
-    assert main(["show", str(shard), "--out", out, "--views", "train", "--columns", "2"]) == 2
-    assert main(["show", str(shard), "--out", out, "--views", "train", "--count", "200"]) == 2
-    assert main(["show", str(shard), "--out", str(tmp_path / "a.jpg"), "--views", "train"]) == 2
+    assert main(["show", str(shard), "--out", out, "--transforms", "train", "--columns", "2"]) == 2
+    assert main(["show", str(shard), "--out", out, "--transforms", "train", "--count", "200"]) == 2
+    assert main(["show", str(shard), "--out", str(tmp_path / "a.jpg"), "--transforms", "train"]) == 2

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from feed.shards import image, payload, write_shards
+from loader.shards import image, payload, write_shards
 from reference import example, tfrecord
 from stoker.cli.main import main
 from stoker.errors import DatasetNotFoundError, NewerManifestError

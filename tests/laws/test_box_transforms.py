@@ -1,4 +1,4 @@
-"""Boxes go where the pixels go: the core against exact fractions, in every view."""
+"""Boxes go where the pixels go: the core against exact fractions, in every transform."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import stoker
 from reference import boxes as twin
-from reference import example, pictures, tfrecord, view
+from reference import example, pictures, tfrecord, transform
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ EDGE = st.one_of(st.floats(-0.5, 1.5, width=32), st.sampled_from([0.0, 1.0, floa
 BOXES = st.lists(st.tuples(EDGE, EDGE, EDGE, EDGE), max_size=5)
 SEEDS = st.integers(0, 2**64 - 1)
 LEAST = st.sampled_from([0.0, 0.3, 0.9])
-VIEWS = st.sampled_from(
+TRANSFORMS = st.sampled_from(
     [
         stoker.RandomResizedCrop(16, hflip=0.5),
         stoker.CenterCrop(12, 20),
@@ -48,17 +48,24 @@ def open_one(place: Path, extent: tuple, boxes: list, labels: list[int] | None) 
     return stoker.open(place)
 
 
-@given(extent=st.tuples(SIDES, SIDES), boxes=BOXES, chosen=VIEWS, seed=SEEDS, least=LEAST, named=st.booleans())
+@given(extent=st.tuples(SIDES, SIDES), boxes=BOXES, chosen=TRANSFORMS, seed=SEEDS, least=LEAST, named=st.booleans())
 @settings(max_examples=150)
 def test_boxes_are_where_their_pixels_are(
-    place: Path, extent: tuple, boxes: list, chosen: stoker.views.View, seed: int, least: float, *, named: bool
+    place: Path,
+    extent: tuple,
+    boxes: list,
+    chosen: stoker.transforms.Transform,
+    seed: int,
+    least: float,
+    *,
+    named: bool,
 ) -> None:
     assume(not isinstance(chosen, stoker.ObjectCrops) or not boxes)  # that crops each object: another sample
     dataset = open_one(place, extent, boxes, list(range(10, 10 + len(boxes))) if named else None)
     output = stoker.BoxOutput(min_visible=least)
-    with stoker.Loader(dataset, batch_size=1, view=chosen, seed=seed, boxes=output, threads=1) as loader:
+    with stoker.Loader(dataset, batch_size=1, transform=chosen, seed=seed, boxes=output, threads=1) as loader:
         found = next(iter(loader)).boxes
-    geometry = twin.geometry(*extent, chosen, view.Draws(seed, 0, 0))
+    geometry = twin.geometry(*extent, chosen, transform.Draws(seed, 0, 0))
     edges = [tuple(float(np.float32(edge)) for edge in box) for box in boxes]
     surely, maybe = (
         {box[4]: box[:4] for box in twin.transform(edges, *extent, geometry, max(0.0, least + rounding))}
@@ -100,5 +107,5 @@ def test_a_box_that_is_all_there_is_never_lost(place: Path) -> None:
     for width in range(30, 130, 7):
         dataset = open_one(place, (width, 40), [(0.0, 0.0, 1.0, 1.0)], None)
         output = stoker.BoxOutput(min_visible=1.0)
-        with stoker.Loader(dataset, batch_size=1, view=stoker.Resize(224), boxes=output, threads=1) as loader:
+        with stoker.Loader(dataset, batch_size=1, transform=stoker.Resize(224), boxes=output, threads=1) as loader:
             assert next(iter(loader)).boxes.corners.tolist() == [[0, 0, 224, 224]]

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import stoker
-from feed.shards import image, write_shards
-from reference import colors, pictures, view
+from loader.shards import image, write_shards
+from reference import colors, pictures, transform
 from stoker import _native
 from stoker.errors import ConfigError
 
-DRAWS = st.builds(view.Draws, st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1))
+DRAWS = st.builds(transform.Draws, st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1))
 FACTORS = st.tuples(st.floats(0, 3), st.floats(0, 3)).map(lambda pair: tuple(sorted(pair)))
 SHIFTS = st.tuples(st.floats(-0.5, 0.5), st.floats(-0.5, 0.5)).map(lambda pair: tuple(sorted(pair)))
 BOUNDS = st.fixed_dictionaries({}, optional={**dict.fromkeys(colors.OPERATIONS[:3], FACTORS), "hue": SHIFTS})
@@ -36,7 +36,7 @@ def done(bounds: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float
 
 @given(BOUNDS, DRAWS, st.integers(1, 30), st.integers(1, 30))
 @settings(max_examples=300)
-def test_colours_are_those_of_pillow(bounds: dict, draws: view.Draws, width: int, height: int) -> None:
+def test_colours_are_those_of_pillow(bounds: dict, draws: transform.Draws, width: int, height: int) -> None:
     pixels = np.random.default_rng(draws.seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
     native = _native.plan_jitter(stoker.ColorJitter(**bounds).native(), draws.seed, draws.epoch, draws.sample)
     steps = colors.plan(done(bounds), draws)
@@ -71,21 +71,21 @@ def test_single_numbers_are_bounds_around_no_change() -> None:
     assert factors(brightness=0, contrast=(1, 1), hue=0) == []
 
 
-def test_each_view_changes_colours_in_its_own_way(train: stoker.Dataset) -> None:
+def test_each_transform_changes_colours_in_its_own_way(train: stoker.Dataset) -> None:
     jitter = stoker.ColorJitter(0.4, 0.4, 0.4, 0.1)
     bounds = {**dict.fromkeys(colors.OPERATIONS[:3], (0.6, 1.4)), "hue": (-0.1, 0.1)}
-    chosen = stoker.MultiView(
+    chosen = stoker.MultiCrop(
         stoker.RandomResizedCrop(20, hflip=0.5, color_jitter=jitter),
         stoker.Resize(16, color_jitter=jitter),
         stoker.TopLeft(12, hflip=0.5, color_jitter=jitter),
         stoker.Resize(16),
     )
-    with stoker.Loader(train, batch_size=12, view=chosen, seed=9, threads=2) as loader:
+    with stoker.Loader(train, batch_size=12, transform=chosen, seed=9, threads=2) as loader:
         batch = next(iter(loader))
-    for at, key in enumerate(batch.keys.tolist()):
-        for number, (one, images) in enumerate(zip(chosen.views, batch.images, strict=True)):
-            draws = view.Draws(9, 0, key, number)
-            shown = view.show(pictures.rgb(image(key)), one, draws)
+    for at, key in enumerate(batch.indices.tolist()):
+        for number, (one, images) in enumerate(zip(chosen.transforms, batch.images, strict=True)):
+            draws = transform.Draws(9, 0, key, number)
+            shown = transform.show(pictures.rgb(image(key)), one, draws)
             if one.color_jitter is not None:
                 shown = np.asarray(
                     colors.change(Image.fromarray(np.ascontiguousarray(shown)), colors.plan(bounds, draws))
@@ -98,10 +98,10 @@ def test_each_view_changes_colours_in_its_own_way(train: stoker.Dataset) -> None
 def test_floats_are_rounded_once(train: stoker.Dataset, dtype: str, layout: str, mean: tuple, std: tuple) -> None:
     std = tuple(abs(one) + 1e-6 for one in std)
     chosen = stoker.Resize((9, 14))
-    with stoker.Loader(train, batch_size=12, view=chosen, threads=1) as loader:
+    with stoker.Loader(train, batch_size=12, transform=chosen, threads=1) as loader:
         bytes_ = next(iter(loader)).images
     output = stoker.Output(dtype, layout, mean, std)
-    with stoker.Loader(train, batch_size=12, view=chosen, output=output, threads=1) as loader:
+    with stoker.Loader(train, batch_size=12, transform=chosen, output=output, threads=1) as loader:
         images = next(iter(loader)).images
     with np.errstate(over="ignore"):
         expected = ((bytes_ / 255.0 - np.array(mean)) / np.array(std)).astype(dtype)
@@ -113,10 +113,10 @@ def test_floats_are_rounded_once(train: stoker.Dataset, dtype: str, layout: str,
 
 
 def test_bytes_in_planes_and_floats_without_mean(train: stoker.Dataset) -> None:
-    chosen = stoker.MultiView(stoker.Resize((9, 14)), stoker.CenterCrop(7, 8))
+    chosen = stoker.MultiCrop(stoker.Resize((9, 14)), stoker.CenterCrop(7, 8))
     seen = {}
     for output in (stoker.Output(), stoker.Output(layout="NCHW"), stoker.Output("float32")):
-        with stoker.Loader(train, batch_size=5, view=chosen, output=output) as loader:
+        with stoker.Loader(train, batch_size=5, transform=chosen, output=output) as loader:
             seen[output] = next(iter(loader)).images
     plain, planes, floats = seen.values()
     for number in range(2):

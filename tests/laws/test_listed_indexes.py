@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reference import tfrecord
 from stoker import _native
 from stoker.errors import IndexMismatchError
-from stoker.records.index import read_index_file
+from stoker.format.index import read_index_file
 
 if TYPE_CHECKING:
     from pathlib import Path

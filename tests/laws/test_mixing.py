@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stoker
-from feed.shards import write_shards
+from loader.shards import write_shards
 from reference import mixing as twin
-from stoker.feed.mixing import interleave
+from stoker.loader.mix import interleave
 
 COUNTS = st.lists(st.integers(1, 40), min_size=1, max_size=5)
 SIZES = [5, 9, 16]
 KEYS = stoker.RecordKeys("image/encoded", "image/class/label")
-VIEW = stoker.Resize(8, hflip=0.5)
+TRANSFORM = stoker.Resize(8, hflip=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_every_stretch_of_an_epoch_has_the_proportions_of_the_whole(counts: list
 
 
 def keys_of(loader: stoker.Loader) -> list[int]:
-    return [key for batch in loader for key in batch.keys.tolist()]
+    return [key for batch in loader for key in batch.indices.tolist()]
 
 
 @given(
@@ -64,7 +64,7 @@ def test_no_sample_comes_twice_more_often_than_another(
 ) -> None:
     mixed = stoker.mix(parts, weights, samples_per_epoch=length)
     seen: Counter[int] = Counter()
-    with stoker.Loader(mixed, batch_size=7, view=VIEW, shuffle=shuffle, seed=seed, threads=1) as loader:
+    with stoker.Loader(mixed, batch_size=7, transform=TRANSFORM, shuffle=shuffle, seed=seed, threads=1) as loader:
         for _ in range(3):
             keys = keys_of(loader)
             assert len(keys) == length
@@ -78,7 +78,7 @@ def test_no_sample_comes_twice_more_often_than_another(
 
 
 def test_without_weights_an_epoch_holds_every_sample_once(parts: list[stoker.Dataset]) -> None:
-    with stoker.Loader(stoker.mix(parts), batch_size=4, view=VIEW, shuffle=True, seed=3) as loader:
+    with stoker.Loader(stoker.mix(parts), batch_size=4, transform=TRANSFORM, shuffle=True, seed=3) as loader:
         epochs = [keys_of(loader) for _ in range(2)]
     assert [sorted(keys) for keys in epochs] == [list(range(sum(SIZES)))] * 2
     assert epochs[0] != epochs[1]
@@ -88,10 +88,10 @@ def test_without_weights_an_epoch_holds_every_sample_once(parts: list[stoker.Dat
 @settings(max_examples=25)
 def test_a_run_goes_on_with_any_topology(parts: list[stoker.Dataset], course: list[tuple], seed: int) -> None:
     mixed = stoker.mix(parts, [3, 1, 2], samples_per_epoch=60)
-    settings_ = {"view": VIEW, "shuffle": True, "seed": seed, "threads": 1}
+    settings_ = {"transform": TRANSFORM, "shuffle": True, "seed": seed, "threads": 1}
     with stoker.Loader(mixed, batch_size=60, **settings_) as loader:
         whole = next(iter(loader))
-    expected = list(zip(whole.keys.tolist(), (pixels.tobytes() for pixels in whole.images), strict=True))
+    expected = list(zip(whole.indices.tolist(), (pixels.tobytes() for pixels in whole.images), strict=True))
     seen: list[tuple[int, bytes]] = []
     state = None
     while len(seen) < 60:
@@ -104,7 +104,7 @@ def test_a_run_goes_on_with_any_topology(parts: list[stoker.Dataset], course: li
             for loader in loaders:
                 batch = next(iter(loader), None) if len(seen) < 60 else None
                 if batch is not None:
-                    seen += zip(batch.keys.tolist(), (pixels.tobytes() for pixels in batch.images), strict=True)
+                    seen += zip(batch.indices.tolist(), (pixels.tobytes() for pixels in batch.images), strict=True)
             states = [loader.state_dict() for loader in loaders]
             for loader in loaders:
                 loader.close()

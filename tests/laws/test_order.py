@@ -89,7 +89,7 @@ def play(n: int, consumed: int, batch_size: int, world_size: int, tail: str, ste
 def test_every_sample_comes_exactly_once_over_all_ranks(n: int, topology: tuple[int, int, str]) -> None:
     batch_size, world_size, tail = topology
     played, consumed = play(n, 0, batch_size, world_size, tail)
-    counts = Counter(k for step in played for share in step for k in share.keys[share.valid].tolist())
+    counts = Counter(k for step in played for share in step for k in share.indices[share.valid].tolist())
     if tail in ("short", "pad"):
         assert counts == Counter(range(n))
     elif tail == "drop":
@@ -102,9 +102,9 @@ def test_every_sample_comes_exactly_once_over_all_ranks(n: int, topology: tuple[
         assert consumed == n
     for step in played:
         for share in step:
-            assert len(share.keys) == len(share.valid) <= batch_size
+            assert len(share.indices) == len(share.valid) <= batch_size
             if tail != "short":
-                assert len(share.keys) == batch_size
+                assert len(share.indices) == batch_size
 
 
 @given(st.integers(1, 150), topologies, topologies, st.data())
@@ -114,7 +114,7 @@ def test_a_run_goes_on_with_another_topology(n, first, second, data: st.DataObje
     steps = data.draw(st.integers(0, len(whole)))
     done, consumed = play(n, 0, batch, world, "drop", steps)
     rest, end = play(n, consumed, second[0], second[1], "short")
-    seen = [k for part in (done, rest) for step in part for share in step for k in share.keys.tolist()]
+    seen = [k for part in (done, rest) for step in part for share in step for k in share.indices.tolist()]
     assert end == n
     assert sorted(seen) == list(range(n))
 
@@ -126,10 +126,10 @@ def test_a_filled_step_goes_round_and_round(n: int, batch_size: int, world_size:
     consumed = data.draw(st.integers(max(0, n - batch_size * world_size), n - 1))
     shares = [take_step(order, consumed, Topology(batch_size, rank, world_size, tail)) for rank in range(world_size)]
     positions = range(consumed, consumed + batch_size * world_size)
-    assert [key for share in shares for key in share.keys.tolist()] == [sequence[p % n] for p in positions]
+    assert [key for share in shares for key in share.indices.tolist()] == [sequence[p % n] for p in positions]
     valid = [ok for share in shares for ok in share.valid.tolist()]
     assert valid == [tail == "wrap" or p < n for p in positions]
-    assert {share.keys.dtype for share in shares} == {np.dtype(np.uint64)}
+    assert {share.indices.dtype for share in shares} == {np.dtype(np.uint64)}
 
 
 def test_a_filled_step_asks_for_runs_not_for_samples(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
-from reference.view import FILTERS
+from reference.transform import FILTERS
 from stoker import _native
 from stoker.errors import ConfigError
 

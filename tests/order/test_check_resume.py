@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 import stoker
-from feed.shards import write_annotated, write_shards
+from loader.shards import write_annotated, write_shards
 from stoker.errors import ConfigError
+from stoker.inspect.resume import check_resume
 from stoker.order import Topology, steps_left
-from stoker.testing import check_resume
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-VIEW = stoker.RandomResizedCrop(8, hflip=0.5)
+TRANSFORM = stoker.RandomResizedCrop(8, hflip=0.5)
 SHORT = ((1, 3), (2, 4))
 
 
@@ -30,7 +30,7 @@ def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
 
 
 def test_the_law_holds_with_a_stop_at_every_step(train: stoker.Dataset) -> None:
-    report = check_resume(train, view=VIEW, topologies=((1, 7), (3, 2), (2, 5), (8, 3)), every=1)
+    report = check_resume(train, transform=TRANSFORM, topologies=((1, 7), (3, 2), (2, 5), (8, 3)), every=1)
     assert (report.samples, report.epoch_samples, report.epoch) == (29, 29, 1)
     assert 60 < report.state_bytes < 200
     rows = {(row.before, row.after, row.tail): row for row in report.changes}
@@ -50,23 +50,23 @@ def test_the_law_holds_with_a_stop_at_every_step(train: stoker.Dataset) -> None:
 
 
 def test_stops_are_fewer_by_default_and_as_asked(train: stoker.Dataset) -> None:
-    few = check_resume(train, view=VIEW, topologies=((1, 1), (2, 4)))
+    few = check_resume(train, transform=TRANSFORM, topologies=((1, 1), (2, 4)))
     assert [row.stops for row in few.changes] == [8, 3, 3, 3, few.changes[-1].stops]
-    tenth = check_resume(train, view=VIEW, topologies=((1, 1), (2, 4)), every=10)
+    tenth = check_resume(train, transform=TRANSFORM, topologies=((1, 1), (2, 4)), every=10)
     assert tenth.changes[0].stops == 3
 
 
 def test_of_a_large_dataset_the_end_of_an_epoch_is_read(train: stoker.Dataset) -> None:
-    report = check_resume(train, view=VIEW, topologies=SHORT, limit=10)
+    report = check_resume(train, transform=TRANSFORM, topologies=SHORT, limit=10)
     assert (report.samples, report.epoch_samples) == (10, 29)
     assert "the last 10 of 29 samples" in str(report)
     assert report.changes[0].samples == 10 + 7 + 4 + 1
 
 
 def test_batches_larger_than_the_dataset_objects_and_no_shuffle(train: stoker.Dataset, tmp_path: Path) -> None:
-    check_resume(train, view=VIEW, topologies=((1, 100), (3, 40), (2, 1)), shuffle=False)
+    check_resume(train, transform=TRANSFORM, topologies=((1, 100), (3, 40), (2, 1)), shuffle=False)
     write_annotated(tmp_path / "train-00000-of-00001", 6)
-    objects = check_resume(stoker.open(tmp_path), view=stoker.ObjectCrops(8), topologies=SHORT)
+    objects = check_resume(stoker.open(tmp_path), transform=stoker.ObjectCrops(8), topologies=SHORT)
     assert objects.epoch_samples == 9  # 0, 1, 2, 3, 0, 1 of them, and an image without any counts as one
 
 
@@ -135,7 +135,7 @@ class OtherSeeds(Changing):
 
 class OtherOrder(Changing):
     def spoil(self, batch: stoker.Batch) -> stoker.Batch:
-        turned = {name: getattr(batch, name)[::-1] for name in ("images", "labels", "keys", "seeds")}
+        turned = {name: getattr(batch, name)[::-1] for name in ("images", "labels", "indices", "seeds")}
         return replace(batch, **turned)
 
 
@@ -146,7 +146,7 @@ class AlwaysValid(Changing):
 
 class Shorter(Changing):
     def spoil(self, batch: stoker.Batch) -> stoker.Batch:
-        rest = {name: getattr(batch, name)[1:] for name in ("images", "labels", "keys", "valid", "seeds")}
+        rest = {name: getattr(batch, name)[1:] for name in ("images", "labels", "indices", "valid", "seeds")}
         return replace(batch, **rest)
 
 
@@ -177,7 +177,7 @@ class Endless(stoker.Loader):
 class Repeating(stoker.Loader):
     def __iter__(self) -> Iterator[stoker.Batch]:
         for batch in super().__iter__():
-            yield replace(batch, keys=batch.keys // np.uint64(2))
+            yield replace(batch, indices=batch.indices // np.uint64(2))
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ class Repeating(stoker.Loader):
 )
 def test_a_loader_that_breaks_the_law_is_found(loader: type[stoker.Loader], said: str, train: stoker.Dataset) -> None:
     with pytest.raises(AssertionError, match=said):
-        check_resume(train, view=VIEW, topologies=SHORT, loader=loader)
+        check_resume(train, transform=TRANSFORM, topologies=SHORT, loader=loader)
 
 
 def test_settings_that_make_no_sense(train: stoker.Dataset) -> None:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from stoker.errors import ConfigError
-from stoker.order import BlockShuffle, EpochOrder, shuffle_quality
-from stoker.order.quality import MAX_POSITIONS, _sampled_batches
+from stoker.order import MAX_POSITIONS, BlockShuffle, EpochOrder, _sampled_batches, shuffle_quality
 
 N = 251 * 1024  # a region is four blocks
 

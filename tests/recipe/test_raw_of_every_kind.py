@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from reference import pictures, view
+from reference import pictures, transform
 from reference.tf1_resize import resize_tf1
 from stoker.errors import ImageError
 from stoker.recipe import JpegEncode, RawEncode, Recipe, Resize, convert
-from stoker.recipe.geometry import object_corners
+from stoker.recipe.pixels import object_corners
 from stoker.types import Box
 
 FILTERS = ("box", "bilinear", "bicubic", "lanczos", "nearest", "tf1-align-corners", "tf1-legacy", "tf2-nearest")
@@ -94,8 +94,8 @@ def test_extreme_shapes_with_every_filter(name: str, width: int, height: int) ->
     for size in [(1, 1), (40, 40), (7, 300)]:
         stored = convert(data, Recipe(Resize("exact", *size), RawEncode(), name))
         assert (stored.width, stored.height) == size
-        if name in view.FILTERS:
-            expected = np.asarray(Image.fromarray(whole).resize(size, view.FILTERS[name]))
+        if name in transform.FILTERS:
+            expected = np.asarray(Image.fromarray(whole).resize(size, transform.FILTERS[name]))
         elif name == "tf2-nearest":
             rows, columns = (((np.arange(out) + 0.5) * side / out).astype(int) for out, side in zip(
                 size[::-1], (height, width), strict=True))  # fmt: skip
@@ -110,11 +110,11 @@ edges = st.one_of(st.floats(0, 1), st.floats(), odd)
 
 
 @given(st.integers(1, 900), st.integers(1, 900), st.tuples(edges, edges, edges, edges))
-def test_any_box_gives_the_pixels_that_the_views_take(
+def test_any_box_gives_the_pixels_that_the_transforms_take(
     width: int, height: int, box: tuple[float, float, float, float]
 ) -> None:
     corners = object_corners(Box(*box), width, height)
-    assert corners == view.object_rectangle(width, height, box)
+    assert corners == transform.object_rectangle(width, height, box)
     assert 0 <= corners[0] < corners[2] <= width
     assert 0 <= corners[1] < corners[3] <= height
 

@@ -1,22 +1,28 @@
-"""Boxes in plain Python: where an annotated object is in what a view shows."""
+"""Boxes in plain Python: where an annotated object is in what a transform shows."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
 
-from reference import view as views
+from reference import transform as transforms
 
 
-def geometry(width: int, height: int, view, draws: views.Draws) -> tuple:
+def geometry(width: int, height: int, transform, draws: transforms.Draws) -> tuple:
     """Crop box in the image, size it is resized to, corner and size of the window of that, whether flipped."""
-    size, kind = view.size, type(view).__name__
-    flip = draws.flip(getattr(view, "hflip", 0.0))
+    size, kind = transform.size, type(transform).__name__
+    flip = draws.flip(getattr(transform, "hflip", 0.0))
     if kind == "RandomResizedCrop":
-        return views.random_crop(width, height, view.scale, view.ratio, draws), (size, size), (0, 0), (size, size), flip
+        return (
+            transforms.random_crop(width, height, transform.scale, transform.ratio, draws),
+            (size, size),
+            (0, 0),
+            (size, size),
+            flip,
+        )
     if kind == "CenterCrop":
-        longer = int(view.resize * max(width, height) / min(width, height))
-        resized = (view.resize, longer) if width <= height else (longer, view.resize)
+        longer = int(transform.resize * max(width, height) / min(width, height))
+        resized = (transform.resize, longer) if width <= height else (longer, transform.resize)
         corner = tuple(round((side - size) / 2.0) for side in resized)
         return (0, 0, width, height), resized, corner, (size, size), flip
     if kind == "TopLeft":

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from feed.remote_places import copy
+from loader.remote_places import copy
 from stoker.cli.main import main
-from stoker.records.manifest_reading import read_manifest
+from stoker.format.manifest import read_manifest
 from stoker.repack import open_records
 from storage.places import place_in
 

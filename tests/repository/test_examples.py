@@ -72,7 +72,7 @@ def marks(example: Path) -> list[pytest.MarkDecorator]:
 
 def test_there_are_examples() -> None:
     trained = {"torch_training", "tensorflow_fit", "train_resnet_torch_ddp", "train_resnet_keras"}
-    assert {path.stem for path in EXAMPLES} >= {"train_view", *trained, *PLACES}
+    assert {path.stem for path in EXAMPLES} >= {"train_transform", *trained, *PLACES}
 
 
 @pytest.mark.parametrize(

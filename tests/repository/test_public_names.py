@@ -29,7 +29,7 @@ PUBLIC = {
     "LoaderStats",
     "MemoryCache",
     "Mix",
-    "MultiView",
+    "MultiCrop",
     "NodeCache",
     "ObjectCrops",
     "Output",

@@ -138,6 +138,8 @@ def test_links_into_the_repository_lead_to_pages_that_show_it(site: Path) -> Non
     )
     code = "```text\n[a](../nowhere.py)\n```\n"
     assert repository.relinked(code, ROOT / "docs/index.md") == code
-    assert "Read an epoch in two sittings" in (site / "source" / "examples" / "train_view.py.html").read_text("utf-8")
+    assert "Read an epoch in two sittings" in (site / "source" / "examples" / "train_transform.py.html").read_text(
+        "utf-8"
+    )
     with pytest.raises(FileNotFoundError, match=r"links to examples/nothing\.py"):
         repository.relinked("[a](../examples/nothing.py)", ROOT / "docs/index.md")

@@ -33,7 +33,7 @@ def test_a_figure_is_what_its_formula_gives(formula: str, figure: str) -> None:
 
 def test_the_figures_of_the_example_are_those_of_the_performance_page() -> None:
     measured = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
-    reading = measured[measured.index("## Reading photographs") : measured.index("**Evaluation view**")]
+    reading = measured[measured.index("## Reading photographs") : measured.index("**Evaluation transform**")]
     per_cpu = dict(re.findall(r"^\| \*\*(Stoker[^*]*)\*\* \| [^|]*\| (\d+) \|", reading, re.MULTILINE))
     stored = {
         "as they are": "Stoker",

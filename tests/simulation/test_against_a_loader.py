@@ -51,7 +51,7 @@ def test_requests_and_bytes_are_those_of_a_loader(
         loader = stoker.Loader(
             dataset,
             batch_size=BATCH,
-            view=stoker.RawTensor(32),
+            transform=stoker.RawTensor(32),
             shuffle=shuffle,
             seed=3,
             tail="drop",

@@ -108,7 +108,7 @@ def test_a_cache_that_has_space_holds_what_its_node_has_seen(shuffle: bool | Blo
             topology, consumed = Topology(5, rank, 6, "drop"), 0
             for _ in range(steps_left(1000, 0, topology)):
                 step = take_step(order, consumed, topology)
-                seen[rank // 2] |= set(step.keys.tolist())
+                seen[rank // 2] |= set(step.indices.tolist())
                 consumed = step.consumed
     whole = set.union(*seen)
     keys = np.array(sorted(whole), np.uint64)

@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from sources.making import fill, tar_bytes, xml
 from stoker.errors import SourceError
 from stoker.sources import BoxFolder, SourceOptions, list_source
-from stoker.sources.box_archive import read_box_csv, read_box_tar
-from stoker.sources.box_table import BoxTableBuilder
-from stoker.sources.boxes import NamedBox
+from stoker.sources.imagenet.boxes import BoxTableBuilder, NamedBox, read_box_csv, read_box_tar
 from stoker.types import Box
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from build.trees import contents, settings_for, write_tree
+from builder.trees import contents, settings_for, write_tree
 from servers.rules import Answer, Fault, Flip, Reset, Truncate
 from sources.making import tar_bytes, xml
 from sources.uploading import copied
-from stoker.build import SourceSettings, build
-from stoker.build.job import ItemConverter
+from stoker.builder import SourceSettings, build
+from stoker.builder.shard import ItemConverter
 from stoker.errors import StorageError
+from stoker.format import ImagenetSchema
 from stoker.recipe import Recipe
-from stoker.schema import ImagenetSchema
 from stoker.sources import SourceOptions, list_source
 from storage.places import place_in
 

@@ -13,7 +13,7 @@ import pytest
 
 from stoker.errors import SourceError
 from stoker.sources import ItemTable, SourceOptions, list_source
-from stoker.sources.folders import folders_in, seen_in
+from stoker.sources.walking import folders_in, seen_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from build.trees import write_tree
+from builder.trees import write_tree
 from sources.making import content, fill, listed, xml
 from sources.uploading import copied
 from stoker.cli.main import main

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from stoker.build import BuildSettings, ShardSettings, SourceSettings
+from stoker.builder import BuildSettings, ShardSettings, SourceSettings
 from stoker.recipe import Recipe, parse_resize
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from stoker.build import BuildReport
+    from stoker.builder import BuildReport
 
 SHARDS = 6
 REJECTS = 1

@@ -9,8 +9,8 @@ import pytest
 from clusters import SHARDS, settings_of, write_source
 
 from servers import spark_cluster
-from stoker.build import build
-from stoker.spark.session import spark_session
+from stoker.builder import build
+from stoker.spark import spark_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from servers.s3 import S3Server
-    from stoker.build import BuildReport, BuildSettings
+    from stoker.builder import BuildReport, BuildSettings
 
 SPECULATION = {
     "spark.speculation": "true",

@@ -17,7 +17,7 @@ import pytest
 from clusters import COMMAND, OPTIONS, contents, same, settings_of, write_source
 
 import stoker.spark
-from stoker.build import build
+from stoker.builder import build
 from stoker.cli.main import main
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from servers.spark_cluster import SparkCluster
-    from stoker.build import BuildReport
+    from stoker.builder import BuildReport
 
 pytestmark = pytest.mark.servers
 

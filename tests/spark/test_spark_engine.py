@@ -10,11 +10,11 @@ import pytest
 from clusters import SHARDS, Trouble, contents, same, settings_of
 
 import stoker.spark
-from stoker.build import build
+from stoker import spark as engine
+from stoker.builder import build
 from stoker.errors import ConfigError
 from stoker.sources import list_folders
-from stoker.spark import engine
-from stoker.spark.listing import cluster_lister
+from stoker.spark import cluster_lister
 from stoker.storage import RemotePath, location
 from storage.places import copy
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from servers.s3 import S3Server
     from servers.spark_cluster import SparkCluster
-    from stoker.build import BuildReport, BuildSettings
+    from stoker.builder import BuildReport, BuildSettings
 
 pytestmark = pytest.mark.servers
 

@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from stoker.build import ShardJob
+from stoker import spark as telling
+from stoker.builder import ShardJob
 from stoker.errors import ClusterError, ConfigError, SourceError, StorageError
 from stoker.sources import Item, ItemTableBuilder
-from stoker.spark import telling
-from stoker.spark.failure import explain
-from stoker.spark.fence import Fence
-from stoker.spark.kit import kit, require
-from stoker.spark.task import pack
-from stoker.spark.telling import FAILURE_MARK
+from stoker.spark import FAILURE_MARK, Fence, explain, kit, pack, require
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +35,7 @@ def told(**what: object) -> str:
         **what,
     }
     return TRACE.format(
-        cause=f"org.apache...: Traceback:\nstoker.spark.telling.TaskError: {FAILURE_MARK}{json.dumps(fields)}\n"
+        cause=f"org.apache...: Traceback:\nstoker.spark.TaskError: {FAILURE_MARK}{json.dumps(fields)}\n"
     )
 
 
@@ -79,7 +75,7 @@ def test_the_place_of_an_error_reaches_the_driver() -> None:
             "the executors have no module 'stoker'; install the same wheel",
         ),
         ("ModuleNotFoundError: No module named 'stoker._native'", "the executors have no module 'stoker._native'"),
-        ("AttributeError: Can't get attribute 'ShardTask' on <module 'stoker.spark.task'", "another version of Stoker"),
+        ("AttributeError: Can't get attribute 'ShardTask' on <module 'stoker.spark'", "another version of Stoker"),
         ('java.io.IOException: Cannot run program "/x/python": error=2', "the executors have no program /x/python"),
         (
             "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9",

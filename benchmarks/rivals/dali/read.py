@@ -33,7 +33,7 @@ def read_records(work: Work) -> tuple[Any, Any]:
     return found[image], found[label]
 
 
-def train_view(encoded: Any) -> Any:
+def train_transform(encoded: Any) -> Any:
     """Only the crop is decoded."""
     image = fn.decoders.image_random_crop(
         encoded,
@@ -48,7 +48,7 @@ def train_view(encoded: Any) -> Any:
     return fn.flip(image, horizontal=fn.random.coin_flip(probability=0.5))
 
 
-def eval_view(encoded: Any) -> Any:
+def eval_transform(encoded: Any) -> Any:
     """The centre as one crop: decoding just that is much faster here than decoding everything."""
     shape = fn.cast(fn.peek_image_shape(encoded)[:2], dtype=types.FLOAT)
     side = math.floor(fn.reductions.min(shape) * (SIDE / RESIZE) + 0.5)
@@ -85,7 +85,7 @@ def pipeline(work: Work) -> Any:
             encoded, number = read_records(work)
         if work.line == "raw":
             return fn.reshape(encoded, shape=[RAW_SIDE, RAW_SIDE, 3]), number
-        return (train_view if work.line == "train" else eval_view)(encoded), number
+        return (train_transform if work.line == "train" else eval_transform)(encoded), number
 
     return described()
 

@@ -24,8 +24,8 @@ SEED = 17
 _BATCHES_A_RUN = 8  # the codec's threads are started anew each run, so a run is long compared with that
 
 
-def view_of(line: str) -> Any:
-    """The view of a line."""
+def transform_of(line: str) -> Any:
+    """The transform of a line."""
     if line == "raw":
         return stoker.RawTensor(RAW_SIDE)
     return stoker.RandomResizedCrop(SIDE, hflip=0.5) if line == "train" else stoker.CenterCrop(SIDE, RESIZE)
@@ -36,7 +36,7 @@ def loaded(work: Work, dataset: stoker.Dataset, settings: dict[str, Any]) -> Ite
     with stoker.Loader(
         dataset,
         batch_size=work.batch,
-        view=view_of(work.line),
+        transform=transform_of(work.line),
         shuffle=work.line != "eval",
         seed=SEED,
         threads=work.threads,
@@ -45,20 +45,20 @@ def loaded(work: Work, dataset: stoker.Dataset, settings: dict[str, Any]) -> Ite
     ) as loader:
         while True:
             for batch in loader:
-                yield Batch(batch.images, batch.keys)
+                yield Batch(batch.images, batch.indices)
 
 
 def codec_alone(work: Work, dataset: stoker.Dataset, settings: dict[str, Any]) -> Iterator[Batch]:
     """The regions that the loader decodes, from memory; there are no pixels to look at."""
     images = [dataset[number].encoded for number in range(len(dataset))]
-    view = view_of(work.line).native()
+    transform = transform_of(work.line).native()
     nothing = np.zeros((1, 1, 1), np.uint8)
     for epoch in itertools.count():
         order = _native.permute(0, len(images), len(images), SEED, epoch)
         for start in range(0, len(images), work.batch * _BATCHES_A_RUN):
             keys = order[start : start + work.batch * _BATCHES_A_RUN]
             _native.codec_loop(
-                images=images, keys=keys, view=view, seed=SEED, epoch=epoch, threads=work.threads, **settings
+                images=images, keys=keys, view=transform, seed=SEED, epoch=epoch, threads=work.threads, **settings
             )
             yield Batch(nothing, keys)
 

@@ -57,7 +57,7 @@ def center_window(shape: Any) -> Any:
 
 
 class Pixels:
-    """From JPEG bytes to the view of a line."""
+    """From JPEG bytes to the transform of a line."""
 
     def __init__(self, line: str, form: str) -> None:
         self._train, self._naive = line == "train", form == "naive"

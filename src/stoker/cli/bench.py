@@ -9,13 +9,12 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from stoker.cli.exit_codes import EXIT_FAILED
-from stoker.cli.output import Printer, bar, print_json
+from stoker.cli.output import EXIT_FAILED, Printer, bar, print_json
 from stoker.cli.progress import shown_progress
 from stoker.config import format_seconds, format_size
 from stoker.errors import ConfigError
+from stoker.format import write_atomically
 from stoker.inspect import BenchProgress, BenchSpec, run_bench
-from stoker.records.files import write_atomically
 from stoker.storage import RemotePath, location
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("dataset", help="folder of images, file list, dataset, TFRecords, or the URL of one")
     add("--split", help="split to read (default: the only one, or train)")
     text = "crop and resize (default: train); objects: an image of each annotated object"
-    add("--view", choices=("train", "eval", "objects"), default="train", help=text)
+    add("--transform", choices=("train", "eval", "objects"), default="train", help=text)
     add("--batch-size", type=int, default=_DEFAULT.batch_size, help="images per batch (default: %(default)s)")
     add("--threads", type=int, help="threads of each case (default: one per CPU)")
     add("--seconds", type=float, default=_DEFAULT.seconds, help="time per case and round (default: %(default)s)")
@@ -158,7 +157,7 @@ def _head(report: BenchReport) -> Iterator[str]:
     task, machine, prepared = report.task, report.machine, report.prepared
     crops = f", {prepared.samples} crops of them," if report.counted == "crops" else ""
     yield (
-        f"{task.view} view of {prepared.images} of {report.images} images{crops} ({task.split}), "
+        f"{task.transform} transform of {prepared.images} of {report.images} images{crops} ({task.split}), "
         f"batch {task.batch_size}, {task.threads} threads, page cache {report.page_cache}, "
         f"{report.rounds} rounds of {report.seconds:g} s in turns"
     )

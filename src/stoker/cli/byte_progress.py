@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 
 from stoker.config import format_seconds, format_size
-from stoker.printable import printable
+from stoker.errors import printable
 
 if TYPE_CHECKING:
     from stoker.download import Stage

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 from stoker.cli.output import Printer, print_json
 from stoker.config import format_size
 from stoker.errors import ConfigError
-from stoker.feed.cache_directory import CacheDirectory
-from stoker.records.index_cache import INDEXES_FOLDER, kept_indexes, user_cache_directory
+from stoker.format import INDEXES_FOLDER, kept_indexes, user_cache_directory
+from stoker.loader import CacheDirectory
 from stoker.storage import is_remote
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from stoker.feed.cache_entries import CacheEntry
+    from stoker.loader import CacheEntry
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:

@@ -22,7 +22,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add = parser.add_argument
     add("dataset", help="directory of a dataset; directory, pattern or file of TFRecords; images; or a URL")
     add("--split", help="split to read (default: the only one, or train)")
-    add("--view", choices=("train", "eval"), default=spec.view, help="crop and resize (default: train)")
+    add("--transform", choices=("train", "eval"), default=spec.transform, help="crop and resize (default: train)")
     add("--batch-size", type=int, default=spec.batch_size, metavar="N", help="images per batch (default %(default)s)")
     add("--threads", type=int, metavar="N", help="decoding threads (default: one per CPU)")
     text = "time for the pipeline; the stages alone and what is tried take some more (default %(default)s)"
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     spec = DatasetSpec(
         dataset=args.dataset,
         split=args.split,
-        view=args.view,
+        transform=args.transform,
         batch_size=args.batch_size,
         threads=args.threads,
         seconds=args.seconds,
@@ -77,7 +77,8 @@ def _print(report: DatasetReport) -> None:
     memory = f", {files.cached_before:.0%} of it in memory before" if files.cached_before is not None else ""
     printer.line(f"{files.place}: {report.images:,} images{size}{memory}")
     printer.line(
-        f"{report.spec.view} view, batches of {report.batch_size}, {report.threads} threads on {e.setup.cpus} CPUs"
+        f"{report.spec.transform} transform, batches of {report.batch_size}, "
+        f"{report.threads} threads on {e.setup.cpus} CPUs"
     )
     rows = [(stage.name, _speed(stage.alone), _share(stage.share)) for stage in report.stages]
     printer.table(["stage", ">images/s", ">of the threads' time"], rows)

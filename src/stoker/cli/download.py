@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stoker.cli.byte_progress import ByteProgress
-from stoker.cli.output import Printer, print_json
-from stoker.cli.person import typed
+from stoker.cli.output import Printer, print_json, typed
 from stoker.config import format_seconds, format_size
 from stoker.download import DATASETS, Account, DownloadRequest, download, parse_base
 from stoker.errors import ConfigError

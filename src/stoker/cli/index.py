@@ -6,8 +6,7 @@ import dataclasses
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from stoker.cli.exit_codes import EXIT_DAMAGED, EXIT_FAILED
-from stoker.cli.output import Printer, print_json
+from stoker.cli.output import EXIT_DAMAGED, EXIT_FAILED, Printer, print_json
 from stoker.cli.progress import shown_progress
 from stoker.inspect import IndexedShard, index_shards
 

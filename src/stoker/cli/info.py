@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from stoker.cli.output import Printer, bar, print_json
 from stoker.cli.progress import shown_progress
 from stoker.config import format_size
+from stoker.format import format_manifest, write_atomically
 from stoker.inspect import DEFAULT_RECORDS, DatasetInfo, ForeignInfo, UnfinishedInfo, dataset_info, dataset_portrait
-from stoker.records.files import write_atomically
-from stoker.records.manifest import format_manifest
 from stoker.storage import location
 
 if TYPE_CHECKING:

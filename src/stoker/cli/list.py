@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from stoker.cli.output import Printer
 from stoker.config import check_range
 from stoker.errors import ConfigError, SourceError
-from stoker.records.files import write_atomically
-from stoker.sources.globbing import find_files, shuffled
+from stoker.format import write_atomically
+from stoker.sources import find_files, shuffled
 from stoker.storage import location
 
 if TYPE_CHECKING:

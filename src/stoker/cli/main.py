@@ -25,10 +25,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from stoker.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
-from stoker.cli.output import print_error, print_json
-from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError, SourceError, StokerError
-from stoker.printable import printable
+from stoker.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, print_error, print_json
+from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError, SourceError, StokerError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,10 +12,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from stoker.printable import printable
+from stoker.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
 
 _FIRST_WORD = re.compile(r"[a-z]+")
 _WIDTH = 1000
@@ -85,3 +86,27 @@ def print_error(text: str) -> None:
     """Print one line about what went wrong on standard error."""
     console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False, markup=False)
     console.print(Text.assemble(("stoker: error:", "bold red"), " ", printable(text)))
+
+
+# Asking the person at the terminal.
+
+
+def typed(question: str) -> str | None:
+    """Ask on standard error, and return the line that is typed without its blanks; None where input has ended.
+
+    Not with ``input()``: standard output may be a JSON document.
+    """
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    return line.strip() if line else None
+
+
+# What the exit code of a command means; `stoker.cli.main` has the table, with 0 for done.
+
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_REJECTS = 3
+EXIT_DAMAGED = 4
+EXIT_INTERRUPTED = 130

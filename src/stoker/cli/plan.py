@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from stoker.build import forecast
-from stoker.cli.build_options import add_dataset_options, add_source_options, build_settings
+from stoker.builder import forecast
+from stoker.cli.options import add_dataset_options, add_source_options, build_settings
 from stoker.cli.output import Printer, print_json
 from stoker.cli.progress import shown_progress
 from stoker.config import format_seconds, format_size
@@ -14,7 +14,7 @@ from stoker.config import format_seconds, format_size
 if TYPE_CHECKING:
     import argparse
 
-    from stoker.build import BuildForecast
+    from stoker.builder import BuildForecast
 
 _SHOWN = 10
 _ALL = "--json lists them all"

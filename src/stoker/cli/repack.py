@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stoker.build import build_tree, check_destination
+from stoker.builder import build_tree, check_destination
 from stoker.cli.build import announcer, report_build
-from stoker.cli.build_options import add_consent_options, add_dataset_options, add_selection_options, build_settings
+from stoker.cli.options import add_consent_options, add_dataset_options, add_selection_options, build_settings
 from stoker.cli.progress import shown_progress
 from stoker.errors import ConfigError
-from stoker.feed import RecordKeys
+from stoker.loader import RecordKeys
 from stoker.repack import open_records
 from stoker.storage import location
 

@@ -35,14 +35,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("dataset", help="directory of a dataset; directory, pattern or file of TFRecords; images; or a URL")
     add("--out", required=True, metavar="FILE.png", help="the picture to write")
     add("--split", help="split to show (default: the only one, or train)")
-    add("--count", type=int, metavar="N", help=f"samples (default {spec.count}, with --views 6)")
-    text = "decides which samples; with --views also the seed of the loader (default %(default)s)"
+    add("--count", type=int, metavar="N", help=f"samples (default {spec.count}, with --transforms 6)")
+    text = "decides which samples; with --transforms also the seed of the loader (default %(default)s)"
     add("--seed", type=int, default=spec.seed, help=text)
-    add("--columns", type=int, metavar="N", help=f"samples in a row (default {spec.columns}); not with --views")
+    add("--columns", type=int, metavar="N", help=f"samples in a row (default {spec.columns}); not with --transforms")
     names = ", ".join(NAMED_TRANSFORMS)
     text = f"show what a loader gives: {names}, or your own, such as 'RandomResizedCrop(96, hflip=0.5),eval'"
-    add("--views", metavar="VIEWS", help=text)
-    add("--epochs", metavar="EPOCHS", help="with --views: in these epochs, such as 0-3 or 0,5,89 (default 0-3)")
+    add("--transforms", metavar="TRANSFORMS", help=text)
+    add("--epochs", metavar="EPOCHS", help="with --transforms: in these epochs, such as 0-3 or 0,5,89 (default 0-3)")
     text = "draw annotated boxes (default: yes)"
     add("--boxes", action=argparse.BooleanOptionalAction, default=spec.boxes, help=text)
     add("--json", action="store_true", help="print one JSON document")
@@ -51,7 +51,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Write the sheet, print its path, and return 0."""
-    report = _transforms(args) if args.views is not None else _samples(args)
+    report = _transforms(args) if args.transforms is not None else _samples(args)
     if args.json:
         print_json(dataclasses.asdict(report))
     else:
@@ -61,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _samples(args: argparse.Namespace) -> SheetReport:
     if args.epochs is not None:
-        raise ConfigError("--epochs is for sheets of transforms; give --views too, for example --views train,eval")
+        raise ConfigError(
+            "--epochs is for sheets of transforms; give --transforms too, for example --transforms train,eval"
+        )
     default = SheetSpec()
     count = default.count if args.count is None else args.count
     columns = default.columns if args.columns is None else args.columns
@@ -70,8 +72,8 @@ def _samples(args: argparse.Namespace) -> SheetReport:
 
 def _transforms(args: argparse.Namespace) -> SheetReport:
     if args.columns is not None:
-        raise ConfigError("--columns is for sheets without --views, which have a row for each sample; omit it")
-    spec = TransformSheetSpec(parse_transforms(args.views), split=args.split, seed=args.seed, boxes=args.boxes)
+        raise ConfigError("--columns is for sheets without --transforms, which have a row for each sample; omit it")
+    spec = TransformSheetSpec(parse_transforms(args.transforms), split=args.split, seed=args.seed, boxes=args.boxes)
     if args.epochs is not None:
         spec = dataclasses.replace(spec, epochs=parse_epochs(args.epochs))
     if args.count is not None:

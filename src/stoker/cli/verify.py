@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from stoker.cli.exit_codes import EXIT_DAMAGED
-from stoker.cli.output import Printer, print_json
+from stoker.cli.output import EXIT_DAMAGED, Printer, print_json
 from stoker.cli.progress import shown_progress
 from stoker.config import check_range, format_size
 from stoker.inspect import VerifyReport, verify_dataset

@@ -15,7 +15,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from stoker.errors import DestinationError
-from stoker.records.files import sync_directory
+from stoker.format import sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable

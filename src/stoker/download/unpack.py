@@ -15,9 +15,8 @@ from typing import IO, TYPE_CHECKING
 from stoker.download.failure import DownloadError
 from stoker.download.fetch import check_space
 from stoker.errors import SourceError
-from stoker.records.files import sync_directory
-from stoker.sources.tar_bytes import FileWindow
-from stoker.sources.tar_walk import walk
+from stoker.format import sync_directory
+from stoker.sources import FileWindow, walk
 from stoker.storage.temporary import temporary_name
 
 if TYPE_CHECKING:

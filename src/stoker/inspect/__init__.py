@@ -1,18 +1,9 @@
 """Looking at datasets and loaders: whether they are whole, what they hold and look like, what holds them up."""
 
-from stoker.inspect.bench import BenchProgress, BenchReport, BenchRow, BenchSpec, run_bench
+from stoker.inspect.bench.bench import BenchProgress, BenchReport, BenchRow, BenchSpec, run_bench
 from stoker.inspect.doctor import Doctor, DoctorReport, doctor
 from stoker.inspect.doctor_dataset import DatasetReport, DatasetSpec, examine
-from stoker.inspect.doctor_decision import (
-    Consumer,
-    Decision,
-    Evidence,
-    Files,
-    OtherThread,
-    Setup,
-    Verdict,
-    decide,
-)
+from stoker.inspect.doctor_decision import Consumer, Decision, Evidence, Files, OtherThread, Setup, Verdict, decide
 from stoker.inspect.index import IndexedShard, index_shards
 from stoker.inspect.info import (
     DEFAULT_RECORDS,
@@ -25,6 +16,7 @@ from stoker.inspect.info import (
     dataset_info,
 )
 from stoker.inspect.portrait import Portrait, dataset_portrait
+from stoker.inspect.resume import ResumeChange, ResumeReport, check_resume
 from stoker.inspect.show import (
     NAMED_TRANSFORMS,
     SampleTransformer,
@@ -63,6 +55,8 @@ __all__ = [
     "OtherThread",
     "Portrait",
     "Problem",
+    "ResumeChange",
+    "ResumeReport",
     "SampleTransformer",
     "Setup",
     "SheetReport",
@@ -72,6 +66,7 @@ __all__ = [
     "UnfinishedInfo",
     "Verdict",
     "VerifyReport",
+    "check_resume",
     "dataset_info",
     "dataset_portrait",
     "decide",

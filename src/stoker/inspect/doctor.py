@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.config import available_cpus
 from stoker.errors import ConfigError
-from stoker.feed import Loader, LoaderStats, loader_in
 from stoker.inspect.doctor_decision import Consumer, Evidence, OtherThread, Setup, decide
 from stoker.inspect.doctor_system import (
     ThreadTime,
@@ -34,6 +33,7 @@ from stoker.inspect.doctor_system import (
     scheduled,
     uses_accelerator,
 )
+from stoker.loader import Loader, LoaderStats, loader_in
 from stoker.order import BlockShuffle
 
 if TYPE_CHECKING:

@@ -16,23 +16,23 @@ import numpy as np
 from stoker import _native
 from stoker.config import available_cpus, check_range, check_seconds
 from stoker.errors import ConfigError, StokerError
-from stoker.feed import Loader, ReadAhead, mix, open_main_split
 from stoker.inspect.doctor import doctor
 from stoker.inspect.doctor_system import files_of
+from stoker.loader import Loader, ReadAhead, mix, open_main_split
 from stoker.order import BlockShuffle
 from stoker.recipe import Recipe, Resize, convert
 from stoker.storage import stoppable_pool
 from stoker.storage.page_cache import require_cold
-from stoker.views import CenterCrop, RandomResizedCrop
+from stoker.transforms import CenterCrop, RandomResizedCrop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from stoker.feed import Dataset, Mix
     from stoker.inspect.doctor import DoctorReport
     from stoker.inspect.doctor_decision import Evidence, Setup, Verdict
+    from stoker.loader import Dataset, Mix
     from stoker.types import DecodeMode
 
     OnTurn = Callable[[int, int, str], None]
@@ -62,7 +62,7 @@ class DatasetSpec:
     Attributes:
         dataset: Anything that `stoker.open` takes.
         split: Its split; None: the only one, or ``train``.
-        view: ``train``: random crops resized to 224, mirrored. ``eval``: shorter side 256, centre 224.
+        transform: ``train``: random crops resized to 224, mirrored. ``eval``: shorter side 256, centre 224.
         batch_size: Images per batch; fewer where the dataset has fewer than a few batches.
         threads: Decoding threads; None: one per CPU.
         seconds: Time for the pipeline; stages alone take a third of it each, and a turn of a remedy a fifth.
@@ -74,7 +74,7 @@ class DatasetSpec:
 
     dataset: str
     split: str | None = None
-    view: Literal["train", "eval"] = "train"
+    transform: Literal["train", "eval"] = "train"
     batch_size: int = 64
     threads: int | None = None
     seconds: float = 5.0
@@ -85,8 +85,8 @@ class DatasetSpec:
         check_seconds("seconds", self.seconds, 0.1, 3600)
         if self.threads is not None:
             check_range("threads", self.threads, 1, 4096)
-        if self.view not in ("train", "eval"):
-            raise ConfigError(f"view is {self.view!r}; it must be train or eval")
+        if self.transform not in ("train", "eval"):
+            raise ConfigError(f"transform is {self.transform!r}; it must be train or eval")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +168,8 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
     dataset = open_main_split(spec.dataset, spec.split)
     threads = available_cpus() if spec.threads is None else spec.threads
     size = max(1, min(spec.batch_size, len(dataset) // _LEAST_BATCHES))
-    view = RandomResizedCrop(_SIDE, hflip=0.5) if spec.view == "train" else CenterCrop(_SIDE, _RESIZE)
-    settings: dict[str, Any] = {"batch_size": size, "threads": threads, "view": view}
+    transform = RandomResizedCrop(_SIDE, hflip=0.5) if spec.transform == "train" else CenterCrop(_SIDE, _RESIZE)
+    settings: dict[str, Any] = {"batch_size": size, "threads": threads, "transform": transform}
     report = on_turn or (lambda *_: None)
     if spec.cold:
         require_cold(files_of(dataset))
@@ -180,7 +180,7 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
         require_cold(files_of(dataset))
     reading = _reading_speed(dataset, threads, spec.seconds / 3)
     report(2, 3, "decoding alone")
-    decoder = Decoder(view, threads)
+    decoder = Decoder(transform, threads)
     jpegs = _some_jpegs(dataset, spec.seconds / 3)
     decoding = decoder.speed(jpegs, spec.seconds / 3) if jpegs else None
     ways: list[Way] = []
@@ -206,7 +206,7 @@ def _in_the_pipeline(dataset: Dataset, settings: dict[str, Any], spec: DatasetSp
     # A second pass would find in memory what the first has read: cold figures are those of one pass.
     data = dataset if spec.cold else _long_enough(dataset, settings["batch_size"])
     with (
-        Loader(data, shuffle=spec.view == "train", tail="drop", rank=0, world_size=1, **settings) as loader,
+        Loader(data, shuffle=spec.transform == "train", tail="drop", rank=0, world_size=1, **settings) as loader,
         doctor(loader, quiet=True) as watching,
     ):
         began = time.perf_counter()
@@ -284,11 +284,11 @@ class Decoder:
     """Decodes and resizes images from memory, and does nothing else.
 
     Attributes:
-        view: What is made of each image.
+        transform: What is made of each image.
         threads: Decoding threads.
     """
 
-    view: RandomResizedCrop | CenterCrop
+    transform: RandomResizedCrop | CenterCrop
     threads: int
 
     def speed(self, images: Sequence[bytes], seconds: float, decode: DecodeMode = "exact") -> float | None:
@@ -300,7 +300,7 @@ class Decoder:
             _native.codec_loop(
                 images=images,
                 keys=keys,
-                view=self.view.native(),
+                view=self.transform.native(),
                 seed=0,
                 epoch=first,
                 threads=self.threads,

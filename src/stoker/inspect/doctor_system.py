@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from stoker.config import available_cpus
 from stoker.errors import ConfigError
-from stoker.feed import parts_of
 from stoker.inspect.doctor_decision import Files
+from stoker.loader import parts_of
 from stoker.storage.page_cache import cached_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stoker.feed import Dataset, Mix
+    from stoker.loader import Dataset, Mix
 
 _TASKS = Path("/proc/self/task")
 _STAT = Path("/proc/stat")

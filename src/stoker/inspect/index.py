@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from stoker import _native
-from stoker.build.blame import is_of_the_machine
+from stoker.builder import is_of_the_machine
 from stoker.config import available_cpus
 from stoker.errors import IndexMismatchError, ShardError
+from stoker.format import compression_of, index_path, is_there, read_index, write_index
 from stoker.inspect.info import find_files
 from stoker.inspect.verify import Problem, problem_of
-from stoker.records.index import index_path, is_there, read_index, write_index
-from stoker.records.inflate import compression_of
 from stoker.storage import is_scratch_full, local_copy, stoppable_pool
 
 if TYPE_CHECKING:

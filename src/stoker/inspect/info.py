@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from stoker import _native
-from stoker.build.journal_entries import LONGEST_LINE_BYTES, parse_settings, read_results
-from stoker.build.receipts import Receipts
+from stoker.builder import LONGEST_LINE_BYTES, Receipts, parse_settings, read_results
 from stoker.config import check_range
 from stoker.errors import (
     ConfigError,
@@ -20,21 +19,25 @@ from stoker.errors import (
     ShardError,
     StokerError,
 )
-from stoker.records.index import FRAME_BYTES, INDEX_SUFFIX, read_index
-from stoker.records.inflate import compression_of, holds_records, inflate
-from stoker.records.labels import read_labels
-from stoker.records.layout import (
+from stoker.format import (
+    FRAME_BYTES,
+    INDEX_SUFFIX,
     JOURNAL_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
     REJECTS_NAME,
+    compression_of,
     find_shards,
+    holds_records,
+    inflate,
     is_unfinished,
     parse_shard_name,
+    read_index,
+    read_labels,
+    read_manifest,
+    recognise,
     stored_files,
 )
-from stoker.records.manifest_reading import read_manifest
-from stoker.schema import recognise
 from stoker.storage import (
     LocalCopy,
     RemotePath,
@@ -51,9 +54,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from stoker.build.job import ShardResult
-    from stoker.records.labels import ClassLabel
-    from stoker.records.manifest import Manifest
+    from stoker.builder import ShardResult
+    from stoker.format import ClassLabel, Manifest
     from stoker.storage import Location
     from stoker.types import Feature, SchemaInfo
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from stoker.config import format_seconds, format_size
 from stoker.errors import ConfigError
-from stoker.feed.pictures import displayable
+from stoker.loader import displayable
 
 try:
     import matplotlib as mpl
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from stoker.inspect.bench import BenchReport
+    from stoker.inspect.bench.bench import BenchReport
     from stoker.inspect.info import ClassCount
     from stoker.inspect.portrait import Measured, Portrait, SplitPortrait
 
@@ -425,7 +425,7 @@ def _bench_settings(report: BenchReport) -> list[tuple[str, str]]:
         ("Images read", f"{prepared.images:,}, {encoded} as JPEG, {decoded} as pixels{crops}"),
         ("Converted", ", ".join(f"{number:,} {kind}" for kind, number in sorted(prepared.converted.items()))),
         ("Unreadable", f"{len(prepared.unreadable):,} left out in all cases" if prepared.unreadable else ""),
-        ("View", task.view),
+        ("Transform", task.transform),
         ("Batch", f"{task.batch_size:,} {report.counted}"),
         ("Threads", str(task.threads)),
         ("Page cache", report.page_cache),

@@ -19,12 +19,10 @@ from PIL.JpegImagePlugin import JpegImageFile
 from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ImageError, ImageTooLargeError, SourceError, StokerError
-from stoker.feed.opening import open_splits
-from stoker.feed.pictures import class_title, data_uri, fit, usable_boxes
+from stoker.format import read_rejects
 from stoker.inspect.info import ClassCount
-from stoker.recipe import decode_with_pillow, dimensions, sniff
-from stoker.recipe.quiet import QuietPillow
-from stoker.records.rejects import read_rejects
+from stoker.loader import class_title, data_uri, fit, open_splits, usable_boxes
+from stoker.recipe import QuietPillow, decode_with_pillow, dimensions, sniff
 from stoker.storage import RemotePath, location, stoppable_pool
 from stoker.types import Reject
 
@@ -34,8 +32,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from PIL import Image
 
-    from stoker.feed import Dataset, Sample
-    from stoker.records.manifest import Manifest
+    from stoker.format import Manifest
+    from stoker.loader import Dataset, Sample
     from stoker.storage import Location
     from stoker.types import Progress, SchemaInfo
 

@@ -19,23 +19,33 @@ from PIL import Image, ImageDraw, ImageFont
 from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ConfigError, StokerError
-from stoker.feed import Boxes, BoxOutput
-from stoker.feed.engine import SampleEngine
-from stoker.feed.engine_settings import EngineSettings
-from stoker.feed.opening import open_main_split
-from stoker.feed.pictures import (
+from stoker.format import write_atomically
+from stoker.loader import (
+    Boxes,
+    BoxOutput,
+    EngineSettings,
+    Objects,
+    SampleEngine,
     class_title,
     displayable,
     draw_boxes,
     draw_pixel_boxes,
     fit,
     fitted_size,
+    open_main_split,
     usable_boxes,
 )
-from stoker.feed.samples import Objects
-from stoker.records.files import write_atomically
 from stoker.storage import location
-from stoker.views import CenterCrop, ColorJitter, ImageView, ObjectCrops, RandomResizedCrop, RawTensor, Resize, TopLeft
+from stoker.transforms import (
+    CenterCrop,
+    ColorJitter,
+    ImageTransform,
+    ObjectCrops,
+    RandomResizedCrop,
+    RawTensor,
+    Resize,
+    TopLeft,
+)
 
 if TYPE_CHECKING:
     import os
@@ -45,14 +55,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.feed import Dataset, Sample
-    from stoker.records.labels import ClassLabel
+    from stoker.format import ClassLabel
+    from stoker.loader import Dataset, Sample
 
     Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
     Color = tuple[int, int, int]
     Region = tuple[float, float, float, float]
 
-SheetTransform = ImageView | ObjectCrops
+SheetTransform = ImageTransform | ObjectCrops
 """A transform that a sheet can show."""
 
 NAMED_TRANSFORMS: dict[str, SheetTransform] = {
@@ -161,7 +171,7 @@ class TransformSheetSpec:
         columns = len(columns_of(self))
         if (tiles := self.count * (1 + columns)) > _MAX_TILES:
             message = f"{self.count} samples with {columns} transforms each are {tiles} pictures"
-            raise ConfigError(f"{message}; show at most {_MAX_TILES}: fewer --count, --views or --epochs")
+            raise ConfigError(f"{message}; show at most {_MAX_TILES}: fewer --count, --transforms or --epochs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -624,7 +634,8 @@ def wrapped(text: str, font: Font, width: int, lines: int) -> list[str]:
 def parse_transforms(text: str) -> tuple[SheetTransform, ...]:
     """Return the transforms that a text names: ``train,eval`` or ``RandomResizedCrop(96, scale=(0.2, 1)),eval``.
 
-    The text is read, never run: names of `NAMED_TRANSFORMS`, and the classes of `stoker.views` with numbers and texts.
+    The text is read, never run: names of `NAMED_TRANSFORMS`, and the classes of `stoker.transforms` with numbers and
+    texts.
 
     Raises:
         ConfigError: It is something else, or a setting is out of range.
@@ -641,7 +652,7 @@ def parse_transforms(text: str) -> tuple[SheetTransform, ...]:
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
         detail = error.msg if isinstance(error, SyntaxError) else str(error)
         known = f"{', '.join(NAMED_TRANSFORMS)}, or for example 'RandomResizedCrop(224, scale=(0.2, 1)),eval'"
-        raise ConfigError(f"--views {text[:200]!r} cannot be read ({detail}); give {known}") from error
+        raise ConfigError(f"--transforms {text[:200]!r} cannot be read ({detail}); give {known}") from error
 
 
 def _transform(node: ast.expr) -> SheetTransform:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from stoker import _native
-from stoker.build.blame import is_of_the_machine
+from stoker.builder import is_of_the_machine
 from stoker.config import available_cpus
 from stoker.errors import (
     DatasetNotFoundError,
@@ -34,25 +34,29 @@ from stoker.errors import (
     StokerError,
     StorageError,
 )
-from stoker.feed import Sample
-from stoker.feed.opening import refuse_unfinished
-from stoker.feed.sample import label_of
-from stoker.inspect.info import find_files, leading_records, message_about, names_below
-from stoker.records.index import FRAME_BYTES, index_path, is_there, parse_index, read_index
-from stoker.records.inflate import compression_of, inflate
-from stoker.records.labels import read_labels
-from stoker.records.layout import (
+from stoker.format import (
     BUILD_FOLDER,
+    FRAME_BYTES,
     JOURNAL_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
     REJECTS_NAME,
+    ImagenetSchema,
+    compression_of,
     find_shards,
+    index_path,
+    inflate,
+    is_there,
+    parse_index,
     parse_shard_name,
+    read_index,
+    read_labels,
+    read_manifest,
+    read_rejects,
+    recognise,
 )
-from stoker.records.manifest_reading import read_manifest
-from stoker.records.rejects import read_rejects
-from stoker.schema import ImagenetSchema, recognise
+from stoker.inspect.info import find_files, leading_records, message_about, names_below
+from stoker.loader import Sample, label_of, refuse_unfinished
 from stoker.storage import (
     check_stacks,
     is_named,
@@ -73,9 +77,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.records.inflate import InflatedShard
-    from stoker.records.labels import ClassLabel
-    from stoker.records.manifest import Manifest, Shard
+    from stoker.format import ClassLabel, InflatedShard, Manifest, Shard
     from stoker.storage import LocalCopy, Location, RemotePath
     from stoker.types import Features, Progress, SchemaInfo
 

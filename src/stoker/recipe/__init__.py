@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from stoker.recipe.convert import convert
-from stoker.recipe.parsing import parse_encode, parse_resize
-from stoker.recipe.pillow import decode_with_pillow, dimensions
-from stoker.recipe.recipe import JpegEncode, RawEncode, Recipe, Resize
-from stoker.recipe.sniff import sniff
-from stoker.recipe.store import StoredImage
+from stoker.recipe.convert import SNIFF_BYTES, StoredImage, convert, sniff
+from stoker.recipe.pixels import QuietPillow, decode_with_pillow, dimensions
+from stoker.recipe.recipe import FILTERS, Filter, JpegEncode, RawEncode, Recipe, Resize, parse_encode, parse_resize
 
 __all__ = [
+    "FILTERS",
+    "SNIFF_BYTES",
+    "Filter",
     "JpegEncode",
+    "QuietPillow",
     "RawEncode",
     "Recipe",
     "Resize",

@@ -2,25 +2,242 @@
 
 from __future__ import annotations
 
+import atexit
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stoker import _native
 from stoker.errors import ImageError
-from stoker.recipe.geometry import Geometry, centre_square, object_corners, turn, window_of
-from stoker.recipe.pillow import FORMATS, decode_with_pillow
-from stoker.recipe.recipe import RawEncode
-from stoker.recipe.reencode import can_reencode, reencode
-from stoker.recipe.sniff import SNIFF_BYTES, sniff
-from stoker.recipe.store import Picture, StoredImage, store
+from stoker.recipe.pixels import FORMATS, Geometry, centre_square, decode_with_pillow, object_corners, turn, window_of
+from stoker.recipe.recipe import MAX_SIDE_PX, JpegEncode, RawEncode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from stoker.recipe.geometry import Corners
+    from stoker.recipe.pixels import Corners
     from stoker.recipe.recipe import Recipe
-    from stoker.types import Box
+    from stoker.types import Box, ImageEncoding, TensorOrder
+
+
+# Pixels to a stored image: cut, resized, encoded.
+
+
+_TF1_FILTERS = {"tf1-align-corners": True, "tf1-legacy": False}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredImage:
+    """The image as it goes into a record.
+
+    Attributes:
+        data: A JPEG file, or pixels. Under *keep*, for a JPEG, the very bytes of the source.
+        width: Columns of pixels in ``data``.
+        height: Rows of pixels in ``data``.
+        converted: Format of the source when it was not a JPEG that every reader can decode (``png``, ``cmyk jpeg``,
+            ...), or ``turned jpeg`` when only its EXIF orientation stood against keeping it; None otherwise.
+        geometry: Where it lies in the source image; moves boxes.
+        encoding: What ``data`` is.
+        order: Order of the axes where ``data`` is pixels: uint8, ``height * width * 3`` of them.
+    """
+
+    data: bytes
+    width: int
+    height: int
+    converted: str | None = None
+    geometry: Geometry = field(default_factory=Geometry)
+    encoding: ImageEncoding = "jpeg"
+    order: TensorOrder = "HWC"
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Pixels on their way into a record.
+
+    Attributes:
+        pixels: uint8 (H, W, 3), RGB, turned already.
+        orientation: EXIF orientation by which they were turned.
+        window: Where they lie in the turned source image (left, top, right, bottom), in fractions.
+        converted: As in `StoredImage`.
+    """
+
+    pixels: NDArray[np.uint8]
+    orientation: int
+    window: tuple[float, float, float, float]
+    converted: str | None
+
+
+def store(picture: Picture, recipe: Recipe) -> StoredImage:
+    """Return the stored form of pixels.
+
+    Raises:
+        ImageError: They do not fit into a JPEG.
+        ImageTooLargeError: The result has more pixels than the recipe allows.
+    """
+    pixels, window = picture.pixels, picture.window
+    if recipe.resize is not None:
+        if recipe.resize.mode == "square":
+            pixels, window = _cut_square(pixels, window)
+        pixels = _resized(pixels, recipe)
+    height, width = pixels.shape[:2]
+    geometry = Geometry(picture.orientation, window)
+    encode = recipe.pixel_encode
+    if isinstance(encode, RawEncode):
+        axes = pixels if encode.order == "HWC" else np.ascontiguousarray(pixels.transpose(2, 0, 1))
+        return StoredImage(axes.tobytes(), width, height, picture.converted, geometry, "raw", encode.order)
+    if max(width, height) > MAX_SIDE_PX:
+        raise ImageError(f"{width}x{height} pixels do not fit into a JPEG, whose sides end at {MAX_SIDE_PX}")
+    data = _native.encode_jpeg(pixels, encode.quality, encode.subsampling, restart=recipe.restart)
+    return StoredImage(data, width, height, picture.converted, geometry)
+
+
+def _cut_square(
+    pixels: NDArray[np.uint8], window: tuple[float, float, float, float]
+) -> tuple[NDArray[np.uint8], tuple[float, float, float, float]]:
+    height, width = pixels.shape[:2]
+    if width == height:
+        return pixels, window
+    left, top, right, bottom = centre_square(width, height)
+    wide, high = window[2] - window[0], window[3] - window[1]
+    inner = (
+        window[0] + wide * left / width,
+        window[1] + high * top / height,
+        window[0] + wide * right / width,
+        window[1] + high * bottom / height,
+    )
+    return pixels[top:bottom, left:right].copy(), inner
+
+
+def target_of(width: int, height: int, recipe: Recipe) -> tuple[int, int]:
+    """Return the (width, height) that so many pixels become.
+
+    Raises:
+        ImageError: They do not fit into a JPEG.
+        ImageTooLargeError: They are more pixels than the recipe allows.
+    """
+    assert recipe.resize is not None
+    target = recipe.resize.target(width, height)
+    if target == (width, height):
+        return target
+    if max(target) > MAX_SIDE_PX and isinstance(recipe.encode, JpegEncode):
+        message = f"{recipe.resize} would make {target[0]}x{target[1]} of {width}x{height} pixels"
+        raise ImageError(f"{message}, and the sides of a JPEG end at {MAX_SIDE_PX}")
+    recipe.check_pixels(*target)
+    return target
+
+
+def _resized(pixels: NDArray[np.uint8], recipe: Recipe) -> NDArray[np.uint8]:
+    height, width = pixels.shape[:2]
+    target = target_of(width, height, recipe)
+    if target == (width, height):
+        return pixels
+    if recipe.filter in _TF1_FILTERS:
+        return _native.resize_tf1(pixels, *target, align_corners=_TF1_FILTERS[recipe.filter])
+    if recipe.filter == "tf2-nearest":
+        return pixels[_nearest(height, target[1])][:, _nearest(width, target[0])]
+    return _native.resize(pixels, *target, recipe.filter)
+
+
+def _nearest(size: int, out: int) -> NDArray[np.intp]:
+    """Return which of ``size`` pixels TensorFlow 2 takes for each of ``out``: the arithmetic is float32's."""
+    at = (np.arange(out, dtype=np.float32) + np.float32(0.5)) * (np.float32(size) / np.float32(out))
+    places: NDArray[np.intp] = np.floor(at).astype(np.intp)
+    return np.clip(places, 0, size - 1)
+
+
+# A JPEG to a JPEG of another size, in one native call: nothing of it passes through Python but the bytes.
+
+
+_NATIVE_FILTERS = frozenset({"nearest", "box", "bilinear", "bicubic", "lanczos"})
+_RECIPES = 16  # a process has one, and tests a few
+
+
+def can_reencode(recipe: Recipe, orientation: int) -> bool:
+    """Return whether `reencode` does all that a recipe asks for with an image of an EXIF orientation."""
+    resized = recipe.resize is not None and isinstance(recipe.encode, JpegEncode)
+    return resized and orientation == 1 and recipe.filter in _NATIVE_FILTERS
+
+
+def reencode(data: bytes, corners: Corners, recipe: Recipe) -> tuple[bytes, int, int]:
+    """Return a part of a JPEG resized and encoded, its width and its height.
+
+    With exact decoding these are the bytes that decoding, resizing and encoding give one after another.
+
+    Args:
+        data: The file.
+        corners: What of its pixels is taken.
+        recipe: One that `can_reencode`.
+
+    Raises:
+        ImageError: The file is damaged, or the result does not fit into a JPEG.
+        ImageTooLargeError: It, or the result, has more pixels than the recipe allows.
+    """
+    left, top, right, bottom = corners
+    width, height = target_of(right - left, bottom - top, recipe)
+    return _resizer(recipe).run(data, corners, width, height), width, height
+
+
+@lru_cache(_RECIPES)
+def _resizer(recipe: Recipe) -> _native.JpegResizer:
+    encode = recipe.encode
+    assert isinstance(encode, JpegEncode)
+    return _native.JpegResizer(
+        filter=recipe.filter,
+        quality=encode.quality,
+        subsampling=encode.subsampling,
+        restart=recipe.restart,
+        decode=recipe.decode,
+        max_pixels=recipe.max_pixels,
+    )
+
+
+atexit.register(_resizer.cache_clear)  # what of the extension outlives the interpreter is reported as a leak
+
+
+# Telling the format of an image from its first bytes, whatever the file is called.
+
+
+SNIFF_BYTES = 32
+"""How many leading bytes `sniff` looks at."""
+
+_MAGIC: tuple[tuple[str, re.Pattern[bytes]], ...] = tuple(
+    (name, re.compile(pattern, re.DOTALL))
+    for name, pattern in (
+        ("jpeg", rb"\xff\xd8\xff"),
+        ("png", rb"\x89PNG\r\n\x1a\n"),
+        ("gif", rb"GIF8[79]a"),
+        ("bmp", rb"BM.{12}[\x0c\x10\x28\x34\x38\x40\x6c\x7c]\x00\x00\x00"),
+        ("webp", rb"RIFF.{4}WEBP"),
+        ("tiff", rb"II\*\x00|MM\x00\*"),
+        ("jpeg2000", rb"\x00\x00\x00\x0cjP  \r\n\x87\n|\xff\x4f\xff\x51"),
+        ("ppm", rb"P[1-6][ \t\r\n#]"),
+        ("heif", rb".{4}ftyp(?:heic|heix|hevc|mif1|msf1|avif|avis)"),
+        ("pdf", rb"%PDF-"),
+    )
+)
+
+
+def sniff(head: bytes) -> str:
+    """Return the format that a file starts like.
+
+    Args:
+        head: The first `SNIFF_BYTES` bytes of the file, or more.
+
+    Returns:
+        ``jpeg``, ``png``, ``gif``, ``bmp``, ``webp``, ``tiff``, ``jpeg2000``, ``ppm``, ``heif`` (also AVIF), ``pdf``,
+        ``empty``, ``text`` or ``unknown``.
+    """
+    for name, magic in _MAGIC:
+        if magic.match(head):
+            return name
+    if not head:
+        return "empty"
+    start = head[:SNIFF_BYTES]
+    return "text" if all(32 <= byte < 127 or byte in b"\t\n\r" for byte in start) else "unknown"
+
 
 _PLAIN_COLORS = frozenset({"grey", "ycbcr", "rgb"})
 

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from stoker.sources.boxes import BoxFolder, read_boxes
-from stoker.sources.config_file import PipelineConfig, read_config
-from stoker.sources.folders import Listing, list_folders
+from stoker.sources.imagenet.boxes import BoxFolder, read_boxes
+from stoker.sources.imagenet.config_file import PipelineConfig, read_config
+from stoker.sources.imagenet.labels import LabelMap, has_control_character, one_line, read_label_map
 from stoker.sources.items import Item, ItemTable, ItemTableBuilder
-from stoker.sources.label_map import LabelMap, read_label_map
 from stoker.sources.listing import list_source
-from stoker.sources.objects import with_objects
-from stoker.sources.reading import MAX_FILE_BYTES, read_file
-from stoker.sources.tree import SPLITS, BoxSource, Source, SourceImage, SourceOptions, SourceTree
-from stoker.sources.walk import Skipped
+from stoker.sources.lists import find_files, shuffled
+from stoker.sources.reading import MAX_FILE_BYTES, place_at, read_file, within
+from stoker.sources.tar_format import FileWindow, walk
+from stoker.sources.tree import SPLITS, BoxSource, Source, SourceImage, SourceOptions, SourceTree, with_objects
+from stoker.sources.walking import FolderLister, Listing, Skipped, list_folders
 
 __all__ = [
     "MAX_FILE_BYTES",
     "SPLITS",
     "BoxFolder",
     "BoxSource",
+    "FileWindow",
+    "FolderLister",
     "Item",
     "ItemTable",
     "ItemTableBuilder",
@@ -29,11 +31,18 @@ __all__ = [
     "SourceImage",
     "SourceOptions",
     "SourceTree",
+    "find_files",
+    "has_control_character",
     "list_folders",
     "list_source",
+    "one_line",
+    "place_at",
     "read_boxes",
     "read_config",
     "read_file",
     "read_label_map",
+    "shuffled",
+    "walk",
     "with_objects",
+    "within",
 ]

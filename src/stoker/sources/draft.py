@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker.errors import SourceError
-from stoker.sources.folders import list_folders
 from stoker.sources.gather import Gathering
-from stoker.sources.label_map import LabelMap, read_label_map
-from stoker.sources.text import class_texts, has_control_character
+from stoker.sources.imagenet.labels import LabelMap, class_texts, has_control_character, read_label_map
 from stoker.sources.tree import SourceTree
-from stoker.sources.walk import Skipped, shown_names
+from stoker.sources.walking import Skipped, list_folders, shown_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stoker.sources.folders import FolderLister
     from stoker.sources.items import ItemTable
     from stoker.sources.tree import BoxSource, SourceOptions
+    from stoker.sources.walking import FolderLister
     from stoker.storage import Location
     from stoker.types import Progress
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+
 _MAX_GROUPS = 2**17
 
 

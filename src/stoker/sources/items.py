@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+
 _ROWS_AT_A_TIME = 2**14
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from stoker.storage import Location
 
+
 _MAX_LINE_BYTES = 2**16
 _MAX_LIST_BYTES = 2**28
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

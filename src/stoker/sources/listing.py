@@ -3,29 +3,89 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError
-from stoker.sources.annotations import ANNOTATION_FOLDERS, BoxSearch
-from stoker.sources.config_file import read_config
 from stoker.sources.draft import Draft
-from stoker.sources.file_list import FileLists
-from stoker.sources.folder import fill_from_folder
-from stoker.sources.folders import folders_in, list_folders
-from stoker.sources.places import find_place
-from stoker.sources.tar_bytes import is_compressed, is_tar
+from stoker.sources.image_folders import fill_from_folder
+from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS, BoxSearch, read_tiny_boxes
+from stoker.sources.imagenet.config_file import read_config
+from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
+from stoker.sources.lists import FileLists
+from stoker.sources.reading import spelled
+from stoker.sources.tar_format import is_compressed, is_tar
 from stoker.sources.tars import TarGatherer, find_tars, split_of
-from stoker.sources.tiny_boxes import read_tiny_boxes
 from stoker.sources.tree import SourceOptions, SourceTree
-from stoker.sources.validation_labels import find_validation_labels, read_validation_labels
-from stoker.sources.where import spelled
+from stoker.sources.walking import folders_in, list_folders
 from stoker.storage import location
 
 if TYPE_CHECKING:
-    from stoker.sources.folders import FolderLister
     from stoker.sources.tree import BoxSource
+    from stoker.sources.walking import FolderLister
     from stoker.storage import Location
     from stoker.types import Progress
+
+
+# Where in a folder the images lie, and where the lists and annotations that belong to them.
+
+
+_SPLIT_NAMES = ("train", "validation", "val")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Parts of a source.
+
+    Attributes:
+        base: Folder of the splits or the classes.
+        tops: Folders in which lists and annotations are looked for, in this order.
+    """
+
+    base: Location
+    tops: tuple[Location, ...]
+
+
+def find_place(root: Location) -> Place:
+    """Return where the images of a folder lie.
+
+    ============================================  ============================================================
+    ILSVRC's own layout, also Kaggle's            ``[ILSVRC/]Data/CLS-LOC/{train,val,test}``; ``root`` is any
+                                                  folder on the way
+    NVIDIA's download script                      ``data/{train,validation}`` beside ``bounding_boxes/``
+    Stanford Dogs                                 ``Images/<class>`` beside ``Annotation/``
+    anything else                                 the folder itself
+    ============================================  ============================================================
+
+    Args:
+        root: Absolute path of the folder.
+    """
+    inner = (root / "Data" / "CLS-LOC", root / "ILSVRC" / "Data" / "CLS-LOC")
+    base = root if root.parts[-2:] == ("Data", "CLS-LOC") else next((path for path in inner if path.is_dir()), None)
+    if base is not None:
+        return Place(base, (base, *base.parents[1:3]))
+    if not _holds_splits(root) and _holds_splits(root / "data"):
+        return Place(root / "data", (root / "data", root))
+    if _holds_only_images(root):
+        return Place(root / "Images", (root / "Images", root))
+    annotations = {"data": "bounding_boxes", "Images": "Annotation"}.get(root.name)
+    if annotations is not None and (root.parent / annotations).is_dir():
+        return Place(root, (root, root.parent))
+    return Place(root, (root,))
+
+
+def _holds_splits(folder: Location) -> bool:
+    return any((folder / name).is_dir() for name in _SPLIT_NAMES)
+
+
+def _holds_only_images(root: Location) -> bool:
+    """Return whether there is a folder ``Images`` of folders, and beside it nothing that could be a class."""
+    images = root / "Images"
+    if not images.is_dir() or not folders_in(spelled(images)):
+        return False
+    others = ANNOTATION_FOLDERS | {b"Images", b"lists"}
+    return all(name in others or name.startswith(b".") for name in folders_in(spelled(root)))
+
 
 _NO_CLASSES = ANNOTATION_FOLDERS | {b"lists"}
 
@@ -39,10 +99,10 @@ def list_source(
     """List the images of a source.
 
     ====================================  ==========================================================================
-    folder of splits or classes           `stoker.sources.folder`, `stoker.sources.places`
+    folder of splits or classes           `stoker.sources.image_folders`, `stoker.sources.listing`
     tar, or folder of ImageNet's tars     `stoker.sources.tars`
-    text file with one path a line        `stoker.sources.file_list`
-    ``ilsvrc.json``                       `stoker.sources.config_file`: two such lists
+    text file with one path a line        `stoker.sources.lists`
+    ``ilsvrc.json``                       `stoker.sources.imagenet.config_file`: two such lists
     ====================================  ==========================================================================
 
     Every file that is named may be the URL of an object instead. The same images have the same items, the same order

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from stoker.errors import SourceError
-from stoker.sources.reading import read_file, read_head, read_slice
-from stoker.sources.where import within
+from stoker.sources.items import ItemTableBuilder
+from stoker.sources.reading import AT_ONCE, in_order, read_file, read_head, read_slice, within
 from stoker.storage import is_remote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from stoker.sources.items import Item, ItemTable
-    from stoker.types import Box
+    from stoker.types import Box, Progress
+
 
 SPLITS = ("train", "validation", "test")
 """Every split there can be, in the order of the table."""
@@ -35,9 +39,9 @@ class SourceOptions:
     Attributes:
         boxes: Annotations: a folder of XML files, a tar of them, or a CSV file.
         class_names: A list of ``name<TAB>text`` lines.
-        labels: A label map: decides which class has which label. See `stoker.sources.label_map`.
+        labels: A label map: decides which class has which label. See `stoker.sources.imagenet.labels`.
         validation_labels: The classes of validation images that lie in one folder. See
-            `stoker.sources.validation_labels`.
+            `stoker.sources.imagenet.labels`.
     """
 
     boxes: str | None = None
@@ -148,7 +152,7 @@ class SourceTree:
         root: What the user named.
         base: Folder that the paths of files are relative to: absolute, links resolved, or a URL such as
             ``s3://photos/train`` without a slash at the end. `locate` joins the two: what it returns is an absolute
-            path or a URL, of which `stoker.sources.where.place_at` makes a ``Path`` or a ``RemotePath``.
+            path or a URL, of which `stoker.sources.reading.place_at` makes a ``Path`` or a ``RemotePath``.
         classes: Names of all classes; the index is the label. In the order of the label map if one was given,
             otherwise by their bytes.
         texts: What each class is called in words; empty where unknown.
@@ -248,3 +252,41 @@ def _file_names(table: ItemTable) -> Iterator[bytes]:
             name = names[max(start, names.rfind(b"/", start, end) + 1) : end]
             parts += [len(name).to_bytes(4, "little"), name]
         yield b"".join(parts)
+
+
+# A source of objects: each annotated box of each image is an item of its own.
+
+
+_PROGRESS_ITEMS = 256
+
+
+def with_objects(tree: SourceTree, progress: Progress | None = None) -> SourceTree:
+    """Return the source with one row for each annotated object of each image.
+
+    An image without boxes, or with a damaged annotation, stays one row that means the whole image. The objects of an
+    image follow one another in the order of its annotation. Every annotation is read once.
+
+    Args:
+        tree: A source of whole images.
+        progress: Told about every few images.
+    """
+    builder = ItemTableBuilder()
+    splits = {}
+    for split, rows in tree.splits.items():
+        first = len(builder)
+        items = (tree.table[row] for row in rows.tolist())
+        counted = in_order(partial(_counted, tree, split), items, AT_ONCE if tree.is_remote else 1)
+        for done, (item, count) in enumerate(counted):
+            for index in range(count) or (-1,):
+                builder.add(dataclasses.replace(item, object=index))
+            if progress is not None and done % _PROGRESS_ITEMS == 0:
+                progress(done=int(rows[0]) + done, total=len(tree.table), size_bytes=0, rejects=0)
+        splits[split] = np.arange(first, len(builder), dtype=np.int64)
+    return dataclasses.replace(tree, table=builder.finish(), splits=splits)
+
+
+def _counted(tree: SourceTree, split: str, item: Item) -> tuple[Item, int]:
+    try:
+        return item, len(tree.read_boxes(item, split))
+    except SourceError:
+        return item, 0  # the build meets it again, and reports it

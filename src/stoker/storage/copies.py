@@ -147,11 +147,11 @@ class StoreCopy(LocalCopy):
         return data
 
     def _write(self, start: int, data: bytes) -> None:
-        view = memoryview(data)
+        transform = memoryview(data)
         try:
-            while view:
-                written = os.pwrite(self._file, view, start)
-                view, start = view[written:], start + written
+            while transform:
+                written = os.pwrite(self._file, transform, start)
+                transform, start = transform[written:], start + written
         except OSError as error:
             raise no_room(error, _why(self._source)) from error
 

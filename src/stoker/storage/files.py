@@ -243,6 +243,6 @@ def write_all(file: int, parts: Sequence[bytes]) -> None:
     written = os.writev(file, parts)
     if written == sum(map(len, parts)):
         return
-    view = memoryview(b"".join(parts))  # the system has cut the write short; a full disk raises now
-    while written < len(view):
-        written += os.write(file, view[written:])
+    transform = memoryview(b"".join(parts))  # the system has cut the write short; a full disk raises now
+    while written < len(transform):
+        written += os.write(file, transform[written:])

@@ -164,9 +164,9 @@ class HdfsBackend:
 
         def write() -> None:
             with self._client.create(temporary, WriteOptions(create_parent=True)) as file:
-                view = memoryview(data)
-                for start in range(0, len(view), _WRITE_BYTES):
-                    file.write(view[start : start + _WRITE_BYTES])
+                transform = memoryview(data)
+                for start in range(0, len(transform), _WRITE_BYTES):
+                    file.write(transform[start : start + _WRITE_BYTES])
             self._client.rename(temporary, f"/{key}", overwrite=overwrite)
 
         try:

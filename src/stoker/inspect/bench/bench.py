@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stoker.config import available_cpus, check_range, check_seconds, format_seconds, format_size
-from stoker.feed.opening import open_main_split
 from stoker.inspect.bench.cases import LIMIT, Situation, Task, chosen_cases
 from stoker.inspect.bench.images import files_read_by, prepare
 from stoker.inspect.bench.turns import Program, ProgramFailed, take_turns
+from stoker.loader import open_main_split
 from stoker.storage import is_remote
 from stoker.storage.page_cache import require_cold
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from stoker.feed import Dataset
-    from stoker.inspect.bench.cases import Case, Group, ViewName
+    from stoker.inspect.bench.cases import Case, Group, TransformName
     from stoker.inspect.bench.images import Prepared
+    from stoker.loader import Dataset
     from stoker.types import Progress
 
 _MOST_OF_MEMORY = 0.5
@@ -48,7 +48,7 @@ class BenchSpec:
         dataset: Whatever `stoker.open` understands: a folder of images, a file list, a dataset, TFRecords of other
             origin, or the URL of one.
         split: Its split; None: the only one, or ``train``.
-        view: ``train``, ``eval`` or ``objects``; see `stoker.inspect.bench.Task`.
+        transform: ``train``, ``eval`` or ``objects``; see `stoker.inspect.bench.Task`.
         batch_size: Images per batch.
         threads: Threads of each case; None: one per CPU.
         seconds: Time per case and round.
@@ -63,7 +63,7 @@ class BenchSpec:
 
     dataset: str
     split: str | None = None
-    view: ViewName = "train"
+    transform: TransformName = "train"
     batch_size: int = 64
     threads: int | None = None
     seconds: float = 1.0
@@ -109,7 +109,7 @@ class BenchRow:
         name: The case, for a person.
         group: What kind of case it is.
         note: One sentence: what it does.
-        images_per_second: One figure a round. With ``view="objects"`` these are crops, not files.
+        images_per_second: One figure a round. With ``transform="objects"`` these are crops, not files.
         images_per_cpu_second: The same per second of CPU time.
         of_limit: Median over the rounds of its speed over the codec's in the same round; None where the codec alone
             was not measured.
@@ -179,7 +179,7 @@ class BenchReport:
     @property
     def counted(self) -> str:
         """What the figures count: ``images`` or ``crops`` of them."""
-        return "crops" if self.task.view == "objects" else "images"
+        return "crops" if self.task.transform == "objects" else "images"
 
     @property
     def files_per_sample(self) -> float:
@@ -234,7 +234,7 @@ def run_bench(spec: BenchSpec, progress: BenchProgress | None = None) -> BenchRe
     dataset = open_main_split(path, spec.split)
     with tempfile.TemporaryDirectory(prefix="stoker-bench-", ignore_cleanup_errors=True) as data:
         threads = available_cpus() if spec.threads is None else spec.threads
-        task = Task(path, dataset.split, spec.view, spec.batch_size, threads, spec.cold, data)
+        task = Task(path, dataset.split, spec.transform, spec.batch_size, threads, spec.cold, data)
         return _Bench(spec, dataset, task, progress or BenchProgress()).run(cases)
 
 
@@ -303,7 +303,7 @@ class _Bench:
             own = "compressed"
         else:
             own = "raw" if dataset.schema.image_encoding == "raw" else "plain"
-        return Situation(own, is_remote(task.dataset), dataset.has_boxes, task.view, task.cold)  # type: ignore[arg-type]
+        return Situation(own, is_remote(task.dataset), dataset.has_boxes, task.transform, task.cold)  # type: ignore[arg-type]
 
     def _without(self, cases: Sequence[Case], objection: Callable[[Case], str]) -> list[Case]:
         """Return the cases without an objection, and note the others with theirs."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from stoker.errors import ConfigError
-from stoker.views import CenterCrop, ObjectCrops, RandomResizedCrop
+from stoker.transforms import CenterCrop, ObjectCrops, RandomResizedCrop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ Group = Literal["limit", "ladder", "stoker"]
 Needs = Literal["files", "plain", "gzip", "raw", "restart", "own"]
 """What a case reads: a form of the prepared images, or ``own``: the user's data where they lie."""
 
-ViewName = Literal["train", "eval", "objects"]
+TransformName = Literal["train", "eval", "objects"]
 SIDE = 224
 RESIZE = 256
 SCALE = (0.08, 1.0)
@@ -36,12 +36,12 @@ RAW_SIDE = 256
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What all cases do: the same images, the same view, the same batch.
+    """What all cases do: the same images, the same transform, the same batch.
 
     Attributes:
         dataset: Path or URL of what the user wants measured.
         split: Its split.
-        view: ``train``: random order, random crop resized to 224 with flips. ``eval``: in order, shorter side 256,
+        transform: ``train``: random order, random crop resized to 224 with flips. ``eval``: in order, shorter side 256,
             centre 224. ``objects``: random order, each annotated object cut out and resized to 224. All are bilinear,
             uint8.
         batch_size: Images per batch.
@@ -52,27 +52,29 @@ class Task:
 
     dataset: str
     split: str
-    view: ViewName
+    transform: TransformName
     batch_size: int
     threads: int
     cold: bool = False
     data: str = ""
 
     def __post_init__(self) -> None:
-        if self.view not in get_args(ViewName):
-            raise ConfigError(f"view is {self.view!r}; it must be one of {', '.join(get_args(ViewName))}")
+        if self.transform not in get_args(TransformName):
+            raise ConfigError(
+                f"transform is {self.transform!r}; it must be one of {', '.join(get_args(TransformName))}"
+            )
 
     @property
-    def stoker_view(self) -> RandomResizedCrop | CenterCrop | ObjectCrops:
-        """The work as one of Stoker's views."""
-        if self.view == "train":
+    def stoker_transform(self) -> RandomResizedCrop | CenterCrop | ObjectCrops:
+        """The work as one of Stoker's transforms."""
+        if self.transform == "train":
             return RandomResizedCrop(SIDE, SCALE, RATIO, hflip=0.5)
-        return CenterCrop(SIDE, RESIZE) if self.view == "eval" else ObjectCrops(SIDE)
+        return CenterCrop(SIDE, RESIZE) if self.transform == "eval" else ObjectCrops(SIDE)
 
     @property
     def is_shuffled(self) -> bool:
         """Whether every epoch has an order of its own."""
-        return self.view != "eval"
+        return self.transform != "eval"
 
     def place(self, name: str) -> Path:
         """Return where something that was prepared lies."""
@@ -226,14 +228,14 @@ class Situation:
         own: In which form the user's data are.
         is_remote: Whether they are in a store.
         has_boxes: Whether they can have annotated objects.
-        view: The view.
+        transform: The transform.
         cold: Whether files are dropped from the page cache.
     """
 
     own: Literal["files", "plain", "compressed", "raw"]
     is_remote: bool
     has_boxes: bool
-    view: ViewName
+    transform: TransformName
     cold: bool
 
     def objection(self, case: Case) -> str:
@@ -245,9 +247,9 @@ class Situation:
             return "for data in a bucket, and yours are on this machine"
         if case.key == "stoker-files" and self.own == "files" and not self.is_remote:
             return "the same as stoker-own, which reads your files where they lie"
-        if self.view == "objects" and (not case.boxes or case.needs == "raw"):
+        if self.transform == "objects" and (not case.boxes or case.needs == "raw"):
             return "makes no images of annotated objects"
-        if self.view == "objects" and case.needs == "own" and not self.has_boxes:
+        if self.transform == "objects" and case.needs == "own" and not self.has_boxes:
             return "your data have no annotated objects"
         return ""
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker import _native
-from stoker.feed import open_dataset
 from stoker.inspect.bench.cases import SEED
+from stoker.loader import open_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +23,7 @@ def batches(task: Task, _form: str) -> Iterator[int]:
     """Decode and resize, run after run, in the loader's order; yield the images of each run."""
     dataset = open_dataset(task.place("plain"), "train")
     images = [dataset[i].encoded for i in range(min(len(dataset), _MOST_IMAGES))]
-    size, view = len(images), task.stoker_view.native()
+    size, transform = len(images), task.stoker_transform.native()
     epochs = -(-_IMAGES_A_RUN // size)  # in a pass, or few images would make short runs
     epoch = 0
     while True:
@@ -34,6 +34,6 @@ def batches(task: Task, _form: str) -> Iterator[int]:
         )
         for start in range(0, len(order), _IMAGES_A_RUN):
             keys = order[start : start + _IMAGES_A_RUN]
-            _native.codec_loop(images=images, keys=keys, view=view, seed=SEED, epoch=epoch, threads=task.threads)
+            _native.codec_loop(images=images, keys=keys, view=transform, seed=SEED, epoch=epoch, threads=task.threads)
             yield len(keys)
         epoch += epochs

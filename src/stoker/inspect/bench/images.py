@@ -26,24 +26,22 @@ import numpy as np
 from PIL import Image
 
 from stoker import _native
-from stoker.build import BuildSettings, ShardSettings, SourceSettings, build
+from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build
 from stoker.config import available_cpus, format_size
 from stoker.errors import ConfigError, DestinationError, SourceError, StokerError
-from stoker.feed import Dataset, open_dataset
-from stoker.feed.files import FILE_SCHEMA, ImageFiles
+from stoker.format import ImagenetSchema, TinySchema
 from stoker.inspect.bench.cases import RAW_SIDE, SEED
+from stoker.loader import FILE_SCHEMA, Dataset, ImageFiles, open_dataset
 from stoker.recipe import RawEncode, Recipe, convert, parse_resize
-from stoker.schema import ImagenetSchema, TinySchema
-from stoker.sources import SourceOptions, list_source
-from stoker.sources.where import place_at
+from stoker.sources import SourceOptions, list_source, place_at
 from stoker.storage import is_remote, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from stoker.feed import Sample
     from stoker.inspect.bench.cases import Case, Needs, Task
+    from stoker.loader import Sample
     from stoker.sources import SourceTree
     from stoker.types import Box, Progress
 
@@ -132,9 +130,9 @@ def samples_read_by(case: Case, task: Task) -> int:
     """Return how many samples a case reads in one pass: more than were prepared where it opens the user's shards."""
     images = ImageList.read(task)
     if case.needs != "own":
-        return images.objects if task.view == "objects" else len(images.names)
+        return images.objects if task.transform == "objects" else len(images.names)
     own = images.open_own()
-    return int(np.maximum(own.object_counts, 1).sum()) if task.view == "objects" else len(own)
+    return int(np.maximum(own.object_counts, 1).sum()) if task.transform == "objects" else len(own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +141,7 @@ class Prepared:
 
     Attributes:
         images: Images that every case reads.
-        samples: What they make of them: crops where the view has one for each object, otherwise as many as images.
+        samples: What they make of them: crops where the transform has one for each object, otherwise as many as images.
         encoded_bytes: Bytes of the images as JPEG files.
         decoded_bytes: Bytes of their pixels.
         written_bytes: Bytes that were written to the temporary folder.

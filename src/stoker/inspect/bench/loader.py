@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stoker.feed import Loader, MemoryCache, NodeCache, open_dataset
 from stoker.inspect.bench.cases import SEED
 from stoker.inspect.bench.images import ImageList
+from stoker.loader import Loader, MemoryCache, NodeCache, open_dataset
 from stoker.sources import SourceOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stoker.feed import Dataset
     from stoker.inspect.bench.cases import Task
+    from stoker.loader import Dataset
 
 _CACHE_BUDGET = 2**40  # whether there is enough memory was checked before
 _ANY_NUMBER = 2**31
@@ -25,7 +25,7 @@ def batches(task: Task, form: str) -> Iterator[int]:
     with Loader(
         _dataset(task, form),
         batch_size=task.batch_size,
-        view=task.stoker_view,
+        transform=task.stoker_transform,
         decode="fast" if form == "fast" else "exact",
         shuffle=task.is_shuffled,
         seed=SEED,
@@ -46,7 +46,7 @@ def batches(task: Task, form: str) -> Iterator[int]:
 def _dataset(task: Task, form: str) -> Dataset:
     if form in _OWN:
         return ImageList.read(task).open_own()
-    boxes = str(task.place("boxes.csv")) if task.view == "objects" else None
+    boxes = str(task.place("boxes.csv")) if task.transform == "objects" else None
     folder = form if form in ("files", "gzip", "restart", "raw") else "plain"
     return open_dataset(task.place(folder), "train", source=SourceOptions(boxes=boxes))
 

@@ -35,10 +35,10 @@ def batches(task: Task, form: str) -> Iterator[int]:
     """Read without end, in the way that a form names; yield the images of each batch."""
     size, open_image = _opener(task, form)
     chance = random.Random(SEED)  # noqa: S311 - crops are not a secret
-    corners = ImageList.read(task).corners if task.view == "objects" else ()
+    corners = ImageList.read(task).corners if task.transform == "objects" else ()
 
     def one(number: int) -> list[Pixels]:
-        return views_of(open_image(number), task.view, chance, corners[number] if corners else ())
+        return transforms_of(open_image(number), task.transform, chance, corners[number] if corners else ())
 
     order = _endless_order(size, shuffled=task.is_shuffled)
     if form.endswith("serial"):
@@ -62,11 +62,13 @@ def decode(file: Any) -> Image.Image:
         return image.convert("RGB")
 
 
-def views_of(image: Image.Image, view: str, chance: random.Random, corners: Sequence[Corners]) -> list[Pixels]:
-    """Return 224 x 224 pixels: one view of the whole image, or one of each annotated object."""
-    if view == "objects":
+def transforms_of(
+    image: Image.Image, transform: str, chance: random.Random, corners: Sequence[Corners]
+) -> list[Pixels]:
+    """Return 224 x 224 pixels: one transform of the whole image, or one of each annotated object."""
+    if transform == "objects":
         return [_object(image, *box) for box in corners]
-    if view == "eval":
+    if transform == "eval":
         return [_center(image)]
     pixels = _resized(image.crop(_random_box(*image.size, chance)))
     return [pixels[:, ::-1] if chance.random() < 0.5 else pixels]

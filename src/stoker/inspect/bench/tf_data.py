@@ -46,7 +46,7 @@ def pipeline(task: Task, form: str) -> tf.data.Dataset:
         images = _raw(task, parallel)
     else:
         images = _records(task, form, parallel)
-    if task.view == "objects":
+    if task.transform == "objects":
         images = images.unbatch()
     batched = images.batch(task.batch_size, drop_remainder=True)
     if form not in ("serial", "parallel"):
@@ -60,17 +60,17 @@ def pipeline(task: Task, form: str) -> tf.data.Dataset:
     return batched.with_options(options)
 
 
-def load_view(view: str) -> Callable[[Any, Any], Any]:
+def load_transform(transform: str) -> Callable[[Any, Any], Any]:
     """Return a function of (pixels uint8 (H, W, 3), corners float32 (N, 4)) to uint8 pixels.
 
-    These are (224, 224, 3), or with ``view="objects"`` (N, 224, 224, 3).
+    These are (224, 224, 3), or with ``transform="objects"`` (N, 224, 224, 3).
     """
-    return {"train": _random_crop, "eval": _center, "objects": _objects}[view]
+    return {"train": _random_crop, "eval": _center, "objects": _objects}[transform]
 
 
 def _loose(task: Task, parallel: dict[str, int]) -> Any:
-    view = load_view(task.view)
-    return _paths(task).repeat().map(lambda *image: view(*_decoded(*image)), **parallel)
+    transform = load_transform(task.transform)
+    return _paths(task).repeat().map(lambda *image: transform(*_decoded(*image)), **parallel)
 
 
 def _cached(task: Task, form: str, parallel: dict[str, int]) -> Any:
@@ -81,12 +81,12 @@ def _cached(task: Task, form: str, parallel: dict[str, int]) -> Any:
     decoded = _paths(task).map(_decoded, **parallel).cache(str(place / "images") if in_file else "")
     if task.is_shuffled:
         decoded = decoded.shuffle(_FILE_WINDOW if in_file else _WINDOW, SEED)
-    return decoded.repeat().map(load_view(task.view), **parallel)
+    return decoded.repeat().map(load_transform(task.transform), **parallel)
 
 
 def _records(task: Task, form: str, parallel: dict[str, int]) -> Any:
-    view = load_view(task.view)
-    with_boxes = task.view == "objects"
+    transform = load_transform(task.transform)
+    with_boxes = task.transform == "objects"
     boxes = [f"image/object/bbox/{side}" for side in _SIDES]
     features: dict[str, Any] = {"image/encoded": tf.io.FixedLenFeature([], tf.string)}
     features |= {name: tf.io.VarLenFeature(tf.float32) for name in boxes} if with_boxes else {}
@@ -98,7 +98,7 @@ def _records(task: Task, form: str, parallel: dict[str, int]) -> Any:
             corners = tf.stack([tf.sparse.to_dense(found[name]) for name in boxes], 1)
             whole = tf.constant([[0.0, 0.0, 1.0, 1.0]])
             corners = tf.cond(tf.shape(corners)[0] > 0, lambda: corners, lambda: whole)
-        return view(tf.io.decode_jpeg(found["image/encoded"], channels=3), corners)
+        return transform(tf.io.decode_jpeg(found["image/encoded"], channels=3), corners)
 
     if form == "interleave":
         records = _interleaved(_shards(task, "plain"), parallel)
@@ -110,11 +110,11 @@ def _records(task: Task, form: str, parallel: dict[str, int]) -> Any:
 
 
 def _raw(task: Task, parallel: dict[str, int]) -> Any:
-    view = load_view(task.view)
+    transform = load_transform(task.transform)
 
     def load(record: Any) -> Any:
         pixels = tf.io.parse_single_example(record, {"image_raw": tf.io.FixedLenFeature([], tf.string)})["image_raw"]
-        return view(tf.reshape(tf.io.decode_raw(pixels, tf.uint8), [RAW_SIDE, RAW_SIDE, 3]), tf.zeros([0, 4]))
+        return transform(tf.reshape(tf.io.decode_raw(pixels, tf.uint8), [RAW_SIDE, RAW_SIDE, 3]), tf.zeros([0, 4]))
 
     return _shuffled(_interleaved(_shards(task, "raw"), parallel), task).map(load, **parallel)
 

@@ -1,0 +1,208 @@
+"""The engine for one machine: items are converted by threads, records are written in order.
+
+::
+
+    jobs ─► chunks of items ─► threads (convert) ─► window, in order ─► writer ─► committer (fsync, rename, journal)
+                       └─► (load)─┘ many at a time, if the images lie in a store
+
+The window runs on across the borders of shards, so all threads have work until the last chunk of the last shard, and
+how many there are changes nothing in the bytes. Memory is bounded by the bytes of the sources in the window.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from stoker.builder.shard import ItemConverter, LoadingAhead, Outcome, ShardAssembler, ShardJob, ShardResult
+from stoker.storage import RemotePath, check_stacks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from stoker.builder.shard import ItemConverter, ShardJob, ShardResult
+    from stoker.sources import Item
+    from stoker.storage import Location
+
+
+_CHUNK_ITEMS = 16  # one hand-over between threads costs about as much as a tenth of reading an image
+_CHUNK_BYTES = 2**22
+_CHUNKS_PER_THREAD = 8  # so that one slow image does not make the other threads wait
+_OPEN_COMMITS = 2  # shards that may wait for their fsync while the next one is written
+_OPEN_UPLOADS = 4  # one alone does not fill the way to a store
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """Consecutive items of one shard on their way through the threads."""
+
+    job: ShardJob
+    items: list[Item]
+    size_bytes: int
+    is_last: bool
+
+
+class LocalEngine:
+    """Builds shards with threads of this process.
+
+    Args:
+        converter: Turns items into records.
+        directory: Where the shards go.
+        threads: Items converted at the same time.
+        committed: Called, in the order of the jobs and from the calling thread, with every shard that is complete.
+        advanced: Called after each chunk, from the calling thread, with its items, source bytes and rejects.
+    """
+
+    def __init__(
+        self,
+        converter: ItemConverter,
+        directory: Location,
+        threads: int,
+        committed: Callable[[ShardResult], None],
+        advanced: Callable[[int, int, int], None],
+    ) -> None:
+        self._converter = converter
+        self._directory = directory
+        self._committed = committed
+        self._advanced = advanced
+        self._max_chunks = threads * _CHUNKS_PER_THREAD
+        self._max_bytes = self._max_chunks * _CHUNK_BYTES
+        self._max_commits = _OPEN_UPLOADS if isinstance(directory, RemotePath) else _OPEN_COMMITS
+        check_stacks(threads + self._max_commits)
+        self._pool = ThreadPoolExecutor(threads, "stoker-convert")
+        self._committer = ThreadPoolExecutor(self._max_commits, "stoker-commit")
+        self._stop = threading.Event()
+        self._loading = LoadingAhead(converter.tree, self._stop) if converter.tree.is_remote else None
+        self._window: deque[tuple[_Chunk, Future[Outcome]]] = deque()
+        self._window_bytes = 0
+        self._shard: ShardAssembler | None = None
+        self._commits: deque[tuple[ShardAssembler, Future[ShardResult]]] = deque()
+
+    def run(self, jobs: Iterable[ShardJob]) -> None:
+        """Build all jobs, in order. Once per engine.
+
+        Raises:
+            OSError: The destination cannot be written. What is committed stays; the rest is removed.
+            KeyboardInterrupt: The same, within the time of one item.
+        """
+        try:
+            for chunk in _chunks(jobs):
+                while self._is_full(chunk):
+                    self._drain_one()
+                self._window.append((chunk, self._submit(chunk)))
+                self._window_bytes += chunk.size_bytes
+            while self._window:
+                self._drain_one()
+            while self._commits:
+                self._finish_commit()
+        finally:
+            self._close()
+
+    def _submit(self, chunk: _Chunk) -> Future[Outcome]:
+        load = None
+        if self._loading is not None:
+            known, split = self._converter.known, chunk.job.split
+            load = self._loading.begin([item for item in chunk.items if (item, split) not in known], split)
+        return self._pool.submit(self._converter.convert, chunk.items, chunk.job.split, self._stop.is_set, load)
+
+    def _is_full(self, chunk: _Chunk) -> bool:
+        if not self._window:
+            return False
+        return len(self._window) >= self._max_chunks or self._window_bytes + chunk.size_bytes > self._max_bytes
+
+    def _drain_one(self) -> None:
+        """Write the oldest chunk, once it is converted."""
+        chunk, future = self._window[0]
+        outcome = future.result()
+        self._window.popleft()
+        self._window_bytes -= chunk.size_bytes
+        if self._shard is None:
+            self._shard = ShardAssembler(self._directory, chunk.job, self._stop)
+        self._shard.add(outcome)
+        if chunk.is_last:
+            shard, self._shard = self._shard, None
+            self._commits.append((shard, self._committer.submit(shard.commit)))
+        while self._commits and (len(self._commits) > self._max_commits or self._commits[0][1].done()):
+            self._finish_commit()
+        self._advanced(len(chunk.items), chunk.size_bytes, len(outcome.rejects))
+
+    def _finish_commit(self) -> None:
+        """Report the oldest shard, once it is complete."""
+        result = self._commits[0][1].result()
+        self._commits.popleft()
+        self._committed(result)
+
+    def _close(self) -> None:
+        """End the threads; remove what is not committed. Waits for at most one item and one commit."""
+        self._stop.set()
+        if self._loading is not None:
+            self._loading.close()
+        self._pool.shutdown(cancel_futures=True)
+        self._committer.shutdown(cancel_futures=True)
+        if self._shard is not None:
+            self._shard.abort()
+        for shard, future in self._commits:
+            shard.abort()
+            complete = future.done() and not future.cancelled() and future.exception() is None
+            if complete and not isinstance(self._directory, RemotePath):  # a store may not answer for long
+                self._committed(future.result())
+
+
+def _chunks(jobs: Iterable[ShardJob]) -> Iterator[_Chunk]:
+    """Cut the items of each job into chunks; a chunk never crosses into the next shard."""
+    for job in jobs:
+        items: list[Item] = []
+        size_bytes = 0
+        for item in job.items:
+            if items and (len(items) == _CHUNK_ITEMS or size_bytes + item.size_bytes > _CHUNK_BYTES):
+                yield _Chunk(job, items, size_bytes, is_last=False)
+                items, size_bytes = [], 0
+            items.append(item)
+            size_bytes += item.size_bytes
+        yield _Chunk(job, items, size_bytes, is_last=True)
+
+
+# Where the shards of a build are made: by threads of this process, or by whatever else can run `build_shard`.
+
+
+class Engine(Protocol):
+    """Makes shards. Used once, from one thread."""
+
+    def run(self, jobs: Iterable[ShardJob]) -> None:
+        """Make every shard, in any order, and end only when all of them are reported.
+
+        Args:
+            jobs: The shards that are not there yet. Each job is made when it is asked for, so only those that are
+                held take memory.
+
+        Raises:
+            OSError: The source or the destination failed. What is reported stays; the rest is removed.
+            KeyboardInterrupt: The same.
+        """
+
+
+class EngineFactory(Protocol):
+    """Returns the engine of one build; `stoker.builder.local.LocalEngine` is one."""
+
+    def __call__(
+        self,
+        converter: ItemConverter,
+        destination: Location,
+        threads: int,
+        committed: Callable[[ShardResult], None],
+        advanced: Callable[[int, int, int], None],
+        /,
+    ) -> Engine:
+        """Return an engine.
+
+        Args:
+            converter: Turns items into records.
+            destination: Where the shards go.
+            threads: Items converted at the same time on one machine.
+            committed: To be called, from one thread at a time, once for each shard that is complete in the destination.
+            advanced: To be called, from the thread that runs the engine, with the items, source bytes and rejects that
+                were added since.
+        """

@@ -1,0 +1,306 @@
+"""Which item goes into which shard at which place: integers only, decided before any image is opened."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stoker import _native
+from stoker.builder.shard import ShardJob
+from stoker.config import format_size
+from stoker.errors import ConfigError, SourceError
+from stoker.format import MAX_SHARDS
+from stoker.storage import RemotePath
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from stoker.builder.settings import BuildSettings, ShardSettings
+    from stoker.format import ShardNaming
+    from stoker.sources import Source
+    from stoker.storage import Location
+    from stoker.types import Compression
+
+
+# How many shards a split gets.
+
+
+FULL_SHARD = 100
+"""Fewest records of a shard for which a preferred number of shards holds."""
+
+
+def count_shards(items: Mapping[str, int], sizes: Mapping[str, float], settings: ShardSettings) -> dict[str, int]:
+    """Return the number of shards of each split.
+
+    Args:
+        items: Items of each split; none is 0.
+        sizes: Expected bytes of their records.
+        settings: What was asked for.
+
+    Raises:
+        ConfigError: More shards than items are asked for, or shards of a split that is not there.
+    """
+    main = "train" if "train" in items else next(iter(items))
+    explicit: dict[str, int | None] = {main: settings.train}
+    if settings.validation is not None:
+        if "validation" not in items:
+            raise ConfigError("--validation-shards is given, but there is no split 'validation'")
+        explicit["validation"] = settings.validation
+    if settings.train is None and settings.preferred is not None and items[main] >= FULL_SHARD * settings.preferred[0]:
+        explicit[main] = settings.preferred[0]
+        if len(items) > 1 and items.get("validation", 0) >= FULL_SHARD * settings.preferred[1]:
+            explicit.setdefault("validation", settings.preferred[1])
+    for name, shards in explicit.items():
+        if shards is not None and shards > items[name]:
+            raise ConfigError(f"{shards} shards for the {items[name]} items of split {name!r}; ask for fewer shards")
+    # Shards of a split without a number of its own are as long as those of the main split.
+    target = settings.size_bytes
+    main_shards = explicit[main]
+    if main_shards is not None:
+        target = max(1, round(sizes[main] / main_shards))
+    counts = {}
+    for name, count in items.items():
+        wanted = explicit.get(name) or min(count, max(1, round(sizes[name] / target)))
+        if wanted > MAX_SHARDS:
+            raise ConfigError(f"{wanted} shards for split {name!r}, more than {MAX_SHARDS}; raise --shard-size")
+        counts[name] = wanted
+    return counts
+
+
+_SPLIT_ORDER = ("train", "validation", "test")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitPlan:
+    """One split.
+
+    Attributes:
+        name: Its name.
+        rows: int64 (N,): rows of the tree's table, in the order of the dataset.
+        bounds: int64 (S + 1,): shard ``i`` holds ``rows[bounds[i]:bounds[i + 1]]``.
+        shard_names: Names of its S shards, in order.
+        size_bytes: Bytes of its source files.
+    """
+
+    name: str
+    rows: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+    shard_names: tuple[str, ...]
+    size_bytes: int
+
+    def shard_rows(self, shard: int) -> NDArray[np.int64]:
+        """Return the rows of one shard, in order."""
+        return self.rows[self.bounds[shard] : self.bounds[shard + 1]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """The whole build. Read-only."""
+
+    tree: Source
+    splits: tuple[SplitPlan, ...]
+    compression: Compression = "none"
+
+    @property
+    def items(self) -> int:
+        """Items of all splits."""
+        return sum(len(split.rows) for split in self.splits)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all source files."""
+        return sum(split.size_bytes for split in self.splits)
+
+    def jobs(self, done: Container[str] = ()) -> Iterator[ShardJob]:
+        """Yield the jobs of the shards whose names are not in ``done``, in the order of the dataset.
+
+        The items of a job are copied out of the table when it is yielded, so only those in use take memory.
+        """
+        for split in self.splits:
+            for shard, name in enumerate(split.shard_names):
+                if name in done:
+                    continue
+                yield ShardJob(name, split.name, self.tree.table.take(split.shard_rows(shard)), self.compression)
+
+
+def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
+    """Divide a tree into splits and shards, and put each split into its seeded order.
+
+    Args:
+        tree: The items.
+        settings: Seed, shards and what is held out.
+        size: How long the records will be; decides the number of shards when the
+            settings give only their length.
+
+    Raises:
+        ConfigError: More shards than items, or nothing to hold out of.
+        SourceError: There is no item at all.
+    """
+    splits = {name: rows for name, rows in _divide(tree, settings).items() if len(rows)}
+    if not splits:
+        raise SourceError(f"{tree.root} holds class folders but no image in them", path=tree.root)
+    naming = settings.shards.naming
+    if len(splits) > 1 and not naming.names_splits:
+        message = f"--shard-names {naming.text!r} gives the shards of {' and '.join(splits)} the same names"
+        raise ConfigError(f"{message}; add {{split}} to it, for example {{split}}-part-{{shard}}.tfrecord")
+    sizes = {name: int(tree.table.sizes[rows].sum()) for name, rows in splits.items()}
+    ordered = {name: rows[_order(len(rows), settings.seed)] for name, rows in splits.items()}
+    if naming.per_class:
+        plans = [_by_class(tree, naming, name, rows, sizes[name]) for name, rows in ordered.items()]
+    else:
+        items = {name: len(rows) for name, rows in splits.items()}
+        stored = {name: size.of(items[name], sizes[name]) for name in splits}
+        shards = count_shards(items, stored, settings.shards)
+        plans = [_even(naming, name, rows, sizes[name], shards[name]) for name, rows in ordered.items()]
+    return Plan(tree, tuple(plans), settings.shards.compression)
+
+
+def _even(naming: ShardNaming, split: str, rows: NDArray[np.int64], size_bytes: int, shards: int) -> SplitPlan:
+    """Cut the rows into shards that differ by at most one record."""
+    bounds = np.arange(shards + 1, dtype=np.int64) * len(rows) // shards
+    names = tuple(naming.name(split, shard, shards) for shard in range(shards))
+    return SplitPlan(split, rows, bounds, names, size_bytes)
+
+
+def _by_class(tree: Source, naming: ShardNaming, split: str, rows: NDArray[np.int64], size_bytes: int) -> SplitPlan:
+    """Give every class of train a shard, in their order inside it; every other split is one shard."""
+    if split != "train":
+        return _even(naming, split, rows, size_bytes, 1)
+    rows = rows[np.argsort(tree.table.labels[rows], kind="stable")]
+    labels, starts = np.unique(tree.table.labels[rows], return_index=True)
+    names = tuple(naming.name(split, label, len(labels)) for label in labels.tolist())
+    return SplitPlan(split, rows, np.append(starts, len(rows)).astype(np.int64), names, size_bytes)
+
+
+def plan_settings(plan: Plan, settings: BuildSettings) -> dict[str, Any]:
+    """Return everything that decides the bytes of the dataset; equal settings give equal datasets."""
+    return {
+        "source": plan.tree.fingerprint(),
+        "items": {split.name: len(split.rows) for split in plan.splits},
+        "shards": {split.name: len(split.shard_names) for split in plan.splits},
+        "shard_names": settings.shards.naming.text,
+        "compression": settings.shards.compression,
+        "recipe": recipe_record(settings),
+        "preset": settings.schema.info(0).preset,
+        "label_base": settings.schema.label_base,
+        "limit": settings.source.limit,
+        "seed": settings.seed,
+    }
+
+
+def recipe_record(settings: BuildSettings) -> dict[str, Any]:
+    """Return what happens to an image before it is a record, for the manifest and the journal."""
+    return settings.recipe.resolved() | ({"crop_objects": True} if settings.source.crop_objects else {})
+
+
+def _order(count: int, seed: int) -> NDArray[np.int64]:
+    return _native.permute(0, count, count, seed, 0).astype(np.int64)
+
+
+def _divide(tree: Source, settings: BuildSettings) -> dict[str, NDArray[np.int64]]:
+    """Return the rows of each split, after some of train were left out and some held out."""
+    divided = dict(tree.splits)
+    limit = settings.source.limit
+    if limit is not None:
+        if "train" not in divided:
+            raise ConfigError(f"--num-images takes from train, and {tree.root} holds {', '.join(tree.splits)}")
+        rows = divided["train"]
+        if limit < len(rows):
+            divided["train"] = rows[np.sort(_native.permute(0, limit, len(rows), settings.seed, 1).astype(np.int64))]
+    if settings.source.held_out is not None:
+        divided |= _hold_out(tree, divided, settings.source.held_out, settings.seed)
+    return {name: divided[name] for name in _SPLIT_ORDER if name in divided}
+
+
+def _hold_out(
+    tree: Source, splits: Mapping[str, NDArray[np.int64]], held_out: tuple[str, float], seed: int
+) -> dict[str, NDArray[np.int64]]:
+    target, fraction = held_out
+    if "train" not in splits or len(splits.get(target, ())):
+        message = f"--split-fraction {target}={fraction:g} takes from train and needs a tree without {target}/"
+        raise ConfigError(f"{message}; {tree.root} holds {', '.join(splits)}")
+    rows = splits["train"]
+    moved = np.zeros(len(rows), bool)
+    # One sort finds where the rows of each class lie.
+    by_class = np.argsort(tree.table.labels[rows], kind="stable")
+    labels = tree.table.labels[rows][by_class]
+    starts = np.flatnonzero(np.diff(labels, prepend=-2))
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
+        count = int((end - start) * fraction + 0.5)
+        # The class is the epoch: each class has an order of its own.
+        chosen = _native.permute(0, count, end - start, seed, max(0, int(labels[start]))).astype(np.int64)
+        moved[by_class[start + chosen]] = True
+    return {"train": rows[~moved], target: rows[moved]}
+
+
+# How large a dataset will be, told before it is begun.
+
+
+LARGE_BYTES = 200_000_000_000
+"""A dataset that is expected to be larger needs a person's consent: ImageNet's JPEGs do not, its pixels do."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSize:
+    """How long records are, told by a sample of them.
+
+    Attributes:
+        per_source_byte: Bytes of records for each byte of source.
+        per_record: Bytes of a record, where all are about as long; None where that depends on the source.
+    """
+
+    per_source_byte: float
+    per_record: float | None = None
+
+    def of(self, items: int, source_bytes: int) -> float:
+        """Return the expected bytes of so many records."""
+        return source_bytes * self.per_source_byte if self.per_record is None else items * self.per_record
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedSize:
+    """What a dataset will take.
+
+    Attributes:
+        records: How many records it will have.
+        size_bytes: Expected bytes of its shards before compression.
+        free_bytes: Free space where it will lie; None where a store does not say.
+    """
+
+    records: int
+    size_bytes: int
+    free_bytes: int | None
+
+    @classmethod
+    def of(cls, plan: Plan, size: RecordSize, destination: Location) -> ExpectedSize:
+        """Return what a plan amounts to."""
+        return cls(plan.items, round(size.of(plan.items, plan.size_bytes)), _free_bytes(destination))
+
+    def refuse_huge(self) -> None:
+        """Refuse a dataset that is huge, or larger than the space that is free.
+
+        Raises:
+            ConfigError: It is.
+        """
+        size, free = format_size(self.size_bytes), format_size(self.free_bytes or 0)
+        if self.size_bytes > LARGE_BYTES:
+            message = f"the dataset will take about {size}, more than {format_size(LARGE_BYTES)}"
+            message += "" if self.free_bytes is None else f"; {free} are free"
+            raise ConfigError(f"{message}; add --yes to build it all the same")
+        if self.free_bytes is not None and self.size_bytes > self.free_bytes:
+            message = f"the dataset will take about {size}, and only {free} are free; make room or build elsewhere"
+            raise ConfigError(f"{message}, or add --yes to begin all the same: a full disk leaves a build to resume")
+
+
+def _free_bytes(destination: Location) -> int | None:
+    if isinstance(destination, RemotePath):
+        return None
+    place = destination.absolute()
+    while not place.exists():
+        place = place.parent
+    return shutil.disk_usage(place).free

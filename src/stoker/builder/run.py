@@ -1,0 +1,329 @@
+"""One build from the first look at the destination to the manifest."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from stoker.builder.destination import check_destination, finished_dataset, remove_temporaries, resume, write_companions
+from stoker.builder.estimate import sample_records
+from stoker.builder.journal import open_journal
+from stoker.builder.local import LocalEngine
+from stoker.builder.plan import ExpectedSize, Plan, make_plan, plan_settings, recipe_record
+from stoker.builder.shard import ItemConverter, ShardResult
+from stoker.errors import DestinationError, StorageError
+from stoker.format import (
+    Manifest,
+    SourceInfo,
+    Split,
+    is_unfinished,
+    read_rejects,
+    write_labels,
+    write_manifest,
+    write_rejects,
+)
+from stoker.sources import list_folders, list_source, with_objects
+from stoker.storage import RemotePath
+from stoker.types import Reject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from stoker.builder.journal import Journal
+    from stoker.builder.local import EngineFactory
+    from stoker.builder.plan import Plan, SplitPlan
+    from stoker.builder.settings import BuildSettings, SourceSettings
+    from stoker.builder.shard import ShardResult
+    from stoker.sources import FolderLister, Source, SourceTree
+    from stoker.storage import Location
+    from stoker.types import Progress
+
+
+# The last step of a build: what all shards together amount to.
+
+
+def make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardResult]) -> Manifest:
+    """Return the manifest of a build whose shards are all complete.
+
+    Args:
+        plan: What was planned.
+        settings: How it was built.
+        results: All shards, in the order of the plan.
+    """
+    converted: Counter[str] = Counter()
+    for result in results:
+        converted.update(result.converted)
+    return Manifest(
+        stoker_version=version("stoker"),
+        schema=settings.schema.info(len(plan.tree.classes)),
+        recipe=recipe_record(settings),
+        seed=settings.seed,
+        source=SourceInfo(plan.items, plan.size_bytes, plan.tree.fingerprint(), plan.tree.ignored),
+        converted=converted,
+        annotation_errors=sum(len(result.annotation_errors) for result in results),
+        splits={split.name: _split(plan, split, settings.schema.label_base, results) for split in plan.splits},
+        compression=settings.shards.compression,
+        shard_names=settings.shards.naming.text,
+        limit=settings.source.limit,
+    )
+
+
+def rejects_of(results: Sequence[ShardResult]) -> Iterator[Reject]:
+    """Yield every reject, in the order of the plan."""
+    for result in results:
+        for reject in result.rejects:
+            yield Reject(reject.key, result.split, reject.reason)
+
+
+def _split(plan: Plan, split: SplitPlan, label_base: int, results: Sequence[ShardResult]) -> Split:
+    mine = [result for result in results if result.split == split.name]
+    rejected = np.asarray([reject.label for result in mine for reject in result.rejects], np.int64)
+    # Item -1 counts what has no class.
+    counts = np.bincount(plan.tree.table.labels[split.rows] + 1, minlength=len(plan.tree.classes) + 1)
+    counts -= np.bincount(rejected + 1, minlength=len(counts))
+    shards = tuple(result.file for result in mine)
+    records = sum(shard.records for shard in shards)
+    assert records + len(rejected) == len(split.rows), "an item is neither in the dataset nor among its rejects"
+    return Split(
+        records=records,
+        size_bytes=sum(shard.size_bytes for shard in shards),
+        rejects=len(rejected),
+        class_counts=(0,) * label_base + tuple(counts[1:].tolist()),
+        shards=shards,
+        unlabelled=int(counts[0]),
+    )
+
+
+# What a build did.
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What a build did.
+
+    Attributes:
+        outcome: ``built``; ``complete``: it was finished before, nothing was touched; ``withheld``: everything is
+            there except the manifest, because there are more rejects than allowed.
+        manifest: Of the dataset, whether or not it was written.
+        seconds: How long this run took.
+        items: Items converted by this run; fewer than the dataset holds after a resume.
+        size_bytes: Source bytes of these items.
+        resumed_shards: Shards that an earlier run had finished.
+        rejects: All rejects of the dataset.
+        annotation_errors: Damaged annotations met by this build, one sentence each.
+        warnings: What the listing had to say.
+    """
+
+    outcome: Literal["built", "complete", "withheld"]
+    manifest: Manifest
+    seconds: float
+    items: int
+    size_bytes: int
+    resumed_shards: int
+    rejects: tuple[Reject, ...]
+    annotation_errors: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def complete_report(manifest: Manifest, destination: Location, tree: Source, started: float) -> BuildReport:
+    """Return what a build did that found its dataset finished.
+
+    Args:
+        manifest: Of the dataset.
+        destination: Where it lies.
+        tree: What it would have been built from.
+        started: When it began, by a monotonic clock.
+    """
+    return BuildReport(
+        outcome="complete",
+        manifest=manifest,
+        seconds=time.monotonic() - started,
+        items=0,
+        size_bytes=0,
+        resumed_shards=sum(len(split.shards) for split in manifest.splits.values()),
+        rejects=read_rejects(destination),
+        annotation_errors=(),
+        warnings=tree.warnings,
+    )
+
+
+def build(
+    settings: BuildSettings,
+    destination: Location,
+    progress: Progress | None = None,
+    announce: Callable[[ExpectedSize], None] | None = None,
+    engine: EngineFactory = LocalEngine,
+) -> BuildReport:
+    """Build a dataset from images, or go on with one that was interrupted.
+
+    The same settings give the same bytes for any number of threads, in any destination, and after any number of
+    interruptions. Only one build at a time can write to a directory; in a store two may, with the same settings.
+
+    Args:
+        settings: What to build.
+        destination: Directory of the dataset, created if missing; or where it lies in a store.
+        progress: Told about every few items, from the calling thread.
+        announce: Told how large the dataset will be, before anything is written.
+        engine: Makes the shards; threads of this process unless another is given.
+
+    Raises:
+        ConfigError: The settings do not fit the source, or nobody has agreed to the size of the dataset.
+        SourceError: The source cannot be listed.
+        DestinationError: The destination holds something else, or another build is writing to it.
+        OSError: The destination cannot be written, or the store of the source or of the destination has gone. Run
+            again to resume.
+        KeyboardInterrupt: Run again to resume.
+    """
+    check_destination(destination, settings.source.root)
+    return build_tree(open_source(settings.source), settings, destination, progress, announce, engine)
+
+
+def build_tree(
+    tree: Source,
+    settings: BuildSettings,
+    destination: Location,
+    progress: Progress | None = None,
+    announce: Callable[[ExpectedSize], None] | None = None,
+    engine: EngineFactory = LocalEngine,
+) -> BuildReport:
+    """Build a dataset from a source that is already listed; as `build` otherwise."""
+    started = time.monotonic()
+    check_destination(destination, settings.source.root)
+    converter = ItemConverter(tree, settings.recipe, settings.schema)
+    size, known = sample_records(tree, converter, settings.threads)
+    plan = make_plan(tree, settings, size)
+    if not is_unfinished(destination):
+        finished = finished_dataset(destination, plan_settings(plan, settings))
+        if finished is not None:
+            if isinstance(destination, RemotePath):  # a second build of the same may have been killed after the first
+                remove_temporaries(destination)
+            return complete_report(finished, destination, tree, started)
+        expected = ExpectedSize.of(plan, size, destination)
+        if announce is not None:
+            announce(expected)
+        if not settings.accept_size:
+            expected.refuse_huge()
+    with open_journal(destination) as journal:
+        run = _Run(plan, settings, destination, journal, progress)
+        return run.run(engine, replace(converter, known=known), started)
+
+
+def open_source(
+    source: SourceSettings, progress: Progress | None = None, lister: FolderLister = list_folders
+) -> SourceTree:
+    """List the images that the settings name; ``lister`` lists class folders."""
+    tree = list_source(source.root, source.options, progress, lister)
+    return with_objects(tree, progress) if source.crop_objects else tree
+
+
+class _Run:
+    """The part of a build that holds the lock."""
+
+    def __init__(
+        self, plan: Plan, settings: BuildSettings, destination: Location, journal: Journal, progress: Progress | None
+    ) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._destination = destination
+        self._journal = journal
+        self._progress = progress
+        self._wanted = plan_settings(plan, settings)
+        self._resumed: frozenset[str] = frozenset()
+        self._items = 0
+        self._rejects = 0
+        self._new_items = 0
+        self._new_bytes = 0
+
+    def run(self, engine: EngineFactory, converter: ItemConverter, started: float) -> BuildReport:
+        """Build what is missing and finish the dataset; whatever stops it leaves a build to resume."""
+        try:
+            finished = finished_dataset(self._destination, self._wanted) or self._resume()
+            if finished is not None:  # by a build that ended, or died, just before it could remove its journal
+                remove_temporaries(self._destination)
+                self._journal.remove()
+                return complete_report(finished, self._destination, self._plan.tree, started)
+            self._count_resumed()
+            self._build_shards(engine, converter)
+            return self._finish(started)
+        except (OSError, MemoryError, KeyboardInterrupt) as error:
+            self._leave_resumable(error)
+            raise
+
+    def _leave_resumable(self, error: OSError | MemoryError | KeyboardInterrupt) -> None:
+        if not isinstance(self._destination, RemotePath):
+            # An interrupt may come between making a file and noting it. Where nothing can be written, nothing can be
+            # removed either; the next run does.
+            with contextlib.suppress(OSError):
+                remove_temporaries(self._destination)
+        if isinstance(error, OSError) and not isinstance(error, StorageError) and error.filename is None:
+            error.filename = str(self._destination)  # of a write, which knows no name
+        error.add_note("what is finished is kept; run the same command again to resume")
+
+    def _resume(self) -> Manifest | None:
+        """Go on with the build, or begin it; return the manifest if it is finished by now."""
+        resume(self._journal, self._destination, self._wanted)
+        try:
+            # In a store, where there is no lock, another build may have ended since we looked, and taken its journal
+            # away before we asked for it.
+            return finished_dataset(self._destination, self._wanted)
+        except DestinationError:
+            self._journal.remove()
+            raise
+
+    def _count_resumed(self) -> None:
+        results = self._journal.results
+        self._resumed = frozenset(result.file.name for result in results)
+        self._items = sum(result.file.records + len(result.rejects) for result in results)
+        self._rejects = sum(len(result.rejects) for result in results)
+
+    def _build_shards(self, engine: EngineFactory, converter: ItemConverter) -> None:
+        """Build every shard that is not there yet."""
+        threads, committed = self._settings.threads, self._journal.append
+        running = engine(converter, self._destination, threads, committed, self._advanced)
+        running.run(self._plan.jobs(done=self._resumed))
+
+    def _finish(self, started: float) -> BuildReport:
+        """Write what describes the shards; the manifest last, and only if the rejects are accepted."""
+        results = self._ordered_results()
+        manifest = make_manifest(self._plan, self._settings, results)
+        tree, schema = self._plan.tree, self._settings.schema
+        write_labels(self._destination, tree.classes, tree.texts, schema.label_base)
+        rejects = tuple(rejects_of(results))
+        write_rejects(self._destination, rejects)
+        write_companions(self._destination, manifest, tree.classes)
+        withheld = manifest.rejects > self._settings.max_rejects
+        if not withheld:
+            write_manifest(self._destination, manifest)
+            remove_temporaries(self._destination)
+            self._journal.remove()
+        return BuildReport(
+            outcome="withheld" if withheld else "built",
+            manifest=manifest,
+            seconds=time.monotonic() - started,
+            items=self._new_items,
+            size_bytes=self._new_bytes,
+            resumed_shards=len(self._resumed),
+            rejects=rejects,
+            annotation_errors=tuple(error for result in results for error in result.annotation_errors),
+            warnings=tree.warnings,
+        )
+
+    def _ordered_results(self) -> list[ShardResult]:
+        """Return the results in the order of the plan: after a resume the journal may hold them in another."""
+        by_name = {result.file.name: result for result in self._journal.results}
+        names = [name for split in self._plan.splits for name in split.shard_names]
+        return [by_name[name] for name in names]
+
+    def _advanced(self, items: int, size_bytes: int, rejects: int) -> None:
+        self._items += items
+        self._rejects += rejects
+        self._new_items += items
+        self._new_bytes += size_bytes
+        if self._progress is not None:
+            self._progress(done=self._items, total=self._plan.items, size_bytes=self._new_bytes, rejects=self._rejects)

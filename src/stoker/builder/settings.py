@@ -1,0 +1,199 @@
+"""What a build is told, checked before any file is opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, cast, get_args
+
+from stoker.config import available_cpus, check_range
+from stoker.errors import ConfigError
+from stoker.format import (
+    MAX_SHARDS,
+    DlbsSchema,
+    DogsSchema,
+    ImagenetSchema,
+    NvidiaSchema,
+    Schema,
+    ShardNaming,
+    TfdsSchema,
+    TinySchema,
+)
+from stoker.recipe import RawEncode, Recipe
+from stoker.sources import SourceOptions
+
+if TYPE_CHECKING:
+    from stoker.format import Schema
+    from stoker.recipe import Filter
+    from stoker.types import Compression
+
+
+DEFAULT_SHARD_BYTES = 128_000_000
+"""Large enough to read in long strokes, small enough to copy, and to lose little when a build is interrupted."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """Where the images are, which of them are taken, and how they are divided.
+
+    Attributes:
+        root: Tree of class folders, directory of archives, file list, or an existing dataset.
+        options: What the listing cannot find out by itself.
+        held_out: Split and fraction (0..1) of every class of train that is moved to it; None moves nothing.
+        limit: Images of train that are taken, a seeded choice; None takes all.
+        crop_objects: Whether every annotated object becomes a record of its own; an image without one stays whole.
+    """
+
+    root: str
+    options: SourceOptions = field(default_factory=SourceOptions)
+    held_out: tuple[str, float] | None = None
+    limit: int | None = None
+    crop_objects: bool = False
+
+    def __post_init__(self) -> None:
+        if self.limit is not None:
+            check_range("--num-images", self.limit, 1, 2**62)
+        if self.held_out is None:
+            return
+        split, fraction = self.held_out
+        if split not in ("validation", "test") or not 0 < fraction < 1:
+            message = f"--split-fraction {split}={fraction:g} is not understood"
+            raise ConfigError(f"{message}; write validation=0.1 or test=0.1, with a fraction between 0 and 1")
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSettings:
+    """How records are divided into files.
+
+    Attributes:
+        naming: What the files are called.
+        train: Shards of train; None makes them about ``size_bytes`` long.
+        validation: Shards of validation; None gives it its share by bytes.
+        preferred: Shards of train and of validation when ``train`` is None, where that leaves each at least
+            `stoker.builder.plan.FULL_SHARD` records.
+        size_bytes: Length aimed at otherwise.
+        compression: Of every file.
+    """
+
+    naming: ShardNaming = field(default_factory=ShardNaming)
+    train: int | None = None
+    validation: int | None = None
+    preferred: tuple[int, int] | None = None
+    size_bytes: int = DEFAULT_SHARD_BYTES
+    compression: Compression = "none"
+
+    def __post_init__(self) -> None:
+        check_range("--shard-size", self.size_bytes, 1, 2**62)
+        for name, shards in (("--shards", self.train), ("--validation-shards", self.validation)):
+            if shards is not None:
+                check_range(name, shards, 1, MAX_SHARDS)
+            if shards is not None and self.naming.per_class:
+                raise ConfigError(f"{name} contradicts --shard-names per-class, which makes a shard of every class")
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSettings:
+    """Everything that decides the bytes of a dataset, and how they are made.
+
+    Attributes:
+        source: The images.
+        recipe: What happens to pixels.
+        schema: What a record says.
+        shards: How records are divided into files.
+        seed: Of the order of the records, and of what is held out or left out.
+        threads: Items converted at the same time. Never changes the bytes.
+        max_rejects: With more rejects the manifest is withheld. Never changes the bytes.
+        accept_size: Whether a dataset is begun that is expected to be huge, or larger than the space that is free.
+    """
+
+    source: SourceSettings
+    recipe: Recipe = field(default_factory=Recipe)
+    schema: Schema = field(default_factory=ImagenetSchema)
+    shards: ShardSettings = field(default_factory=ShardSettings)
+    seed: int = 0
+    threads: int = field(default_factory=available_cpus)
+    max_rejects: int = 0
+    accept_size: bool = False
+
+    def __post_init__(self) -> None:
+        check_range("--seed", self.seed, 0, 2**63 - 1)
+        check_range("--threads", self.threads, 1, 1024)
+        check_range("--max-rejects", self.max_rejects, 0, 2**63 - 1)
+        preset = self.schema.info(0)
+        if preset.preset == "tfds" and self.shards.compression != "none":
+            raise ConfigError(
+                "TensorFlow Datasets reads no compressed shards; leave --compression out, or --preset tfds"
+            )
+        raw = isinstance(self.recipe.encode, RawEncode)
+        if raw != (self.schema.stores == "raw"):
+            what = "pixels" if self.schema.stores == "raw" else "JPEG files"
+            advice = "--encode raw or --preset imagenet" if not raw else "--preset dlbs for --encode raw"
+            raise ConfigError(f"preset {preset.preset} stores {what}, not {self.recipe.encode}; use {advice}")
+        if isinstance(self.recipe.encode, RawEncode) and self.recipe.encode.order != "HWC" and not preset.order_key:
+            raise ConfigError(
+                f"preset {preset.preset} cannot say that its pixels are CHW; use --preset dlbs or raw:HWC"
+            )
+
+
+# The layouts that can be asked for by name, each with the settings that belong to it.
+
+
+PresetName = Literal["imagenet", "imagenet-nvidia", "dlbs", "tiny-imagenet", "dogs-onehot", "tfds"]
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """What a preset means unless other options say otherwise.
+
+    Attributes:
+        schema: Builds its schema: called with a label base, or with nothing for its own.
+        resize: As ``--resize`` has it; ``off`` for none.
+        encode: As ``--encode`` has it; None leaves it to the recipe.
+        filter: As ``--filter`` has it; None leaves it to the recipe.
+        shard_names: As ``--shard-names`` has it.
+        shards: Preferred shards of train and of validation; None for as many as their length asks for.
+        compression: Of the shards.
+    """
+
+    schema: type[DlbsSchema | DogsSchema | ImagenetSchema | NvidiaSchema | TfdsSchema | TinySchema]
+    resize: str = "off"
+    encode: str | None = None
+    filter: Filter | None = None
+    shard_names: str = "default"
+    shards: tuple[int, int] | None = None
+    compression: Compression = "none"
+
+    def make_schema(self, label_base: int | None) -> Schema:
+        """Return the schema with a label base, or with its own.
+
+        Raises:
+            ConfigError: It has no such base.
+        """
+        return self.schema() if label_base is None else self.schema(label_base)
+
+
+PLAIN = Preset(ImagenetSchema)
+"""Without a preset: Google's 15 keys in shards that are named and numbered as suits any reader."""
+
+PRESETS: dict[PresetName, Preset] = {
+    "imagenet": Preset(ImagenetSchema, shard_names="google", shards=(1024, 128)),
+    "imagenet-nvidia": Preset(
+        NvidiaSchema, "exact:352x352", "jpeg:90", "bilinear", shard_names="google", shards=(1024, 128)
+    ),
+    "dlbs": Preset(DlbsSchema, "square:256", "raw", "bilinear", shard_names="google"),
+    "tiny-imagenet": Preset(TinySchema, encode="raw", shard_names="per-class"),
+    "dogs-onehot": Preset(DogsSchema, "exact:224x224", "jpeg:95", "tf2-nearest", "part", (4, 1), "gzip"),
+    "tfds": Preset(TfdsSchema, shard_names="tfds"),
+}
+
+
+def find_preset(name: str | None) -> Preset:
+    """Return the preset of a name, or `PLAIN` without one.
+
+    Raises:
+        ConfigError: There is none of that name.
+    """
+    if name is None:
+        return PLAIN
+    if name not in get_args(PresetName):
+        raise ConfigError(f"--preset {name!r} is unknown; there are {', '.join(PRESETS)}")
+    return PRESETS[cast("PresetName", name)]

@@ -1,0 +1,249 @@
+"""The options that ``plan``, ``build`` and ``repack`` share."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stoker.builder import (
+    DEFAULT_SHARD_BYTES,
+    PRESETS,
+    BuildSettings,
+    LocalEngine,
+    ShardSettings,
+    SourceSettings,
+    find_preset,
+)
+from stoker.config import available_cpus, parse_size
+from stoker.errors import ConfigError
+from stoker.format import ShardNaming
+from stoker.recipe import FILTERS, JpegEncode, RawEncode, Recipe, parse_encode, parse_resize
+from stoker.sources import SourceOptions, list_folders
+from stoker.storage import location
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from stoker.builder import EngineFactory, Preset
+    from stoker.sources import FolderLister
+
+
+_SOURCE_OPTIONS = ("boxes", "class_names", "labels", "validation_labels")
+_CONTRADICTIONS = (
+    ("resize", "img_size"),
+    ("encode", "quality"),
+    ("shards", "shard_size"),
+)
+
+
+def add_source_options(parser: argparse.ArgumentParser) -> None:
+    """Add everything that says which images there are."""
+    add_selection_options(parser)
+    add = parser.add_argument
+    add("--labels", metavar="FILE", help="list that fixes the classes and their order (default: folders, sorted)")
+    add("--validation-labels", metavar="FILE", help="classes of a flat validation folder (default: looked for)")
+    add("--class-names", metavar="FILE", help="class, tab and text on each line (default: imagenet_metadata.txt)")
+    add("--boxes", metavar="PLACE", help="annotations: folder of XML, CSV, or tar of XML (default: looked for)")
+
+
+def add_selection_options(parser: argparse.ArgumentParser) -> None:
+    """Add what chooses among the images, wherever they come from."""
+    add = parser.add_argument
+    add("--num-images", type=int, default=-1, metavar="N", help="take N images of train, a seeded choice (-1: all)")
+    add("--split-fraction", metavar="SPLIT=F", help="hold out a seeded part of every class: validation=0.1")
+    add("--crop-objects", action="store_true", help="a record for every annotated object instead of every image")
+
+
+def add_dataset_options(parser: argparse.ArgumentParser) -> None:
+    """Add everything that says what becomes of the images, and the number of threads."""
+    add = parser.add_argument
+    add("--preset", choices=list(PRESETS), help="layout that readers of another system expect, with its settings")
+    add("--shards", "--num-shards", type=int, metavar="N", help="shards of train (default: as --shard-size asks for)")
+    add("--shard-size", metavar="SIZE", help="length of a shard, such as 128MB (default) or 1GiB")
+    add("--validation-shards", type=int, metavar="N", help="shards of validation (default: its share by bytes)")
+    add("--shard-names", metavar="HOW", help="default, google, tfds:NAME, part, per-class, or a template")
+    add("--compression", choices=["none", "gzip", "zlib"], help="of whole shards (default none)")
+    text = "keep: store the bytes of every JPEG unchanged (default without --resize); restart: add restart markers"
+    add("--recipe", choices=["keep", "restart"], help=f"{text}, without loss, or with --resize to what is encoded")
+    add("--resize", metavar="HOW", help="short:256, long:512, max:512, exact:300x300, square:300 or off")
+    add("--img-size", type=int, metavar="N", help="the same as --resize square:N")
+    add("--encode", metavar="HOW", help="jpeg:90 (default with --resize), jpeg:90:420, jpeg:90:444, raw, raw:CHW")
+    add("--quality", type=int, metavar="Q", help="the same as --encode jpeg:Q")
+    add("--filter", choices=FILTERS, help="with --resize: resampling filter (default bicubic)")
+    text = "with --resize: as libjpeg's accurate decode (default), or faster and close to it"
+    add("--decode", choices=["exact", "fast"], default="exact", help=text)
+    add("--check", choices=["header", "decode"], default="header", help="how kept JPEGs are checked (default header)")
+    add("--exif", choices=["keep", "apply"], default="keep", help="EXIF orientation: as stored (default) or applied")
+    add("--max-pixels", type=int, metavar="N", default=2**27, help="reject larger images (default %(default)s)")
+    add("--label-base", type=int, choices=[0, 1], help="number of the first class (default: the preset's; else 1)")
+    add("--seed", type=int, default=0, help="of the order of the records (default 0)")
+    add("--threads", "--num-workers", type=int, default=available_cpus(), metavar="N", help="default: all, %(default)s")
+    add("--json", action="store_true", help="print one JSON document")
+
+
+def add_consent_options(parser: argparse.ArgumentParser) -> None:
+    """Add what a person may agree to."""
+    text = "publish the manifest with up to N source items missing (default 0)"
+    parser.add_argument("--max-rejects", type=int, default=0, metavar="N", help=text)
+    parser.add_argument("--yes", action="store_true", help="build also what is huge or may not fit on the disk")
+
+
+def build_settings(args: argparse.Namespace) -> BuildSettings:
+    """Return the settings that the options stand for.
+
+    Raises:
+        ConfigError: An option is out of range, or contradicts another.
+    """
+    preset = find_preset(args.preset)
+    return BuildSettings(
+        source=_source(args),
+        recipe=_recipe(args, preset),
+        schema=preset.make_schema(args.label_base),
+        shards=_shards(args, preset),
+        seed=args.seed,
+        threads=args.threads,
+        max_rejects=getattr(args, "max_rejects", 0),
+        accept_size=getattr(args, "yes", False),
+    )
+
+
+def _source(args: argparse.Namespace) -> SourceSettings:
+    if args.num_images != -1 and args.num_images < 1:
+        raise ConfigError(f"--num-images is {args.num_images}; give a number of images, or -1 for all")
+    return SourceSettings(
+        root=args.source,
+        options=SourceOptions(**{name: getattr(args, name, None) for name in _SOURCE_OPTIONS}),
+        held_out=None if args.split_fraction is None else _held_out(args.split_fraction),
+        limit=None if args.num_images == -1 else args.num_images,
+        crop_objects=args.crop_objects,
+    )
+
+
+def _recipe(args: argparse.Namespace, preset: Preset) -> Recipe:
+    _refuse_contradictions(args)
+    if args.recipe == "keep":
+        resize_text: str = "off"
+    elif args.img_size is not None:
+        resize_text = f"square:{args.img_size}"
+    else:
+        resize_text = args.resize or preset.resize
+    resize = parse_resize(resize_text)
+    encode = _encode(args, preset)
+    if resize is None and args.filter is not None:
+        raise ConfigError("--filter says how to --resize; give --resize too, or leave it away")
+    if resize is None and isinstance(encode, JpegEncode) and (args.encode or args.quality is not None):
+        raise ConfigError("--encode and --quality say how to --resize; give --resize too, or leave them away")
+    return Recipe(
+        resize=resize,
+        encode=encode,
+        filter=args.filter or preset.filter or "bicubic",
+        check=args.check,
+        exif=args.exif,
+        max_pixels=args.max_pixels,
+        restart=args.recipe == "restart",
+        decode=args.decode,
+    )
+
+
+def _encode(args: argparse.Namespace, preset: Preset) -> JpegEncode | RawEncode:
+    if args.quality is not None:
+        return JpegEncode(args.quality)
+    text = args.encode or preset.encode
+    return JpegEncode() if text is None else parse_encode(text)
+
+
+def _refuse_contradictions(args: argparse.Namespace) -> None:
+    keeping = (("recipe", "resize"), ("recipe", "img_size")) if args.recipe == "keep" else ()
+    for first, second in (*keeping, *_CONTRADICTIONS):
+        if getattr(args, first) is not None and getattr(args, second) is not None:
+            names = " and ".join(f"--{name.replace('_', '-')}" for name in (first, second))
+            raise ConfigError(f"{names} contradict each other; give one of them")
+
+
+def _shards(args: argparse.Namespace, preset: Preset) -> ShardSettings:
+    counted = args.shards is not None or args.validation_shards is not None or args.shard_size is not None
+    names = args.shard_names or preset.shard_names
+    if args.shard_names is None and names == "per-class" and counted:
+        names = "default"  # the preset's own names leave no choice of shards
+    if names == "tfds":
+        names = f"tfds:{_dataset_name(args.source)}"
+    return ShardSettings(
+        naming=ShardNaming(names),
+        train=args.shards,
+        validation=args.validation_shards,
+        preferred=None if counted else preset.shards,
+        size_bytes=DEFAULT_SHARD_BYTES if args.shard_size is None else parse_size(args.shard_size),
+        compression=args.compression or preset.compression,
+    )
+
+
+def _dataset_name(source: str) -> str:
+    """Return a name for TFDS, which allows lower-case letters, digits and underscores."""
+    place = location(source).absolute()
+    name = re.sub(r"[^a-z0-9]+", "_", place.name.removesuffix(place.suffix).lower()).strip("_")
+    return name if name[:1].isalpha() else f"images_{name}".rstrip("_")
+
+
+def _held_out(text: str) -> tuple[str, float]:
+    split, _, fraction = text.partition("=")
+    try:
+        return split, float(fraction)
+    except ValueError:
+        raise ConfigError(f"--split-fraction {text!r} is not understood; write validation=0.1") from None
+
+
+# Where a build runs: on this machine, or on a cluster.
+
+
+def add_engine_options(parser: argparse.ArgumentParser) -> None:
+    """Add what says where a build runs."""
+    add = parser.add_argument
+    add("--engine", choices=["local", "spark"], default="local", help="threads here (default), or a Spark cluster")
+    text = "with --engine spark: local[4], spark://HOST:7077, yarn, ... (default: what Spark's configuration says)"
+    add("--master", metavar="URL", help=text)
+    text = "with --engine spark: a property of Spark's, such as spark.executor.memory=2g; may be given again"
+    add("--spark-conf", metavar="NAME=VALUE", action="append", default=[], help=text)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Where a build runs.
+
+    Attributes:
+        engine: Makes its engine.
+        lister: Lists the class folders of its source.
+    """
+
+    engine: EngineFactory
+    lister: FolderLister
+
+
+@contextmanager
+def chosen_engine(args: argparse.Namespace) -> Iterator[Chosen]:
+    """Keep the engine that the options name while the ``with`` block runs.
+
+    Raises:
+        ConfigError: An option is for another engine, or is not understood.
+        ClusterError: Spark does not start.
+    """
+    if args.engine == "local":
+        if args.master is not None or args.spark_conf:
+            raise ConfigError("--master and --spark-conf are for --engine spark; give that, or leave them away")
+        yield Chosen(LocalEngine, list_folders)
+        return
+    settings = dict(_setting(text) for text in args.spark_conf)
+    from stoker.spark import Cluster, spark_session  # noqa: PLC0415 - other builds need nothing of it
+
+    with spark_session(args.master, settings) as session:
+        cluster = Cluster(session)
+        yield Chosen(cluster.engine(), cluster.lister(args.source))
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.startswith("spark."):
+        raise ConfigError(f"--spark-conf {text} is not understood; write it as spark.executor.memory=2g")
+    return name, value

@@ -1,0 +1,195 @@
+"""What lies where in the directory of a dataset: the names of its files, and its shards, found by their names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from stoker.errors import DatasetNotFoundError
+from stoker.format.index import INDEX_SUFFIX
+from stoker.format.names import SPLIT_FOLDERS
+from stoker.storage import RemotePath
+from stoker.storage.temporary import TEMPORARY_MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from stoker.storage import Location
+
+
+MANIFEST_NAME = "manifest.json"
+LABELS_NAME = "labels.txt"
+REJECTS_NAME = "rejects.jsonl"
+JOURNAL_NAME = "build.journal"
+"""In an unfinished build on this machine."""
+BUILD_FOLDER = ".stoker-build"
+"""In an unfinished build in a store, which cannot append to a file."""
+MAX_SHARDS = 99_999
+"""Most shards of a split: the names hold five digits."""
+
+_NUMBERED = re.compile(
+    r"(?P<stem>.*?)-(?P<shard>[0-9]{5,9})-of-(?P<shards>[0-9]{5,9})(?P<suffix>(?:\.tfrecords?)?)", re.ASCII
+)
+_PLAIN = re.compile(r"(?P<stem>.+)\.tfrecords?(?:\.gz)?", re.ASCII)
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_SPLIT_WORD = re.compile(r"(?:^|[^a-z])(train|validation|val|test)(?:$|[^a-z])", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardName:
+    """What the name of a shard says.
+
+    Attributes:
+        split: Split it belongs to; ``train`` when the name does not say.
+        shard: Its number, from 0; None when the name has none.
+        shards: How many shards the split has; None when the name does not say.
+    """
+
+    split: str
+    shard: int | None
+    shards: int | None
+
+
+_Place = TypeVar("_Place", "Path", "RemotePath")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSplit(Generic[_Place]):
+    """The shards of one split, found by their names.
+
+    Attributes:
+        paths: Their paths, in the order of their numbers, those without one in the order of their names.
+        missing: Numbers that the other names promise and that are not there.
+    """
+
+    paths: tuple[_Place, ...]
+    missing: tuple[int, ...]
+
+
+def is_unfinished(directory: Location) -> bool:
+    """Return whether a build has begun in a directory and not come to its end.
+
+    One that was killed after it had written the manifest, and before it could clean up, counts too.
+
+    Raises:
+        OSError: The store cannot be asked.
+    """
+    if isinstance(directory, RemotePath):
+        return (directory / BUILD_FOLDER).is_dir()
+    return (directory / JOURNAL_NAME).exists()
+
+
+def parse_shard_name(name: str) -> ShardName | None:
+    """Return what the name of a file says, or None if it is not that of a shard.
+
+    Known are ``train-00000-of-01024`` (Google's scripts), the same with ``.tfrecord``,
+    ``NAME-train.tfrecord-00000-of-00008`` (TFDS), and any other name that ends in ``.tfrecord`` or ``.tfrecords``. The
+    split is the word ``train``, ``validation``, ``val`` or ``test`` in the name, else ``train``.
+    """
+    if name.endswith(INDEX_SUFFIX) or TEMPORARY_MARK in name or name.startswith("."):
+        return None
+    if found := _NUMBERED.fullmatch(name):
+        shard, shards = int(found["shard"]), int(found["shards"])
+        return ShardName(_split_in(found["stem"]), shard, shards) if shard < shards else None
+    if found := _PLAIN.fullmatch(name):
+        return ShardName(_split_in(found["stem"]), None, None)
+    return None
+
+
+@overload
+def find_shards(directory: str | Path) -> dict[str, FoundSplit[Path]]: ...
+@overload
+def find_shards(directory: RemotePath) -> dict[str, FoundSplit[RemotePath]]: ...
+@overload
+def find_shards(directory: str | Location) -> Mapping[str, FoundSplit[Path] | FoundSplit[RemotePath]]: ...
+def find_shards(directory: str | Location) -> Mapping[str, FoundSplit[Path] | FoundSplit[RemotePath]]:
+    """Return the shards of a directory without a manifest, by split; empty if there are none.
+
+    Shards in its folders ``train``, ``val``, ``validation`` and ``test`` belong to the split of that name; they count
+    when none lies in the directory itself.
+
+    Raises:
+        OSError: The directory cannot be listed.
+    """
+    if isinstance(directory, RemotePath):
+        children = directory.store.children(directory.key)
+        folders = [RemotePath(directory.root, key) for key in sorted(children.folders)]
+        return group_shards(
+            [RemotePath(directory.root, key) for key in sorted(file.key for file in children.files)],
+            {folder.name: stored_files(folder) for folder in folders if folder.name in SPLIT_FOLDERS},
+        )
+    paths = sorted(Path(directory).iterdir())
+    return group_shards(
+        (path for path in paths if parse_shard_name(path.name) and path.is_file()),
+        {
+            folder.name: (path for path in sorted(folder.iterdir()) if path.is_file())
+            for folder in paths
+            if folder.name in SPLIT_FOLDERS and folder.is_dir()
+        },
+    )
+
+
+def stored_files(folder: RemotePath) -> Iterator[RemotePath]:
+    """Yield the objects directly in a folder of a store, in the order of their names."""
+    for key in sorted(file.key for file in folder.store.children(folder.key).files):
+        yield RemotePath(folder.root, key)
+
+
+def refuse_incomplete(place: Location, splits: Mapping[str, FoundSplit[Any]]) -> None:
+    """See that all shards are there that the names of the others promise.
+
+    Raises:
+        DatasetNotFoundError: Some are not.
+    """
+    for split in splits.values():
+        if split.missing:
+            message = f"{place} lacks shards {list(split.missing[:5])} that the names of the others promise"
+            raise DatasetNotFoundError(f"{message}; complete it before reading", path=str(place))
+
+
+def group_shards(files: Iterable[_Place], folders: Mapping[str, Iterable[_Place]]) -> dict[str, FoundSplit[_Place]]:
+    """Return the shards among the files of a directory, and if there are none, of its folders; see `find_shards`.
+
+    Args:
+        files: Files in the directory itself, in the order of their names.
+        folders: Those in each of its `stoker.format.names.SPLIT_FOLDERS`.
+    """
+    groups: dict[str, list[tuple[ShardName, _Place]]] = {}
+    for said, path in _named_shards(files):
+        groups.setdefault(said.split, []).append((said, path))
+    if not groups:
+        for folder, below in folders.items():
+            found = [(replace(said, split=SPLIT_FOLDERS[folder]), path) for said, path in _named_shards(below)]
+            groups.setdefault(SPLIT_FOLDERS[folder], []).extend(found)
+    return {split: _found_split(found) for split, found in sorted(groups.items()) if found}
+
+
+def _named_shards(paths: Iterable[_Place]) -> Iterator[tuple[ShardName, _Place]]:
+    for path in paths:
+        said = parse_shard_name(path.name)
+        if said is not None:
+            yield said, path
+
+
+def _found_split(found: list[tuple[ShardName, _Place]]) -> FoundSplit[_Place]:
+    ordered = sorted(found, key=lambda pair: (pair[0].shard is None, pair[0].shard or 0, _natural(pair[1].name)))
+    promised = max((said.shards or 0 for said, _ in found), default=0)
+    there = {said.shard for said, _ in found}
+    # A hostile name may promise a billion shards; what is missing is named only where shards can exist.
+    missing = tuple(number for number in range(min(promised, MAX_SHARDS)) if number not in there)
+    return FoundSplit(tuple(path for _, path in ordered), missing)
+
+
+def _natural(name: str) -> tuple[int, str]:
+    """Return a key that puts ``10.tfrecords`` behind ``9.tfrecords``."""
+    leading = _NUMBER.match(name)
+    return (int(leading[0]) if leading else -1, name)
+
+
+def _split_in(stem: str) -> str:
+    found = _SPLIT_WORD.search(stem.lower())
+    if found is None:
+        return "train"
+    return "validation" if found[1] == "val" else found[1]

@@ -1,0 +1,169 @@
+"""What precedes the payload of a TFRecord: its length, and the masked CRC-32C of the length."""
+
+from __future__ import annotations
+
+import os
+import weakref
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stoker import _native
+from stoker.errors import TruncatedShardError
+from stoker.storage import RemotePath, location, open_regular
+from stoker.storage.named import naming
+from stoker.storage.scratch import append, scratch_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+    from typing import Self
+
+    from stoker.storage import Location
+    from stoker.types import Compression
+
+
+HEADER_BYTES = 12
+_LENGTH_BYTES = 8
+_MASK_DELTA = 0xA282EAD8
+
+
+def payload_length(header: bytes) -> int | None:
+    """Return the length that the first 12 bytes of a frame tell; None if they are fewer, or their checksum is another.
+
+    Nothing else that a file may begin with passes for one, but for one in 2**32.
+    """
+    length, checksum = header[:_LENGTH_BYTES], header[_LENGTH_BYTES:]
+    crc = _native.crc32c(length)
+    masked = ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
+    if len(header) != HEADER_BYTES or masked != int.from_bytes(checksum, "little"):
+        return None
+    return int.from_bytes(length, "little")
+
+
+# Compressed shards: telling them by their content, and making their records reachable.
+#
+# Nothing in a GZIP or ZLIB stream can be reached without inflating all that precedes it. A shard that is to be read in
+# any order is therefore inflated once, into a file that has no name: it vanishes with the last process that has it
+# open, also after `kill -9`.
+
+
+_READ_BYTES = 2**20
+_ANY_HEADER = 47  # zlib's number for a header of GZIP or of ZLIB
+
+
+def compression_of(path: str | Location) -> Compression:
+    """Return how a shard is compressed, by its first bytes.
+
+    A TFRecord begins with the length of a record and the masked CRC-32C of that length; a file for which the two agree
+    is not compressed, whatever its first bytes look like.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    return compression_of_head(_head(path, HEADER_BYTES))
+
+
+def compression_of_head(head: bytes) -> Compression:
+    """Return how a shard is compressed that begins with these 12 bytes, or is no longer than they are."""
+    if payload_length(head) is not None:
+        return "none"
+    if head[:3] == b"\x1f\x8b\x08":
+        return "gzip"
+    # RFC 1950: deflate with a window of at most 32 KiB, and a check that makes the first two bytes a multiple of 31.
+    is_zlib = len(head) > 1 and head[0] & 0x0F == 8 and head[0] >> 4 <= 7 and int.from_bytes(head[:2], "big") % 31 == 0
+    return "zlib" if is_zlib else "none"
+
+
+def holds_records(path: str | Location) -> bool:
+    """Return whether a file, whatever it is called, begins as a shard does, compressed or not.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    head = _head(path, _READ_BYTES)
+    if payload_length(head[:HEADER_BYTES]) is not None:
+        return True
+    try:
+        return payload_length(zlib.decompressobj(_ANY_HEADER).decompress(head, HEADER_BYTES)) is not None
+    except zlib.error:
+        return False
+
+
+def _head(path: str | Location, count: int) -> bytes:
+    place = location(path)
+    if isinstance(place, RemotePath):
+        return place.store.read(place.key, 0, min(count, place.stat().st_size))
+    with open_regular(place) as file:
+        return file.read(count)
+
+
+class InflatedShard:
+    """The uncompressed bytes of a shard in a file without a name. It is closed when the last reference dies.
+
+    Args:
+        descriptor: The open file; this object closes it.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._close = weakref.finalize(self, os.close, descriptor)
+
+    @property
+    def path(self) -> Path:
+        """A path that opens this very file, as long as this object lives."""
+        return Path(f"/proc/self/fd/{self._descriptor}")
+
+    def close(self) -> None:
+        """Give the bytes back. Idempotent."""
+        self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def inflate(path: Location) -> InflatedShard:
+    """Return the uncompressed bytes of a shard.
+
+    Several streams end to end are one shard, as GZIP defines it. The bytes lie in the directory for temporary files,
+    which the environment variable ``TMPDIR`` names.
+
+    Raises:
+        OSError: The shard cannot be read; or there is no room for the temporary file, see
+            `stoker.storage.is_scratch_full`.
+        TruncatedShardError: The stream is damaged or ends too early.
+    """
+    why = f"{path} is compressed and has to be inflated there"
+    with scratch_file(why) as file:
+        for part in _inflated(path):
+            append(file, part, why)
+        return InflatedShard(os.dup(file.fileno()))
+
+
+def _inflated(path: Location) -> Iterator[bytes]:
+    """Yield the uncompressed bytes, at most `_READ_BYTES` at a time, however well they were compressed."""
+    stream = zlib.decompressobj(_ANY_HEADER)
+    begun = False
+    with naming(path), path.open("rb") if isinstance(path, RemotePath) else open_regular(path) as file:
+        while data := file.read(_READ_BYTES):
+            while data:
+                if stream.eof:
+                    stream = zlib.decompressobj(_ANY_HEADER)
+                try:
+                    part = stream.decompress(data, _READ_BYTES)
+                except zlib.error as error:
+                    raise _damaged(path, f"its compression is damaged before byte {file.tell()}: {error}") from error
+                begun = True
+                data = stream.unused_data if stream.eof else stream.unconsumed_tail
+                yield part
+    if begun and not stream.eof:
+        raise _damaged(path, f"its compressed stream goes on behind byte {path.stat().st_size}, the last")
+
+
+def _damaged(path: Location, problem: str) -> TruncatedShardError:
+    return TruncatedShardError(f"{path}: {problem}; restore the file", path=str(path))

@@ -1,0 +1,316 @@
+r"""The text index of a shard: ``offset size\n`` for each record, as DALI and other readers know it.
+
+Offset and size, in decimal, are those of the whole frame in bytes (payload and 16 bytes around it). Records follow
+each other without gaps from byte 0 to the end of the shard, so an index can be checked against its shard's length.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+
+from stoker.errors import IndexMismatchError
+from stoker.format.files import make_directory, write_atomically
+from stoker.format.names import SPLIT_FOLDERS
+from stoker.storage import RemotePath, location, open_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from stoker.storage import Location
+
+
+INDEX_SUFFIX = ".idx"
+INDEX_FOLDER = "idx"
+PLAIN_SUFFIX = ".tfrecord"
+FOLDER_SUFFIX = ".tfrecords"
+FRAME_BYTES = 16
+"""Bytes of a frame around its payload; the smallest frame."""
+
+_MAX_DIGITS = 18  # keeps every number below 2**63
+_MAX_LINE_BYTES = 2 * _MAX_DIGITS + 2
+_FAULT_EXCERPT = 40
+
+
+@overload
+def index_path(shard: str | Path) -> Path: ...
+@overload
+def index_path(shard: RemotePath) -> RemotePath: ...
+@overload
+def index_path(shard: Location) -> Location: ...
+def index_path(shard: str | Location) -> Location:
+    """Return where the index of a shard lies, or where it has to be written if there is none.
+
+    Readers of other systems find their shards by patterns such as ``train-*-of-*`` or ``train/*``, which an index
+    beside the shard would match too. So only shards called ``NAME.tfrecord`` have it beside them. All others have it in
+    a folder ``idx``: ``idx/NAME.idx``, or ``idx/FOLDER/NAME.idx`` for ``FOLDER/NAME.tfrecords`` where ``FOLDER`` is
+    that of a split.
+    """
+    places = index_places(location(shard))
+    return next((place for place in places if is_there(place)), places[0])
+
+
+@overload
+def index_places(shard: RemotePath) -> list[RemotePath]: ...
+@overload
+def index_places(shard: Location) -> list[Location]: ...
+def index_places(shard: Location) -> Sequence[Location]:
+    """Return where the index of a shard may lie; the first is where it has to be written. See `index_path`."""
+    beside = shard.with_name(f"{shard.name}{INDEX_SUFFIX}")
+    apart = shard.parent / INDEX_FOLDER / beside.name
+    above = shard.parent.parent / INDEX_FOLDER / shard.parent.name / beside.name
+    in_split_folder = shard.parent.name in SPLIT_FOLDERS and shard.suffix == FOLDER_SUFFIX
+    preferred = beside if shard.suffix == PLAIN_SUFFIX else above if in_split_folder else apart
+    return [preferred, *(place for place in (beside, apart, above) if place != preferred)]
+
+
+def is_there(index: Location) -> bool:
+    """Return whether there is an index, or on a disk anything else under its name."""
+    return index.is_file() if isinstance(index, RemotePath) else index.exists()
+
+
+def new_index_name(name: str) -> str:
+    """Return where a build writes the index of a shard; both are relative to the directory of the dataset."""
+    beside = f"{name}{INDEX_SUFFIX}"
+    return beside if "/" not in name and name.endswith(PLAIN_SUFFIX) else f"{INDEX_FOLDER}/{beside}"
+
+
+def format_index(sizes: NDArray[np.uint64]) -> bytes:
+    """Return the text of an index.
+
+    Args:
+        sizes: uint64 (N,): the frame sizes of the records in their order.
+    """
+    ends = np.cumsum(sizes, dtype=np.uint64)
+    return b"".join(b"%d %d\n" % pair for pair in zip((ends - sizes).tolist(), sizes.tolist(), strict=True))
+
+
+def write_index(shard: str | Location, rows: NDArray[np.uint64]) -> Location:
+    """Write the index of a shard atomically and return its path.
+
+    Args:
+        shard: Path of the shard.
+        rows: uint64 (N, 2) of (offset, size), as `stoker._native.scan_shard` gives them.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    path = index_path(shard)
+    if isinstance(path, Path):
+        make_directory(path.parent)
+    write_atomically(path, format_index(rows[:, 1]))
+    return path
+
+
+def read_index(shard: str | Location, shard_bytes: int) -> NDArray[np.uint64]:
+    """Read and check the index of a shard.
+
+    Args:
+        shard: Path of the shard.
+        shard_bytes: Its length; bounds what is read and is what the index must add up to.
+
+    Returns:
+        uint64 (N, 2) of (offset, size) of each whole frame, in bytes.
+
+    Raises:
+        FileNotFoundError: There is no index.
+        IndexMismatchError: It is not the index of a shard of that length; scan the shard instead.
+    """
+    return read_index_file(index_path(shard), shard_bytes)
+
+
+def read_index_file(path: Location, shard_bytes: int) -> NDArray[np.uint64]:
+    """Read and check an index that lies anywhere; see `read_index`."""
+    limit = (shard_bytes // FRAME_BYTES + 1) * _MAX_LINE_BYTES
+    size = path.stat().st_size
+    if size > limit:
+        message = f"{size} bytes of index are too many for a shard of {shard_bytes} bytes"
+        raise _mismatch(message, path)
+    rows = parse_index(_content(path, limit), path)
+    check_index(rows, shard_bytes, path)
+    return rows
+
+
+def _content(path: Location, limit: int) -> bytes:
+    if isinstance(path, RemotePath):  # whole, so that the store's checksum can be compared
+        return path.read_bytes()
+    try:
+        with open_regular(path) as file:
+            return file.read(limit)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise _mismatch(f"it {str(error.strerror).lower()}", path) from error
+
+
+def parse_index(text: bytes, path: str | Location) -> NDArray[np.uint64]:
+    """Return the rows (offset, size) of an index, uint64 (N, 2), not yet checked against a shard.
+
+    Raises:
+        IndexMismatchError: ``text`` is not lines of two decimal numbers.
+    """
+    if not text:
+        return np.empty((0, 2), np.uint64)
+    data = np.frombuffer(text, np.uint8)
+    separators = np.flatnonzero(data < ord("0"))
+    if text[-1:] != b"\n" or len(separators) % 2 or data.max() > ord("9"):
+        raise _not_an_index(text, path)
+    digits = np.diff(separators, prepend=-1) - 1
+    kinds = data[separators].reshape(-1, 2)
+    if (kinds != (ord(" "), ord("\n"))).any() or digits.min() < 1 or digits.max() > _MAX_DIGITS:
+        raise _not_an_index(text, path)
+    return np.fromstring(text, np.int64, sep=" ").astype(np.uint64).reshape(-1, 2)
+
+
+def check_index(rows: NDArray[np.uint64], shard_bytes: int, path: str | Location) -> None:
+    """Check that rows (offset, size) cover a shard from its first byte to its last without gap or overlap.
+
+    Raises:
+        IndexMismatchError: They do not; names the first record that is wrong.
+    """
+    offsets, sizes = rows[:, 0], rows[:, 1]
+    # Bounding every number by the length first keeps the sums below from wrapping.
+    wrong = np.flatnonzero((sizes < FRAME_BYTES) | (sizes > shard_bytes) | (offsets > shard_bytes))
+    if not len(wrong):
+        expected = np.concatenate(([np.uint64(0)], (offsets + sizes)[:-1])) if len(rows) else offsets
+        wrong = np.flatnonzero(offsets != expected)
+    if len(wrong):
+        record = int(wrong[0])
+        message = f"record {record} cannot be {sizes[record]} bytes at {offsets[record]} of {shard_bytes}"
+        raise _mismatch(message, path, record=record, offset=int(offsets[record]))
+    end = int(offsets[-1] + sizes[-1]) if len(rows) else 0
+    if end != shard_bytes:
+        message = f"its {len(rows)} records end at byte {end} of {shard_bytes}"
+        raise _mismatch(message, path, record=len(rows), offset=end)
+
+
+def _not_an_index(text: bytes, path: str | Location) -> IndexMismatchError:
+    return _mismatch(f"it is not lines of 'offset size'; it starts with {text[:_FAULT_EXCERPT]!r}", path)
+
+
+def _mismatch(
+    problem: str, path: str | Location, *, record: int | None = None, offset: int | None = None
+) -> IndexMismatchError:
+    message = f"{path} does not describe its shard: {problem}; write it anew with 'stoker index'"
+    return IndexMismatchError(message, path=str(path), record=record, offset=offset)
+
+
+# Indexes of shards that cannot have theirs beside them, such as those of a read-only mount: in the user's cache.
+#
+# A kept index has the same text as one beside a shard (`stoker.format.index`). Its name stands for the absolute path,
+# the length and the time of the last change of its shard, so that a shard that has changed is scanned again. It is
+# checked against the length of the shard as any index is; one that is damaged is as good as none.
+
+
+INDEXES_FOLDER = "indexes"
+_DIGITS = 32
+_LEAST_LINE_BYTES, _MOST_LINE_BYTES = 4, 38
+
+
+def user_cache_directory() -> Path | None:
+    """Return where caches of this user lie.
+
+    That is ``$STOKER_CACHE_DIR``, else ``$XDG_CACHE_HOME/stoker``, else ``~/.cache/stoker``; None where there is no
+    such place. A relative ``$XDG_CACHE_HOME`` is ignored, as the XDG Base Directory Specification asks for.
+    """
+    own = os.environ.get("STOKER_CACHE_DIR")
+    if own:
+        return Path(own).absolute()
+    shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if shared.is_absolute():
+        return shared / "stoker"
+    try:
+        return Path.home() / ".cache" / "stoker"
+    except RuntimeError:  # a user without a home
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptIndex:
+    """The place of one shard's index in the user's cache.
+
+    Make it before the shard is scanned, so that a change during the scan is noticed.
+
+    Attributes:
+        path: The file; None where the user has no cache.
+        shard_bytes: Length of the shard.
+    """
+
+    path: Path | None
+    shard_bytes: int
+
+    @classmethod
+    def of(cls, shard: Path) -> KeptIndex:
+        """Return the place for a shard as it now is.
+
+        Raises:
+            OSError: The shard cannot be found.
+        """
+        status = shard.stat()
+        return cls._named(os.fsencode(shard.absolute()), status.st_size, b"%d" % status.st_mtime_ns)
+
+    @classmethod
+    def of_remote(cls, url: str, size_bytes: int, stamp: str) -> KeptIndex:
+        """Return the place for a shard in a store.
+
+        Args:
+            url: Where it is.
+            size_bytes: Its length.
+            stamp: Stands for its content: a checksum from a manifest, or what the store knows it by.
+        """
+        return cls._named(url.encode("utf-8", "surrogateescape"), size_bytes, stamp.encode())
+
+    @classmethod
+    def _named(cls, where: bytes, size_bytes: int, stamp: bytes) -> KeptIndex:
+        directory = user_cache_directory()
+        if directory is None:
+            return cls(None, size_bytes)
+        told = b"%b\0%d\0%b" % (where, size_bytes, stamp)
+        name = hashlib.sha256(told).hexdigest()[:_DIGITS] + INDEX_SUFFIX
+        return cls(directory / INDEXES_FOLDER / name, size_bytes)
+
+    def may_list(self, records: int) -> bool:
+        """Return whether there is a kept index whose length allows for so many records."""
+        try:
+            size = self.path.stat().st_size if self.path is not None else -1
+        except OSError:
+            return False
+        return size >= 0 and size // _LEAST_LINE_BYTES >= records and size // _MOST_LINE_BYTES <= records
+
+    def read(self) -> NDArray[np.uint64] | None:
+        """Return uint64 (N, 2) of (offset, size) of each whole frame, in bytes; None if there is no whole index."""
+        if self.path is None:
+            return None
+        try:
+            return read_index_file(self.path, self.shard_bytes)
+        except (OSError, IndexMismatchError):
+            return None
+
+    def write(self, rows: NDArray[np.uint64]) -> None:
+        """Keep an index, if the system allows it; otherwise the shard is scanned again next time."""
+        if self.path is None:
+            return
+        with contextlib.suppress(OSError):
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomically(self.path, format_index(rows[:, 1]))
+
+
+def kept_indexes(directory: Path) -> Iterator[Path]:
+    """Yield the indexes that are kept in a cache directory, unfinished ones included; nothing else is ever named."""
+    folder = directory / INDEXES_FOLDER
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        digits, _, rest = path.name.partition(".")
+        named = len(digits) == _DIGITS and set(digits) <= set("0123456789abcdef")
+        if named and f".{rest}".startswith(INDEX_SUFFIX) and path.is_file() and not path.is_symlink():
+            yield path

@@ -1,0 +1,468 @@
+"""The interface that every preset of features has."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from stoker.config import check_range
+from stoker.errors import ConfigError
+from stoker.types import FeatureSpec, SchemaInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stoker.types import Box, Features, ImageEncoding, TensorOrder
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Everything that is known about one stored image.
+
+    Attributes:
+        image: The stored file, or the stored pixels.
+        width: Columns of pixels in ``image``.
+        height: Rows of pixels in ``image``.
+        order: Order of the axes where ``image`` is pixels.
+        filename: Base name of the source file.
+        label: Index of the class, before any label base; -1 for none.
+        classes: How many classes there are.
+        class_name: Name of the class folder; empty without a class.
+        class_text: The class in words; empty when unknown.
+        boxes: Annotated objects, in fractions of the stored image.
+    """
+
+    image: bytes
+    width: int
+    height: int
+    order: TensorOrder
+    filename: bytes
+    label: int
+    classes: int
+    class_name: bytes
+    class_text: bytes
+    boxes: Sequence[Box]
+
+
+class Schema(Protocol):
+    """A preset: turns samples into features, and says what it writes. Immutable; safe in any thread."""
+
+    @property
+    def label_base(self) -> int:
+        """Number of the first class."""
+
+    @property
+    def stores(self) -> ImageEncoding:
+        """What the images in its records must be."""
+
+    def info(self, classes: int) -> SchemaInfo:
+        """Return what a reader needs to know, for a dataset of so many classes."""
+
+    def to_features(self, sample: Sample) -> Features:
+        """Return the features of one record."""
+
+
+def stored_label(sample: Sample, label_base: int) -> int:
+    """Return the number that a record holds for a sample's class: -1 for none, whatever the base."""
+    return sample.label + label_base if sample.label >= 0 else -1
+
+
+def one_hot(sample: Sample) -> list[int]:
+    """Return a 1 at the place of the sample's class and 0 at all others; all zeros without a class."""
+    return [int(label == sample.label) for label in range(sample.classes)]
+
+
+# The layouts of the ImageNet build scripts: Google's 15 keys, and the 9 that NVIDIA's version writes.
+
+
+BOX_PREFIX = "image/object/bbox/"
+_ONE_BYTES, _ONE_INT64 = FeatureSpec("bytes", 1), FeatureSpec("int64", 1)
+_SHARED = {
+    "image/channels": _ONE_INT64,
+    "image/class/label": _ONE_INT64,
+    "image/class/text": _ONE_BYTES,
+    "image/colorspace": _ONE_BYTES,
+    "image/encoded": _ONE_BYTES,
+    "image/filename": _ONE_BYTES,
+    "image/format": _ONE_BYTES,
+    "image/height": _ONE_INT64,
+    "image/width": _ONE_INT64,
+}
+_BOXES = {
+    BOX_PREFIX + "label": FeatureSpec("int64", None),
+    BOX_PREFIX + "xmax": FeatureSpec("float", None),
+    BOX_PREFIX + "xmin": FeatureSpec("float", None),
+    BOX_PREFIX + "ymax": FeatureSpec("float", None),
+    BOX_PREFIX + "ymin": FeatureSpec("float", None),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ImagenetSchema:
+    """Preset ``imagenet``: the 15 keys of Google's script, read by most TensorFlow training code.
+
+    Height and width are those of the stored image. ``image/channels`` is 3 and ``image/colorspace`` is RGB for every
+    record: they say what a reader gets that asks its decoder for RGB, also from a greyscale JPEG. A box carries the
+    label of its image. ``image/class/text`` is empty when the class has no known text.
+
+    Attributes:
+        label_base: Number of the first class: 1 as Google writes it (0 is the background), or 0.
+    """
+
+    label_base: int = 1
+
+    def __post_init__(self) -> None:
+        check_range("--label-base", self.label_base, 0, 1)
+
+    @property
+    def stores(self) -> ImageEncoding:
+        """JPEG files."""
+        return "jpeg"
+
+    def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key depends on it
+        """Return the 15 keys."""
+        features = _SHARED | _BOXES | {"image/class/synset": _ONE_BYTES}
+        return image_class_info("imagenet", features, self.label_base, box_prefix=BOX_PREFIX)
+
+    def to_features(self, sample: Sample) -> Features:
+        """Return the 15 features of one record."""
+        label = stored_label(sample, self.label_base)
+        boxes = sample.boxes
+        return shared_features(sample, label, "JPEG") | {
+            "image/class/synset": ("bytes", [sample.class_name]),
+            "image/class/text": ("bytes", [sample.class_text]),
+            BOX_PREFIX + "label": ("int64", [label] * len(boxes)),
+            BOX_PREFIX + "xmax": ("float", [box.xmax for box in boxes]),
+            BOX_PREFIX + "xmin": ("float", [box.xmin for box in boxes]),
+            BOX_PREFIX + "ymax": ("float", [box.ymax for box in boxes]),
+            BOX_PREFIX + "ymin": ("float", [box.ymin for box in boxes]),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class NvidiaSchema:
+    """Preset ``imagenet-nvidia``: no boxes and no synset; ``image/class/text`` holds the synset.
+
+    Attributes:
+        label_base: Number of the first class: 1 as the original writes it, or 0.
+    """
+
+    label_base: int = 1
+
+    def __post_init__(self) -> None:
+        check_range("--label-base", self.label_base, 0, 1)
+
+    @property
+    def stores(self) -> ImageEncoding:
+        """JPEG files."""
+        return "jpeg"
+
+    def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key depends on it
+        """Return the 9 keys."""
+        return image_class_info("imagenet-nvidia", _SHARED, self.label_base)
+
+    def to_features(self, sample: Sample) -> Features:
+        """Return the 9 features of one record."""
+        label = stored_label(sample, self.label_base)
+        return shared_features(sample, label, "JPEG") | {"image/class/text": ("bytes", [sample.class_name])}
+
+
+def image_class_info(
+    preset: str, features: dict[str, FeatureSpec], label_base: int, *, box_prefix: str | None = None
+) -> SchemaInfo:
+    """Return the description of a layout that shares the ``image/...`` keys of Google's."""
+    raw = "image/order" in features
+    return SchemaInfo(
+        preset=preset,
+        features=dict(sorted(features.items())),
+        image_key="image/encoded",
+        label_key="image/class/label",
+        filename_key="image/filename",
+        label_base=label_base,
+        image_encoding="raw" if raw else "jpeg",
+        height_key="image/height" if raw else None,
+        width_key="image/width" if raw else None,
+        order_key="image/order" if raw else None,
+        box_prefix=box_prefix,
+    )
+
+
+def shared_features(sample: Sample, label: int, image_format: str) -> Features:
+    """Return the features that all layouts with ``image/...`` keys have, but for ``image/class/text``."""
+    return {
+        "image/channels": ("int64", [3]),
+        "image/class/label": ("int64", [label]),
+        "image/colorspace": ("bytes", [b"RGB"]),
+        "image/encoded": ("bytes", [sample.image]),
+        "image/filename": ("bytes", [sample.filename]),
+        "image/format": ("bytes", [image_format.encode()]),
+        "image/height": ("int64", [sample.height]),
+        "image/width": ("int64", [sample.width]),
+    }
+
+
+# The layouts of an image and its label: the Cloud Storage notebook's one-hot records, and TFDS's.
+
+
+@dataclass(frozen=True, slots=True)
+class DogsSchema:
+    """Preset ``dogs-onehot``: ``image`` is a JPEG, ``label`` a list of int64, one for each class, of zeros and a 1."""
+
+    label_base: int = 0
+
+    def __post_init__(self) -> None:
+        if self.label_base != 0:
+            raise ConfigError("--label-base 1 has no meaning for one-hot labels; leave it out, or use --preset tfds")
+
+    @property
+    def stores(self) -> ImageEncoding:
+        """JPEG files."""
+        return "jpeg"
+
+    def info(self, classes: int) -> SchemaInfo:
+        """Return the two keys."""
+        return SchemaInfo(
+            preset="dogs-onehot",
+            features={"image": _ONE_BYTES, "label": FeatureSpec("int64", classes)},
+            image_key="image",
+            label_key="label",
+            filename_key=None,
+            label_base=0,
+            label_encoding="one-hot",
+        )
+
+    def to_features(self, sample: Sample) -> Features:
+        """Return the two features of one record."""
+        return {"image": ("bytes", [sample.image]), "label": ("int64", one_hot(sample))}
+
+
+@dataclass(frozen=True, slots=True)
+class TfdsSchema:
+    """Preset ``tfds``: ``image``, ``label`` and ``file_name``, as TensorFlow Datasets names them.
+
+    Attributes:
+        label_base: Number of the first class: 0, which is what a ``ClassLabel`` means, or 1.
+    """
+
+    label_base: int = 0
+
+    def __post_init__(self) -> None:
+        check_range("--label-base", self.label_base, 0, 1)
+
+    @property
+    def stores(self) -> ImageEncoding:
+        """JPEG files."""
+        return "jpeg"
+
+    def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no length depends on it
+        """Return the three keys."""
+        return SchemaInfo(
+            preset="tfds",
+            features={"file_name": _ONE_BYTES, "image": _ONE_BYTES, "label": FeatureSpec("int64", 1)},
+            image_key="image",
+            label_key="label",
+            filename_key="file_name",
+            label_base=self.label_base,
+        )
+
+    def to_features(self, sample: Sample) -> Features:
+        """Return the three features of one record."""
+        return {
+            "file_name": ("bytes", [sample.filename]),
+            "image": ("bytes", [sample.image]),
+            "label": ("int64", [stored_label(sample, self.label_base)]),
+        }
+
+
+# The layouts that hold pixels instead of files: HPE's DLBS tensors and Hops' TinyImageNet.
+
+
+_DLBS_BYTES = ("class/synset", "class/text", "colorspace", "encoded", "filename", "format", "order")
+_DLBS_INT64 = ("channels", "class/label", "height", "width")
+_DLBS = {f"image/{key}": _ONE_BYTES for key in _DLBS_BYTES} | {f"image/{key}": _ONE_INT64 for key in _DLBS_INT64}
+
+
+@dataclass(frozen=True, slots=True)
+class DlbsSchema:
+    """Preset ``dlbs``: the ten keys of the original and ``image/order``, which its documentation promises.
+
+    Attributes:
+        label_base: Number of the first class: 0 as in ``imagenet_labels.json``, or 1.
+    """
+
+    label_base: int = 0
+
+    def __post_init__(self) -> None:
+        check_range("--label-base", self.label_base, 0, 1)
+
+    @property
+    def stores(self) -> ImageEncoding:
+        """Pixels."""
+        return "raw"
+
+    def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key depends on it
+        """Return the 11 keys."""
+        return image_class_info("dlbs", _DLBS, self.label_base)
+
+    def to_features(self, sample: Sample) -> Features:
+        """Return the 11 features of one record."""
+        return shared_features(sample, stored_label(sample, self.label_base), "tensor") | {
+            "image/class/synset": ("bytes", [sample.class_name]),
+            "image/class/text": ("bytes", [sample.class_text]),
+            "image/order": ("bytes", [sample.order.encode()]),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TinySchema:
+    """Preset ``tiny-imagenet``: the six keys of the Hops notebook, pixels in HWC order.
+
+    ``label_one_hot`` is one byte for each class, 0 or 1; all are 0 for an image without a class, whose ``label`` is -1.
+
+    Attributes:
+        label_base: Number of the first class: 0 as the original writes it, or 1.
+    """
+
+    label_base: int = 0
+
+    def __post_init__(self) -> None:
+        check_range("--label-base", self.label_base, 0, 1)
+
+    @property
+    def stores(self) -> ImageEncoding:
+        """Pixels."""
+        return "raw"
+
+    def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no length depends on it
+        """Return the six keys."""
+        return SchemaInfo(
+            preset="tiny-imagenet",
+            features={
+                "channel": _ONE_INT64,
+                "height": _ONE_INT64,
+                "image_raw": _ONE_BYTES,
+                "label": _ONE_INT64,
+                "label_one_hot": _ONE_BYTES,
+                "width": _ONE_INT64,
+            },
+            image_key="image_raw",
+            label_key="label",
+            filename_key=None,
+            label_base=self.label_base,
+            image_encoding="raw",
+            height_key="height",
+            width_key="width",
+        )
+
+    def to_features(self, sample: Sample) -> Features:
+        """Return the six features of one record."""
+        return {
+            "channel": ("int64", [3]),
+            "height": ("int64", [sample.height]),
+            "image_raw": ("bytes", [sample.image]),
+            "label": ("int64", [stored_label(sample, self.label_base)]),
+            "label_one_hot": ("bytes", [bytes(one_hot(sample))]),
+            "width": ("int64", [sample.width]),
+        }
+
+
+# Telling the layout of records from what the records themselves hold.
+
+
+_SYNSET = re.compile(rb"n[0-9]{8}")
+_NAME_KEYS = ("file_name", "filename", "image/filename", "image/file_name", "path", "name")
+
+
+def recognise(features: Features) -> SchemaInfo | None:
+    """Return the layout of a record, or None if it is none of those that are known.
+
+    Known are the layouts of all presets, ``image/...`` records with more or fewer keys than Google's, the
+    ``label_one_hot`` and ``image_raw`` pairs of the Hops notebook's second step, and pairs of an encoded image and a
+    label under TFDS's keys.
+
+    Args:
+        features: Everything that one record holds.
+    """
+    if "image/encoded" in features:
+        return _image_class(features)
+    if "image_raw" in features and features.keys() & {"label", "label_one_hot"}:
+        return _tiny(features)
+    if {"image", "label"} <= features.keys() and features["image"][0] == "bytes" and len(features["image"][1]) == 1:
+        return _pair(features)
+    return None
+
+
+def from_keys(features: Features, image_key: str, label_key: str | None, label_base: int) -> SchemaInfo | str:
+    """Return the layout of a record whose keys a person has named, or what is wrong with them.
+
+    Args:
+        features: Everything that one record holds.
+        image_key: Key of the encoded image.
+        label_key: Key of the class: one int64, or a one-hot list of int64 or bytes; None for images without a class.
+        label_base: Number of the first class.
+    """
+    if features.get(image_key, ("", []))[0] != "bytes":
+        return f"no bytes under {image_key!r}"
+    if label_key is not None and label_key not in features:
+        return f"no {label_key!r}"
+    kind, values = features[label_key] if label_key is not None else ("int64", [0])
+    name = next((key for key in _NAME_KEYS if features.get(key, ("", []))[0] == "bytes"), None)
+    return SchemaInfo(
+        preset="custom",
+        features={},
+        image_key=image_key,
+        label_key=label_key or "",
+        filename_key=name,
+        label_base=label_base,
+        label_encoding="one-hot" if kind == "bytes" or len(values) > 1 else "id",
+        box_prefix=BOX_PREFIX if BOX_PREFIX + "xmin" in features else None,
+    )
+
+
+def _image_class(features: Features) -> SchemaInfo:
+    if "image/order" in features or _text(features, "image/format") == b"tensor":
+        info = DlbsSchema().info(0)
+    elif "image/class/synset" not in features and _SYNSET.fullmatch(_text(features, "image/class/text")):
+        info = NvidiaSchema().info(0)
+    else:
+        info = ImagenetSchema().info(0)
+    return _named(replace(info, features={}), features)
+
+
+def _tiny(features: Features) -> SchemaInfo:
+    info = replace(TinySchema().info(0), features={})
+    if "label" not in features:
+        info = replace(info, label_key="label_one_hot", label_encoding="one-hot")
+    if not {"height", "width"} <= features.keys():
+        info = replace(info, height_key=None, width_key=None)
+    return info
+
+
+def _pair(features: Features) -> SchemaInfo | None:
+    kind, values = features["label"]
+    if kind == "float" or not values:
+        return None
+    one_hot = kind == "bytes" or len(values) > 1
+    if one_hot and not _is_one_hot(kind, values):
+        return None
+    info = replace(TfdsSchema().info(0), features={}, preset="dogs-onehot" if one_hot else "tfds")
+    return _named(replace(info, label_encoding="one-hot" if one_hot else "id"), features)
+
+
+def _is_one_hot(kind: str, values: list[bytes] | list[int] | list[float]) -> bool:
+    digits = list(values[0]) if kind == "bytes" and isinstance(values[0], bytes) else values
+    return set(digits) <= {0, 1} and sum(map(int, digits)) <= 1
+
+
+def _named(info: SchemaInfo, features: Features) -> SchemaInfo:
+    """Return the layout with the key under which this record really has its name, if any."""
+    if info.filename_key in features:
+        return info
+    name = next((key for key in _NAME_KEYS if features.get(key, ("", []))[0] == "bytes"), None)
+    return replace(info, filename_key=name)
+
+
+def _text(features: Mapping[str, tuple[str, list[bytes] | list[int] | list[float]]], key: str) -> bytes:
+    kind, values = features.get(key, ("", []))
+    return values[0] if kind == "bytes" and values and isinstance(values[0], bytes) else b""

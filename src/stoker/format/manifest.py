@@ -1,0 +1,380 @@
+"""``manifest.json``: what a dataset holds. Written last; without it a directory is an unfinished build."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
+
+from stoker.errors import ManifestError, NewerManifestError
+from stoker.format.directory import MANIFEST_NAME
+from stoker.format.files import read_text, write_atomically
+from stoker.storage import location, parse_json
+from stoker.types import Compression, FeatureKind, FeatureSpec, ImageEncoding, LabelEncoding, SchemaInfo
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping
+
+    from stoker.storage import Location
+
+
+FORMAT = "stoker-dataset"
+VERSION = 1
+SCHEMA_KEYS = (
+    "image_key",
+    "label_key",
+    "filename_key",
+    "label_base",
+    "label_encoding",
+    "image_encoding",
+    "height_key",
+    "width_key",
+    "order_key",
+    "box_prefix",
+)
+"""Fields of `SchemaInfo` that ``schema`` holds under the same names, beside ``preset`` and ``features``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A shard that is complete.
+
+    Attributes:
+        name: Name, relative to the dataset's directory.
+        records: How many records it holds.
+        size_bytes: Its length, compressed where it is.
+        crc32c: Of all these bytes.
+    """
+
+    name: str
+    records: int
+    size_bytes: int
+    crc32c: int
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One split.
+
+    Attributes:
+        records: Sum over its shards.
+        size_bytes: Sum over its shards.
+        rejects: Source items of this split that are not in the dataset.
+        class_counts: Records of each class; the index is the class id.
+        unlabelled: Records without a class.
+        shards: In their order.
+    """
+
+    records: int
+    size_bytes: int
+    rejects: int
+    class_counts: tuple[int, ...]
+    shards: tuple[Shard, ...]
+    unlabelled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """What the dataset was made from: ``size_bytes`` and ``items`` before any reject."""
+
+    items: int
+    size_bytes: int
+    fingerprint: str
+    ignored: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The whole of ``manifest.json``; `docs/format.md` defines each field.
+
+    ``shard_names`` is the text of a `stoker.format.names.ShardNaming`; ``limit`` the number of images of train that
+    the dataset was restricted to, if any.
+
+    There are no dates in it: the same input and settings give the same bytes.
+    """
+
+    stoker_version: str
+    schema: SchemaInfo
+    recipe: Mapping[str, Any]
+    seed: int
+    source: SourceInfo
+    converted: Mapping[str, int]
+    annotation_errors: int
+    splits: Mapping[str, Split]
+    compression: Compression = "none"
+    shard_names: str = "default"
+    limit: int | None = None
+
+    @property
+    def dataset_id(self) -> str:
+        """32 hex digits that stand for the bytes of all shards."""
+        return dataset_id(self.splits)
+
+    @property
+    def records(self) -> int:
+        """Records of all splits."""
+        return sum(split.records for split in self.splits.values())
+
+    @property
+    def rejects(self) -> int:
+        """Rejects of all splits."""
+        return sum(split.rejects for split in self.splits.values())
+
+
+def dataset_id(splits: Mapping[str, Split]) -> str:
+    r"""Return the identity of a dataset.
+
+    The first 32 hex digits of the SHA-256 of: for each split, in the order of the names' bytes, ``NAME\n``, then for
+    each of its shards ``NAME RECORDS BYTES CRC32C\n``, with the checksum as 8 hex digits.
+    """
+    digest = hashlib.sha256()
+    for name in sorted(splits):
+        digest.update(f"{name}\n".encode())
+        for shard in splits[name].shards:
+            digest.update(f"{shard.name} {shard.records} {shard.size_bytes} {shard.crc32c:08x}\n".encode())
+    return digest.hexdigest()[:32]
+
+
+def format_manifest(manifest: Manifest) -> bytes:
+    """Return the text of ``manifest.json``."""
+    schema, source = manifest.schema, manifest.source
+    content = {
+        "format": FORMAT,
+        "version": VERSION,
+        "dataset_id": manifest.dataset_id,
+        "stoker_version": manifest.stoker_version,
+        "schema": {
+            "preset": schema.preset,
+            "features": {key: {"kind": f.kind, "length": f.length} for key, f in schema.features.items()},
+            **{key: getattr(schema, key) for key in SCHEMA_KEYS},
+        },
+        "recipe": dict(manifest.recipe),
+        "seed": manifest.seed,
+        "source": {
+            "items": source.items,
+            "bytes": source.size_bytes,
+            "fingerprint": source.fingerprint,
+            "ignored": dict(source.ignored),
+        },
+        "converted": dict(sorted(manifest.converted.items())),
+        "annotation_errors": manifest.annotation_errors,
+        "compression": manifest.compression,
+        "shard_names": manifest.shard_names,
+        "limit": manifest.limit,
+        "splits": {name: _split_content(split) for name, split in manifest.splits.items()},
+    }
+    return json.dumps(content, indent=1).encode() + b"\n"
+
+
+def _split_content(split: Split) -> dict[str, Any]:
+    return {
+        "records": split.records,
+        "bytes": split.size_bytes,
+        "rejects": split.rejects,
+        "class_counts": list(split.class_counts),
+        "unlabelled": split.unlabelled,
+        "shards": [
+            {"name": s.name, "records": s.records, "bytes": s.size_bytes, "crc32c": f"{s.crc32c:08x}"}
+            for s in split.shards
+        ],
+    }
+
+
+def write_manifest(directory: Location, manifest: Manifest) -> None:
+    """Write ``manifest.json`` atomically.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    write_atomically(directory / MANIFEST_NAME, format_manifest(manifest))
+
+
+# Reading `manifest.json`: every field is checked, because the file may have been damaged or edited by hand.
+
+
+_MAX_MANIFEST_BYTES = 2**28
+_SCHEMA_CHOICES = {"label_encoding": get_args(LabelEncoding), "image_encoding": get_args(ImageEncoding)}
+_OPTIONAL_KEYS = ("filename_key", "height_key", "width_key", "order_key", "box_prefix")
+_T = TypeVar("_T")
+
+
+def read_manifest(directory: str | os.PathLike[str] | Location) -> Manifest:
+    """Return the manifest of a dataset.
+
+    Raises:
+        FileNotFoundError: There is none: the directory is an unfinished build, or no dataset of Stoker's.
+        ManifestError: It is damaged, contradicts itself, or is of a newer version.
+    """
+    path = location(directory) / MANIFEST_NAME
+    return parse_manifest(read_text(path, _MAX_MANIFEST_BYTES, "manifest"), path)
+
+
+def parse_manifest(text: bytes, path: str | Location) -> Manifest:
+    """Return the manifest in ``text``; ``path`` is named in errors.
+
+    Raises:
+        ManifestError: It is damaged, contradicts itself, or is of a newer version.
+    """
+    where = str(path)
+    try:
+        content = _Node(parse_json(text), "", where)
+    except json.JSONDecodeError as error:
+        message = f"{where} is damaged at line {error.lineno}, column {error.colno} (byte {error.pos}): {error.msg}"
+        raise ManifestError(f"{message}; restore it, or build again", path=where, offset=error.pos) from error
+    except ValueError as error:
+        raise ManifestError(f"{where} is damaged: {error}; restore it, or build again", path=where) from error
+    if content.get("format", str) != FORMAT:
+        raise content.wrong("format", f"is not {FORMAT!r}, so this is no dataset of Stoker's")
+    version = content.count("version")
+    if version > VERSION:
+        raise content.newer("version")
+    if version < 1:
+        raise content.wrong("version", "is no version; the first was 1")
+    manifest = _manifest(content)
+    if content.get("dataset_id", str) != manifest.dataset_id:
+        raise content.wrong("dataset_id", f"is not that of the shards listed, {manifest.dataset_id}")
+    return manifest
+
+
+class _Node:
+    """A JSON object and where it stands, for messages that a person can act on."""
+
+    def __init__(self, value: object, name: str, path: str) -> None:
+        if not isinstance(value, dict):
+            raise _damaged(path, name or "the manifest", f"is {_shown(value)}, not an object")
+        self.value: dict[str, Any] = value
+        self.name = name
+        self.path = path
+
+    def wrong(self, key: str, problem: str) -> ManifestError:
+        return _damaged(self.path, f"{self.name}{key}", f"{_shown(self.value.get(key))} {problem}")
+
+    def newer(self, key: str) -> NewerManifestError:
+        """Return the error of a version that only a newer Stoker reads."""
+        problem = f"{_shown(self.value.get(key))} is newer than {VERSION}, the newest that this Stoker reads"
+        return NewerManifestError(f"{self.path}: {key} {problem}; install a newer Stoker", path=self.path)
+
+    def get(self, key: str, kind: type[_T]) -> _T:
+        value = self.value.get(key)
+        # A bool is an int in Python, and not in JSON.
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise self.wrong(key, f"is not of the type {kind.__name__}")
+        return value
+
+    def count(self, key: str) -> int:
+        value = self.get(key, int)
+        if not 0 <= value < 2**63:
+            raise self.wrong(key, "is not a count")
+        return value
+
+    def choice(self, key: str, choices: tuple[str, ...]) -> str:
+        value = self.get(key, str)
+        if value not in choices:
+            raise self.wrong(key, f"is none of {', '.join(choices)}")
+        return value
+
+    def node(self, key: str) -> _Node:
+        return _Node(self.value.get(key), f"{self.name}{key}.", self.path)
+
+    def counts(self, key: str) -> dict[str, int]:
+        inner = self.node(key)
+        return {name: inner.count(name) for name in inner.value}
+
+    def nodes(self, key: str, make: Callable[[_Node], _T]) -> dict[str, _T]:
+        inner = self.node(key)
+        for name in inner.value:
+            if not _is_text(name):
+                raise _damaged(self.path, f"{self.name}{key}", f"has the name {_shown(name)}, which is no text")
+        return {name: make(inner.node(name)) for name in inner.value}
+
+
+def _manifest(content: _Node) -> Manifest:
+    source = content.node("source")
+    return Manifest(
+        stoker_version=content.get("stoker_version", str),
+        schema=_schema(content.node("schema")),
+        recipe=content.node("recipe").value,
+        seed=content.count("seed"),
+        source=SourceInfo(
+            source.count("items"), source.count("bytes"), source.get("fingerprint", str), source.counts("ignored")
+        ),
+        converted=content.counts("converted"),
+        annotation_errors=content.count("annotation_errors"),
+        compression=cast("Compression", content.choice("compression", get_args(Compression))),
+        shard_names=content.get("shard_names", str) if "shard_names" in content.value else "default",
+        limit=content.count("limit") if content.value.get("limit") is not None else None,
+        splits=content.nodes("splits", _split),
+    )
+
+
+def _schema(node: _Node) -> SchemaInfo:
+    # Keys that a manifest of an earlier Stoker lacks have the meaning of their defaults.
+    given = {key: node.value[key] for key in SCHEMA_KEYS if key in node.value}
+    for key in ("image_key", "label_key"):
+        node.get(key, str)
+    node.count("label_base")
+    if "filename_key" not in given:
+        raise _damaged(node.path, f"{node.name}filename_key", "is missing")
+    for key in given.keys() & set(_OPTIONAL_KEYS):
+        if given[key] is not None:
+            node.get(key, str)
+    for key in given.keys() & _SCHEMA_CHOICES.keys():
+        node.choice(key, _SCHEMA_CHOICES[key])
+    return SchemaInfo(preset=node.get("preset", str), features=node.nodes("features", _feature), **given)
+
+
+def _feature(node: _Node) -> FeatureSpec:
+    kind = cast("FeatureKind", node.choice("kind", get_args(FeatureKind)))
+    return FeatureSpec(kind, node.count("length") if node.value.get("length") is not None else None)
+
+
+def _split(node: _Node) -> Split:
+    shards = tuple(
+        _shard(_Node(value, f"{node.name}shards[{number}].", node.path))
+        for number, value in enumerate(node.get("shards", list))
+    )
+    counts = node.get("class_counts", list)
+    if not all(type(count) is int and count >= 0 for count in counts):
+        raise _damaged(node.path, f"{node.name}class_counts", "holds something that is not a count")
+    unlabelled = node.count("unlabelled") if "unlabelled" in node.value else 0
+    split = Split(node.count("records"), node.count("bytes"), node.count("rejects"), tuple(counts), shards, unlabelled)
+    for key, total in (
+        ("records", sum(shard.records for shard in shards)),
+        ("records", sum(counts) + unlabelled),
+        ("bytes", sum(shard.size_bytes for shard in shards)),
+    ):
+        if node.count(key) != total:
+            raise node.wrong(key, f"is not the sum over the shards or classes, {total}")
+    return split
+
+
+def _shard(node: _Node) -> Shard:
+    name, checksum = node.get("name", str), node.get("crc32c", str)
+    # A name leads to a file in the directory of the manifest, or in a folder of it, and nowhere else.
+    leads_out = any(part in ("", ".", "..") for part in name.split("/"))
+    if leads_out or any(char in name for char in "\\\0") or not _is_text(name):
+        raise node.wrong("name", "is not the name of a file below the manifest")
+    if not re.fullmatch(r"[0-9a-f]{8}", checksum):
+        raise node.wrong("crc32c", "is not 8 hex digits")
+    return Shard(name, node.count("records"), node.count("bytes"), int(checksum, 16))
+
+
+def _is_text(name: str) -> bool:
+    """Return whether a name has bytes in UTF-8: half a character does not."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _damaged(path: str, name: str, problem: str) -> ManifestError:
+    return ManifestError(f"{path}: {name.rstrip('.')} {problem}; restore the file, or build again", path=path)

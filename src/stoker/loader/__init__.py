@@ -1,0 +1,94 @@
+"""The read path: datasets by number, and batches of pixels in a known order."""
+
+from __future__ import annotations
+
+from stoker.loader.bad_samples import BadSample, BadSampleReport, OnBad
+from stoker.loader.batch import Batch, BatchOrigin, batch_text
+from stoker.loader.boxes import Boxes, BoxOutput, PaddedBoxes, box_arrays
+from stoker.loader.cache.caches import CacheStats, MemoryCache, NodeCache
+from stoker.loader.cache.directory import CacheDirectory, CacheEntry
+from stoker.loader.dataset import Dataset, Sample, label_of
+from stoker.loader.engine import EngineSettings, SampleEngine
+from stoker.loader.image_files import FILE_SCHEMA, ImageFiles
+from stoker.loader.loader import Loader, loader_settings
+from stoker.loader.mix import Mix, mix, parts_of
+from stoker.loader.notebook import batch_block
+from stoker.loader.opening import (
+    RecordKeys,
+    foreign_splits,
+    open_dataset,
+    open_main_split,
+    open_splits,
+    refuse_unfinished,
+)
+from stoker.loader.pictures import (
+    class_title,
+    data_uri,
+    displayable,
+    draw_boxes,
+    draw_pixel_boxes,
+    fit,
+    fitted_size,
+    usable_boxes,
+)
+from stoker.loader.position import Position
+from stoker.loader.remote.read_ahead import ReadAhead, read_through
+from stoker.loader.remote.shards import foreign_remote_splits
+from stoker.loader.samples import Objects
+from stoker.loader.stats import LoaderStats, StageStats
+from stoker.loader.trace import Trace, loader_in, trace
+
+__all__ = [
+    "FILE_SCHEMA",
+    "BadSample",
+    "BadSampleReport",
+    "Batch",
+    "BatchOrigin",
+    "BoxOutput",
+    "Boxes",
+    "CacheDirectory",
+    "CacheEntry",
+    "CacheStats",
+    "Dataset",
+    "EngineSettings",
+    "ImageFiles",
+    "Loader",
+    "LoaderStats",
+    "MemoryCache",
+    "Mix",
+    "NodeCache",
+    "Objects",
+    "OnBad",
+    "PaddedBoxes",
+    "Position",
+    "ReadAhead",
+    "RecordKeys",
+    "Sample",
+    "SampleEngine",
+    "StageStats",
+    "Trace",
+    "batch_block",
+    "batch_text",
+    "box_arrays",
+    "class_title",
+    "data_uri",
+    "displayable",
+    "draw_boxes",
+    "draw_pixel_boxes",
+    "fit",
+    "fitted_size",
+    "foreign_remote_splits",
+    "foreign_splits",
+    "label_of",
+    "loader_in",
+    "loader_settings",
+    "mix",
+    "open_dataset",
+    "open_main_split",
+    "open_splits",
+    "parts_of",
+    "read_through",
+    "refuse_unfinished",
+    "trace",
+    "usable_boxes",
+]

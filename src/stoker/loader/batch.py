@@ -1,0 +1,113 @@
+"""One batch of pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from stoker.format import ClassLabel
+    from stoker.loader.boxes import Boxes, PaddedBoxes
+    from stoker.loader.position import Position
+    from stoker.transforms import Output
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOrigin:
+    """What a notebook needs to show a batch.
+
+    Attributes:
+        output: What was made of the pixels.
+        classes: Name and text of each class, by label; empty where unknown.
+    """
+
+    output: Output
+    classes: tuple[ClassLabel, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One rank's share of one step.
+
+    ========  ==================  =====================================================================
+    field     dtype and shape     meaning
+    ========  ==================  =====================================================================
+    images    uint8 (B, H, W, 3)  RGB 0..255, C-contiguous, host memory; as the loader's ``output`` says;
+                                  with `stoker.MultiCrop` a tuple of arrays, one for each transform
+    labels    int64 (B,)          as stored in the records; -1 where there is none
+    indices      uint64 (B,)         number of each sample in its split; survives any change of topology
+    valid     bool (B,)           false where ``tail="pad"`` filled the batch up
+    seeds     uint64 (B,)         a random number of each sample in this epoch, for transforms of your own
+    position  Position            where the epoch is after this batch, the same on every rank
+    boxes     Boxes, PaddedBoxes  of the samples, as the loader's ``boxes`` says; with `stoker.MultiCrop` a
+                                  tuple, one for each transform; None without that setting
+    origin    BatchOrigin         how a notebook shows it
+    ========  ==================  =====================================================================
+
+    The arrays belong to the caller: Stoker never writes them again, and the memory of the images returns to the
+    loader's pool when the last reference to them dies. ``images, labels = batch`` unpacks the two that a training
+    step needs.
+    """
+
+    images: Any
+    labels: NDArray[np.int64]
+    indices: NDArray[np.uint64]
+    valid: NDArray[np.bool_]
+    seeds: NDArray[np.uint64]
+    position: Position
+    boxes: Any = None
+    origin: BatchOrigin | None = None
+
+    def __repr__(self) -> str:
+        return batch_text(self)
+
+    def _repr_html_(self) -> str:
+        from stoker.loader.notebook import batch_block  # noqa: PLC0415 - only notebooks need it
+
+        return batch_block(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.images, self.labels))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+def batch_text(batch: Any) -> str:
+    """Return a `stoker.Batch`, or what has its fields, in one line."""
+    images = batch.images if isinstance(batch.images, tuple) else (batch.images,)
+    shapes = " and ".join(f"{getattr(one, 'dtype', '?')} {tuple(getattr(one, 'shape', ()))}" for one in images)
+    boxes = "" if batch.boxes is None else ", with boxes"
+    position = batch.position
+    where = "" if position is None else f", epoch {position.epoch} up to sample {position.consumed:,}"
+    return f"<stoker.{type(batch).__name__} of {len(batch)}: images {shapes}{boxes}{where}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a batch holds, with one entry for each transform in ``images`` and ``boxes``."""
+
+    images: tuple[NDArray[Any], ...]
+    labels: NDArray[np.int64]
+    indices: NDArray[np.uint64]
+    seeds: NDArray[np.uint64]
+    boxes: tuple[Boxes | PaddedBoxes, ...]
+    origin: BatchOrigin
+
+    def batch(self, valid: NDArray[np.bool_], position: Position, *, many: bool) -> Batch:
+        """Return it as a batch; with ``many`` transforms images and boxes are tuples."""
+        return Batch(
+            images=self.images if many else self.images[0],
+            labels=self.labels,
+            indices=self.indices,
+            valid=valid,
+            seeds=self.seeds,
+            position=position,
+            boxes=None if not self.boxes else self.boxes if many else self.boxes[0],
+            origin=self.origin,
+        )

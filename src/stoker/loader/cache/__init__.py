@@ -1,0 +1,1 @@
+"""Samples that were read once need not be read again."""

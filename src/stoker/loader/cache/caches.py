@@ -1,0 +1,309 @@
+"""Caches: samples that were read once need not be read again.
+
+Both caches hold what came first and throw nothing out for something else. An epoch reads every sample once, so what has
+just been read is needed later than everything that still waits for its turn, and making room for it only costs hits.
+With room for a share of the samples, that share is the hit rate of every epoch but the first, in any order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from stoker import _native
+from stoker.config import check_size, format_size
+from stoker.errors import ConfigError
+from stoker.format import FRAME_BYTES
+from stoker.loader.cache.directory import BUDGET_NAME, ENTRY_BYTES, About, CacheDirectory
+from stoker.loader.mix import Mix, parts_of
+from stoker.storage import location
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from stoker.loader.dataset import Dataset
+
+
+# What tells the datasets of a cache apart: changed files must never be served from old bytes.
+
+
+KEY_DIGITS = 32
+
+
+def sample_sizes(dataset: Dataset | Mix) -> NDArray[np.uint64]:
+    """Return the bytes of each sample as its source gives them, uint64 (N,)."""
+    return np.concatenate([_sizes(part) for part in parts_of(dataset)])
+
+
+def cache_key(dataset: Dataset | Mix, sizes: NDArray[np.uint64]) -> str:
+    """Return 32 hex digits that stand for the samples of a dataset.
+
+    They depend on the size of every sample and,
+
+    - for a dataset with a manifest, on its ``dataset_id``, which stands for every byte of it, and the split;
+    - for other datasets in stores, on the URL, the size and the etag of each shard, and on the listing of images;
+    - for other shards, and for images in archives, on path, size and time of change of each file;
+    - for images that are files, on the listing (names, sizes, labels) and on path and time of change of each folder.
+
+    Raises:
+        OSError: A file is not there any more.
+    """
+    digest = hashlib.sha256()
+    for part in parts_of(dataset):
+        for told in _state(part):
+            digest.update(b"%d\0%b" % (len(told), told))
+    digest.update(np.ascontiguousarray(sizes, "<u8").data)
+    return digest.hexdigest()[:KEY_DIGITS]
+
+
+def _sizes(dataset: Dataset) -> NDArray[np.uint64]:
+    if dataset._files is not None:
+        return np.ascontiguousarray(dataset._files.table.sizes, np.uint64)
+    extents = [shard.extents[:, 1] for shard in dataset.shards]
+    return np.concatenate([np.empty(0, np.uint64), *extents]) - np.uint64(FRAME_BYTES)
+
+
+def _state(dataset: Dataset) -> Iterator[bytes]:
+    yield dataset.identity.encode("utf-8", "surrogateescape")
+    if dataset.manifest is not None:
+        return
+    if dataset.remote is not None:
+        yield dataset.path.encode("utf-8", "surrogateescape")
+        yield from (f"{shard.path} {shard.size_bytes} {shard.stamp}".encode() for shard in dataset.shards)
+        return
+    if dataset._files is None:
+        places = [shard.path for shard in dataset.shards if isinstance(shard.path, Path)]
+    else:
+        yield os.fsencode(Path(dataset.path).absolute())
+        places = _places(dataset)
+    for place in places:
+        status = place.stat()
+        yield b"%b\0%d\0%d" % (os.fsencode(place.absolute()), status.st_size, status.st_mtime_ns)
+
+
+def _places(dataset: Dataset) -> list[Path]:
+    """Return the archives that hold images, and the folders of those that are files of their own."""
+    found = set()
+    for number in range(len(dataset)):
+        path, _, offset = dataset.records.where(number)
+        found.add(path if offset else os.path.dirname(path))  # noqa: PTH120 - a million of them
+    return [Path(path) for path in sorted(found)]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """What a cache has done so far.
+
+    Attributes:
+        hits: Samples that came from the cache.
+        misses: Samples that had to be read from the dataset.
+        bytes: Bytes held now, all bookkeeping included; of a node cache those of all processes and datasets together.
+        budget: The most bytes it may hold.
+        full: Whether a sample was not kept because it would not have fitted.
+        errors: How often the system refused to read or to keep something; the dataset was read instead.
+    """
+
+    hits: int
+    misses: int
+    bytes: int
+    budget: int
+    full: bool
+    errors: int
+
+    @property
+    def hit_rate(self) -> float:
+        """Hits among all samples read, 0 to 1; 0 before the first."""
+        return self.hits / max(1, self.hits + self.misses)
+
+    def __str__(self) -> str:
+        reads = self.hits + self.misses
+        return f"{format_size(self.bytes)} of {format_size(self.budget)}, {self.hit_rate:.1%} of {reads:,} reads hit"
+
+
+class MemoryCache:
+    """Samples in the memory of this process. Give one to a loader: ``Loader(..., cache=MemoryCache("8GB"))``.
+
+    It lives as long as somebody holds it: several loaders may share one, at the same time or one after the other.
+    Safe from any thread.
+
+    Args:
+        budget: The most bytes it takes, all bookkeeping included, such as ``"8GB"`` or a number.
+        keep: ``encoded``: samples as they are stored, which saves reading. ``decoded``: pixels, which saves decoding
+            too and takes five to ten times the room.
+
+    Attributes:
+        budget: In bytes.
+        keep: As given.
+        native: The cache of the core.
+
+    Raises:
+        ConfigError: The budget is no size, or ``keep`` is neither.
+    """
+
+    def __init__(self, budget: str | int, keep: Literal["encoded", "decoded"] = "encoded") -> None:
+        if keep not in ("encoded", "decoded"):
+            raise ConfigError(f"keep is {keep!r}; it must be 'encoded' or 'decoded'")
+        self.budget = check_size("budget", budget, 1)
+        self.keep = keep
+        self.native = _native.MemoryCache(self.budget)
+        self._lock = threading.Lock()
+        self._serves: tuple[str, ...] | None = None
+
+    def source(self, dataset: Dataset | Mix, samples: _native.SampleSource) -> _native.SampleSource:
+        """Return the samples of a dataset behind this cache; as they are if it keeps pixels, which is not done here.
+
+        Args:
+            dataset: What a loader reads.
+            samples: Its samples. They must verify what they read, since what they give is kept.
+
+        Raises:
+            ConfigError: The cache holds samples of another dataset.
+        """
+        wanted = tuple(f"{location(part.path).absolute()} {part.identity}" for part in parts_of(dataset))
+        if self.keep == "decoded":  # then labels are kept too, as they were found
+            wanted += (repr([part.schema for part in parts_of(dataset)]),)
+            wanted += (repr(dataset.label_offsets) if isinstance(dataset, Mix) else "",)
+        with self._lock:
+            if self._serves not in (None, wanted):
+                message = f"this cache holds samples of another dataset, mix or record layout than {dataset!r}"
+                raise ConfigError(f"{message}; make a cache for each dataset")
+            self._serves = wanted
+        return samples if self.keep == "decoded" else _native.CachedSource(samples, self.native)
+
+    def stats(self) -> CacheStats:
+        """Return what it has done since it was made."""
+        return _stats([self.native.counts()], self.budget)
+
+    def warn_of_problems(self) -> None:
+        """Do nothing: memory has none. Here because `NodeCache` has it."""
+
+    def __repr__(self) -> str:
+        return f"<stoker.MemoryCache of {self.keep} samples: {self.stats()}>"
+
+
+class NodeCache:
+    """Samples on a disk of this machine, shared by all of its processes through nothing but the files.
+
+    For datasets that are slow to read, such as those on network storage. What one process has read, all have; what
+    is there, later runs find. Every hit is verified by checksums, so that no crash and no damage can give wrong bytes.
+    A disk that is full, and a directory that cannot be written, are no errors: the dataset is read, and one
+    `UserWarning` says so. Safe from any thread, and after a fork.
+
+    Args:
+        directory: Made if it is not there; otherwise it must be empty, or be such a cache. Not on network storage.
+        budget: The most bytes that all files in it take on the disk, such as ``"500GB"`` or a number. All processes
+            should name the same.
+
+    Attributes:
+        directory: As given.
+        budget: In bytes.
+
+    Raises:
+        ConfigError: The budget is no size, or too small for anything.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], budget: str | int) -> None:
+        self.directory = Path(directory)
+        self.budget = check_size("budget", budget, 4 * ENTRY_BYTES)
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._files: dict[str, _native.NodeCacheFile] = {}
+        self._no_room = False
+        self._failures = 0
+        self._warned = False
+
+    def source(self, dataset: Dataset | Mix, samples: _native.SampleSource) -> _native.SampleSource:
+        """Return the samples of a dataset behind this cache, or as they are if the directory cannot be used.
+
+        Args:
+            dataset: What a loader reads.
+            samples: Its samples. They must verify what they read, since what they give is kept.
+
+        Raises:
+            ConfigError: The directory holds other things than a cache.
+        """
+        with self._lock:
+            if self._process != os.getpid():  # the parent's locks are the parent's
+                self._process, self._files = os.getpid(), {}
+            try:
+                file = self._open(dataset)
+            except OSError as error:
+                self._failures += 1
+                self._warn(error.strerror or str(error))
+                return samples
+        return samples if file is None else _native.CachedSource(samples, file)
+
+    def _open(self, dataset: Dataset | Mix) -> _native.NodeCacheFile | None:
+        sizes = sample_sizes(dataset)
+        key = cache_key(dataset, sizes)
+        if key in self._files:
+            return self._files[key]
+        directory = CacheDirectory(self.directory)
+        directory.create()
+        parts = parts_of(dataset)
+        where = " + ".join(str(location(part.path).absolute()) for part in parts)
+        about = About(where, parts[0].split, len(sizes))
+        file_bytes = int(sizes.sum()) + FRAME_BYTES * len(sizes)
+        samples = directory.acquire(key, about, file_bytes, self.budget)
+        if samples is None:
+            self._no_room = True
+            return None
+        counter = directory.open_file(BUDGET_NAME)
+        try:
+            self._files[key] = _native.NodeCacheFile(samples, counter, self.budget, sizes)
+        finally:
+            os.close(samples)
+            os.close(counter)
+        return self._files[key]
+
+    def stats(self) -> CacheStats:
+        """Return what this object has done in this process."""
+        stats = _stats([file.counts() for file in self._opened()], self.budget)
+        return CacheStats(
+            stats.hits,
+            stats.misses,
+            stats.bytes,
+            stats.budget,
+            stats.full or self._no_room,
+            stats.errors + self._failures,
+        )
+
+    def warn_of_problems(self) -> None:
+        """Warn, once in the life of this object, if the system has refused to read or to keep something."""
+        for file in self._opened():
+            if file.problem:
+                self._warn(file.problem)
+
+    def _opened(self) -> list[_native.NodeCacheFile]:
+        # At once, as another thread may be opening one more; without the lock, which a fork may have left taken.
+        return list(self._files.values()) if self._process == os.getpid() else []
+
+    def _warn(self, problem: str) -> None:
+        if self._warned:
+            return
+        self._warned = True
+        message = f"the cache {self.directory} is of no use, or not of full use: {problem}"
+        warnings.warn(f"{message}; the dataset is read instead", stacklevel=3)
+
+    def __repr__(self) -> str:
+        return f"<stoker.NodeCache {str(self.directory)!r}: {self.stats()}>"
+
+
+def _stats(counts: list[_native.CacheCounts], budget: int) -> CacheStats:
+    return CacheStats(
+        hits=sum(one.hits for one in counts),
+        misses=sum(one.misses for one in counts),
+        bytes=max((one.bytes for one in counts), default=0),
+        budget=budget,
+        full=any(one.full for one in counts),
+        errors=sum(one.errors for one in counts),
+    )

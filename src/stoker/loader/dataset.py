@@ -1,0 +1,414 @@
+"""One split of a dataset, opened for random access."""
+
+from __future__ import annotations
+
+import operator
+import os
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from stoker import _native
+from stoker.config import available_cpus, format_size
+from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
+from stoker.loader.image_files import to_jpeg
+from stoker.loader.remote.read_ahead import RemoteFiles, read_through
+from stoker.recipe import dimensions, sniff
+from stoker.storage import RemotePath
+from stoker.types import Box
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+    from PIL import Image
+
+    from stoker.format import ClassLabel, Manifest
+    from stoker.loader.image_files import ImageFiles
+    from stoker.loader.shards import OpenShard
+    from stoker.types import Features, SchemaInfo
+
+
+# One record, as a person looks at it.
+
+
+_JPEG = b"\xff\xd8"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One record, or one file.
+
+    Attributes:
+        key: Its number in the split.
+        features: Everything it holds.
+        encoded: The bytes of its image, as stored: a file, or pixels.
+        label: Its class, as the loader gives it; -1 when there is none.
+        source: Name of the image it was made from; empty when the record does not say.
+        schema: Which feature means what.
+    """
+
+    key: int
+    features: Features
+    encoded: bytes
+    label: int
+    source: str
+    schema: SchemaInfo
+
+    def __repr__(self) -> str:
+        size = f"{format_size(len(self.encoded))} of {self.schema.image_encoding}"
+        source = f" from {self.source!r}" if self.source else ""
+        label = f"label {self.label}" if self.label >= 0 else "no label"
+        return f"<stoker.Sample #{self.key}{source}: {label}, {size}, {len(self.features)} features>"
+
+    def _repr_html_(self) -> str:
+        from stoker.loader import notebook, pictures  # noqa: PLC0415 - only notebooks need them
+
+        facts = []
+        try:
+            picture: Image.Image | str = self.thumbnail(notebook.SIDE_PIXELS, notebook.MAX_PIXELS)
+            boxes = len(pictures.usable_boxes(self.boxes))
+            facts = [f"{boxes} box{'es' * (boxes != 1)}"] if boxes else []
+        except StokerError as error:
+            picture = f"damaged: {error}"
+        shown = notebook.figure(picture, [pictures.class_title((), self.label)])
+        return notebook.block(f"<b>{notebook.escaped(repr(self)[1:-1])}</b>", facts, [shown])
+
+    @property
+    def boxes(self) -> list[Box]:
+        """Its annotated objects, in fractions of the image.
+
+        Raises:
+            ExampleError: Their corners are not of type float.
+        """
+        prefix = self.schema.box_prefix
+        if prefix is None:
+            return []
+        sides = (self._floats(prefix + side) for side in ("xmin", "ymin", "xmax", "ymax"))
+        return [Box(*corners) for corners in zip(*sides, strict=False)]
+
+    def _floats(self, key: str) -> list[float]:
+        kind, values = self.features.get(key, ("float", []))
+        if values and kind != "float":
+            message = f"{key!r} holds {kind} values; corners of boxes are float"
+            raise ExampleError(f"sample {self.key} ({self.source}): {message}", source=self.source)
+        return [float(value) for value in cast("list[float]", values)]
+
+    def decode(self) -> NDArray[np.uint8]:
+        """Return the whole image, uint8 (H, W, 3), RGB.
+
+        Raises:
+            ImageError: It cannot be decoded without losing pixels.
+            ExampleError: It is raw, and its length is not that of its shape.
+        """
+        if self.schema.image_encoding == "raw":
+            return self._raw_pixels()
+        return _native.decode_jpeg(self.encoded if self.encoded.startswith(_JPEG) else to_jpeg(self.encoded))
+
+    def thumbnail(self, side: int, max_pixels: int | None = None) -> Image.Image:
+        """Return the image with its annotated boxes drawn, as large as fits into a square, its aspect kept.
+
+        Args:
+            side: Of the square, in pixels.
+            max_pixels: Largest image that is decoded for it, in pixels; None: any that `decode` does.
+
+        Raises:
+            ImageError: It cannot be decoded, or is larger than ``max_pixels``.
+            ExampleError: It is raw, and its length is not that of its shape; or corners of boxes are not of type float.
+        """
+        from stoker.loader.pictures import draw_boxes, fit, usable_boxes  # noqa: PLC0415 - the read path needs none
+
+        if max_pixels is not None and self.schema.image_encoding == "jpeg":
+            kind = sniff(self.encoded)
+            info = _native.probe_jpeg(self.encoded) if kind == "jpeg" else None
+            width, height = (info.width, info.height) if info else dimensions(self.encoded, kind)
+            if width * height > max_pixels:
+                raise ImageError(f"{width} x {height} pixels are too many for a small picture")
+        picture = fit(self.decode(), side, side)
+        draw_boxes(picture, usable_boxes(self.boxes))
+        return picture
+
+    def _raw_pixels(self) -> NDArray[np.uint8]:
+        height, width = self._raw_extent()
+        if min(height, width) < 1 or height * width * 3 != len(self.encoded):
+            message = f"{len(self.encoded)} bytes of pixels are not {height} x {width} x 3"
+            raise ExampleError(f"sample {self.key} ({self.source}): {message}", source=self.source)
+        pixels = np.frombuffer(self.encoded, np.uint8)
+        if self._text(self.schema.order_key) == b"CHW":
+            return np.ascontiguousarray(pixels.reshape(3, height, width).transpose(1, 2, 0))
+        return pixels.reshape(height, width, 3).copy()
+
+    def _raw_extent(self) -> tuple[int, int]:
+        if self.schema.height_key is None or self.schema.width_key is None:
+            side = round((len(self.encoded) / 3) ** 0.5)
+            return side, side
+        try:
+            height, width = (int(self.features[key][1][0]) for key in (self.schema.height_key, self.schema.width_key))
+        except (KeyError, IndexError, ValueError):
+            raise ImageError(f"sample {self.key} ({self.source}) has no height or width") from None
+        return height, width
+
+    def _text(self, key: str | None) -> bytes:
+        kind, values = self.features.get(key or "", ("", []))
+        return cast("bytes", values[0]) if kind == "bytes" and values else b""
+
+
+def label_of(features: Features, schema: SchemaInfo) -> int:
+    """Return the class that features hold, as the loader gives it; -1 when there is none.
+
+    Raises:
+        ExampleError: It is no number; or it is said to be one-hot, and holds something else than zeros and at most a
+            single 1.
+    """
+    if schema.label_key not in features:
+        return -1
+    kind, values = features[schema.label_key]
+    if schema.label_encoding == "id":
+        if kind != "int64" or not values:
+            raise ExampleError(f"{schema.label_key!r} has {len(values)} values of kind {kind}, not an int64")
+        return int(values[0])
+    digits = list(cast("bytes", values[0])) if kind == "bytes" and values else values
+    ones = [place for place, digit in enumerate(digits) if digit == 1]
+    if len(ones) > 1 or any(digit not in (0, 1) for digit in digits):
+        raise ExampleError(f"{schema.label_key!r} is not one-hot: {len(ones)} of its {len(digits)} values are 1")
+    return ones[0] + schema.label_base if ones else -1
+
+
+_STRIP_IMAGES, _STRIP_SECONDS = 8, 1.0
+_NAMED_CLASSES = 12
+
+
+class Dataset:
+    """One split of a dataset: ``len(dataset)`` samples, ``dataset[i]``, its labels and classes.
+
+    Opening reads the manifest, the indexes unless they are very many, and of TFRecords of other origin the first
+    record. Reading is safe from any thread. Make one with `stoker.open`. Pickled, it is opened anew where it is
+    unpickled, from the same place; what then lies there must be the same dataset.
+
+    Attributes:
+        path: Directory, or the pattern or file it was opened from.
+        split: Name of the split.
+        schema: Which features hold the image, the label and the name.
+        shards: Shards in their order; none where the samples are image files.
+        classes: Name and text of each class, by label; empty when the dataset does not say.
+        manifest: What the build recorded; None for what Stoker did not write.
+        records: The native reader of the samples.
+        remote: Its files, if they are in a store.
+        opener: Opens it again; can be pickled. None for what `stoker.open` did not open.
+    """
+
+    def __init__(
+        self,
+        *,
+        path: str,
+        split: str,
+        schema: SchemaInfo,
+        shards: tuple[OpenShard, ...] = (),
+        files: ImageFiles | None = None,
+        classes: tuple[ClassLabel, ...] = (),
+        manifest: Manifest | None = None,
+    ) -> None:
+        self.path = path
+        self.split = split
+        self.schema = schema
+        self.shards = shards
+        self.classes = classes
+        self.manifest = manifest
+        self.opener: Callable[[], Dataset] | None = None
+        self._files = files
+        self.records: _native.RecordSet | _native.FileSet = files.records if files else _record_set(shards)
+        self.remote = files.remote if files else _remote_files(shards)
+        if self.remote is not None:
+            self.remote.tell(self.records)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __getitem__(self, index: int) -> Sample:
+        """Return one sample; negative numbers count from the end.
+
+        Raises:
+            IndexError: There is no such sample.
+            ShardError: Its bytes are damaged.
+            ExampleError: It is no Example, or lacks the image.
+            OSError: It is a file that cannot be read.
+        """
+        size, index = len(self), operator.index(index)
+        if not -size <= index < size:
+            raise IndexError(f"there is no sample {index}; split {self.split} of {self.path} has {size}")
+        key = index % size
+        features = self._features(key)
+        encoded = self._bytes(features, self.schema.image_key, key)
+        name = self.schema.filename_key
+        source = self._bytes(features, name, key).decode("utf-8", "replace") if name and name in features else ""
+        return Sample(key, features, encoded, label_of(features, self.schema), source, self.schema)
+
+    def __repr__(self) -> str:
+        shards = len(self.shards)
+        where = f"{shards} shard{'s' * (shards != 1)}" if self._files is None else "files"
+        return f"<stoker.Dataset {self.path!r} split={self.split!r}: {len(self):,} samples in {where}>"
+
+    def _repr_html_(self) -> str:
+        from stoker.loader.notebook import block, escaped  # noqa: PLC0415 - only notebooks need them
+        from stoker.loader.pictures import class_title  # noqa: PLC0415
+
+        shards = len(self.shards)
+        where = f"{shards:,} shard{'s' * (shards != 1)}" if shards else "files"
+        facts = [f"{len(self):,} samples in {where}, {format_size(self.size_bytes)}"]
+        if self.classes:
+            labels = range(self.schema.label_base, len(self.classes))
+            names = [class_title(self.classes, label) for label in labels[:_NAMED_CLASSES]]
+            names += ["…"] * (len(labels) > _NAMED_CLASSES)
+            facts.append(f"{len(labels):,} classes: {', '.join(names)}")
+        figures = () if self.remote is not None else self._strip()  # what a store holds would take too long
+        return block(f"<b>{escaped(self.path)}</b> / {escaped(self.split)}", facts, figures)
+
+    def _strip(self) -> Iterator[str]:
+        """Yield some of the images for a notebook, and no more after a second."""
+        from stoker.loader import notebook, pictures  # noqa: PLC0415 - only notebooks need them
+
+        count = min(_STRIP_IMAGES, len(self))
+        indices = _native.permute(0, count, len(self), 17, 0).tolist() if count else []
+        end = time.monotonic() + _STRIP_SECONDS
+        for key in indices:
+            if time.monotonic() > end:
+                return
+            lines = [f"#{key}"]
+            try:
+                sample = self[key]
+                picture: Image.Image | str = sample.thumbnail(notebook.SIDE_PIXELS, notebook.MAX_PIXELS)
+                lines = [pictures.class_title(self.classes, sample.label), *lines]
+            except (StokerError, OSError) as error:
+                picture = f"damaged: {error}"
+            yield notebook.figure(picture, lines)
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        if self.opener is None:
+            raise TypeError(f"{self!r} cannot be pickled, because stoker.open did not open it")
+        return _reopened, (self.opener, self.identity)
+
+    def with_own_files(self) -> Dataset:
+        """Return the same dataset with files that it opens itself.
+
+        A process that was forked must not read through its parent's: a lock of theirs may have been held at the fork.
+        """
+        own = Dataset(
+            path=self.path,
+            split=self.split,
+            schema=self.schema,
+            shards=self.shards,
+            files=self._files and self._files.with_own_files(),
+            classes=self.classes,
+            manifest=self.manifest,
+        )
+        own.opener = self.opener
+        return own
+
+    def _features(self, key: int) -> Features:
+        payload = self.records.read(key)
+        return _native.parse_example(payload) if self._files is None else self._files.features(key, payload)
+
+    def _bytes(self, features: Features, feature: str, key: int) -> bytes:
+        kind, values = features.get(feature, ("none", []))
+        if kind == "bytes" and values:
+            return cast("bytes", values[0])
+        path, record, offset = self.records.where(key)
+        message = f"{path}, record {record} at byte {offset}: no bytes under {feature!r}; it has {sorted(features)}"
+        raise ExampleError(message, path=path, record=record, offset=offset)
+
+    @cached_property
+    def labels(self) -> NDArray[np.int64]:
+        """Labels of all samples, int64 (len(dataset),). Of TFRecords, the first use reads every record once."""
+        if self._files is not None:
+            return self._files.labels
+        one_hot = self.schema.label_encoding == "one-hot"
+        records = cast("_native.RecordSet", self.records)
+        with read_through(self.remote, records) as ahead:
+            return records.labels(self.schema.label_key, one_hot, self.schema.label_base, available_cpus(), ahead)
+
+    @cached_property
+    def object_counts(self) -> NDArray[np.uint32]:
+        """How many annotated objects each sample has, uint32 (len(dataset),).
+
+        The first use reads every record, or every annotation, once.
+        """
+        if self._files is not None:
+            return self._files.object_counts
+        prefix = self.schema.box_prefix
+        if prefix is None:
+            message = f"{self.path} has no boxes: its records follow the layout {self.schema.preset!r}"
+            raise ConfigError(f"{message}; ObjectCrops needs records with {'image/object/bbox/xmin'!r} and so on")
+        records = cast("_native.RecordSet", self.records)
+        with read_through(self.remote, records) as ahead:
+            return records.count_values(f"{prefix}xmin", available_cpus(), ahead)
+
+    @property
+    def size_bytes(self) -> int:
+        """Length of its shards, or of its image files, in bytes."""
+        if self._files is not None:
+            return int(self._files.table.sizes.sum())
+        return sum(shard.size_bytes for shard in self.shards)
+
+    @property
+    def has_boxes(self) -> bool:
+        """Whether its layout has a place for annotated objects."""
+        return self._files is not None or self.schema.box_prefix is not None
+
+    def load_boxes(self) -> None:
+        """Read the annotations of image files, which the native reader is told; those of records lie in the records."""
+        if self._files is not None:
+            _ = self._files.object_counts
+
+    @property
+    def identity(self) -> str:
+        """Stands for this split's content: ``dataset_id`` and split, or the shards' names and lengths."""
+        if self.manifest is not None:
+            return f"{self.manifest.dataset_id}/{self.split}"
+        if self._files is not None:
+            return f"{self._files.fingerprint}-{len(self)}/{self.split}"
+        sizes = ";".join(f"{s.path.name}:{s.size_bytes}" for s in self.shards)
+        return f"{_native.crc32c(sizes.encode()):08x}-{len(self)}/{self.split}"
+
+
+def _reopened(opener: Callable[[], Dataset], identity: str) -> Dataset:
+    """Open a pickled dataset again.
+
+    Raises:
+        ConfigError: Another dataset lies there now.
+    """
+    found = opener()
+    if found.identity != identity:
+        message = f"{found.path} holds the dataset {found.identity}, but the one that was pickled is {identity}"
+        raise ConfigError(f"{message}; do not change a dataset while it is read, or open it again in each process")
+    return found
+
+
+def _record_set(shards: Iterable[OpenShard]) -> _native.RecordSet:
+    """Return a native reader of shards; where extents are not known, it reads the index when it needs them."""
+    records = _native.RecordSet()
+    for shard in shards:
+        if shard.index is not None:
+            records.add_listed(str(shard.path), os.fspath(shard.index), shard.records, shard.size_bytes)
+        else:
+            path = shard.path if shard.inflated is None else shard.inflated.path
+            records.add(str(path), shard.extents, str(shard.path))
+    return records
+
+
+def _remote_files(shards: tuple[OpenShard, ...]) -> RemoteFiles | None:
+    """Return the files of shards that are read from a store; of one split, all are or none."""
+    paths = [shard.path for shard in shards if isinstance(shard.path, RemotePath) and shard.inflated is None]
+    return RemoteFiles(len(paths), paths.__getitem__) if paths else None
+
+
+def check_not_empty(dataset: Dataset) -> None:
+    """Refuse a split without samples, of which no batch can be made.
+
+    Raises:
+        ConfigError: It is empty.
+    """
+    if len(dataset) == 0:
+        raise ConfigError(f"split {dataset.split} of {dataset.path} has no samples, so there is nothing to load")

@@ -1,0 +1,309 @@
+"""The native engine of one loader: slots of an epoch in, batches out."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from functools import partial
+from types import NoneType
+from typing import TYPE_CHECKING, get_args
+
+import numpy as np
+
+from stoker import _native
+from stoker.errors import ConfigError, StorageError
+from stoker.loader.bad_samples import OF_A_SAMPLE, BadSample, BadSamplePolicy, BadSampleReport, substitutes
+from stoker.loader.batch import BatchOrigin, Loaded
+from stoker.loader.boxes import BoxOutput
+from stoker.loader.cache.caches import MemoryCache, NodeCache
+from stoker.loader.dataset import Dataset
+from stoker.loader.image_files import to_jpeg
+from stoker.loader.mix import Mix, MixedSamples, parts_of
+from stoker.loader.position import Course, Position
+from stoker.loader.remote.read_ahead import Prefetcher, ReadAhead
+from stoker.loader.remote.schedule import Upcoming, upcoming
+from stoker.loader.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, Shuffling
+from stoker.loader.stats import LoaderStats, stats_of
+from stoker.loader.trace import EventLog, event_log
+from stoker.order import BlockShuffle, EpochOrder
+from stoker.transforms import ObjectCrops, Output, Transform, native_transforms
+from stoker.types import DecodeMode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from stoker.order import Topology
+
+
+# How the engine of a loader makes batches.
+
+
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "shuffle": ((bool, BlockShuffle), "True, False or a stoker.BlockShuffle"),
+    "output": ((Output,), "a stoker.Output"),
+    "boxes": ((BoxOutput, NoneType), "a stoker.BoxOutput or None"),
+    "cache": ((MemoryCache, NodeCache, NoneType), "a stoker.MemoryCache, a stoker.NodeCache or None"),
+    "read_ahead": ((ReadAhead,), "a stoker.ReadAhead"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """How batches are made.
+
+    Attributes:
+        seed: Of the order and of the random choices of transforms.
+        shuffle: Whether the samples of an epoch are shuffled, and whether as blocks.
+        decode: How closely images are decoded and resized; see `stoker.Loader`.
+        check: Whether the checksum of every record is verified.
+        max_pixels: Images that declare more are refused.
+        batch_size: The most samples of a batch.
+        threads: Decoding threads.
+        spare_buffers: Buffers of a batch's pixels that are kept for reuse, of each transform.
+        output: Type and layout of the pixels.
+        boxes: In which form batches have boxes; None for none.
+        cache: Where samples are kept, so that they need not be read again; None for nowhere.
+        bad: What becomes of samples that cannot be loaded.
+        read_ahead: How remote samples are read.
+
+    Raises:
+        ConfigError: A setting is of another kind, the way of decoding is unknown, or it does not go with the cache.
+    """
+
+    seed: int
+    check: bool
+    max_pixels: int
+    batch_size: int
+    threads: int
+    spare_buffers: int
+    shuffle: bool | BlockShuffle = False
+    decode: DecodeMode = "exact"
+    output: Output = field(default_factory=Output)
+    boxes: BoxOutput | None = None
+    cache: MemoryCache | NodeCache | None = None
+    bad: BadSamplePolicy = field(default_factory=BadSamplePolicy)
+    read_ahead: ReadAhead = field(default_factory=ReadAhead)
+
+    def __post_init__(self) -> None:
+        for name, (kinds, known) in _KINDS.items():
+            if not isinstance(getattr(self, name), kinds):
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be {known}")
+        if self.decode not in get_args(DecodeMode):
+            raise ConfigError(f"decode is {self.decode!r}; it must be 'exact' or 'fast'")
+        if self.decode == "fast" and decoded_cache(self.cache) is not None:
+            message = "decode='fast' shrinks images while it decodes them, and this cache keeps them whole"
+            raise ConfigError(f"{message}; use MemoryCache(..., keep='encoded'), or decode='exact'")
+
+
+def decoded_cache(cache: MemoryCache | NodeCache | None) -> _native.MemoryCache | None:
+    """Return what keeps whole images as pixels, if anything does."""
+    return cache.native if isinstance(cache, MemoryCache) and cache.keep == "decoded" else None
+
+
+_MOST_AHEAD = 1 << 16
+"""The most samples that are planned beyond those in use, however small they are; and never much beyond an epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Submitted:
+    request: Request
+    epoch: int
+
+
+class SampleEngine:
+    """Slots of an epoch in, batches out, in the order in which they are submitted. Serves one thread.
+
+    Args:
+        dataset: Where the images are.
+        transform: What becomes of each sample.
+        settings: How.
+
+    Attributes:
+        settings: How batches are made.
+        samples: Which samples there are.
+        report: The bad samples since `begin_report`.
+        image_shapes: Shape of an image of each transform.
+        ranges: What was fetched ahead from stores; None where nothing is remote.
+
+    Raises:
+        ConfigError: There is nothing to load, or no boxes where the transform or the settings want some.
+        ShardError: A record that had to be read for its objects is damaged.
+    """
+
+    def __init__(self, dataset: Dataset | Mix, transform: Transform, settings: EngineSettings) -> None:
+        self.settings = settings
+        self.samples = _samples(dataset, transform, settings)
+        if settings.boxes is not None:
+            _check_boxes(dataset)
+        self.report = BadSampleReport(0)
+        self._origin = BatchOrigin(settings.output, dataset.classes)
+        self._specs = native_transforms(transform)
+        self.image_shapes = [settings.output.shape(*spec.shape[:2]) for spec in self._specs]
+        self._submitted: deque[_Submitted] = deque()
+        files = [part.remote for part in parts_of(dataset) if part.remote is not None]
+        self.ranges = _native.RemoteRanges(settings.read_ahead.budget_bytes) if files else None
+        self._begun = time.monotonic()
+        self._native = self._native_engine(dataset)
+        self._ahead: Prefetcher | None = None
+        self._scheduled = False  # otherwise no more is known than what is submitted
+        self._goes_on: Position | None = None
+        """Where the samples that are read ahead go on when all batches were taken."""
+        if self.ranges is not None:
+            least = 4 * settings.spare_buffers * settings.batch_size
+            most_ahead = max(least, min(_MOST_AHEAD, self.samples.size))
+            self._ahead = Prefetcher(files, settings.read_ahead, self.ranges, self._native.remote_places, most_ahead)
+
+    def _native_engine(self, dataset: Dataset | Mix) -> _native.BatchEngine:
+        settings = self.settings
+        return _native.BatchEngine(
+            source=self._source(dataset),
+            views=self._specs,
+            seed=settings.seed,
+            max_pixels=settings.max_pixels,
+            batch_size=settings.batch_size,
+            threads=settings.threads,
+            spare_buffers=settings.spare_buffers,
+            format=settings.output.native(),
+            decode=settings.decode,
+            boxes=None if settings.boxes is None else settings.boxes.min_visible,
+            decoded=decoded_cache(settings.cache),
+            ahead=self.ranges,
+            convert=partial(to_jpeg, max_pixels=settings.max_pixels),
+        )
+
+    def _source(self, dataset: Dataset | Mix) -> _native.SampleSource:
+        cache = self.settings.cache
+        # What is kept is found good from then on, so it is checked whatever was asked for.
+        source = self.samples.source(check=self.settings.check or cache is not None)
+        return source if cache is None else cache.source(dataset, source)
+
+    def course(self) -> Course:
+        """Return what a state must agree with: which samples, in which order."""
+        order = EpochOrder(self.samples.size, self.settings.shuffle, self.settings.seed, 0)
+        return Course(self.samples.identity, order.seed, order.name, order.n)
+
+    def stats(self) -> LoaderStats:
+        """Return what was done since it was made."""
+        return stats_of(self._native.totals(), time.monotonic() - self._begun)
+
+    def events(self) -> EventLog:
+        """Return what tells what its threads do."""
+        fetches = None if self._ahead is None else self._ahead.log
+        return event_log(self._native, self.settings.threads, fetches, self.settings.read_ahead.connections)
+
+    def close(self) -> None:
+        """Stop the threads; samples being decoded are finished first, those being waited for are not."""
+        _close(self._native, self._ahead)
+
+    def closing(self) -> Callable[[], None]:
+        """Return what does the same as `close` and keeps neither this engine nor the dataset alive.
+
+        A program may have the dataset hold the loader; nobody could let go of it then.
+        """
+        return partial(_close, self._native, self._ahead)
+
+    def look_ahead(self, position: Position, topology: Topology) -> None:
+        """Read ahead from a position on, if samples are remote; what was read ahead before is used where it fits."""
+        self._scheduled = True
+        if self._ahead is not None and position != self._goes_on:
+            self._ahead.begin(upcoming(self.samples, topology, position))
+        self._goes_on = None
+
+    def begin_report(self, epoch: int) -> None:
+        """Count bad samples from 0 again."""
+        self.report = BadSampleReport(epoch)
+
+    def end_report(self) -> None:
+        """An epoch is over: warn of bad samples, if there were any, and of a cache that is of no use."""
+        self._goes_on = Position(self.report.epoch + 1, 0)
+        self.report.warn()
+        if self.settings.cache is not None:
+            self.settings.cache.warn_of_problems()
+
+    def submit(self, slots: NDArray[np.uint64], epoch: int) -> None:
+        """Queue one batch; never blocks."""
+        request = self.samples.locate(slots, epoch)
+        if self._ahead is not None and self._scheduled:
+            self._ahead.need(len(slots))
+        elif self._ahead is not None:
+            group = np.zeros(len(slots), np.int64)
+            self._ahead.begin(iter([Upcoming(request.numbers, request.objects, group)]))
+        self._native.submit(request.numbers, epoch, request.objects, request.indices, request.streams)
+        self._submitted.append(_Submitted(request, epoch))
+
+    def next(self) -> Loaded:
+        """Return the oldest batch queued, when all of its samples are loaded.
+
+        Raises:
+            TooManyBadSamplesError: More samples were bad than may be replaced.
+            StokerError: A sample is bad, and is not to be replaced; of several, the first.
+        """
+        finished = self._native.next()
+        submitted = self._submitted.popleft()
+        if self._ahead is not None:
+            self._ahead.over(len(submitted.request.numbers))
+        for index, error in finished.failures:
+            self._replace(finished, index, submitted, error)
+        images, labels, indices, seeds, boxes = finished.take()
+        form = self.settings.boxes
+        return Loaded(
+            tuple(images), labels, indices, seeds, () if form is None else tuple(map(form.form, boxes)), self._origin
+        )
+
+    def nothing(self) -> Loaded:
+        """Return a batch without samples."""
+        form = self.settings.boxes
+        boxes = () if form is None else tuple(form.nothing() for _ in self._specs)
+        images = tuple(np.empty((0, *shape), self.settings.output.numpy_dtype) for shape in self.image_shapes)
+        no_numbers = np.empty(0, np.uint64)
+        return Loaded(images, np.empty(0, np.int64), no_numbers, no_numbers, boxes, self._origin)
+
+    def drop_pending(self) -> None:
+        """Forget every queued batch."""
+        self._native.drop_pending()
+        self._submitted.clear()
+
+    def _replace(self, finished: _native.FinishedBatch, index: int, submitted: _Submitted, error: Exception) -> None:
+        self.settings.bad.accept(error, self.report)
+        stream = int(submitted.request.streams[index])
+        for slot in substitutes(self.settings.seed, submitted.epoch, stream, self.samples.size):
+            other = self.samples.locate(slot, submitted.epoch)
+            object_ = WHOLE_IMAGE if other.objects is None else int(other.objects[0])
+            try:
+                self._native.replace(finished, index, int(other.numbers[0]), object_, int(other.indices[0]))
+            except OF_A_SAMPLE as another:
+                if isinstance(error, StorageError) and isinstance(another, StorageError):
+                    break  # it is the store, and each further try would take minutes
+                continue
+            self.report.add(
+                BadSample(int(submitted.request.indices[index]), int(other.indices[0]), submitted.epoch, error)
+            )
+            return
+        raise error
+
+
+def _close(native: _native.BatchEngine, ahead: Prefetcher | None) -> None:
+    if ahead is not None:
+        ahead.close()
+    native.close()
+
+
+def _samples(dataset: Dataset | Mix, transform: Transform, settings: EngineSettings) -> Samples:
+    if not isinstance(dataset, Dataset | Mix):
+        raise ConfigError(f"{dataset!r} is no dataset; give what stoker.open or stoker.mix returned")
+    if not isinstance(transform, Transform):
+        raise ConfigError(f"transform is {transform!r}; it must be a transform, such as stoker.CenterCrop(224)")
+    kind = Objects if isinstance(transform, ObjectCrops) else Images
+    shuffling = Shuffling(settings.shuffle, settings.seed)
+    return MixedSamples(dataset, kind, shuffling) if isinstance(dataset, Mix) else kind(dataset, shuffling)
+
+
+def _check_boxes(dataset: Dataset | Mix) -> None:
+    for one in parts_of(dataset):
+        if not one.has_boxes:
+            message = f"{one.path} has no boxes: its records follow the layout {one.schema.preset!r}"
+            raise ConfigError(f"{message}; leave out boxes=, or build with --preset imagenet")
+        one.load_boxes()

@@ -1,0 +1,295 @@
+"""The loader: epochs of batches in a known order, decoded on native threads.
+
+Failure protocol. An error of a sample is raised by the batch that holds it, at its turn, and names shard, record, byte
+and source; the batches before it are delivered, the iteration then is over, and the state stays before the failed
+batch. A consumer may leave an iteration early: its state says exactly where, and the next iteration is the next epoch.
+`Loader.close`, the end of a ``with`` block and the end of the program stop the threads.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stoker import _native
+from stoker.config import available_cpus, check_range
+from stoker.errors import ClosedError, ConfigError
+from stoker.loader.bad_samples import BadSamplePolicy, BadSampleReport, OnBad
+from stoker.loader.engine import EngineSettings, SampleEngine
+from stoker.loader.lifetime import Lifetime
+from stoker.loader.position import Position
+from stoker.loader.ranks import resolve
+from stoker.loader.remote.read_ahead import ReadAhead
+from stoker.order import Step, Tail, Topology, steps_left, take_step
+from stoker.sources import read_config
+from stoker.transforms import MultiCrop, ObjectCrops, Output
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from stoker.loader.batch import Batch
+    from stoker.loader.boxes import BoxOutput
+    from stoker.loader.cache.caches import MemoryCache, NodeCache
+    from stoker.loader.dataset import Dataset
+    from stoker.loader.mix import Mix
+    from stoker.loader.stats import LoaderStats
+    from stoker.loader.trace import EventLog
+    from stoker.order import BlockShuffle
+    from stoker.transforms import Transform
+    from stoker.types import DecodeMode
+
+
+class Loader:
+    """Epochs of fixed-shape image batches.
+
+    Every iteration yields one whole epoch, the first one epoch 0 and each other the next, also when the one before was
+    left early; after `load_state_dict` it yields the rest of the epoch that the state is in. The order is a pure
+    function of (dataset, seed, epoch), and pixels of (seed, epoch, sample): threads, prefetch, batch size and the
+    number of ranks never change them. One instance serves one consumer thread; any number may run at once.
+
+    Args:
+        dataset: What to read; see `stoker.open` and `stoker.mix`.
+        batch_size: Images per batch on this rank.
+        transform: What becomes of each image. With `stoker.ObjectCrops` samples are annotated objects, not images.
+        output: Type, layout and scale of the pixels; left out: uint8, NHWC.
+        boxes: In which form batches have the annotated objects of their samples; left out: not at all.
+        shuffle: Whether each epoch has its own random order; with `stoker.BlockShuffle` one that reads block by block.
+        decode: ``"exact"``: the pixels of libjpeg's accurate decode, resized as Pillow does, difference 0. ``"fast"``:
+            JPEGs are decoded at a half, a quarter or an eighth of their size where a transform is not larger than
+            that, and resized with coarser weights; docs/performance.md says how close that is. The same pixels in
+            every run, too.
+        seed: Of the order and of the transforms' random choices, 0 to 2**64 - 1.
+        tail: What happens to samples that do not fill a last batch; see `stoker.order.Tail`.
+        threads: Decoding threads; one for each CPU that this process may use when left out.
+        prefetch: Batches decoded ahead of the consumer; costs ``prefetch`` times the bytes of a batch.
+        rank: This process's number among the ranks that consume an epoch together. Left out, like ``world_size``: as
+            the framework or the launcher says; see `stoker.loader.ranks`.
+        world_size: How many they are.
+        check: Whether the checksum of every record is verified.
+        max_pixels: Images that declare more are refused before anything is allocated for them.
+        cache: Where samples are kept once they were read; `MemoryCache` or `NodeCache`.
+        read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead; left out: `ReadAhead`'s defaults.
+        on_bad: What becomes of a sample that cannot be loaded. With ``"substitute"`` another one takes its place, the
+            same in every run; ``Batch.indices`` tells which, `bad_samples` lists them, and the end of the epoch brings
+            a `stoker.errors.BadSampleWarning`.
+        max_bad: The most samples that are replaced in an epoch on this rank.
+
+    Warns:
+        RankWarning: Two sources disagree about the ranks.
+
+    Raises:
+        ConfigError: A setting is out of range, or the dataset is empty, or has no objects where the transform or
+            ``boxes`` wants some. Raised here, before any record is read.
+        ShardError: While iterating: a record is damaged. With `stoker.ObjectCrops` also here, where the first loader
+            of a dataset counts the objects of all records.
+        ExampleError: While iterating: a record lacks the image or the label.
+        ImageError: While iterating: an image cannot be decoded without losing pixels.
+        TooManyBadSamplesError: While iterating: more samples were bad than may be replaced.
+
+    Example:
+        >>> with stoker.Loader(train, batch_size=64, transform=stoker.CenterCrop(224)) as loader:  # doctest: +SKIP
+        ...     images, labels = next(iter(loader))
+    """
+
+    def __init__(  # noqa: PLR0913 - the settings of a loader, all by name
+        self,
+        dataset: Dataset | Mix,
+        *,
+        batch_size: int,
+        transform: Transform,
+        output: Output | None = None,
+        boxes: BoxOutput | None = None,
+        decode: DecodeMode = "exact",
+        shuffle: bool | BlockShuffle = False,
+        seed: int = 0,
+        tail: Tail = "short",
+        threads: int | None = None,
+        prefetch: int = 3,
+        rank: int | None = None,
+        world_size: int | None = None,
+        check: bool = True,
+        max_pixels: int = _native.DEFAULT_MAX_PIXELS,
+        cache: MemoryCache | NodeCache | None = None,
+        read_ahead: ReadAhead | None = None,
+        on_bad: OnBad = "raise",
+        max_bad: int = 100,
+    ) -> None:
+        self.dataset = dataset
+        ranks = resolve(rank, world_size)
+        self.topology = Topology(batch_size, ranks.rank, ranks.world_size, tail)
+        self.transform = transform
+        self._prefetch = check_range("prefetch", prefetch, 1, 1024)
+        self._position = Position(0, 0)
+        self._begun = False  # whether batches of the current epoch were handed out in an iteration
+        self._iterations = 0
+        self.settings = EngineSettings(
+            seed=check_range("seed", seed, 0, 2**64 - 1),
+            check=check,
+            max_pixels=check_range("max_pixels", max_pixels, 1, 2**32),
+            batch_size=batch_size,
+            threads=check_range("threads", available_cpus() if threads is None else threads, 1, 4096),
+            spare_buffers=prefetch + 2,
+            shuffle=shuffle,
+            decode=decode,
+            output=output or Output(),
+            boxes=boxes,
+            cache=cache,
+            bad=BadSamplePolicy(on_bad, max_bad),
+            read_ahead=read_ahead or ReadAhead(),
+        )
+        self._engine = SampleEngine(dataset, transform, self.settings)
+        self._course = self._engine.course()
+        self._lifetime = Lifetime(self, self._engine.closing())
+
+    def __len__(self) -> int:
+        """Return the number of batches of a whole epoch."""
+        return steps_left(self._course.size, 0, self.topology)
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Yield the next epoch, or the rest of the one that a loaded state is in."""
+        self._lifetime.check()
+        self._iterations += 1
+        self._engine.drop_pending()  # of an iteration that was left early
+        if self._begun or steps_left(self._course.size, self._position.consumed, self.topology) == 0:
+            self._go_to(Position(self._position.epoch + 1, 0))
+        self._engine.look_ahead(self._position, self.topology)
+        return self._rest_of_epoch(self._iterations)
+
+    def _rest_of_epoch(self, iteration: int) -> Iterator[Batch]:
+        epoch, ahead = self._position.epoch, self._position.consumed
+        order = self._engine.samples.order(epoch)
+        left = steps_left(order.n, ahead, self.topology)
+        queued: deque[Step] = deque()
+        self._engine.begin_report(epoch)
+        for number in range(left):
+            while len(queued) < min(self._prefetch + 1, left - number):
+                step = take_step(order, ahead, self.topology)
+                if len(step.indices):
+                    self._engine.submit(step.indices, epoch)
+                queued.append(step)
+                ahead = step.consumed
+            yield self._wait(queued.popleft(), iteration)
+            if number + 1 < left:
+                self._check_current(iteration)
+        if iteration == self._iterations:
+            self._go_to(Position(epoch + 1, 0))
+            self._engine.end_report()
+
+    def _go_to(self, position: Position) -> None:
+        self._position = position
+        self._begun = False
+
+    def _wait(self, step: Step, iteration: int) -> Batch:
+        self._lifetime.check()
+        self._check_current(iteration)
+        loaded = self._engine.next() if len(step.indices) else self._engine.nothing()  # its share of a short last step
+        self._position = Position(self._position.epoch, step.consumed)
+        self._begun = True
+        return loaded.batch(step.valid, self._position, many=isinstance(self.transform, MultiCrop))
+
+    def _check_current(self, iteration: int) -> None:
+        if iteration != self._iterations:
+            message = "another iteration of this loader has begun, or it went to another epoch or state"
+            raise ClosedError(f"{message}; one loader serves one iteration at a time")
+
+    def set_epoch(self, epoch: int) -> None:
+        """Go to the start of an epoch; the next iteration yields it, and one that is under way is over."""
+        self._iterations += 1
+        self._go_to(Position(check_range("epoch", epoch, 0, 2**63), 0))
+
+    @property
+    def bad_samples(self) -> BadSampleReport:
+        """The samples that were replaced in this epoch, or in the last one until the next begins."""
+        return self._engine.report
+
+    def stats(self) -> LoaderStats:
+        """Return what was done since this loader was made, and where the time went; any thread may ask, at any time."""
+        return self._engine.stats()
+
+    def events(self) -> EventLog:
+        """Return the log of what the threads do when; `stoker.trace` writes it to a file."""
+        return self._engine.events()
+
+    def state_dict(self, position: Position | None = None) -> dict[str, Any]:
+        """Return where this loader is: small enough for any checkpoint, valid for any topology, the same on every rank.
+
+        Args:
+            position: That of the last batch that was used, where batches wait in somebody's queue after they left this
+                loader. Left out: after the batches that were handed out, those decoded ahead not counted.
+        """
+        return self._course.state(position or self._position)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go to where another loader of the same dataset, seed and shuffle was; the next iteration goes on there.
+
+        Raises:
+            ConfigError: The state is of another dataset, seed or order, or is no such state.
+        """
+        position = self._course.position(state)
+        self._iterations += 1  # one that is under way is over
+        self._go_to(position)
+
+    def close(self) -> None:
+        """Stop the threads; the samples being decoded are finished first. Batches already handed out stay valid."""
+        self._lifetime.close()
+
+    def __repr__(self) -> str:
+        return "\n  ".join([f"<stoker.Loader of {self.dataset!r}", *self._facts()]) + ">"
+
+    def _repr_html_(self) -> str:
+        from stoker.loader.notebook import block, escaped  # noqa: PLC0415 - only notebooks need it
+
+        return block(f"<b>stoker.Loader</b> of {escaped(self.dataset)}", self._facts())
+
+    def _facts(self) -> list[str]:
+        """Return the settings, and where the loader is, for people."""
+        settings, topology, state = self.settings, self.topology, self.state_dict()
+        output = settings.output
+        cache = "" if settings.cache is None else f", {settings.cache!r}"
+        steps = f"{len(self):,} batches of {topology.batch_size:,} an epoch, tail {topology.tail!r}"
+        ranks = "" if topology.world_size == 1 else f", rank {topology.rank} of {topology.world_size}"
+        return [
+            f"transform {self.transform!r}",
+            f"{output.dtype} {output.layout}, decode {settings.decode!r}, {settings.threads} threads{cache}",
+            f"{steps}{ranks}, shuffle={settings.shuffle}, seed={settings.seed}",
+            f"at epoch {state['epoch']}, {state['consumed']:,} samples consumed",
+        ]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+# The settings of a loader from ALCF's `ilsvrc.json`.
+
+
+def loader_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what `stoker.Loader`, or an adapter, has to be told to do what such a file asks for.
+
+    ``batch_size`` is taken as it is, ``crop_image_size`` becomes ``transform=ObjectCrops(...)``, any ``shuffle_buffer``
+    ``shuffle=True`` (a whole shuffle, anew in each epoch), ``num_parallel_readers`` ``threads`` and
+    ``prefetch_buffer_size`` ``prefetch``. What the file leaves open, or has as 0, is left to the loader.
+
+    Raises:
+        ConfigError: The file lacks ``batch_size`` or ``crop_image_size``, or a value is not what it should be.
+        SourceError: It is no such file.
+    """
+    config = read_config(Path(path))
+    if config.batch_size is None or config.crop_image_size is None:
+        message = f"{path} lacks {'batch_size' if config.batch_size is None else 'crop_image_size'} in its section data"
+        raise ConfigError(f"{message}, without which no batch has a shape")
+    settings: dict[str, Any] = {
+        "batch_size": config.batch_size,
+        "transform": ObjectCrops(config.crop_image_size),
+        "shuffle": bool(config.shuffle_buffer),
+        "threads": config.num_parallel_readers or None,
+    }
+    return settings | ({"prefetch": config.prefetch_buffer_size} if config.prefetch_buffer_size else {})

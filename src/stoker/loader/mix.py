@@ -1,0 +1,242 @@
+"""Datasets mixed by weight, under the laws of a single one.
+
+An epoch of a mix has a fixed number of positions, of which each dataset gets its share; they alternate as evenly as
+whole numbers allow, so every stretch of an epoch, and with it every batch, has the proportions of the weights. The
+samples of a dataset come in its own order, pass after pass, and go on in the next epoch where they ended: after any
+number of epochs no sample of it has come twice more often than another. Everything is arithmetic on (position, epoch).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stoker import _native
+from stoker.config import check_range
+from stoker.errors import ConfigError
+from stoker.loader.dataset import Dataset
+from stoker.loader.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, Shuffling
+from stoker.order import EpochOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from stoker.format import ClassLabel
+
+
+_PURPOSE = 0x6D697874  # "mixt": keeps these seeds apart from what else is drawn from a loader's seed
+
+
+class Mix:
+    """Several datasets as one, for `stoker.Loader` and the adapters; make one with `stoker.mix`.
+
+    Attributes:
+        datasets: What is mixed.
+        weights: Share of each in an epoch; they sum to 1. None: each has as many positions as it has samples.
+        samples_per_epoch: Positions of an epoch; None: as many as the datasets have samples together.
+        label_offsets: What is added to the labels of each.
+    """
+
+    def __init__(
+        self,
+        datasets: Sequence[Dataset],
+        weights: Sequence[float] | None,
+        samples_per_epoch: int | None,
+        label_offsets: Sequence[int] | None,
+    ) -> None:
+        self.datasets = tuple(datasets)
+        self.weights = None if weights is None else _normalised(weights, len(self.datasets))
+        self.samples_per_epoch = samples_per_epoch
+        self.label_offsets = _checked_offsets(self.datasets, label_offsets)
+
+    def __len__(self) -> int:
+        """Return the number of positions of an epoch of whole images."""
+        return self.samples_per_epoch or sum(len(dataset) for dataset in self.datasets)
+
+    @property
+    def classes(self) -> tuple[ClassLabel, ...]:
+        """Name and text of each class, by label, where all of the datasets have the same labels; otherwise none."""
+        return () if any(self.label_offsets) else self.datasets[0].classes
+
+    def __repr__(self) -> str:
+        shares = "as they are" if self.weights is None else ", ".join(f"{weight:.3g}" for weight in self.weights)
+        return f"<stoker.Mix of {len(self.datasets)} datasets ({shares}): {len(self):,} samples an epoch>"
+
+
+def mix(
+    datasets: Sequence[Dataset],
+    weights: Sequence[float] | None = None,
+    *,
+    samples_per_epoch: int | None = None,
+    label_offsets: Sequence[int] | None = None,
+) -> Mix:
+    """Mix datasets by weight; a loader takes the result in place of a dataset.
+
+    ``Batch.indices`` are numbers in the datasets laid end to end: ``indices - len(datasets[0])`` of the second, and so
+    on.
+
+    Args:
+        datasets: At least one; each has samples.
+        weights: Share of each dataset in every epoch, and as nearly as possible in every batch; positive, of any sum.
+            Left out: the datasets' sizes, so that an epoch holds every sample once.
+        samples_per_epoch: Length of an epoch, at most 2**31; left out: the sizes of all datasets together.
+        label_offsets: What is added to the labels of each dataset, to keep their classes apart. Needed where the
+            datasets name their classes and do not agree; zeros say that equal labels mean the same.
+
+    Raises:
+        ConfigError: A number is out of range, something is no dataset, or the class names differ and
+            ``label_offsets`` is left out.
+    """
+    if not datasets:
+        raise ConfigError("there is nothing to mix: give at least one dataset")
+    for dataset in datasets:
+        if not isinstance(dataset, Dataset):
+            raise ConfigError(f"a mix is one of datasets, and {dataset!r} is none; give what stoker.open returned")
+    if samples_per_epoch is not None:
+        check_range("samples_per_epoch", samples_per_epoch, 1, 2**31)
+    return Mix(datasets, weights, samples_per_epoch, label_offsets)
+
+
+def parts_of(dataset: Dataset | Mix) -> tuple[Dataset, ...]:
+    """Return the datasets that lie end to end in the source of a loader."""
+    return dataset.datasets if isinstance(dataset, Mix) else (dataset,)
+
+
+class MixedSamples:
+    """The samples of a mix; a slot is a position in the epoch.
+
+    Args:
+        mixed: What is mixed.
+        kind: What a sample of each dataset is.
+        shuffling: The order of each dataset's samples.
+
+    Raises:
+        ConfigError: A dataset is empty, or gets no sample in an epoch.
+    """
+
+    def __init__(self, mixed: Mix, kind: type[Images] | type[Objects], shuffling: Shuffling) -> None:
+        seeds = [_part_seed(shuffling.seed, number) for number in range(len(mixed.datasets))]
+        self._parts: list[Samples] = [
+            kind(dataset, Shuffling(shuffling.shuffle, seed))
+            for dataset, seed in zip(mixed.datasets, seeds, strict=True)
+        ]
+        self._offsets = mixed.label_offsets
+        sizes = [part.size for part in self._parts]
+        self._counts = _shares(sizes, mixed)
+        self._first_indices = np.cumsum([0, *sizes[:-1]]).astype(np.uint64)
+        self._image_starts = np.cumsum([0, *(part.images for part in self._parts[:-1])]).astype(np.uint64)
+        self.size = sum(self._counts)
+        self.images = sum(part.images for part in self._parts)
+        told = ";".join(f"{part.identity}:{count}" for part, count in zip(self._parts, self._counts, strict=True))
+        self.identity = f"mix-{_native.crc32c(told.encode()):08x}-{self.size}"
+        self._seed = shuffling.seed
+
+    def order(self, epoch: int) -> EpochOrder:
+        """Return the positions one after the other: what stands at each is up to `locate`."""
+        return EpochOrder(self.size, False, self._seed, epoch)  # noqa: FBT003 - the field is named shuffle
+
+    def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:
+        """Return the samples at positions of an epoch."""
+        part_of, place = interleave(slots, self._counts)
+        request = Request(np.empty_like(slots), np.full(len(slots), WHOLE_IMAGE, np.int32), np.empty_like(slots), slots)
+        for number, part in enumerate(self._parts):
+            here = np.flatnonzero(part_of == number)
+            if len(here) == 0:
+                continue
+            found = _sample_at(part, place[here] + np.uint64(epoch * self._counts[number] % 2**64))
+            request.numbers[here] = found.numbers + self._image_starts[number]
+            request.indices[here] = found.indices + self._first_indices[number]
+            if found.objects is not None and request.objects is not None:
+                request.objects[here] = found.objects
+        return request
+
+    def source(self, *, check: bool) -> _native.SampleSource:
+        """Return all datasets as one native source."""
+        sources = (part.source(check=check) for part in self._parts)
+        return _native.Concatenation(list(zip(sources, self._offsets, strict=True)))
+
+
+def interleave(positions: NDArray[np.uint64], counts: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """Return whose turn it is at positions of an epoch, and how often it was before.
+
+    Among the first ``t`` positions, ``floor(t * S[d - 1] / S[d])`` of those of parts ``0 .. d`` belong to parts
+    ``0 .. d - 1``, where ``S`` are the running sums of the counts: lines of whole numbers, one inside the other.
+
+    Args:
+        positions: uint64 (B,), each below ``sum(counts)``, which is at most 2**31.
+        counts: Positions of each part, at least 1.
+
+    Returns:
+        Part of each position, int64 (B,), and its place among the positions of that part, uint64 (B,).
+    """
+    sums = np.cumsum(counts, dtype=np.uint64)
+    part_of = np.zeros(len(positions), np.int64)
+    place = positions.copy()
+    open_ = np.ones(len(positions), np.bool_)  # those that belong to one of the parts left
+    for part in range(len(counts) - 1, 0, -1):
+        before, after = (at * sums[part - 1] // sums[part] for at in (place, place + np.uint64(1)))
+        rest = after > before
+        mine = open_ & ~rest
+        part_of[mine] = part
+        place = np.where(mine, place - before, np.where(open_, before, place))
+        open_ &= rest
+    return part_of, place
+
+
+def _sample_at(part: Samples, running: NDArray[np.uint64]) -> Request:
+    """The samples that come at places of the endless sequence of a part: its order of pass 0, of pass 1, and so on."""
+    passes, places = np.divmod(running, np.uint64(part.size))
+    slots = np.empty_like(running)
+    for number in np.unique(passes):
+        order = part.order(int(number))
+        here = np.flatnonzero(passes == number)
+        for run in np.split(here, np.flatnonzero(np.diff(places[here].astype(np.int64)) != 1) + 1):
+            slots[run] = order.take(int(places[run[0]]), len(run))
+    return part.locate(slots, 0)
+
+
+def _shares(sizes: Sequence[int], mixed: Mix) -> list[int]:
+    """How many positions of an epoch each part gets: the nearest whole numbers, largest remainders first."""
+    total = mixed.samples_per_epoch or sum(sizes)
+    check_range("samples_per_epoch", total, 1, 2**31)
+    weights = mixed.weights or [size / sum(sizes) for size in sizes]
+    exact = [weight * total for weight in weights]
+    shares = [int(share) for share in exact]
+    for part in sorted(range(len(exact)), key=lambda i: shares[i] - exact[i])[: total - sum(shares)]:
+        shares[part] += 1
+    for number, share in enumerate(shares):
+        if share == 0:
+            message = f"dataset {number} of the mix would have no sample in an epoch of {total}"
+            raise ConfigError(f"{message}; give it more weight, or raise samples_per_epoch")
+    return shares
+
+
+def _part_seed(seed: int, number: int) -> int:
+    words = _native.philox((number, 0, 0, _PURPOSE), (seed % 2**32, seed >> 32))
+    return words[0] << 32 | words[1]
+
+
+def _normalised(weights: Sequence[float], datasets: int) -> tuple[float, ...]:
+    if len(weights) != datasets:
+        raise ConfigError(f"there are {len(weights)} weights for {datasets} datasets; give one for each")
+    if not all(0.0 < weight < float("inf") for weight in weights):
+        raise ConfigError(f"weights are {list(weights)}; each must be a number above 0")
+    return tuple(weight / sum(weights) for weight in weights)
+
+
+def _checked_offsets(datasets: Sequence[Dataset], offsets: Sequence[int] | None) -> tuple[int, ...]:
+    if offsets is not None:
+        if len(offsets) != len(datasets):
+            raise ConfigError(f"there are {len(offsets)} label_offsets for {len(datasets)} datasets; give one for each")
+        return tuple(check_range("label_offsets", offset, 0, 2**62) for offset in offsets)
+    named = [dataset for dataset in datasets if dataset.classes]
+    for dataset in named[1:]:
+        if [known.name for known in dataset.classes] != [known.name for known in named[0].classes]:
+            message = (
+                f"{dataset.path} and {named[0].path} do not have the same classes, so equal labels differ in meaning"
+            )
+            raise ConfigError(f"{message}; give label_offsets=, zeros if they are to be taken as equal")
+    return (0,) * len(datasets)

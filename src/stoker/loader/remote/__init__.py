@@ -1,0 +1,1 @@
+"""Reading from stores ahead of use."""

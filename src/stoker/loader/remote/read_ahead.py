@@ -1,0 +1,385 @@
+"""The settings of reading ahead from stores."""
+
+from __future__ import annotations
+
+import bisect
+import os
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from stoker import _native
+from stoker.config import check_range, check_size
+from stoker.errors import StokerError
+from stoker.loader.remote.ranges import RangeLimits, cut_windows, plan_ranges
+from stoker.loader.remote.schedule import everything
+from stoker.loader.trace import FetchLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from stoker.loader.remote.schedule import Upcoming
+    from stoker.storage import Location, PatientStore
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAhead:
+    """How a loader reads a dataset that lies in a bucket or in HDFS; of local files it changes nothing.
+
+    A loader knows which samples it will need, in which order, also in the epoch to come. It asks for their bytes as far
+    ahead as the budget reaches, so that the store's latency is waited for once and not once for each sample.
+    `docs/remote.md` says which numbers fit which store.
+
+    Attributes:
+        budget: The most bytes that are asked for and not used yet, such as ``"1GB"`` or a number. Half of it is what
+            the loader looks at in one go to find bytes that lie side by side.
+        connections: Requests at a time.
+        gap: Up to so many bytes between two samples are read rather than asking twice.
+        longest: The most bytes of one request, unless a single sample has more.
+
+    Raises:
+        ConfigError: A size is no size, or a number is out of range.
+    """
+
+    budget: str | int = "256MB"
+    connections: int = 32
+    gap: str | int = "64KB"
+    longest: str | int = "8MB"
+
+    def __post_init__(self) -> None:
+        check_range("connections", self.connections, 1, 1024)
+        self.limits()
+
+    @property
+    def budget_bytes(self) -> int:
+        """The budget as a number."""
+        return check_size("budget", self.budget, 1)
+
+    def limits(self) -> RangeLimits:
+        """Return how pieces become ranges: two windows fit the budget."""
+        window = max(1, self.budget_bytes // 2)
+        return RangeLimits(window, check_size("gap", self.gap, 0), min(window, check_size("longest", self.longest, 1)))
+
+
+# The files of a dataset that lie in stores, under the numbers by which the core knows them.
+
+
+class RemoteFiles:
+    """Files of one dataset, some of which may be on this machine. Immutable, and safe from any thread.
+
+    Args:
+        count: How many there are.
+        path_of: Gives the path of one, from 0.
+
+    Attributes:
+        first: Number of the first, which nobody else in this process has; the others follow.
+        count: How many there are.
+    """
+
+    def __init__(self, count: int, path_of: Callable[[int], Location]) -> None:
+        self.first = _native.number_remote_files(count)
+        self.count = count
+        self._path_of = path_of
+
+    def path(self, number: int) -> Location:
+        """Return the path of a file by its number in this process."""
+        return self._path_of(number - self.first)
+
+    def read(self, number: int, offset: int, length: int) -> bytes:
+        """Return bytes of a file; the core calls this where nothing is read ahead."""
+        path = self.path(number)
+        return (
+            _read_local(path, offset, length) if isinstance(path, Path) else path.store.read(path.key, offset, length)
+        )
+
+    def tell(self, records: _native.RecordSet | _native.FileSet) -> None:
+        """Tell the core that the files of a set are these."""
+        records.set_remote(_native.DirectReader(self.read), self.first)
+
+
+class StoppableFiles:
+    """The files of several datasets, for readers that can be told to stop. Safe from any thread.
+
+    Args:
+        files: Of each dataset.
+        stop: Ends every wait once it is set.
+    """
+
+    def __init__(self, files: Sequence[RemoteFiles], stop: threading.Event) -> None:
+        self._files = sorted(files, key=lambda one: one.first)
+        self._firsts = [one.first for one in self._files]
+        self._stop = stop
+        self._stores: dict[str, PatientStore] = {}
+
+    def read(self, number: int, offset: int, length: int) -> bytes:
+        """Return bytes of a file.
+
+        Raises:
+            OSError: As `stoker.storage.PatientStore.read`.
+            ClosedError: It was told to stop.
+        """
+        path = self._files[bisect.bisect_right(self._firsts, number) - 1].path(number)
+        if isinstance(path, Path):
+            return _read_local(path, offset, length)
+        store = self._stores.get(path.root)
+        if store is None:  # two threads may both make one, which does no harm
+            store = self._stores[path.root] = path.store.stoppable(self._stop)
+        return store.read(path.key, offset, length)
+
+
+def _read_local(path: Path, offset: int, length: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read(length)
+
+
+# Planning what is read ahead from stores: from samples that come next to byte ranges, window by window.
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from stoker.loader.remote.schedule import Upcoming
+
+    Places = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+_LONG = 3600.0
+
+
+class Locate(Protocol):
+    """Tells where samples lie: `_native.BatchEngine.remote_places`."""
+
+    def __call__(self, numbers: NDArray[np.uint64], objects: NDArray[np.int32] | None = None, /) -> Places:
+        """Return file, offset and length of each, int64 (B,); file -1 for what need not be fetched."""
+
+
+class Planner:
+    """Turns what comes next into ranges, window by window. Safe from any thread.
+
+    Args:
+        ranges: Where they are queued.
+        locate: Tells where samples lie.
+        limits: How pieces become ranges.
+        most_ahead: The most samples that are planned beyond those that are over.
+    """
+
+    def __init__(self, ranges: _native.RemoteRanges, locate: Locate, limits: RangeLimits, most_ahead: int) -> None:
+        self._ranges = ranges
+        self._locate = locate
+        self._limits = limits
+        self._most_ahead = most_ahead
+        self._lock = threading.Lock()
+        self._future: Iterator[Upcoming] | None = None
+        self._has_future = threading.Event()
+        self._seen = self._planned = 0
+        self._waiting = np.empty((5, 0), np.int64)
+        """Uses that were looked at and are not planned yet: number, file, offset, length and group of each."""
+
+    def begin(self, future: Iterator[Upcoming]) -> None:
+        """Forget what was planned, and plan this from now on; uses count from 0 again."""
+        with self._lock:
+            self._ranges.forget()
+            self._future = future
+            self._has_future.set()
+            self._seen = self._planned = 0
+            self._waiting = np.empty((5, 0), np.int64)
+            self._plan_window()
+
+    def plan_until(self, use: int) -> None:
+        """See that all uses below a number are planned, if the future has so many."""
+        while self._planned < use and self._future is not None:
+            with self._lock:
+                if self._planned < use:
+                    self._plan_window()
+
+    def run(self) -> None:
+        """Plan whenever little is queued, until the ranges are closed."""
+        while not self._ranges.closed:
+            self._has_future.wait()
+            if self._ranges.wait_for_appetite(self._limits.window // 2 + 1, self._most_ahead, _LONG):
+                with self._lock:
+                    if self._future is None:
+                        self._has_future.clear()
+                    else:
+                        self._plan_window()
+
+    def close(self) -> None:
+        """Wake `run`, when the ranges are closed."""
+        self._has_future.set()
+
+    def _plan_window(self) -> None:
+        self._look_ahead()
+        number, file, offset, length, group = self._waiting
+        ends = cut_windows(length, group, self._limits)
+        # More than a window was looked at, or as much as may be; none of it need be fetched where all is at hand.
+        end = int(ends[0]) if len(ends) else 0
+        plan = plan_ranges(file[:end], offset[:end], length[:end], self._limits, group[:end])
+        self._planned = int(number[end]) if end < len(number) else self._seen
+        self._waiting = self._waiting[:, end:]
+        self._ranges.expect(
+            plan.file,
+            plan.offset,
+            plan.length,
+            np.ascontiguousarray(number[plan.last_use]),
+            plan.starts,
+            (plan.piece_offset, plan.piece_length, plan.piece_uses),
+            self._planned,
+        )
+
+    def _look_ahead(self) -> None:
+        """Look at more than a window, or at so many uses that nearly all must be here already."""
+        parts, some = [self._waiting], int(self._waiting[3].sum())
+        most = self._seen + self._limits.uses
+        while some <= self._limits.window and self._seen < most and self._future is not None:
+            batch = next(self._future, None)
+            if batch is None:
+                self._future = None
+                break
+            file, offset, length = self._places(batch)
+            here = np.flatnonzero(file >= 0)
+            parts.append(np.stack([here + self._seen, file[here], offset[here], length[here], batch.group[here]]))
+            some += int(length[here].sum())
+            self._seen += len(file)
+        self._waiting = np.concatenate(parts, axis=1)
+
+    def _places(self, batch: Upcoming) -> Places:
+        try:
+            return self._locate(batch.numbers, batch.objects)
+        except (StokerError, OSError):  # of an index; the thread that reads its sample meets it, and can name that
+            nowhere = np.full(len(batch.numbers), -1, np.int64)
+            return nowhere, nowhere, nowhere
+
+
+# Reading ahead from stores: one thread plans, some fetch, and the core hands out the bytes.
+#
+# ::
+#
+#     schedule ──▶ planner ──▶ RemoteRanges (queue, budget) ──▶ fetchers ──▶ store
+#                                    ▲   ▲────────────────────────┘ bytes
+#     decoding threads ── take ──────┘
+#
+# Every thread is a daemon, starts when it is first needed, and ends with `Prefetcher.close` or with the loader.
+
+
+_JOIN_SECONDS = 0.5
+_ANY_NUMBER = 2**62
+
+
+class Prefetcher:
+    """Fetches what comes next. `begin`, `need`, `over` belong to one consumer thread.
+
+    Args:
+        files: The remote files of all datasets.
+        settings: How far ahead, and with how many requests.
+        ranges: What hands out the bytes.
+        locate: Tells where samples lie.
+        most_ahead: The most samples that are planned beyond those that are over.
+
+    Attributes:
+        log: Of the requests.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[RemoteFiles],
+        settings: ReadAhead,
+        ranges: _native.RemoteRanges,
+        locate: Locate,
+        most_ahead: int = _ANY_NUMBER,
+    ) -> None:
+        self._ranges = ranges
+        self._connections = settings.connections
+        self._stop = threading.Event()
+        self._files = StoppableFiles(files, self._stop)
+        self._planner = Planner(ranges, locate, settings.limits(), most_ahead)
+        self._threads: list[threading.Thread] = []
+        self.log = FetchLog()
+        self._process = os.getpid()
+        self._needed = self._over = 0
+
+    def begin(self, future: Iterator[Upcoming]) -> None:
+        """Go to another future; what was fetched for the one before is let go of."""
+        self._start_threads()
+        self._needed = self._over = 0
+        self._planner.begin(future)
+
+    def need(self, samples: int) -> None:
+        """Samples are about to be asked for: see that they are planned."""
+        self._needed += samples
+        self._planner.plan_until(self._needed)
+
+    def over(self, samples: int) -> None:
+        """Samples were loaded, or not: nobody will ask for them any more."""
+        self._over += samples
+        self._ranges.release_until(self._over)
+
+    def close(self) -> None:
+        """Stop. Whoever waits gets an error; requests that hang are left alone. In a forked process: nothing."""
+        if os.getpid() != self._process:
+            return
+        self._stop.set()
+        self._ranges.close()
+        self._planner.close()
+        end = time.monotonic() + _JOIN_SECONDS
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
+
+    def _start_threads(self) -> None:
+        if self._threads:
+            return
+        works: list[Callable[[], None]] = [self._planner.run]
+        works += [_Fetcher(self._ranges, self._files, self.log, i).run for i in range(self._connections)]
+        for work in works:
+            thread = threading.Thread(target=work, name="stoker-ahead", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+
+class _Fetcher:
+    """What the threads that fetch hold on to: not the prefetcher, whose end is theirs."""
+
+    def __init__(self, ranges: _native.RemoteRanges, files: StoppableFiles, log: FetchLog, number: int) -> None:
+        self._ranges = ranges
+        self._files = files
+        self._log = log
+        self._number = number
+
+    def run(self) -> None:
+        while not self._ranges.closed:
+            job = self._ranges.next(_LONG)
+            if job is not None:
+                self._fetch(*job)
+
+    def _fetch(self, number: int, file: int, offset: int, length: int) -> None:
+        begun = time.monotonic_ns()
+        try:
+            data = self._files.read(file, offset, length)
+        except BaseException as error:  # noqa: BLE001 - a thread root: whoever takes the bytes gets it
+            self._ranges.fail(number, error)
+        else:
+            self._ranges.deliver(number, data)
+        if self._log.on:
+            self._log.add(self._number, begun, length)
+
+
+@contextmanager
+def read_through(files: RemoteFiles | None, records: _native.RecordSet) -> Iterator[_native.RemoteRanges | None]:
+    """Read all records ahead in their order while the body of ``with`` goes through them; nothing for local ones."""
+    if files is None:
+        yield None
+        return
+    settings = ReadAhead()
+    ranges = _native.RemoteRanges(settings.budget_bytes)
+    reading = Prefetcher([files], settings, ranges, lambda numbers, _=None: records.remote_places(numbers))
+    try:
+        reading.begin(everything(len(records)))
+        yield ranges
+    finally:
+        reading.close()

@@ -1,0 +1,326 @@
+"""Which sample comes when: integer functions of (records, seed, epoch, topology), without state and without I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from stoker import _native
+from stoker.config import check_range
+from stoker.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+__all__ = [
+    "BlockShuffle",
+    "EpochOrder",
+    "ShuffleQuality",
+    "Step",
+    "Tail",
+    "Topology",
+    "shuffle_quality",
+    "steps_left",
+    "take_step",
+]
+
+
+# The settings of a block shuffle.
+
+
+@dataclass(frozen=True, slots=True)
+class BlockShuffle:
+    """A shuffle for storage that wants long reads: random blocks, and samples shuffled among a few of them.
+
+    Contiguous blocks of samples are visited in an order of the epoch's own, and the samples are shuffled within windows
+    of consecutive visits. A reader has at most ``window`` blocks in hand, or twice as many while the batches of two
+    windows are made at once. Like the full shuffle it is a pure function in constant memory. `docs/order.md` defines it
+    and shows how good it is.
+
+    Attributes:
+        block: Samples of a block; the last one of a dataset may be shorter.
+        window: Blocks whose samples are mixed.
+
+    Raises:
+        ConfigError: A number is below 1, or above 2**32.
+    """
+
+    block: int = 256
+    window: int = 16
+
+    def __post_init__(self) -> None:
+        check_range("block", self.block, 1, 2**32)
+        check_range("window", self.window, 1, 2**32)
+
+    @property
+    def name(self) -> str:
+        """What a saved state calls it: ``block:256:16``."""
+        return f"block:{self.block}:{self.window}"
+
+
+# The canonical sequence of an epoch, and the share of it that one rank takes in one step.
+#
+# Every epoch has one global sequence `G`, whatever the number of ranks. From position `p` on, a step of `W` ranks with
+# batches of `B` consumes `G[p : p + W * B]`; rank `r` takes the `r`-th run of `B` samples of that. So a position alone
+# says what is done and what is left, and a run can go on with another `W` and `B`::
+#
+#     G      0 1 2 3 4 5 6 7 8 9 ...      W = 2, B = 3
+#     rank 0 ─────       ─────
+#     rank 1       ─────       ────
+#            step 0      step 1
+
+
+Tail = Literal["short", "drop", "pad", "wrap"]
+"""What happens to the samples that do not fill a last global batch.
+
+``short``: the last batch is smaller (with several ranks the rest is divided evenly; a rank's share may be empty).
+``drop``: they are left out of this epoch. ``pad``: the batch is filled with samples from the start of the sequence,
+which ``valid`` marks false. ``wrap``: the same, marked as valid.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochOrder:
+    """The order of one epoch: a bijection on ``0 .. n-1`` in constant memory.
+
+    Attributes:
+        n: Samples there are, at least 1.
+        shuffle: True: any sample may come anywhere. `BlockShuffle`: blocks of samples stay near each other. False:
+            position ``i`` holds sample ``i``.
+        seed: 0 to 2**64 - 1.
+        epoch: 0 to 2**64 - 1; each has its own order.
+
+    Raises:
+        ConfigError: ``shuffle`` is none of these.
+    """
+
+    n: int
+    shuffle: bool | BlockShuffle
+    seed: int
+    epoch: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.shuffle, bool | BlockShuffle):
+            message = f"shuffle is {self.shuffle!r}; it must be False, True or a BlockShuffle"
+            raise ConfigError(f"{message}, such as BlockShuffle(block=256, window=16)")
+
+    @property
+    def name(self) -> bool | str:
+        """What a saved state calls the kind of order: False, True, or for example ``"block:256:16"``."""
+        return self.shuffle if isinstance(self.shuffle, bool) else self.shuffle.name
+
+    def take(self, start: int, count: int) -> NDArray[np.uint64]:
+        """Return the samples at positions ``start .. start + count - 1``, uint64 (count,)."""
+        if isinstance(self.shuffle, BlockShuffle):
+            block, window = self.shuffle.block, self.shuffle.window
+            return _native.permute_blocks(start, count, self.n, block, window, self.seed, self.epoch)
+        if self.shuffle:
+            return _native.permute(start, count, self.n, self.seed, self.epoch)
+        return np.arange(start, start + count, dtype=np.uint64)
+
+    def positions(self, samples: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Return where samples come in the epoch, uint64 like ``samples``: the inverse of `take`."""
+        if isinstance(self.shuffle, BlockShuffle):
+            block, window = self.shuffle.block, self.shuffle.window
+            return _native.positions_in_blocks(samples, self.n, block, window, self.seed, self.epoch)
+        return _native.positions(samples, self.n, self.seed, self.epoch) if self.shuffle else samples.copy()
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Who consumes an epoch together.
+
+    Attributes:
+        batch_size: Samples of a full batch on each rank.
+        rank: This consumer's number, from 0.
+        world_size: Number of ranks.
+        tail: What happens to the rest.
+
+    Raises:
+        ConfigError: A number is out of range, or the tail is unknown.
+    """
+
+    batch_size: int
+    rank: int = 0
+    world_size: int = 1
+    tail: Tail = "short"
+
+    def __post_init__(self) -> None:
+        world_size = check_range("world_size", self.world_size, 1, 2**24)
+        # Positions are sums of these, and a state must fit into JSON, which integers of NumPy do not.
+        object.__setattr__(self, "batch_size", check_range("batch_size", self.batch_size, 1, 2**20))
+        object.__setattr__(self, "world_size", world_size)
+        object.__setattr__(self, "rank", check_range("rank", self.rank, 0, world_size - 1))
+        if self.tail not in get_args(Tail):
+            raise ConfigError(f"tail is {self.tail!r}; it must be one of {', '.join(get_args(Tail))}")
+
+    @property
+    def global_batch(self) -> int:
+        """Samples that all ranks consume in one full step."""
+        return self.batch_size * self.world_size
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One rank's share of one step.
+
+    Attributes:
+        indices: uint64 (count,), the samples.
+        valid: bool (count,), false where ``tail="pad"`` filled up.
+        consumed: Position in the epoch after this step, the same on every rank.
+    """
+
+    indices: NDArray[np.uint64]
+    valid: NDArray[np.bool_]
+    consumed: int
+
+
+def steps_left(n: int, consumed: int, topology: Topology) -> int:
+    """Return the number of steps from a position to the end of the epoch, the same for every rank."""
+    left = max(0, n - consumed)
+    if topology.tail == "drop":
+        return left // topology.global_batch
+    return -(-left // topology.global_batch)
+
+
+def take_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
+    """Return this rank's share of the step that starts at a position.
+
+    Args:
+        order: The epoch's order.
+        consumed: Position, as left by the step before; there must be a step left.
+        topology: Who takes part.
+    """
+    left = order.n - consumed
+    if left >= topology.global_batch:
+        indices = order.take(consumed + topology.rank * topology.batch_size, topology.batch_size)
+        return Step(indices, np.ones(len(indices), np.bool_), consumed + topology.global_batch)
+    if topology.tail == "short":
+        first, last = (left * rank // topology.world_size for rank in (topology.rank, topology.rank + 1))
+        indices = order.take(consumed + first, last - first)
+        return Step(indices, np.ones(len(indices), np.bool_), order.n)
+    return _filled_step(order, consumed, topology)
+
+
+def _filled_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
+    """A last step whose missing samples are taken from the start of the sequence, as often round as needed."""
+    start, count = consumed + topology.rank * topology.batch_size, topology.batch_size
+    positions = np.arange(start, start + count)
+    if count < order.n:
+        first = start % order.n
+        run = order.take(first, min(count, order.n - first))
+        indices = np.concatenate([run, order.take(0, count - len(run))])
+    else:
+        indices = order.take(0, order.n)[positions % order.n]
+    valid = positions < order.n if topology.tail == "pad" else np.ones(count, np.bool_)
+    return Step(indices, valid, order.n)
+
+
+# How good a shuffle is, and what it costs a reader: measured on the sequence itself.
+
+
+MAX_POSITIONS = 1 << 18
+"""The most positions of an epoch that are looked at; a longer epoch is sampled."""
+
+_REGIONS = 251  # at most; a prime: batches that are spread evenly do not all begin at the border of a region
+_BATCHES_OF_A_REGION = 4  # at least; a batch in order would else lie in several regions
+_BATCHES = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ShuffleQuality:
+    """What was measured of one order.
+
+    Attributes:
+        quality: Mean entropy of a batch over that of a full shuffle of as many samples: 1.0 is as good as a full
+            shuffle, 0 is every batch from one place.
+        entropy: In bits, mean over the batches: the entropy of the regions that the samples of a batch come from. The
+            dataset is cut into regions of equal size, each of at least four batches: 251 of them, or fewer, but at
+            least two.
+        block: Samples of the blocks that are counted.
+        blocks_read: The most blocks that are begun and not finished at one time. Of an epoch longer than
+            `MAX_POSITIONS`, in its first part of that length, so of a full shuffle at least that many.
+        batches: How many batches the entropy is the mean of.
+    """
+
+    quality: float
+    entropy: float
+    block: int
+    blocks_read: int
+    batches: int
+
+
+def shuffle_quality(order: EpochOrder, batch_size: int, *, block: int | None = None) -> ShuffleQuality:
+    """Measure how well an order mixes a dataset, and how many places of it are read at a time.
+
+    Takes a fraction of a second, however long the epoch is: at most `MAX_POSITIONS` positions are looked at, in at
+    most 1024 whole batches spread evenly over the epoch.
+
+    Args:
+        order: The order of one epoch.
+        batch_size: Samples of a batch, of all ranks together.
+        block: Samples of the blocks to count; of the order's own blocks, or of the default ones, when left out.
+
+    Raises:
+        ConfigError: ``batch_size`` or ``block`` is out of range.
+    """
+    check_range("batch_size", batch_size, 1, 2**30)
+    own = order.shuffle if isinstance(order.shuffle, BlockShuffle) else BlockShuffle()
+    counted = (own if block is None else BlockShuffle(block)).block
+    full = _entropies(replace(order, shuffle=True), batch_size)
+    mine = _entropies(order, batch_size)
+    best = float(full.mean())
+    return ShuffleQuality(
+        quality=float(mine.mean()) / best if best > 0 else 1.0,  # of batches of one sample all are equally good
+        entropy=float(mine.mean()),
+        block=counted,
+        blocks_read=_blocks_read(order, counted),
+        batches=len(mine),
+    )
+
+
+def _sampled_batches(order: EpochOrder, batch_size: int, positions: int) -> Iterator[NDArray[np.uint64]]:
+    """Yield batches of an epoch that are spread evenly over it, uint64 (B,) each; at most 1024.
+
+    Args:
+        order: The epoch's order.
+        batch_size: Samples of a batch; less where the epoch, or ``positions``, is smaller.
+        positions: The most samples of all batches together.
+    """
+    size = min(batch_size, order.n, positions)
+    batches = order.n // size
+    count = min(batches, positions // size, _BATCHES)
+    for number in range(count):
+        yield order.take(batches * number // count * size, size)
+
+
+def _entropies(order: EpochOrder, batch_size: int) -> NDArray[np.float64]:
+    """Entropy of each batch that is looked at, in bits."""
+    regions = min(_REGIONS, max(2, order.n // (_BATCHES_OF_A_REGION * batch_size)))
+    # Not key * regions // n: that overflows for the largest n.
+    starts = np.array([order.n * region // regions for region in range(1, regions)], np.uint64)
+    return np.array([_entropy(indices, starts) for indices in _sampled_batches(order, batch_size, MAX_POSITIONS)])
+
+
+def _entropy(indices: NDArray[np.uint64], starts: NDArray[np.uint64]) -> float:
+    """Entropy in bits of the regions that some samples come from, given where all but the first begin."""
+    shares = np.bincount(np.searchsorted(starts, indices, side="right")) / len(indices)
+    shares = shares[shares > 0]
+    return float(-(shares * np.log2(shares)).sum()) + 0.0  # no -0.0
+
+
+def _blocks_read(order: EpochOrder, block: int) -> int:
+    """The most blocks that are begun and not finished, counting from the start of the epoch."""
+    looked_at = min(order.n, MAX_POSITIONS)
+    blocks = order.take(0, looked_at) // np.uint64(block)
+    numbers, first, counts = np.unique(blocks, return_index=True, return_counts=True)
+    last_block = (order.n - 1) // block
+    whole = np.where(numbers == last_block, order.n - last_block * block, block)
+    ends = looked_at - 1 - np.unique(blocks[::-1], return_index=True)[1]
+    change = np.bincount(first, minlength=looked_at + 1)
+    change -= np.bincount(ends[counts == whole] + 1, minlength=looked_at + 1)
+    return int(np.cumsum(change).max())

@@ -1,0 +1,302 @@
+"""Records that exist already as a source of images: the one place where the read path feeds the write path."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from stoker.errors import ConfigError, SourceError, StokerError, StorageError
+from stoker.format import MANIFEST_NAME, MAX_CLASSES, read_manifest
+from stoker.loader import foreign_remote_splits, foreign_splits, open_dataset, read_through
+from stoker.sources import SPLITS, Item, ItemTable, ItemTableBuilder, SourceImage, has_control_character, one_line
+from stoker.storage import RemotePath, is_named, location
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from stoker import _native
+    from stoker.loader import Dataset, RecordKeys, Sample
+    from stoker.sources import BoxSource
+    from stoker.storage import Location
+    from stoker.types import Progress
+
+__all__ = ["RecordSource", "open_records"]
+
+
+# What the classes of existing records are called.
+
+
+_SYNSET, _TEXT = "image/class/synset", "image/class/text"
+
+
+class ClassNames:
+    """Names and texts by class index: from ``labels.txt`` where there is one, otherwise from the records themselves.
+
+    A class that nothing names is called by its label, as ``12``.
+
+    Args:
+        datasets: The splits of one dataset.
+    """
+
+    def __init__(self, datasets: Sequence[Dataset]) -> None:
+        self._base = datasets[0].schema.label_base if datasets else 0
+        known = max((dataset.classes for dataset in datasets), key=len, default=())[self._base :]
+        self._names = {label: os.fsencode(one.name) for label, one in enumerate(known)}
+        self._texts = {label: one.text.encode("utf-8", "surrogateescape") for label, one in enumerate(known)}
+        self._listed = bool(known)
+        self._most = len(known) - 1
+
+    def see(self, label: int, sample: Sample) -> None:
+        """Take note of a record's class."""
+        self._most = max(self._most, label)
+        if label < 0 or self._listed or label in self._names:
+            return
+        synset, text = _first(sample, _SYNSET), _first(sample, _TEXT)
+        if sample.schema.preset == "imagenet-nvidia":
+            synset, text = text, b""
+        text = one_line(text)
+        if synset and not has_control_character(synset):  # anybody may have written the record
+            self._names[label] = synset
+            self._texts[label] = text
+        elif text:
+            self._texts.setdefault(label, text)
+
+    @property
+    def classes(self) -> tuple[bytes, ...]:
+        """Names, by index."""
+        return tuple(self._names.get(label, b"%d" % (label + self._base)) for label in range(self._most + 1))
+
+    @property
+    def texts(self) -> tuple[bytes, ...]:
+        """Texts, by index; empty where unknown."""
+        return tuple(self._texts.get(label, b"") for label in range(self._most + 1))
+
+
+def _first(sample: Sample, key: str) -> bytes:
+    kind, values = sample.features.get(key, ("", []))
+    return cast("bytes", values[0]) if kind == "bytes" and values else b""
+
+
+# A dataset, or TFRecords of any origin, listed as a source to build from.
+
+
+_REPORT_EVERY = 256
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordSource:
+    """The records of all splits; see `stoker.sources.Source`. Read-only; safe in any thread.
+
+    Attributes:
+        root: What the user named.
+        datasets: The splits, opened.
+        classes: Names of the classes; the index is the label without its base.
+        texts: What each class is called in words; empty where unknown.
+        table: All records: by split, then by class, then by file name; in their own order where the records have no
+            file names. An item's ``offset`` is its number in the split, and its ``archive`` that of the split.
+        splits: For each split, the rows of ``table`` that belong to it (int64, ascending).
+        identity: Stands for the content of all splits.
+    """
+
+    root: str
+    datasets: tuple[Dataset, ...]
+    classes: tuple[bytes, ...]
+    texts: tuple[bytes, ...]
+    table: ItemTable
+    splits: dict[str, NDArray[np.int64]]
+    identity: str
+
+    @property
+    def ignored(self) -> Mapping[str, int]:
+        """Nothing: every record is an item."""
+        return {}
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
+    @property
+    def boxes(self) -> Mapping[str, BoxSource]:
+        """Nothing: boxes lie in the records themselves."""
+        return {}
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether reading a record waits for a network."""
+        return any(dataset.remote is not None for dataset in self.datasets)
+
+    def fingerprint(self) -> str:
+        """Return 32 hex digits that change with the content of the records."""
+        digest = hashlib.sha256(self.identity.encode())
+        for part in (*self.classes, b"", *self.texts):
+            digest.update(len(part).to_bytes(8, "little") + part)
+        return digest.hexdigest()[:32]
+
+    def load(self, item: Item, split: str) -> SourceImage:  # noqa: ARG002 - an item knows its split
+        """Return the image of one record and its boxes.
+
+        Raises:
+            ShardError: The bytes of the record are damaged.
+            ExampleError: It is no Example, or lacks the image.
+            OSError: It cannot be read.
+        """
+        sample = self._sample(item)
+        is_raw = sample.schema.image_encoding == "raw"
+        return SourceImage(sample.decode() if is_raw else sample.encoded, _file_name(sample), sample.boxes, None)
+
+    def peek(self, item: Item, count: int) -> bytes:
+        """Return the first bytes of the image of one record, at most ``count`` of them.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        return self._sample(item).encoded[:count]
+
+    def _sample(self, item: Item) -> Sample:
+        return self.datasets[item.archive][item.offset]
+
+
+def open_records(
+    root: str, keys: RecordKeys | None, *, crop_objects: bool = False, progress: Progress | None = None
+) -> RecordSource:
+    """List the records of a dataset; each is read once, for its class and its name.
+
+    Those in a store are read ahead, in long ranges. A damaged record is an item that a build will reject.
+
+    Args:
+        root: What `stoker.open` opens, image files excepted.
+        keys: Where the records hold what; found out from the first record of each split when left out.
+        crop_objects: Whether every annotated object is an item of its own; a record without one stays whole.
+        progress: Told after every few hundred records.
+
+    Raises:
+        DatasetNotFoundError: There is nothing to read.
+        ConfigError: The layout of the records is unknown.
+        StorageError: The store failed for too long.
+    """
+    datasets = tuple(open_dataset(root, split, keys=keys) for split in _splits(root))
+    listing = _Listing(datasets, progress, crop_objects=crop_objects)
+    for number, dataset in enumerate(datasets):
+        listing.add(number, dataset)
+    names = listing.names
+    table, splits = listing.finish()
+    identity = "\n".join(dataset.identity for dataset in datasets)
+    return RecordSource(root, datasets, names.classes, names.texts, table, splits, identity)
+
+
+def _splits(root: str) -> list[str]:
+    """Return the splits of a dataset, train first."""
+    found = _found_splits(location(root))
+    if not found:
+        raise SourceError(f"{root} holds no TFRecords; 'stoker build' makes a dataset of images", path=root)
+    known = [split for split in SPLITS if split in found]
+    return known + sorted(set(found) - set(known))
+
+
+def _found_splits(place: Location) -> Mapping[str, object]:
+    if is_named(place / MANIFEST_NAME):
+        return read_manifest(place).splits
+    return foreign_remote_splits(place) if isinstance(place, RemotePath) else foreign_splits(place)
+
+
+@contextmanager
+def _read_in_order(dataset: Dataset) -> Iterator[None]:
+    """Read the records of a dataset in a store ahead, while the body of ``with`` goes through them from the first."""
+    records = cast("_native.RecordSet", dataset.records)
+    with read_through(dataset.remote, records) as ahead:
+        if ahead is None or dataset.remote is None:
+            yield
+            return
+        records.set_remote(ahead, dataset.remote.first)
+        try:
+            yield
+        finally:
+            dataset.remote.tell(records)
+
+
+def _file_name(sample: Sample) -> bytes:
+    """Return the name that a record has, or one by its place: layouts without names are read into those with."""
+    name = sample.source.encode("utf-8", "surrogateescape")
+    return name[name.rfind(b"/") + 1 :] or b"%d" % sample.key
+
+
+class _Listing:
+    """Collects the records of one split after another."""
+
+    def __init__(self, datasets: tuple[Dataset, ...], progress: Progress | None, *, crop_objects: bool) -> None:
+        self.names = ClassNames(datasets)
+        self._crop_objects = crop_objects
+        self._builder = ItemTableBuilder()
+        self._splits: dict[str, NDArray[np.int64]] = {}
+        self._total = sum(map(len, datasets))
+        self._seen = 0
+        self._damaged = 0
+        self._size_bytes = 0
+        self._progress = progress
+
+    def add(self, number: int, dataset: Dataset) -> None:
+        """Add a split, in the order of a tree of its files where that is known."""
+        found = []
+        with _read_in_order(dataset):
+            for key in range(len(dataset)):
+                found.append(self._look(dataset, key))
+                self._report(found[-1])
+        if all(one.name or one.is_damaged for one in found):
+            found.sort(key=lambda one: (one.label, one.name, one.key))
+        else:
+            found.sort(key=lambda one: (one.label, one.key))
+        first = len(self._builder)
+        for one in found:
+            path = f"{dataset.split}#{one.key}".encode() + (b" " + one.name if one.name else b"")
+            for number_of_object in range(one.objects) if one.objects else (-1,):
+                self._builder.add(Item(path, one.label, one.size_bytes, number, one.key, number_of_object))
+        self._splits[dataset.split] = np.arange(first, len(self._builder), dtype=np.int64)
+
+    def finish(self) -> tuple[ItemTable, dict[str, NDArray[np.int64]]]:
+        """Return the table and the rows of each split."""
+        return self._builder.finish(), self._splits
+
+    def _look(self, dataset: Dataset, key: int) -> _Record:
+        try:
+            sample = dataset[key]
+        except StorageError:  # the record may be whole
+            raise
+        except StokerError:  # the build will meet it again, and name it among the rejects
+            return _Record(-1, b"", key, 0, 0, is_damaged=True)
+        base = dataset.schema.label_base
+        label = sample.label - base if sample.label >= 0 else -1
+        if not -1 <= label < MAX_CLASSES:
+            path, record, _ = dataset.records.where(key)
+            limit = f"below {base}, the number of the first class" if label < 0 else f"not below {MAX_CLASSES}"
+            message = f"label {sample.label} of record {record} of {path} is {limit}"
+            raise ConfigError(f"{message}; name the layout with --image-key, --label-key and --from-label-base")
+        self.names.see(label, sample)
+        objects = len(sample.boxes) if self._crop_objects else 0
+        return _Record(label, sample.source.encode("utf-8", "surrogateescape"), key, len(sample.encoded), objects)
+
+    def _report(self, one: _Record) -> None:
+        self._seen += 1
+        self._damaged += one.is_damaged
+        self._size_bytes += one.size_bytes
+        if self._progress is not None and (self._seen % _REPORT_EVERY == 0 or self._seen == self._total):
+            self._progress(done=self._seen, total=self._total, size_bytes=self._size_bytes, rejects=self._damaged)
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What the listing keeps of a record; ``objects`` is 0 when it is taken whole."""
+
+    label: int
+    name: bytes
+    key: int
+    size_bytes: int
+    objects: int
+    is_damaged: bool = False

@@ -1,0 +1,1 @@
+"""The label and box formats that come with ImageNet and its relatives."""

@@ -1,0 +1,441 @@
+"""Bounding boxes from the XML files that lie beside ImageNet-shaped trees (PASCAL VOC's format)."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element, ParseError
+
+import numpy as np
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import fromstring
+
+from stoker.errors import SourceError, StorageError
+from stoker.sources.lines import numbered_lines
+from stoker.sources.reading import read_file
+from stoker.sources.tar_format import ForwardBytes, open_stream, read_member, walk
+from stoker.types import Box
+
+if TYPE_CHECKING:
+    import tarfile
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from stoker.storage import Location
+    from stoker.types import Progress
+
+
+MAX_XML_BYTES = 2**22
+"""Longest annotation that is read."""
+
+
+def image_stem(path: bytes) -> bytes:
+    """Return the name of a file without its folders and its ending, which is what its annotation is called."""
+    return os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122 - pathlib has no bytes paths
+
+
+@dataclass(frozen=True, slots=True)
+class BoxFolder:
+    """Where the annotations of one split lie.
+
+    Attributes:
+        path: Folder of the XML files: an absolute path or a URL.
+        per_class: Whether they lie in a folder for each class below ``path``, or directly in it.
+        class_names: The whole label set.
+        suffix: How the name of each file ends; Stanford Dogs' have no ending.
+    """
+
+    path: bytes
+    per_class: bool
+    class_names: frozenset[bytes]
+    suffix: bytes = b".xml"
+
+    @property
+    def where(self) -> str:
+        """The folder."""
+        return os.fsdecode(self.path)
+
+    def read(self, item_path: bytes, class_name: bytes) -> list[Box]:
+        """Return the boxes of an image; see `read_boxes`.
+
+        Raises:
+            SourceError: The annotation is damaged.
+        """
+        return read_boxes(self.locate(class_name, item_path), class_name, self.class_names)
+
+    def locate(self, class_name: bytes, image_path: bytes) -> bytes:
+        """Return where the XML of an image must be, whether or not it is there."""
+        stem = image_stem(image_path)
+        parts = (self.path, class_name, stem) if self.per_class and class_name else (self.path, stem)
+        return b"/".join(parts) + self.suffix
+
+
+@dataclass(frozen=True, slots=True)
+class NamedBox:
+    """A box and the name that its annotation gives to the object."""
+
+    name: bytes
+    box: Box
+
+    def is_of(self, class_name: bytes, class_names: Collection[bytes]) -> bool:
+        """Return whether it belongs to an image of a class, by the rule of `read_boxes`."""
+        return self.name == class_name or self.name not in class_names
+
+
+def read_boxes(path: bytes, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
+    """Return the boxes of one image, as fractions of its width and height.
+
+    Boxes that name another class of the label set are dropped; names outside it are kept, because ImageNet's files
+    often carry a breed's name instead of its id.
+
+    Args:
+        path: The XML file, or its URL. An image without one has no boxes.
+        class_name: Class of the image.
+        class_names: The whole label set.
+
+    Raises:
+        SourceError: The file is damaged, or a number in it is not finite.
+        StorageError: The store that it lies in is gone.
+    """
+    try:
+        text = read_file(path, 2**12)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except StorageError:
+        raise  # the store is gone; it is not this annotation
+    except OSError as error:
+        raise SourceError(f"cannot read the annotation: {error.strerror or error}", path=os.fsdecode(path)) from error
+    try:
+        return [named.box for named in parse_annotation(text) if named.is_of(class_name, class_names)]
+    except ValueError as error:
+        raise SourceError(f"damaged annotation: {error}", path=os.fsdecode(path)) from error
+
+
+def parse_annotation(text: bytes) -> list[NamedBox]:
+    """Return all boxes of an annotation.
+
+    Coordinates are divided by the size that the XML states (annotators saw scaled pictures, so it may differ from the
+    image's), put in order and clamped to 0..1; empty boxes are dropped.
+
+    Raises:
+        ValueError: It is not such an XML document, or a number in it is not finite.
+    """
+    if len(text) > MAX_XML_BYTES:
+        raise ValueError(f"{len(text)} bytes of XML, more than {MAX_XML_BYTES}")
+    try:
+        root: Element = fromstring(text)
+    except (ParseError, DefusedXmlException, LookupError) as error:  # the last: of an encoding that Python lacks
+        raise ValueError(str(error)) from error
+    return list(_boxes(root))
+
+
+def place_box(x: Sequence[float], y: Sequence[float], width: float, height: float) -> Box | None:
+    """Return the box between two corners, as fractions of a width and a height; None if nothing of it is inside.
+
+    Args:
+        x: The left and the right edge, in any order.
+        y: The top and the bottom edge, in any order.
+        width: What counts as 1 across.
+        height: What counts as 1 downwards.
+    """
+    left, right = sorted(min(max(value / width, 0.0), 1.0) for value in x)
+    top, bottom = sorted(min(max(value / height, 0.0), 1.0) for value in y)
+    return Box(left, top, right, bottom) if left < right and top < bottom else None
+
+
+def _boxes(root: Element) -> Iterator[NamedBox]:
+    width, height = (_number(root, f"size/{side}") for side in ("width", "height"))
+    if width <= 0 or height <= 0:
+        raise ValueError(f"size is {width:g} x {height:g}")
+    for item in root.iterfind("object"):
+        name = (item.findtext("name") or "").strip().encode()
+        for corners in item.iterfind("bndbox"):
+            x = [_number(corners, tag) for tag in ("xmin", "xmax")]
+            y = [_number(corners, tag) for tag in ("ymin", "ymax")]
+            box = place_box(x, y, width, height)
+            if box is not None:
+                yield NamedBox(name, box)
+
+
+def _number(element: Element, path: str) -> float:
+    text = element.findtext(path)
+    if text is None:
+        raise ValueError(f"no <{path}>")
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"<{path}> is {text.strip()[:40]!r}, which is no finite number")
+    return value
+
+
+# The boxes of a whole data set in arrays: what is read once from a tar or a list, and looked up by name.
+
+
+_MAX_KEY_BYTES = 255
+"""Longest name a file can have; the keys are stored at the length of the longest."""
+
+_MAX_BOXES = 2**24
+_MAX_NAMES = 2**16
+_MAX_DAMAGED = 2**18
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoxTable:
+    """Boxes by the names of images. Read-only; safe in any thread.
+
+    Attributes:
+        where: File they come from.
+        keys: Bytes (M,), ascending: for each box, the name of its image without its ending, after the class and a slash
+            if ``per_class``.
+        corners: float64 (M, 4): xmin, ymin, xmax, ymax as fractions.
+        sources: int32 (M,): number of the annotation it was read from. Of two of the same name the later one counts.
+        names: int32 (M,): index into ``vocabulary`` of what the annotation calls the object; -1 if it does not say.
+        vocabulary: Names of objects.
+        damaged: What is wrong with an annotation, by key.
+        per_class: Whether ``keys`` hold the class.
+        class_names: The whole label set.
+    """
+
+    where: str
+    keys: NDArray[np.bytes_]
+    corners: NDArray[np.float64]
+    sources: NDArray[np.int32]
+    names: NDArray[np.int32]
+    vocabulary: tuple[bytes, ...]
+    damaged: dict[bytes, str]
+    per_class: bool
+    class_names: frozenset[bytes]
+
+    def read(self, item_path: bytes, class_name: bytes) -> list[Box]:
+        """Return the boxes of an image, chosen as `stoker.sources.imagenet.boxes.read_boxes` chooses them.
+
+        Raises:
+            SourceError: Its annotation is damaged.
+        """
+        stem = image_stem(item_path)
+        key = class_name + b"/" + stem if self.per_class else stem
+        if key in self.damaged:
+            raise SourceError(f"damaged annotation: {self.damaged[key]}", path=self.where)
+        if len(key) > self.keys.itemsize:
+            return []
+        wanted = np.asarray(key, self.keys.dtype)  # of another length, NumPy would convert all keys to compare them
+        first, last = (int(np.searchsorted(self.keys, wanted, side)) for side in ("left", "right"))
+        if first == last:
+            return []
+        newest = self.sources[first:last].max()
+        return [
+            Box(*self.corners[row].tolist())
+            for row in range(first, last)
+            if self.sources[row] == newest and self._is_of(row, class_name)
+        ]
+
+    def _is_of(self, row: int, class_name: bytes) -> bool:
+        if self.names[row] < 0:
+            return True
+        name = self.vocabulary[self.names[row]]
+        return name == class_name or name not in self.class_names
+
+
+class BoxTableBuilder:
+    """Collects boxes annotation by annotation.
+
+    Args:
+        where: File they come from.
+        replacing: Whether an annotation replaces an earlier one of the same name, as a member of a tar does when it is
+            unpacked; otherwise its boxes are added to those.
+    """
+
+    def __init__(self, where: str, *, replacing: bool) -> None:
+        self.damaged: dict[bytes, str] = {}
+        self._where = where
+        self._keys = io.BytesIO()
+        self._ends = array("q", [0])
+        self._corners = array("d")
+        self._sources = array("i")
+        self._names = array("i")
+        self._vocabulary: dict[bytes, int] = {}
+        self._folders: set[bytes] = set()
+        self._replacing = replacing
+        self._source = 0
+
+    def add(self, folder: bytes, stem: bytes, boxes: Iterable[NamedBox]) -> None:
+        """Add the boxes of one image.
+
+        Args:
+            folder: Name of the folder of the annotation; it may be the class.
+            stem: Name of the annotation without its ending.
+            boxes: Its boxes; an empty name is no name.
+
+        Raises:
+            SourceError: There are too many, or the name is too long for one.
+        """
+        key = self._key(folder, stem)
+        self._source += self._replacing
+        for named in boxes:
+            if len(self._names) == _MAX_BOXES:
+                raise SourceError(f"{self._where} holds more than {_MAX_BOXES} boxes", path=self._where)
+            self._keys.write(key)
+            self._ends.append(self._keys.tell())
+            self._corners.extend((named.box.xmin, named.box.ymin, named.box.xmax, named.box.ymax))
+            self._sources.append(self._source)
+            self._names.append(self._name(named.name))
+
+    def add_damaged(self, folder: bytes, stem: bytes, problem: str) -> None:
+        """Note that the annotation of an image is damaged.
+
+        Raises:
+            SourceError: There are too many, or the name is too long for one.
+        """
+        if len(self.damaged) == _MAX_DAMAGED:
+            message = f"{self._where} holds more than {_MAX_DAMAGED} damaged annotations; is it the right file?"
+            raise SourceError(message, path=self._where)
+        self.damaged[self._key(folder, stem)] = problem
+
+    def finish(self, class_names: frozenset[bytes]) -> BoxTable:
+        """Return the table; annotations that lie in folders named after classes are told apart by them.
+
+        Args:
+            class_names: The whole label set.
+        """
+        per_class = not self._folders.isdisjoint(class_names)
+        keys = self._key_array(with_folder=per_class)
+        order = np.argsort(keys, kind="stable")
+        return BoxTable(
+            where=self._where,
+            keys=keys[order],
+            corners=np.frombuffer(self._corners, np.float64).reshape(-1, 4)[order],
+            sources=np.frombuffer(self._sources, np.int32)[order],
+            names=np.frombuffer(self._names, np.int32)[order],
+            vocabulary=tuple(self._vocabulary),
+            damaged={_lookup_key(key, with_folder=per_class): what for key, what in self.damaged.items()},
+            per_class=per_class,
+            class_names=class_names,
+        )
+
+    def _key(self, folder: bytes, stem: bytes) -> bytes:
+        if len(stem) > _MAX_KEY_BYTES or len(folder) > _MAX_KEY_BYTES:
+            name = (folder + b"/" + stem)[:64].decode("utf-8", "replace")
+            message = f"{self._where} names an image {name}..., longer than any file name; is it the right file?"
+            raise SourceError(message, path=self._where)
+        self._folders.add(folder)
+        return folder + b"/" + stem
+
+    def _name(self, name: bytes) -> int:
+        if not name or (name not in self._vocabulary and len(self._vocabulary) == _MAX_NAMES):
+            return -1
+        return self._vocabulary.setdefault(name, len(self._vocabulary))
+
+    def _key_array(self, *, with_folder: bool) -> NDArray[np.bytes_]:
+        names = self._keys.getbuffer()
+        longest = int(np.diff(np.frombuffer(self._ends, np.int64)).max(initial=1))
+        keys = np.empty(len(self._names), f"S{longest}")
+        for row in range(len(keys)):
+            keys[row] = _lookup_key(bytes(names[self._ends[row] : self._ends[row + 1]]), with_folder=with_folder)
+        return keys
+
+
+def _lookup_key(key: bytes, *, with_folder: bool) -> bytes:
+    return key if with_folder else key[key.rfind(b"/") + 1 :]
+
+
+# Boxes from one file: a tar of XML annotations, or the CSV that the ImageNet build scripts make of them.
+
+
+_PROGRESS_MEMBERS = 1024
+_SHOWN_LINES = 5
+
+
+def read_box_tar(path: Location, progress: Progress | None) -> BoxTableBuilder:
+    """Read every annotation of a tar, which may be compressed with gzip.
+
+    A damaged annotation is an error of its image, not of the tar. Members that end neither in ``.xml`` nor in nothing
+    (Stanford Dogs) are passed over.
+
+    Args:
+        path: The tar.
+        progress: Told about every few members.
+
+    Raises:
+        SourceError: The tar is damaged.
+        OSError: It cannot be read.
+    """
+    builder = BoxTableBuilder(str(path), replacing=True)
+    total = path.stat().st_size
+    with open_stream(path) as stream:
+        source = ForwardBytes(stream, str(path))
+        for done, member in enumerate(walk(source)):
+            if member.isreg() and not member.issparse():
+                _add_member(builder, source, member)
+            if progress is not None and done % _PROGRESS_MEMBERS == 0:
+                progress(done=done, total=max(done, total // 512), size_bytes=source.tell(), rejects=0)
+        source.finish()
+    return builder
+
+
+def _add_member(builder: BoxTableBuilder, source: ForwardBytes, member: tarfile.TarInfo) -> None:
+    folder, _, name = member.name.encode("utf-8", "surrogateescape").rpartition(b"/")
+    stem, dot, ending = name.rpartition(b".")
+    if not dot:
+        stem = name
+    elif ending.lower() != b"xml":
+        return
+    if not stem or name.startswith(b"."):
+        return
+    folder = folder[folder.rfind(b"/") + 1 :]
+    try:
+        builder.add(folder, stem, parse_annotation(read_member(source, member, MAX_XML_BYTES)))
+    except ValueError as error:
+        builder.add_damaged(folder, stem, str(error))
+
+
+def read_box_csv(path: Location) -> tuple[BoxTableBuilder, list[str]]:
+    """Read lines of ``NAME.JPEG,xmin,ymin,xmax,ymax``, in fractions of the image's sides.
+
+    Boxes are put in order, clamped and dropped when empty, as those of XML files are.
+
+    Returns:
+        The boxes, and what a person should know about lines that are something else.
+
+    Raises:
+        SourceError: Not one line is such a line.
+        OSError: It cannot be read.
+    """
+    builder = BoxTableBuilder(str(path), replacing=False)
+    bad: list[int] = []
+    good = False
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        parts = line.strip().split(b",")
+        try:
+            x0, y0, x1, y1 = (_fraction(part) for part in parts[1:])
+        except ValueError:
+            bad.append(number)
+            continue
+        good = True
+        box = place_box((x0, x1), (y0, y1), 1.0, 1.0)
+        if box is not None:
+            builder.add(b"", image_stem(parts[0]), [NamedBox(b"", box)])
+    if bad and not good:
+        message = f"{path} has no line of the form NAME.JPEG,xmin,ymin,xmax,ymax"
+        raise SourceError(message, path=str(path))
+    return builder, [_bad_lines(path, bad)] if bad else []
+
+
+def _fraction(text: bytes) -> float:
+    value = float(text)
+    if not -1e6 < value < 1e6:  # also false for what is no number
+        raise ValueError
+    return value
+
+
+def _bad_lines(path: Location, bad: list[int]) -> str:
+    shown = ", ".join(map(str, bad[:_SHOWN_LINES])) + (", ..." if len(bad) > _SHOWN_LINES else "")
+    return f"{path}: {len(bad)} lines are not NAME.JPEG,xmin,ymin,xmax,ymax and are not used: line {shown}"

@@ -1,0 +1,395 @@
+"""Which class has which label, from every kind of list there is for ImageNet.
+
+====================================  ==============================================================================
+list                                  a label is
+====================================  ==============================================================================
+one class a line                      the number of the line
+``CLASS<TAB>TEXT``                    the number of the line
+``LOC_synset_mapping.txt`` (Kaggle)   the number of the line ``WNID TEXT, TEXT``
+``imagenet_labels.json[.gz]``         ``{"WNID": {"label": 0, "human_labels": "TEXT"}}``, counted from 0 or from 1
+``map_clsloc.txt`` (devkit)           the middle column of ``WNID ID NAME``, from 1
+``meta.mat`` (devkit)                 ``ILSVRC2012_ID`` of the synsets without children, from 1
+``ILSVRC2012_devkit_t12.tar.gz``      as in the ``meta.mat`` in it
+====================================  ==============================================================================
+
+Nothing is ever keyed by text: two synsets of ImageNet are called "crane", and two "maillot". In a `LabelMap` labels
+always count from 0; what is written is decided by the label base of the schema.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import re
+import zlib
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from stoker.errors import ConfigError, SourceError
+from stoker.sources.imagenet.boxes import image_stem
+from stoker.sources.imagenet.devkit import MAX_META_BYTES, meta_of_devkit, read_meta
+from stoker.sources.lines import list_lines
+from stoker.sources.reading import read_start
+from stoker.storage import location
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from stoker.storage import Location
+
+
+# What classes are called in words, from the lists that come with ImageNet.
+
+
+TEXT_LISTS = ("imagenet_metadata.txt", "words.txt", "LOC_synset_mapping.txt")
+"""Lists of texts, in the order in which they are looked for."""
+
+_BREED_FOLDER = re.compile(rb"n[0-9]{8}-(.+)", re.DOTALL)
+
+
+def class_texts(
+    folders: Iterable[Location], classes: Sequence[bytes], explicit: str | None, mapped: Mapping[bytes, bytes]
+) -> tuple[bytes, ...]:
+    """Return the text of each class, empty where nothing names it.
+
+    A list has one class a line: its name, a tab (or, without any tab in the line, the first blank), its text in UTF-8.
+    A class that no list names but that is called as those of Stanford Dogs are (``n02085620-Chihuahua``) has what
+    follows the dash as its text.
+
+    Args:
+        folders: Where one of `TEXT_LISTS` is looked for when ``explicit`` is None.
+        classes: Names of the classes.
+        explicit: A list named by the user.
+        mapped: Texts of the label map; they come before those of a list that was found.
+
+    Raises:
+        OSError: The list cannot be read.
+        SourceError: ``explicit`` names none of the classes, or the list is too large to be one.
+    """
+    path = location(explicit) if explicit is not None else _find_list(folders)
+    listed = _read_list(path, frozenset(classes)) if path is not None else {}
+    if explicit is not None and not any(listed.values()):
+        message = f"{path} names none of the {len(classes)} classes; each line must be a class, a tab and its text"
+        raise SourceError(message, path=str(path))
+    known = {**mapped, **listed} if explicit is not None else {**listed, **mapped}
+    return tuple(known.get(name) or _breed(name) for name in classes)
+
+
+def split_text(line: bytes) -> tuple[bytes, bytes]:
+    """Return the name and the text of a line of a list."""
+    name, _, text = line.partition(b"\t") if b"\t" in line else line.strip().partition(b" ")
+    # A tab separates the columns of labels.txt too.
+    return name.strip(), text.replace(b"\t", b" ").strip()
+
+
+def has_control_character(text: bytes) -> bool:
+    """Return whether a name or a text would break a line of ``labels.txt``, or its columns."""
+    return any(byte < 32 for byte in text)
+
+
+def one_line(text: bytes) -> bytes:
+    """Return a text with a blank for each control character, so that it can stand in ``labels.txt``."""
+    return bytes(32 if byte < 32 else byte for byte in text)
+
+
+def _find_list(folders: Iterable[Location]) -> Location | None:
+    places = list(folders)
+    candidates = (place / name for name in TEXT_LISTS for place in places)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _read_list(path: Location, classes: frozenset[bytes]) -> dict[bytes, bytes]:
+    entries = (split_text(line) for _, line in list_lines(path))
+    return {name: text for name, text in entries if name in classes}
+
+
+def _breed(name: bytes) -> bytes:
+    found = _BREED_FOLDER.fullmatch(name)
+    return found[1].replace(b"_", b" ") if found else b""
+
+
+_WNID = re.compile(rb"n[0-9]{8}")
+_DEVKIT_LINE = re.compile(rb"\s*(n[0-9]{8})\s+([0-9]{1,9})\s+(\S.*)", re.DOTALL)
+_MAX_JSON_BYTES = 2**26
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelMap:
+    """The classes in the order of their labels.
+
+    Attributes:
+        where: File it comes from.
+        names: Names of the classes.
+        texts: Their texts; empty where the list has none.
+        devkit: Whether the order is that of the devkit, whose numbers ``ILSVRC2012_validation_ground_truth.txt`` uses.
+    """
+
+    where: str
+    names: tuple[bytes, ...]
+    texts: tuple[bytes, ...]
+    devkit: bool = False
+
+
+def read_label_map(where: str) -> LabelMap:
+    """Read a label map; its kind is told by its content.
+
+    Raises:
+        SourceError: It does not exist, or is none of the lists of `stoker.sources.imagenet.labels`.
+        ConfigError: It names a class twice or one that cannot be written into ``labels.txt``, its labels have gaps, or
+            SciPy is needed and not there.
+        OSError: It cannot be read.
+    """
+    path = location(where)
+    if not path.is_file():
+        raise SourceError(f"the label map {where} is not there or is no file", path=where)
+    head = read_start(path, 128)
+    if head.startswith(b"MATLAB 5.0 MAT-file"):
+        return _numbered(where, read_meta(read_start(path, MAX_META_BYTES + 1), where), devkit=True)
+    if ".tar" in PurePosixPath(path.name).suffixes or path.suffix == ".tgz":
+        return _numbered(where, read_meta(meta_of_devkit(path), where), devkit=True)
+    if head.startswith(_GZIP_MAGIC) or head.lstrip().startswith(b"{"):
+        return _numbered(where, _json_entries(_read_json(path), where), devkit=False)
+    return _from_lines(where, list(list_lines(path)))
+
+
+def _from_lines(where: str, lines: Sequence[tuple[int, bytes]]) -> LabelMap:
+    if not lines:
+        raise SourceError(f"the label map {where} is empty", path=where)
+    devkit = [_DEVKIT_LINE.fullmatch(line) for _, line in lines]
+    found = [match for match in devkit if match]
+    if len(found) == len(lines):
+        return _numbered(where, [(match[1], int(match[2]), match[3].strip()) for match in found], devkit=True)
+    entries = [(number, *_entry(line)) for number, line in lines]
+    first: dict[bytes, int] = {}
+    for number, name, _ in entries:
+        if name in first:
+            shown = name.decode("utf-8", "replace")
+            raise ConfigError(f"the label map {where} names {shown} twice: in line {first[name]} and in line {number}")
+        first[name] = number
+    return _map(where, tuple(first), [text for _, _, text in entries], devkit=False)
+
+
+def _entry(line: bytes) -> tuple[bytes, bytes]:
+    # Without a tab only a WordNet id ends at the first blank: folders may be called "golden retriever".
+    if b"\t" in line or _WNID.fullmatch(line.split()[0]):
+        return split_text(line)
+    return line.strip(), b""
+
+
+def _numbered(where: str, entries: Iterable[tuple[bytes, int, bytes]], *, devkit: bool) -> LabelMap:
+    """Return a map of classes that carry their numbers: without gaps, from 0 or from 1."""
+    ordered = sorted(entries, key=lambda entry: entry[1])
+    if not ordered:
+        raise SourceError(f"the label map {where} names no class", path=where)
+    base = 1 if ordered[0][1] == 1 else 0
+    names: set[bytes] = set()
+    for label, (name, number, _) in enumerate(ordered, base):
+        shown = name.decode("utf-8", "replace")
+        if name in names:
+            raise ConfigError(f"the label map {where} names {shown} twice")
+        if number != label:
+            message = f"the label map {where} gives {shown} the label {number} where {label} must follow"
+            raise ConfigError(f"{message}; labels must be 0, 1, 2, ... or 1, 2, 3, ..., each of them once")
+        names.add(name)
+    return _map(where, [name for name, _, _ in ordered], [text for _, _, text in ordered], devkit=devkit)
+
+
+def _map(where: str, names: Sequence[bytes], texts: Sequence[bytes], *, devkit: bool) -> LabelMap:
+    """Return a map whose names and texts can stand in ``labels.txt``, which JSON and MATLAB do not see to."""
+    for name in names:
+        if not name or has_control_character(name):
+            shown = name.decode("utf-8", "replace")
+            message = f"the label map {where} names the class {shown!r}, which no folder with images can be called"
+            raise ConfigError(f"{message}; give it a name without control characters")
+    return LabelMap(where, tuple(names), tuple(map(one_line, texts)), devkit)
+
+
+def _read_json(path: Location) -> bytes:
+    data = read_start(path, _MAX_JSON_BYTES + 1)
+    if data.startswith(_GZIP_MAGIC):
+        try:
+            with gzip.open(io.BytesIO(data)) as file:
+                data = file.read(_MAX_JSON_BYTES + 1)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise SourceError(f"the label map {path} is damaged: {error}", path=str(path)) from error
+    if len(data) > _MAX_JSON_BYTES:
+        raise SourceError(f"{path} is larger than {_MAX_JSON_BYTES} bytes, too large for a list", path=str(path))
+    return data
+
+
+def _json_entries(data: bytes, where: str) -> list[tuple[bytes, int, bytes]]:
+    form = '{"CLASS": {"label": 0, "human_labels": "TEXT"}, ...}'
+    try:
+        pairs = json.loads(data, object_pairs_hook=lambda pairs: pairs)
+        return [_json_entry(name, fields) for name, fields in pairs]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise SourceError(f"the label map {where} is not of the form {form}: {error}", path=where) from error
+
+
+def _json_entry(name: Any, fields: Any) -> tuple[bytes, int, bytes]:
+    values = dict(fields)
+    label, text = values["label"], values.get("human_labels", "")
+    if not isinstance(name, str) or type(label) is not int or not isinstance(text, str):
+        raise TypeError(f"{name!r} has label {label!r} and text {text!r}")
+    return name.encode(), label, text.encode()
+
+
+# The classes of validation images that lie in one folder or one tar, without a folder for each class.
+#
+# ===================================================  ==============================================================
+# `imagenet_2012_validation_synset_labels.txt`,      line i is the class of `ILSVRC2012_val_%08d` i `synset_labels.txt`
+# `LOC_val_solution.csv` (Kaggle)                    `NAME,WNID x1 y1 x2 y2 [WNID ...]`; the first class counts
+# `ILSVRC2012_validation_ground_truth.txt` (devkit)  line i is the devkit's number of the class of image i
+# `val_annotations.txt` (Tiny ImageNet)              `NAME.JPEG<TAB>WNID<TAB>...`
+# ===================================================  ==============================================================
+
+
+LABEL_LISTS = (
+    "imagenet_2012_validation_synset_labels.txt",
+    "synset_labels.txt",
+    "LOC_val_solution.csv",
+    "ILSVRC2012_validation_ground_truth.txt",
+)
+"""Lists that are found by their names, in the order in which they are looked for."""
+
+TINY_LIST = "val_annotations.txt"
+
+_NUMBER = re.compile(rb"ILSVRC[0-9]{4}_val_([0-9]{8})", re.IGNORECASE)
+_TINY_COLUMNS = 2
+
+
+@dataclass(slots=True)
+class ValidationLabels:
+    """The class of each validation image.
+
+    Attributes:
+        where: The list.
+        by_number: The class of image i at index i - 1; empty if the list goes by names.
+        by_name: The class by the name of the image, without its ending.
+        tolerant: Whether an image that the list does not name is an item without a label instead of an error.
+        bad_lines: Lines that name no image or no class.
+    """
+
+    where: str
+    by_number: Sequence[bytes] = ()
+    by_name: dict[bytes, bytes] = field(default_factory=dict)
+    tolerant: bool = False
+    bad_lines: int = 0
+
+    def class_of(self, file_name: bytes) -> bytes | None:
+        """Return the class of an image; None if it has none.
+
+        Raises:
+            SourceError: The list does not say.
+        """
+        stem = image_stem(file_name)
+        if self.by_number:
+            found = _NUMBER.fullmatch(stem)
+            number = int(found[1]) if found else 0
+            if 1 <= number <= len(self.by_number):
+                return self.by_number[number - 1]
+        elif stem in self.by_name:
+            return self.by_name[stem]
+        if self.tolerant:
+            return None
+        shown = os.fsdecode(file_name)
+        message = f"{self.where} has no label for {shown}"
+        if self.by_number:
+            message += f": it has {len(self.by_number)} lines, for ILSVRC2012_val_00000001.JPEG and so on"
+        raise SourceError(f"{message}; give the list of these images with --validation-labels", path=self.where)
+
+    def class_names(self) -> set[bytes]:
+        """Return all classes that the list names."""
+        return {*self.by_number, *self.by_name.values()}
+
+
+def find_validation_labels(folders: Iterable[Location], explicit: str | None) -> Location | None:
+    """Return the list named by the user, or the first of `LABEL_LISTS` that lies in one of some folders.
+
+    Raises:
+        SourceError: ``explicit`` is no file.
+    """
+    if explicit is not None:
+        path = location(explicit)
+        if not path.is_file():
+            raise SourceError(f"--validation-labels {explicit} is not there or is no file", path=explicit)
+        return path
+    places = list(folders)
+    return next((place / name for name in LABEL_LISTS for place in places if (place / name).is_file()), None)
+
+
+def read_validation_labels(path: Location, labels: LabelMap | None) -> ValidationLabels:
+    """Read a list; its kind is told by its content.
+
+    Args:
+        path: The list.
+        labels: The label map of the user; that of the devkit is needed for the devkit's numbers.
+
+    Raises:
+        ConfigError: It holds the devkit's numbers and ``labels`` is none of the devkit's maps.
+        SourceError: It is empty, or too large.
+        OSError: It cannot be read.
+    """
+    lines = list(list_lines(path))
+    if not lines:
+        raise SourceError(f"{path} is empty; it must say the classes of the validation images", path=str(path))
+    first = lines[0][1]
+    if b"," in first:
+        return _from_kaggle(path, lines)
+    if b"\t" in first:
+        return _from_tiny(path, lines)
+    if first.strip().isdigit():
+        return _from_devkit(path, lines, labels)
+    _refuse_blank_lines(path, lines)
+    return ValidationLabels(str(path), [line.strip() for _, line in lines])
+
+
+def _refuse_blank_lines(path: Location, lines: Sequence[tuple[int, bytes]]) -> None:
+    for expected, (number, _) in enumerate(lines, 1):
+        if number != expected:
+            message = f"line {expected} of {path} is blank, so the images after it would get wrong labels"
+            raise SourceError(f"{message}; give a complete list", path=str(path))
+
+
+def _from_kaggle(path: Location, lines: Sequence[tuple[int, bytes]]) -> ValidationLabels:
+    found = ValidationLabels(str(path))
+    for _, line in lines:
+        name, _, prediction = line.partition(b",")
+        words = prediction.split(None, 1)
+        if name.strip() == b"ImageId":
+            continue
+        if words and name.strip():
+            found.by_name[name.strip()] = words[0]
+        else:
+            found.bad_lines += 1
+    return found
+
+
+def _from_tiny(path: Location, lines: Sequence[tuple[int, bytes]]) -> ValidationLabels:
+    found = ValidationLabels(str(path), tolerant=True)
+    for _, line in lines:
+        columns = [column.strip() for column in line.split(b"\t")]
+        if len(columns) >= _TINY_COLUMNS and columns[0] and columns[1]:
+            found.by_name[image_stem(columns[0])] = columns[1]
+        else:
+            found.bad_lines += 1
+    return found
+
+
+def _from_devkit(path: Location, lines: Sequence[tuple[int, bytes]], labels: LabelMap | None) -> ValidationLabels:
+    _refuse_blank_lines(path, lines)
+    if labels is None or not labels.devkit:
+        message = f"{path} holds the devkit's own numbers of the classes; give --labels meta.mat, map_clsloc.txt"
+        raise ConfigError(f"{message} or the devkit, or --validation-labels with the synset of each image")
+    names = []
+    for number, line in lines:
+        label = int(line) if line.strip().isdigit() and len(line) < 20 else 0
+        if not 1 <= label <= len(labels.names):
+            message = f"line {number} of {path} is {line[:20]!r}, not a number from 1 to {len(labels.names)}"
+            raise SourceError(message, path=str(path))
+        names.append(labels.names[label - 1])
+    return ValidationLabels(str(path), names)

@@ -1,0 +1,274 @@
+"""The members of a tar, read header by header; nothing is ever unpacked, and nothing in it is believed.
+
+`tarfile` understands the headers (ustar, GNU long names, PAX). What it reads from is one of the classes of
+`stoker.sources.tar_format`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+import zlib
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, Protocol, cast
+
+from stoker.errors import SourceError
+from stoker.sources.reading import read_start
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stoker.storage import Location
+
+
+# What tars are read from: a part of a file, or a stream. Both bound how much a header can make them read.
+
+
+TAR_DAMAGE = (
+    tarfile.TarError,
+    ValueError,
+    OverflowError,
+    IndexError,
+    RecursionError,
+    EOFError,
+    zlib.error,
+    gzip.BadGzipFile,
+)
+"""What `tarfile` and `gzip` raise on damaged input."""
+
+
+class TarBytes(Protocol):
+    """What a tar is read from.
+
+    Attributes:
+        where: What it is called in messages.
+        size: Its length; None if that is known only at its end.
+        budget: Bytes that may still be read for one header.
+        last: What was read last.
+    """
+
+    where: str
+    size: int | None
+    budget: int
+    last: bytes
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes; fewer only at the end."""
+
+    def seek(self, position: int) -> None:
+        """Go on reading elsewhere."""
+
+    def tell(self) -> int:
+        """Return the position of the next byte."""
+
+
+class FileWindow:
+    """A part of a file that is a tar: the whole file, or a tar inside it.
+
+    Attributes:
+        start: Where the part begins in the file.
+
+    Args:
+        file: Open for reading; stays the caller's.
+        start: Where the part begins.
+        size: Its length; the caller has made sure that it lies in the file.
+        where: What it is called in messages.
+    """
+
+    def __init__(self, file: IO[bytes], start: int, size: int, where: str) -> None:
+        self.where = where
+        self.start = start
+        self.size: int | None = size
+        self.budget = 0
+        self.last = b""
+        self._file = file
+        self._end = start + size
+        self._position = start
+
+    def read(self, size: int) -> bytes:
+        """See `TarBytes`."""
+        _spend(self, size)
+        self._file.seek(self._position)
+        self.last = self._file.read(max(0, min(size, self._end - self._position)))
+        self._position += len(self.last)
+        return self.last
+
+    def seek(self, position: int) -> None:
+        """See `TarBytes`."""
+        if position < 0:
+            raise ValueError("an offset is negative")
+        self._position = self.start + position
+
+    def tell(self) -> int:
+        """See `TarBytes`."""
+        return self._position - self.start
+
+    def inner(self, member: tarfile.TarInfo) -> FileWindow:
+        """Return a member as a part of its own."""
+        return FileWindow(self._file, self.start + member.offset_data, member.size, f"{self.where}/{member.name}")
+
+
+class ForwardBytes:
+    """A stream that is a tar, perhaps a compressed one.
+
+    Args:
+        stream: Open for reading; stays the caller's.
+        where: What it is called in messages.
+    """
+
+    def __init__(self, stream: IO[bytes], where: str) -> None:
+        self.where = where
+        self.size: int | None = None
+        self.budget = 0
+        self.last = b""
+        self._stream = stream
+        self._position = 0
+
+    def read(self, size: int) -> bytes:
+        """See `TarBytes`."""
+        _spend(self, size)
+        self.last = self._stream.read(size)
+        self._position += len(self.last)
+        return self.last
+
+    def seek(self, position: int) -> None:
+        """See `TarBytes`."""
+        if position < self._position:
+            raise ValueError("an offset leads back")
+        while self._position < position:
+            part = self._stream.read(min(position - self._position, 2**16))
+            if not part:
+                break
+            self._position += len(part)
+
+    def tell(self) -> int:
+        """See `TarBytes`."""
+        return self._position
+
+    def finish(self) -> None:
+        """Read what follows the tar, so that the checksum of a compressed one is compared.
+
+        Raises:
+            SourceError: It is damaged.
+            OSError: It cannot be read.
+        """
+        try:
+            while self._stream.read(2**16):
+                pass
+        except TAR_DAMAGE as error:
+            raise damaged(self, self._position, str(error)) from error
+
+
+def _spend(source: TarBytes, size: int) -> None:
+    if not 0 <= size <= source.budget:
+        raise ValueError(f"a header of {size} bytes")
+    source.budget -= size
+
+
+def is_tar(path: Location) -> bool:
+    """Return whether a file is a tar, by its content, or by its name if it has none of the newer headers.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    return path.suffix.lower() == ".tar" or read_start(path, tarfile.BLOCKSIZE)[257:262] == b"ustar"
+
+
+def is_compressed(path: Location) -> bool:
+    """Return whether a file is compressed with gzip.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    return read_start(path, 2) == b"\x1f\x8b"
+
+
+@contextmanager
+def open_stream(path: Location) -> Iterator[IO[bytes]]:
+    """Open a tar that may be compressed with gzip, told by its content.
+
+    Raises:
+        OSError: It cannot be opened.
+    """
+    with path.open("rb") as file:
+        if not is_compressed(path):
+            yield file
+            return
+        with gzip.open(file, "rb") as content:
+            yield cast("IO[bytes]", content)
+
+
+def damaged(source: TarBytes, offset: int, problem: str) -> SourceError:
+    """Return the error of a tar that holds something wrong at a byte."""
+    message = f"{source.where} is damaged at byte {offset}: {problem}; fetch or make it again"
+    return SourceError(message, path=source.where, offset=offset)
+
+
+def cut_short(source: TarBytes, offset: int, problem: str) -> SourceError:
+    """Return the error of a tar that ends too early; ``offset`` is where that was noticed."""
+    message = f"{source.where} is cut short at byte {offset}: {problem}; fetch or make it again"
+    return SourceError(message, path=source.where, offset=offset)
+
+
+_MAX_HEADER_BYTES = 2**20
+
+
+def walk(source: TarBytes) -> Iterator[tarfile.TarInfo]:
+    """Yield the members of a tar in order, directories and links too.
+
+    Names are as the tar spells them: not safe to be joined to any path. Sizes are checked against the end of a tar
+    whose size is known.
+
+    Raises:
+        SourceError: It is damaged or cut short; the message says where.
+        OSError: It cannot be read.
+    """
+    source.budget = _MAX_HEADER_BYTES
+    try:
+        tar = tarfile.TarFile(fileobj=source, mode="r", encoding="utf-8", errors="surrogateescape")  # type: ignore[arg-type]
+    except TAR_DAMAGE as error:
+        raise SourceError(f"{source.where} is not a tar: {error}", path=source.where) from error
+    end = 0
+    while (member := _next(tar, source)) is not None:
+        if member.size < 0 or member.offset_data < end:
+            raise damaged(source, end, f"the size of {member.name!r} is {member.size}")
+        end = member.offset_data + member.size
+        if source.size is not None and end > source.size:
+            problem = f"{member.name!r} would end at byte {end}, the tar ends at byte {source.size}"
+            raise cut_short(source, member.offset, problem)
+        yield member
+    if source.last.count(0) == tarfile.BLOCKSIZE:
+        return
+    if len(source.last) < tarfile.BLOCKSIZE:
+        raise cut_short(source, tar.offset, "the blocks of zeros that end a tar are missing")
+    raise damaged(source, tar.offset, "what is there is no header")
+
+
+def read_member(source: TarBytes, member: tarfile.TarInfo, limit: int) -> bytes:
+    """Return the bytes of the member that `walk` has just yielded.
+
+    Raises:
+        SourceError: It is larger than ``limit``, or the tar ends inside it.
+        OSError: It cannot be read.
+    """
+    if member.size > limit:
+        problem = f"{member.name!r} has {member.size} bytes, more than {limit}"
+        raise SourceError(f"{source.where}: {problem}", path=source.where, offset=member.offset)
+    source.budget = member.size
+    try:
+        data = source.read(member.size)
+    except TAR_DAMAGE as error:
+        raise damaged(source, member.offset, str(error)) from error
+    if len(data) < member.size:
+        raise cut_short(source, member.offset, f"{member.name!r} is not whole")
+    return data
+
+
+def _next(tar: tarfile.TarFile, source: TarBytes) -> tarfile.TarInfo | None:
+    source.budget = _MAX_HEADER_BYTES
+    try:
+        member = tar.next()
+    except TAR_DAMAGE as error:
+        raise damaged(source, tar.offset, str(error)) from error
+    cast("Any", tar).members.clear()  # it would keep them all
+    return member

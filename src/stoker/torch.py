@@ -1,0 +1,466 @@
+"""The loader for PyTorch, and a map-style dataset for its own loader."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset as TorchDataset
+from torch.utils.data import SequentialSampler, get_worker_info
+
+from stoker import _native
+from stoker.config import available_cpus, check_range
+from stoker.errors import ConfigError
+from stoker.loader import Dataset, EngineSettings, Loader, SampleEngine, batch_text
+from stoker.transforms import MultiCrop, ObjectCrops, Output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from stoker.loader import Batch, BatchOrigin, Mix, Position
+    from stoker.transforms import Transform
+
+__all__ = ["DataLoader", "MapDataset", "TorchBatch"]
+
+
+# One batch as tensors.
+
+
+# Lightning's half precision casts the fields of a copy: it refuses frozen dataclasses, and passes over fields without
+# init, which boxes in pixels and the position have to be.
+@dataclass(slots=True, eq=False)
+class TorchBatch:
+    """One batch as tensors; ``images, labels = batch`` unpacks the two that a training step needs.
+
+    ========  ======================  ============================================================================
+    field     dtype and shape         meaning
+    ========  ======================  ============================================================================
+    images    that of the loader      as `stoker.Batch` has them: a tensor, or a tuple of them where the transform gives
+                                      several; ``images.permute(0, 3, 1, 2)`` is a channels-last view of NHWC
+    labels    int64 (B,)              as stored in the records; -1 where there is none
+    indices      int64 (B,)              number of each sample in its split
+    valid     bool (B,)               false where ``tail="pad"`` filled the batch up
+    seeds     int64 (B,)              for random choices of your own: the 64 bits of the batch's uint64
+    boxes     as the batch has them   with tensors in the place of arrays; None without
+    position  Position                where the loader is right after this batch; see `DataLoader.state_dict`
+    origin    BatchOrigin             how a notebook shows it
+    ========  ======================  ============================================================================
+
+    The tensors share the memory of the loader's arrays, or are pinned copies of them.
+    """
+
+    images: Tensor | tuple[Tensor, ...]
+    labels: Tensor
+    indices: Tensor
+    valid: Tensor
+    seeds: Tensor
+    boxes: Any = field(default=None, init=False)
+    position: Position | None = field(default=None, init=False)
+    origin: BatchOrigin | None = field(default=None, init=False)
+
+    def __repr__(self) -> str:
+        return batch_text(self)
+
+    def _repr_html_(self) -> str:
+        from stoker.loader import batch_block  # noqa: PLC0415 - only notebooks need it
+
+        return batch_block(self._each(_for_numpy))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.images, self.labels))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def to(self, device: torch.device | str | int, *, non_blocking: bool | None = None) -> TorchBatch:
+        """Return the batch with its tensors on a device.
+
+        Args:
+            device: Where to.
+            non_blocking: Whether the copy may still run when this returns. Left out: where a tensor is pinned, which
+                is always safe.
+        """
+
+        def move(tensor: Tensor) -> Tensor:
+            return tensor.to(device, non_blocking=tensor.is_pinned() if non_blocking is None else non_blocking)
+
+        return self._each(move)
+
+    def pin_memory(self) -> TorchBatch:
+        """Return the batch in page-locked memory; needs CUDA."""
+        return self._each(Tensor.pin_memory)
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> TorchBatch:
+        return _changed(self, Tensor, change)
+
+
+def torch_batch(batch: Batch) -> TorchBatch:
+    """Return a batch as tensors that share its memory."""
+    return _changed(batch, np.ndarray, _tensor)
+
+
+def _changed(batch: Batch | TorchBatch, kind: type, change: Callable[[Any], Any]) -> TorchBatch:
+    names = ("images", "labels", "indices", "valid", "seeds", "boxes", "position")
+    *fields, boxes, position = (_mapped(getattr(batch, name), kind, change) for name in names)
+    made = TorchBatch(*fields)
+    made.boxes, made.position, made.origin = boxes, position, batch.origin
+    return made
+
+
+def tensors(value: Any) -> Any:
+    """Return an array, or a tuple of them, as tensors that share its memory."""
+    return _mapped(value, np.ndarray, _tensor)
+
+
+def _for_numpy(tensor: Tensor) -> Tensor:
+    """Return a tensor that NumPy can read: it knows no memory of a GPU, and no bfloat16."""
+    there = tensor.detach().cpu()
+    return there.float() if there.dtype == torch.bfloat16 else there
+
+
+def _tensor(array: np.ndarray[Any, Any]) -> Tensor:
+    # PyTorch can do little with uint64; the bits stay.
+    return torch.from_numpy(array.view(np.int64) if array.dtype == np.uint64 else array)
+
+
+def _mapped(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
+    """Return a value with everything of one kind in it changed: the value itself, or in tuples and dataclasses."""
+    if isinstance(value, kind):
+        return change(value)
+    if type(value) is tuple:
+        return tuple(_mapped(each, kind, change) for each in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changed = {f.name: _mapped(getattr(value, f.name), kind, change) for f in dataclasses.fields(value) if f.init}
+        return dataclasses.replace(value, **changed)
+    return value
+
+
+# The loader for PyTorch, on its own or in the hands of a trainer.
+
+
+class DataLoader:
+    """`stoker.Loader` for PyTorch: the same batches, as tensors.
+
+    There are no worker processes: decoding runs on native threads, so nothing is forked or pickled. It is no
+    ``torch.utils.data.DataLoader``, which keeps trainers from splitting it among ranks a second time: it takes its own
+    share already. Where it is made before the ranks are known, its first iteration says so.
+
+    Args:
+        dataset: What to read; see `stoker.open` and `stoker.mix`.
+        batch_size: Images per batch on this rank.
+        transform: What becomes of each image.
+        pin_memory: Whether batches are copied to page-locked memory, for fast transfers to a GPU. Left out: if CUDA
+            is there. The copy is made by the consumer's thread when it takes a batch.
+        rank: This process's number among the ranks that consume an epoch together. Left out, like ``world_size``: as
+            the framework or the launcher says; see `stoker.loader.ranks`.
+        world_size: How many they are.
+        settings: Any other setting of `stoker.Loader`.
+
+    Attributes:
+        loader: The `stoker.Loader` behind it.
+
+    Raises:
+        ConfigError: A setting is out of range, ``pin_memory`` is asked for without CUDA, or what the launcher says of
+            the ranks makes no sense. While iterating: ``torch.distributed`` was initialised only afterwards, and says
+            otherwise.
+
+    Warns:
+        RankWarning: Two sources disagree about the ranks.
+    """
+
+    _is_accelerate_prepared = True  # what Accelerate leaves as it is
+    prefetch_factor = None  # of worker processes, which wrappers ask for
+
+    def __init__(
+        self,
+        dataset: Dataset | Mix,
+        *,
+        batch_size: int,
+        transform: Transform,
+        pin_memory: bool | None = None,
+        rank: int | None = None,
+        world_size: int | None = None,
+        **settings: Any,
+    ) -> None:
+        if pin_memory and not torch.cuda.is_available():
+            raise ConfigError("pin_memory=True needs CUDA, which this PyTorch does not have; leave it out")
+        self._pin = torch.cuda.is_available() if pin_memory is None else pin_memory
+        self._discovered = rank is None
+        self._loaded = False  # whether the next batch is the first after a loaded state
+        self.loader = Loader(
+            dataset, batch_size=batch_size, transform=transform, rank=rank, world_size=world_size, **settings
+        )
+        self._shuffled = bool(settings.get("shuffle", False))
+
+    @property
+    def dataset(self) -> Dataset | Mix:
+        """What is read."""
+        return self.loader.dataset
+
+    @property
+    def batch_size(self) -> int:
+        """Images per batch on this rank."""
+        return self.loader.topology.batch_size
+
+    @property
+    def sampler(self) -> _Epochs:
+        """What a trainer tells the epoch to; made anew each time."""
+        return _Epochs(self) if self._shuffled else _SequentialEpochs(self)
+
+    @property
+    def batch_sampler(self) -> _NoBatchSampler:
+        """What refuses a wrapper that wants to skip batches or to split them."""
+        return _NoBatchSampler()
+
+    def __repr__(self) -> str:
+        return repr(self.loader).replace("<stoker.Loader", "<stoker.torch.DataLoader", 1)
+
+    def _repr_html_(self) -> str:
+        return self.loader._repr_html_().replace("stoker.Loader", "stoker.torch.DataLoader", 1)
+
+    def __len__(self) -> int:
+        """Return the number of batches of a whole epoch."""
+        return len(self.loader)
+
+    def __iter__(self) -> Iterator[TorchBatch]:
+        """Yield the next epoch, or the rest of a loaded state's, as `stoker.Loader` does."""
+        self._check_ranks()
+        return self._epoch()
+
+    def _epoch(self) -> Iterator[TorchBatch]:
+        # Trainers ask for iterators that they never use, and go to an epoch after they have asked for one: all is left
+        # to the first batch.
+        batches = iter(self.loader)
+        self._loaded = False
+        for batch in batches:
+            yield self._convert(batch)
+
+    def _convert(self, batch: Batch) -> TorchBatch:
+        made = torch_batch(batch)
+        return made.pin_memory() if self._pin else made
+
+    def _check_ranks(self) -> None:
+        distributed = torch.distributed
+        if not (self._discovered and distributed.is_available() and distributed.is_initialized()):
+            return
+        mine = self.loader.topology
+        rank, world_size = distributed.get_rank(), distributed.get_world_size()
+        if (rank, world_size) != (mine.rank, mine.world_size):
+            message = f"this loader was made for rank {mine.rank} of {mine.world_size}, before torch.distributed"
+            message += f" was initialised, which says rank {rank} of {world_size}"
+            remedy = "make it afterwards (with Lightning in train_dataloader()), or give rank= and world_size="
+            raise ConfigError(f"{message}; {remedy}")
+
+    def set_epoch(self, epoch: int) -> None:
+        """Go to the start of an epoch; the next iteration yields it."""
+        self._loaded = False
+        self.loader.set_epoch(epoch)
+
+    def state_dict(self, position: Position | None = None) -> dict[str, Any]:
+        """Return where this loader is; see `stoker.Loader.state_dict`.
+
+        Args:
+            position: That of the last batch that was used (`TorchBatch.position`), where something between takes
+                batches ahead of their use.
+        """
+        return self.loader.state_dict(position)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go to where another loader was; see `stoker.Loader.load_state_dict`."""
+        self.loader.load_state_dict(state)
+        self._loaded = True
+
+    def close(self) -> None:
+        """Stop the threads; batches already handed out stay valid."""
+        self.loader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Epochs:
+    """What a trainer takes for a sampler, to tell it the epoch: Lightning does so before each.
+
+    A loaded state counts for more: what is left of its epoch comes first, also where the trainer takes that epoch for
+    over because its limit of steps has cut it short.
+    """
+
+    def __init__(self, loader: DataLoader) -> None:
+        self._loader = loader
+
+    def set_epoch(self, epoch: int) -> None:
+        if not self._loader._loaded:
+            self._loader.set_epoch(epoch)
+
+
+class _SequentialEpochs(_Epochs, SequentialSampler):
+    """The same for a loader that does not shuffle: trainers that want to look at the same images again ask for it."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        _Epochs.__init__(self, loader)
+        SequentialSampler.__init__(self, loader.dataset)
+
+
+class _NoBatchSampler:
+    """Trainers ask whether there is one, and only those that would rebuild the loader ask for its batches."""
+
+    def __iter__(self) -> Iterator[list[int]]:
+        message = "stoker.torch.DataLoader takes its own share of every batch; nothing can split it or skip its batches"
+        raise ConfigError(f"{message}. To go on in the middle of an epoch use load_state_dict()")
+
+
+# Samples by number, for the stock `torch.utils.data.DataLoader`.
+
+
+class MapDataset(TorchDataset[tuple[Any, int]]):
+    """A dataset for ``torch.utils.data.DataLoader`` and for samplers of your own: pairs of image and label.
+
+    An image is a tensor, or with `stoker.MultiCrop` a tuple of them, one for each transform. Pixels are those of
+    `stoker.torch.DataLoader` with the same seed, in the same epoch. A whole batch of numbers, as the stock loader asks
+    for it, is decoded at once, by native threads; so ``num_workers=0`` is already parallel. In worker processes, forked
+    or spawned, it opens its files anew and decodes with one thread, unless ``threads`` says otherwise. Not safe from
+    several threads of one process.
+
+    Args:
+        dataset: What to read; see `stoker.open`.
+        transform: What becomes of each image. With `stoker.ObjectCrops` samples are annotated objects, not images.
+        seed: Of the transform's random choices, 0 to 2**64 - 1.
+        output: Type, layout and scale of the pixels; left out: uint8, NHWC.
+        threads: Decoding threads; left out: one for each CPU that this process may use, in a worker process one.
+        check: Whether the checksum of every record is verified.
+        max_pixels: Images that declare more are refused before anything is allocated for them.
+
+    Raises:
+        ConfigError: A setting is out of range, or ``dataset`` is a mix; or, in a spawned worker, another dataset lies
+            where this one was opened.
+        ShardError: On use: a record is damaged.
+        ExampleError: On use: a record lacks the image or the label.
+        ImageError: On use: an image cannot be decoded without losing pixels.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        transform: Transform,
+        *,
+        seed: int = 0,
+        output: Output | None = None,
+        threads: int | None = None,
+        check: bool = True,
+        max_pixels: int = _native.DEFAULT_MAX_PIXELS,
+    ) -> None:
+        if not isinstance(dataset, Dataset):
+            message = f"MapDataset takes one dataset, and not {dataset!r}"
+            raise ConfigError(f"{message}; a mix has positions in an epoch: give it to stoker.torch.DataLoader")
+        self.dataset = dataset
+        self.transform = transform
+        self._output = output or Output()
+        self._seed = check_range("seed", seed, 0, 2**64 - 1)
+        self._threads = threads if threads is None else check_range("threads", threads, 1, 4096)
+        self._check = check
+        self._max_pixels = check_range("max_pixels", max_pixels, 1, 2**32)
+        objects = isinstance(transform, ObjectCrops)
+        self._size = int(np.maximum(dataset.object_counts, 1).sum()) if objects else len(dataset)
+        # In shared memory, so that workers that outlive an epoch hear of the next one.
+        self._epoch = cast("Any", torch.zeros((), dtype=torch.int64)).share_memory_()
+        self._engine: _ProcessEngine | None = None
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return self._size
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        """Return one image, as the transform shows it in this epoch, and its label.
+
+        Raises:
+            IndexError: There is no such sample.
+        """
+        return self.__getitems__([index])[0]
+
+    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, int]]:
+        """Return several at once; the stock loader calls this. The images share one block of memory.
+
+        Raises:
+            IndexError: There is no such sample.
+        """
+        if not indices:
+            return []
+        engine = self._engine_for(len(indices))
+        engine.submit(np.array([self._number(index) for index in indices], np.uint64), int(self._epoch))
+        try:
+            loaded = engine.next()
+        except BaseException:  # Ctrl-C, too: the next call must not get what this one asked for
+            engine.drop_pending()
+            raise
+        shown = tensors(loaded.images)
+        each = zip(*shown, strict=True) if isinstance(self.transform, MultiCrop) else shown[0]
+        return list(zip(each, loaded.labels.tolist(), strict=True))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Go to an epoch: random transforms show something else in each. Worker processes that run already follow."""
+        self._epoch.fill_(check_range("epoch", epoch, 0, 2**63 - 1))
+
+    def close(self) -> None:
+        """Stop the threads of this process; using it again starts new ones."""
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_engine": None}
+
+    def _number(self, index: int) -> int:
+        if not -self._size <= index < self._size:
+            raise IndexError(f"there is no sample {index}; split {self.dataset.split} has {self._size}")
+        return index % self._size
+
+    def _engine_for(self, count: int) -> SampleEngine:
+        """Return an engine of this process that takes so many samples at once."""
+        if self._engine is not None and not self._engine.usable:
+            self._engine = None
+            self.dataset = self.dataset.with_own_files()
+        if self._engine is None or self._engine.batch_size < count:
+            self.close()
+            self._engine = _ProcessEngine(self, count)
+        return self._engine.engine
+
+    def _new_engine(self, batch_size: int) -> SampleEngine:
+        threads = self._threads or (1 if get_worker_info() is not None else available_cpus())
+        settings = EngineSettings(
+            seed=self._seed,
+            check=self._check,
+            max_pixels=self._max_pixels,
+            batch_size=check_range("the number of samples asked for at once", batch_size, 1, 2**20),
+            threads=threads,
+            spare_buffers=2,
+            output=self._output,
+        )
+        return SampleEngine(self.dataset, self.transform, settings)
+
+
+class _ProcessEngine:
+    """The engine of one process, closed with its dataset or at the latest when the interpreter exits."""
+
+    def __init__(self, owner: MapDataset, batch_size: int) -> None:
+        self.engine = owner._new_engine(batch_size)
+        self.batch_size = batch_size
+        self._process = os.getpid()
+        self.close = weakref.finalize(owner, self.engine.closing())  # in a forked process it does nothing
+
+    @property
+    def usable(self) -> bool:
+        """Whether this is still the process that its threads belong to."""
+        return os.getpid() == self._process

@@ -1,0 +1,175 @@
+"""Which item goes where: every item exactly once, whatever the numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trees import settings_for
+
+from stoker.builder.plan import Plan, RecordSize, make_plan, plan_settings
+from stoker.builder.settings import SourceSettings
+from stoker.config import format_seconds, format_size, parse_size
+from stoker.errors import ConfigError, SourceError
+from stoker.sources import ItemTable, SourceTree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SOURCE = SourceSettings("root")
+
+
+def tree_of(**splits: list[int]) -> SourceTree:
+    """A tree that exists only as numbers: for each split, how many items each class has."""
+    labels = [label for counts in splits.values() for label, count in enumerate(counts) for _ in range(count)]
+    names = [b"item%d" % row for row in range(len(labels))]
+    table = ItemTable.of_files(
+        b"".join(names),
+        np.cumsum([0, *map(len, names)]),
+        np.asarray(labels, np.int32),
+        np.asarray([1000 + row for row in range(len(labels))], np.int64),
+    )
+    ends = np.cumsum([sum(counts) for counts in splits.values()])
+    rows = {name: np.arange(end - sum(counts), end) for (name, counts), end in zip(splits.items(), ends, strict=True)}
+    classes = tuple(b"c%d" % label for label in range(max(map(len, splits.values()))))
+    return SourceTree("root", b"/root", classes, (b"",) * len(classes), table, rows, {}, (), {})
+
+
+def paths(plan: Plan) -> list[bytes]:
+    return [item.path for job in plan.jobs() for item in job.items]
+
+
+class_counts = st.lists(st.integers(0, 12), min_size=1, max_size=6).filter(any)
+
+
+@given(class_counts, class_counts, st.data())
+def test_every_item_is_in_exactly_one_shard(train: list[int], validation: list[int], data: st.DataObject) -> None:
+    shards = data.draw(st.integers(1, sum(train)))
+    seed = data.draw(st.integers(0, 2**63 - 1))
+    tree = tree_of(train=train, validation=validation)
+    plan = make_plan(tree, settings_for(SOURCE, shards=shards, seed=seed), RecordSize(1.0))
+    assert sorted(paths(plan)) == sorted(item.path for item in tree.table)
+    jobs = list(plan.jobs())
+    for split, counts in (("train", train), ("validation", validation)):
+        sizes = [len(job.items) for job in jobs if job.split == split]
+        assert sum(sizes) == sum(counts)
+        assert max(sizes) - min(sizes) <= 1
+    assert len(plan.splits[0].shard_names) == shards
+    assert len({job.name for job in jobs}) == len(jobs)
+
+
+@given(class_counts, st.integers(1, 99), st.integers(0, 99))
+def test_holding_out_takes_its_part_of_every_class(train: list[int], percent: int, seed: int) -> None:
+    tree = tree_of(train=train)
+    settings = settings_for(SourceSettings("root", held_out=("validation", percent / 100)), seed=seed, shards=1)
+    expected = [int(count * (percent / 100) + 0.5) for count in train]
+    if sum(expected) == sum(train):
+        return
+    plan = make_plan(tree, settings, RecordSize(1.0))
+    assert sorted(paths(plan)) == sorted(item.path for item in tree.table)
+    rows = {split.name: split.rows for split in plan.splits}
+    held = np.bincount(tree.table.labels[rows.get("validation", np.empty(0, int))], minlength=len(train))
+    assert held.tolist() == expected
+
+
+def test_the_order_is_seeded_and_pinned() -> None:
+    tree = tree_of(train=[5, 5])
+
+    def order(seed: int) -> list[int]:
+        return make_plan(tree, settings_for(SOURCE, shards=2, seed=seed), RecordSize(1.0)).splits[0].rows.tolist()
+
+    assert order(0) == order(0) != order(1)
+    assert order(17) == PINNED_ORDER
+
+
+PINNED_ORDER = [0, 2, 3, 7, 1, 9, 8, 4, 6, 5]
+
+
+def test_done_shards_are_left_out() -> None:
+    plan = make_plan(tree_of(train=[9]), settings_for(SOURCE, shards=3), RecordSize(1.0))
+    done = {"train-00001-of-00003.tfrecord"}
+    assert [job.name for job in plan.jobs(done)] == ["train-00000-of-00003.tfrecord", "train-00002-of-00003.tfrecord"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "ratio", "expected"),
+    [
+        ({}, 1.0, (1, 1)),
+        ({"shard_bytes": 10_000}, 1.0, (10, 2)),
+        ({"shard_bytes": 10_000}, 0.5, (5, 1)),
+        ({"shard_bytes": 1}, 1.0, (100, 20)),
+        ({"shards": 10}, 1.0, (10, 2)),
+        ({"shards": 1}, 1.0, (1, 1)),
+        ({"shards": 10, "validation_shards": 7}, 1.0, (10, 7)),
+    ],
+)
+def test_numbers_of_shards(settings: dict[str, int], ratio: float, expected: tuple[int, int]) -> None:
+    plan = make_plan(tree_of(train=[100], validation=[20]), settings_for(SOURCE, **settings), RecordSize(ratio))
+    assert tuple(len(split.shard_names) for split in plan.splits) == expected
+
+
+def test_settings_that_do_not_fit_are_refused() -> None:
+    tree = tree_of(train=[3], validation=[2])
+    with pytest.raises(ConfigError, match="4 shards for the 3 items of split 'train'"):
+        make_plan(tree, settings_for(SOURCE, shards=4), RecordSize(1.0))
+    with pytest.raises(ConfigError, match="3 shards for the 2 items of split 'validation'"):
+        make_plan(tree, settings_for(SOURCE, validation_shards=3), RecordSize(1.0))
+    with pytest.raises(ConfigError, match="no split 'validation'"):
+        make_plan(tree_of(train=[3]), settings_for(SOURCE, validation_shards=1), RecordSize(1.0))
+    with pytest.raises(ConfigError, match="without validation/"):
+        make_plan(tree, settings_for(SourceSettings("root", held_out=("validation", 0.5))), RecordSize(1.0))
+    with pytest.raises(SourceError, match="no image"):
+        make_plan(tree_of(train=[0]), settings_for(SOURCE), RecordSize(1.0))
+    for bad in ({"shards": 0}, {"threads": 0}, {"seed": -1}, {"max_rejects": -1}, {"shard_bytes": 0}):
+        with pytest.raises(ConfigError):
+            settings_for(SOURCE, **bad)
+    for held_out in (
+        ("train", 0.5),
+        ("validation", 0.0),
+        ("validation", 1.0),
+        ("validation", float("nan")),
+    ):
+        with pytest.raises(ConfigError):
+            SourceSettings("root", held_out=held_out)
+
+
+def test_threads_and_accepted_rejects_do_not_decide_the_bytes() -> None:
+    tree = tree_of(train=[9])
+    first, second = settings_for(SOURCE, threads=1, max_rejects=0), settings_for(SOURCE, threads=7, max_rejects=9)
+    assert plan_settings(make_plan(tree, first, RecordSize(1.0)), first) == plan_settings(
+        make_plan(tree, second, RecordSize(1.0)), second
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1", 1), ("128MB", 128_000_000), ("1.5 GiB", 3 * 2**29), ("64kib", 65536), (" 2 TB ", 2 * 10**12)],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1", "1XB", "0", "0.1", "1e3", "9" * 30])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(ConfigError, match="size"):
+        parse_size(text)
+
+
+def test_numbers_for_people(tmp_path: Path) -> None:
+    assert [format_size(n) for n in (0, 999, 1000, 123_456_789, 10**15)] == [
+        "0 B",
+        "999 B",
+        "1.0 KB",
+        "123.5 MB",
+        "1000.0 TB",
+    ]
+    assert [format_seconds(s) for s in (0.2, 59.2, 61, 3600, 7384)] == [
+        "0.2 s",
+        "1 min 00 s",
+        "1 min 01 s",
+        "1 h 00 min",
+        "2 h 03 min",
+    ]

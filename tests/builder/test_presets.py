@@ -1,0 +1,263 @@
+"""Every preset from images to records, and what its readers find on the disk."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from trees import picture, settings_for, write_tree
+
+from reference.tf1_resize import resize_tf1
+from stoker import _native
+from stoker.builder import BuildReport, ShardSettings, SourceSettings, build
+from stoker.builder.plan import LARGE_BYTES, ExpectedSize
+from stoker.builder.settings import PRESETS, BuildSettings, find_preset
+from stoker.errors import ConfigError
+from stoker.format import DlbsSchema, ImagenetSchema, TfdsSchema, TinySchema
+from stoker.format.names import ShardNaming
+from stoker.recipe import JpegEncode, RawEncode, Recipe, parse_encode, parse_resize
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stoker.types import Features
+
+
+def run_preset(source: Path, out: Path, name: str, **changes: Any) -> BuildReport:
+    preset = find_preset(name)
+    recipe = Recipe(
+        parse_resize(changes.pop("resize", preset.resize)),
+        parse_encode(changes.pop("encode", preset.encode) or "jpeg:90"),
+        changes.pop("filter", preset.filter) or "bicubic",
+    )
+    names = "tfds:things" if preset.shard_names == "tfds" else preset.shard_names
+    shards = ShardSettings(ShardNaming(names), preferred=preset.shards, compression=preset.compression)
+    source_settings = SourceSettings(str(source), **{key: changes.pop(key) for key in ("limit",) if key in changes})
+    schema = preset.make_schema(None)
+    return build(BuildSettings(source_settings, recipe, schema, shards, max_rejects=9, **changes), out)
+
+
+def records(path: Path) -> list[Features]:
+    rows = _native.scan_shard(str(path)).tolist()
+    return [_native.parse_example(_native.read_record(str(path), *row)) for row in rows]
+
+
+def files(directory: Path) -> list[str]:
+    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file())
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return write_tree(tmp_path / "src", {"train/n01": 6, "train/n02": 4, "validation/n02": 3})
+
+
+COMMON = ["labels.txt", "manifest.json", "rejects.jsonl"]
+
+
+def test_dlbs(source: Path, tmp_path: Path) -> None:
+    report = run_preset(source, tmp_path / "out", "dlbs", resize="square:20")
+    names = ["train-00000-of-00001", "validation-00000-of-00001"]
+    assert files(tmp_path / "out") == sorted([*COMMON, *names, *(f"idx/{name}.idx" for name in names)])
+    assert sorted(path.name for path in (tmp_path / "out").glob("train-*-of-*")) == names[:1]
+    found = records(tmp_path / "out" / names[0])
+    assert report.manifest.splits["train"].class_counts == (6, 4)
+    assert {features["image/class/label"][1][0] for features in found} == {0, 1}
+    for features in found:
+        name = features["image/filename"][1][0].decode()
+        image = np.asarray(Image.open(source / "train" / name[:3] / name).convert("RGB").crop((5, 0, 35, 30)))
+        expected = np.asarray(Image.fromarray(image).resize((20, 20), Image.Resampling.BILINEAR))
+        assert features["image/encoded"][1] == [expected.tobytes()]
+        assert (features["image/order"][1], features["image/format"][1]) == ([b"HWC"], [b"tensor"])
+
+
+@pytest.mark.parametrize("order", ["HWC", "CHW"])
+def test_dlbs_as_the_original_sampled(source: Path, tmp_path: Path, order: str) -> None:
+    run_preset(source, tmp_path / "out", "dlbs", resize="square:20", filter="tf1-align-corners", encode=f"raw:{order}")
+    for features in records(tmp_path / "out/train-00000-of-00001"):
+        name = features["image/filename"][1][0].decode()
+        image = np.asarray(Image.open(source / "train" / name[:3] / name).convert("RGB").crop((5, 0, 35, 30)))
+        expected = resize_tf1(image, 20, 20, align_corners=True)
+        axes = expected if order == "HWC" else expected.transpose(2, 0, 1)
+        assert features["image/encoded"][1] == [axes.tobytes()]
+        assert features["image/order"][1] == [order.encode()]
+
+
+def test_a_seeded_part_of_train(source: Path, tmp_path: Path) -> None:
+    first = run_preset(source, tmp_path / "a", "dlbs", limit=5, seed=3)
+    again = run_preset(source, tmp_path / "b", "dlbs", limit=5, seed=3)
+    other = run_preset(source, tmp_path / "c", "dlbs", limit=5, seed=4)
+    assert first.manifest.splits["train"].records == 5
+    assert first.manifest.splits["validation"].records == 3
+    assert first.manifest.dataset_id == again.manifest.dataset_id != other.manifest.dataset_id
+    assert run_preset(source, tmp_path / "a", "dlbs", limit=5, seed=3).outcome == "complete"
+    names = {features["image/filename"][1][0] for features in records(tmp_path / "a/train-00000-of-00001")}
+    assert len(names) == 5
+
+
+def test_imagenet_nvidia(source: Path, tmp_path: Path) -> None:
+    run_preset(source, tmp_path / "out", "imagenet-nvidia", resize="exact:24x16")
+    found = records(tmp_path / "out/train-00000-of-00001")
+    assert len(found) == 10
+    for features in found:
+        assert (features["image/height"][1], features["image/width"][1]) == ([16], [24])
+        assert features["image/class/text"][1][0] in (b"n01", b"n02")
+        assert _native.decode_jpeg(features["image/encoded"][1][0]).shape == (16, 24, 3)
+
+
+def test_dogs(tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "src", {"n02085620-Chihuahua": 3, "n02085782-Japanese_spaniel": 2})
+    run_preset(source, tmp_path / "out", "dogs-onehot")
+    assert files(tmp_path / "out") == [*COMMON[:2], "output_file-part-0.tfrecord", COMMON[2]]
+    plain = tmp_path / "plain"
+    plain.write_bytes(gzip.decompress((tmp_path / "out/output_file-part-0.tfrecord").read_bytes()))
+    labels = sorted(tuple(features["label"][1]) for features in records(plain))
+    assert labels == [(0, 1)] * 2 + [(1, 0)] * 3
+    assert _native.decode_jpeg(records(plain)[0]["image"][1][0]).shape == (224, 224, 3)
+
+
+def test_one_name_for_the_shards_of_two_splits_is_refused(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"same names; add \{split\}"):
+        run_preset(source, tmp_path / "out", "dogs-onehot")
+
+
+def test_tfds(source: Path, tmp_path: Path) -> None:
+    run_preset(source, tmp_path / "out", "tfds")
+    made = files(tmp_path / "out")
+    assert "things-train.tfrecord-00000-of-00001" in made
+    assert "idx/things-train.tfrecord-00000-of-00001.idx" in made
+    info = json.loads((tmp_path / "out/dataset_info.json").read_text())
+    assert info["name"] == "things"
+
+
+def test_tfds_names_of_labels_that_start_at_1(source: Path, tmp_path: Path) -> None:
+    settings = BuildSettings(
+        SourceSettings(str(source)), schema=TfdsSchema(1), shards=ShardSettings(ShardNaming("tfds:x"))
+    )
+    build(settings, tmp_path / "out")
+    assert (tmp_path / "out/label.labels.txt").read_text().split() == ["background", "n01", "n02"]
+    with pytest.raises(ConfigError, match="no compressed shards"):
+        BuildSettings(SourceSettings("x"), schema=TfdsSchema(), shards=ShardSettings(compression="gzip"))
+
+
+def tiny_source(root: Path) -> Path:
+    for name in ("n02", "n01"):
+        (root / f"train/{name}/images").mkdir(parents=True)
+        for number in range(3):
+            mode = "L" if number == 0 else "RGB"
+            (root / f"train/{name}/images/{name}_{number}.JPEG").write_bytes(picture(number, mode=mode, size=(64, 64)))
+    for split in ("val", "test"):
+        (root / f"{split}/images").mkdir(parents=True)
+        for number in range(2):
+            (root / f"{split}/images/{split}_{number}.JPEG").write_bytes(picture(number + 9, size=(64, 64)))
+    (root / "val/val_annotations.txt").write_text("val_0.JPEG\tn02\t0\t0\t9\t9\nval_1.JPEG\tn01\t1\t1\t9\t9\n\nbad\n")
+    (root / "wnids.txt").write_text("n02\nn01\n")
+    (root / "words.txt").write_text("n01\tfish\nn02\tbird\n\n")
+    return root
+
+
+def test_tiny_imagenet(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    report = run_preset(tiny_source(tmp_path / "src"), out, "tiny-imagenet")
+    shards = ["train/0.tfrecords", "train/1.tfrecords", "val/val.tfrecords", "test/test.tfrecords"]
+    assert files(out) == sorted([*COMMON, "sizes.txt", *shards, *(f"idx/{name}.idx" for name in shards)])
+    assert (out / "sizes.txt").read_text() == "train,6\nval,2\ntest,2"
+    for label in (0, 1):
+        for features in records(out / f"train/{label}.tfrecords"):
+            assert features["label"][1] == [label]
+            assert features["label_one_hot"][1] == [bytes([label == 0, label == 1])]
+            assert len(features["image_raw"][1][0]) == 12_288
+    val = {features["label"][1][0]: features["image_raw"][1][0] for features in records(out / "val/val.tfrecords")}
+    first = np.asarray(Image.open(tmp_path / "src/val/images/val_0.JPEG").convert("RGB"))
+    assert val[1] == first.tobytes()
+    for features in records(out / "test/test.tfrecords"):
+        assert (features["label"][1], features["label_one_hot"][1]) == ([-1], [bytes(2)])
+    test = report.manifest.splits["test"]
+    assert (test.records, test.unlabelled, test.class_counts) == (2, 2, (0, 0))
+    assert run_preset(tmp_path / "src", out, "tiny-imagenet").outcome == "complete"
+
+
+def test_one_truncated_jpeg_loses_one_record(source: Path, tmp_path: Path) -> None:
+    damaged = source / "train/n01/n01_3.JPEG"
+    damaged.write_bytes(damaged.read_bytes()[:-40])
+    for name in PRESETS:
+        if name == "dogs-onehot":
+            continue
+        report = run_preset(source, tmp_path / name, name)
+        assert [reject.key for reject in report.rejects] == ["train/n01/n01_3.JPEG"], name
+        assert report.manifest.records == 12
+
+
+def test_a_dataset_that_is_huge_needs_consent(tmp_path: Path) -> None:
+    imagenet = ExpectedSize(1_281_167, 1_281_167 * (300 * 300 * 3 + 306), 10**13)
+    with pytest.raises(ConfigError, match=r"about 346\.3 GB, more than 200\.0 GB; .* add --yes"):
+        imagenet.refuse_huge()
+    with pytest.raises(ConfigError, match=r"only 1\.0 MB are free"):
+        ExpectedSize(10, 2_000_000, 1_000_000).refuse_huge()
+    ExpectedSize(10, 2_000_000, 2_000_001).refuse_huge()
+    assert ExpectedSize(1, LARGE_BYTES, 10**13).refuse_huge() is None
+
+
+def test_the_size_is_told_before_anything_is_written(source: Path, tmp_path: Path) -> None:
+    told: list[ExpectedSize] = []
+
+    def announce(expected: ExpectedSize) -> None:
+        assert not (tmp_path / "out").exists()
+        told.append(expected)
+
+    settings = settings_for(
+        source, recipe=Recipe(parse_resize("square:20"), RawEncode()), schema=DlbsSchema(), shards=2
+    )
+    report = build(settings, tmp_path / "out", announce=announce)
+    written = sum(split.size_bytes for split in report.manifest.splits.values())
+    assert told[0].records == 13
+    assert told[0].size_bytes == pytest.approx(written, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("schema", "encode", "message"),
+    [
+        (DlbsSchema(), JpegEncode(), "preset dlbs stores pixels"),
+        (ImagenetSchema(), RawEncode(), "preset imagenet stores JPEG files"),
+        (TinySchema(), RawEncode("CHW"), "cannot say that its pixels are CHW"),
+    ],
+)
+def test_layouts_and_encodings_that_do_not_fit(schema: Any, encode: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        BuildSettings(SourceSettings("x"), Recipe(encode=encode), schema)
+
+
+def test_preferred_numbers_of_shards_need_enough_records(tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "src", {"train/a": 25})
+    few = ShardSettings(preferred=(4, 1))
+    report = build(BuildSettings(SourceSettings(str(source)), shards=few), tmp_path / "few")
+    assert len(report.manifest.splits["train"].shards) == 1
+    for number in range(25, 400):
+        (source / f"train/a/{number}.JPEG").symlink_to(source / "train/a/a_0.JPEG")
+    report = build(BuildSettings(SourceSettings(str(source)), shards=few), tmp_path / "many")
+    assert len(report.manifest.splits["train"].shards) == 4
+
+
+def test_a_shard_for_every_class_leaves_no_choice_of_shards() -> None:
+    with pytest.raises(ConfigError, match="per-class"):
+        ShardSettings(ShardNaming("per-class"), train=3)
+
+
+def test_objects_become_records(tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "src", {"train/dog": 3})
+    (source / "bounding_boxes/dog").mkdir(parents=True)
+    box = (
+        "<object><name>dog</name><bndbox><xmin>{}</xmin><ymin>3</ymin><xmax>20</xmax><ymax>18</ymax></bndbox></object>"
+    )
+    xml = "<annotation><size><width>40</width><height>30</height></size>{}</annotation>"
+    (source / "bounding_boxes/dog/dog_1.xml").write_text(xml.format(box.format(4) + box.format(10)))
+    settings = BuildSettings(SourceSettings(str(source), crop_objects=True), shards=ShardSettings(train=1))
+    report = build(settings, tmp_path / "out")
+    found = records(tmp_path / "out/train-00000-of-00001.tfrecord")
+    sizes = sorted((features["image/width"][1][0], features["image/height"][1][0]) for features in found)
+    assert sizes == [(10, 15), (16, 15), (40, 30), (40, 30)]
+    assert report.manifest.recipe["crop_objects"] is True
+    assert report.manifest.splits["train"].class_counts == (0, 4)

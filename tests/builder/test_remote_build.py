@@ -1,0 +1,254 @@
+"""Builds into real S3, Google Cloud Storage and HDFS servers: what they are on a disk."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from remote_trees import STORES, build_and_die, files, run, stored
+from trees import settings_for, write_tree
+
+from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build
+from stoker.builder.settings import find_preset
+from stoker.errors import DatasetNotFoundError, DestinationError
+from stoker.format.names import ShardNaming
+from stoker.loader.opening import refuse_unfinished
+from stoker.recipe import Recipe, parse_encode, parse_resize
+from storage.places import place_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stoker.storage import RemotePath
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(params=STORES)
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:
+    return place_in(request.param, request, monkeypatch)
+
+
+@pytest.fixture
+def s3_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:
+    return place_in("s3", request, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = write_tree(tmp_path_factory.mktemp("remote") / "src", {"a": 10, "b": 6})
+    (made / "b/text.JPEG").write_bytes(b"no image")
+    return made
+
+
+@pytest.fixture(scope="module")
+def whole(source: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    out = tmp_path_factory.mktemp("remote") / "out"
+    run(source, out)
+    return files(out)
+
+
+def interrupted(source: Path, destination: RemotePath) -> None:
+    """Build until a shard is noted."""
+
+    class Stop(Exception):  # noqa: N818 - not an error
+        pass
+
+    def progress(*, done: int, total: int, size_bytes: int, rejects: int) -> None:
+        time.sleep(2 if destination.root.startswith("hdfs") else 0.05)
+        if (destination / ".stoker-build/shards").is_dir():
+            raise Stop
+
+    with pytest.raises(Stop):
+        build(settings_for(source, shards=4, threads=1), destination, progress)
+
+
+def test_every_byte_is_that_of_a_build_on_a_disk(place: RemotePath, source: Path, whole: dict[str, bytes]) -> None:
+    report = run(source, place / "deep/set")
+    assert (report.outcome, report.items, len(report.rejects)) == ("built", 17, 1)
+    assert stored(place) == {f"deep/set/{name}": data for name, data in whole.items()}
+    again = run(source, place / "deep/set", threads=1)
+    assert (again.outcome, again.manifest, again.rejects) == ("complete", report.manifest, report.rejects)
+    assert not (place / "deep/set/.stoker-build").exists()
+
+
+@pytest.mark.parametrize(
+    ("preset", "compression"), [("tfds", "none"), ("tiny-imagenet", "none"), ("imagenet", "gzip"), ("imagenet", "zlib")]
+)
+def test_presets_and_compression(
+    s3_place: RemotePath, source: Path, tmp_path: Path, preset: str, compression: Any
+) -> None:
+    chosen = find_preset(preset)
+    names = "tfds:photos" if preset == "tfds" else chosen.shard_names
+    settings = BuildSettings(
+        SourceSettings(str(source)),
+        Recipe(parse_resize("square:16"), parse_encode("raw" if chosen.encode == "raw" else "jpeg:90")),
+        chosen.make_schema(None),
+        ShardSettings(ShardNaming(names), compression=compression),
+        max_rejects=1,
+    )
+    build(settings, s3_place)
+    build(settings, tmp_path / "out")
+    assert stored(s3_place) == files(tmp_path / "out")
+
+
+def test_a_second_run_builds_only_what_is_missing(place: RemotePath, source: Path, whole: dict[str, bytes]) -> None:
+    interrupted(source, place)
+    there = stored(place)
+    receipts = [name for name in there if name.startswith(".stoker-build/shards/")]
+    assert 1 <= len(receipts) < 4
+    assert {name: data for name, data in there.items() if not name.startswith(".")}.items() <= whole.items()
+    with pytest.raises(DatasetNotFoundError, match="unfinished build"):
+        refuse_unfinished(place)  # type: ignore[arg-type]
+    report = run(source, place)
+    assert (report.resumed_shards, report.outcome) == (len(receipts), "built")
+    assert report.items < 17
+    assert stored(place) == whole
+
+
+def test_a_withheld_manifest_keeps_the_build(s3_place: RemotePath, source: Path, whole: dict[str, bytes]) -> None:
+    assert run(source, s3_place, max_rejects=0).outcome == "withheld"
+    assert (s3_place / ".stoker-build/settings.json").is_file()
+    assert "manifest.json" not in stored(s3_place)
+    report = run(source, s3_place)
+    assert (report.resumed_shards, report.items) == (4, 0)
+    assert stored(s3_place) == whole
+
+
+SHARD = "train-00001-of-00004.tfrecord"
+
+
+@pytest.mark.parametrize("damage", ["no shard", "cut shard", "no index", "no receipt", "cut receipt", "other settings"])
+def test_what_is_not_whole_is_built_again(
+    s3_place: RemotePath, source: Path, whole: dict[str, bytes], damage: str
+) -> None:
+    run(source, s3_place, max_rejects=0)
+    receipt = s3_place / f".stoker-build/shards/{SHARD}.json"
+    if damage == "no shard":
+        (s3_place / SHARD).unlink()
+    elif damage == "cut shard":
+        (s3_place / SHARD).write_bytes(whole[SHARD][:-1])
+    elif damage == "no index":
+        (s3_place / f"{SHARD}.idx").unlink()
+    elif damage == "no receipt":
+        receipt.unlink()
+    elif damage == "cut receipt":
+        receipt.write_bytes(receipt.read_bytes()[:-20])
+    else:
+        other = s3_place.with_name("other")
+        run(source, other, max_rejects=0, seed=1)
+        receipt.write_bytes((other / f".stoker-build/shards/{SHARD}.json").read_bytes())
+    assert run(source, s3_place).resumed_shards == 3
+    assert stored(s3_place) == whole
+
+
+def test_any_changed_byte_of_a_receipt_is_noticed(s3_place: RemotePath, source: Path) -> None:
+    run(source, s3_place, max_rejects=0)
+    receipt = s3_place / f".stoker-build/shards/{SHARD}.json"
+    text = receipt.read_bytes()
+    for at in range(0, len(text), 23):
+        receipt.write_bytes(text[:at] + bytes([text[at] ^ 1]) + text[at + 1 :])
+        assert run(source, s3_place, max_rejects=0).resumed_shards == 3, at
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_other_settings_are_refused(s3_place: RemotePath, source: Path, finished: bool) -> None:
+    run(source, s3_place, max_rejects=int(finished))
+    before = stored(s3_place)
+    with pytest.raises(DestinationError, match=r"with other settings \(seed is 0, not 1\)"):
+        run(source, s3_place, seed=1)
+    assert stored(s3_place) == before
+
+
+def test_a_journal_of_something_else_is_refused(s3_place: RemotePath, source: Path) -> None:
+    (s3_place / ".stoker-build/settings.json").write_bytes(b"diary")
+    with pytest.raises(DestinationError, match="is not a journal of Stoker's"):
+        run(source, s3_place)
+    assert stored(s3_place) == {".stoker-build/settings.json": b"diary"}
+
+
+def test_a_place_that_holds_something_else_is_refused(place: RemotePath, source: Path) -> None:
+    (place / "photos/1.jpg").write_bytes(b"precious")
+    with pytest.raises(DestinationError, match=r"holds something else \(photos\)"):
+        run(source, place)
+    with pytest.raises(DestinationError, match="is a file"):
+        run(source, place / "photos/1.jpg")
+    assert stored(place) == {"photos/1.jpg": b"precious"}
+
+
+def test_a_destination_in_its_source_is_refused(s3_place: RemotePath) -> None:
+    for inner in (s3_place, s3_place / "below"):
+        with pytest.raises(DestinationError, match="lies in the source"):
+            build(settings_for(str(s3_place)), inner)  # type: ignore[arg-type]
+
+
+def test_two_builds_at_once_do_each_other_no_harm(place: RemotePath, source: Path, whole: dict[str, bytes]) -> None:
+    with ThreadPoolExecutor(3) as pool:
+        reports = list(pool.map(lambda threads: run(source, place, threads=threads), (1, 2, 3)))
+    assert len({report.manifest.dataset_id for report in reports}) == 1
+    run(source, place)
+    assert stored(place) == whole
+
+
+def test_of_two_builds_with_other_settings_one_is_refused(s3_place: RemotePath, source: Path) -> None:
+    outcomes: list[object] = []
+    start = threading.Barrier(2)
+
+    def one(seed: int) -> None:
+        start.wait()
+        try:
+            outcomes.append(run(source, s3_place, seed=seed).manifest.dataset_id)
+        except DestinationError as error:
+            outcomes.append(error)
+
+    threads = [threading.Thread(target=one, args=(seed,)) for seed in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    built = [one for one in outcomes if isinstance(one, str)]
+    assert len(built) == 1, outcomes
+    assert not any(name.startswith(".") for name in stored(s3_place))
+
+
+def test_what_dead_builds_left_in_hdfs_is_swept(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, source: Path, whole: dict[str, bytes]
+) -> None:
+    place = place_in("hdfs", request, monkeypatch)
+    interrupted(source, place)
+    (place / f"{SHARD}.tmp-1-aa").write_bytes(b"half")
+    (place / ".stoker-build/shards/x.json.tmp-1-aa").write_bytes(b"half")
+    run(source, place)
+    assert stored(place) == whole
+    (place / f"{SHARD}.tmp-1-bb").write_bytes(b"half")
+    assert run(source, place).outcome == "complete"
+    assert stored(place) == whole
+    assert not place.store._backend.children(place.key).folders  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("place", "heard"),
+    [("s3", False), ("s3", True), ("gs", False), ("gs", True), ("hdfs", True)],
+    indirect=["place"],
+)
+def test_a_client_that_dies_with_any_request(
+    place: RemotePath, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: bool
+) -> None:
+    run(source, tmp_path / "out", shards=2)
+    whole = files(tmp_path / "out")
+    step, stride = (3, 7) if place.root.startswith("hdfs") else (1, 1)  # a file takes HDFS 0.4 s
+    while True:
+        here = place / f"killed{step}"
+        died = build_and_die(source, here, monkeypatch, step, heard=heard)
+        left = {name: data for name, data in stored(here).items() if not name.startswith(".stoker-build/")}
+        assert left.items() <= whole.items(), step
+        assert "manifest.json" not in left or left == whole, step
+        run(source, here, shards=2)
+        assert stored(here) == whole, step
+        if not died:
+            break
+        step += stride
+    assert step > 8

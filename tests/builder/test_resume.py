@@ -1,0 +1,246 @@
+"""A build that was stopped anywhere goes on, and ends with the same bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trees import contents, settings_for, write_tree
+
+from stoker.builder import BuildReport, build
+from stoker.builder.journal import JournalFile
+from stoker.errors import DestinationError
+from stoker.recipe import Recipe, parse_resize
+
+HERE = Path(__file__).parent
+COMMAND = [sys.executable, "-m", "stoker.cli.main", "build"]
+
+
+def run(source: Path, destination: Path, **settings: Any) -> BuildReport:
+    return build(settings_for(source, **{"shards": 4} | settings), destination)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    made = write_tree(tmp_path / "src", {"a": 10, "b": 6})
+    (made / "b/text.JPEG").write_bytes(b"no image")
+    return made
+
+
+def interrupted(source: Path, destination: Path, items: int) -> None:
+    """Build until so many items are done."""
+
+    class Stop(Exception):  # noqa: N818 - not an error
+        pass
+
+    def progress(*, done: int, total: int, size_bytes: int, rejects: int) -> None:
+        if done >= items:
+            raise Stop
+
+    with pytest.raises(Stop):
+        build(settings_for(source, shards=4, threads=1), destination, progress)
+
+
+def test_a_kill_at_any_file_operation(tmp_path: Path, source: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    command = [sys.executable, str(HERE / "crash_at_every_step.py"), str(source), str(work)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 30
+
+
+def journal_lines(destination: Path) -> int:
+    journal = destination / "build.journal"
+    return journal.read_bytes().count(b"\n") if journal.exists() else 0
+
+
+def test_kills_at_random_moments(tmp_path: Path) -> None:
+    source, out = write_tree(tmp_path / "src", {"a": 300, "b": 300}), tmp_path / "out"
+    arguments = ["--shards", "24", "--resize", "short:64", "--threads", "2", "--json"]
+    whole = [*COMMAND, str(source), str(tmp_path / "whole"), *arguments]
+    expected = json.loads(subprocess.run(whole, capture_output=True, check=True, timeout=60).stdout)
+    rng = random.Random(20)
+    killed = 0
+    while killed < 10:
+        process = subprocess.Popen([*COMMAND, str(source), str(out), *arguments], stdout=subprocess.DEVNULL)
+        # Killed while it works, not while Python starts: some milliseconds after it has finished its next shard.
+        before = journal_lines(out)
+        while journal_lines(out) == before and process.poll() is None:
+            time.sleep(0.001)
+        time.sleep(rng.uniform(0, 0.03))
+        process.kill()
+        if process.wait() != -signal.SIGKILL:
+            break
+        killed += 1
+    assert killed >= 3
+    last = subprocess.run([*COMMAND, str(source), str(out), *arguments], capture_output=True, check=True, timeout=60)
+    assert json.loads(last.stdout)["dataset_id"] == expected["dataset_id"]
+    assert contents(out) == contents(tmp_path / "whole")
+
+
+def test_a_second_run_builds_only_what_is_missing(tmp_path: Path, source: Path) -> None:
+    interrupted(source, tmp_path / "out", 10)
+    there = {path.name for path in (tmp_path / "out").glob("*.tfrecord")}
+    assert 1 <= len(there) < 4
+    report = run(source, tmp_path / "out", max_rejects=1)
+    assert (report.resumed_shards, report.outcome) == (len(there), "built")
+    assert report.items < 17
+    assert report.manifest == run(source, tmp_path / "whole", max_rejects=1).manifest
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_a_finished_build_is_not_touched(tmp_path: Path, source: Path) -> None:
+    first = run(source, tmp_path / "out", max_rejects=1)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
+    again = run(source, tmp_path / "out", threads=5)
+    assert (again.outcome, again.manifest, again.rejects, again.items) == ("complete", first.manifest, first.rejects, 0)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()} == before
+
+
+@pytest.mark.parametrize("finished", [True, False])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 1}, "seed is 0, not 1"),
+        ({"shards": 5}, 'shards is {"train": 4}, not {"train": 5}'),
+        ({"recipe": Recipe(resize=parse_resize("short:20"))}, "recipe is "),
+    ],
+)
+def test_other_settings_are_refused(
+    tmp_path: Path, source: Path, change: dict[str, Any], message: str, finished: bool
+) -> None:
+    out = tmp_path / "out"
+    if finished:
+        run(source, out, max_rejects=1)
+    else:
+        interrupted(source, out, 10)
+    before = contents(out)
+    with pytest.raises(DestinationError) as caught:
+        run(source, out, **change)
+    assert message in str(caught.value)
+    assert f"holds {'a finished dataset' if finished else 'an unfinished build'} with other settings" in str(
+        caught.value
+    )
+    assert contents(out) == before
+
+
+def test_a_changed_source_is_other_settings(tmp_path: Path, source: Path) -> None:
+    interrupted(source, tmp_path / "out", 10)
+    (source / "a/a_0.JPEG").write_bytes(b"changed")
+    with pytest.raises(DestinationError, match="source is"):
+        run(source, tmp_path / "out")
+
+
+@pytest.mark.parametrize("damage", ["delete shard", "cut shard", "delete index"])
+def test_a_shard_that_is_no_longer_whole_is_built_again(tmp_path: Path, source: Path, damage: str) -> None:
+    out = tmp_path / "out"
+    assert run(source, out).outcome == "withheld"
+    shard = out / "train-00001-of-00004.tfrecord"
+    if damage == "delete shard":
+        shard.unlink()
+    elif damage == "cut shard":
+        os.truncate(shard, shard.stat().st_size - 1)
+    else:
+        Path(f"{shard}.idx").unlink()
+    assert run(source, out, max_rejects=1).resumed_shards == 3
+    run(source, tmp_path / "whole", max_rejects=1)
+    assert contents(out) == contents(tmp_path / "whole")
+
+
+def test_a_finished_dataset_with_a_missing_shard_is_not_called_complete(tmp_path: Path, source: Path) -> None:
+    run(source, tmp_path / "out", max_rejects=1)
+    (tmp_path / "out/train-00001-of-00004.tfrecord").unlink()
+    with pytest.raises(DestinationError, match=r"train-00001-of-00004.tfrecord or its index is missing"):
+        run(source, tmp_path / "out")
+
+
+def test_a_journal_that_ends_anywhere_is_good_up_to_its_last_line(tmp_path: Path, source: Path) -> None:
+    run(source, tmp_path / "whole", max_rejects=1)
+    expected = contents(tmp_path / "whole")
+    assert run(source, tmp_path / "out").outcome == "withheld"
+    journal = tmp_path / "out/build.journal"
+    text = journal.read_bytes()
+    lines = text.splitlines(keepends=True)
+    assert len(lines) == 5
+    cuts = [0, 1, len(lines[0]) - 1, len(lines[0]), len(lines[0]) + 7, len(text) - 1, len(text)]
+    for cut in cuts:
+        journal.write_bytes(text[:cut])
+        report = run(source, tmp_path / "out")
+        assert report.resumed_shards == max(0, text[:cut].count(b"\n") - 1), cut
+        assert run(source, tmp_path / "out").resumed_shards == 4, cut
+    journal.write_bytes(text[: -len(lines[-1])] + b"\0" * 50 + b"\n")  # what a power cut can leave
+    assert run(source, tmp_path / "out").resumed_shards == 3
+    run(source, tmp_path / "out", max_rejects=1)
+    assert contents(tmp_path / "out") == expected
+
+
+@pytest.mark.parametrize("damage", [b'{"shard": "a", "records": 1e999}', b"[" * 200_000, b"[1]"])
+def test_a_line_that_no_build_wrote_is_no_shard(tmp_path: Path, damage: bytes) -> None:
+    with JournalFile(tmp_path) as journal:
+        journal.begin({"seed": 1})
+    with (tmp_path / "build.journal").open("ab") as file:
+        file.write(damage + b"\n")
+    with JournalFile(tmp_path) as journal:
+        assert (journal.settings, journal.results) == ({"seed": 1}, [])
+
+
+def test_a_journal_of_something_else_is_refused(tmp_path: Path, source: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    for text, message in (
+        (b"diary\n", "is not a journal of Stoker's"),
+        (b'{"format": "stoker-journal", "version": 9}\n', "version 9"),
+        (b"[" * 200_000 + b"\n", "is not a journal of Stoker's"),
+    ):
+        (out / "build.journal").write_bytes(text)
+        with pytest.raises(DestinationError, match=message):
+            run(source, out)
+        assert contents(out) == {"build.journal": text}
+
+
+def test_two_builds_at_once_are_refused(tmp_path: Path, source: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    with JournalFile(out), pytest.raises(DestinationError, match="another build is writing"):
+        run(source, out)
+    assert run(source, out, max_rejects=1).outcome == "built"
+
+
+def test_what_dead_builds_left_is_swept(tmp_path: Path, source: Path) -> None:
+    interrupted(source, tmp_path / "out", 10)
+    stray = tmp_path / "out/train-00003-of-00004.tfrecord.tmp-1-aa"
+    stray.write_bytes(b"half")
+    run(source, tmp_path / "out", max_rejects=1)
+    assert not stray.exists()
+    assert not (tmp_path / "out/build.journal").exists()
+
+
+@pytest.mark.parametrize("entry", ["photo.jpg", "folder/x", "labels.txt"])
+def test_a_directory_that_holds_something_else_is_refused_and_not_touched(
+    tmp_path: Path, source: Path, entry: str
+) -> None:
+    out = tmp_path / "out"
+    (out / entry).parent.mkdir(parents=True)
+    (out / entry).write_bytes(b"precious")
+    with pytest.raises(DestinationError, match=rf"holds something else \({entry.split('/', maxsplit=1)[0]}\)"):
+        run(source, out)
+    assert [path.name for path in out.iterdir()] == [entry.split("/", maxsplit=1)[0]]
+    with pytest.raises(DestinationError, match="is a file"):
+        run(source, source / "../src/../out" / entry)
+
+
+def test_a_manifest_of_a_newer_version_is_refused(tmp_path: Path, source: Path) -> None:
+    run(source, tmp_path / "out", max_rejects=1)
+    manifest = tmp_path / "out/manifest.json"
+    manifest.write_text(manifest.read_text().replace('"version": 1', '"version": 2'))
+    with pytest.raises(DestinationError, match="version 2 is newer than 1"):
+        run(source, tmp_path / "out")

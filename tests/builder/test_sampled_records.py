@@ -1,0 +1,55 @@
+"""The sample by which a build is announced is part of what it writes: nothing is converted twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from trees import contents, settings_for, write_tree
+
+from stoker.builder import build, estimate
+from stoker.sources import Item, SourceImage, SourceTree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> Counter[bytes]:
+    """How often each image has been read."""
+    found: Counter[bytes] = Counter()
+    load = SourceTree.load
+
+    def counted(tree: SourceTree, item: Item, split: str) -> SourceImage:
+        found[item.path] += 1
+        return load(tree, item, split)
+
+    monkeypatch.setattr(SourceTree, "load", counted)
+    return found
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    made = write_tree(tmp_path / "src", {"train/a": 50, "train/b": 26, "validation/a": 4})
+    (made / "train/b/text.JPEG").write_bytes(b"no image")
+    return made
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_image_is_read_once(source: Path, tmp_path: Path, loads: Counter[bytes], threads: int) -> None:
+    report = build(settings_for(source, shards=3, threads=threads, max_rejects=1), tmp_path / "out")
+    assert report.items == len(loads) == 81
+    assert set(loads.values()) == {1}
+    assert [reject.key for reject in report.rejects] == ["train/b/text.JPEG"]
+
+
+def test_what_is_not_kept_is_made_again(
+    source: Path, tmp_path: Path, loads: Counter[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(settings_for(source, shards=3, max_rejects=1), tmp_path / "a")
+    loads.clear()
+    monkeypatch.setattr(estimate, "_KEPT_BYTES", 10_000)
+    build(settings_for(source, shards=3, max_rejects=1), tmp_path / "b")
+    assert set(loads.values()) == {1, 2}
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")

@@ -1,0 +1,57 @@
+"""Small source trees made with Pillow."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image
+
+from stoker.builder import BuildSettings, ShardSettings, SourceSettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def pixels(seed: int, width: int = 40, height: int = 30) -> np.ndarray:
+    """Smooth colours with a little noise, so that JPEGs are small and all different."""
+    rng = np.random.default_rng(seed)
+    coarse = Image.fromarray(rng.integers(0, 256, (4, 5, 3), np.uint8))
+    smooth = np.asarray(coarse.resize((width, height), Image.Resampling.BICUBIC)).astype(np.int16)
+    return (smooth + rng.integers(-6, 7, smooth.shape)).clip(0, 255).astype(np.uint8)
+
+
+def picture(
+    seed: int = 0, kind: str = "JPEG", mode: str = "RGB", size: tuple[int, int] = (40, 30), **save: Any
+) -> bytes:
+    """The bytes of an image file."""
+    out = io.BytesIO()
+    Image.fromarray(pixels(seed, *size)).convert(mode).save(out, kind, **save)
+    return out.getvalue()
+
+
+def settings_for(source: SourceSettings | Path, **settings: Any) -> BuildSettings:
+    """Settings of a build; ``shards``, ``validation_shards``, ``shard_bytes`` and ``naming`` are of its shards."""
+    if not isinstance(source, SourceSettings):
+        source = SourceSettings(str(source))
+    names = {"shards": "train", "validation_shards": "validation", "shard_bytes": "size_bytes", "naming": "naming"}
+    shards = {new: settings.pop(old) for old, new in names.items() if old in settings}
+    return BuildSettings(source, shards=ShardSettings(**shards), **settings)
+
+
+def write_tree(root: Path, classes: dict[str, int], first_seed: int = 0) -> Path:
+    """Class folders with so many JPEGs each."""
+    seed = first_seed
+    for name, count in classes.items():
+        folder = root / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for number in range(count):
+            (folder / f"{folder.name}_{number}.JPEG").write_bytes(picture(seed))
+            seed += 1
+    return root
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    """All files of a directory."""
+    return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}

@@ -1,0 +1,178 @@
+"""manifest.json: round trip, JSON Schema, damage, newer versions."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+from stoker.errors import ManifestError
+from stoker.format.manifest import (
+    Manifest,
+    Shard,
+    SourceInfo,
+    Split,
+    format_manifest,
+    parse_manifest,
+    read_manifest,
+    write_manifest,
+)
+from stoker.types import FeatureSpec, SchemaInfo
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MANIFEST = Manifest(
+    stoker_version="0.1.0",
+    schema=SchemaInfo(
+        "imagenet",
+        {"a": FeatureSpec("int64", 1), "b": FeatureSpec("float", None)},
+        "i",
+        "l",
+        None,
+        1,
+        label_encoding="one-hot",
+        image_encoding="raw",
+        height_key="h",
+        box_prefix="box/",
+    ),
+    recipe={"kind": "keep", "encode": "jpeg:100:444", "check": "header", "exif": "keep", "max_pixels": 9},
+    seed=17,
+    source=SourceInfo(7, 600, "0" * 32, {".xml": 2}),
+    converted={"png": 1},
+    annotation_errors=3,
+    splits={
+        "train": Split(6, 300, 1, (0, 2, 3), (Shard("a/train-0", 4, 200, 0xDEADBEEF), Shard("train-1", 2, 100, 7)), 1),
+        "test": Split(0, 0, 0, (0, 0, 0), ()),
+    },
+    compression="gzip",
+    shard_names="google",
+    limit=6,
+)
+
+_NEWER = {"shard_names", "limit"}  # fields that the first manifests did not have
+
+
+def changed(**changes: Any) -> bytes:
+    """The manifest's text with a field changed, by its path with __ for a step."""
+    content = json.loads(format_manifest(MANIFEST))
+    for path, value in changes.items():
+        *steps, last = path.split("__")
+        node = content
+        for step in steps:
+            node = node[int(step) if step.isdigit() else step]
+        node[last] = value
+    return json.dumps(content).encode()
+
+
+def test_round_trip_and_same_bytes(tmp_path: Path) -> None:
+    write_manifest(tmp_path, MANIFEST)
+    assert read_manifest(tmp_path) == MANIFEST
+    assert format_manifest(read_manifest(tmp_path)) == (tmp_path / "manifest.json").read_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
+    assert (MANIFEST.records, MANIFEST.rejects) == (6, 1)
+
+
+def test_the_schema_in_the_package_describes_it() -> None:
+    schema = json.loads((files("stoker.format") / "manifest.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.validate(json.loads(format_manifest(MANIFEST)))
+    for bad in (
+        changed(version=2),
+        changed(extra=1),
+        changed(seed=-1),
+        changed(splits__train__shards__0__crc32c="DEAD"),
+    ):
+        assert not validator.is_valid(json.loads(bad))
+
+
+def test_the_dataset_id_is_the_documented_hash() -> None:
+    text = "test\ntrain\na/train-0 4 200 deadbeef\ntrain-1 2 100 00000007\n"
+    assert MANIFEST.dataset_id == hashlib.sha256(text.encode()).hexdigest()[:32]
+    backwards = dataclasses.replace(MANIFEST, splits=dict(reversed(MANIFEST.splits.items())))
+    assert backwards.dataset_id == MANIFEST.dataset_id
+
+
+def test_a_newer_version_is_named_with_ours() -> None:
+    with pytest.raises(ManifestError, match=r"version 2 is newer than 1, .* install a newer Stoker"):
+        parse_manifest(changed(version=2), "m.json")
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, -3])
+def test_a_damaged_file_is_named_with_the_place(cut: int) -> None:
+    with pytest.raises(ManifestError, match=r"m.json is damaged at line \d+, column \d+ \(byte \d+\)") as caught:
+        parse_manifest(format_manifest(MANIFEST)[:cut], "m.json")
+    assert caught.value.path == "m.json"
+    assert caught.value.offset is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"[]", "is \\[\\], not an object"),
+        (b"\xff\xfe{}", "damaged"),
+        (b"[" * 100_000, "damaged"),
+        (changed(format="other"), "no dataset of Stoker's"),
+        (changed(version=True), "version true is not of the type int"),
+        (changed(seed=-1), "seed -1 is not a count"),
+        (changed(splits__train__records=5), "train.records 5 is not the sum over the shards or classes, 6"),
+        (changed(splits__train__bytes=6), "train.bytes 6 is not the sum"),
+        (changed(splits__train__class_counts=[5, 1]), "is not the sum"),
+        (changed(splits__train__class_counts=[5, -1, 1]), "not a count"),
+        (changed(splits__train__shards__0__name="../../etc/passwd"), "not the name of a file below"),
+        (changed(splits__train__shards__0__name="/etc/passwd"), "not the name of a file below"),
+        (changed(splits__train__shards__0__name=""), "not the name of a file below"),
+        (changed(compression="lzma"), "none of none, gzip, zlib"),
+        (changed(schema__image_encoding="png"), "none of jpeg, raw"),
+        (changed(schema__height_key=7), "height_key 7 is not of the type str"),
+        (changed(splits__train__shards__0__crc32c="xyz"), "8 hex digits"),
+        (changed(splits__train__shards__0__crc32c="00000000"), "dataset_id .* is not that of the shards"),
+        (changed(splits__train__shards="x"), "train.shards \"x\" is not of the type list"),
+        (changed(schema__features__a__kind="str"), "is none of bytes, int64, float"),
+        (changed(source=None), "source is null, not an object"),
+        (format_manifest(MANIFEST).replace(b'"seed": 17', b'"seed": ' + b"1" * 5000), "damaged: Exceeds the limit"),
+        (changed(splits__train__shards__0__name="\ud800"), "not the name of a file below"),
+        (changed(splits={"\ud800": json.loads(format_manifest(MANIFEST))["splits"]["train"]}), "which is no text"),
+    ],
+)  # fmt: skip
+def test_every_field_is_checked(text: bytes, message: str) -> None:
+    with pytest.raises(ManifestError, match=message):
+        parse_manifest(text, "m.json")
+
+
+def test_every_field_is_needed() -> None:
+    content = json.loads(format_manifest(MANIFEST))
+    for key in content.keys() - _NEWER:
+        rest = {name: value for name, value in content.items() if name != key}
+        with pytest.raises(ManifestError, match=key):
+            parse_manifest(json.dumps(rest).encode(), "m.json")
+    for key in ("preset", "features", "image_key", "label_key", "filename_key", "label_base"):
+        schema = {name: value for name, value in content["schema"].items() if name != key}
+        with pytest.raises(ManifestError, match=f"schema.{key}"):
+            parse_manifest(changed(schema=schema), "m.json")
+
+
+def test_a_manifest_of_the_first_version_is_read_as_it_was_meant() -> None:
+    content = json.loads(format_manifest(MANIFEST))
+    for key in _NEWER:
+        del content[key]
+    for key in ("label_encoding", "image_encoding", "height_key", "width_key", "order_key", "box_prefix"):
+        del content["schema"][key]
+    for split in content["splits"].values():
+        split["class_counts"][0] += split.pop("unlabelled")
+    read = parse_manifest(json.dumps(content).encode(), "m.json")
+    assert (read.shard_names, read.limit, read.splits["train"].unlabelled) == ("default", None, 0)
+    assert read.schema == SchemaInfo("imagenet", MANIFEST.schema.features, "i", "l", None, 1)
+
+
+def test_a_file_too_large_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "manifest.json").open("wb") as file:
+        file.truncate(10**12)
+    with pytest.raises(ManifestError, match="no manifest"):
+        read_manifest(tmp_path)

@@ -1,0 +1,45 @@
+"""Datasets of this machine copied into stores, for the tests of reading from there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import stoker
+from storage.places import copy, place_in
+
+if TYPE_CHECKING:
+    import pytest
+
+    from stoker.storage import RemotePath
+
+__all__ = ["TRANSFORM", "assert_same", "copy", "epochs", "folder_in"]
+
+TRANSFORM = stoker.RandomResizedCrop(16, hflip=0.5)
+
+
+def folder_in(
+    kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, proxy: str = ""
+) -> RemotePath:
+    """An empty folder of a store, reached through the proxy at that URL, if one is given; with a cache of its own."""
+    monkeypatch.setenv("STOKER_CACHE_DIR", str(request.getfixturevalue("tmp_path") / "user-cache"))
+    return place_in(kind, request, monkeypatch, proxy)
+
+
+def epochs(dataset: stoker.Dataset | stoker.Mix, count: int = 2, **settings: Any) -> list[list[np.ndarray[Any, Any]]]:
+    """All that some epochs give: images, labels, keys and the mark of what is valid, batch by batch."""
+    with stoker.Loader(
+        dataset, **({"batch_size": 8, "transform": TRANSFORM, "seed": 5, "threads": 3} | settings)
+    ) as loader:
+        found = []
+        for _ in range(count):
+            found += [[batch.images, batch.labels, batch.indices, batch.valid] for batch in loader]
+        return found
+
+
+def assert_same(first: list[list[np.ndarray[Any, Any]]], second: list[list[np.ndarray[Any, Any]]]) -> None:
+    assert len(first) == len(second)
+    for one, other in zip(first, second, strict=True):
+        for array, like in zip(one, other, strict=True):
+            np.testing.assert_array_equal(array, like)

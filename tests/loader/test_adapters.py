@@ -1,0 +1,170 @@
+"""The same batches from NumPy, PyTorch, TensorFlow and JAX."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+import pytest
+import tensorflow as tf
+import torch
+
+import stoker
+from loader.shards import image, write_annotated, write_shards
+from stoker.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SETTINGS = {"batch_size": 4, "transform": stoker.RandomResizedCrop(24, hflip=0.5), "shuffle": True, "seed": 9}
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> stoker.Dataset:
+    write_shards(tmp_path, 18, 2)
+    return stoker.open(tmp_path)
+
+
+OUTPUTS = [
+    stoker.Output(),
+    stoker.Output(layout="NCHW"),
+    stoker.Output("float16", "NCHW", (0.5, 0.4, 0.3), (0.2, 0.3, 0.4)),
+    stoker.Output("float32"),
+]
+
+
+@pytest.mark.parametrize("output", OUTPUTS, ids=lambda output: f"{output.dtype}-{output.layout}")
+def test_all_frameworks_give_the_same_batches(train: stoker.Dataset, output: stoker.Output) -> None:
+    settings = {**SETTINGS, "output": output}
+    in_tensorflow = stoker.tensorflow.dataset(
+        train, fields=("images", "labels", "indices", "seeds", "valid"), **settings
+    )
+    with (
+        stoker.Loader(train, **settings) as plain,
+        stoker.torch.DataLoader(train, **settings) as in_torch,
+        stoker.jax.batches(train, **settings) as in_jax,
+    ):
+        assert len(plain) == len(in_torch) == in_tensorflow.cardinality() == in_jax.steps_per_epoch == 5
+        for _ in range(2):
+            for a, b, c in zip(plain, in_torch, in_tensorflow, strict=True):
+                d = next(in_jax)
+                assert a.images.dtype == output.dtype
+                for pixels in (b.images.numpy(), c[0].numpy(), d["images"]):
+                    assert pixels.dtype == a.images.dtype
+                    assert pixels.tobytes() == a.images.tobytes()
+                images, labels = b
+                assert images is b.images
+                for others in (labels.numpy(), c[1].numpy(), d["labels"]):
+                    assert (a.labels == others).all()
+                for number, name in enumerate(("indices", "seeds", "valid"), 2):
+                    mine = getattr(a, name)
+                    for others in (getattr(b, name).numpy(), c[number].numpy(), d[name]):
+                        assert others.tobytes() == mine.tobytes()
+
+
+@pytest.mark.parametrize("boxes", [stoker.BoxOutput(), stoker.BoxOutput(pad_to=2)], ids=["ragged", "padded"])
+@pytest.mark.parametrize("several", [False, True])
+def test_all_frameworks_give_the_same_boxes(tmp_path: Path, boxes: stoker.BoxOutput, *, several: bool) -> None:
+    write_annotated(tmp_path / "train-00000-of-00001", 18)
+    annotated = stoker.open(tmp_path)
+    transform = stoker.MultiCrop(SETTINGS["transform"], stoker.Resize(9)) if several else SETTINGS["transform"]
+    settings = {**SETTINGS, "boxes": boxes, "transform": transform}
+    in_tensorflow = stoker.tensorflow.dataset(annotated, fields=("boxes",), **settings)
+    with (
+        stoker.Loader(annotated, **settings) as plain,
+        stoker.torch.DataLoader(annotated, **settings) as in_torch,
+        stoker.jax.batches(annotated, **settings) as in_jax,
+    ):
+        for a, b, (c,) in zip(plain, in_torch, in_tensorflow, strict=True):
+            d = next(in_jax)["boxes"]
+            for mine, *others in zip(*((one if several else (one,)) for one in (a.boxes, b.boxes, c, d)), strict=True):
+                for name in dataclasses.asdict(mine):
+                    array = getattr(mine, name)
+                    assert (getattr(others[0], name).numpy() == array).all()
+                    assert (others[1][name].numpy() == array).all()
+                    assert (others[2][name] == array).all()
+
+
+def test_boxes_need_to_be_asked_for(train: stoker.Dataset) -> None:
+    with pytest.raises(ConfigError, match=r"boxes=stoker\.BoxOutput"):
+        stoker.tensorflow.dataset(train, fields=("images", "boxes"), **SETTINGS)
+
+
+def test_boxes_on_devices(tmp_path: Path) -> None:
+    write_annotated(tmp_path / "train-00000-of-00001", 18)
+    annotated = stoker.open(tmp_path)
+    along = jax.sharding.PartitionSpec("data")
+    sharding = jax.sharding.NamedSharding(jax.sharding.Mesh(np.array(jax.devices()), "data"), along)
+    settings = {**SETTINGS, "tail": "pad", "sharding": sharding}
+    with pytest.raises(ConfigError, match="pad_to"):
+        stoker.jax.batches(annotated, boxes=stoker.BoxOutput(), **settings)
+    with stoker.jax.batches(annotated, boxes=stoker.BoxOutput(pad_to=3), **settings) as batches:
+        found = next(batches)["boxes"]
+    assert isinstance(found["corners"], jax.Array)
+    assert found["corners"].shape == (4, 3, 4)
+    assert found["labels"].dtype == np.int32
+
+
+def test_the_tensorflow_dataset_has_static_shapes(train: stoker.Dataset) -> None:
+    images, labels = stoker.tensorflow.dataset(train, tail="drop", **SETTINGS).element_spec
+    assert images == tf.TensorSpec((4, 24, 24, 3), tf.uint8, name="images")
+    assert labels == tf.TensorSpec((4,), tf.int64, name="labels")
+    assert stoker.tensorflow.dataset(train, **SETTINGS).element_spec[0].shape.as_list() == [None, 24, 24, 3]
+
+
+def test_every_pass_over_a_tensorflow_dataset_is_whole(train: stoker.Dataset) -> None:
+    made = stoker.tensorflow.dataset(train, **SETTINGS)
+    assert len(list(made.take(1))) == 1
+    assert [len(labels) for _, labels in made] == [4, 4, 4, 4, 2]
+    pairs = list(tf.data.Dataset.zip((made, made)))  # two passes at once
+    assert len(pairs) == 5
+    first, second = ([label for pair in pairs for label in pair[side][1].numpy()] for side in (0, 1))
+    assert sorted(first) == sorted(second) == list(range(1, 19))
+    assert first != second
+
+
+def test_errors_reach_tensorflow_with_their_message(tmp_path: Path) -> None:
+    write_shards(tmp_path, 4, 1, {2: image(2)[:100]})
+    broken = stoker.tensorflow.dataset(stoker.open(tmp_path), **SETTINGS)
+    with pytest.raises(tf.errors.OpError, match=r"picture-2\.JPEG"):
+        list(broken)
+
+
+def test_states_pass_between_frameworks(train: stoker.Dataset) -> None:
+    with stoker.Loader(train, **SETTINGS) as plain:
+        expected = [key for batch in plain for key in batch.indices.tolist()]
+    taken = []
+    with stoker.torch.DataLoader(train, **SETTINGS) as first:
+        taken += next(iter(first)).indices.tolist()
+        state = first.state_dict()
+    with stoker.jax.batches(train, **{**SETTINGS, "batch_size": 3}) as second:
+        second.set_state(state)
+        taken += next(second)["indices"].tolist()
+        state = second.get_state()
+    third = stoker.tensorflow.dataset(
+        train, fields=("indices", "position"), state=state, **{**SETTINGS, "batch_size": 5}
+    )
+    for keys, position in third.take(1):
+        taken += keys.numpy().tolist()
+        state = stoker.tensorflow.state_at(position, train, **SETTINGS)
+    with stoker.Loader(train, **SETTINGS) as fourth:
+        fourth.load_state_dict(state)
+        taken += [key for batch in fourth for key in batch.indices.tolist()]
+    assert taken == expected
+
+
+def test_pinning_needs_cuda(train: stoker.Dataset) -> None:
+    if torch.cuda.is_available():
+        assert next(iter(stoker.torch.DataLoader(train, pin_memory=True, **SETTINGS))).images.is_pinned()
+    else:
+        with pytest.raises(ConfigError, match="CUDA"):
+            stoker.torch.DataLoader(train, pin_memory=True, **SETTINGS)
+
+
+def test_importing_stoker_loads_no_framework() -> None:
+    program = "import stoker, sys; assert not {'torch', 'tensorflow', 'jax'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

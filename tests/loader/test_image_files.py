@@ -1,0 +1,308 @@
+"""Images that nobody has built anything of: files and members of tars through the native reader."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import stoker
+from loader.shards import image
+from reference import pictures, transform
+from stoker import _native
+from stoker.errors import ConfigError, ImageError, ImageTooLargeError, StokerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FILES = 12
+SEED = 5
+ODD_NAME = os.fsdecode(b"caf\xe9 \xff.JPEG")  # no UTF-8
+
+
+def file_set(base: str, names: list[str], sizes: list[int], **more: object) -> _native.FileSet:
+    encoded = [os.fsencode(name) for name in names]
+    starts = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    count = len(names)
+    archives = more.get("archives", [])
+    archive_of = np.array(more.get("archive_of", [-1] * count), np.int32)
+    offsets = np.array(more.get("offsets", [0] * count), np.int64)
+    labels = np.arange(count, dtype=np.int64)
+    return _native.FileSet(
+        base, b"".join(encoded), starts, labels, np.array(sizes, np.int64), archives, archive_of, offsets
+    )
+
+
+def engine(source: _native.FileSet, **settings: object) -> _native.BatchEngine:
+    settings = {"views": [stoker.Resize(16).native()], "threads": 2, "convert": None, **settings}
+    return _native.BatchEngine(
+        source=source, seed=SEED, max_pixels=2**20, batch_size=FILES, spare_buffers=2, **settings
+    )
+
+
+def everything(source: _native.FileSet, **settings: object) -> np.ndarray:
+    made = engine(source, **settings)
+    try:
+        made.submit(np.arange(len(source), dtype=np.uint64), 0)
+        finished = made.next()
+        for _, error in finished.failures:
+            raise error
+        (images,), labels, *_ = finished.take()
+    finally:
+        made.close()
+    assert labels.tolist() == list(range(len(source)))
+    return images
+
+
+def expected(data: list[bytes]) -> np.ndarray:
+    return np.stack(
+        [transform.resize(pictures.rgb(one), stoker.Resize(16), transform.Draws(SEED, 0, 0)) for one in data]
+    )
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> tuple[Path, list[str], list[bytes]]:
+    names = [f"class/{i}.JPEG" for i in range(FILES - 2)] + [ODD_NAME, str(tmp_path / "elsewhere" / "x.JPEG")]
+    data = [image(i) for i in range(FILES)]
+    for name, one in zip(names, data, strict=True):
+        path = tmp_path / "base" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(one)
+    return tmp_path / "base", names, data
+
+
+def test_files_are_read_wherever_they_lie_and_whatever_they_are_called(tree: tuple) -> None:
+    base, names, data = tree
+    source = file_set(str(base), names, [len(one) for one in data])
+    assert [source.read(i) for i in range(len(source))] == data
+    assert source.where(0) == (str(base / names[0]), -1, 0)
+    assert source.where(10) == (str(base / ODD_NAME), -1, 0)
+    assert source.where(11) == (names[11], -1, 0)
+    assert (everything(source) == expected(data)).all()
+
+
+def test_members_of_a_tar_are_read_in_place(tmp_path: Path) -> None:
+    data = [image(i) for i in range(FILES)]
+    path = tmp_path / "images.tar"
+    with tarfile.open(path, "w") as tar:
+        for i, one in enumerate(data):
+            member = tarfile.TarInfo(f"{i}.JPEG")
+            member.size = len(one)
+            tar.addfile(member, io.BytesIO(one))
+    with tarfile.open(path) as tar:
+        offsets = [member.offset_data for member in tar]
+    names = [f"{i}.JPEG" for i in range(FILES)]
+    placed = {"archives": ["images.tar"], "archive_of": [0] * FILES, "offsets": offsets}
+    source = file_set(str(tmp_path), names, [len(one) for one in data], **placed)
+    assert [source.read(i) for i in range(FILES)] == data
+    assert source.where(3) == (str(path), -1, offsets[3])
+    assert (everything(source) == expected(data)).all()
+    os.truncate(path, offsets[7] + 10)
+    with pytest.raises(OSError, match=r"7\.JPEG: it has 10 bytes, and had"):
+        everything(source)
+
+
+def test_objects_of_files_are_those_that_were_told(tree: tuple) -> None:
+    base, names, data = tree
+    source = file_set(str(base), names, [len(one) for one in data])
+    boxes = np.float32([(0.1, 0.2, 0.6, 0.9), (0.5, 0.5, 1.0, 1.0), (0.0, 0.0, 0.3, 0.3)])
+    source.set_boxes(np.array([0, 1, 3, *[3] * (FILES - 2)], np.int64), boxes)
+    chosen = stoker.ObjectCrops(16)
+    made = engine(source, views=[chosen.native()])
+    made.submit(np.array([1, 0, 1, 2], np.uint64), 0, np.array([1, 0, 0, -1], np.int32))
+    finished = made.next()
+    assert not finished.failures
+    (images,), labels, keys, *_ = finished.take()
+    assert keys.tolist() == labels.tolist() == [1, 0, 1, 2]
+    for pixels, key, box in zip(images, [1, 0, 1, 2], [boxes[2], boxes[0], boxes[1], None], strict=True):
+        assert (
+            pixels == transform.object_crop(pictures.rgb(data[key]), chosen, transform.Draws(SEED, 0, key), box)
+        ).all()
+    made.submit(np.array([1], np.uint64), 0, np.array([2], np.int32))
+    ((index, error),) = made.next().failures
+    assert index == 0
+    assert isinstance(error, ConfigError)
+    assert "no object 2; the image has 2" in str(error)
+    made.close()
+    with pytest.raises(ConfigError, match="starts of the boxes"):
+        source.set_boxes(np.array([0, 3], np.int64), boxes)
+
+
+def vanish(path: Path) -> None:
+    path.unlink()
+
+
+def shrink(path: Path) -> None:
+    os.truncate(path, 10)
+
+
+def become_a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def become_a_directory(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("change", [vanish, shrink, become_a_pipe, become_a_directory])
+def test_a_file_that_is_no_longer_what_it_was_is_named(tree: tuple, change: Callable[[Path], None]) -> None:
+    base, names, data = tree
+    source = file_set(str(base), names, [len(one) for one in data])
+    change(base / names[4])
+    with pytest.raises(OSError) as caught:  # noqa: PT011 - its file name is what counts
+        everything(source)
+    assert caught.value.filename == str(base / names[4])
+    assert caught.value.errno
+
+
+def test_a_damaged_file_is_named_with_its_path(tree: tuple) -> None:
+    base, names, data = tree
+    (base / names[10]).write_bytes(data[10][:200] + bytes(len(data[10]) - 200))
+    with pytest.raises(ImageError) as caught:
+        everything(file_set(str(base), names, [len(one) for one in data]))
+    assert (caught.value.path, caught.value.record, caught.value.source) == (str(base / ODD_NAME), None, ODD_NAME)
+    assert str(base) in str(caught.value)
+
+
+def test_columns_that_contradict_each_other_are_refused(tree: tuple) -> None:
+    base, names, data = tree
+    sizes = [len(one) for one in data]
+    with pytest.raises(ConfigError, match="differ in length"):
+        file_set(str(base), names, sizes[1:])
+    with pytest.raises(ConfigError, match="archive 2"):
+        file_set(str(base), names, sizes, archive_of=[2] * FILES)
+    with pytest.raises(ConfigError, match="NUL"):
+        file_set(str(base), ["a\0b"], [1])
+    with pytest.raises(ConfigError, match="no sample 12"):
+        file_set(str(base), names, sizes).read(12)
+
+
+PNG = pictures.encode(pictures.rgb(image(3)), format="PNG")
+
+
+@pytest.fixture
+def odd(tree: tuple) -> _native.FileSet:
+    base, names, data = tree
+    for i in (3, 7):
+        (base / names[i]).write_bytes(PNG)
+    return file_set(str(base), names, [0] * len(data))
+
+
+def test_what_is_no_jpeg_is_converted_when_its_turn_comes(odd: _native.FileSet) -> None:
+    given: list[bytes] = []
+
+    def convert(data: bytes) -> bytes:
+        given.append(data)
+        return image(9)
+
+    for threads in (1, 4):
+        given.clear()
+        images = everything(odd, convert=convert, threads=threads)
+        assert given == [PNG, PNG]
+        assert (images[[3, 7]] == expected([image(9), image(9)])).all()
+    with pytest.raises(ImageError, match="JPEG"):
+        everything(odd)
+
+
+def fail_by_name(data: bytes) -> bytes:
+    raise ImageError(f"{len(data)} bytes are no picture")
+
+
+def fail(data: bytes) -> bytes:
+    raise ZeroDivisionError(f"of {len(data)}")
+
+
+def give_text(data: bytes) -> bytes:
+    return str(len(data))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("convert", "error", "message"),
+    [
+        (fail_by_name, ImageError, f"3.JPEG: {len(PNG)} bytes are no picture"),
+        (fail, StokerError, f"raised ZeroDivisionError: of {len(PNG)}"),
+        (give_text, StokerError, "returned no bytes"),
+    ],
+)
+def test_what_a_converter_raises_is_located(
+    odd: _native.FileSet, convert: Callable[[bytes], bytes], error: type[StokerError], message: str
+) -> None:
+    for threads in (1, 4):
+        with pytest.raises(error, match=message) as caught:
+            everything(odd, convert=convert, threads=threads)
+        assert caught.value.source == "class/3.JPEG"
+
+
+def test_an_engine_ends_while_its_converter_runs(tree: tuple) -> None:
+    base, names, _ = tree
+    (base / names[3]).write_bytes(PNG)
+    program = f"""
+        import sys, threading
+        sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+        import numpy as np, stoker
+        from loader.test_image_files import engine, file_set
+        from loader.shards import image
+        source = file_set({str(base)!r}, ["class/3.JPEG"] * 12, [0] * 12)
+        for ending in ("close", "delete", "exit"):
+            inside = threading.Event()
+            def convert(data):
+                inside.set()
+                for _ in range(100_000): pass
+                return image(1)
+            made = engine(source, convert=convert, threads=4)
+            for _ in range(50): made.submit(np.arange(12, dtype=np.uint64), 0)
+            inside.wait()
+            if ending == "close": made.close()
+            if ending == "delete": del made
+            if ending == "exit":
+                import weakref
+                loader = type("Owner", (), {{}})()
+                weakref.finalize(loader, made.close)
+        print("done")
+    """
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
+
+
+def test_a_loader_over_a_tree_takes_what_is_in_it(tmp_path: Path) -> None:
+    names = []
+    for i in range(10):
+        path = tmp_path / f"class-{i % 2}" / f"{i}.JPEG"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(PNG if i == 3 else image(i))
+        names.append(path)
+    train = stoker.open(tmp_path)
+    order = sorted(names)
+    assert train.labels.tolist() == [int(path.parent.name[-1]) for path in order]
+    with stoker.Loader(train, batch_size=4, transform=stoker.TopLeft(24), threads=3, shuffle=True) as loader:
+        for batch in loader:
+            for pixels, label, key in zip(batch.images, batch.labels, batch.indices.tolist(), strict=True):
+                assert label == train.labels[key]
+                whole = np.asarray(pictures.rgb(order[key].read_bytes()))[:24, :24].astype(int)
+                spread = np.abs(whole - pixels).mean()  # the PNG was made a JPEG on the way
+                assert spread < 3 if order[key].name == "3.JPEG" else spread == 0
+
+
+def test_what_is_no_jpeg_has_the_same_limit(tmp_path: Path) -> None:
+    (tmp_path / "class").mkdir()
+    (tmp_path / "class" / "0.JPEG").write_bytes(PNG)
+    width, height = pictures.rgb(PNG).size
+    settings = {"batch_size": 1, "transform": stoker.Resize(8)}
+    with stoker.Loader(stoker.open(tmp_path), max_pixels=width * height, **settings) as loader:
+        assert len(list(loader)) == 1
+    message = f"0.JPEG: {width}x{height} pixels are more than the limit of {width * height - 1}"
+    settings["max_pixels"] = width * height - 1
+    with stoker.Loader(stoker.open(tmp_path), **settings) as loader, pytest.raises(ImageTooLargeError, match=message):
+        list(loader)

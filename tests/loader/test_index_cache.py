@@ -1,0 +1,112 @@
+"""Indexes of shards in places that cannot be written: kept in the user's cache, and found again there."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+import stoker
+from loader.shards import write_shards
+from stoker.errors import ShardError
+from stoker.format import index
+from stoker.format.index import INDEXES_FOLDER, kept_indexes, user_cache_directory
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's cache, on a machine where nothing can be written beside the shards."""
+    directory = tmp_path / "user-cache"
+    monkeypatch.setenv("STOKER_CACHE_DIR", str(directory))
+
+    def refuse(path: Path, data: bytes) -> None:
+        if Path(path).is_relative_to(directory):
+            return written(path, data)
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    written = index.write_atomically
+    monkeypatch.setattr(index, "write_atomically", refuse)
+    return directory
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> Path:
+    (tmp_path / "shards").mkdir()
+    return write_shards(tmp_path / "shards", 6, 1)[0]
+
+
+def make_unscannable(shard: Path) -> None:
+    """Spoil the length of the third record, which every scan reads, and leave no trace in size and time."""
+    status = shard.stat()
+    offset = int(stoker.open(shard).shards[0].extents[2, 0])
+    data = bytearray(shard.read_bytes())
+    data[offset] ^= 1
+    shard.write_bytes(data)
+    os.utime(shard, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def test_a_second_opening_does_not_scan(shard: Path, cache: Path) -> None:
+    first = stoker.open(shard).shards[0].extents
+    assert len(list(kept_indexes(cache))) == 1
+    assert sorted(path.name for path in shard.parent.iterdir() if path.is_file()) == [shard.name]
+    make_unscannable(shard)
+    assert (stoker.open(shard).shards[0].extents == first).all()
+    for kept in kept_indexes(cache):
+        kept.unlink()
+    with pytest.raises(ShardError, match="record 2"):  # without what was kept it has to scan
+        stoker.open(shard)
+
+
+def test_a_shard_that_has_changed_is_scanned_again(shard: Path, cache: Path) -> None:
+    stoker.open(shard)
+    make_unscannable(shard)
+    os.utime(shard, ns=(0, 1))
+    with pytest.raises(ShardError, match="record 2"):
+        stoker.open(shard)
+
+
+@pytest.mark.parametrize("damage", [b"", b"nonsense", b"0 16\n", b"\xff" * 100_000])
+def test_a_damaged_index_is_as_good_as_none(shard: Path, cache: Path, damage: bytes) -> None:
+    first = stoker.open(shard).shards[0].extents
+    (kept,) = kept_indexes(cache)
+    whole = kept.read_bytes()
+    kept.write_bytes(damage)
+    assert (stoker.open(shard).shards[0].extents == first).all()
+    assert kept.read_bytes() == whole
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(shard: Path, cache: Path) -> None:
+    cache.write_text("a file where the directory should be")
+    for _ in range(2):
+        assert len(stoker.open(shard)) == 6
+
+
+def test_what_can_be_written_beside_the_shard_is(shard: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "user-cache"))
+    stoker.open(shard)
+    assert not (tmp_path / "user-cache").exists()
+    assert index.index_path(shard).exists()
+
+
+def test_where_the_users_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("STOKER_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert user_cache_directory() == tmp_path / "home/.cache/stoker"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert user_cache_directory() == tmp_path / "xdg/stoker"
+    monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "own"))
+    assert user_cache_directory() == tmp_path / "own"
+
+
+def test_only_own_files_are_named(tmp_path: Path) -> None:
+    folder = tmp_path / INDEXES_FOLDER
+    folder.mkdir()
+    own = folder / f"{'0' * 32}.idx"
+    for path in (own, folder / "mine.idx", folder / f"{'0' * 32}.txt", folder / f"{'g' * 32}.idx"):
+        path.write_text("0 16\n")
+    (folder / f"{'1' * 32}.idx").symlink_to(Path(folder) / "mine.idx")
+    assert list(kept_indexes(tmp_path)) == [own]
+    assert list(kept_indexes(tmp_path / "nowhere")) == []

@@ -1,0 +1,196 @@
+"""Batches as pytrees: epoch after epoch, states, and global arrays on several devices."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+import stoker
+from loader.processes import run_together
+from loader.shards import image, write_shards
+from reference import example, tfrecord
+from stoker.errors import ClosedError, ConfigError, ImageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SETTINGS: dict[str, Any] = {"batch_size": 4, "transform": stoker.RandomResizedCrop(24), "shuffle": True, "seed": 9}
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> stoker.Dataset:
+    write_shards(tmp_path, 18, 2)
+    return stoker.open(tmp_path)
+
+
+def one_device() -> NamedSharding:
+    return NamedSharding(Mesh(np.array(jax.devices()[:1]), ("data",)), PartitionSpec("data"))
+
+
+def keys_of(batches: Any) -> list[list[int]]:
+    return [batch["indices"].tolist() for batch in batches]
+
+
+def test_batches_are_the_loaders_arrays(train: stoker.Dataset) -> None:
+    with stoker.jax.batches(train, tail="pad", epochs=1, **SETTINGS) as batches:
+        got = list(batches)
+        assert batches.steps_per_epoch == len(got) == 5
+    with stoker.Loader(train, tail="pad", **SETTINGS) as loader:
+        for batch, plain in zip(got, loader, strict=True):
+            assert list(batch) == ["images", "labels", "indices", "valid", "seeds"]
+            for name, leaf in batch.items():
+                assert leaf.dtype == getattr(plain, name).dtype
+                assert (leaf == getattr(plain, name)).all()
+    assert got[-1]["valid"].tolist() == [True, True, False, False]
+
+
+def test_epochs_follow_one_another_without_end(train: stoker.Dataset) -> None:
+    with stoker.Loader(train, **SETTINGS) as loader:
+        epochs = [[batch.indices.tolist() for batch in loader] for _ in range(3)]
+    with stoker.jax.batches(train, **SETTINGS) as batches:
+        assert iter(batches) is batches
+        assert keys_of(itertools.islice(batches, 15)) == [keys for epoch in epochs for keys in epoch]
+    with stoker.jax.batches(train, epochs=2, **SETTINGS) as batches:
+        assert keys_of(batches) == epochs[0] + epochs[1]
+        assert keys_of(batches) == []
+
+
+@pytest.mark.parametrize("taken", [0, 3, 5, 8])
+def test_a_state_goes_on_and_ends_where_the_whole_run_would(train: stoker.Dataset, taken: int) -> None:
+    with stoker.jax.batches(train, epochs=2, **SETTINGS) as batches:
+        whole = keys_of(batches)
+    with stoker.jax.batches(train, epochs=2, **SETTINGS) as batches:
+        list(itertools.islice(batches, taken))
+        state = json.loads(json.dumps(batches.get_state()))
+    with stoker.jax.batches(train, epochs=2, **SETTINGS) as batches:
+        next(batches)  # set_state may come at any time
+        batches.set_state(state)
+        assert keys_of(batches) == whole[taken:]
+
+
+def test_shards_of_the_data_are_disjoint(train: stoker.Dataset) -> None:
+    parts = []
+    for index in range(3):
+        with stoker.jax.batches(train, shard_index=index, shard_count=3, epochs=1, **SETTINGS) as batches:
+            parts.append(keys_of(batches))
+    assert [len(part) for part in parts] == [2, 2, 2]
+    assert sorted(key for part in parts for keys in part for key in keys) == list(range(18))
+
+
+def test_an_error_of_a_sample_leaves_the_state_before_its_batch(tmp_path: Path) -> None:
+    write_shards(tmp_path, 12, 1, {9: image(2)[:100]})
+    with stoker.jax.batches(stoker.open(tmp_path), **{**SETTINGS, "shuffle": False}) as batches:
+        with pytest.raises(ImageError, match="picture-9"):
+            list(batches)
+        assert batches.get_state()["consumed"] == 8
+
+
+def test_a_closed_iterator_says_so(train: stoker.Dataset) -> None:
+    with stoker.jax.batches(train, **SETTINGS) as batches:
+        next(batches)
+    with pytest.raises(ClosedError):
+        next(batches)
+
+
+def test_on_a_sharding_no_bit_is_lost(train: stoker.Dataset) -> None:
+    settings = {**SETTINGS, "tail": "pad", "epochs": 1}
+    with (
+        stoker.jax.batches(train, sharding=one_device(), **settings) as on_device,
+        stoker.jax.batches(train, **settings) as on_host,
+    ):
+        for there, here in zip(on_device, on_host, strict=True):
+            assert all(isinstance(leaf, jax.Array) for leaf in there.values())
+            assert (np.asarray(there["images"]) == here["images"]).all()
+            assert there["images"].dtype == np.uint8
+            assert there["labels"].dtype == np.int32
+            assert (np.asarray(there["labels"]) == here["labels"]).all()
+            assert (np.asarray(there["valid"]) == here["valid"]).all()
+            for name in ("indices", "seeds"):
+                high, low = np.asarray(there[name]).astype(np.uint64).T
+                assert (high << np.uint64(32) | low == here[name]).all()
+    assert jax.random.wrap_key_data(there["seeds"]).shape == (4,)
+
+
+def test_several_transforms_on_a_sharding(train: stoker.Dataset) -> None:
+    transform = stoker.MultiCrop(stoker.RandomResizedCrop(24), stoker.CenterCrop(8, 16))
+    settings = {**SETTINGS, "transform": transform, "tail": "drop"}
+    with stoker.jax.batches(train, sharding=one_device(), **settings) as batches:
+        assert [part.shape for part in next(batches)["images"]] == [(4, 24, 24, 3), (4, 8, 8, 3)]
+
+
+FOUR_DEVICES = """
+    import json, os, sys
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    import jax
+    import numpy as np
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
+    import stoker
+
+    sharding = NamedSharding(Mesh(np.array(jax.devices()), ("data",)), PartitionSpec("data"))
+    train, transform = stoker.open(sys.argv[1]), stoker.RandomResizedCrop(16)
+    settings = {"transform": transform, "shuffle": True, "tail": "pad", "epochs": 1}
+    with stoker.jax.batches(train, batch_size=8, sharding=sharding, **settings) as batches:
+        shards = [
+            [np.asarray(part.data)[:, 1].tolist() for part in batch["indices"].addressable_shards] for batch in batches
+        ]
+    try:
+        stoker.jax.batches(train, batch_size=6, sharding=sharding, **settings)
+    except stoker.errors.ConfigError as error:
+        print(json.dumps([shards, str(error)]))
+"""
+
+
+def test_a_batch_is_split_among_the_devices(train: stoker.Dataset, tmp_path: Path) -> None:
+    ((shards, refused),) = run_together(FOUR_DEVICES, [[str(tmp_path)]])
+    assert [[len(part) for part in parts] for parts in shards] == [[2] * 4] * 3
+    with stoker.Loader(train, batch_size=8, transform=SETTINGS["transform"], shuffle=True, tail="pad") as loader:
+        assert [[key for part in parts for key in part] for parts in shards] == [
+            batch.indices.tolist() for batch in loader
+        ]
+    assert "batches of 6 on 1 processes do not divide" in refused
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"sharding": True}, "tail='pad'"),
+        ({"sharding": True, "tail": "short"}, "tail='pad'"),
+        ({"sharding": True, "tail": "pad", "shard_count": 2, "shard_index": 0}, "leave it out"),
+        ({"epochs": 0}, "epochs"),
+        ({"shard_index": 2, "shard_count": 2}, "rank"),
+        ({"tail": "drop", "batch_size": 19}, "no batch"),
+    ],
+    ids=str,
+)
+def test_settings_that_make_no_sense_are_refused(train: stoker.Dataset, settings: dict, message: str) -> None:
+    if "sharding" in settings:
+        settings = {**settings, "sharding": one_device()}
+    with pytest.raises(ConfigError, match=message):
+        stoker.jax.batches(train, **{**SETTINGS, **settings})
+
+
+def test_labels_that_jax_cannot_hold_are_refused(tmp_path: Path) -> None:
+    features = {"image/encoded": ("bytes", [image(0)]), "image/class/label": ("int64", [2**31])}
+    (tmp_path / "train-00000-of-00001").write_bytes(tfrecord.frame(example.write(features)))
+    settings = {**SETTINGS, "batch_size": 1, "tail": "drop"}
+    batches = stoker.jax.batches(stoker.open(tmp_path), sharding=one_device(), **settings)
+    with batches, pytest.raises(ConfigError, match="2147483648"):
+        next(batches)
+
+
+def test_after_an_error_nothing_is_skipped(tmp_path: Path) -> None:
+    write_shards(tmp_path, 6, 1, {2: image(2)[:100]})
+    with stoker.jax.batches(stoker.open(tmp_path), batch_size=1, transform=stoker.Resize(8)) as batches:
+        seen = [next(batches)["indices"].tolist() for _ in range(2)]
+        for _ in range(3):
+            with pytest.raises(ImageError):
+                next(batches)
+        assert batches.get_state()["consumed"] == 2
+    assert seen == [[0], [1]]

@@ -1,0 +1,187 @@
+"""Records of every layout through the loader: pixels instead of JPEGs, one-hot labels, no labels."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import stoker
+from reference import example, pictures, tfrecord, transform
+from stoker import _native
+from stoker.errors import ConfigError, ExampleError, ImageError, ImageTooLargeError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECORDS = 18
+SEED = 77
+SIDE = 40
+TRANSFORMS = [
+    stoker.RandomResizedCrop(24, hflip=0.5),
+    stoker.CenterCrop(20, resize=28, filter="bicubic"),
+    stoker.Resize(33, hflip=0.5, filter="lanczos"),
+    stoker.TopLeft(31, hflip=0.5),
+    stoker.RawTensor(SIDE, hflip=0.5),
+    stoker.ObjectCrops(16),
+]
+
+
+def picture(i: int) -> np.ndarray:
+    return pictures.pixels(SIDE, SIDE, i)
+
+
+def dlbs(i: int, order: str) -> example.Features:
+    """As the layout of that name has it: a tensor with its shape and order beside it."""
+    pixels = picture(i) if order == "HWC" else picture(i).transpose(2, 0, 1)
+    return {
+        "image/height": ("int64", [SIDE]),
+        "image/width": ("int64", [SIDE]),
+        "image/channels": ("int64", [3]),
+        "image/order": ("bytes", [order.encode()]),
+        "image/format": ("bytes", [b"tensor"]),
+        "image/class/label": ("int64", [i % 5]),
+        "image/filename": ("bytes", [b"%d.JPEG" % i]),
+        "image/encoded": ("bytes", [pixels.tobytes()]),
+    }
+
+
+def bare(i: int) -> example.Features:
+    """A square tensor and a one-hot label, and nothing else."""
+    return {
+        "image_raw": ("bytes", [picture(i).tobytes()]),
+        "label_one_hot": ("int64", [int(n == i % 5) for n in range(5)]),
+    }
+
+
+def write(directory: Path, records: list[example.Features]) -> stoker.Dataset:
+    path = directory / "train-00000-of-00001"
+    path.write_bytes(b"".join(tfrecord.frame(example.write(record)) for record in records))
+    return stoker.open(path)
+
+
+def mixed(i: int) -> example.Features:
+    return dlbs(i, "CHW" if i % 3 else "HWC")
+
+
+@pytest.mark.parametrize("chosen", TRANSFORMS, ids=str)
+@pytest.mark.parametrize("layout", [mixed, bare])
+def test_tensors_give_the_pixels_of_pillow(tmp_path: Path, layout: object, chosen: stoker.transforms.Transform) -> None:
+    train = write(tmp_path, [layout(i) for i in range(RECORDS)])
+    if isinstance(chosen, stoker.ObjectCrops):
+        train.object_counts = np.zeros(RECORDS, np.uint32)
+    with stoker.Loader(train, batch_size=5, transform=chosen, shuffle=True, seed=SEED, threads=3) as loader:
+        keys = []
+        for batch in loader:
+            for pixels, label, key in zip(batch.images, batch.labels, batch.indices.tolist(), strict=True):
+                draws = transform.Draws(SEED, 0, key)
+                assert (pixels == transform.show(Image.fromarray(picture(key)), chosen, draws)).all(), key
+                assert label == key % 5
+                keys.append(key)
+    assert sorted(keys) == list(range(RECORDS))
+    assert train.labels.tolist() == [i % 5 for i in range(RECORDS)]
+    assert (train[4].decode() == picture(4)).all()
+
+
+def test_all_frameworks_give_the_same_tensors(tmp_path: Path) -> None:
+    train = write(tmp_path, [mixed(i) for i in range(RECORDS)])
+    settings = {"batch_size": 4, "transform": stoker.RawTensor(SIDE), "shuffle": True, "seed": 1}
+    in_tensorflow = stoker.tensorflow.dataset(train, **settings)
+    with stoker.Loader(train, **settings) as plain, stoker.torch.DataLoader(train, **settings) as in_torch:
+        for a, b, c in zip(plain, in_torch, in_tensorflow, strict=True):
+            assert (a.images == b.images.numpy()).all()
+            assert (a.images == c[0].numpy()).all()
+            assert (a.labels == c[1].numpy()).all()
+
+
+def load(train: stoker.Dataset, chosen: stoker.transforms.Transform = TRANSFORMS[2], **settings: object) -> list[int]:
+    with stoker.Loader(train, batch_size=4, transform=chosen, threads=3, **settings) as loader:
+        return [label for batch in loader for label in batch.labels.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"image/height": ("int64", [SIDE + 1])}, "4800 bytes of pixels are not 41 x 40 x 3"),
+        ({"image/height": ("int64", [-SIDE]), "image/width": ("int64", [-SIDE])}, "not -40 x -40 x 3"),
+        ({"image/height": ("int64", [2**62]), "image/width": ("int64", [2**62])}, "are not 4611686018427387904 x"),
+        ({"image/width": ("bytes", [b"40"])}, "'image/width' is of kind bytes"),
+        ({"image/order": ("bytes", [b"NCHW"])}, "'NCHW'; it must be HWC or CHW"),
+        ({"image/encoded": ("bytes", [b""])}, "0 bytes of pixels"),
+    ],
+)
+def test_a_tensor_that_is_not_its_shape_is_an_error_by_name(
+    tmp_path: Path, changes: example.Features, message: str
+) -> None:
+    train = write(tmp_path, [mixed(0), mixed(1), mixed(2) | changes, mixed(3)])
+    with pytest.raises(ExampleError, match=message) as caught:
+        load(train)
+    assert (caught.value.record, caught.value.source) == (2, "2.JPEG")
+
+
+def test_a_tensor_above_the_limit_is_refused(tmp_path: Path) -> None:
+    train = write(tmp_path, [mixed(i) for i in range(4)])
+    assert len(load(train, max_pixels=SIDE * SIDE)) == 4
+    with pytest.raises(ImageTooLargeError, match=f"1600 pixels; the limit is {SIDE * SIDE - 1}"):
+        load(train, max_pixels=SIDE * SIDE - 1)
+
+
+def test_a_transform_of_another_size_names_both(tmp_path: Path) -> None:
+    train = write(tmp_path, [mixed(i) for i in range(4)])
+    with pytest.raises(ImageError, match=r"the image is 40 x 40 .* needs exactly 39 x 40"):
+        load(train, stoker.RawTensor((40, 39)))
+    with pytest.raises(ImageError, match=r"the image is 40 x 40 .* needs exactly 40 x 39"):
+        load(train, stoker.RawTensor((39, 40)))
+    with pytest.raises(ImageError, match=r"the image is 40 x 40 .* needs at least 41 x 40"):
+        load(train, stoker.TopLeft((40, 41)))
+
+
+def test_labels_that_are_no_longer_one_hot_are_an_error_by_record(tmp_path: Path) -> None:
+    records = [bare(i) for i in range(6)]
+    records[3]["label_one_hot"] = ("int64", [0, 1, 0, 1, 0])
+    train = write(tmp_path, records)
+    with pytest.raises(ExampleError, match="'label_one_hot' is not one-hot: value 3 of 5 is 1, behind another 1"):
+        load(train)
+    with pytest.raises(ExampleError) as caught:
+        _ = train.labels
+    assert caught.value.record == 3
+    records[3]["label_one_hot"] = ("int64", [0] * 5)
+    assert load(write(tmp_path, records)) == [0, 1, 2, -1, 4, 0]
+
+
+def test_records_without_a_label_are_of_no_class(tmp_path: Path) -> None:
+    records = [{"image_raw": bare(i)["image_raw"], "label_one_hot": ("int64", [1])} for i in range(4)]
+    train = write(tmp_path, records)
+    train.schema = replace(train.schema, label_key="")
+    assert load(train) == [-1] * 4
+    assert train.labels.tolist() == [-1] * 4
+
+
+def test_a_layout_without_boxes_has_no_objects_to_crop(tmp_path: Path) -> None:
+    train = write(tmp_path, [bare(i) for i in range(4)])
+    with pytest.raises(ConfigError, match="has no boxes"):
+        stoker.Loader(train, batch_size=4, transform=stoker.ObjectCrops(8))
+
+
+def test_a_shard_whose_path_is_no_utf8_is_read_and_named(tmp_path: Path) -> None:
+    directory = tmp_path / os.fsdecode(b"caf\xe9")
+    directory.mkdir()
+    train = write(directory, [mixed(0), mixed(1) | {"image/encoded": ("bytes", [b""])}])
+    with pytest.raises(ExampleError) as caught:
+        load(train)
+    assert caught.value.path == str(directory / "train-00000-of-00001")
+    assert train.records.where(1)[:2] == (caught.value.path, 1)
+
+
+def test_labels_and_counts_of_many_records_are_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "train-00000-of-00001"
+    many = 4096 + 300  # more than are read between two looks for Ctrl-C
+    path.write_bytes(b"".join(tfrecord.frame(example.write({"n": ("int64", [i] * (i % 3))})) for i in range(many)))
+    records = _native.RecordSet()
+    records.add(str(path), _native.scan_shard(str(path)))
+    assert records.count_values("n", 3).tolist() == [i % 3 for i in range(many)]
+    assert records.labels("n", False, 0, 3).tolist() == [i if i % 3 else -1 for i in range(many)]

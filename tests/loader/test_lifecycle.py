@@ -1,0 +1,321 @@
+"""How a loader behaves around its batches: errors, early ends, states, settings."""
+
+from __future__ import annotations
+
+import gc
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import stoker
+from loader.shards import image, write_shards
+from stoker.errors import ClosedError, ConfigError, CorruptRecordError, ExampleError, ImageError, TruncatedShardError
+
+TRANSFORM = stoker.Resize(16)
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> list[Path]:
+    return write_shards(tmp_path, 20, 2, {13: image(13)[:200]})
+
+
+def test_a_bad_image_is_named_and_the_batches_before_it_are_delivered(shards: list[Path]) -> None:
+    with stoker.Loader(stoker.open(shards[0].parent), batch_size=4, transform=TRANSFORM, threads=3) as loader:
+        seen = []
+        with pytest.raises(ImageError) as caught:
+            seen.extend(batch.indices.tolist() for batch in loader)
+        assert seen == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+        assert loader.state_dict()["consumed"] == 12
+    error = caught.value
+    assert (error.path, error.record, error.source) == (str(shards[1]), 3, "picture-13.JPEG")
+    for part in (shards[1].name, "record 3 at byte", "picture-13.JPEG", str(error.offset)):
+        assert part in str(error)
+
+
+def test_a_flipped_byte_is_found_by_a_default_read(shards: list[Path]) -> None:
+    data = bytearray(shards[0].read_bytes())
+    data[len(data) // 2] ^= 1
+    shards[0].write_bytes(data)
+    train = stoker.open(shards[0].parent)
+    with stoker.Loader(train, batch_size=4, transform=TRANSFORM) as loader, pytest.raises(CorruptRecordError) as caught:
+        list(loader)
+    assert caught.value.path == str(shards[0])
+    start = caught.value.offset
+    assert start is not None
+    assert start <= len(data) // 2
+
+
+def test_a_shard_cut_after_it_was_opened_is_an_error_not_a_crash(shards: list[Path]) -> None:
+    train = stoker.open(shards[0].parent)
+    os.truncate(shards[0], shards[0].stat().st_size - 5)
+    with (
+        stoker.Loader(train, batch_size=4, transform=TRANSFORM) as loader,
+        pytest.raises(TruncatedShardError, match="record 9"),
+    ):
+        list(loader)
+
+
+def test_a_record_without_the_image_names_what_it_has(shards: list[Path]) -> None:
+    train = stoker.open(shards[0].parent)
+    train.schema = replace(train.schema, image_key="picture")
+    with (
+        stoker.Loader(train, batch_size=4, transform=TRANSFORM) as loader,
+        pytest.raises(ExampleError, match="picture"),
+    ):
+        list(loader)
+    with pytest.raises(ExampleError, match="image/encoded"):
+        train[0]
+
+
+def test_every_iteration_is_an_epoch_also_after_one_that_was_left_early(shards: list[Path]) -> None:
+    with stoker.Loader(stoker.open(shards[0]), batch_size=3, transform=TRANSFORM, threads=2, shuffle=True) as loader:
+        epochs = [[k for batch in loader for k in batch.indices.tolist()] for _ in range(2)]
+        assert len(loader) == 4
+        assert epochs[0] != epochs[1]
+        assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(10))
+        loader.set_epoch(0)
+        assert next(iter(loader)).indices.tolist() == epochs[0][:3]
+        left = loader.state_dict()
+        assert (left["epoch"], left["consumed"]) == (0, 3)
+        assert [k for batch in loader for k in batch.indices.tolist()] == epochs[1]
+        loader.load_state_dict(left)
+        assert [k for batch in loader for k in batch.indices.tolist()] == epochs[0][3:]
+        loader.load_state_dict({**left, "consumed": 10})  # saved behind the last batch
+        assert [k for batch in loader for k in batch.indices.tolist()] == epochs[1]
+
+
+def test_one_loader_serves_one_iteration(shards: list[Path]) -> None:
+    with stoker.Loader(stoker.open(shards[0]), batch_size=3, transform=TRANSFORM) as loader:
+        first = iter(loader)
+        next(first)
+        next(iter(loader))
+        with pytest.raises(ClosedError, match="another iteration"):
+            next(first)
+
+
+@pytest.mark.parametrize("with_state", [False, True])
+def test_who_goes_elsewhere_ends_the_iteration_under_way(shards: list[Path], *, with_state: bool) -> None:
+    with stoker.Loader(stoker.open(shards[0]), batch_size=3, transform=TRANSFORM, shuffle=True) as loader:
+        batches = iter(loader)
+        next(batches)
+        if with_state:
+            loader.load_state_dict(loader.state_dict(stoker.Position(7, 0)))
+        else:
+            loader.set_epoch(7)
+        with pytest.raises(ClosedError, match="another epoch or state"):
+            next(batches)
+        assert loader.state_dict()["epoch"] == 7
+        assert {batch.position.epoch for batch in loader} == {7}
+        for batch in loader:
+            if batch.position.consumed == len(loader.dataset):  # after the last batch it is over anyway
+                loader.set_epoch(3)
+        assert loader.state_dict()["epoch"] == 3
+
+
+def test_two_loaders_run_side_by_side(shards: list[Path]) -> None:
+    train = stoker.open(shards[0])
+    with (
+        stoker.Loader(train, batch_size=3, transform=TRANSFORM) as one,
+        stoker.Loader(train, batch_size=3, transform=TRANSFORM) as two,
+    ):
+        for a, b in zip(one, two, strict=True):
+            assert (a.images == b.images).all()
+
+
+def test_a_closed_loader_says_so(shards: list[Path]) -> None:
+    loader = stoker.Loader(stoker.open(shards[0]), batch_size=3, transform=TRANSFORM)
+    batch = next(iter(loader))
+    loader.close()
+    loader.close()
+    with pytest.raises(ClosedError):
+        next(iter(loader))
+    assert batch.images.sum() > 0
+
+
+def test_states_of_other_datasets_seeds_or_programs_are_refused(shards: list[Path]) -> None:
+    train = stoker.open(shards[0])
+    with stoker.Loader(train, batch_size=3, transform=TRANSFORM, seed=1) as loader:
+        state = loader.state_dict()
+        loader.load_state_dict(state)
+        for change in [
+            {"dataset": "other"},
+            {"seed": 2},
+            {"shuffle": True},
+            {"version": 9},
+            {"consumed": 999},
+            {"consumed": 1.5},
+            {"epoch": "1"},
+            {"x": 1},
+            {3: 1},
+        ]:
+            with pytest.raises(ConfigError):
+                loader.load_state_dict({**state, **change})
+        for other in (None, [], 3):
+            with pytest.raises(ConfigError, match="give what state_dict"):
+                loader.load_state_dict(other)
+
+
+def test_numbers_of_numpy_are_numbers_and_a_state_stays_json(shards: list[Path]) -> None:
+    settings = {"batch_size": np.int32(2), "seed": np.uint64(3), "rank": np.int64(0), "world_size": np.int64(2)}
+    with stoker.Loader(stoker.open(shards[0]), transform=TRANSFORM, **settings) as loader:
+        loader.set_epoch(np.int64(1))
+        batch = next(iter(loader))
+        state = json.loads(json.dumps(loader.state_dict()))
+    assert (state["epoch"], state["consumed"], state["seed"], len(batch)) == (1, 4, 3, 2)
+    assert type(stoker.open(shards[0])[np.int64(-1)].key) is int
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"batch_size": 0},
+        {"batch_size": 2**21},
+        {"prefetch": 0},
+        {"threads": 0},
+        {"seed": -1},
+        {"rank": 1, "world_size": 1},
+        {"tail": "keep"},
+        {"max_pixels": 0},
+        {"batch_size": 2.0},
+        {"threads": "2"},
+        {"max_bad": None},
+        {"shuffle": 1000},
+        {"output": "float32"},
+        {"boxes": True},
+        {"cache": "8GB"},
+        {"read_ahead": "8GB"},
+        {"transform": 224},
+        {"transform": stoker.CenterCrop},
+    ],
+    ids=str,
+)
+def test_settings_out_of_range_are_refused_at_once(shards: list[Path], settings: dict) -> None:
+    with pytest.raises(ConfigError, match=next(iter(settings))):
+        stoker.Loader(stoker.open(shards[0]), **{"batch_size": 2, "transform": TRANSFORM, **settings})
+
+
+def test_what_is_no_dataset_is_refused(shards: list[Path]) -> None:
+    with pytest.raises(ConfigError, match=r"give what stoker\.open or stoker\.mix returned"):
+        stoker.Loader(str(shards[0]), batch_size=2, transform=TRANSFORM)
+    for datasets in (stoker.open(shards[0]), [str(shards[0])]):  # the first one is a sequence of samples
+        with pytest.raises(ConfigError, match="a mix is one of datasets"):
+            stoker.mix(datasets)
+
+
+def test_an_empty_split_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "train.tfrecord").touch()
+    with pytest.raises(ConfigError, match="no samples"):
+        stoker.Loader(stoker.open(tmp_path), batch_size=2, transform=TRANSFORM)
+
+
+def test_a_fork_gives_an_error_and_no_hang(shards: list[Path]) -> None:
+    program = f"""
+        import os, stoker
+        loader = stoker.Loader(stoker.open({str(shards[0])!r}), batch_size=3, transform=stoker.Resize(16))
+        next(iter(loader))
+        child = os.fork()
+        if child == 0:
+            try:
+                next(iter(loader))
+            except stoker.errors.ClosedError as error:
+                os._exit(0 if "fork" in str(error) else 3)
+            os._exit(4)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
+
+
+def test_a_forked_process_ends_as_any_other(shards: list[Path]) -> None:
+    program = f"""
+        import os, stoker
+        loader = stoker.Loader(stoker.open({str(shards[0])!r}), batch_size=3, transform=stoker.Resize(16), threads=3)
+        kept = next(iter(loader))
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                raise SystemExit
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert sum(len(batch) for batch in loader) > 0
+    """
+    # From Python 3.12 on, any fork beside threads is warned of.
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", textwrap.dedent(program)]
+    ended = subprocess.run(command, timeout=60, capture_output=True, check=True)
+    assert ended.stderr == b""
+
+
+def test_a_program_may_end_in_the_middle_of_an_epoch(shards: list[Path]) -> None:
+    program = f"""
+        import stoker
+        loader = stoker.Loader(stoker.open({str(shards[0])!r}), batch_size=3, transform=stoker.Resize(16), threads=4)
+        batches = iter(loader)
+        kept = next(batches)
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
+
+
+def test_ctrl_c_ends_a_waiting_loader_within_a_second(tmp_path: Path) -> None:
+    large = io.BytesIO()
+    Image.radial_gradient("L").resize((3000, 3000)).convert("RGB").save(large, "JPEG")
+    shard = write_shards(tmp_path, 2, 1, bad=dict.fromkeys(range(2), large.getvalue()))[0]
+    program = f"""
+        import stoker
+        endless = stoker.mix([stoker.open({str(shard)!r})], samples_per_epoch=10_000)
+        loader = stoker.Loader(endless, batch_size=1000, transform=stoker.Resize(32), threads=1)  # half a minute a
+        batch print("ready", flush=True)
+        next(iter(loader))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"ready\n"
+        time.sleep(0.5)
+        running.send_signal(signal.SIGINT)
+        started = time.monotonic()
+        try:
+            said = running.communicate(timeout=20)[1]
+        finally:
+            running.kill()
+        assert time.monotonic() - started < 5  # generous: the bound is a second on an idle machine
+        assert said.endswith(b"KeyboardInterrupt\n")
+
+
+def held() -> tuple[int, int]:
+    return len(list(Path("/proc/self/fd").iterdir())), len(list(Path("/proc/self/task").iterdir()))
+
+
+def test_a_loader_that_its_dataset_refers_to_is_collected(shards: list[Path]) -> None:
+    before = held()
+    for _ in range(3):
+        train = stoker.open(shards[0])
+        train.loader = stoker.Loader(train, batch_size=3, transform=TRANSFORM, threads=4)  # type: ignore[attr-defined]
+        next(iter(train.loader))  # type: ignore[attr-defined]
+        del train
+        gc.collect()
+    after = held()
+    assert after[0] <= before[0]
+    assert after[1] <= before[1]
+
+
+def test_no_thread_or_file_stays_behind(shards: list[Path]) -> None:
+    train = stoker.open(shards[0])
+    with stoker.Loader(train, batch_size=3, transform=TRANSFORM, threads=4) as loader:
+        list(loader)
+    before = held()
+    for _ in range(20):
+        loader = stoker.Loader(train, batch_size=3, transform=TRANSFORM, threads=4)
+        next(iter(loader))
+        del loader
+    after = held()
+    assert after[0] <= before[0]
+    assert after[1] <= before[1]

@@ -1,0 +1,136 @@
+"""The cache in memory: same bytes, a budget that holds, one dataset."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import stoker
+from loader.shards import write_shards
+from stoker import _native
+from stoker.errors import ConfigError
+from stoker.loader.cache.caches import MemoryCache
+from stoker.loader.samples import record_keys
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECORDS = 24
+
+
+@pytest.fixture(scope="module")
+def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
+    place = tmp_path_factory.mktemp("shards")
+    write_shards(place, RECORDS, 2)
+    return stoker.open(place)
+
+
+def samples_of(dataset: stoker.Dataset) -> _native.SampleSource:
+    assert isinstance(dataset.records, _native.RecordSet)
+    return _native.RecordSource(dataset.records, record_keys(dataset.schema), check=True)
+
+
+def behind(cache: MemoryCache, dataset: stoker.Dataset) -> _native.CachedSource:
+    source = cache.source(dataset, samples_of(dataset))
+    assert isinstance(source, _native.CachedSource)
+    return source
+
+
+class Model:
+    """The slow twin: a dictionary that never gives up what it has."""
+
+    def __init__(self, sizes: list[int], budget: int) -> None:
+        self.sizes, self.budget = sizes, budget
+        self.held: set[int] = set()
+        self.used = self.hits = self.misses = 0
+        self.full = False
+
+    def read(self, number: int) -> None:
+        if number in self.held:
+            self.hits += 1
+            return
+        self.misses += 1
+        cost = 256 + (self.sizes[number] + 16 + 15) // 16 * 16  # of samples below 64 KiB
+        if self.used + cost <= self.budget:
+            self.held.add(number)
+            self.used += cost
+        else:
+            self.full = True
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(reads=st.lists(st.integers(0, RECORDS - 1), max_size=60), budget=st.integers(1, 100_000))
+def test_it_does_what_the_slow_twin_does(train: stoker.Dataset, reads: list[int], budget: int) -> None:
+    cache, model = MemoryCache(budget), Model([len(train.records.read(i)) for i in range(RECORDS)], budget)
+    source = behind(cache, train)
+    for number in reads:
+        assert source.read(number) == train.records.read(number)
+        model.read(number)
+        stats = cache.stats()
+        assert (stats.hits, stats.misses, stats.bytes, stats.full) == (
+            model.hits,
+            model.misses,
+            model.used,
+            model.full,
+        )
+        assert stats.bytes <= budget
+
+
+def test_the_share_that_fits_is_the_hit_rate_of_every_later_epoch(train: stoker.Dataset) -> None:
+    cache = MemoryCache("40KB")
+    source = behind(cache, train)
+    hits = []
+    for epoch in range(6):
+        before = cache.stats().hits
+        for number in random.Random(epoch).sample(range(RECORDS), RECORDS):
+            source.read(number)
+        hits.append(cache.stats().hits - before)
+    assert hits[0] == 0
+    assert hits[1] > 0
+    assert len(set(hits[1:])) == 1
+    assert cache.stats().hit_rate == sum(hits) / (6 * RECORDS)
+
+
+def test_many_threads(train: stoker.Dataset) -> None:
+    cache = MemoryCache("60KB")
+    source = behind(cache, train)
+    expected = [train.records.read(i) for i in range(RECORDS)]
+
+    def work(seed: int) -> bool:
+        chosen = random.Random(seed)
+        numbers = [chosen.randrange(RECORDS) for _ in range(300)]
+        return all(source.read(number) == expected[number] for number in numbers) and cache.stats().bytes <= 60_000
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
+    assert cache.stats().hits + cache.stats().misses == 2400
+
+
+def test_one_cache_serves_one_dataset(train: stoker.Dataset, tmp_path: Path) -> None:
+    cache = MemoryCache("1MB")
+    behind(cache, train).read(0)
+    behind(cache, stoker.open(train.path)).read(0)
+    assert cache.stats().hits == 1
+    write_shards(tmp_path, RECORDS, 2)
+    other = stoker.open(tmp_path)
+    with pytest.raises(ConfigError, match="make a cache for each dataset"):
+        cache.source(other, samples_of(other))
+    with pytest.raises(ConfigError, match="make a cache for each dataset"):
+        cache.source(stoker.mix([train, other]), samples_of(other))
+
+
+def test_settings(train: stoker.Dataset) -> None:
+    samples = samples_of(train)
+    assert MemoryCache("1MB", keep="decoded").source(train, samples) is samples
+    assert repr(MemoryCache("2GB")) == "<stoker.MemoryCache of encoded samples: 0 B of 2.0 GB, 0.0% of 0 reads hit>"
+    with pytest.raises(ConfigError, match="keep is 'raw'"):
+        MemoryCache("1MB", keep="raw")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="budget is 0"):
+        MemoryCache(0)
+    with pytest.raises(ConfigError, match="not a size"):
+        MemoryCache("much")

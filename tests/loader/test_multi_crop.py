@@ -1,0 +1,108 @@
+"""Several transforms of one decode, boxes beside them, and the seeds of samples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import stoker
+from loader.shards import boxes, image, write_annotated, write_shards
+from reference import pictures, transform
+from reference.philox import sample_draw
+from stoker.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECORDS, SEED = 21, 99
+CROP = stoker.RandomResizedCrop(20, hflip=0.5)
+SMALL = stoker.RandomResizedCrop(12, scale=(0.05, 0.4), filter="bicubic")
+CENTER = stoker.CenterCrop(16, 18)
+TRANSFORMS = stoker.MultiCrop(CROP, CENTER, SMALL, CROP)
+
+
+@pytest.fixture(scope="module")
+def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
+    path = tmp_path_factory.mktemp("annotated") / "train-00000-of-00001"
+    write_annotated(path, RECORDS)
+    return stoker.open(path)
+
+
+def load(train: stoker.Dataset, **settings: object) -> stoker.Batch:
+    with stoker.Loader(train, batch_size=RECORDS, shuffle=True, seed=SEED, **settings) as loader:
+        loader.set_epoch(3)
+        return next(iter(loader))
+
+
+def test_each_transform_equals_pillow_with_random_choices_of_its_own(train: stoker.Dataset) -> None:
+    batch = load(train, transform=TRANSFORMS, threads=3)
+    assert [images.shape[1] for images in batch.images] == [20, 16, 12, 20]
+    for at, key in enumerate(batch.indices.tolist()):
+        picture = pictures.rgb(image(key))
+        for number, (chosen, images) in enumerate(zip(TRANSFORMS.transforms, batch.images, strict=True)):
+            draws = transform.Draws(SEED, 3, key, number)
+            assert (images[at] == transform.show(picture, chosen, draws)).all()
+    assert (batch.images[0] != batch.images[3]).any()
+
+
+def test_the_first_transform_is_what_it_is_alone(train: stoker.Dataset) -> None:
+    alone = load(train, transform=CROP)
+    assert (load(train, transform=TRANSFORMS).images[0] == alone.images).all()
+    assert (load(train, transform=stoker.MultiCrop(CROP)).images[0] == alone.images).all()
+
+
+def test_each_transform_has_its_own_boxes(train: stoker.Dataset) -> None:
+    batch = load(train, transform=TRANSFORMS, boxes=stoker.BoxOutput())
+    alone = load(train, transform=CENTER, boxes=stoker.BoxOutput())
+    assert len(batch.boxes) == 4
+    assert (batch.boxes[1].corners == alone.boxes.corners).all()
+    whole = load(train, transform=stoker.Resize(100), boxes=stoker.BoxOutput(pad_to=3)).boxes
+    for at, key in enumerate(batch.indices.tolist()):
+        assert whole.counts[at] == len(boxes(key))
+        assert whole.labels[at, : len(boxes(key))].tolist() == [key + 1] * len(boxes(key))
+        expected = np.clip(np.float32(boxes(key)) * 100, 0, 100).reshape(-1, 4)
+        np.testing.assert_allclose(whole.corners[at, : len(boxes(key))], expected, atol=1e-3)
+
+
+def test_a_share_of_a_short_last_step_may_be_empty_in_every_form(train: stoker.Dataset) -> None:
+    settings = {"batch_size": 20, "transform": TRANSFORMS, "boxes": stoker.BoxOutput(pad_to=2), "world_size": 2}
+    batches = []
+    for rank in range(2):
+        with stoker.Loader(train, rank=rank, **settings) as loader:
+            batches.append(next(iter(loader)))
+    assert sum(len(batch) for batch in batches) == RECORDS
+    with stoker.Loader(
+        train, batch_size=20, transform=TRANSFORMS, boxes=stoker.BoxOutput(), world_size=2, rank=0
+    ) as loader:
+        loader.load_state_dict(loader.state_dict() | {"consumed": RECORDS - 1})
+        (batch,) = loader
+    assert [images.shape for images in batch.images] == [(0, 20, 20, 3), (0, 16, 16, 3), (0, 12, 12, 3), (0, 20, 20, 3)]
+    assert batch.boxes[0].offsets.tolist() == [0]
+    assert batch.position == stoker.Position(0, RECORDS)
+
+
+def test_seeds_belong_to_the_sample_and_the_epoch(train: stoker.Dataset) -> None:
+    batch = load(train, transform=CENTER, threads=2)
+    for key, seed in zip(batch.indices.tolist(), batch.seeds.tolist(), strict=True):
+        words = sample_draw(SEED, 3, key, 4, 0)
+        assert seed == words[0] << 32 | words[1]
+    assert len(set(batch.seeds.tolist())) == RECORDS
+
+
+@pytest.mark.parametrize("transforms", [(), (stoker.ObjectCrops(8),), (stoker.MultiCrop(CROP),), (CROP,) * 65, (7,)])
+def test_what_cannot_be_shown_together_is_refused(transforms: tuple) -> None:
+    with pytest.raises(ConfigError, match="MultiCrop"):
+        stoker.MultiCrop(*transforms)
+
+
+def test_boxes_need_a_layout_that_has_them(tmp_path: Path) -> None:
+    write_shards(tmp_path, 4, 1)
+    plain = stoker.open(tmp_path, keys=stoker.RecordKeys("image/encoded", "image/class/label"))
+    with pytest.raises(ConfigError, match="has no boxes"):
+        stoker.Loader(plain, batch_size=2, transform=CROP, boxes=stoker.BoxOutput())
+    with pytest.raises(ConfigError, match="pad_to is 0"):
+        stoker.BoxOutput(pad_to=0)
+    with pytest.raises(ConfigError, match="min_visible is 2"):
+        stoker.BoxOutput(min_visible=2)

@@ -1,0 +1,306 @@
+"""The node cache: right bytes whatever happens to its file, a budget that holds, and a source that is never touched."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+import stoker
+from loader.shards import payload, write_shards
+from reference import tfrecord
+from stoker import _native
+from stoker.errors import ConfigError
+from stoker.loader.cache.caches import NodeCache
+from stoker.loader.cache.directory import ENTRY_BYTES, TAG_NAME, CacheDirectory
+from stoker.loader.samples import record_keys
+
+RECORDS = 24
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    place = tmp_path / "shards"
+    place.mkdir()
+    write_shards(place, RECORDS, 2)
+    stoker.open(place)  # writes the indexes, so that what a test sees change is its own doing
+    return place
+
+
+def samples_of(dataset: stoker.Dataset) -> _native.SampleSource:
+    records = dataset.records
+    if isinstance(records, _native.FileSet):
+        return records
+    return _native.RecordSource(records, record_keys(dataset.schema), check=True)
+
+
+def behind(cache: NodeCache, dataset: stoker.Dataset) -> _native.CachedSource:
+    source = cache.source(dataset, samples_of(dataset))
+    assert isinstance(source, _native.CachedSource)
+    return source
+
+
+def read_all(cache: NodeCache, place: Path) -> None:
+    dataset = stoker.open(place)
+    source = behind(cache, dataset)
+    for number in range(len(dataset)):
+        assert source.read(number) == dataset.records.read(number)
+
+
+def disk_bytes(directory: Path) -> int:
+    return sum(path.stat().st_blocks * 512 for path in directory.iterdir())
+
+
+def state_of(place: Path) -> dict[str, tuple[int, int]]:
+    return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in place.rglob("*")}
+
+
+def test_hits_give_the_same_bytes_also_to_later_runs(shards: Path, tmp_path: Path) -> None:
+    before = state_of(shards)
+    first = NodeCache(tmp_path / "cache", "10MB")
+    for _ in range(2):
+        read_all(first, shards)
+    stats = first.stats()
+    assert (stats.hits, stats.misses, stats.errors, stats.full) == (RECORDS, RECORDS, 0, False)
+    assert stats.hit_rate == 0.5
+    assert disk_bytes(tmp_path / "cache") <= stats.bytes <= stats.budget == 10_000_000
+    later = NodeCache(str(tmp_path / "cache"), 10_000_000)
+    read_all(later, shards)
+    assert later.stats().hit_rate == 1.0
+    assert "100.0% of 24 reads hit" in repr(later)
+    assert state_of(shards) == before
+
+
+def test_the_file_is_a_shard_that_anybody_reads(shards: Path, tmp_path: Path) -> None:
+    read_all(NodeCache(tmp_path / "cache", "10MB"), shards)
+    (samples,) = (tmp_path / "cache").glob("*.samples")
+    assert [found.payload for found in tfrecord.scan(samples.read_bytes())] == [payload(i) for i in range(RECORDS)]
+
+
+def test_damage_is_a_miss_and_repaired(shards: Path, tmp_path: Path) -> None:
+    cache = NodeCache(tmp_path / "cache", "10MB")
+    read_all(cache, shards)
+    (samples,) = (tmp_path / "cache").glob("*.samples")
+    whole = samples.read_bytes()
+    chosen = random.Random(3)
+    for round_ in range(60):
+        damaged = bytearray(whole)
+        damaged[chosen.randrange(len(damaged))] ^= 1 << chosen.randrange(8)
+        with samples.open("r+b") as file:
+            file.write(damaged)
+        read_all(cache, shards)
+        assert cache.stats().misses == RECORDS + round_ + 1
+        assert samples.read_bytes() == whole
+
+
+@pytest.mark.parametrize("size", [0, 1, 5000, 10**7])
+def test_a_file_of_another_length_is_brought_to_its_own(shards: Path, tmp_path: Path, size: int) -> None:
+    read_all(NodeCache(tmp_path / "cache", "10MB"), shards)
+    (samples,) = (tmp_path / "cache").glob("*.samples")
+    whole = samples.read_bytes()
+    os.truncate(samples, size)
+    read_all(NodeCache(tmp_path / "cache", "10MB"), shards)
+    assert samples.read_bytes() == whole
+
+
+def test_changed_files_never_hit_old_bytes(shards: Path, tmp_path: Path) -> None:
+    read_all(NodeCache(tmp_path / "cache", "10MB"), shards)
+    path = sorted(shards.glob("train-*"))[0]
+    frames = [tfrecord.frame(payload(i).replace(b"picture-", b"Picture-")) for i in range(RECORDS // 2)]
+    size = path.stat().st_size
+    path.write_bytes(b"".join(frames))
+    assert path.stat().st_size == size
+    cache = NodeCache(tmp_path / "cache", "10MB")
+    read_all(cache, shards)
+    assert cache.stats().hits == 0
+
+
+def test_a_manifest_stands_for_its_bytes_wherever_they_lie(dataset: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in dataset.iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    cache = NodeCache(tmp_path / "cache", "50MB")
+    one, other = stoker.open(dataset, split="train"), stoker.open(copy, split="train")
+    for number in range(len(one)):
+        behind(cache, one).read(number)
+        assert behind(cache, other).read(number) == one.records.read(number)
+    assert cache.stats().hit_rate == 0.5
+
+
+def test_a_file_that_grew_or_was_replaced_is_read_as_it_is(photos: Path, tmp_path: Path) -> None:
+    place = tmp_path / "photos"
+    for path in sorted((photos / "train").rglob("*.*"))[:6]:
+        (place / path.parent.name).mkdir(parents=True, exist_ok=True)
+        (place / path.parent.name / path.name).write_bytes(path.read_bytes())
+    cache = NodeCache(tmp_path / "cache", "50MB")
+    opened = stoker.open(place)
+    source = behind(cache, opened)
+    path = Path(opened.records.where(0)[0])
+    was = path.read_bytes()
+    path.write_bytes(was + b"more")
+    assert [source.read(0) for _ in range(2)] == [was + b"more"] * 2
+    assert cache.stats().hits == 0
+    path.with_suffix(".new").write_bytes(was[::-1])
+    path.with_suffix(".new").replace(path)
+    assert behind(NodeCache(tmp_path / "cache", "50MB"), stoker.open(place)).read(0) == was[::-1]
+
+
+def test_the_budget_is_what_the_disk_gives_and_what_came_first_stays(shards: Path, tmp_path: Path) -> None:
+    cache = NodeCache(tmp_path / "cache", 65536)
+    for _ in range(3):
+        read_all(cache, shards)
+        assert disk_bytes(tmp_path / "cache") <= 65536
+    stats = cache.stats()
+    assert stats.full
+    assert 0 < stats.hits < 2 * RECORDS
+    assert stats.hits % 2 == 0  # the same ones in both later rounds
+
+
+def other_shards(tmp_path: Path, name: str, records: int = 30) -> Path:
+    place = tmp_path / name
+    place.mkdir()
+    write_shards(place, records, 1)
+    stoker.open(place)
+    return place
+
+
+def test_room_is_made_at_the_cost_of_what_nobody_uses_the_oldest_first(shards: Path, tmp_path: Path) -> None:
+    old, older = other_shards(tmp_path, "old", 31), other_shards(tmp_path, "older")
+    for place in (older, old):
+        read_all(NodeCache(tmp_path / "cache", "1MB"), place)
+    directory = CacheDirectory(tmp_path / "cache")
+    keys = [entry.key for entry in directory.entries()]
+    used = sum(entry.disk_bytes for entry in directory.entries())
+    cache = NodeCache(tmp_path / "cache", used + 65536)  # room for two of the three
+    before = state_of(old) | state_of(older)
+    read_all(cache, shards)
+    left = [entry.key for entry in directory.entries()]
+    assert keys[0] not in left
+    assert keys[1] in left
+    assert not cache.stats().full
+    assert state_of(old) | state_of(older) == before
+
+
+@pytest.mark.parametrize(("budget", "room"), [(131072, False), (212992, True)])
+def test_what_is_in_use_is_never_evicted(shards: Path, tmp_path: Path, budget: int, room: bool) -> None:
+    other = other_shards(tmp_path, "other")
+    busy = NodeCache(tmp_path / "cache", budget)
+    for _ in range(2):
+        read_all(busy, other)
+    kept = busy.stats().hits
+    cache = NodeCache(tmp_path / "cache", budget)
+    dataset = stoker.open(shards)
+    source = cache.source(dataset, samples_of(dataset))
+    assert isinstance(source, _native.CachedSource) == room
+    if room:
+        read_all(cache, shards)
+    assert cache.stats().full
+    assert cache.stats().errors == 0
+    assert disk_bytes(tmp_path / "cache") <= budget
+    assert busy.stats().bytes <= budget
+    read_all(busy, other)
+    assert busy.stats().hits == 2 * kept
+    assert {entry.in_use for entry in CacheDirectory(tmp_path / "cache").entries()} == {True}
+
+
+def test_what_is_removed_gives_back_all_that_was_counted_for_it(shards: Path, tmp_path: Path) -> None:
+    def counted() -> int:
+        return int.from_bytes((tmp_path / "cache" / "budget").read_bytes(), "little")
+
+    busy = NodeCache(tmp_path / "cache", "10MB")
+    read_all(busy, shards)
+    before = counted()
+    for name in ("a", "b", "c", "d"):
+        read_all(NodeCache(tmp_path / "cache", "10MB"), other_shards(tmp_path, name))
+        assert counted() > before + ENTRY_BYTES
+        assert len(CacheDirectory(tmp_path / "cache").clear()) == 1
+    assert 0 <= counted() - before < ENTRY_BYTES  # but for the ends of blocks
+
+
+def test_a_smaller_budget_takes_back_what_a_larger_one_gave(shards: Path, tmp_path: Path) -> None:
+    read_all(NodeCache(tmp_path / "cache", "1MB"), shards)
+    assert disk_bytes(tmp_path / "cache") > 65536
+    read_all(NodeCache(tmp_path / "cache", 65536), shards)
+    assert disk_bytes(tmp_path / "cache") <= 65536
+
+
+def test_a_directory_of_other_things_is_refused(shards: Path, tmp_path: Path) -> None:
+    dataset = stoker.open(shards)
+    with pytest.raises(ConfigError, match="is no cache of stoker"):
+        NodeCache(shards, "1MB").source(dataset, samples_of(dataset))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / TAG_NAME).write_text("Signature: 8a477f597d28d172789f06886806bc55\n# of another program\n")
+    (tmp_path / "mine" / "notes.txt").write_text("do not touch")
+    with pytest.raises(ConfigError, match=r"holds 'notes.txt'"):
+        NodeCache(tmp_path / "mine", "1MB").source(dataset, samples_of(dataset))
+    assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == [TAG_NAME, "notes.txt"]
+
+
+@pytest.mark.parametrize("budget", ["12 parsecs", 0, "1KB", -5])
+def test_a_senseless_budget_is_refused(tmp_path: Path, budget: str | int) -> None:
+    with pytest.raises(ConfigError):
+        NodeCache(tmp_path, budget)
+
+
+def hostile(kind: str, directory: Path, name: str, victim: Path) -> None:
+    path = directory / name
+    path.unlink(missing_ok=True)
+    if kind == "link":
+        path.symlink_to(victim)
+    elif kind == "hard link":
+        path.hardlink_to(victim)
+    elif kind == "directory":
+        path.mkdir()
+    else:
+        os.mkfifo(path)
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "directory", "pipe"])
+@pytest.mark.parametrize("which", ["samples", "budget"])
+def test_what_is_no_file_of_its_own_is_not_used(shards: Path, tmp_path: Path, kind: str, which: str) -> None:
+    directory = tmp_path / "cache"
+    read_all(NodeCache(directory, "10MB"), shards)
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious" * 1000)
+    name = "budget" if which == "budget" else next(directory.glob("*.samples")).name
+    hostile(kind, directory, name, victim)
+    dataset = stoker.open(shards)
+    samples = samples_of(dataset)
+    cache = NodeCache(directory, "10MB")
+    with pytest.warns(UserWarning, match="the dataset is read instead") as caught:
+        assert cache.source(dataset, samples) is samples
+    assert len(caught) == 1
+    assert cache.source(dataset, samples) is samples  # without another warning
+    assert cache.stats().errors == 2
+    assert victim.read_bytes() == b"precious" * 1000
+
+
+def test_a_cache_that_cannot_be_made_is_done_without(shards: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    dataset = stoker.open(shards)
+    samples = samples_of(dataset)
+    cache = NodeCache(tmp_path / "file" / "cache", "10MB")
+    with pytest.warns(UserWarning, match="Not a directory"):
+        assert cache.source(dataset, samples) is samples
+
+
+def test_a_counter_that_breaks_stops_no_reading_and_warns_once(shards: Path, tmp_path: Path) -> None:
+    cache = NodeCache(tmp_path / "cache", "10MB")
+    dataset = stoker.open(shards)
+    source = behind(cache, dataset)
+    os.truncate(tmp_path / "cache" / "budget", 0)
+    for number in range(len(dataset)):
+        assert source.read(number) == dataset.records.read(number)
+    with pytest.warns(UserWarning, match="counts its bytes"):
+        cache.warn_of_problems()
+    cache.warn_of_problems()  # without another warning
+    assert cache.stats().errors == 1
+    whole = NodeCache(tmp_path / "cache", "10MB")
+    del source, cache
+    read_all(whole, shards)
+    read_all(whole, shards)
+    whole.warn_of_problems()
+    assert whole.stats().hits == RECORDS

@@ -1,0 +1,139 @@
+"""Annotated objects as samples: their numbers, their pixels, and the laws that hold for images hold for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import stoker
+from loader.shards import boxes, image, write_annotated, write_shards
+from reference import pictures, transform
+from stoker.errors import ConfigError, ExampleError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECORDS = 21
+SEED = 12345
+TRANSFORM = stoker.ObjectCrops(20, hflip=0.5)
+# In the canonical order: by record, then by box; a record without boxes counts once.
+SAMPLES = [(i, box) for i in range(RECORDS) for box in (boxes(i) or [None])]
+
+
+@pytest.fixture(scope="module")
+def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
+    path = tmp_path_factory.mktemp("annotated") / "train-00000-of-00001"
+    write_annotated(path, RECORDS)
+    return stoker.open(path)
+
+
+def collect(train: stoker.Dataset, **settings: object) -> dict[int, bytes]:
+    settings = {"batch_size": 5, "transform": TRANSFORM, "shuffle": True, "seed": SEED, **settings}
+    with stoker.Loader(train, **settings) as loader:
+        return {k: p.tobytes() for b in loader for k, p in zip(b.indices.tolist(), b.images, strict=True)}
+
+
+def test_every_object_of_an_epoch_is_cut_out_as_pillow_does(train: stoker.Dataset) -> None:
+    with stoker.Loader(train, batch_size=7, transform=TRANSFORM, shuffle=True, seed=SEED, threads=3) as loader:
+        assert len(loader) == -(-len(SAMPLES) // 7)
+        for epoch in range(2):
+            seen = []
+            for batch in loader:
+                for pixels, label, key in zip(batch.images, batch.labels, batch.indices.tolist(), strict=True):
+                    number, box = SAMPLES[key]
+                    corners = None if box is None else np.float32(box)
+                    draws = transform.Draws(SEED, epoch, key)
+                    assert (
+                        pixels == transform.object_crop(pictures.rgb(image(number)), TRANSFORM, draws, corners)
+                    ).all()
+                    assert label == number + 1
+                    seen.append(key)
+            assert sorted(seen) == list(range(len(SAMPLES)))
+
+
+def test_the_counts_are_those_of_the_annotation(train: stoker.Dataset) -> None:
+    assert train.object_counts.tolist() == [len(boxes(i)) for i in range(RECORDS)]
+    assert train.object_counts.dtype == np.uint32
+
+
+def test_threads_prefetch_and_batch_size_change_nothing(train: stoker.Dataset) -> None:
+    reference = collect(train, threads=1, prefetch=1)
+    for settings in [{"threads": 2, "prefetch": 4}, {"threads": 5, "prefetch": 2}, {"batch_size": 11, "threads": 3}]:
+        assert list(collect(train, **settings).items()) == list(reference.items())
+
+
+@pytest.mark.parametrize("tail", ["short", "drop", "pad"])
+def test_ranks_share_the_objects_of_an_epoch(train: stoker.Dataset, tail: str) -> None:
+    reference = collect(train)
+    parts = [collect(train, rank=rank, world_size=3, tail=tail) for rank in range(3)]
+    together = {k: v for part in parts for k, v in part.items()}
+    assert together.items() <= reference.items()
+    assert len(together) == (len(SAMPLES) // 15 * 15 if tail == "drop" else len(SAMPLES))
+
+
+def test_a_run_resumes_exactly_on_another_topology(train: stoker.Dataset) -> None:
+    reference = collect(train)
+    done: dict[int, bytes] = {}
+    with stoker.Loader(train, batch_size=5, transform=TRANSFORM, shuffle=True, seed=SEED) as first:
+        for batch in first:
+            done |= {k: p.tobytes() for k, p in zip(batch.indices.tolist(), batch.images, strict=True)}
+            if len(done) >= 15:
+                break
+        state = first.state_dict()
+    assert state["consumed"] == 15
+    for rank in range(2):
+        settings = {
+            "batch_size": 4,
+            "transform": TRANSFORM,
+            "shuffle": True,
+            "seed": SEED,
+            "rank": rank,
+            "world_size": 2,
+        }
+        with stoker.Loader(train, threads=3, **settings) as other:
+            other.load_state_dict(state)
+            for batch in other:
+                assert not done.keys() & set(batch.indices.tolist())
+                done |= {k: p.tobytes() for k, p in zip(batch.indices.tolist(), batch.images, strict=True)}
+            assert other.state_dict()["epoch"] == 1
+    assert done == reference
+
+
+def test_a_state_of_images_is_none_of_objects(train: stoker.Dataset) -> None:
+    with stoker.Loader(train, batch_size=5, transform=stoker.Resize(20)) as images:
+        state = images.state_dict()
+    with (
+        stoker.Loader(train, batch_size=5, transform=TRANSFORM) as objects,
+        pytest.raises(ConfigError, match="dataset"),
+    ):
+        objects.load_state_dict(state)
+
+
+def test_all_frameworks_give_the_same_objects(train: stoker.Dataset) -> None:
+    settings = {"batch_size": 5, "transform": TRANSFORM, "shuffle": True, "seed": SEED}
+    in_tensorflow = stoker.tensorflow.dataset(train, **settings)
+    with stoker.Loader(train, **settings) as plain, stoker.torch.DataLoader(train, **settings) as in_torch:
+        assert len(plain) == len(in_torch) == in_tensorflow.cardinality()
+        for a, b, c in zip(plain, in_torch, in_tensorflow, strict=True):
+            assert (a.images == b.images.numpy()).all()
+            assert (a.images == c[0].numpy()).all()
+            assert (a.indices == b.indices.numpy()).all()
+
+
+def test_objects_that_went_missing_are_an_error_by_name(train: stoker.Dataset) -> None:
+    wrong = train.object_counts.copy()
+    wrong[4] = 2  # it has none
+    opened = stoker.open(train.path)
+    opened.object_counts = wrong
+    with stoker.Loader(opened, batch_size=4, transform=TRANSFORM) as loader, pytest.raises(ExampleError) as caught:
+        list(loader)
+    assert "there is no object 0" in str(caught.value)
+    assert caught.value.source == "picture-4.JPEG"
+
+
+def test_records_without_boxes_have_no_objects(tmp_path: Path) -> None:
+    write_shards(tmp_path, 4, 1)
+    with stoker.Loader(stoker.open(tmp_path), batch_size=4, transform=TRANSFORM) as loader:
+        assert [batch.indices.tolist() for batch in loader] == [[0, 1, 2, 3]]

@@ -1,0 +1,95 @@
+"""Opening datasets that are whole, of other origin, and damaged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import stoker
+from loader.shards import image, write_shards
+from stoker.errors import ConfigError, DatasetNotFoundError, IndexMismatchError, ShardError
+from stoker.format.index import index_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_shards_of_other_origin_open_by_directory_pattern_or_file(tmp_path: Path) -> None:
+    shards = write_shards(tmp_path, 11, 3)
+    for place in (tmp_path, str(tmp_path / "train-*-of-*3"), str(tmp_path)):
+        opened = stoker.open(place)
+        assert (len(opened), opened.split, len(opened.shards)) == (11, "train", 3)
+        assert opened.labels.tolist() == list(range(1, 12))
+    assert len(stoker.open(shards[1])) == 4
+    sample = stoker.open(tmp_path)[-1]
+    assert (sample.key, sample.label, sample.source, sample.encoded) == (10, 11, "picture-10.JPEG", image(10))
+    assert sample.decode().shape[2] == 3
+    with pytest.raises(IndexError):
+        stoker.open(tmp_path)[11]
+
+
+def test_a_scan_is_kept_as_an_index_and_used(tmp_path: Path) -> None:
+    shard = write_shards(tmp_path, 5, 1)[0]
+    rows = stoker.open(shard).shards[0].extents
+    index = index_path(shard)
+    assert index.read_text() == "".join(f"{offset} {size}\n" for offset, size in rows.tolist())
+    assert (stoker.open(shard).shards[0].extents == rows).all()
+
+
+def test_an_index_of_another_shard_is_refused(tmp_path: Path) -> None:
+    shard = write_shards(tmp_path, 5, 1)[0]
+    stoker.open(shard)
+    index = index_path(shard)
+    index.write_text("".join(index.read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(IndexMismatchError, match="stoker index"):
+        stoker.open(shard)
+
+
+def test_an_index_with_a_wrong_boundary_is_found_when_read(tmp_path: Path) -> None:
+    shard = write_shards(tmp_path, 5, 1)[0]
+    rows = stoker.open(shard).shards[0].extents.astype(np.int64)
+    rows[1, 1] += 4
+    rows[2] += (4, -4)
+    index_path(shard).write_text("".join(f"{offset} {size}\n" for offset, size in rows.tolist()))
+    train = stoker.open(shard)
+    with (
+        stoker.Loader(train, batch_size=5, transform=stoker.Resize(8)) as loader,
+        pytest.raises(ShardError, match="index"),
+    ):
+        list(loader)
+
+
+def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(DatasetNotFoundError, match="no dataset"):
+        stoker.open(tmp_path / "nothing")
+    with pytest.raises(FileNotFoundError):
+        stoker.open(tmp_path)
+    write_shards(tmp_path, 6, 3)[1].unlink()
+    with pytest.raises(DatasetNotFoundError, match="lacks shards"):
+        stoker.open(tmp_path)
+
+
+def test_a_split_must_be_said_when_there_are_several(tmp_path: Path) -> None:
+    write_shards(tmp_path, 4, 1)[0].rename(tmp_path / "train.tfrecord")
+    write_shards(tmp_path, 2, 1)[0].rename(tmp_path / "val.tfrecord")
+    with pytest.raises(ConfigError, match="train, validation"):
+        stoker.open(tmp_path)
+    assert len(stoker.open(tmp_path, "validation")) == 2
+    with pytest.raises(ConfigError, match="no split 'test'"):
+        stoker.open(tmp_path, split="test")
+
+
+def test_a_shard_cut_in_the_middle_is_named(tmp_path: Path) -> None:
+    shard = write_shards(tmp_path, 5, 1)[0]
+    shard.write_bytes(shard.read_bytes()[:-9])
+    with pytest.raises(ShardError) as caught:
+        stoker.open(shard)
+    assert caught.value.path == str(shard)
+    assert caught.value.record == 4
+
+
+def test_a_dataset_says_what_it_is(tmp_path: Path) -> None:
+    write_shards(tmp_path, 4, 2)
+    assert repr(stoker.open(tmp_path)) == f"<stoker.Dataset {str(tmp_path)!r} split='train': 4 samples in 2 shards>"

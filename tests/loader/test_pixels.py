@@ -1,0 +1,114 @@
+"""Pixels of batches against Pillow, and the laws that threads, prefetch and topology never change them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import stoker
+from loader.shards import image, write_shards
+from reference import pictures, transform
+
+if TYPE_CHECKING:
+    import numpy as np
+
+RECORDS = 48
+SEED = 2**63 + 17
+
+
+@pytest.fixture(scope="module")
+def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
+    directory = tmp_path_factory.mktemp("shards")
+    write_shards(directory, RECORDS, 3)
+    return stoker.open(directory)
+
+
+def expected(chosen: object, key: int, epoch: int) -> np.ndarray:
+    whole, draws = pictures.rgb(image(key)), transform.Draws(SEED, epoch, key)
+    if isinstance(chosen, stoker.RandomResizedCrop):
+        return transform.random_resized_crop(whole, chosen, draws)
+    if isinstance(chosen, stoker.CenterCrop):
+        return transform.center_crop(whole, chosen)
+    return transform.resize(whole, chosen, draws)
+
+
+TRANSFORMS = [
+    stoker.RandomResizedCrop(32, hflip=0.5),
+    stoker.RandomResizedCrop(48, scale=(0.5, 0.6), ratio=(0.8, 2.5), filter="bicubic"),
+    stoker.RandomResizedCrop(20, ratio=(4.0, 5.0), scale=(0.9, 1.0), filter="lanczos"),
+    stoker.CenterCrop(28, resize=32),
+    stoker.CenterCrop(31, resize=31, filter="box"),
+    stoker.Resize(40, hflip=1.0),
+    stoker.Resize(25, filter="nearest"),
+]
+
+
+@pytest.mark.parametrize("chosen", TRANSFORMS, ids=str)
+def test_every_transform_gives_the_pixels_of_pillow(train: stoker.Dataset, chosen: stoker.transforms.Transform) -> None:
+    with stoker.Loader(train, batch_size=7, transform=chosen, shuffle=True, seed=SEED, threads=2) as loader:
+        for epoch in range(2):
+            seen = []
+            for batch in loader:
+                for pixels, label, key in zip(batch.images, batch.labels, batch.indices.tolist(), strict=True):
+                    assert (pixels == expected(chosen, key, epoch)).all(), (key, epoch)
+                    assert label == key + 1
+                    seen.append(key)
+            assert sorted(seen) == list(range(RECORDS))
+
+
+def collect(train: stoker.Dataset, **settings: object) -> dict[int, bytes]:
+    settings = {"batch_size": 5, "transform": TRANSFORMS[0], "shuffle": True, "seed": 3, **settings}
+    with stoker.Loader(train, **settings) as loader:
+        return {k: p.tobytes() for b in loader for k, p in zip(b.indices.tolist(), b.images, strict=True)}
+
+
+def test_threads_prefetch_and_batch_size_change_nothing(train: stoker.Dataset) -> None:
+    reference = collect(train, threads=1, prefetch=1)
+    assert list(collect(train, threads=1, prefetch=1)) == list(reference)
+    for settings in [{"threads": 2, "prefetch": 4}, {"threads": 5, "prefetch": 2}, {"batch_size": 48, "threads": 3}]:
+        again = collect(train, **settings)
+        assert again == reference
+        assert list(again) == list(reference)
+
+
+def test_ranks_share_an_epoch_without_overlap_and_with_the_same_pixels(train: stoker.Dataset) -> None:
+    reference = collect(train)
+    parts = [collect(train, rank=rank, world_size=3) for rank in range(3)]
+    assert sum(map(len, parts)) == RECORDS
+    assert {k: v for part in parts for k, v in part.items()} == reference
+
+
+def test_a_run_resumes_exactly_on_another_topology(train: stoker.Dataset) -> None:
+    reference = collect(train)
+    first = stoker.Loader(train, batch_size=5, transform=TRANSFORMS[0], shuffle=True, seed=3)
+    done: dict[int, bytes] = {}
+    for batch in first:
+        done |= {k: p.tobytes() for k, p in zip(batch.indices.tolist(), batch.images, strict=True)}
+        if len(done) >= 15:
+            break
+    state = first.state_dict()
+    first.close()
+    for rank in range(2):
+        with stoker.Loader(
+            train, batch_size=4, transform=TRANSFORMS[0], shuffle=True, seed=3, rank=rank, world_size=2, threads=3
+        ) as other:
+            other.load_state_dict(state)
+            for batch in other:
+                assert not done.keys() & set(batch.indices.tolist())
+                done |= {k: p.tobytes() for k, p in zip(batch.indices.tolist(), batch.images, strict=True)}
+            assert other.state_dict()["epoch"] == 1
+    assert done == reference
+    assert len(str(state)) < 200
+
+
+def test_a_batch_belongs_to_its_consumer(train: stoker.Dataset) -> None:
+    with stoker.Loader(train, batch_size=6, transform=TRANSFORMS[0], threads=3) as loader:
+        kept = list(loader)
+        copies = [batch.images.copy() for batch in kept]
+        for batch in loader:
+            batch.images[:] = 0
+    for batch, copy in zip(kept, copies, strict=True):
+        assert (batch.images == copy).all()
+        assert batch.images.flags.c_contiguous
+        assert batch.images.flags.writeable

@@ -1,0 +1,75 @@
+"""What is planned ahead when places cannot be told, or nobody asks any more."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from stoker import _native
+from stoker.errors import IndexMismatchError
+from stoker.loader.remote.ranges import RangeLimits
+from stoker.loader.remote.read_ahead import Planner
+from stoker.loader.remote.schedule import Upcoming, everything
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+RECORD = 10
+
+
+def places(numbers: NDArray[np.uint64], objects: NDArray[np.int32] | None = None) -> tuple[NDArray[np.int64], ...]:
+    """Where samples lie: one behind the other in one file; of the second 4096 nobody can tell."""
+    if ((numbers >= 4096) & (numbers < 8192)).any():
+        raise IndexMismatchError("the index does not describe its shard")
+    offset = numbers.astype(np.int64) * RECORD
+    return np.zeros_like(offset), offset, np.full_like(offset, RECORD)
+
+
+def planned(ranges: _native.RemoteRanges) -> list[int]:
+    """The samples that are in the ranges that are asked for."""
+    found: list[int] = []
+    while (job := ranges.next(0.0)) is not None:
+        _, _, offset, length = job
+        found += range(offset // RECORD, (offset + length) // RECORD)
+        ranges.deliver(job[0], bytes(length))
+    return found
+
+
+def test_samples_whose_places_cannot_be_told_are_left_to_who_reads_them() -> None:
+    ranges = _native.RemoteRanges(2**20)
+    planner = Planner(ranges, places, RangeLimits(window=2**19, gap=0, longest=2**19), 2**62)
+    planner.begin(everything(3 * 4096))
+    planner.plan_until(3 * 4096)
+    assert sorted(planned(ranges)) == [*range(4096), *range(8192, 3 * 4096)]
+
+
+@pytest.mark.parametrize("count", [4096, 4000])
+def test_a_future_may_end_with_a_window_or_be_at_hand_already(count: int) -> None:
+    ranges = _native.RemoteRanges(2**20)
+    planner = Planner(ranges, places, RangeLimits(window=2**19, gap=0, longest=2**19, uses=4096), 2**62)
+    planner.begin(everything(count))
+    planner.plan_until(count + 1)
+    assert sorted(planned(ranges)) == list(range(count))
+    at_hand = Upcoming(np.arange(5000, 5010, dtype=np.uint64), None, np.zeros(10, np.int64))
+    planner.begin(iter([at_hand]))
+    planner.plan_until(10)
+    assert planned(ranges) == []
+
+
+def test_the_thread_that_plans_outlives_them() -> None:
+    ranges = _native.RemoteRanges(2**20)
+    planner = Planner(ranges, places, RangeLimits(window=2**19, gap=0, longest=2**19, uses=4096), 2**62)
+    thread = threading.Thread(target=planner.run, daemon=True)
+    thread.start()
+    planner.begin(everything(3 * 4096))
+    found: set[int] = set()
+    while len(found) < 2 * 4096 and thread.is_alive():
+        found.update(planned(ranges))
+    assert thread.is_alive()
+    ranges.close()
+    planner.close()
+    thread.join(60)
+    assert not thread.is_alive()

@@ -1,0 +1,180 @@
+"""What TensorFlow is told of the batches, and which it gets."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import stoker
+from loader.shards import image, write_shards
+from stoker.errors import ConfigError
+
+SETTINGS = {"batch_size": 4, "transform": stoker.RandomResizedCrop(24, hflip=0.5), "shuffle": True, "seed": 9}
+FIELDS = ("images", "labels", "indices", "valid", "seeds", "position")
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> stoker.Dataset:
+    write_shards(tmp_path, 18, 2)
+    return stoker.open(tmp_path)
+
+
+def keys_of(passed: tf.data.Dataset) -> list[int]:
+    return [key for (keys,) in passed for key in keys.numpy().tolist()]
+
+
+def test_shapes_are_static(train: stoker.Dataset) -> None:
+    made = stoker.tensorflow.dataset(train, tail="drop", fields=FIELDS, **SETTINGS)
+    assert made.element_spec == (
+        tf.TensorSpec((4, 24, 24, 3), tf.uint8, name="images"),
+        tf.TensorSpec((4,), tf.int64, name="labels"),
+        tf.TensorSpec((4,), tf.int64, name="indices"),
+        tf.TensorSpec((4,), tf.bool, name="valid"),
+        tf.TensorSpec((4,), tf.int64, name="seeds"),
+        tf.TensorSpec((2,), tf.int64, name="position"),
+    )
+    assert stoker.tensorflow.dataset(train, **SETTINGS).element_spec[0].shape.as_list() == [None, 24, 24, 3]
+
+
+def test_every_field_is_that_of_the_loader(train: stoker.Dataset) -> None:
+    settings = {**SETTINGS, "tail": "pad"}
+    made = stoker.tensorflow.dataset(train, fields=FIELDS, **settings)
+    with stoker.Loader(train, **settings) as loader:
+        for batch, (images, labels, keys, valid, seeds, position) in zip(loader, made, strict=True):
+            assert (images.numpy() == batch.images).all()
+            assert (labels.numpy() == batch.labels).all()
+            assert (keys.numpy().view(np.uint64) == batch.indices).all()
+            assert (valid.numpy() == batch.valid).all()
+            assert (seeds.numpy().view(np.uint64) == batch.seeds).all()
+            assert position.numpy().tolist() == [batch.position.epoch, batch.position.consumed]
+    assert valid.numpy().tolist() == [True, True, False, False]
+
+
+def test_several_transforms_are_a_tuple(train: stoker.Dataset) -> None:
+    transform = stoker.MultiCrop(stoker.RandomResizedCrop(24), stoker.CenterCrop(8, 16))
+    made = stoker.tensorflow.dataset(train, **{**SETTINGS, "transform": transform})
+    assert [spec.shape.as_list() for spec in made.element_spec[0]] == [[None, 24, 24, 3], [None, 8, 8, 3]]
+    (large, small), _ = next(iter(made))
+    assert (large.shape, small.shape) == ((4, 24, 24, 3), (4, 8, 8, 3))
+
+
+@pytest.mark.parametrize("fields", [(), ("images", "label"), "images"])
+def test_fields_that_are_not_there_are_refused(train: stoker.Dataset, fields: object) -> None:
+    with pytest.raises(ConfigError, match="position"):
+        stoker.tensorflow.dataset(train, fields=fields, **SETTINGS)
+
+
+def test_every_pass_is_whole(train: stoker.Dataset) -> None:
+    made = stoker.tensorflow.dataset(train, **SETTINGS)
+    assert len(list(made.take(1))) == 1
+    assert [len(labels) for _, labels in made] == [4, 4, 4, 4, 2]
+    pairs = list(tf.data.Dataset.zip((made, made)))  # two passes at once
+    assert len(pairs) == 5
+    first, second = ([label for pair in pairs for label in pair[side][1].numpy()] for side in (0, 1))
+    assert sorted(first) == sorted(second) == list(range(1, 19))
+    assert first != second
+
+
+def test_errors_keep_their_message_and_the_next_pass_starts_anew(tmp_path: Path) -> None:
+    write_shards(tmp_path, 12, 1, {9: image(2)[:100]})
+    broken = stoker.tensorflow.dataset(stoker.open(tmp_path), **{**SETTINGS, "shuffle": False})
+    for _ in range(2):
+        seen = []
+        with pytest.raises(tf.errors.OpError, match=r"picture-9\.JPEG"):
+            seen.extend(labels.numpy().tolist() for _, labels in broken)
+        assert seen == [[1, 2, 3, 4], [5, 6, 7, 8]]
+
+
+def test_a_state_begins_with_the_rest_of_its_epoch(train: stoker.Dataset) -> None:
+    with stoker.Loader(train, **SETTINGS) as loader:
+        epochs = [[key for batch in loader for key in batch.indices.tolist()] for _ in range(3)]
+    whole = stoker.tensorflow.dataset(train, fields=("indices", "position"), **SETTINGS)
+    *_, (_, position) = whole.skip(1).take(2).prefetch(1)  # 3 batches of epoch 0 were trained on
+    state = stoker.tensorflow.state_at(position, train, **SETTINGS)
+    assert (state["epoch"], state["consumed"]) == (0, 12)
+    rest = stoker.tensorflow.dataset(train, fields=("indices",), state=state, **SETTINGS)
+    assert rest.cardinality() == tf.data.UNKNOWN_CARDINALITY
+    assert [keys_of(rest) for _ in range(3)] == [epochs[0][12:], epochs[1], epochs[2]]
+
+
+def test_a_state_at_the_end_of_an_epoch_begins_with_the_next(train: stoker.Dataset) -> None:
+    state = stoker.tensorflow.state_at((4, 18), train, **SETTINGS)
+    made = stoker.tensorflow.dataset(train, fields=("position",), state=state, **SETTINGS)
+    assert made.cardinality() == 5
+    assert [p.numpy().tolist() for (p,) in made] == [[5, 4], [5, 8], [5, 12], [5, 16], [5, 18]]
+
+
+def test_states_of_something_else_are_refused(train: stoker.Dataset) -> None:
+    state = stoker.tensorflow.state_at((0, 4), train, **SETTINGS)
+    with pytest.raises(ConfigError, match="seed"):
+        stoker.tensorflow.dataset(train, state=state, **{**SETTINGS, "seed": 8})
+
+
+class Seen(tf.keras.Model):
+    """Learns nothing, and writes down what it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.positions: list[list[int]] = []
+
+    def train_step(self, data: tuple[tf.Tensor, tf.Tensor]) -> dict[str, float]:
+        self.positions.append(data[1].numpy().tolist())
+        return {"loss": 0.0}
+
+
+def test_keras_fit_sees_one_epoch_after_another(train: stoker.Dataset) -> None:
+    made = stoker.tensorflow.dataset(train, fields=("images", "position"), **SETTINGS)
+    model = Seen()
+    model.compile(run_eagerly=True)
+    model.fit(made, epochs=3, shuffle=False, verbose=0)
+    assert model.positions == [[epoch, end] for epoch in range(3) for end in (4, 8, 12, 16, 18)]
+
+
+def test_keras_fit_goes_on_from_a_state(train: stoker.Dataset) -> None:
+    state = stoker.tensorflow.state_at((1, 12), train, **SETTINGS)
+    made = stoker.tensorflow.dataset(train, fields=("images", "position"), state=state, **SETTINGS)
+    model = Seen()
+    model.compile(run_eagerly=True)
+    with warnings.catch_warnings():  # Keras says so wherever the cardinality is unknown
+        warnings.filterwarnings("ignore", "Your input ran out of data", UserWarning)
+        model.fit(made, epochs=2, initial_epoch=1, shuffle=False, verbose=0)
+        model.fit(made, epochs=4, initial_epoch=2, shuffle=False, verbose=0)
+    whole = [[epoch, end] for epoch in (2, 3) for end in (4, 8, 12, 16, 18)]
+    assert model.positions == [[1, 16], [1, 18], *whole]
+
+
+def test_pixels_reach_tensorflow_without_a_copy(train: stoker.Dataset) -> None:
+    with stoker.Loader(train, **SETTINGS) as loader:
+        batch = next(iter(loader))
+    assert batch.images.ctypes.data % 64 == 0  # what is not aligned so is copied
+
+
+def test_no_thread_stays_behind(train: stoker.Dataset) -> None:
+    def threads() -> int:
+        gc.collect()
+        return len(list(Path("/proc/self/task").iterdir()))
+
+    def read() -> None:
+        made = stoker.tensorflow.dataset(train, threads=4, **SETTINGS)
+        assert [len(list(made)), len(list(made.take(1)))] == [5, 1]
+
+    read()
+    before = threads()
+    for _ in range(5):
+        read()
+    assert threads() <= before + 4  # TensorFlow may start some of its own
+
+
+def test_nothing_is_tuned_or_sharded_but_users_may_turn_it_on(train: stoker.Dataset) -> None:
+    made = stoker.tensorflow.dataset(train, **SETTINGS)
+    assert made.options().autotune.enabled is False
+    policy = made.options().experimental_distribute.auto_shard_policy
+    assert policy == tf.data.experimental.AutoShardPolicy.OFF
+    options = tf.data.Options()
+    options.autotune.enabled = True
+    assert made.map(lambda _, labels: labels).with_options(options).options().autotune.enabled is True

@@ -1,0 +1,76 @@
+"""Behind tf.data service: the loader in the process of the worker, stock ops anywhere."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import tensorflow as tf
+
+import stoker
+from loader.shards import write_shards
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SETTINGS = {"batch_size": 4, "transform": stoker.RandomResizedCrop(24)}
+
+SERVER = """
+import sys
+import tensorflow as tf
+service = tf.data.experimental.service
+dispatcher = service.DispatchServer()
+worker = service.WorkerServer(service.WorkerConfig(dispatcher_address=dispatcher.target.split("://")[1]))
+print(dispatcher.target, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> stoker.Dataset:
+    write_shards(tmp_path, 18, 2)
+    return stoker.open(tmp_path)
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    """Address of a dispatcher that runs, with its worker, in another process, which has never heard of Stoker."""
+    command = [sys.executable, "-c", SERVER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.stdin.close()
+
+
+def served(made: tf.data.Dataset, target: str) -> tf.data.Dataset:
+    service = tf.data.experimental.service
+    return made.apply(service.distribute(processing_mode=service.ShardingPolicy.OFF, service=target))
+
+
+def test_the_loader_is_served_from_its_own_process(train: stoker.Dataset) -> None:
+    service = tf.data.experimental.service
+    dispatcher = service.DispatchServer()
+    worker = service.WorkerServer(service.WorkerConfig(dispatcher_address=dispatcher.target.split("://")[1]))
+    made = stoker.tensorflow.dataset(train, fields=("indices",), shuffle=True, seed=9, **SETTINGS)
+    epochs = [[key for (keys,) in served(made, dispatcher.target) for key in keys.numpy().tolist()] for _ in range(2)]
+    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(18))
+    assert epochs[0] != epochs[1]
+    del worker
+
+
+def test_stock_ops_are_served_from_anywhere(tmp_path: Path, elsewhere: str) -> None:
+    write_shards(tmp_path, 4, 2)  # the first four pictures are ones that TensorFlow decodes
+    made = stoker.tensorflow.graph_dataset(stoker.open(tmp_path), **SETTINGS)
+    assert sorted(label for _, labels in served(made, elsewhere) for label in labels.numpy()) == [1, 2, 3, 4]
+
+
+def test_the_loader_cannot_travel_to_another_process(train: stoker.Dataset, elsewhere: str) -> None:
+    # As docs/tensorflow.md says; should a later TensorFlow know how to, this page is to be written anew.
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        list(served(stoker.tensorflow.dataset(train, **SETTINGS), elsewhere))

@@ -1,0 +1,167 @@
+"""Batches as tensors: every field, on any device, and what trainers look for in a loader."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+
+import stoker
+from loader.shards import write_annotated, write_shards
+from stoker.errors import ConfigError, RankWarning
+from stoker.torch import DataLoader, TorchBatch, torch_batch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SETTINGS = {"batch_size": 4, "transform": stoker.RandomResizedCrop(8, hflip=0.5), "shuffle": True, "seed": 9}
+
+
+@dataclass(frozen=True, slots=True)
+class Corners:
+    corners: Any
+    count: int
+
+
+def batch(**changes: Any) -> SimpleNamespace:
+    fields = {
+        "images": np.arange(24, dtype=np.float32).reshape(2, 2, 2, 3),
+        "labels": np.array([3, -1]),
+        "indices": np.array([0, 2**63 - 1], np.uint64),
+        "valid": np.array([True, False]),
+        "seeds": np.array([1, 2**64 - 1], np.uint64),
+        "boxes": None,
+        "position": ("epoch", 1),
+        "origin": None,
+    }
+    return SimpleNamespace(**{**fields, **changes})
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> stoker.Dataset:
+    write_shards(tmp_path, 18, 2)
+    return stoker.open(tmp_path)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32"])
+def test_every_field_shares_its_memory(dtype: str) -> None:
+    plain = batch(images=np.ones((2, 3), dtype))
+    made = torch_batch(plain)
+    assert made.images.dtype == getattr(torch, dtype)
+    assert [made.labels.dtype, made.indices.dtype, made.seeds.dtype] == [torch.int64] * 3
+    assert made.valid.dtype == torch.bool
+    assert made.indices.tolist() == [0, 2**63 - 1]
+    assert made.seeds.tolist() == [1, -1]
+    assert made.position == ("epoch", 1)
+    plain.images[0, 0] = 5
+    assert made.images[0, 0] == 5
+    assert len(made) == 2
+    assert [id(part) for part in made] == [id(made.images), id(made.labels)]
+
+
+def test_several_transforms_and_their_boxes_are_tuples() -> None:
+    boxes = Corners(np.ones((5, 4), np.float32), 5)
+    made = torch_batch(batch(images=(np.zeros(1), np.ones(2)), boxes=(boxes, boxes)))
+    assert [image.tolist() for image in made.images] == [[0], [1, 1]]
+    assert isinstance(made.boxes[1], Corners)
+    assert made.boxes[1].corners.shape == (5, 4)
+    assert made.boxes[1].corners.dtype == torch.float32
+    assert made.boxes[1].count == 5
+
+
+@pytest.mark.parametrize("how", [{}, {"non_blocking": True}])
+def test_a_batch_moves_as_a_whole(how: dict[str, bool]) -> None:
+    made = torch_batch(batch(boxes=Corners(np.ones(4), 1))).to("meta", **how)
+    assert isinstance(made, TorchBatch)
+    for tensor in (made.images, made.labels, made.indices, made.valid, made.seeds, made.boxes.corners):
+        assert tensor.device.type == "meta"
+    assert made.position == ("epoch", 1)
+
+
+def test_a_loader_has_what_trainers_look_for(train: stoker.Dataset) -> None:
+    with DataLoader(train, **SETTINGS) as loader, DataLoader(train, **{**SETTINGS, "shuffle": False}) as plain:
+        assert loader.dataset is train
+        assert loader.batch_size == 4
+        assert not isinstance(loader.sampler, torch.utils.data.SequentialSampler)
+        assert isinstance(plain.sampler, torch.utils.data.SequentialSampler)
+        with pytest.raises(ConfigError, match="load_state_dict"):
+            list(loader.batch_sampler)
+
+
+def test_a_trainer_that_names_an_epoch_does_not_undo_a_loaded_state(train: stoker.Dataset) -> None:
+    with DataLoader(train, **SETTINGS) as loader:
+        loader.set_epoch(3)
+        next(iter(loader))
+        state = loader.state_dict()
+        loader.sampler.set_epoch(3)  # begun here: from its start again
+        assert loader.state_dict()["consumed"] == 0
+        for epoch in (3, 4):
+            loader.load_state_dict(state)
+            loader.sampler.set_epoch(epoch)
+            assert loader.state_dict() == state
+        list(loader)
+        loader.sampler.set_epoch(6)
+        assert (loader.state_dict()["epoch"], loader.state_dict()["consumed"]) == (6, 0)
+        loader.load_state_dict(state)
+        loader.set_epoch(7)  # who says it to the loader means it
+        assert (loader.state_dict()["epoch"], loader.state_dict()["consumed"]) == (7, 0)
+
+
+def test_rank_and_world_size_come_from_the_launcher_unless_given(
+    train: stoker.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with DataLoader(train, **SETTINGS) as found, DataLoader(train, rank=0, world_size=1, **SETTINGS) as given:
+        assert (found.loader.topology.rank, found.loader.topology.world_size, len(found)) == (1, 2, 3)
+        assert (given.loader.topology.world_size, len(given)) == (1, 5)
+    with pytest.raises(ConfigError, match="give both or none"):
+        DataLoader(train, rank=0, **SETTINGS)
+    monkeypatch.setenv("PMI_RANK", "0")
+    monkeypatch.setenv("PMI_SIZE", "2")
+    with pytest.warns(RankWarning), DataLoader(train, **SETTINGS) as found:
+        assert found.loader.topology.rank == 1
+
+
+def test_what_the_loader_gives_is_what_the_tensors_hold(tmp_path: Path) -> None:
+    write_annotated(tmp_path / "train.tfrecord", 8)
+    transform = stoker.MultiCrop(stoker.RandomResizedCrop(8), stoker.CenterCrop(6))
+    output, boxes = stoker.Output(dtype="float16", layout="NCHW"), stoker.BoxOutput()
+    settings = {"batch_size": 4, "transform": transform, "output": output, "boxes": boxes, "seed": 2}
+    dataset = stoker.open(tmp_path)
+    with stoker.Loader(dataset, **settings) as plain, DataLoader(dataset, **settings) as loader:
+        for wanted, made in zip(plain, loader, strict=True):
+            for side in (0, 1):
+                assert (made.images[side].numpy() == wanted.images[side]).all()
+                assert (made.boxes[side].corners.numpy() == wanted.boxes[side].corners).all()
+            assert made.images[0].dtype == torch.float16
+            assert (made.seeds.numpy().view(np.uint64) == wanted.seeds).all()
+            assert made.position == wanted.position
+
+
+def test_a_state_of_a_batch_that_waits_in_a_queue(train: stoker.Dataset) -> None:
+    with DataLoader(train, **SETTINGS) as loader:
+        batches = iter(loader)
+        used, *ahead = next(batches), next(batches), next(batches)
+        assert loader.state_dict()["consumed"] == 12
+        loader.load_state_dict(loader.state_dict(used.position))
+        assert next(iter(loader)).indices.tolist() == ahead[0].indices.tolist()
+
+
+def test_a_loader_that_nobody_has_is_gone_at_once(train: stoker.Dataset) -> None:
+    loader = DataLoader(train, **SETTINGS)
+    loader.sampler.set_epoch(1)
+    next(iter(loader))
+    gone = weakref.ref(loader)
+    gc.disable()
+    try:
+        del loader
+        assert gone() is None  # its threads with it, without waiting for the garbage collector
+    finally:
+        gc.enable()

@@ -1,0 +1,120 @@
+"""Real processes with torch.distributed: every rank its share, no hang, and going on with more of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+import stoker
+from loader import torch_ranks
+from loader.shards import write_shards
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+RECORDS = 23  # no multiple of a step of 2 or 3 ranks
+LIMIT = 150  # seconds; a hang is a failure
+
+
+def torchrun(processes: int, task: str, shards: Path, out: Path, *more: str) -> list[dict[str, Any]]:
+    """Run a task on so many ranks; return what each found."""
+    out.mkdir()
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    command += [torch_ranks.__file__, task, str(shards), str(out), *more]
+    finished = subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=LIMIT, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    assert finished.returncode == 0, finished.stderr[-4000:]
+    return [json.loads((out / f"{rank}.json").read_text()) for rank in range(processes)]
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    directory = tmp_path / "shards"
+    directory.mkdir()
+    write_shards(directory, RECORDS, 2)
+    return directory
+
+
+def sequence(shards: Path) -> list[int]:
+    settings = {**torch_ranks.SETTINGS, "batch_size": RECORDS}
+    with stoker.Loader(stoker.open(shards), **settings) as loader:
+        return next(iter(loader)).indices.tolist()
+
+
+def flat(steps: Sequence[Sequence[int]]) -> list[int]:
+    return [key for step in steps for key in step]
+
+
+@pytest.mark.timeout(2 * LIMIT)
+def test_two_ranks_share_an_epoch_with_every_tail(shards: Path, tmp_path: Path) -> None:
+    ranks = torchrun(2, "epochs", shards, tmp_path / "out")
+    everything = set(range(RECORDS))
+    for tail in torch_ranks.TAILS:
+        first, second = (rank[tail] for rank in ranks)
+        assert len(first["steps"]) == len(second["steps"]) == first["length"] == second["length"]
+        keys = flat(first["steps"]) + flat(second["steps"])
+        if tail in ("short", "pad"):
+            assert sorted(keys) == sorted(everything)
+        elif tail == "drop":
+            assert len(set(keys)) == len(keys) == RECORDS // 6 * 6
+        else:
+            assert len(keys) == 24
+            assert set(keys) == everything
+
+
+@pytest.mark.timeout(3 * LIMIT)
+def test_two_ranks_stop_and_three_go_on(shards: Path, tmp_path: Path) -> None:
+    before = torchrun(2, "gradients", shards, tmp_path / "two")
+    assert before[0]["state"] == before[1]["state"]
+    after = torchrun(3, "gradients", shards, tmp_path / "three", json.dumps(before[0]["state"]))
+    assert sorted(flat([rank["indices"] for rank in before])) == sorted(sequence(shards)[:12])
+    assert sorted(flat([rank["indices"] for rank in after])) == sorted(sequence(shards)[12:])
+
+    # DistributedDataParallel has averaged over the ranks: the same as one process with all samples, divided.
+    for ranks, samples in ((before, sequence(shards)[:12]), (after, sequence(shards)[12:])):
+        assert len({rank["gradients"] for rank in ranks}) == 1
+        assert ranks[0]["gradients"] == pytest.approx(gradients_of(shards, samples) / len(ranks), rel=1e-4)
+
+
+def gradients_of(shards: Path, samples: Sequence[int]) -> float:
+    model = torch_ranks.network()
+    shown = stoker.torch.MapDataset(stoker.open(shards), torch_ranks.SETTINGS["transform"], seed=5).__getitems__(
+        samples
+    )
+    images, labels = torch.stack([pair[0] for pair in shown]), torch.tensor([pair[1] for pair in shown])
+    torch.nn.functional.cross_entropy(model(images.float() / 255), labels, reduction="sum").backward()
+    return sum(float(parameter.grad.abs().sum()) for parameter in model.parameters())
+
+
+@pytest.mark.timeout(2 * LIMIT)
+def test_a_loader_that_was_made_before_the_ranks_were_known_says_so(shards: Path, tmp_path: Path) -> None:
+    for rank, found in enumerate(torchrun(2, "made_too_early", shards, tmp_path / "out")):
+        assert "rank 0 of 1, before torch.distributed" in found["refusal"]
+        assert f"says rank {rank} of 2" in found["refusal"]
+        assert "train_dataloader()" in found["refusal"]
+        assert found["given"] == -(-RECORDS // torch_ranks.BATCH)
+
+
+@pytest.mark.timeout(2 * LIMIT)
+def test_two_ranks_in_the_hands_of_accelerate(shards: Path, tmp_path: Path) -> None:
+    ranks = torchrun(2, "accelerate", shards, tmp_path / "out")
+    assert [rank["processes"] for rank in ranks] == [2, 2]
+    assert sorted(flat(ranks[0]["steps"]) + flat(ranks[1]["steps"])) == list(range(RECORDS))
+    assert ranks[0]["gathered"] == ranks[1]["gathered"] == sequence(shards)
+
+
+@pytest.mark.timeout(2 * LIMIT)
+def test_two_ranks_in_the_hands_of_lightning(shards: Path, tmp_path: Path) -> None:
+    ranks = torchrun(2, "lightning", shards, tmp_path / "out")
+    for first in (0, 4):  # four steps an epoch
+        keys = [key for rank in ranks for key in flat(rank["steps"][first : first + 4])]
+        assert sorted(keys) == list(range(RECORDS))
+    assert [len(rank["steps"]) for rank in ranks] == [8, 8]
