@@ -14,9 +14,9 @@ from stoker.download.unpack import is_unpacked, unpack
 _FOLDER = folder()
 
 
-class _Nobody:
+class _Silent:
     def advanced(self, **_: object) -> None:
-        """Hear of progress, and do nothing."""
+        """Ignore the progress."""
 
 
 def one_input(data: bytes) -> None:
@@ -26,7 +26,7 @@ def one_input(data: bytes) -> None:
     archive.write_bytes(sealed(data[1:]) if kind & 5 == 4 else data[1:])
     unpacking = Unpacking("made", is_inside=bool(kind & 2), max_bytes=2**16)
     try:
-        unpack(archive, unpacking, _Nobody())  # type: ignore[arg-type]
+        unpack(archive, unpacking, _Silent())  # type: ignore[arg-type]
         assert is_unpacked(archive, unpacking)
     finally:
         shutil.rmtree(_FOLDER / "made", ignore_errors=True)

@@ -6,8 +6,11 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
+import urllib3
 
+from download import faulty_server as does
 from download.faulty_server import Recorder, running
+from stoker.download import fetch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +25,14 @@ def direct(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
     for name in ("IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY", "IMAGENET_OUT_DIR"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = {"total": does.TRIES - 1, "connect": does.CONNECTING_TRIES - 1}
+    monkeypatch.setattr(fetch, "RETRIES", urllib3.Retry(**tries, backoff_factor=0.01, backoff_max=0.05))
+    monkeypatch.setattr(fetch, "TIMEOUT", does.TIMEOUT)
+    monkeypatch.setattr(fetch, "LONGEST_RETRY_AFTER", does.LONGEST_RETRY_AFTER)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import io
 import traceback
 from typing import TYPE_CHECKING
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from download import faulty_server as does
-from download.faulty_server import FaultyServer, Recorder, remote, request, running
-from stoker.download import Account, DownloadError, download, parse_base
-from stoker.download.account import origin_of, shown
+from download.faulty_server import FaultyServer, Recorder, get, remote, running
+from stoker.download import Account, DownloadError, parse_base
+from stoker.download.fetch import origin_of, shown
 from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def test_the_account_is_sent_when_it_is_wanted_and_not_before(
 ) -> None:
     server.always = wants_account
     server.script.extend([wants_account, does.drop_after(1000)])
-    download(request(tmp_path, server.url, remote("a.tar", body), account=ACCOUNT), watcher)
+    get(watcher, tmp_path, server.url, remote("a.tar", body), account=ACCOUNT)
     assert authorizations(server) == [None, HEADER, HEADER]
     assert (tmp_path / "a.tar").read_bytes() == body
 
@@ -48,7 +47,7 @@ def test_the_account_is_sent_when_it_is_wanted_and_not_before(
 def test_a_server_that_wants_no_account_gets_none(
     tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
 ) -> None:
-    download(request(tmp_path, server.url, remote("a.tar", body), account=ACCOUNT), watcher)
+    get(watcher, tmp_path, server.url, remote("a.tar", body), account=ACCOUNT)
     assert authorizations(server) == [None]
 
 
@@ -57,7 +56,7 @@ def test_an_account_that_is_refused_is_not_sent_again(
 ) -> None:
     server.always = does.answer(401, WWW_Authenticate="Basic")
     with pytest.raises(DownloadError, match=r"HTTP 401.*right user name and access key"):
-        download(request(tmp_path, server.url, remote("a.tar", body), account=ACCOUNT), watcher)
+        get(watcher, tmp_path, server.url, remote("a.tar", body), account=ACCOUNT)
     assert authorizations(server) == [None, HEADER]
 
 
@@ -67,7 +66,7 @@ def test_an_account_that_is_refused_at_one_place_is_tried_once_at_the_next(
     server.always = does.answer(401, WWW_Authenticate="Basic")
     places = (server.url + "first/", server.url + "second/")
     with pytest.raises(DownloadError, match="HTTP 401"):
-        download(request(tmp_path, places, remote("a.tar", body), account=ACCOUNT), watcher)
+        get(watcher, tmp_path, places, remote("a.tar", body), account=ACCOUNT)
     assert authorizations(server) == [None, HEADER, HEADER]
 
 
@@ -83,9 +82,8 @@ def test_a_person_is_asked_once_and_only_when_an_account_would_help(
 
     server.always = does.answer(status, WWW_Authenticate="Basic")
     places = (server.url + "first/", server.url + "second/")
-    wanted = request(tmp_path, places, remote("a.tar", body))
     with pytest.raises(DownloadError):
-        download(dataclasses.replace(wanted, ask=ask), watcher)
+        get(watcher, tmp_path, places, remote("a.tar", body), ask=ask)
     assert len(questions) == asked
 
 
@@ -94,7 +92,7 @@ def test_a_server_that_speaks_another_scheme_does_not_get_the_key(
 ) -> None:
     server.always = does.answer(401, WWW_Authenticate='Digest realm="x"')
     with pytest.raises(DownloadError, match="HTTP 401"):
-        download(request(tmp_path, server.url, remote("a.tar", body), account=ACCOUNT), watcher)
+        get(watcher, tmp_path, server.url, remote("a.tar", body), account=ACCOUNT)
     assert authorizations(server) == [None]
 
 
@@ -103,7 +101,7 @@ def test_403_gets_an_account_that_is_known_but_asks_nobody(
 ) -> None:
     server.always = does.answer(403)
     with pytest.raises(DownloadError, match="HTTP 403"):
-        download(request(tmp_path, server.url, remote("a.tar", body), account=ACCOUNT), watcher)
+        get(watcher, tmp_path, server.url, remote("a.tar", body), account=ACCOUNT)
     assert authorizations(server) == [None, HEADER]
 
 
@@ -117,7 +115,7 @@ def test_a_redirect_is_followed_and_resumed_through(
             does.answer(302, Location="/moved/a.tar?token=x")(to)
 
     server.always = redirect_then
-    download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    get(watcher, tmp_path, server.url, remote("a.tar", body))
     assert (tmp_path / "a.tar").read_bytes() == body
     assert server.ranges() == [None, None, "bytes=1000-", "bytes=1000-"]
 
@@ -134,7 +132,7 @@ def test_the_account_does_not_follow_a_redirect_to_another_host(
                 wants_account(to)
 
         server.always = redirect
-        download(request(tmp_path, server.url, remote("a.tar", body), account=ACCOUNT), watcher)
+        get(watcher, tmp_path, server.url, remote("a.tar", body), account=ACCOUNT)
         assert authorizations(server) == [None, HEADER]
         assert authorizations(other) == [None]
         assert not any("ada" in str(seen) or KEY in str(seen) for seen in other.seen)
@@ -147,7 +145,7 @@ def test_another_host_that_wants_the_account_does_not_get_it(
         server.always = does.answer(302, Location=other.url + "a.tar")
         other.always = does.answer(401, WWW_Authenticate="Basic")
         with pytest.raises(DownloadError, match="leads to localhost, which wants an account; that is not sent"):
-            download(request(tmp_path, server.url, remote("a.tar", body), account=ACCOUNT), watcher)
+            get(watcher, tmp_path, server.url, remote("a.tar", body), account=ACCOUNT)
         assert authorizations(other) == [None]
 
 
@@ -167,7 +165,7 @@ def test_a_redirect_that_leads_nowhere_ends(
 ) -> None:
     server.always = does.answer(301, Location=location)
     with pytest.raises(DownloadError, match=message):
-        download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+        get(watcher, tmp_path, server.url, remote("a.tar", body))
 
 
 def test_no_error_shows_the_key_anywhere(tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder) -> None:
@@ -177,7 +175,7 @@ def test_no_error_shows_the_key_anywhere(tmp_path: Path, server: FaultyServer, b
     for status in (401, 403, 404, 503, 500, 302, 206, 416, 204):
         server.always = does.answer(status, WWW_Authenticate="Basic", Location="http://[x", Content_Range="bytes 9-/")
         with pytest.raises(DownloadError) as caught:
-            download(request(tmp_path, place, remote("a.tar", body), account=account), watcher)
+            get(watcher, tmp_path, place, remote("a.tar", body), account=account)
         text = io.StringIO()
         traceback.print_exception(caught.value, file=text)
         shown_texts += [text.getvalue(), repr(caught.value), repr(vars(caught.value))]

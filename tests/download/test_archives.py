@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from download.faulty_server import FaultyServer, Recorder, remote, request
-from stoker.download import DownloadError, download
+from download.faulty_server import FaultyServer, Recorder, get, remote
+from stoker.download import DownloadError
 from stoker.download.catalogue import DATASETS, Checksum, RemoteFile, Unpacking
 from stoker.download.unpack import unpack
 
@@ -67,7 +67,7 @@ def test_what_is_there_and_right_is_not_fetched_again(
     tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
 ) -> None:
     (tmp_path / "a.tar").write_bytes(body)
-    report = download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    report = get(watcher, tmp_path, server.url, remote("a.tar", body))
     assert (report.files[0].outcome, report.files[0].fetched_bytes, server.seen) == ("there already", 0, [])
     assert watcher.steps[-1] == ("a.tar", "checking", len(body), len(body))
 
@@ -79,7 +79,7 @@ def test_a_damaged_file_is_reported_moved_aside_and_fetched_again(
 ) -> None:
     for run in range(2):
         (tmp_path / "a.tar").write_bytes(body[keep])
-        report = download(request(tmp_path, server.url, remote("a.tar", body, with_size=with_size)), watcher)
+        report = get(watcher, tmp_path, server.url, remote("a.tar", body, with_size=with_size))
         aside = tmp_path / ("a.tar.damaged" if run == 0 else "a.tar.damaged-2")
         assert report.files[0].moved_aside == (aside,)
         assert aside.read_bytes() == body[keep]
@@ -93,7 +93,7 @@ def test_bytes_that_are_wrong_and_as_many_are_noticed(
     tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
 ) -> None:
     (tmp_path / "a.tar").write_bytes(bytes(len(body)))
-    download(request(tmp_path, server.url, remote("a.tar", body)), watcher)
+    get(watcher, tmp_path, server.url, remote("a.tar", body))
     assert (tmp_path / "a.tar").read_bytes() == body
     assert hashlib.md5(bytes(len(body))).hexdigest() in watcher.notes[0]
 
@@ -103,14 +103,14 @@ def test_an_archive_becomes_a_folder_once(
     tmp_path: Path, server: FaultyServer, watcher: Recorder, name: str, make: does.Callable[..., bytes]
 ) -> None:
     server.files[name] = make(*PHOTOS)
-    wanted = request(tmp_path, server.url, unpackable(name, server.files[name]))
-    report = download(wanted, watcher)
+    wanted = unpackable(name, server.files[name])
+    report = get(watcher, tmp_path, server.url, wanted)
     assert report.files[0].folder == tmp_path / "Images"
     assert files_below(tmp_path / "Images") == {"n1-dog/a.jpg": b"a" * 100, "n2-cat/b.jpg": b"b" * 200}
     assert {path.name for path in tmp_path.iterdir()} == {name, "Images"}
     assert (name, "unpacking", 300, 300) in watcher.steps
     before = (tmp_path / "Images/n1-dog/a.jpg").stat().st_ino
-    assert download(wanted, watcher).files[0].outcome == "there already"
+    assert get(watcher, tmp_path, server.url, wanted).files[0].outcome == "there already"
     assert (tmp_path / "Images/n1-dog/a.jpg").stat().st_ino == before
     assert len(server.seen) == 1
 
@@ -118,7 +118,7 @@ def test_an_archive_becomes_a_folder_once(
 def test_files_without_a_folder_get_one(tmp_path: Path, server: FaultyServer, watcher: Recorder) -> None:
     server.files["lists.tar"] = tar_of(("./train.mat", b"1"), ("test.mat", b"22"))
     for _ in range(2):
-        download(request(tmp_path, server.url, unpackable("lists.tar", server.files["lists.tar"], LOOSE)), watcher)
+        get(watcher, tmp_path, server.url, unpackable("lists.tar", server.files["lists.tar"], LOOSE))
     assert files_below(tmp_path / "lists") == {"train.mat": b"1", "test.mat": b"22"}
     assert watcher.notes == []
 
@@ -128,8 +128,8 @@ def test_a_folder_that_is_not_whole_is_moved_aside_and_made_again(
     tmp_path: Path, server: FaultyServer, watcher: Recorder, harm: str
 ) -> None:
     server.files["a.tar"] = tar_of(*PHOTOS)
-    wanted = request(tmp_path, server.url, unpackable("a.tar", server.files["a.tar"]))
-    download(wanted, watcher)
+    wanted = unpackable("a.tar", server.files["a.tar"])
+    get(watcher, tmp_path, server.url, wanted)
     photo = tmp_path / "Images/n1-dog/a.jpg"
     if harm == "cut":
         photo.write_bytes(b"a")
@@ -137,7 +137,7 @@ def test_a_folder_that_is_not_whole_is_moved_aside_and_made_again(
         photo.unlink()
     if harm == "link":
         photo.symlink_to("a" * 100)  # as long as the photo
-    report = download(wanted, watcher)
+    report = get(watcher, tmp_path, server.url, wanted)
     assert report.files[0].moved_aside == (tmp_path / "Images.damaged",)
     assert files_below(tmp_path / "Images") == {"n1-dog/a.jpg": b"a" * 100, "n2-cat/b.jpg": b"b" * 200}
     assert len(server.seen) == 1

@@ -215,7 +215,7 @@ def test_a_download_that_is_ended_goes_on_where_it_was(
     _, error = process.communicate(timeout=30)
     assert process.returncode == code, error
     if way == signal.SIGINT:
-        assert "run the same command to go on" in error
+        assert "run the same command to resume" in error
     kept = part.stat().st_size
     assert 100_000 < kept < len(body)
     assert part.read_bytes() == body[:kept]

@@ -17,8 +17,8 @@ from reference import example as example_twin
 from reference import pictures
 from stoker import _native
 from stoker.builder.journal import parse_result, parse_settings
+from stoker.download import DownloadError
 from stoker.download.catalogue import Unpacking
-from stoker.download.failure import DownloadError
 from stoker.download.unpack import unpack
 from stoker.errors import ExampleError, ManifestError, SourceError
 from stoker.format.manifest import parse_manifest
@@ -40,7 +40,7 @@ class Nobody:
 
     def advanced(self, **progress: object) -> None: ...
 
-    def told(self, text: str) -> None: ...
+    def note(self, text: str) -> None: ...
 
 
 def with_segments(*segments: bytes) -> bytes:

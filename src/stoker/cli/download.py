@@ -9,17 +9,19 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stoker.cli.byte_progress import ByteProgress
 from stoker.cli.output import Printer, print_json, typed
+from stoker.cli.progress import ProgressDisplay
 from stoker.config import format_seconds, format_size
-from stoker.download import DATASETS, Account, DownloadRequest, download, parse_base
+from stoker.download import DATASETS, Account, download, parse_base
 from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from stoker.download import AccountNames, DownloadReport, FetchedFile, RemoteDataset
+    from rich.progress import Task
+
+    from stoker.download import AccountNames, DownloadReport, FetchedFile, RemoteDataset, Stage
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
@@ -49,21 +51,41 @@ def run(args: argparse.Namespace) -> int:
     place, account = (None, None) if args.url is None else parse_base(args.url)
     account = account or _account_of_environment(dataset)
     directory = Path(args.directory or _directory(dataset))
-    with ByteProgress() as progress:
-        request = DownloadRequest(
-            dataset=dataset,
-            directory=directory,
+    with ProgressDisplay() as display:
+        watcher = _Watcher(display)
+        report = download(
+            dataset,
+            directory,
+            watcher,
             place=place,
             with_optional=args.devkit,
             account=account,
-            ask=None if dataset.account is None else _asker(dataset.account, progress.pause),
+            ask=None if dataset.account is None else _asker(dataset.account, display.pause),
         )
-        report = download(request, progress)
     if args.json:
-        print_json(_document(report, args.dataset, directory, progress.notes))
+        print_json(_document(report, args.dataset, directory, watcher.notes))
     else:
         _print(report)
     return 0
+
+
+class _Watcher:
+    """Shows how far each file is, and what happens on the way; keeps the notes for ``--json``."""
+
+    def __init__(self, display: ProgressDisplay) -> None:
+        self._display = display
+        self.notes: list[str] = []
+
+    def advanced(self, *, name: str, stage: Stage, done: int, total: int | None) -> None:
+        def detail(task: Task) -> str:
+            whole = format_size(done) + ("" if total is None else f" of {format_size(total)}")
+            return f"{whole}, {format_size(task.speed)}/s" if task.speed else whole
+
+        self._display.show(f"{stage} {name}", done, total, detail)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+        self._display.say(text)
 
 
 def _directory(dataset: RemoteDataset) -> str:

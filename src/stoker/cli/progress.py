@@ -1,20 +1,20 @@
-"""How far a long job is, on standard error: a bar on a terminal, otherwise a line every two seconds at most."""
+"""The progress of a long job on standard error: a bar on a terminal, otherwise a line every two seconds at most."""
 
 from __future__ import annotations
 
 import sys
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rich import progress
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn
 
 from stoker.config import format_seconds, format_size
+from stoker.errors import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from stoker.types import Progress
 
@@ -24,87 +24,90 @@ _BAR_SECONDS = 0.1
 
 @contextmanager
 def shown_progress(verb: str, what: str = "images", bad: str = "rejected") -> Iterator[Progress]:
-    """Show progress while the ``with`` block runs.
+    """Show the progress of images, or the like, while the ``with`` block runs.
 
     Args:
         verb: What is done, for example ``building``.
         what: What is counted.
         bad: What those are that are counted apart.
     """
-    if not sys.stderr.isatty():
-        yield _Reporter(_Lines(verb), _LINE_SECONDS, (what, bad))
-        return
-    with _Bar(verb) as bar:
-        yield _Reporter(bar, _BAR_SECONDS, (what, bad))
+    with ProgressDisplay() as display:
+        started = time.monotonic()
+
+        def report(*, done: int, total: int, size_bytes: int, rejects: int) -> None:
+            def detail(task: progress.Task) -> str:
+                speed = task.speed or 0.0
+                parts = [f"{done:,} of {total:,}"]
+                if speed:
+                    parts.append(f"{speed:,.0f} {what}/s" if speed >= 10 else f"{speed:.1f} {what}/s")
+                if size_bytes:
+                    parts.append(f"{format_size(size_bytes / (time.monotonic() - started))}/s")
+                if rejects:
+                    parts.append(f"{rejects:,} {bad}")
+                return ", ".join(parts)
+
+            display.show(verb, done, total, detail)
+
+        yield report
 
 
-class _Display(Protocol):
-    def show(self, done: int, total: int, detail: str) -> None: ...
+class ProgressDisplay:
+    """One bar for each task on a terminal, while it moves; elsewhere lines. Use it as a context; one thread."""
 
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+        self._is_terminal = sys.stderr.isatty()
+        self._name = ""
+        self._bar: progress.Progress | None = None
+        self._updated = self._printed = 0.0
 
-class _Reporter:
-    """Turns counts into a rate and a remaining time, and does not show them too often."""
-
-    def __init__(self, display: _Display, interval_seconds: float, words: tuple[str, str]) -> None:
-        self._display = display
-        self._interval = interval_seconds
-        self._what, self._bad = words
-        self._started = self._shown = time.monotonic()
-        self._first: int | None = None
-
-    def __call__(self, *, done: int, total: int, size_bytes: int, rejects: int) -> None:
-        now = time.monotonic()
-        if self._first is None or done < self._first:  # also where the next phase counts from the start again
-            self._first = done  # what an earlier run did tells nothing about the speed of this one
-        if now - self._shown < self._interval and done < total:
-            return
-        self._shown = now
-        self._display.show(done, total, self._detail(now - self._started, done, total, size_bytes, rejects))
-
-    def _detail(self, elapsed: float, done: int, total: int, size_bytes: int, rejects: int) -> str:
-        assert self._first is not None
-        rate = (done - self._first) / elapsed
-        parts = [f"{rate:,.0f} {self._what}/s" if rate >= 10 else f"{rate:.1f} {self._what}/s"] if rate else []
-        if size_bytes:
-            parts.append(f"{format_size(size_bytes / elapsed)}/s")
-        if rate > 0 and done < total:
-            parts.append(f"{format_seconds((total - done) / rate)} left")
-        if rejects:
-            parts.append(f"{rejects:,} {self._bad}")
-        return ", ".join(parts)
-
-
-class _Lines:
-    def __init__(self, verb: str) -> None:
-        self._verb = verb
-
-    def show(self, done: int, total: int, detail: str) -> None:
-        sys.stderr.write(f"{self._verb}: {done:,} of {total:,} ({100 * done // max(1, total)} %), {detail}\n")
-        sys.stderr.flush()
-
-
-class _Bar:
-    """A bar that is on the screen from the first news on: a phase that takes no time leaves no trace."""
-
-    def __init__(self, verb: str) -> None:
-        bar = BarColumn(complete_style="cyan", finished_style="green", pulse_style="cyan")
-        columns = (
-            TextColumn(verb),
-            bar,
-            TextColumn("{task.fields[count]}"),
-            TextColumn("{task.fields[detail]}", "dim"),
-        )
-        self._bar = progress.Progress(*columns, console=Console(stderr=True))
-        self._task = self._bar.add_task(verb, total=None, count="", detail="")
-
-    def __enter__(self) -> _Bar:
+    def __enter__(self) -> ProgressDisplay:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._bar.stop()
+        self.pause()
 
-    def show(self, done: int, total: int, detail: str) -> None:
-        if not self._bar.live.is_started:
+    def pause(self) -> None:
+        """Leave the terminal to something else, such as a question, until there is something new to show."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def say(self, text: str) -> None:
+        """Print a line."""
+        self._console.print(printable(text), soft_wrap=True)
+
+    def show(self, name: str, done: int, total: int | None, detail: Callable[[progress.Task], str]) -> None:
+        """Show how much of a task is done.
+
+        Args:
+            name: The task; another name starts another bar. The first call may have what an earlier run did.
+            done: How much is done; less than before when the task starts again.
+            total: How much there is; None while that is not known.
+            detail: What to say of it, given the speed that `rich` has estimated.
+        """
+        now = time.monotonic()
+        if self._bar is None or name != self._name or done < self._bar.tasks[0].completed:
+            self.pause()
+            self._name, self._updated, self._printed = name, now, now
+            style = progress.BarColumn(complete_style="cyan", finished_style="green", pulse_style="cyan")
+            text = progress.TextColumn("{task.description}", markup=False)
+            more = progress.TextColumn("{task.fields[detail]}", "dim", markup=False)
+            self._bar = progress.Progress(
+                text, style, more, console=self._console, get_time=time.monotonic, disable=not self._is_terminal
+            )
+            self._bar.add_task(printable(name), total=total, completed=done, detail="")
+        if now - self._updated < _BAR_SECONDS and done != total:
+            return
+        self._updated = now
+        task = self._bar.tasks[0]
+        self._bar.update(task.id, completed=done, total=total)
+        left = task.time_remaining
+        shown = detail(task) + (f", {format_seconds(left)} left" if left else "")
+        if self._is_terminal:
+            self._bar.update(task.id, detail=shown)
             self._bar.start()
-        count = f"{done:,}/{total:,}"
-        self._bar.update(self._task, completed=done, total=total, count=count, detail=detail)
+        elif now - self._printed >= _LINE_SECONDS or done == total:
+            self._printed = now
+            percent = f" ({100 * done // total} %)" if total else ""
+            self.say(f"{name}{percent}: {shown}")

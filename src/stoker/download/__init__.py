@@ -1,10 +1,8 @@
-"""Fetching public datasets: resumed, verified, and patient with servers."""
+"""Fetching public datasets: resumed, checked against published checksums, and retried with back-off."""
 
-from stoker.download.account import Account, parse_base
 from stoker.download.catalogue import DATASETS, AccountNames, RemoteDataset
-from stoker.download.failure import DownloadError
-from stoker.download.run import DownloadReport, DownloadRequest, FetchedFile, download
-from stoker.download.watcher import Stage
+from stoker.download.fetch import Account, DownloadError, Stage, parse_base
+from stoker.download.run import DownloadReport, FetchedFile, download
 
 __all__ = [
     "DATASETS",
@@ -12,7 +10,6 @@ __all__ = [
     "AccountNames",
     "DownloadError",
     "DownloadReport",
-    "DownloadRequest",
     "FetchedFile",
     "RemoteDataset",
     "Stage",

@@ -1,29 +1,52 @@
-"""One file: asked for piece by piece, at one place after another, until it is whole and right."""
+"""One file over HTTP: resumed at the byte where it stopped, from one place after another, until its checksum is right.
+
+urllib3 is the HTTP client, and its `Retry` decides how long to wait and when to give up. What remains is to keep the
+bytes that have arrived, to ask for the rest, and to trust only the published checksum: a file whose parts do not belong
+together has another one, and is fetched again from the start.
+"""
 
 from __future__ import annotations
 
+import base64
 import errno
+import fcntl
+import hashlib
+import io
 import os
 import re
 import shutil
+import ssl
 import time
-from typing import TYPE_CHECKING, NoReturn
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NoReturn, Protocol
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import urllib3
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, MaxRetryError, NewConnectionError, ReadTimeoutError
 
 from stoker.config import format_seconds, format_size
-from stoker.download.account import shown
-from stoker.download.failure import DownloadError, Interruption, PlaceError
-from stoker.download.part import PartFile
-from stoker.download.patience import Patience, StallWatch, parse_retry_after
+from stoker.errors import ConfigError, DestinationError, StokerError
+from stoker.format import sync_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from stoker.download.catalogue import RemoteFile
-    from stoker.download.transport import Answer, Transport
-    from stoker.download.watcher import Timing, Watcher
+    from stoker.download.catalogue import Checksum, RemoteFile
 
-_CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18}|\*)", re.ASCII)
+Stage = Literal["checking", "downloading", "unpacking"]
+
+RETRIES = urllib3.Retry(total=9, connect=3, backoff_factor=1, backoff_max=60, backoff_jitter=1)
+"""How often in a row a place is asked without a new byte; ``connect`` while no server can be reached."""
+TIMEOUT = 60.0
+"""Seconds without a byte after which a connection is given up."""
+LONGEST_RETRY_AFTER = 600.0
+"""A server that asks us to wait is obeyed for so many seconds."""
+_READ_BYTES = 2**20
+_MAX_REDIRECTS = 5
+_PORTS = {"http": 80, "https": 443}
+_CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-\d{1,18}|\*)/(\d{1,18}|\*)", re.ASCII)
 _BUSY = {408, 425, 429, 500, 502, 503, 504}
 _REMEDIES = {
     401: "the server wants an account: give the right user name and access key, and agree to its terms of use",
@@ -33,199 +56,78 @@ _REMEDIES = {
 }
 
 
-class Fetcher:
-    """Fetches one file.
+class DownloadError(StokerError):
+    """A file cannot be had, or what was sent is not that file."""
 
-    Args:
-        file: Which.
-        target: Where it goes; its directory must exist.
-        places: URLs with a slash at the end, in the order in which to ask.
-        transport: Asks.
-        timing: How patiently.
-        watcher: Told how far it is.
+
+class Watcher(Protocol):
+    """Receives the progress of a download. Called from one thread."""
+
+    def advanced(self, *, name: str, stage: Stage, done: int, total: int | None) -> None:
+        """Report bytes, as often as every few milliseconds.
+
+        Args:
+            name: File that is worked on.
+            stage: What is done with it. The first call for a file and a stage has what an earlier run left.
+            done: Its bytes that are done.
+            total: How many it has; None while that is not known.
+        """
+
+    def note(self, text: str) -> None:
+        """Report in one sentence something that a person may want to know: a retry, a damaged file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A user name and the key that belongs to it, which ``repr`` does not show.
+
+    Raises:
+        ConfigError: One of them is empty or cannot be sent; the message holds neither.
     """
 
-    def __init__(
-        self,
-        file: RemoteFile,
-        target: Path,
-        places: Sequence[str],
-        transport: Transport,
-        timing: Timing,
-        watcher: Watcher,
-    ) -> None:
-        self._file = file
-        self._target = target
-        self._places = places
-        self._transport = transport
-        self._timing = timing
-        self._watcher = watcher
-        self._furthest = 0
-        self._space_checked = file.size_bytes is not None
-        self.fetched_bytes = 0
-        self.kept_bytes = 0
+    username: str
+    key: str = field(repr=False)
 
-    def run(self) -> None:
-        """Fetch it. Afterwards ``fetched_bytes`` came over the network, ``kept_bytes`` were there before.
-
-        Raises:
-            DownloadError: No place has it, or its bytes are wrong even after fetching it twice.
-            DestinationError: Another process fetches it.
-            OSError: It cannot be written; what came stays.
-        """
-        checksum = self._file.checksum
-        wrong = []
-        with PartFile(self._target, checksum, self._hashed) as part:
-            self.kept_bytes = self._furthest = part.size
-            for _ in range(2):
-                self._complete(part)
-                if part.digest() == checksum.digest:
-                    part.publish()
-                    return
-                wrong.append(part.digest())
-                part.clear()
-                self._furthest = 0
-                if len(wrong) == 1:
-                    self._watcher.told(f"{self._file.name}: {self._sums(wrong)}; it is fetched again from the start")
-        message = f"{self._file.name}: {self._sums(wrong)}, twice; ask who runs the server, or name a mirror with --url"
-        raise DownloadError(message, path=str(self._target))
-
-    def _sums(self, wrong: Sequence[str]) -> str:
-        algorithm = self._file.checksum.algorithm.upper()
-        return f"its {algorithm} is {' and then '.join(wrong)}, and should be {self._file.checksum.digest}"
-
-    def _complete(self, part: PartFile) -> None:
-        """Get all bytes, from wherever they can be had."""
-        reasons: list[str] = []
-        for place in self._places:
-            url = place + self._file.name
-            try:
-                self._from(url, part)
-            except PlaceError as error:
-                reasons.append(f"{shown(url)}: {error}")
-                if place != self._places[-1]:
-                    self._watcher.told(f"{reasons[-1]}; asking at the next place")
-            else:
-                return
-        kept = f"; {format_size(part.size)} of it are kept in {part.path}" if part.size else ""
-        raise DownloadError("; ".join(reasons) + kept, path=str(self._target))
-
-    def _from(self, url: str, part: PartFile) -> None:
-        """Get all bytes that are missing from one place."""
-        patience = Patience(self._timing)
-        while part.size != self._file.size_bytes:
-            try:
-                self._transfer(url, part, patience)
-            except Interruption as stop:
-                wait = patience.after(stop)
-                if wait is None:
-                    raise PlaceError(f"{stop}; given up after several tries, run the same command to go on") from None
-                self._watcher.told(f"{self._file.name}: {stop}; next try in {format_seconds(wait)}")
-                time.sleep(wait)
-            else:
-                return
-
-    def _transfer(self, url: str, part: PartFile, patience: Patience) -> None:
-        """Ask once. Returns when the file is whole, as far as the server says."""
-        if self._file.size_bytes is not None and part.size > self._file.size_bytes:
-            part.clear()
-        headers = {}
-        if part.size:
-            headers["Range"] = f"bytes={part.size}-"
-            validator = part.validator(shown(url))
-            if validator is not None:
-                headers["If-Range"] = validator
-        with self._transport.get(url, headers) as answer:
-            total = self._accepted(url, answer, part)
-            if total != part.size:
-                self._receive(answer, part, total, patience)
-
-    def _accepted(self, url: str, answer: Answer, part: PartFile) -> int | None:
-        """Look at the head of an answer; return how long the whole file is, None if the server does not say."""
-        if answer.status == 206:
-            total = self._continued(url, answer, part)
-        elif answer.status == 416:
-            return self._beyond(answer, part)
-        elif answer.status == 200:
-            total = self._from_start(answer, part)
-        else:
-            _refused(answer)
-        if part.validator(shown(url)) is None:
-            part.mark(shown(url), answer.headers.get("ETag"), answer.headers.get("Last-Modified"))
-        if total is not None and not self._space_checked:
-            check_space(self._target.parent, total - part.size)
-            self._space_checked = True
-        return total
-
-    def _from_start(self, answer: Answer, part: PartFile) -> int | None:
-        length = answer.headers.get("Content-Length", "")
-        total = int(length) if length.isdecimal() and length.isascii() and len(length) <= 18 else None
-        kind = answer.headers.get_content_type()
-        is_page = kind == "text/html" and not self._file.name.endswith(".html")
-        if is_page or (total is not None and self._file.size_bytes not in (None, total)):
-            size = "" if total is None else f" of {total} bytes"
-            wanted = "" if self._file.size_bytes is None else f" of {self._file.size_bytes} bytes"
-            hint = "; perhaps a page to log in" if is_page else ""
-            raise PlaceError(f"the server sends {kind}{size} instead of the file{wanted}{hint}")
-        if part.size:
-            self._watcher.told(f"{self._file.name}: the server starts from the beginning, not where we were")
-            part.clear()
-        return total
-
-    def _continued(self, url: str, answer: Answer, part: PartFile) -> int | None:
-        text = answer.headers.get("Content-Range", "")
-        found = _CONTENT_RANGE.fullmatch(text.strip())
-        is_right = found is not None and found[1] == str(part.size) and part.size > 0
-        total = int(found[3]) if found is not None and found[3] != "*" else None
-        if not is_right or (total is not None and self._file.size_bytes not in (None, total)):
-            self._start_over(part, f"the server sends another piece ({text[:80]!r}) than byte {part.size} and on")
-        known = part.etag(shown(url))
-        if known is not None and known != answer.headers.get("ETag", known):
-            self._start_over(part, "the file has changed at the server")
-        return total
-
-    def _beyond(self, answer: Answer, part: PartFile) -> int:
-        """The server says that it has nothing after what we have."""
-        found = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
-        if not part.size or self._file.size_bytes is not None or found is None or found[3] != str(part.size):
-            self._start_over(part, f"the server has no byte {part.size}")
-        return part.size
-
-    def _start_over(self, part: PartFile, why: str) -> NoReturn:
-        part.clear()
-        raise Interruption(f"{why}; starting again from its beginning", is_answered=True)
-
-    def _receive(self, answer: Answer, part: PartFile, total: int | None, patience: Patience) -> None:
-        limit = self._file.size_bytes if self._file.size_bytes is not None else total
-        stall = StallWatch(self._timing.stall_seconds)
-        self._advanced(part, limit)
-        while part.size != limit and (data := answer.read()):
-            if limit is not None:
-                data = data[: limit - part.size]  # what goes beyond the end is not ours; the checksum decides
-            part.write(data)
-            self.fetched_bytes += len(data)
-            if part.size > self._furthest:  # bytes that came before, and were lost again, are no progress
-                self._furthest = part.size
-                patience.renew()
-            self._advanced(part, limit)
-            if stall.is_stalled(len(data)):
-                raise Interruption("the server sends next to nothing", is_answered=True)
-        if limit is not None and part.size < limit:
-            raise Interruption(f"the connection ended at byte {part.size} of {limit}", is_answered=True)
-
-    def _advanced(self, part: PartFile, total: int | None) -> None:
-        self._watcher.advanced(name=self._file.name, stage="downloading", done=part.size, total=total)
-
-    def _hashed(self, done: int, total: int) -> None:
-        self._watcher.advanced(name=self._file.name, stage="checking", done=done, total=total)
+    def __post_init__(self) -> None:
+        for what, value in (("user name", self.username), ("access key", self.key)):
+            if not value or not value.isprintable():
+                raise ConfigError(f"the {what} is empty or has characters that cannot be typed; give it again")
+        if ":" in self.username:
+            raise ConfigError("the user name has a colon, which HTTP does not allow; give it again")
 
 
-def _refused(answer: Answer) -> NoReturn:
-    if answer.status in _BUSY:
-        wait = parse_retry_after(answer.headers.get("Retry-After"))
-        raise Interruption(f"the server is busy (HTTP {answer.status})", is_answered=True, wait_seconds=wait)
-    remedy = _REMEDIES.get(answer.status, "this is not how a file is sent: name another place with --url")
-    raise PlaceError(f"HTTP {answer.status}: {remedy}")
+def parse_base(text: str) -> tuple[str, Account | None]:
+    """Take apart what a user gives as the place of the files: ``https://[USER:KEY@]HOST[:PORT]/PATH``.
+
+    Returns:
+        The place, with a slash at its end and without the account; and the account, if there is one in it.
+
+    Raises:
+        ConfigError: It is not such a URL. The message does not repeat it, since it may hold a key.
+    """
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in _PORTS and bool(parts.hostname) and parts.port != 0 and text.isascii()
+    except ValueError:  # a port that is not a number, half of an IPv6 address
+        usable = False
+    if not usable or not text.isprintable() or " " in text or parts.query or parts.fragment:
+        raise ConfigError("--url is not the place of files; write for example https://mirror.example/imagenet/")
+    account = None
+    if parts.username is not None:
+        account = Account(unquote(parts.username), unquote(parts.password or ""))
+    return shown(text).rstrip("/") + "/", account
+
+
+def shown(url: str) -> str:
+    """Return a URL for a person: without user name, password, query and fragment, all of which may hold secrets."""
+    parts = urlsplit(url)
+    return SplitResult(parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "").geturl()
+
+
+def origin_of(url: str) -> tuple[str, str, int]:
+    """Return scheme, host and port of a URL."""
+    parts = urlsplit(url)
+    return parts.scheme, (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme, 0)
 
 
 def check_space(directory: Path, needed: int) -> None:
@@ -238,3 +140,391 @@ def check_space(directory: Path, needed: int) -> None:
     if needed > free:
         what = f"{os.strerror(errno.ENOSPC)}: {format_size(needed)} are needed, {format_size(free)} are free"
         raise OSError(errno.ENOSPC, what, str(directory))
+
+
+class _PlaceError(Exception):
+    """This place does not have the file, or does not give it: ask at the next place."""
+
+
+class _Interruption(Exception):  # noqa: N818 - nothing is wrong yet: the transfer is resumed
+    """A transfer that was cut short, with the error that `urllib3.Retry` counts and the seconds to wait at least."""
+
+    def __init__(self, message: str, error: Exception | None = None, wait: float = 0.0) -> None:
+        super().__init__(message)
+        self.error = error or HTTPError(message)
+        self.wait = wait
+
+
+class Client:
+    """Sends requests, follows redirects, and gives the account to the servers that may have it and ask for it.
+
+    The account is in no message, no ``repr``, no URL and no file. It is sent as HTTP Basic authorization, only to an
+    origin (scheme, host and port) of ``places``. Proxies are those of the environment (``https_proxy``, ``no_proxy``);
+    certificates are checked against those of the system.
+
+    Args:
+        places: URLs of the servers that may have the account.
+        account: The account; None if a person has to be asked for it.
+        ask: Asks a person for it; None if there is no person to ask.
+    """
+
+    def __init__(self, places: Iterable[str], account: Account | None, ask: Callable[[], Account] | None) -> None:
+        self._trusted = {origin_of(place) for place in places}
+        self._wanted: set[tuple[str, str, int]] = set()
+        self._account = account
+        self._ask = ask
+        self._pools: dict[str | None, urllib3.PoolManager] = {}
+
+    def get(self, url: str, headers: dict[str, str]) -> urllib3.BaseHTTPResponse:
+        """Return the response for a URL, wherever it was moved to; its body is not read.
+
+        Raises:
+            _PlaceError: It can never be had from here: a certificate that is not trusted, redirects to nowhere.
+            _Interruption: There was no answer this time.
+            ConfigError: A person had to be asked for the account and could not be.
+        """
+        for _ in range(_MAX_REDIRECTS + 1):
+            response = self._send(url, headers)
+            if response.status in (401, 403) and self._unlock(url, response):
+                response.close()
+                response = self._send(url, headers)
+            if response.status in (401, 403) and origin_of(url) not in self._trusted:
+                response.close()
+                host = origin_of(url)[1]
+                raise _PlaceError(f"it leads to {host}, which wants an account; that is not sent to another host")
+            location = response.get_redirect_location()
+            if location is False:
+                return response
+            response.close()
+            try:
+                url = urljoin(url, location or "none:")
+                scheme, host, _ = origin_of(url)
+            except ValueError:
+                scheme = host = ""
+            if scheme not in _PORTS or not host:
+                raise _PlaceError("a redirect leads to something that is not HTTP")
+        raise _PlaceError(f"more than {_MAX_REDIRECTS} redirects")
+
+    def _unlock(self, url: str, response: urllib3.BaseHTTPResponse) -> bool:
+        """Make the account available to a server that asks for it; whether the request is worth repeating."""
+        origin = origin_of(url)
+        asks = "basic" in ", ".join(response.headers.getlist("WWW-Authenticate")).lower()
+        if origin not in self._trusted or origin in self._wanted or (response.status == 401 and not asks):
+            return False
+        # A refusal that does not ask for an account is no reason to ask a person for one.
+        if self._account is None and response.status == 401 and self._ask is not None:
+            self._account = self._ask()
+        if self._account is None:
+            return False
+        self._wanted.add(origin)
+        return True
+
+    def _send(self, url: str, headers: dict[str, str]) -> urllib3.BaseHTTPResponse:
+        sent = {"User-Agent": "stoker", "Accept-Encoding": "identity", **headers}
+        if self._account is not None and origin_of(url) in self._wanted:
+            account = f"{self._account.username}:{self._account.key}".encode()
+            sent["Authorization"] = "Basic " + base64.b64encode(account).decode("ascii")
+        try:
+            pool = self._pool(url)
+            return pool.request(
+                "GET", url, headers=sent, preload_content=False, redirect=False, retries=False, timeout=TIMEOUT
+            )
+        except ValueError:  # urllib3's LocationValueError among them
+            raise _PlaceError("a redirect leads to something that is not a URL") from None
+        except HTTPError as error:
+            if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in (error.__cause__, *error.args)):
+                message = "the certificate of the server is not trusted; install the certificates of the system"
+                raise _PlaceError(message) from None
+            raise _Interruption(_reason(error), error) from None
+
+    def _pool(self, url: str) -> urllib3.PoolManager:
+        scheme, host, port = origin_of(url)
+        proxy = None if proxy_bypass(f"{host}:{port}") else getproxies().get(scheme)
+        if proxy not in self._pools:
+            if proxy is None:
+                self._pools[proxy] = urllib3.PoolManager()
+            else:
+                user = unquote(urlsplit(proxy).netloc.rpartition("@")[0])
+                headers = urllib3.make_headers(proxy_basic_auth=user) if user else None
+                self._pools[proxy] = urllib3.ProxyManager(proxy, proxy_headers=headers)
+        return self._pools[proxy]
+
+
+def _reason(error: Exception) -> str:
+    """Return why a connection failed. Never the text of a foreign exception, which may hold a URL or a header."""
+    if isinstance(error, ReadTimeoutError | ConnectTimeoutError) and not isinstance(error, NewConnectionError):
+        return f"the server was silent for {format_seconds(TIMEOUT)}"
+    for cause in (error.__cause__, *error.args):
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+    return f"the connection was lost ({type(error).__name__})"
+
+
+def fetch(file: RemoteFile, target: Path, places: Sequence[str], client: Client, watcher: Watcher) -> tuple[int, int]:
+    """Fetch one file; what an earlier run left is continued.
+
+    Args:
+        file: Which.
+        target: Where it goes; its directory must exist.
+        places: URLs with a slash at the end, in the order in which to ask.
+        client: Sends the requests.
+        watcher: Receives the progress.
+
+    Returns:
+        Bytes that came over the network, bytes that an earlier run had left.
+
+    Raises:
+        DownloadError: No place has it, or its bytes are wrong even after fetching it twice.
+        DestinationError: Another process fetches it.
+        OSError: It cannot be written; what was fetched stays.
+    """
+    algorithm = file.checksum.algorithm.upper()
+    with _PartFile(target, file, watcher) as part:
+        transfer = _Transfer(file, part, client, watcher)
+        kept = part.size
+        wrong: list[str] = []
+        while len(wrong) < 2:
+            transfer.complete(places)
+            if part.digest() == file.checksum.digest:
+                part.publish()
+                return transfer.fetched, kept
+            wrong.append(part.digest())
+            part.clear()
+            sums = f"{file.name}: its {algorithm} is {' and then '.join(wrong)}, and should be {file.checksum.digest}"
+            if len(wrong) == 1:
+                watcher.note(f"{sums}; it is fetched again from the start")
+    raise DownloadError(f"{sums}, twice; ask who runs the server, or name a mirror with --url", path=str(target))
+
+
+class _Transfer:
+    """Gets the missing bytes of one file into its part."""
+
+    def __init__(self, file: RemoteFile, part: _PartFile, client: Client, watcher: Watcher) -> None:
+        self._file = file
+        self._part = part
+        self._client = client
+        self._watcher = watcher
+        self._furthest = part.size
+        self.fetched = 0
+
+    def complete(self, places: Sequence[str]) -> None:
+        """Get all bytes, from wherever they can be had."""
+        self._furthest = self._part.size
+        reasons: list[str] = []
+        for place in places:
+            url = place + self._file.name
+            try:
+                self._get_from(url)
+            except _PlaceError as error:
+                reasons.append(f"{shown(url)}: {error}")
+                if place != places[-1]:
+                    self._watcher.note(f"{reasons[-1]}; asking at the next place")
+            else:
+                return
+        part = self._part
+        kept = f"; {format_size(part.size)} of it are kept in {part.path}" if part.size else ""
+        raise DownloadError("; ".join(reasons) + kept, path=str(part.target))
+
+    def _get_from(self, url: str) -> None:
+        """Get all bytes that are missing from one place, with as many requests as that takes."""
+        retries = RETRIES
+        while self._part.size != self._file.size_bytes:
+            before = self._furthest
+            try:
+                self._get_once(url)
+            except _Interruption as stop:
+                if self._furthest > before:  # bytes that were lost again are not progress
+                    retries = RETRIES.new(connect=None)
+                elif not isinstance(stop.error, ConnectTimeoutError):
+                    retries = retries.new(connect=None)  # there is a server: only `total` counts from here on
+                try:
+                    retries = retries.increment("GET", url, error=stop.error)
+                except MaxRetryError:
+                    message = f"{stop}; given up after several tries, run the same command to resume"
+                    raise _PlaceError(message) from None
+                wait = max(retries.get_backoff_time(), stop.wait)
+                self._watcher.note(f"{self._file.name}: {stop}; next try in {format_seconds(wait)}")
+                time.sleep(wait)
+            else:
+                return
+
+    def _get_once(self, url: str) -> None:
+        """Send one request. Returns when the file is whole, as far as the server says."""
+        part, size = self._part, self._file.size_bytes
+        if size is not None and part.size > size:
+            part.clear()
+        response = self._client.get(url, {"Range": f"bytes={part.size}-"} if part.size else {})
+        try:
+            total = self._check_head(response)
+            if total != part.size:
+                self._receive(response, total if size is None else size)
+        finally:
+            response.close()
+
+    def _check_head(self, response: urllib3.BaseHTTPResponse) -> int | None:
+        """Check that what follows continues the part; return the size of the whole file, None if it is not known."""
+        part, status = self._part, response.status
+        if status in _BUSY:
+            raise _Interruption(f"the server is busy (HTTP {status})", wait=_retry_after(response))
+        if status not in (200, 206, 416):
+            remedy = _REMEDIES.get(status, "this is not how a file is sent: name another place with --url")
+            raise _PlaceError(f"HTTP {status}: {remedy}")
+        if status == 200:
+            total = self._check_whole(response)
+        else:
+            text = response.headers.get("Content-Range", "").strip()
+            found = _CONTENT_RANGE.fullmatch(text)
+            total = int(found[2]) if found is not None and found[2] != "*" else None
+            if status == 416:
+                if not part.size or total != part.size or self._file.size_bytes is not None:
+                    self._start_over(f"the server has no byte {part.size}")
+                return total
+            is_right = found is not None and found[1] == str(part.size) and part.size > 0
+            if not is_right or (total is not None and self._file.size_bytes not in (None, total)):
+                self._start_over(f"the server sends {text[:80]!r} instead of byte {part.size} and on")
+        return total
+
+    def _check_whole(self, response: urllib3.BaseHTTPResponse) -> int | None:
+        length, size = response.headers.get("Content-Length", ""), self._file.size_bytes
+        total = int(length) if re.fullmatch("[0-9]{1,18}", length) else None
+        kind = response.headers.get("Content-Type", "application/octet-stream").partition(";")[0].strip().lower()
+        is_page = kind == "text/html"
+        if is_page or (total is not None and size not in (None, total)):
+            sent = "" if total is None else f" of {total} bytes"
+            wanted = "" if size is None else f" of {size} bytes"
+            hint = "; perhaps a page to log in" if is_page else ""
+            raise _PlaceError(f"the server sends {kind}{sent} instead of the file{wanted}{hint}")
+        if self._part.size:
+            self._watcher.note(f"{self._file.name}: the server starts from the beginning, not where we were")
+            self._part.clear()
+        return total
+
+    def _start_over(self, why: str) -> NoReturn:
+        self._part.clear()
+        raise _Interruption(f"{why}; starting again from its beginning")
+
+    def _receive(self, response: urllib3.BaseHTTPResponse, limit: int | None) -> None:
+        part = self._part
+        self._advanced(limit)
+        while part.size != limit:
+            try:
+                data = response.read1(_READ_BYTES, decode_content=False)
+            except HTTPError as error:
+                raise _Interruption(f"{_reason(error)} at byte {part.size} of {limit or 'the file'}", error) from None
+            if not data:
+                break
+            if limit is not None:
+                data = data[: limit - part.size]  # what goes beyond the end is not ours; the checksum decides
+            part.write(data)
+            self.fetched += len(data)
+            self._furthest = max(self._furthest, part.size)
+            self._advanced(limit)
+        if limit is not None and part.size < limit:
+            raise _Interruption(f"the connection ended at byte {part.size} of {limit}")
+
+    def _advanced(self, total: int | None) -> None:
+        self._watcher.advanced(name=self._file.name, stage="downloading", done=self._part.size, total=total)
+
+
+def _retry_after(response: urllib3.BaseHTTPResponse) -> float:
+    try:
+        return min(RETRIES.get_retry_after(response) or 0.0, LONGEST_RETRY_AFTER)
+    except (HTTPError, ValueError, OverflowError):  # neither seconds nor a date
+        return 0.0
+
+
+class _PartFile:
+    """The file that a download grows in: ``NAME.part``.
+
+    Everything in it is hashed as it is written. It gets its real name when it is whole, right, and on the disk; if the
+    process ends before, it stays to be continued. It is locked while a process works on it.
+
+    Attributes:
+        path: Of the part.
+        target: What it is called in the end.
+        size: Its bytes.
+
+    Raises:
+        DestinationError: Another process works on it.
+        OSError: It cannot be opened or read.
+    """
+
+    def __init__(self, target: Path, file: RemoteFile, watcher: Watcher) -> None:
+        self.path = target.with_name(target.name + ".part")
+        self.target = target
+        self.size = 0
+        self._checksum: Checksum = file.checksum
+        self._file = io.FileIO(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+")
+        try:
+            self._lock()
+            self._hash = self._new_hash()
+            total = os.fstat(self._file.fileno()).st_size
+            while data := self._file.read(_READ_BYTES):
+                self._hash.update(data)
+                self.size += len(data)
+                watcher.advanced(name=file.name, stage="checking", done=self.size, total=total)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> _PartFile:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Leave it to be continued; an empty one is removed."""
+        if not self._file.closed and self.size == 0:
+            self.path.unlink(missing_ok=True)
+        self._file.close()
+
+    def write(self, data: bytes) -> None:
+        """Append.
+
+        Raises:
+            OSError: The disk is full, or the like. Names the file; what is in it stays usable.
+        """
+        left = memoryview(data)
+        try:
+            while left:
+                count = self._file.write(left)  # may be less than all of it, when the disk is nearly full
+                self._hash.update(left[:count])
+                self.size += count
+                left = left[count:]
+        except OSError as error:
+            error.filename = str(self.path)
+            raise
+
+    def clear(self) -> None:
+        """Start again from nothing."""
+        self._file.seek(0)
+        self._file.truncate()
+        self._hash = self._new_hash()
+        self.size = 0
+
+    def digest(self) -> str:
+        """Return the checksum of what is in it."""
+        return self._hash.hexdigest()
+
+    def publish(self) -> None:
+        """Bring it to the disk and give it its name."""
+        os.fsync(self._file.fileno())
+        self.path.replace(self.target)
+        self._file.close()
+        sync_directory(self.target.parent)
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The other one may have finished, and renamed the file, between our opening it and our locking it.
+            is_ours = os.path.samestat(os.fstat(self._file.fileno()), self.path.stat())
+        except FileNotFoundError:
+            is_ours = False
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.EACCES):
+                raise
+            is_ours = False
+        if not is_ours:
+            message = f"{self.path} is being written by another process; wait for it, or download to another directory"
+            raise DestinationError(message, path=str(self.path))
+
+    def _new_hash(self) -> hashlib._Hash:
+        return hashlib.new(self._checksum.algorithm, usedforsecurity=False)

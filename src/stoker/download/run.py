@@ -1,53 +1,24 @@
-"""A whole dataset: what is there already is checked, the rest is fetched, and unpacked where builds read folders."""
+"""A whole dataset: what is there is checked, the rest is fetched, and unpacked where builds read folders."""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from stoker.download.account import Keyring
-from stoker.download.fetch import Fetcher, check_space
-from stoker.download.transport import Transport
+from stoker.download.fetch import Client, check_space, fetch
 from stoker.download.unpack import is_unpacked, unpack
-from stoker.download.watcher import Timing
 from stoker.errors import DestinationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from stoker.download.account import Account
     from stoker.download.catalogue import RemoteDataset, RemoteFile
-    from stoker.download.watcher import Watcher
-
-_READ_BYTES = 2**20
+    from stoker.download.fetch import Account, Watcher
 
 Outcome = Literal["there already", "fetched", "resumed"]
-
-
-@dataclass(frozen=True, slots=True)
-class DownloadRequest:
-    """What to download, and where from.
-
-    Attributes:
-        dataset: Which.
-        directory: Where to; created if missing.
-        place: URL with a slash at its end, of a mirror that has all files; None for the places of the dataset.
-        with_optional: Whether the optional files are wanted too.
-        account: For servers that want one; None if there is none, or if ``ask`` is to be asked.
-        ask: Asks a person for the account, once, when a server wants it.
-        timing: How patiently.
-    """
-
-    dataset: RemoteDataset
-    directory: Path
-    place: str | None = None
-    with_optional: bool = False
-    account: Account | None = None
-    ask: Callable[[], Account] | None = None
-    timing: Timing = field(default_factory=Timing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,79 +64,108 @@ class DownloadReport:
         return sum(file.fetched_bytes for file in self.files)
 
 
-def download(request: DownloadRequest, watcher: Watcher) -> DownloadReport:
+def download(
+    dataset: RemoteDataset,
+    directory: Path,
+    watcher: Watcher,
+    *,
+    place: str | None = None,
+    with_optional: bool = False,
+    account: Account | None = None,
+    ask: Callable[[], Account] | None = None,
+) -> DownloadReport:
     """Download a dataset; what an earlier run left is continued.
 
     Args:
-        request: What, where to, where from.
-        watcher: Told of the progress, from the calling thread.
+        dataset: Which.
+        directory: Where to; created if missing.
+        watcher: Receives the progress, from the calling thread.
+        place: URL with a slash at its end, of a mirror that has all files; None for the places of the dataset.
+        with_optional: Whether the optional files are wanted too.
+        account: For servers that want one.
+        ask: Asks a person for the account, once, when a server wants it and ``account`` is None.
 
     Raises:
         DownloadError: A file cannot be had, its bytes are wrong, or it cannot be unpacked.
         DestinationError: The directory is a file, or another process downloads to it.
-        ConfigError: ``request.ask`` had nobody to ask.
-        OSError: The disk is full, or will be; or the like. What came stays, and the next run goes on from there.
+        ConfigError: ``ask`` could not ask a person.
+        OSError: The disk is full, or will be; or the like. What was fetched stays, and the next run resumes.
         KeyboardInterrupt: The same.
     """
     started = time.monotonic()
-    if request.directory.exists() and not request.directory.is_dir():
-        raise DestinationError(f"{request.directory} is a file; name a directory", path=str(request.directory))
+    if directory.exists() and not directory.is_dir():
+        raise DestinationError(f"{directory} is a file; name a directory", path=str(directory))
+    places = dataset.places if place is None else (place,)
+    client = Client(places, account, ask)
+    wanted = [file for file in dataset.files if with_optional or not file.optional]
+    done = []
     try:
-        files = tuple(_Job(request, watcher).run())
-    except (OSError, KeyboardInterrupt) as error:
-        error.add_note("run the same command to go on from here")
-        raise
-    return DownloadReport(files, request.directory / request.dataset.source, time.monotonic() - started)
-
-
-class _Job:
-    """One download."""
-
-    def __init__(self, request: DownloadRequest, watcher: Watcher) -> None:
-        self._request = request
-        self._watcher = watcher
-        self._places = (request.place,) if request.place is not None else request.dataset.places
-        keyring = Keyring(self._places, request.account, request.ask)
-        self._transport = Transport(keyring, request.timing.stall_seconds)
-        self._moved: dict[str, list[Path]] = {}
-
-    def run(self) -> list[FetchedFile]:
-        wanted = [file for file in self._request.dataset.files if self._request.with_optional or not file.optional]
+        found = {file.name: _Found(directory / file.saved_as, file, watcher) for file in wanted}
+        check_space(directory, sum(one.missing_bytes for one in found.values()))
         for file in wanted:
-            self._path(file).parent.mkdir(parents=True, exist_ok=True)
-        there = {file.name for file in wanted if self._is_there(file)}
-        missing = [file for file in wanted if file.name not in there]
-        check_space(self._request.directory, sum(self._missing_bytes(file) for file in missing))
-        return [self._get(file) if file in missing else self._done(file, "there already", 0) for file in wanted]
+            one, path = found[file.name], directory / file.saved_as
+            outcome: Outcome = "there already"
+            fetched = 0
+            if not one.is_right:
+                fetched, kept = fetch(file, path, places, client, watcher)
+                outcome = "resumed" if kept else "fetched"
+            folder = one.unpacked()
+            checksum = f"{file.checksum.algorithm}:{file.checksum.digest}"
+            size, moved = path.stat().st_size, tuple(one.moved_aside)
+            done.append(FetchedFile(path, outcome, size, fetched, checksum, folder, moved))
+    except (OSError, KeyboardInterrupt) as error:
+        error.add_note("run the same command to resume")
+        raise
+    return DownloadReport(tuple(done), directory / dataset.source, time.monotonic() - started)
 
-    def _path(self, file: RemoteFile) -> Path:
-        return self._request.directory / file.saved_as
 
-    def _missing_bytes(self, file: RemoteFile) -> int:
-        part = self._path(file).with_name(self._path(file).name + ".part")
+class _Found:
+    """What an earlier run left of a file. One with wrong bytes is moved aside."""
+
+    def __init__(self, path: Path, file: RemoteFile, watcher: Watcher) -> None:
+        self._path = path
+        self._file = file
+        self._watcher = watcher
+        self.moved_aside: list[Path] = []
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.is_right = path.exists() and self._check()
+
+    @property
+    def missing_bytes(self) -> int:
+        """Bytes that are still to be fetched, as far as the size is known."""
+        part = self._path.with_name(self._path.name + ".part")
         kept = part.stat().st_size if part.is_file() else 0
-        return max(0, (file.size_bytes or 0) - kept)
+        return 0 if self.is_right else max(0, (self._file.size_bytes or 0) - kept)
 
-    def _is_there(self, file: RemoteFile) -> bool:
-        """Whether a file is there with the right bytes; one with wrong bytes is moved aside."""
-        path = self._path(file)
-        if not path.exists():
-            return False
-        wrong = self._wrong(file, path)
+    def unpacked(self) -> Path | None:
+        """Return the folder of an archive, made if it is missing or not whole; None if there is to be none."""
+        unpacking = self._file.unpacking
+        if unpacking is None:
+            return None
+        folder = self._path.with_name(unpacking.folder)
+        if folder.exists() and not is_unpacked(self._path, unpacking):
+            self._move_aside(folder, "files of the archive are missing from it, or have another size")
+        if not folder.exists():
+            unpack(self._path, unpacking, self._watcher)
+        return folder
+
+    def _check(self) -> bool:
+        wrong = self._wrong()
         if wrong is not None:
-            self._move_aside(file, path, wrong)
+            self._move_aside(self._path, wrong)
         return wrong is None
 
-    def _wrong(self, file: RemoteFile, path: Path) -> str | None:
+    def _wrong(self) -> str | None:
+        path, file = self._path, self._file
         if not path.is_file():
             return "it is not a file"
         size = path.stat().st_size
         if file.size_bytes not in (None, size):
             return f"it has {size} bytes and should have {file.size_bytes}"
         made = hashlib.new(file.checksum.algorithm, usedforsecurity=False)
+        done = 0
         with path.open("rb", buffering=0) as opened:
-            done = 0
-            while data := opened.read(_READ_BYTES):
+            while data := opened.read(2**20):
                 made.update(data)
                 done += len(data)
                 self._watcher.advanced(name=file.name, stage="checking", done=done, total=size)
@@ -173,35 +173,10 @@ class _Job:
             return None
         return f"its {file.checksum.algorithm.upper()} is {made.hexdigest()} and should be {file.checksum.digest}"
 
-    def _move_aside(self, file: RemoteFile, path: Path, why: str) -> None:
+    def _move_aside(self, path: Path, why: str) -> None:
         count = 1
         while (aside := path.with_name(f"{path.name}.damaged{'' if count == 1 else f'-{count}'}")).exists():
             count += 1
         path.rename(aside)
-        self._moved.setdefault(file.name, []).append(aside)
-        self._watcher.told(f"{path} is damaged: {why}; it is now {aside.name}")
-
-    def _get(self, file: RemoteFile) -> FetchedFile:
-        timing = self._request.timing
-        fetcher = Fetcher(file, self._path(file), self._places, self._transport, timing, self._watcher)
-        fetcher.run()
-        return self._done(file, "resumed" if fetcher.kept_bytes else "fetched", fetcher.fetched_bytes)
-
-    def _done(self, file: RemoteFile, outcome: Outcome, fetched_bytes: int) -> FetchedFile:
-        path = self._path(file)
-        folder = None
-        if file.unpacking is not None:
-            folder = path.with_name(file.unpacking.folder)
-            if folder.exists() and not is_unpacked(path, file.unpacking):
-                self._move_aside(file, folder, "files of the archive are missing from it, or have another size")
-            if not folder.exists():
-                unpack(path, file.unpacking, self._watcher)
-        return FetchedFile(
-            path=path,
-            outcome=outcome,
-            size_bytes=path.stat().st_size,
-            fetched_bytes=fetched_bytes,
-            checksum=f"{file.checksum.algorithm}:{file.checksum.digest}",
-            folder=folder,
-            moved_aside=tuple(self._moved.get(file.name, ())),
-        )
+        self.moved_aside.append(aside)
+        self._watcher.note(f"{path} is damaged: {why}; it is now {aside.name}")

@@ -1,4 +1,4 @@
-"""Archives to folders: every name and every byte distrusted, and the folder appears whole or not at all."""
+"""Archives to folders: no name and no byte is trusted, and the folder appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, TYPE_CHECKING
 
-from stoker.download.failure import DownloadError
-from stoker.download.fetch import check_space
+from stoker.download.fetch import DownloadError, check_space
 from stoker.errors import SourceError
 from stoker.format import sync_directory
 from stoker.sources import FileWindow, walk
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stoker.download.catalogue import Unpacking
-    from stoker.download.watcher import Watcher
+    from stoker.download.fetch import Watcher
 
 _CHUNK_BYTES = 2**20
 _MAX_MEMBERS = 2_000_000
@@ -48,7 +47,7 @@ def unpack(archive: Path, unpacking: Unpacking, watcher: Watcher) -> None:
     Args:
         archive: A zip file whose members are stored or deflated, or a tar file that is not compressed.
         unpacking: What it becomes.
-        watcher: Told of the progress.
+        watcher: Receives the progress.
 
     Raises:
         DownloadError: It is damaged, too large, or would write elsewhere. Nothing is left of it.

@@ -1,0 +1,77 @@
+"""The progress of a long job: lines where there is no terminal, a bar where there is one."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from stoker.cli import progress
+from stoker.cli.progress import ProgressDisplay, shown_progress
+
+if TYPE_CHECKING:
+    import pytest
+
+PROGRAM = """
+import time
+from stoker.cli.progress import shown_progress
+with shown_progress("building") as report:
+    for done in range(1, 6):
+        time.sleep(0.15)
+        report(done=done, total=5, size_bytes=1000 * done, rejects=1)
+"""
+
+
+class Clock:
+    """Time that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def test_lines_have_rate_and_time_left(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    with shown_progress("building", "files", "damaged") as report:
+        for step in range(1, 101):
+            clock.now += 0.1
+            report(done=500 + step, total=1000, size_bytes=2_000_000 * step, rejects=7)
+    lines = capsys.readouterr().err.splitlines()
+    assert 4 <= len(lines) <= 5  # in ten seconds
+    assert lines[0].startswith("building (52 %): 521 of 1,000, ")
+    pattern = re.compile(r".*, (9\.\d|10|10\.\d) files/s, 20\.0 MB/s, 7 damaged, \d+(\.\d)? s left")
+    assert [line for line in lines if pattern.fullmatch(line) is None] == []
+
+
+def test_the_end_is_always_shown_and_a_text_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with ProgressDisplay() as display:
+        display.show("unpacking \x1b[31ma.tar", 5, 5, lambda _: "all of it")
+        display.say("a \x1b[2J note [bold]as it is[/bold]")
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "unpacking \\x1b[31ma.tar (100 %): all of it"
+    assert second == "a \\x1b[2J note [bold]as it is[/bold]"
+
+
+def test_a_bar_on_a_terminal() -> None:
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ.update(TERM="xterm", COLUMNS="100", PYTHONPATH=os.pathsep.join(sys.path))
+        os.execv(sys.executable, [sys.executable, "-c", PROGRAM])
+    shown = b""
+    try:
+        while data := os.read(terminal, 4096):
+            shown += data
+    except OSError:  # the other side has gone
+        pass
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, shown
+    text = shown.decode()
+    assert "building" in text
+    assert "5 of 5" in text
+    assert "1 rejected" in text
+    assert "images/s" in text
