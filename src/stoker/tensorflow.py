@@ -1,35 +1,26 @@
-"""The loader for TensorFlow, and a pipeline of TensorFlow's own ops over the same shards."""
+"""The loader as a `tf.data.Dataset`."""
 
 from __future__ import annotations
 
 import itertools
-import math
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
 
-from stoker.config import check_range
-from stoker.errors import ConfigError, StokerError
-from stoker.format import compression_of
+from stoker.errors import ConfigError
 from stoker.loader import Dataset, Loader, Position, box_arrays
-from stoker.transforms import CenterCrop, MultiCrop, Output, RandomResizedCrop, Resize, native_transforms
+from stoker.transforms import MultiCrop, Output, native_transforms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from stoker.loader import Batch, BoxOutput, Mix
     from stoker.transforms import Transform
-    from stoker.types import SchemaInfo
 
-__all__ = ["dataset", "graph_dataset", "profile", "state_at"]
-
-
-# The loader as a `tf.data.Dataset`.
+__all__ = ["dataset", "state_at"]
 
 
 # What each field of an element is in a batch; TensorFlow has few ops for unsigned numbers of 64 bits.
@@ -67,7 +58,7 @@ def dataset(
     ============  ==================  ==================================================================
     ``images``    uint8 (B, H, W, 3)  RGB 0..255; with `stoker.MultiCrop` a tuple of such, one a transform
     ``labels``    int64 (B,)          as stored in the records; -1 where there is none
-    ``indices``      int64 (B,)          number of each sample in its split
+    ``indices``   int64 (B,)          number of each sample in its split
     ``valid``     bool (B,)           false where ``tail="pad"`` filled the batch up
     ``seeds``     int64 (B,)          random bits of each sample in this epoch, for transforms of your own
     ``boxes``     as ``boxes=`` says  a dict of the arrays of `stoker.Boxes` or `stoker.PaddedBoxes`; with
@@ -211,249 +202,3 @@ class _Form:
             "objects": tf.TensorSpec(each, tf.int32),
             **{name: tf.TensorSpec(shape, tf.int64) for name, shape in ends.items()},
         }
-
-
-# Transforms in TensorFlow's ops: which window of a JPEG is decoded and resized to what.
-
-
-_ATTEMPTS = 10
-
-
-def pixels_of(transform: Transform) -> Callable[[Any, Any], Any]:
-    """Return a function of (JPEG as a string, int64 () of random bits) to pixels, uint8 (H, W, 3).
-
-    Raises:
-        ConfigError: The transform, or one of its settings, has no counterpart in TensorFlow's ops.
-    """
-    window_of, hflip = _window_of(transform)
-    height, width = _extent(transform)
-
-    def pixels(encoded: Any, chance: Any) -> Any:
-        shape = tf.image.extract_jpeg_shape(encoded)
-        window = window_of(shape, chance)
-        cropped = tf.image.decode_and_crop_jpeg(encoded, window, channels=3, dct_method="INTEGER_FAST")
-        resized = tf.cast(tf.image.resize(cropped, [height, width], "bilinear"), tf.uint8)
-        if hflip:
-            mirrored = tf.random.stateless_uniform([], [chance, 1]) < hflip
-            resized = tf.cond(mirrored, lambda: tf.reverse(resized, [1]), lambda: resized)
-        return tf.ensure_shape(resized, [height, width, 3])
-
-    return pixels
-
-
-def _window_of(transform: Transform) -> tuple[Callable[[Any, Any], Any], float]:
-    """Function of (shape, random bits) to top, left, height and width of what is decoded; and the share mirrored."""
-    # Comparing with a transform of these settings alone finds every other one, also those that transforms will have
-    # one day.
-    if isinstance(transform, RandomResizedCrop) and transform == RandomResizedCrop(
-        transform.size, transform.scale, transform.ratio, transform.hflip
-    ):
-        return partial(_random_window, transform), transform.hflip
-    if isinstance(transform, CenterCrop) and transform == CenterCrop(transform.size, transform.resize):
-        return partial(_center_window, transform), 0.0
-    if isinstance(transform, Resize) and transform == Resize(transform.size, transform.hflip):
-        return lambda shape, _: tf.stack([0, 0, shape[0], shape[1]]), transform.hflip
-    can = "RandomResizedCrop, CenterCrop and Resize, bilinear, with crop and mirror image alone"
-    raise ConfigError(f"TensorFlow's ops cannot do {transform!r}, only {can}; use stoker.tensorflow.dataset")
-
-
-def _extent(transform: Transform) -> tuple[int, int]:
-    (height, width, _), *_ = (spec.shape for spec in native_transforms(transform))
-    return height, width
-
-
-def _random_window(transform: RandomResizedCrop, shape: Any, chance: Any) -> Any:
-    """The crop that torchvision's RandomResizedCrop draws: the first of ten attempts that fits, or the centre."""
-    least, most = transform.ratio
-    height, width = tf.cast(shape[0], tf.float32), tf.cast(shape[1], tf.float32)
-    drawn = tf.random.stateless_uniform([2, _ATTEMPTS], [chance, 0])
-    area = height * width * (transform.scale[0] + drawn[0] * (transform.scale[1] - transform.scale[0]))
-    aspect = tf.exp(math.log(least) + drawn[1] * (math.log(most) - math.log(least)))
-    widths, heights = tf.round(tf.sqrt(area * aspect)), tf.round(tf.sqrt(area / aspect))
-    fits = (widths >= 1) & (heights >= 1) & (widths <= width) & (heights <= height)
-    first = tf.argmax(tf.cast(fits, tf.int32))
-    crop_width = tf.where(fits[first], widths[first], tf.minimum(width, tf.round(height * most)))
-    crop_height = tf.where(fits[first], heights[first], tf.minimum(height, tf.round(width / least)))
-    room = tf.stack([height - crop_height, width - crop_width])
-    place = tf.random.stateless_uniform([2], [chance, 2])
-    place = tf.where(fits[first], tf.floor(place * (room + 1)), tf.floor(room / 2))
-    return tf.cast(tf.concat([place, [crop_height, crop_width]], 0), tf.int32)
-
-
-def _center_window(transform: CenterCrop, shape: Any, _chance: Any) -> Any:
-    """The part of the source that becomes the centre after the resize."""
-    height, width = _extent(transform)
-    short = tf.cast(tf.minimum(shape[0], shape[1]), tf.float32)
-    sides = tf.cast(tf.round(short * tf.constant([height / transform.resize, width / transform.resize])), tf.int32)
-    sides = tf.maximum(sides, 1)
-    return tf.concat([(shape[:2] - sides) // 2, sides], 0)
-
-
-# A tuned pipeline of TensorFlow's own ops over the shards of a dataset.
-
-
-_READ_BUFFER_BYTES = 8 << 20
-_READERS = 8
-_COMPRESSION = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}
-
-
-def graph_dataset(  # noqa: PLR0913 - settings, all by name
-    dataset: Dataset,
-    *,
-    batch_size: int,
-    transform: Transform,
-    shuffle_buffer: int = 0,
-    seed: int | None = None,
-    rank: int = 0,
-    world_size: int = 1,
-    epochs: int | None = 1,
-    drop_remainder: bool = False,
-    threads: int | None = None,
-) -> tf.data.Dataset:
-    """Return a ``tf.data.Dataset`` that reads, decodes and crops with TensorFlow's own ops.
-
-    It is for those who must stay inside the graph: it can be serialised, and run by tf.data service on machines that
-    have no Stoker. Elements are pairs: images uint8 (B, H, W, 3), labels int64 (B,).
-
-    It is tuned (parallel interleave, decode and crop in one op, no synchronisation at the ends of epochs and batches),
-    but slower than `dataset`, and **promises less**:
-
-    - The order is that of a shuffle buffer, so neighbours stay near each other; ranks share whole files, or every
-      ``world_size``-th record where there are fewer files than ranks, and may differ in their number of batches.
-    - Pixels are about those of the transform: the fast DCT, and no antialiasing. Crops have the transform's
-      distribution, but are others than Stoker's.
-    - It cannot be resumed within an epoch, and knows neither indices nor positions.
-    - A damaged record is an error of TensorFlow's that names neither record nor image.
-
-    Args:
-        dataset: Shards with JPEG images and one number as the label; see `stoker.open`.
-        batch_size: Images per batch on this rank.
-        transform: `stoker.RandomResizedCrop`, `stoker.CenterCrop` or `stoker.Resize`, with the bilinear filter.
-        shuffle_buffer: Records of the shuffle buffer; 0 keeps the order of the shards.
-        seed: Makes order, crops and mirror images repeatable, which costs some speed; None: anew in every run.
-        rank: This process's number among those that share the dataset.
-        world_size: How many they are.
-        epochs: How often the dataset is read; None: without end.
-        drop_remainder: Whether a last batch that is not full is left out; the batch dimension then is static.
-        threads: Threads of a pool of its own; None: TensorFlow's.
-
-    Raises:
-        ConfigError: A setting is out of range, or dataset or transform have no counterpart in TensorFlow's ops.
-    """
-    check_range("batch_size", batch_size, 1, 2**20)
-    check_range("rank", rank, 0, check_range("world_size", world_size, 1, 2**24) - 1)
-    _refuse_odd_records(dataset)
-    load = partial(_load, dataset.schema, pixels_of(transform))
-    records = _records(dataset, rank, world_size, deterministic=seed is not None)
-    if check_range("shuffle_buffer", shuffle_buffer, 0, 2**31):
-        records = records.shuffle(shuffle_buffer, seed, reshuffle_each_iteration=True)
-    chances = tf.data.Dataset.random(seed, rerandomize_each_iteration=True)
-    drawn = tf.data.Dataset.zip((records.repeat(epochs), chances))
-    loaded = drawn.map(load, num_parallel_calls=tf.data.AUTOTUNE)
-    batched = loaded.batch(batch_size, drop_remainder=drop_remainder).prefetch(tf.data.AUTOTUNE)
-    made = batched.with_options(_graph_options(threads, deterministic=seed is not None))
-    if epochs is None:
-        return made
-    count = check_range("epochs", epochs, 1, 2**31) * _share(dataset, rank, world_size)
-    batches = count // batch_size if drop_remainder else -(-count // batch_size)
-    return made.apply(tf.data.experimental.assert_cardinality(batches))
-
-
-def _share(dataset: Dataset, rank: int, world_size: int) -> int:
-    """Records that a rank reads in an epoch."""
-    sizes = [shard.records for shard in dataset.shards]
-    return sum(sizes[rank::world_size]) if len(sizes) >= world_size else len(range(rank, sum(sizes), world_size))
-
-
-def _refuse_odd_records(dataset: Dataset) -> None:
-    if not isinstance(dataset, Dataset) or not dataset.shards:
-        what = "is no dataset of TFRecords"
-    elif dataset.schema.image_encoding == "raw":
-        what = f"holds raw tensors (layout {dataset.schema.preset!r})"
-    elif dataset.schema.label_encoding != "id":
-        what = f"holds one-hot labels (layout {dataset.schema.preset!r})"
-    else:
-        return
-    message = f"{dataset!r} {what}, which this pipeline of TensorFlow's ops does not read"
-    raise ConfigError(f"{message}; use stoker.tensorflow.dataset, or make such records with 'stoker build' or 'repack'")
-
-
-def _load(schema: SchemaInfo, pixels: Callable[[Any, Any], Any], record: Any, chance: Any) -> tuple[Any, Any]:
-    features = {
-        schema.image_key: tf.io.FixedLenFeature([], tf.string),
-        schema.label_key: tf.io.FixedLenFeature([], tf.int64, default_value=-1),
-    }
-    parsed = tf.io.parse_single_example(record, features)
-    return pixels(parsed[schema.image_key], chance), parsed[schema.label_key]
-
-
-def _records(dataset: Dataset, rank: int, world_size: int, *, deterministic: bool) -> tf.data.Dataset:
-    """Serialised Examples of this rank."""
-    paths = [str(shard.path) for shard in dataset.shards]
-    kinds = [_COMPRESSION["none" if s.inflated is None else compression_of(s.local_path)] for s in dataset.shards]
-    files = tf.data.Dataset.from_tensor_slices((paths, kinds))
-    by_file = len(paths) >= world_size
-    if by_file:
-        files = files.shard(world_size, rank)
-    records = files.interleave(
-        lambda path, kind: tf.data.TFRecordDataset(path, kind, _READ_BUFFER_BYTES),
-        cycle_length=min(_READERS, len(paths)),
-        num_parallel_calls=tf.data.AUTOTUNE,
-        # Records that ranks take in turn must come in one order on all of them.
-        deterministic=deterministic or not by_file,
-    )
-    return records if by_file else records.shard(world_size, rank)
-
-
-def _graph_options(threads: int | None, *, deterministic: bool) -> tf.data.Options:
-    options = tf.data.Options()
-    options.deterministic = deterministic
-    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-    options.threading.max_intra_op_parallelism = 1
-    if threads is not None:
-        options.threading.private_threadpool_size = check_range("threads", threads, 1, 4096)
-    return options
-
-
-# TensorFlow's own profiler around a tf.data pipeline.
-
-
-@contextmanager
-def profile(logdir: str | Path) -> Iterator[Path]:
-    """Trace every op of tf.data pipelines while a ``with`` block runs.
-
-    For pipelines of TensorFlow's ops, such as `graph_dataset`, which `stoker.trace` cannot see into. TensorBoard with
-    the package ``xprof`` shows the file in its trace viewer; steps are not needed.
-
-    Args:
-        logdir: A directory for TensorBoard; made if it is not there.
-
-    Yields:
-        The directory.
-
-    Raises:
-        StokerError: TensorFlow wrote no profile, as when another one is running in this process.
-        OSError: The directory cannot be made.
-
-    Example:
-        >>> with stoker.tensorflow.profile("logs"):  # doctest: +SKIP
-        ...     for images, labels in pipeline.take(100):
-        ...         pass
-    """
-    folder = Path(logdir)
-    folder.mkdir(parents=True, exist_ok=True)
-    before = _profiles(folder)
-    try:
-        tf.profiler.experimental.start(str(folder), tf.profiler.experimental.ProfilerOptions(python_tracer_level=0))
-    except tf.errors.OpError as error:
-        raise StokerError(f"{folder}: TensorFlow's profiler does not start: {error.message}") from error
-    try:
-        yield folder
-    finally:
-        tf.profiler.experimental.stop()
-    if _profiles(folder) == before:
-        raise StokerError(f"{folder}: TensorFlow's profiler has written nothing")
-
-
-def _profiles(folder: Path) -> set[Path]:
-    return set(folder.glob("plugins/profile/*/*.xplane.pb"))

@@ -1,4 +1,4 @@
-"""Behind tf.data service: the loader in the process of the worker, stock ops anywhere."""
+"""Behind tf.data service: the loader works where the worker is in its process."""
 
 from __future__ import annotations
 
@@ -62,12 +62,6 @@ def test_the_loader_is_served_from_its_own_process(train: stoker.Dataset) -> Non
     assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(18))
     assert epochs[0] != epochs[1]
     del worker
-
-
-def test_stock_ops_are_served_from_anywhere(tmp_path: Path, elsewhere: str) -> None:
-    write_shards(tmp_path, 4, 2)  # the first four pictures are ones that TensorFlow decodes
-    made = stoker.tensorflow.graph_dataset(stoker.open(tmp_path), **SETTINGS)
-    assert sorted(label for _, labels in served(made, elsewhere) for label in labels.numpy()) == [1, 2, 3, 4]
 
 
 def test_the_loader_cannot_travel_to_another_process(train: stoker.Dataset, elsewhere: str) -> None:

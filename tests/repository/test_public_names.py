@@ -55,7 +55,7 @@ ADAPTERS = {
     "jax": {"BatchIterator", "batches"},
     "spark": {"build"},
     "torch": {"DataLoader", "MapDataset", "TorchBatch"},
-    "tensorflow": {"dataset", "graph_dataset", "profile", "state_at"},
+    "tensorflow": {"dataset", "state_at"},
 }
 
 
