@@ -1,4 +1,4 @@
-"""The resume law with real processes: ranks are killed at every step of an epoch and go on as other ranks.
+"""Resuming with real processes: ranks are killed at every step of an epoch and go on as other ranks.
 
 python benchmarks/killed.py DATASET [--limit 120] [--every 1]
 
@@ -39,7 +39,7 @@ def loader(dataset: str, tail: Any, topology: tuple[int, int], rank: int) -> sto
 
 def run_rank(dataset: str, tail: str, topology: tuple[int, int], rank: int, scratch: Path, steps: int) -> None:
     """Consume ``steps`` steps from the state that lies there, telling each, and wait to be killed."""
-    with loader(dataset, tail, topology, rank) as batches, (scratch / f"rank-{rank}").open("a") as told:
+    with loader(dataset, tail, topology, rank) as batches, (scratch / f"rank-{rank}").open("a") as written:
         state = json.loads((scratch / "state").read_text())
         batches.load_state_dict(state)
         for number, batch in enumerate(batches):
@@ -47,8 +47,8 @@ def run_rank(dataset: str, tail: str, topology: tuple[int, int], rank: int, scra
                 break
             sums = [_native.crc32c(pixels.tobytes()) for pixels in batch.images]
             rows = list(zip(batch.indices.tolist(), sums, batch.valid.tolist(), strict=True))
-            told.write(json.dumps({"rows": rows, "state": batches.state_dict(batch.position)}) + "\n")
-            told.flush()
+            written.write(json.dumps({"rows": rows, "state": batches.state_dict(batch.position)}) + "\n")
+            written.flush()
         (scratch / f"done-{rank}").touch()
         signal.pause()
 
@@ -66,22 +66,22 @@ def run_world(dataset: str, tail: str, topology: tuple[int, int], scratch: Path,
         for process in ranks:
             process.kill()
             process.wait()
-    told = []
+    written = []
     for rank in range(topology[0]):
-        told.append([json.loads(line) for line in (scratch / f"rank-{rank}").read_text().splitlines()])
+        written.append([json.loads(line) for line in (scratch / f"rank-{rank}").read_text().splitlines()])
         (scratch / f"rank-{rank}").unlink()
         (scratch / f"done-{rank}").unlink()
-    assert len({len(lines) for lines in told}) == 1, "ranks made different numbers of steps"
-    for states in zip(*([line["state"] for line in lines] for lines in told), strict=True):
+    assert len({len(lines) for lines in written}) == 1, "ranks made different numbers of steps"
+    for states in zip(*([line["state"] for line in lines] for lines in written), strict=True):
         assert all(state == states[0] for state in states), "ranks have different states"
         assert len(json.dumps(states[0])) < 200
-    if told[0]:
-        (scratch / "state").write_text(json.dumps(told[0][-1]["state"]))
-    return [row for step in zip(*told, strict=True) for line in step for row in line["rows"]]
+    if written[0]:
+        (scratch / "state").write_text(json.dumps(written[0][-1]["state"]))
+    return [row for step in zip(*written, strict=True) for line in step for row in line["rows"]]
 
 
 def check(tail: str, samples: list[list[Any]], whole: dict[int, int], wanted: set[int]) -> None:
-    """Refuse what breaks the law of a tail."""
+    """Refuse a sequence that the tail does not allow."""
     for key, pixels, _ in samples:
         assert whole[key] == pixels, f"sample {key} has other pixels"
     counted = [key for key, _, valid in samples if valid]

@@ -32,7 +32,7 @@ THREADS = 3
 USES_A_ROUND = 6
 WARM_UP_SECONDS = 600.0
 LEAST_ROUNDS = 8
-TOLD_SECONDS = 30.0
+PRINT_SECONDS = 30.0
 
 
 def damaged_copy(dataset: str, folder: Path) -> Path:
@@ -77,19 +77,19 @@ def run_round(place: Place, number: int) -> None:
 def soak(place: Place, seconds: float) -> list[Look]:
     """Run rounds for so long; return the looks behind them."""
     looking, looks = Looking(place.scratch), []
-    began = told = time.monotonic()
+    began = printed = time.monotonic()
     number = 0
     while time.monotonic() - began < seconds or number < LEAST_ROUNDS:
         run_round(place, number)
         number += 1
         looks.append(looking.look())
-        if time.monotonic() - told > TOLD_SECONDS:
-            told = time.monotonic()
-            tell(place, looks, seconds - (told - began))
+        if time.monotonic() - printed > PRINT_SECONDS:
+            printed = time.monotonic()
+            print_looks(place, looks, seconds - (printed - began))
     return looks
 
 
-def tell(place: Place, looks: list[Look], left: float) -> None:
+def print_looks(place: Place, looks: list[Look], left: float) -> None:
     """One line of progress."""
     look = looks[-1]
     print(
@@ -129,7 +129,7 @@ def run(dataset: str, seconds: float) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Soak, and tell; 1 if something leaks."""
+    """Soak, and print; 1 if something leaks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset")
     parser.add_argument("--minutes", type=float, default=60)

@@ -91,7 +91,7 @@ class Looking:
         self._libc.mallinfo2.restype = _Mallinfo2
 
     def look(self) -> Look:
-        """Collect garbage, let threads that were told to end do so, and look."""
+        """Collect garbage, let threads that were asked to end do so, and look."""
         gc.collect()
         self._libc.malloc_trim(0)
         self._settle()
@@ -110,8 +110,8 @@ class Looking:
 
     def _settle(self) -> None:
         """The system may count a thread for a moment longer than it can be joined."""
-        patience = time.monotonic() + _SETTLING_SECONDS
-        while _listed("task") > self._threads and time.monotonic() < patience:
+        deadline = time.monotonic() + _SETTLING_SECONDS
+        while _listed("task") > self._threads and time.monotonic() < deadline:
             time.sleep(0.005)
 
 

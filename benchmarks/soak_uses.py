@@ -101,7 +101,7 @@ class Place:
         return stoker.Loader(dataset or self.dataset, seed=SEED, **known.settings, **settings)
 
     def cache(self, random: Random, known: Known) -> stoker.MemoryCache | stoker.NodeCache | None:
-        """A cache of any kind: of this loader alone, or of many, with room for everything or for little."""
+        """A cache of any kind: of this loader alone, or of many, with space for everything or for little."""
         pixels = known.settings.get("decode") != "fast"
         kinds: list[Callable[[], stoker.MemoryCache | stoker.NodeCache | None]] = [
             lambda: None,
@@ -171,7 +171,7 @@ def to_the_end(place: Place, random: Random) -> None:
 
 
 def left(place: Place, random: Random) -> None:
-    """Left by ``break``; nobody closes anything."""
+    """Left by ``break``; nothing is closed."""
     loader, known = started(place, random)
     for number, _ in enumerate(place.batches(loader, known)):
         if number == random.randrange(3):
@@ -189,7 +189,7 @@ def iterator_kept(place: Place, random: Random) -> None:
 
 
 def failed(place: Place, random: Random) -> None:
-    """The consumer raises; the error holds its frames, and with them batches, until it is let go of."""
+    """The consumer raises; the error holds its frames, and with them batches, until it is released."""
     loader, known = started(place, random)
     try:
         with loader:

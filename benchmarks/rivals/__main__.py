@@ -1,7 +1,8 @@
 """Stoker and its rivals in one paired run: ``python -m benchmarks.rivals PHOTOS``.
 
 Prints the tables, and writes ``results.json`` (every raw number), ``results.md`` and ``results.svg``. Environments of
-the rivals are made by ``python -m benchmarks.rivals.install``; whoever is not installed is left out, and that is said.
+the rivals are made by ``python -m benchmarks.rivals.install``; what is
+not installed is left out, and the tables say so.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from stoker.inspect.bench import describe_machine
 
 
 def say(text: str) -> None:
-    """Tell how far it is."""
+    """Print how far it is."""
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
@@ -49,7 +50,7 @@ def arguments() -> argparse.Namespace:
 
 
 class Run:
-    """One run: who takes part, and what came of it."""
+    """One run: which rivals take part, and what came of it."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._environments = Environments(args.build.resolve())
@@ -73,7 +74,7 @@ class Run:
         return notes
 
     def measure(self, photos: Path) -> dict[str, list[Row]]:
-        """Make the data, and play every line."""
+        """Make the data, and measure every line."""
         make_sources(photos, self._environments.sources, self._amounts)
         owner = {entry.rival: entry.data_of or entry.rival for entry in RIVALS} | {OURS: OURS}
         why_not = {rival: self._prepare(owner[rival]) for rival in sorted(self._rivals)}
@@ -83,7 +84,7 @@ class Run:
             on_it = [entry for entry in entries if line in entry.lines and entry.rival in self._rivals]
             failed = [Row(entry, failed=why_not[entry.rival]) for entry in on_it if why_not[entry.rival]]
             if on_it:
-                lines[line] = self._contest.play(line, [e for e in on_it if not why_not[e.rival]]) + failed
+                lines[line] = self._contest.measure(line, [e for e in on_it if not why_not[e.rival]]) + failed
         return lines
 
     @cache  # noqa: B019 - a run lives as long as the program
@@ -100,9 +101,9 @@ def versions(absent: list[str]) -> dict[str, list[str]]:
 
 
 def main() -> int:
-    """Measure, print and write; 1 if someone failed, or was asked for by name and is not installed."""
+    """Measure, print and write; 1 if an entry failed, or was asked for by name and is not installed."""
     args = arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))  # so that readers, who stand still, are ended with us
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))  # so that stopped readers are ended, too
     try:
         run = Run(args)
         for rival in run.absent:

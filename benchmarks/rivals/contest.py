@@ -1,4 +1,4 @@
-"""One line: everyone on it is started and warmed up, then they take turns, round after round."""
+"""One line: its programs are started and warmed up, then they take turns, round after round."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Row:
     """What came of one entry: its turns, or why there are none.
 
     Attributes:
-        entry: Who.
+        entry: Which program in which form.
         turns: One a round: images, seconds, cpu_seconds, other_cores, and the calibrations before and after.
         check: What its batches are: shape, dtype, mean pixel, distinct samples of a first pass.
         peak_mb: Largest memory that was seen of it and its processes.
@@ -65,7 +65,7 @@ class Row:
 
 
 class Contest:
-    """Plays lines."""
+    """Measures lines."""
 
     def __init__(self, environments: Environments, settings: Settings, say: Callable[[str], None]) -> None:
         self._environments, self._settings, self._say = environments, settings, say
@@ -82,8 +82,8 @@ class Contest:
             samples=amounts.raw if line == "raw" else amounts.photos,
         )
 
-    def play(self, line: str, entries: Sequence[Entry]) -> list[Row]:
-        """Measure everyone on a line; who fails is left out from then on, and says so."""
+    def measure(self, line: str, entries: Sequence[Entry]) -> list[Row]:
+        """Measure all entries of a line; one that fails is left out from then on, and the table says so."""
         rows = [Row(entry) for entry in entries]
         with ExitStack() as stack:
             programs = {}
@@ -91,7 +91,7 @@ class Contest:
                 program = self._started(line, row, stack)
                 if program is not None:
                     programs[row.entry.key] = program
-            self._measure(line, {row.entry.key: row for row in rows}, programs)
+            self._take_turns(line, {row.entry.key: row for row in rows}, programs)
         return rows
 
     def _started(self, line: str, row: Row, stack: ExitStack) -> RivalProgram | None:
@@ -108,7 +108,7 @@ class Contest:
         row.check, row.stored_mb = program.ready, stored_mb(work, row.entry)
         return program
 
-    def _measure(self, line: str, rows: dict[str, Row], programs: dict[str, RivalProgram]) -> None:
+    def _take_turns(self, line: str, rows: dict[str, Row], programs: dict[str, RivalProgram]) -> None:
         settings = self._settings
         photos = (self._environments.sources / "photos.txt").read_text().splitlines()
         calibration = Calibration(photos, settings.threads)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
+from stoker.inspect.bench import Program, ProgramFailed, take_turns
 from stoker.inspect.bench.reading import Meter, turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="it looks at processes in /proc")
 
 READY = 50
 SLOW_SECONDS = 0.03
@@ -63,3 +72,70 @@ def test_a_warm_up_reads_what_a_cache_is_to_hold() -> None:
     pipeline.ready = 10**9
     Meter(pipeline.batches()).warm_up(0.01, 10**5)
     assert pipeline.read >= 10**4
+
+
+def started(program: str) -> Program:
+    return Program([sys.executable, "-c", program], tempfile.TemporaryFile())
+
+
+def wait_for_state(pid: int, state: str) -> None:
+    """Wait until a process has a state of ``/proc``; one that has ended is a zombie (Z), or gone (an empty state)."""
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            found = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            found = ""
+        if found in (state, ""):
+            return
+        assert time.monotonic() < deadline, found
+        time.sleep(0.001)
+
+
+@on_linux
+def test_a_program_is_stopped_between_its_turns_and_ended_at_last() -> None:
+    answer = 'print(\'{"images": 1, "seconds": 1.0, "cpu_seconds": 1.0}\', flush=True)'
+    with started(f"print('{{}}', flush=True)\nwhile True:\n    input(); {answer}") as program:
+        program.wait_until_ready()
+        wait_for_state(program.pid, "T")
+        assert program.take_turn(0.1)["images"] == 1
+        wait_for_state(program.pid, "T")
+    assert not Path(f"/proc/{program.pid}").exists()
+
+
+def test_a_program_that_fails_has_no_more_turns_and_its_last_line_is_the_reason() -> None:
+    turns, failed = [], {}
+    with started("print('{}', flush=True); input(); import sys; sys.exit('the shard is gone')") as broken:
+        broken.wait_until_ready()
+
+        def take(name: str) -> None:
+            turns.append(name)
+            if name == "broken":
+                broken.take_turn(0.1)
+
+        take_turns(["broken", "other"], 3, take, lambda name, why: failed.update({name: str(why)}))
+    assert turns == ["broken", "other", "other", "other"]
+    assert failed == {"broken": "the shard is gone"}
+
+
+def test_a_program_that_ends_without_a_word_is_named_by_its_code() -> None:
+    with started("import os; os._exit(7)") as program, pytest.raises(ProgramFailed, match="code 7"):
+        program.wait_until_ready()
+
+
+@on_linux
+def test_a_stopped_program_does_not_outlive_a_killed_benchmark() -> None:
+    harness = """
+import sys, tempfile
+from stoker.inspect.bench import Program
+program = Program([sys.executable, "-c", "print('{}', flush=True); input()"], tempfile.TemporaryFile())
+program.wait_until_ready()
+print(program.pid, flush=True)
+input()
+"""
+    words = [sys.executable, "-c", harness]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as benchmark:
+        assert benchmark.stdout is not None
+        pid = int(benchmark.stdout.readline())
+        benchmark.kill()
+    wait_for_state(pid, "Z")
