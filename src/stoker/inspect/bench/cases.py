@@ -66,7 +66,7 @@ class Task:
 
     @property
     def stoker_transform(self) -> RandomResizedCrop | CenterCrop | ObjectCrops:
-        """The work as one of Stoker's transforms."""
+        """The same for Stoker."""
         if self.transform == "train":
             return RandomResizedCrop(SIDE, SCALE, RATIO, hflip=0.5)
         return CenterCrop(SIDE, RESIZE) if self.transform == "eval" else ObjectCrops(SIDE)
