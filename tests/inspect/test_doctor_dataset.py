@@ -36,18 +36,21 @@ print(json.dumps(doctor.report.document()))
 """
 
 
-def asked(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
-    capsys.readouterr()
-    assert main(["doctor", *words, "--seconds", "0.3", "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+def asked(capsys: pytest.CaptureFixture[str], *words: str, verdict: str | None = None) -> dict[str, Any]:
+    """The first of three documents that has a verdict: on a busy machine one may be wrong, but not always."""
+    for _ in range(3):
+        capsys.readouterr()
+        assert main(["doctor", *words, "--seconds", "0.3", "--json"]) == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        if verdict in (None, found["verdict"]):
+            return found
+    pytest.fail(f"never {verdict}: {found}")
 
 
 def test_a_dataset_has_stages_a_verdict_and_measured_remedies(
     dataset: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = asked(capsys, str(dataset))
-    assert found["verdict"] == "decode-bound", found
+    found = asked(capsys, str(dataset), verdict="decode-bound")
     assert [stage["name"] for stage in found["stages"]] == [
         "read and check",
         "decode and resize",
@@ -62,20 +65,27 @@ def test_a_dataset_has_stages_a_verdict_and_measured_remedies(
 
 
 def test_one_thread_is_tried_against_all(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = asked(capsys, str(dataset), "--threads", "1", "--transform", "eval", "--batch-size", "2")
-    assert found["verdict"] == "thread-bound", found
+    found = asked(
+        capsys, str(dataset), "--threads", "1", "--transform", "eval", "--batch-size", "2", verdict="thread-bound"
+    )
     assert [trial["name"][:8] for trial in found["trials"]] == ["as it is", "threads="]
     assert (found["threads"], found["batch_size"]) == (1, 2)
 
 
 def test_the_remedy_for_a_folder_of_images_is_a_build(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor", str(photos), "--seconds", "0.3"]) == 0
+    found = asked(capsys, str(photos), verdict="decode-bound")
+    assert "--recipe restart" in [trial["name"] for trial in found["trials"]]  # although some are not plain JPEGs
+    remedies = [trial["remedy"] for trial in found["trials"]]
+    assert any(f"stoker build {photos} NEW" in remedy for remedy in remedies)
+    assert not any("repack" in remedy for remedy in remedies)
+
+
+def test_a_report_for_people_says_what_is_going_on(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", str(dataset), "--seconds", "0.3"]) == 0
     text = capsys.readouterr()
     assert "measuring: part 1 of 3: the pipeline" in text.err
     assert "-bound: " in text.out
-    assert "--recipe restart" in text.out  # tried, although some images are not plain JPEGs
-    assert "speed" in text.out
-    assert "repack" not in text.out
+    assert "\nremedy: " in text.out
 
 
 def test_cold_figures_are_of_one_pass(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from stoker.inspect.doctor import doctor
 from stoker.inspect.doctor_system import files_of
 from stoker.loader import Loader, ReadAhead, mix, open_main_split
 from stoker.order import BlockShuffle
-from stoker.recipe import Recipe, Resize, convert
+from stoker.recipe import Recipe, Resize, convert, sniff
 from stoker.storage import stoppable_pool
 from stoker.storage.page_cache import require_cold
 from stoker.transforms import CenterCrop, RandomResizedCrop
@@ -271,10 +271,10 @@ def _some_jpegs(dataset: Dataset, seconds: float) -> list[bytes]:
     for number in range(0, len(dataset), max(1, len(dataset) // _MOST_IMAGES)):
         encoded = dataset[number].encoded
         with contextlib.suppress(StokerError):  # pixels, or damaged
-            if convert(encoded, Recipe()).converted is None:
+            if sniff(encoded) == "jpeg" and convert(encoded, Recipe()).converted is None:
                 images.append(encoded)
                 held += len(encoded)
-        if len(images) == _MOST_IMAGES or held > _MOST_IMAGE_BYTES or time.perf_counter() > ends:
+        if len(images) == _MOST_IMAGES or held > _MOST_IMAGE_BYTES or (images and time.perf_counter() > ends):
             break
     return images
 
@@ -296,10 +296,10 @@ class Decoder:
         size = max(_LEAST_SLICE, _PER_THREAD * self.threads)
 
         def run(first: int) -> None:
-            keys = (np.arange(first, first + size) % len(images)).astype(np.uint64)
+            indices = (np.arange(first, first + size) % len(images)).astype(np.uint64)
             _native.codec_loop(
                 images=images,
-                keys=keys,
+                keys=indices,
                 view=self.transform.native(),
                 seed=0,
                 epoch=first,
