@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import importlib
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stoker import errors as errors
-from stoker.inspect import DoctorReport, doctor
 from stoker.loader import (
     BadSample,
     BadSampleReport,
@@ -57,7 +56,7 @@ from stoker.transforms import (
 )
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from stoker.inspect import DoctorReport, doctor
 
 __version__ = version("stoker")
 __all__ = [
@@ -99,11 +98,14 @@ __all__ = [
     "trace",
 ]
 
-_LAZY = ("jax", "spark", "tensorflow", "torch")
+_ADAPTERS = ("jax", "spark", "tensorflow", "torch")
+_OF_INSPECT = ("DoctorReport", "doctor")
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Import an adapter when it is first used, so that ``import stoker`` never loads a framework."""
-    if name in _LAZY:
+def __getattr__(name: str) -> Any:
+    """Import what reading does not need when it is first used: frameworks, and what inspects and draws."""
+    if name in _ADAPTERS:
         return importlib.import_module(f"stoker.{name}")
+    if name in _OF_INSPECT:
+        return getattr(importlib.import_module("stoker.inspect"), name)
     raise AttributeError(f"module 'stoker' has no attribute {name!r}")

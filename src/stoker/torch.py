@@ -70,9 +70,9 @@ class TorchBatch:
         return batch_text(self)
 
     def _repr_html_(self) -> str:
-        from stoker.loader import batch_block  # noqa: PLC0415 - only notebooks need it
+        from stoker.loader import notebook  # noqa: PLC0415 - only notebooks need it
 
-        return batch_block(self._each(_for_numpy))
+        return notebook.batch_block(self._each(_for_numpy))
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.images, self.labels))

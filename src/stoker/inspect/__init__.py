@@ -1,9 +1,9 @@
 """Looking at datasets and loaders: whether they are whole, what they hold and look like, what holds them up."""
 
 from stoker.inspect.bench.bench import BenchProgress, BenchReport, BenchRow, BenchSpec, run_bench
-from stoker.inspect.doctor import Doctor, DoctorReport, doctor
 from stoker.inspect.doctor_dataset import DatasetReport, DatasetSpec, examine
 from stoker.inspect.doctor_decision import Consumer, Decision, Evidence, Files, OtherThread, Setup, Verdict, decide
+from stoker.inspect.doctor_loader import Doctor, DoctorReport, doctor
 from stoker.inspect.index import IndexedShard, index_shards
 from stoker.inspect.info import (
     DEFAULT_RECORDS,

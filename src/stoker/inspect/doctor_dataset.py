@@ -16,7 +16,7 @@ import numpy as np
 from stoker import _native
 from stoker.config import available_cpus, check_range, check_seconds
 from stoker.errors import ConfigError, StokerError
-from stoker.inspect.doctor import doctor
+from stoker.inspect.doctor_loader import doctor
 from stoker.inspect.doctor_system import files_of
 from stoker.loader import Loader, ReadAhead, mix, open_main_split
 from stoker.order import BlockShuffle
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.inspect.doctor import DoctorReport
     from stoker.inspect.doctor_decision import Evidence, Setup, Verdict
+    from stoker.inspect.doctor_loader import DoctorReport
     from stoker.loader import Dataset, Mix
     from stoker.types import DecodeMode
 

@@ -12,7 +12,6 @@ from stoker.loader.engine import EngineSettings, SampleEngine
 from stoker.loader.image_files import FILE_SCHEMA, ImageFiles
 from stoker.loader.loader import Loader, loader_settings
 from stoker.loader.mix import Mix, mix, parts_of
-from stoker.loader.notebook import batch_block
 from stoker.loader.opening import (
     RecordKeys,
     foreign_splits,
@@ -67,7 +66,6 @@ __all__ = [
     "SampleEngine",
     "StageStats",
     "Trace",
-    "batch_block",
     "batch_text",
     "box_arrays",
     "class_title",
@@ -83,6 +81,7 @@ __all__ = [
     "loader_in",
     "loader_settings",
     "mix",
+    "notebook",  # a module that only notebooks need, so it is not imported here
     "open_dataset",
     "open_main_split",
     "open_splits",

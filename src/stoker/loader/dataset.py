@@ -15,6 +15,7 @@ from stoker import _native
 from stoker.config import available_cpus, format_size
 from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
 from stoker.loader.image_files import to_jpeg
+from stoker.loader.pictures import class_title, draw_boxes, fit, usable_boxes
 from stoker.loader.remote.read_ahead import RemoteFiles, read_through
 from stoker.recipe import dimensions, sniff
 from stoker.storage import RemotePath
@@ -65,16 +66,16 @@ class Sample:
         return f"<stoker.Sample #{self.key}{source}: {label}, {size}, {len(self.features)} features>"
 
     def _repr_html_(self) -> str:
-        from stoker.loader import notebook, pictures  # noqa: PLC0415 - only notebooks need them
+        from stoker.loader import notebook  # noqa: PLC0415 - only notebooks need it
 
         facts = []
         try:
             picture: Image.Image | str = self.thumbnail(notebook.SIDE_PIXELS, notebook.MAX_PIXELS)
-            boxes = len(pictures.usable_boxes(self.boxes))
+            boxes = len(usable_boxes(self.boxes))
             facts = [f"{boxes} box{'es' * (boxes != 1)}"] if boxes else []
         except StokerError as error:
             picture = f"damaged: {error}"
-        shown = notebook.figure(picture, [pictures.class_title((), self.label)])
+        shown = notebook.figure(picture, [class_title((), self.label)])
         return notebook.block(f"<b>{notebook.escaped(repr(self)[1:-1])}</b>", facts, [shown])
 
     @property
@@ -119,8 +120,6 @@ class Sample:
             ImageError: It cannot be decoded, or is larger than ``max_pixels``.
             ExampleError: It is raw, and its length is not that of its shape; or corners of boxes are not of type float.
         """
-        from stoker.loader.pictures import draw_boxes, fit, usable_boxes  # noqa: PLC0415 - the read path needs none
-
         if max_pixels is not None and self.schema.image_encoding == "jpeg":
             kind = sniff(self.encoded)
             info = _native.probe_jpeg(self.encoded) if kind == "jpeg" else None
@@ -252,8 +251,7 @@ class Dataset:
         return f"<stoker.Dataset {self.path!r} split={self.split!r}: {len(self):,} samples in {where}>"
 
     def _repr_html_(self) -> str:
-        from stoker.loader.notebook import block, escaped  # noqa: PLC0415 - only notebooks need them
-        from stoker.loader.pictures import class_title  # noqa: PLC0415
+        from stoker.loader.notebook import block, escaped  # noqa: PLC0415 - only notebooks need it
 
         shards = len(self.shards)
         where = f"{shards:,} shard{'s' * (shards != 1)}" if shards else "files"
@@ -268,7 +266,7 @@ class Dataset:
 
     def _strip(self) -> Iterator[str]:
         """Yield some of the images for a notebook, and no more after a second."""
-        from stoker.loader import notebook, pictures  # noqa: PLC0415 - only notebooks need them
+        from stoker.loader import notebook  # noqa: PLC0415 - only notebooks need it
 
         count = min(_STRIP_IMAGES, len(self))
         indices = _native.permute(0, count, len(self), 17, 0).tolist() if count else []
@@ -280,7 +278,7 @@ class Dataset:
             try:
                 sample = self[key]
                 picture: Image.Image | str = sample.thumbnail(notebook.SIDE_PIXELS, notebook.MAX_PIXELS)
-                lines = [pictures.class_title(self.classes, sample.label), *lines]
+                lines = [class_title(self.classes, sample.label), *lines]
             except (StokerError, OSError) as error:
                 picture = f"damaged: {error}"
             yield notebook.figure(picture, lines)
