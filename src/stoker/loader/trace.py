@@ -229,7 +229,7 @@ class Traceable(Protocol):
         """Return the log."""
 
 
-def trace(loader: Traceable | Any, path: str | Path, *, most: int = _MOST) -> Trace:
+def trace(loader: Any, path: str | Path, *, most: int = _MOST) -> Trace:
     """Write what every thread of a loader does while a ``with`` block runs.
 
     Costs a few percent of the decoding threads' time, and about 120 bytes of file an event, of which a JPEG makes five;
