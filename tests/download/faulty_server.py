@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from stoker.download import RemoteDataset, download
-from stoker.download.catalogue import Checksum, RemoteFile
+from stoker.download.catalogue import RemoteFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -231,7 +231,7 @@ class Recorder:
 
 
 def remote(name: str, data: bytes, *, with_size: bool = True, saved_as: str = "") -> RemoteFile:
-    checksum = Checksum("md5", hashlib.md5(data).hexdigest())
+    checksum = "md5:" + hashlib.md5(data).hexdigest()
     return RemoteFile(name, saved_as or name, checksum, len(data) if with_size else None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import errno
+import hashlib
 import resource
 import time
 from typing import TYPE_CHECKING
@@ -40,23 +41,14 @@ def test_a_file_comes_whole_under_its_name_and_nothing_else_is_left(
 def test_dropped_connections_are_taken_up_where_they_ended(
     tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, with_size: bool
 ) -> None:
-    server.always = does.drop_after(100_000)
+    server.always = does.drop_after(30_000)
     report = get(watcher, tmp_path, server.url, remote("a.tar", body, with_size=with_size))
     assert (tmp_path / "a.tar").read_bytes() == body
-    # As many drops as there are tries in a row, and one more: progress is what makes a new try free.
-    assert server.ranges() == [None, *(f"bytes={at}-" for at in range(100_000, len(body), 100_000))]
-    assert server.sent == len(body)
-    assert report.files[0].outcome == "fetched"
-
-
-def test_many_more_drops_than_tries_are_survived_while_bytes_come(
-    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
-) -> None:
-    server.always = does.drop_after(30_000)
-    get(watcher, tmp_path, server.url, remote("a.tar", body))
     # The system may throw away bytes that were sent just before a drop, so there may be more requests than 20.
-    assert len(server.seen) >= 20 > 2 * does.TRIES
+    assert len(server.seen) >= 20 > 2 * does.TRIES  # progress starts the count again
+    assert server.seen[1].headers["Range"].startswith("bytes=")
     assert server.sent < 2 * len(body)
+    assert report.files[0].outcome == "fetched"
 
 
 def test_a_server_that_brings_nothing_new_is_given_up_and_what_came_is_kept(
@@ -86,18 +78,13 @@ def test_a_server_that_ignores_ranges_is_read_from_the_start_and_never_appended(
     assert any("starts from the beginning" in note for note in watcher.notes)
 
 
-def test_starting_over_is_no_progress(tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder) -> None:
-    server.always = does.ignore_ranges_and_drop_after(200_000)
-    with pytest.raises(DownloadError, match="given up"):
-        get(watcher, tmp_path, server.url, remote("a.tar", body))
-    assert len(server.seen) == does.TRIES  # the first brought something new
-
-
-def test_what_an_earlier_run_had_is_no_progress_either(
-    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+@pytest.mark.parametrize("left", [0, 300_000])
+def test_bytes_that_come_again_are_not_progress(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, left: int
 ) -> None:
-    (tmp_path / "a.tar.part").write_bytes(body[:300_000])
-    server.script.append(does.answer(503))
+    if left:
+        (tmp_path / "a.tar.part").write_bytes(body[:left])
+        server.script.append(does.answer(503))
     server.always = does.ignore_ranges_and_drop_after(200_000)
     with pytest.raises(DownloadError, match="given up"):
         get(watcher, tmp_path, server.url, remote("a.tar", body))
@@ -157,15 +144,6 @@ def test_a_part_that_is_whole_already_needs_no_request(
     assert names(tmp_path) == {"a.tar"}
 
 
-def test_a_part_that_is_whole_is_known_by_416_when_the_size_is_not_known(
-    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
-) -> None:
-    (tmp_path / "a.tar.part").write_bytes(body)
-    get(watcher, tmp_path, server.url, remote("a.tar", body, with_size=False))
-    assert server.ranges() == [f"bytes={len(body)}-"]
-    assert server.sent == 0
-
-
 @pytest.mark.parametrize("with_size", [True, False])
 def test_a_part_that_is_too_long_is_started_again(
     tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, with_size: bool
@@ -178,7 +156,7 @@ def test_a_part_that_is_too_long_is_started_again(
 
 def test_416_to_everything_ends(tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder) -> None:
     server.always = does.answer(416, Content_Range="bytes */0")
-    with pytest.raises(DownloadError, match="the server has no byte 0"):
+    with pytest.raises(DownloadError, match="sends nothing instead of byte 0"):
         get(watcher, tmp_path, server.url, remote("a.tar", body))
     assert names(tmp_path) == set()
 
@@ -197,29 +175,24 @@ def test_wrong_bytes_twice_are_an_error_that_names_both_sums(
     tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
 ) -> None:
     server.always = does.wrong_bytes
-    file = remote("a.tar", body)
-    wrong = remote("a.tar", bytes(byte ^ 0x20 for byte in body)).checksum.digest
-    with pytest.raises(DownloadError, match=f"MD5 is {wrong} and then {wrong}, and should be {file.checksum.digest}"):
-        get(watcher, tmp_path, server.url, file)
+    right, wrong = hashlib.md5(body).hexdigest(), hashlib.md5(bytes(byte ^ 0x20 for byte in body)).hexdigest()
+    with pytest.raises(DownloadError, match=f"MD5 is {wrong} and then {wrong}, and should be {right}"):
+        get(watcher, tmp_path, server.url, remote("a.tar", body))
     assert len(server.seen) == 2
     assert names(tmp_path) == set()
 
 
-def test_a_busy_server_is_obeyed(tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder) -> None:
-    server.script.extend([does.answer(503, Retry_After=1), does.answer(429), does.answer(503), does.drop_after(10)])
-    started = time.monotonic()
-    get(watcher, tmp_path, server.url, remote("a.tar", body))
-    assert 1 <= time.monotonic() - started < 20
-    assert (tmp_path / "a.tar").read_bytes() == body
-
-
-def test_a_server_that_is_busy_for_a_year_is_not_waited_for_that_long(
-    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
+@pytest.mark.parametrize(
+    ("wait", "at_least"), [(1, 1), (31_536_000, does.LONGEST_RETRY_AFTER), ("9" * 5000, 0), ("soon", 0)]
+)
+def test_a_busy_server_is_obeyed_within_reason(
+    tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, wait: int | str, at_least: float
 ) -> None:
-    server.script.append(does.answer(503, Retry_After=31_536_000))
+    server.script.extend([does.answer(503, Retry_After=wait), does.answer(429), does.answer(503), does.drop_after(10)])
     started = time.monotonic()
     get(watcher, tmp_path, server.url, remote("a.tar", body))
-    assert does.LONGEST_RETRY_AFTER <= time.monotonic() - started < 20
+    assert at_least <= time.monotonic() - started < 20
+    assert (tmp_path / "a.tar").read_bytes() == body
 
 
 def test_a_storm_of_503_ends(tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder) -> None:

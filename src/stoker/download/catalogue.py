@@ -8,20 +8,6 @@ Stanford Dogs), Avalanche and others (MD5 and size of Tiny ImageNet). A size tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
-
-
-@dataclass(frozen=True, slots=True)
-class Checksum:
-    """What the bytes of a file must hash to.
-
-    Attributes:
-        algorithm: The hash function.
-        digest: Its value, as small hexadecimal digits.
-    """
-
-    algorithm: Literal["md5", "sha256"]
-    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +32,7 @@ class RemoteFile:
     Attributes:
         name: Its name at the server: the URL is the place, and then this.
         saved_as: Where it goes, below the directory of the dataset.
-        checksum: What its bytes must be.
+        checksum: What its bytes must hash to: ``md5:`` or ``sha256:``, and the digest in lower-case hexadecimal digits.
         size_bytes: How many they are; None if that is not known for sure.
         optional: Whether it is fetched only when asked for.
         unpacking: What it becomes; None if builds read it as it is.
@@ -54,7 +40,7 @@ class RemoteFile:
 
     name: str
     saved_as: str
-    checksum: Checksum
+    checksum: str
     size_bytes: int | None = None
     optional: bool = False
     unpacking: Unpacking | None = None
@@ -109,24 +95,24 @@ _IMAGENET = RemoteDataset(
         RemoteFile(
             "ILSVRC2012_devkit_t12.tar.gz",
             "ILSVRC2012_devkit_t12.tar.gz",
-            Checksum("md5", "fa75699e90414af021442c21a62c3abf"),
+            "md5:fa75699e90414af021442c21a62c3abf",
             optional=True,
         ),
         RemoteFile(
             "ILSVRC2012_bbox_train_v2.tar.gz",
             "bounding_boxes/annotations.tar.gz",
-            Checksum("md5", "9271167e2176350e65cfe4e546f14b17"),
+            "md5:9271167e2176350e65cfe4e546f14b17",
         ),
         RemoteFile(
             "ILSVRC2012_img_val.tar",
             "ILSVRC2012_img_val.tar",
-            Checksum("md5", "29b22e2961454d5413ddabcf34fc5622"),
+            "md5:29b22e2961454d5413ddabcf34fc5622",
             6_744_924_160,
         ),
         RemoteFile(
             "ILSVRC2012_img_train.tar",
             "ILSVRC2012_img_train.tar",
-            Checksum("md5", "1d675b47d978889d74fa0da5fadfb00e"),
+            "md5:1d675b47d978889d74fa0da5fadfb00e",
             147_897_477_120,
         ),
     ),
@@ -142,7 +128,7 @@ _TINY_IMAGENET = RemoteDataset(
         RemoteFile(
             "tiny-imagenet-200.zip",
             "tiny-imagenet-200.zip",
-            Checksum("md5", "90528d7ca1a48142e341f4ef8d21d0de"),
+            "md5:90528d7ca1a48142e341f4ef8d21d0de",
             248_100_043,
             unpacking=Unpacking("tiny-imagenet-200", is_inside=True, max_bytes=_GIGABYTE),
         ),
@@ -157,21 +143,21 @@ _STANFORD_DOGS = RemoteDataset(
         RemoteFile(
             "lists.tar",
             "lists.tar",
-            Checksum("sha256", "34b47cacd9a98b5d150e084f24d29391c084c55272295ec65c85651bc35f4d6c"),
+            "sha256:34b47cacd9a98b5d150e084f24d29391c084c55272295ec65c85651bc35f4d6c",
             481_280,
             unpacking=Unpacking("lists", is_inside=False, max_bytes=_GIGABYTE),
         ),
         RemoteFile(
             "annotation.tar",
             "annotation.tar",
-            Checksum("sha256", "662ed36f707be6b195c2fda392d8e153e83af28cedc8e2134a649f198def30fd"),
+            "sha256:662ed36f707be6b195c2fda392d8e153e83af28cedc8e2134a649f198def30fd",
             21_852_160,
             unpacking=Unpacking("Annotation", is_inside=True, max_bytes=_GIGABYTE),
         ),
         RemoteFile(
             "images.tar",
             "images.tar",
-            Checksum("sha256", "a443fc2f9a851aa1a7b8e4fa4af94b8459fce2c9f5a2f4dd4669cf9673a4ec58"),
+            "sha256:a443fc2f9a851aa1a7b8e4fa4af94b8459fce2c9f5a2f4dd4669cf9673a4ec58",
             793_579_520,
             unpacking=Unpacking("Images", is_inside=True, max_bytes=_GIGABYTE),
         ),

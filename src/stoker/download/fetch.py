@@ -18,7 +18,7 @@ import shutil
 import ssl
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NoReturn, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from stoker.download.catalogue import Checksum, RemoteFile
+    from stoker.download.catalogue import RemoteFile
 
 Stage = Literal["checking", "downloading", "unpacking"]
 
@@ -46,7 +46,7 @@ LONGEST_RETRY_AFTER = 600.0
 _READ_BYTES = 2**20
 _MAX_REDIRECTS = 5
 _PORTS = {"http": 80, "https": 443}
-_CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-\d{1,18}|\*)/(\d{1,18}|\*)", re.ASCII)
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18}|\*)", re.ASCII)
 _BUSY = {408, 425, 429, 500, 502, 503, 504}
 _REMEDIES = {
     401: "the server wants an account: give the right user name and access key, and agree to its terms of use",
@@ -278,186 +278,37 @@ def fetch(file: RemoteFile, target: Path, places: Sequence[str], client: Client,
         DestinationError: Another process fetches it.
         OSError: It cannot be written; what was fetched stays.
     """
-    algorithm = file.checksum.algorithm.upper()
-    with _PartFile(target, file, watcher) as part:
-        transfer = _Transfer(file, part, client, watcher)
-        kept = part.size
-        wrong: list[str] = []
-        while len(wrong) < 2:
-            transfer.complete(places)
-            if part.digest() == file.checksum.digest:
-                part.publish()
-                return transfer.fetched, kept
-            wrong.append(part.digest())
-            part.clear()
-            sums = f"{file.name}: its {algorithm} is {' and then '.join(wrong)}, and should be {file.checksum.digest}"
-            if len(wrong) == 1:
-                watcher.note(f"{sums}; it is fetched again from the start")
-    raise DownloadError(f"{sums}, twice; ask who runs the server, or name a mirror with --url", path=str(target))
+    transfer = _Transfer(file, target, client, watcher)
+    try:
+        kept = transfer.size
+        transfer.run(places)
+    finally:
+        transfer.close()
+    return transfer.fetched, kept
 
 
 class _Transfer:
-    """Gets the missing bytes of one file into its part."""
+    """One file, which grows in ``NAME.part`` and is hashed as it is written.
 
-    def __init__(self, file: RemoteFile, part: _PartFile, client: Client, watcher: Watcher) -> None:
-        self._file = file
-        self._part = part
-        self._client = client
-        self._watcher = watcher
-        self._furthest = part.size
-        self.fetched = 0
-
-    def complete(self, places: Sequence[str]) -> None:
-        """Get all bytes, from wherever they can be had."""
-        self._furthest = self._part.size
-        reasons: list[str] = []
-        for place in places:
-            url = place + self._file.name
-            try:
-                self._get_from(url)
-            except _PlaceError as error:
-                reasons.append(f"{shown(url)}: {error}")
-                if place != places[-1]:
-                    self._watcher.note(f"{reasons[-1]}; asking at the next place")
-            else:
-                return
-        part = self._part
-        kept = f"; {format_size(part.size)} of it are kept in {part.path}" if part.size else ""
-        raise DownloadError("; ".join(reasons) + kept, path=str(part.target))
-
-    def _get_from(self, url: str) -> None:
-        """Get all bytes that are missing from one place, with as many requests as that takes."""
-        retries = RETRIES
-        while self._part.size != self._file.size_bytes:
-            before = self._furthest
-            try:
-                self._get_once(url)
-            except _Interruption as stop:
-                if self._furthest > before:  # bytes that were lost again are not progress
-                    retries = RETRIES.new(connect=None)
-                elif not isinstance(stop.error, ConnectTimeoutError):
-                    retries = retries.new(connect=None)  # there is a server: only `total` counts from here on
-                try:
-                    retries = retries.increment("GET", url, error=stop.error)
-                except MaxRetryError:
-                    message = f"{stop}; given up after several tries, run the same command to resume"
-                    raise _PlaceError(message) from None
-                wait = max(retries.get_backoff_time(), stop.wait)
-                self._watcher.note(f"{self._file.name}: {stop}; next try in {format_seconds(wait)}")
-                time.sleep(wait)
-            else:
-                return
-
-    def _get_once(self, url: str) -> None:
-        """Send one request. Returns when the file is whole, as far as the server says."""
-        part, size = self._part, self._file.size_bytes
-        if size is not None and part.size > size:
-            part.clear()
-        response = self._client.get(url, {"Range": f"bytes={part.size}-"} if part.size else {})
-        try:
-            total = self._check_head(response)
-            if total != part.size:
-                self._receive(response, total if size is None else size)
-        finally:
-            response.close()
-
-    def _check_head(self, response: urllib3.BaseHTTPResponse) -> int | None:
-        """Check that what follows continues the part; return the size of the whole file, None if it is not known."""
-        part, status = self._part, response.status
-        if status in _BUSY:
-            raise _Interruption(f"the server is busy (HTTP {status})", wait=_retry_after(response))
-        if status not in (200, 206, 416):
-            remedy = _REMEDIES.get(status, "this is not how a file is sent: name another place with --url")
-            raise _PlaceError(f"HTTP {status}: {remedy}")
-        if status == 200:
-            total = self._check_whole(response)
-        else:
-            text = response.headers.get("Content-Range", "").strip()
-            found = _CONTENT_RANGE.fullmatch(text)
-            total = int(found[2]) if found is not None and found[2] != "*" else None
-            if status == 416:
-                if not part.size or total != part.size or self._file.size_bytes is not None:
-                    self._start_over(f"the server has no byte {part.size}")
-                return total
-            is_right = found is not None and found[1] == str(part.size) and part.size > 0
-            if not is_right or (total is not None and self._file.size_bytes not in (None, total)):
-                self._start_over(f"the server sends {text[:80]!r} instead of byte {part.size} and on")
-        return total
-
-    def _check_whole(self, response: urllib3.BaseHTTPResponse) -> int | None:
-        length, size = response.headers.get("Content-Length", ""), self._file.size_bytes
-        total = int(length) if re.fullmatch("[0-9]{1,18}", length) else None
-        kind = response.headers.get("Content-Type", "application/octet-stream").partition(";")[0].strip().lower()
-        is_page = kind == "text/html"
-        if is_page or (total is not None and size not in (None, total)):
-            sent = "" if total is None else f" of {total} bytes"
-            wanted = "" if size is None else f" of {size} bytes"
-            hint = "; perhaps a page to log in" if is_page else ""
-            raise _PlaceError(f"the server sends {kind}{sent} instead of the file{wanted}{hint}")
-        if self._part.size:
-            self._watcher.note(f"{self._file.name}: the server starts from the beginning, not where we were")
-            self._part.clear()
-        return total
-
-    def _start_over(self, why: str) -> NoReturn:
-        self._part.clear()
-        raise _Interruption(f"{why}; starting again from its beginning")
-
-    def _receive(self, response: urllib3.BaseHTTPResponse, limit: int | None) -> None:
-        part = self._part
-        self._advanced(limit)
-        while part.size != limit:
-            try:
-                data = response.read1(_READ_BYTES, decode_content=False)
-            except HTTPError as error:
-                raise _Interruption(f"{_reason(error)} at byte {part.size} of {limit or 'the file'}", error) from None
-            if not data:
-                break
-            if limit is not None:
-                data = data[: limit - part.size]  # what goes beyond the end is not ours; the checksum decides
-            part.write(data)
-            self.fetched += len(data)
-            self._furthest = max(self._furthest, part.size)
-            self._advanced(limit)
-        if limit is not None and part.size < limit:
-            raise _Interruption(f"the connection ended at byte {part.size} of {limit}")
-
-    def _advanced(self, total: int | None) -> None:
-        self._watcher.advanced(name=self._file.name, stage="downloading", done=self._part.size, total=total)
-
-
-def _retry_after(response: urllib3.BaseHTTPResponse) -> float:
-    try:
-        return min(RETRIES.get_retry_after(response) or 0.0, LONGEST_RETRY_AFTER)
-    except (HTTPError, ValueError, OverflowError):  # neither seconds nor a date
-        return 0.0
-
-
-class _PartFile:
-    """The file that a download grows in: ``NAME.part``.
-
-    Everything in it is hashed as it is written. It gets its real name when it is whole, right, and on the disk; if the
-    process ends before, it stays to be continued. It is locked while a process works on it.
+    It gets its real name when it is whole, right, and on the disk; if the process ends before, the part stays to be
+    continued. It is locked while a process works on it.
 
     Attributes:
-        path: Of the part.
-        target: What it is called in the end.
-        size: Its bytes.
-
-    Raises:
-        DestinationError: Another process works on it.
-        OSError: It cannot be opened or read.
+        size: Bytes of the part.
+        fetched: Bytes that came over the network.
     """
 
-    def __init__(self, target: Path, file: RemoteFile, watcher: Watcher) -> None:
-        self.path = target.with_name(target.name + ".part")
-        self.target = target
-        self.size = 0
-        self._checksum: Checksum = file.checksum
-        self._file = io.FileIO(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+")
+    def __init__(self, file: RemoteFile, target: Path, client: Client, watcher: Watcher) -> None:
+        self._remote = file
+        self._target = target
+        self._client = client
+        self._watcher = watcher
+        self._path = target.with_name(target.name + ".part")
+        self._hash = hash_of(file)
+        self.size = self.fetched = 0
+        self._file = io.FileIO(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+")
         try:
             self._lock()
-            self._hash = self._new_hash()
             total = os.fstat(self._file.fileno()).st_size
             while data := self._file.read(_READ_BYTES):
                 self._hash.update(data)
@@ -466,22 +317,136 @@ class _PartFile:
         except BaseException:
             self._file.close()
             raise
+        self._furthest = self.size
 
-    def __enter__(self) -> _PartFile:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Leave it to be continued; an empty one is removed."""
+    def close(self) -> None:
+        """Leave the part to be continued; an empty one is removed."""
         if not self._file.closed and self.size == 0:
-            self.path.unlink(missing_ok=True)
+            self._path.unlink(missing_ok=True)
         self._file.close()
 
-    def write(self, data: bytes) -> None:
-        """Append.
+    def run(self, places: Sequence[str]) -> None:
+        """Get all bytes, check them, and give the file its name; wrong bytes are fetched again once."""
+        algorithm, _, digest = self._remote.checksum.partition(":")
+        self._complete(places)
+        wrong: list[str] = []
+        while self._hash.hexdigest() != digest:
+            wrong.append(self._hash.hexdigest())
+            self._clear()
+            self._furthest = 0
+            sums = f"its {algorithm.upper()} is {' and then '.join(wrong)}, and should be {digest}"
+            if len(wrong) == 2:
+                message = f"{self._remote.name}: {sums}, twice; ask who runs the server, or name a mirror with --url"
+                raise DownloadError(message, path=str(self._target))
+            self._note(f"{sums}; it is fetched again from the start")
+            self._complete(places)
+        os.fsync(self._file.fileno())
+        self._path.replace(self._target)
+        self._file.close()
+        sync_directory(self._target.parent)
 
-        Raises:
-            OSError: The disk is full, or the like. Names the file; what is in it stays usable.
-        """
+    def _complete(self, places: Sequence[str]) -> None:
+        """Get all bytes, from wherever they can be had."""
+        reasons: list[str] = []
+        for place in places:
+            url = place + self._remote.name
+            try:
+                self._get_from(url)
+            except _PlaceError as error:
+                reasons.append(f"{shown(url)}: {error}")
+                if place != places[-1]:
+                    self._watcher.note(f"{reasons[-1]}; asking at the next place")
+            else:
+                return
+        kept = f"; {format_size(self.size)} of it are kept in {self._path}" if self.size else ""
+        raise DownloadError("; ".join(reasons) + kept, path=str(self._target))
+
+    def _get_from(self, url: str) -> None:
+        """Get all bytes that are missing from one place, with as many requests as that takes."""
+        retries = RETRIES
+        while self.size != self._remote.size_bytes:
+            before = self._furthest
+            try:
+                self._get_once(url)
+            except _Interruption as stop:
+                if self._furthest > before:  # bytes that were lost and came again are not progress
+                    retries = RETRIES
+                if not isinstance(stop.error, ConnectTimeoutError):
+                    retries = retries.new(connect=None)  # there is a server: only `total` counts from here on
+                try:
+                    retries = retries.increment("GET", url, error=stop.error)
+                except MaxRetryError:
+                    message = f"{stop}; given up after several tries, run the same command to resume"
+                    raise _PlaceError(message) from None
+                wait = max(retries.get_backoff_time(), stop.wait)
+                self._note(f"{stop}; next try in {format_seconds(wait)}")
+                time.sleep(wait)
+            else:
+                return
+
+    def _get_once(self, url: str) -> None:
+        """Send one request. Returns when the file is whole, as far as the server says."""
+        size = self._remote.size_bytes
+        if size is not None and self.size > size:
+            self._clear()
+        response = self._client.get(url, {"Range": f"bytes={self.size}-"} if self.size else {})
+        try:
+            total = self._check_head(response)
+            if total != self.size:
+                self._receive(response, total if size is None else size)
+        finally:
+            response.close()
+
+    def _check_head(self, response: urllib3.BaseHTTPResponse) -> int | None:
+        """Check that what follows continues the part; return the size of the whole file, None if it is not known."""
+        status, size = response.status, self._remote.size_bytes
+        if status in _BUSY:
+            raise _Interruption(f"the server is busy (HTTP {status})", wait=_retry_after(response))
+        if status == 200:
+            return self._check_whole(response)
+        if status not in (206, 416):
+            remedy = _REMEDIES.get(status, "this is not how a file is sent: name another place with --url")
+            raise _PlaceError(f"HTTP {status}: {remedy}")
+        text = response.headers.get("Content-Range", "").strip()
+        found = _CONTENT_RANGE.fullmatch(text)
+        total = int(found[2]) if found is not None and found[2] != "*" else None
+        is_next = status == 206 and self.size > 0 and found is not None and found[1] == str(self.size)
+        if not is_next or (total is not None and size not in (None, total)):
+            sent = "nothing" if status == 416 else repr(text[:80])
+            why = f"sends {sent} instead of byte {self.size} and on"
+            self._clear()
+            raise _Interruption(f"the server {why}; starting again from its beginning")
+        return total
+
+    def _check_whole(self, response: urllib3.BaseHTTPResponse) -> int | None:
+        length, size = response.headers.get("Content-Length", ""), self._remote.size_bytes
+        total = int(length) if re.fullmatch("[0-9]{1,18}", length) else None
+        kind = response.headers.get("Content-Type", "application/octet-stream").partition(";")[0].strip().lower()
+        if kind == "text/html" or (total is not None and size not in (None, total)):
+            sent = "" if total is None else f" of {total} bytes"
+            wanted = "" if size is None else f" of {size} bytes"
+            hint = "; perhaps a page to log in" if kind == "text/html" else ""
+            raise _PlaceError(f"the server sends {kind}{sent} instead of the file{wanted}{hint}")
+        if self.size:
+            self._note("the server starts from the beginning, not where we were")
+            self._clear()
+        return total
+
+    def _receive(self, response: urllib3.BaseHTTPResponse, limit: int | None) -> None:
+        self._advanced(limit)
+        while self.size != limit:
+            try:
+                data = response.read1(_READ_BYTES, decode_content=False)
+            except HTTPError as error:
+                raise _Interruption(f"{_reason(error)} at byte {self.size} of {limit or 'the file'}", error) from None
+            if not data:
+                break
+            self._write(data if limit is None else data[: limit - self.size])  # the checksum decides on the rest
+            self._advanced(limit)
+        if limit is not None and self.size < limit:
+            raise _Interruption(f"the connection ended at byte {self.size} of {limit}")
+
+    def _write(self, data: bytes) -> None:
         left = memoryview(data)
         try:
             while left:
@@ -490,41 +455,42 @@ class _PartFile:
                 self.size += count
                 left = left[count:]
         except OSError as error:
-            error.filename = str(self.path)
+            error.filename = str(self._path)
             raise
+        self.fetched += len(data)
+        self._furthest = max(self._furthest, self.size)
 
-    def clear(self) -> None:
-        """Start again from nothing."""
+    def _clear(self) -> None:
         self._file.seek(0)
         self._file.truncate()
-        self._hash = self._new_hash()
+        self._hash = hash_of(self._remote)
         self.size = 0
-
-    def digest(self) -> str:
-        """Return the checksum of what is in it."""
-        return self._hash.hexdigest()
-
-    def publish(self) -> None:
-        """Bring it to the disk and give it its name."""
-        os.fsync(self._file.fileno())
-        self.path.replace(self.target)
-        self._file.close()
-        sync_directory(self.target.parent)
 
     def _lock(self) -> None:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # The other one may have finished, and renamed the file, between our opening it and our locking it.
-            is_ours = os.path.samestat(os.fstat(self._file.fileno()), self.path.stat())
-        except FileNotFoundError:
-            is_ours = False
-        except OSError as error:
-            if error.errno not in (errno.EAGAIN, errno.EACCES):
-                raise
+            is_ours = os.path.samestat(os.fstat(self._file.fileno()), self._path.stat())
+        except (BlockingIOError, PermissionError, FileNotFoundError):
             is_ours = False
         if not is_ours:
-            message = f"{self.path} is being written by another process; wait for it, or download to another directory"
-            raise DestinationError(message, path=str(self.path))
+            message = f"{self._path} is being written by another process; wait for it, or download to another directory"
+            raise DestinationError(message, path=str(self._path))
 
-    def _new_hash(self) -> hashlib._Hash:
-        return hashlib.new(self._checksum.algorithm, usedforsecurity=False)
+    def _advanced(self, total: int | None) -> None:
+        self._watcher.advanced(name=self._remote.name, stage="downloading", done=self.size, total=total)
+
+    def _note(self, text: str) -> None:
+        self._watcher.note(f"{self._remote.name}: {text}")
+
+
+def hash_of(file: RemoteFile) -> hashlib._Hash:
+    """Return a new hash of the kind that a file has in the catalogue."""
+    return hashlib.new(file.checksum.partition(":")[0], usedforsecurity=False)
+
+
+def _retry_after(response: urllib3.BaseHTTPResponse) -> float:
+    try:
+        return min(RETRIES.get_retry_after(response) or 0.0, LONGEST_RETRY_AFTER)
+    except (HTTPError, ValueError, OverflowError):  # neither seconds nor a date
+        return 0.0

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from stoker.download.fetch import Client, check_space, fetch
+from stoker.download.fetch import Client, check_space, fetch, hash_of
 from stoker.download.unpack import is_unpacked, unpack
 from stoker.errors import DestinationError
 
@@ -110,9 +109,8 @@ def download(
                 fetched, kept = fetch(file, path, places, client, watcher)
                 outcome = "resumed" if kept else "fetched"
             folder = one.unpacked()
-            checksum = f"{file.checksum.algorithm}:{file.checksum.digest}"
             size, moved = path.stat().st_size, tuple(one.moved_aside)
-            done.append(FetchedFile(path, outcome, size, fetched, checksum, folder, moved))
+            done.append(FetchedFile(path, outcome, size, fetched, file.checksum, folder, moved))
     except (OSError, KeyboardInterrupt) as error:
         error.add_note("run the same command to resume")
         raise
@@ -128,7 +126,10 @@ class _Found:
         self._watcher = watcher
         self.moved_aside: list[Path] = []
         path.parent.mkdir(parents=True, exist_ok=True)
-        self.is_right = path.exists() and self._check()
+        wrong = self._wrong() if path.exists() else None
+        self.is_right = path.exists() and wrong is None
+        if wrong is not None:
+            self._move_aside(path, wrong)
 
     @property
     def missing_bytes(self) -> int:
@@ -149,12 +150,6 @@ class _Found:
             unpack(self._path, unpacking, self._watcher)
         return folder
 
-    def _check(self) -> bool:
-        wrong = self._wrong()
-        if wrong is not None:
-            self._move_aside(self._path, wrong)
-        return wrong is None
-
     def _wrong(self) -> str | None:
         path, file = self._path, self._file
         if not path.is_file():
@@ -162,16 +157,17 @@ class _Found:
         size = path.stat().st_size
         if file.size_bytes not in (None, size):
             return f"it has {size} bytes and should have {file.size_bytes}"
-        made = hashlib.new(file.checksum.algorithm, usedforsecurity=False)
+        made = hash_of(file)
         done = 0
         with path.open("rb", buffering=0) as opened:
             while data := opened.read(2**20):
                 made.update(data)
                 done += len(data)
                 self._watcher.advanced(name=file.name, stage="checking", done=done, total=size)
-        if made.hexdigest() == file.checksum.digest:
+        algorithm, _, digest = file.checksum.partition(":")
+        if made.hexdigest() == digest:
             return None
-        return f"its {file.checksum.algorithm.upper()} is {made.hexdigest()} and should be {file.checksum.digest}"
+        return f"its {algorithm.upper()} is {made.hexdigest()} and should be {digest}"
 
     def _move_aside(self, path: Path, why: str) -> None:
         count = 1
