@@ -122,14 +122,14 @@ native-plain native-asan native-tsan: native-%: $(BUILD)/.stamp-deps-test | $(CO
 lint: $(DEVELOPED)  ## ruff, clang-format, mypy.
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/clang-format --dry-run -Werror $(NATIVE)
+	@$(BIN)/clang-format --dry-run -Werror $(NATIVE)
 	$(BIN)/mypy
 
 .PHONY: format
 format: $(DEVELOPED)  ## Format all Python and C++.
 	$(BIN)/ruff check --fix --exit-zero
 	$(BIN)/ruff format
-	$(BIN)/clang-format -i $(NATIVE)
+	@$(BIN)/clang-format -i $(NATIVE)
 
 .PHONY: stub
 stub: $(INSTALLED) $(DEVELOPED)  ## Write src/stoker/_native.pyi anew from the extension.
