@@ -1,8 +1,8 @@
 """Runs one target under atheris: python scripts/fuzz_python/run.py TARGET CORPUS [options of libFuzzer].
 
 A target is a module beside this one with ``one_input(data)`` and ``seeds()``, which are written to CORPUS first. Its
-law: `one_input` returns, or raises a `stoker.StokerError`. Any other exception ends the run, and libFuzzer keeps the
-input.
+property: `one_input` returns, or raises a `stoker.StokerError`. Any other exception ends the run, and libFuzzer keeps
+the input.
 """
 
 from __future__ import annotations

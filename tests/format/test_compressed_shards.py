@@ -63,7 +63,9 @@ def test_a_record_whose_length_looks_like_gzip_is_a_record(tmp_path: Path) -> No
     assert compression_of(path) == "none"
 
 
-@pytest.mark.parametrize("content", [b"", b"train/a.jpg\n", b"\xff\xd8\xff\xe0" + bytes(40), gzip.compress(b"text", mtime=0)])
+@pytest.mark.parametrize(
+    "content", [b"", b"train/a.jpg\n", b"\xff\xd8\xff\xe0" + bytes(40), gzip.compress(b"text", mtime=0)]
+)
 def test_other_files_hold_no_records(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "file").write_bytes(content)
     assert not holds_records(tmp_path / "file")

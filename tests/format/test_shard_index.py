@@ -1,4 +1,4 @@
-"""The text index beside a shard: laws, and hostile content."""
+"""The text index beside a shard: properties, and hostile content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The targets of Python keep their laws on their own seeds, so that fuzzing starts from something sound."""
+"""The targets of Python keep their properties on their own seeds, so that fuzzing starts from something sound."""
 
 from __future__ import annotations
 

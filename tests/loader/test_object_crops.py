@@ -1,4 +1,4 @@
-"""Annotated objects as samples: their numbers, their pixels, and the laws that hold for images hold for them."""
+"""Annotated objects as samples: their numbers, their pixels, and what holds for images holds for them."""
 
 from __future__ import annotations
 

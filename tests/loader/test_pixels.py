@@ -1,4 +1,4 @@
-"""Pixels of batches against Pillow, and the laws that threads, prefetch and topology never change them."""
+"""Pixels of batches against Pillow, and the properties that threads, prefetch and topology never change them."""
 
 from __future__ import annotations
 

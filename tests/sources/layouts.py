@@ -1,4 +1,4 @@
-"""Every layout of a source, small, for laws that hold for all of them."""
+"""Every layout of a source, small, for properties that hold for all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of the planner of byte ranges, and that it agrees with its slow twin."""
+"""Properties of the planner of byte ranges, and that it agrees with its slow twin."""
 
 from __future__ import annotations
 

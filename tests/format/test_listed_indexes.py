@@ -1,4 +1,4 @@
-"""Laws of listed shards: the core takes an index exactly when the reader in Python takes it, and finds the same."""
+"""Properties of listed shards: the core takes an index exactly when the reader in Python does, and finds the same."""
 
 from __future__ import annotations
 

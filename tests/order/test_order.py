@@ -1,4 +1,4 @@
-"""Laws of the order of an epoch: a bijection, pinned for ever, split over ranks without loss."""
+"""Properties of the order of an epoch: a bijection, pinned for ever, split over ranks without loss."""
 
 from __future__ import annotations
 

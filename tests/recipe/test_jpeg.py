@@ -1,4 +1,4 @@
-"""Laws of JPEG decoding and encoding, against Pillow."""
+"""Properties of JPEG decoding and encoding, against Pillow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of resampling: bit-equal to Pillow, for every filter and every set of kernels this processor has."""
+"""Properties of resampling: bit-equal to Pillow, for every filter and every set of kernels this processor has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of reading and writing ``tf.train.Example``, against a twin that shares no code with them."""
+"""Properties of reading and writing ``tf.train.Example``, against a twin that shares no code with them."""
 
 from __future__ import annotations
 

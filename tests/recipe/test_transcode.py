@@ -1,4 +1,4 @@
-"""Laws of the lossless transcode: every pixel stays, and the markers lie where the rule says."""
+"""Properties of the lossless transcode: every pixel stays, and the markers lie where the rule says."""
 
 from __future__ import annotations
 

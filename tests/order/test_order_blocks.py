@@ -1,4 +1,4 @@
-"""Laws of the block shuffle: a bijection, few blocks at a time, the same as its twin, pinned for ever."""
+"""Properties of the block shuffle: a bijection, few blocks at a time, the same as its twin, pinned for ever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of transforms: every transform of every kind of stored image gives the pixels of Pillow."""
+"""Properties of transforms: every transform of every kind of stored image gives the pixels of Pillow."""
 
 from __future__ import annotations
 

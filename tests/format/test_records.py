@@ -1,4 +1,4 @@
-"""Laws of framing, scanning and reading records, against a twin that shares no code with them."""
+"""Properties of framing, scanning and reading records, against a twin that shares no code with them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ payload_lists = st.lists(st.binary(max_size=64), max_size=8)
 
 @pytest.fixture(scope="module")
 def shard_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One file that every example of a law overwrites."""
+    """One file that every example of a property overwrites."""
     return tmp_path_factory.mktemp("records") / "a.tfrecord"
 
 
