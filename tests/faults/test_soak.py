@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks import soak, soak_looks, soak_uses
+from benchmarks import soak
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_stays_behind(dataset: Path) -> None:
     result = soak.run(str(dataset), 1)
-    assert [leak for leak in result["leaks"] if leak.split(":")[0] in soak_looks.COUNTED] == []
+    assert [leak for leak in result["leaks"] if leak.split(":")[0] in soak.COUNTED] == []
     assert result["samples"] > 100
     assert result["uses"] == 8 * result["rounds"] >= 40
 
@@ -32,13 +32,13 @@ def test_planted_leaks_are_found(dataset: Path, monkeypatch: pytest.MonkeyPatch)
     kept: list[int] = []
     over = threading.Event()
 
-    def leaking(place: soak_uses.Place, _: Any) -> None:
+    def leaking(place: soak.Place, _: Any) -> None:
         kept.append(os.open(os.devnull, os.O_RDONLY))
         (place.scratch / f"left{len(kept)}").touch()
         threading.Thread(target=over.wait).start()
 
     monkeypatch.setattr(soak, "USES", [leaking])
-    monkeypatch.setattr(soak_looks, "_SETTLING_SECONDS", 0.05)
+    monkeypatch.setattr(soak, "_SETTLING_SECONDS", 0.05)
     result = soak.run(str(dataset), 0)
     over.set()
     for file in kept:
@@ -47,11 +47,11 @@ def test_planted_leaks_are_found(dataset: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(("an_hour", "leaks"), [(0, False), (2 << 20, False), (6 << 20, True)])
-def test_memory_that_grows_by_a_line_is_told_from_memory_that_varies(an_hour: int, leaks: bool) -> None:
+def test_memory_that_grows_by_a_line_differs_from_memory_that_varies(an_hour: int, leaks: bool) -> None:
     looks = [
-        soak_looks.Look(
+        soak.Look(
             60.0 * minute, 9, 9, 9, (100 << 20) + an_hour * minute // 60 + (minute * 7919 % 11) * 100_000, 0, 0, 0
         )
         for minute in range(60)
     ]
-    assert soak_looks.trend(looks, "resident_bytes").leaks is leaks
+    assert soak.trend(looks, "resident_bytes").leaks is leaks

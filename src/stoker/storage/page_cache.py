@@ -60,7 +60,7 @@ def require_cold(paths: Sequence[Path]) -> None:
     if share > _MOST_LEFT:
         why = "their file system keeps them there, as tmpfs does, or another program uses them"
         raise ConfigError(
-            f"{share:.0%} of the files stay in memory: {why}; move the dataset, prepare elsewhere with --keep, "
+            f"{share:.0%} of the files stay in memory: {why}; move the dataset, prepare elsewhere with TMPDIR, "
             "or measure without --cold"
         )
 
