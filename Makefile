@@ -141,7 +141,7 @@ api: $(INSTALLED)  ## Write tests/repository/public_api.txt anew from the packag
 
 .PHONY: docs
 docs: $(INSTALLED) $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Run every code block and example of the documentation, follow every link.
-	$(PYTEST) tests/repository/test_{docs,examples,guarantees,notebooks,quick_start,site,sizing}.py
+	$(PYTEST) tests/repository/test_{docs,examples,notebooks,pages,site}.py
 	@echo "The documentation is the Markdown in README.md and docs/; all of its code ran and all of its links lead somewhere."
 
 .PHONY: site

@@ -1,44 +1,45 @@
-"""Names of any origin, made fit to be shown: no text of a file may command the terminal that it comes to."""
+"""Every exception Stoker raises on purpose, as one tree.
+
+::
+
+    StokerError
+    ├── ConfigError              a setting is out of range or unknown (also a ValueError)
+    ├── DatasetNotFoundError     nothing to read at that path (also a FileNotFoundError)
+    ├── DestinationError         the directory to write to holds something else
+    ├── ManifestError            manifest.json is damaged, or contradicts the files beside it
+    │   └── NewerManifestError   it was written by a newer version of Stoker
+    ├── SourceError              the images to build from cannot be listed or used
+    ├── ShardError               the bytes of a shard are not what they should be
+    │   ├── TruncatedShardError  it ends inside a record
+    │   ├── CorruptRecordError   a checksum does not match
+    │   └── IndexMismatchError   the index beside it speaks of another file
+    ├── ExampleError             a record is not a usable tf.train.Example
+    ├── ImageError               an image cannot be decoded without losing pixels
+    │   └── ImageTooLargeError   it has more pixels than the limit allows
+    ├── TooManyBadSamplesError   more samples of an epoch were bad than the loader may replace
+    ├── ClusterError             a Spark cluster failed, or cannot be used as it is (also an OSError)
+    ├── StorageError             a bucket or a file system on the network failed for too long (also an OSError)
+    └── ClosedError              the loader was closed
+
+    UserWarning
+    ├── BadSampleWarning         samples of an epoch were bad and were replaced
+    └── RankWarning              two sources disagree about which rank this process is
+
+A message says what is wrong, with which value, where, and what to do next. The *where* is also in attributes, so
+that a program can act on it. Errors of the operating system (disk full, permission) stay `OSError`.
+"""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """Return text that any terminal can show: what is not printable, such as a stray byte of a name, is escaped."""
+    """Return text that any terminal can show: what is not printable, such as a stray byte of a name, is escaped.
+
+    No text of a file may command the terminal that shows it.
+    """
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
-
-
-# Every exception Stoker raises on purpose, as one tree.
-#
-# ::
-#
-#     StokerError
-#     ├── ConfigError              a setting is out of range or unknown (also a ValueError)
-#     ├── DatasetNotFoundError     nothing to read at that path (also a FileNotFoundError)
-#     ├── DestinationError         the directory to write to holds something else
-#     ├── ManifestError            manifest.json is damaged, or contradicts the files beside it
-#     │   └── NewerManifestError   it was written by a newer version of Stoker
-#     ├── SourceError              the images to build from cannot be listed or used
-#     ├── ShardError               the bytes of a shard are not what they should be
-#     │   ├── TruncatedShardError  it ends inside a record
-#     │   ├── CorruptRecordError   a checksum does not match
-#     │   └── IndexMismatchError   the index beside it speaks of another file
-#     ├── ExampleError             a record is not a usable tf.train.Example
-#     ├── ImageError               an image cannot be decoded without losing pixels
-#     │   └── ImageTooLargeError   it has more pixels than the limit allows
-#     ├── TooManyBadSamplesError   more samples of an epoch were bad than the loader may replace
-#     ├── ClusterError             a Spark cluster failed, or cannot be used as it is (also an OSError)
-#     ├── StorageError             a bucket or a file system on the network failed for too long (also an OSError)
-#     └── ClosedError              the loader was closed
-#
-#     UserWarning
-#     ├── BadSampleWarning         samples of an epoch were bad and were replaced
-#     └── RankWarning              two sources disagree about which rank this process is
-#
-# A message says what is wrong, with which value, where, and what to do next. The *where* is also in attributes, so
-# that a program can act on it. Errors of the operating system (disk full, permission) stay `OSError`.
 
 
 class StokerError(Exception):

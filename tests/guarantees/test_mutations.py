@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from repository.checkout import ROOT
-from repository.test_guarantees import guarantees
+from repository.named_tests import guarantees
 from scripts.mutations import NATIVE_TEST, Mutation, read_mutations
 
 MUTATIONS = read_mutations(ROOT)

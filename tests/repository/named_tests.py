@@ -11,6 +11,7 @@ from repository.checkout import NATIVE, ROOT, parse
 if TYPE_CHECKING:
     from pathlib import Path
 
+GUARANTEES = ROOT / "docs" / "guarantees.md"
 _PYTHON = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 _NATIVE = re.compile(r"`src/native/tests/([\w/]+\.cpp)`: \"([^\"]+)\"")
 
@@ -34,3 +35,9 @@ def _tests_in(file: Path) -> set[str]:
     if not file.is_file():
         return set()
     return {node.name for node in ast.walk(parse(file)) if isinstance(node, ast.FunctionDef)}
+
+
+def guarantees() -> dict[str, str]:
+    """The text under each heading of the second level of the page of guarantees."""
+    parts = re.split(r"^## (.+)$", GUARANTEES.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))

@@ -77,3 +77,10 @@ def test_arrows_lead_down() -> None:
 def test_the_core_includes_nothing_but_itself() -> None:
     for path in [*CORE.rglob("*.h"), *CORE.rglob("*.cpp")]:
         assert not re.findall(r'^#include "(?!core/).*', path.read_text(encoding="utf-8"), flags=re.M), path
+
+
+def test_the_core_knows_no_python() -> None:
+    for path in [path for folder in ("core", "tests", "fuzz") for path in (NATIVE / folder).rglob("*.*")]:
+        text = path.read_text(encoding="utf-8")
+        assert "Python.h" not in text, path
+        assert "nanobind" not in text, path

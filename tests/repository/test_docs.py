@@ -29,6 +29,8 @@ NOT_RUN = {
     "docs/systems/file-lists.md": (1, "a file list of the original system"),
     "docs/systems/tiny-imagenet.md": (1, "a cluster"),
 }
+QUICK_START = ROOT / "docs" / "quick-start.md"
+OF_THE_MACHINE = {"pip install .", "make demo"}  # CI installs in this way; the demo is these commands once more
 WITH_PYTHON = [page for page in pages() if any(block.language == "python" for block in markdown.blocks(page))]
 
 
@@ -120,3 +122,23 @@ def test_code_that_is_wrong_would_be_noticed(tmp_path: Path) -> None:
     assert list(markdown.commands(page)) == [["plan", "a", "--nix"]]
     assert list(markdown.links(page)) == [(tmp_path / "b.md", "c")]
     assert markdown.headings(page) == {"a"}
+
+
+def test_the_quick_start_works(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(photos, tmp_path / "photos")  # what its first command makes: that finds it there
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": "documentation"}
+    run: list[str] = []
+    for block in markdown.blocks(QUICK_START):
+        if block.language == "python":
+            exec(compile("\n" * (block.line - 1) + block.text, str(QUICK_START), "exec"), namespace)
+            continue
+        for line in block.text.splitlines():
+            command = line.partition("#")[0].strip()
+            if command not in OF_THE_MACHINE:
+                program, *words = command.split()
+                assert program == "stoker", command
+                assert stoker.cli.main.main(words) == 0, command
+                run.append(words[0])
+    assert run == ["sample", "plan", "build", "verify", "info", "show", "build"]
+    assert (tmp_path / "sheet.png").stat().st_size > 10_000

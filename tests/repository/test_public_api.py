@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
+import inspect
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
+import stoker
+from repository.checkout import PACKAGE, ROOT, modules
 from scripts import public_api
+from stoker import errors
 
 FROZEN = Path(__file__).with_name("public_api.txt")
 HOW = """The public interface has changed:
@@ -29,3 +38,49 @@ def test_nothing_depends_on_the_machine() -> None:
     text = FROZEN.read_text(encoding="utf-8")
     assert " at 0x" not in text
     assert str(Path.home()) not in text
+
+
+def test_public_names_are_sorted() -> None:
+    assert stoker.__all__ == sorted(stoker.__all__)
+
+
+@pytest.mark.parametrize("name", stoker.__all__)
+def test_everything_public_is_there_and_documented(name: str) -> None:
+    assert inspect.getdoc(getattr(stoker, name))
+
+
+def test_every_module_is_installed() -> None:
+    # Patterns of the build backend could leave one out, and no import of the checkout would show it.
+    for path in modules():
+        name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        assert importlib.util.find_spec(name.removesuffix(".__init__")), name
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Loder'"):
+        _ = stoker.Loder
+
+
+def test_the_drawn_tree_of_errors_is_the_tree() -> None:
+    drawn = errors.__doc__ or ""
+    depth = {}
+    for line in drawn.splitlines():
+        name = line.lstrip(" │├└─").split(" ")[0]
+        if name.endswith(("Error", "Warning")) and name != "UserWarning":
+            depth[name] = line.index(name) // 4
+    defined = {name: cls for name, cls in vars(errors).items() if inspect.isclass(cls)}
+    assert set(depth) == set(defined)
+    base = depth["StokerError"]
+    for name, cls in defined.items():
+        if issubclass(cls, UserWarning):
+            assert cls.__bases__ == (UserWarning,)
+            continue
+        assert len([c for c in cls.__mro__ if issubclass(c, errors.StokerError)]) - 1 == depth[name] - base, name
+
+
+@pytest.mark.needs("nanobind")
+def test_the_stub_is_current() -> None:
+    program = [sys.executable, str(ROOT / "scripts" / "stub.py")]
+    made = subprocess.run(program, check=True, capture_output=True, text=True, timeout=60).stdout
+    checked_in = (PACKAGE / "_native.pyi").read_text(encoding="utf-8")
+    assert made == checked_in, "the extension's signatures have changed: run `make stub` and look at the difference"

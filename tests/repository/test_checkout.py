@@ -1,4 +1,4 @@
-"""Nothing in the repository is tied to the machine it was written on."""
+"""Nothing in the checkout is tied to the machine it was written on, and tests with real servers say so."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from repository import markdown
-from repository.checkout import tracked_files
+from repository.checkout import ROOT, tracked_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,3 +31,18 @@ def test_a_path_of_a_machine_would_be_found(folder: str) -> None:
     assert MACHINE_PATH.search(f'open("/{folder}/ada/x")')
     assert MACHINE_PATH.search(f"cd /{folder}/stoker")
     assert MACHINE_PATH.search(f"tests/{folder}/x") is None
+
+
+SERVERS = re.compile(
+    r"\b(s3_server|gcs_server|hdfs_server|spark_cluster|faulty_s3|faulty_gcs|place_in|remote_places)\b"
+)
+
+
+def test_tests_with_servers_are_marked() -> None:
+    modules = {
+        path: path.read_text() for path in (ROOT / "tests").rglob("test_*.py") if path.name != "test_checkout.py"
+    }
+    using = {path for path, text in modules.items() if SERVERS.search(text)}
+    marked = {path for path, text in modules.items() if "pytest.mark.servers" in text}
+    assert len(using) > 10
+    assert using <= marked

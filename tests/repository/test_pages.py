@@ -1,0 +1,91 @@
+"""What pages list is what there is: guarantees and hostile cases with tests, targets of fuzzing, figures of sizing."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from repository.checkout import NATIVE, ROOT, pages
+from repository.named_tests import guarantees, names_a_test, unknown_tests
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = ROOT / "docs" / "hostile-data.md"
+FUZZING = ROOT / "docs" / "fuzzing.md"
+SIZING = (ROOT / "docs" / "sizing.md").read_text(encoding="utf-8")
+NAMING = [page for page in pages() if names_a_test(page.read_text(encoding="utf-8"))]
+_NAMES = re.compile(r"^\| `(\w+)` \| ([\d.]+) \|", re.MULTILINE)
+_FIGURES = re.compile(r"^\|.*\| `([^`|]+)` \| ([\d.]+) \|$", re.MULTILINE)
+
+
+def test_the_page_lists_all_guarantees() -> None:
+    assert [int(title.split(".")[0]) for title in guarantees()] == list(range(1, 12))
+
+
+def test_a_guarantee_is_proved_or_says_what_is_missing() -> None:
+    for title, text in guarantees().items():
+        assert names_a_test(text) or "**Not yet" in text, f"{title}: neither a test nor what is missing"
+
+
+def test_a_hostile_case_names_its_test() -> None:
+    rows = [line for line in HOSTILE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    cases = [row for row in rows if not row.startswith(("| case", "|---"))]
+    assert len(cases) > 40
+    assert [row for row in cases if not names_a_test(row)] == []
+
+
+@pytest.mark.parametrize("page", NAMING, ids=lambda page: page.name)
+def test_the_tests_that_are_named_exist(page: Path) -> None:
+    assert unknown_tests(page) == []
+
+
+def listed(heading: str) -> set[str]:
+    """The targets in the first column of the table under a heading."""
+    text = FUZZING.read_text(encoding="utf-8").split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    return set(re.findall(r"^\| `([\w.]+)` \|", text, flags=re.MULTILINE))
+
+
+def test_every_target_of_the_core_is_on_the_page_of_fuzzing() -> None:
+    assert listed("The core, in C++") == {path.name for path in (NATIVE / "fuzz").rglob("*.cpp")}
+
+
+def test_every_target_of_python_is_on_the_page_of_fuzzing() -> None:
+    paths = (ROOT / "scripts" / "fuzz_python").glob("*.py")
+    targets = {path.name for path in paths if "\ndef one_input(" in path.read_text(encoding="utf-8")}
+    assert listed("The parsers in Python") == targets
+
+
+def numbers() -> dict[str, float]:
+    return {name: float(figure) if "." in figure else int(figure) for name, figure in _NAMES.findall(SIZING)}
+
+
+def test_the_tables_were_found() -> None:
+    rows = [line for line in SIZING.splitlines() if line.startswith("|") and not line.startswith("|---")]
+    headers = SIZING.count("\n|---")
+    assert len(_FIGURES.findall(SIZING)) + len(numbers()) == len(rows) - headers >= 30
+
+
+@pytest.mark.parametrize(("formula", "figure"), _FIGURES.findall(SIZING))
+def test_a_figure_is_what_its_formula_gives(formula: str, figure: str) -> None:
+    digits = len(figure.partition(".")[2])
+    value = eval(formula, {"__builtins__": {}, "ceil": math.ceil}, numbers())
+    assert f"{value:.{digits}f}" == figure
+
+
+def test_the_figures_of_the_example_are_those_of_the_performance_page() -> None:
+    measured = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    reading = measured[measured.index("## Reading photographs") : measured.index("**Evaluation transform**")]
+    per_cpu = dict(re.findall(r"^\| \*\*(Stoker[^*]*)\*\* \| [^|]*\| (\d+) \|", reading, re.MULTILINE))
+    stored = {
+        "as they are": "Stoker",
+        "`--recipe restart`": "Stoker, restart markers",
+        "`--recipe restart --resize max:500 --encode jpeg:90:420`": "Stoker, max 500, JPEG 90 + restart",
+        'the same, and `decode="fast"`': "Stoker, fast decode, max 500, JPEG 90 + restart",
+    }
+    for text, row in stored.items():
+        assert f"| {text} | {per_cpu[row]} | `ceil(gpu / {per_cpu[row]} * 1.2)` |" in SIZING
+    assert numbers()["cpu"] == int(per_cpu["Stoker"])
