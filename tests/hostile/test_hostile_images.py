@@ -12,8 +12,7 @@ import pytest
 from PIL import Image
 
 from stoker.errors import ImageError, ImageTooLargeError
-from stoker.recipe import convert
-from stoker.recipe.recipe import Recipe, parse_encode, parse_resize
+from stoker.recipe import Recipe, convert, parse_encode, parse_resize
 
 RECIPES = {
     "keep": Recipe(),

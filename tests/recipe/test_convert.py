@@ -15,7 +15,7 @@ from PIL import Image, ImageOps
 
 from stoker.errors import ImageError, ImageTooLargeError
 from stoker.recipe import Recipe, StoredImage, convert, parse_encode, parse_resize, sniff
-from stoker.recipe.pixels import Geometry
+from stoker.recipe.geometry import Geometry
 from stoker.types import Box
 
 KEEP = Recipe()

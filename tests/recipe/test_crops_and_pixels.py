@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 from reference.tf1_resize import resize_tf1
 from stoker.errors import ImageTooLargeError
 from stoker.recipe import JpegEncode, RawEncode, Recipe, Resize, convert
-from stoker.recipe.pixels import object_corners
+from stoker.recipe.geometry import object_corners
 from stoker.types import Box
 
 FRACTIONS = st.floats(0, 1, width=32)

@@ -14,7 +14,7 @@ from reference import pictures, transform
 from reference.tf1_resize import resize_tf1
 from stoker.errors import ImageError
 from stoker.recipe import JpegEncode, RawEncode, Recipe, Resize, convert
-from stoker.recipe.pixels import object_corners
+from stoker.recipe.geometry import object_corners
 from stoker.types import Box
 
 FILTERS = ("box", "bilinear", "bicubic", "lanczos", "nearest", "tf1-align-corners", "tf1-legacy", "tf2-nearest")

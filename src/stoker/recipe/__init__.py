@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stoker.recipe.convert import SNIFF_BYTES, StoredImage, convert, sniff
-from stoker.recipe.pixels import QuietPillow, decode_with_pillow, dimensions
+from stoker.recipe.convert import StoredImage, convert
+from stoker.recipe.image_formats import SNIFF_BYTES, QuietPillow, decode_with_pillow, dimensions, sniff
 from stoker.recipe.recipe import FILTERS, Filter, JpegEncode, RawEncode, Recipe, Resize, parse_encode, parse_resize
 
 __all__ = [

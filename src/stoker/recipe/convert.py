@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -12,21 +11,22 @@ import numpy as np
 
 from stoker import _native
 from stoker.errors import ImageError
-from stoker.recipe.pixels import FORMATS, Geometry, centre_square, decode_with_pillow, object_corners, turn, window_of
+from stoker.recipe.geometry import Geometry, centre_square, object_corners, turn, window_of
+from stoker.recipe.image_formats import FORMATS, SNIFF_BYTES, decode_with_pillow, sniff
 from stoker.recipe.recipe import MAX_SIDE_PX, JpegEncode, RawEncode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from stoker.recipe.pixels import Corners
+    from stoker.recipe.geometry import Corners
     from stoker.recipe.recipe import Recipe
     from stoker.types import Box, ImageEncoding, TensorOrder
 
 
-# Pixels to a stored image: cut, resized, encoded.
-
-
+_PLAIN_COLORS = frozenset({"grey", "ycbcr", "rgb"})
 _TF1_FILTERS = {"tf1-align-corners": True, "tf1-legacy": False}
+_NATIVE_FILTERS = frozenset({"nearest", "box", "bilinear", "bicubic", "lanczos"})
+_RECIPES = 16  # a process has one, and tests a few
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,170 @@ class StoredImage:
     order: TensorOrder = "HWC"
 
 
+def convert(data: bytes | NDArray[np.uint8], recipe: Recipe, crop: Box | None = None) -> StoredImage:
+    """Return the stored form of one source image. Pure: the same input and recipe give the same result anywhere.
+
+    Args:
+        data: The bytes of its file, or its pixels: uint8 (H, W, 3), RGB.
+        recipe: What happens to it.
+        crop: Part of the image that is meant, in fractions of it as it is stored, before any EXIF orientation.
+
+    Raises:
+        ImageError: The file is not an image, or cannot be decoded without losing pixels; or the pixels are not RGB.
+        ImageTooLargeError: It has more pixels than the recipe allows.
+    """
+    if not isinstance(data, bytes):
+        _refuse_other_arrays(data)
+        return _convert_pixels(data, recipe, crop, 1, None)
+    kind = sniff(data)
+    if kind == "jpeg":
+        return _convert_jpeg(data, recipe, crop)
+    if kind not in FORMATS:
+        raise ImageError(_not_an_image(kind, data))
+    pixels, orientation = decode_with_pillow(data, kind, recipe.check_pixels)
+    return _convert_pixels(pixels, recipe, crop, orientation if recipe.exif == "apply" else 1, kind)
+
+
+def _refuse_other_arrays(pixels: NDArray[np.uint8]) -> None:
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.size == 0:
+        message = (
+            f"an array of {pixels.dtype} of shape {pixels.shape} is not an image; pixels are uint8 (height, width, 3)"
+        )
+        raise ImageError(message)
+
+
+def _not_an_image(kind: str, data: bytes) -> str:
+    if kind == "empty":
+        return "the file is empty"
+    start = ascii(data[: SNIFF_BYTES // 2])[2:-1]
+    if kind == "text":
+        return f"not an image but text: it starts with '{start}'"
+    if kind == "unknown":
+        return f"not an image of a known format: it starts with '{start}'"
+    return f"{kind} is not read; convert it to JPEG or PNG first"
+
+
+def _convert_jpeg(data: bytes, recipe: Recipe, crop: Box | None) -> StoredImage:
+    info = _native.probe_jpeg(data)
+    _refuse_undecodable(info)
+    recipe.check_pixels(info.width, info.height)
+    _native.check_jpeg(data)  # a decode ends with the last pixel, and would not see what is cut behind it
+    orientation = info.orientation if recipe.exif == "apply" else 1
+    foreign = _foreign_kind(info)
+    fits = crop is None and _keeps_size(recipe, info.width, info.height)
+    if fits and foreign is None and orientation == 1:
+        return StoredImage(_kept(data, recipe), info.width, info.height)
+    corners = _part(info.width, info.height, recipe, crop, orientation)
+    window = window_of(corners, info.width, info.height, orientation)
+    if _can_reencode(recipe, orientation):
+        stored, width, height = _reencode(data, corners, recipe)
+        return StoredImage(stored, width, height, foreign, Geometry(1, window))
+    pixels = _native.decode_jpeg(data, corners, max_pixels=recipe.max_pixels)
+    turned = "turned jpeg" if fits and orientation != 1 else None
+    return _store(_Picture(turn(pixels, orientation), orientation, window, foreign or turned), recipe)
+
+
+def _refuse_undecodable(info: _native.JpegInfo) -> None:
+    if info.lossless:
+        raise ImageError("lossless JPEG, which hardly any reader decodes; convert it to baseline JPEG or PNG")
+    if info.bits != 8:
+        raise ImageError(f"JPEG with {info.bits} bits per sample; only 8 are supported, so convert it first")
+    if info.color == "other":
+        raise ImageError(f"JPEG with {info.components} components of unknown meaning; convert it to RGB first")
+
+
+def _foreign_kind(info: _native.JpegInfo) -> str | None:
+    """Return what keeps a JPEG from being one that every reader decodes to RGB."""
+    if info.color not in _PLAIN_COLORS:
+        return f"{info.color} jpeg"
+    return "arithmetic jpeg" if info.arithmetic else None
+
+
+def _kept(data: bytes, recipe: Recipe) -> bytes:
+    """Return the bytes to store of a JPEG that loses nothing, once they are found whole."""
+    if recipe.restart:
+        transcoded = _native.transcode_jpeg(data, recipe.max_pixels)
+        if transcoded is not None:  # otherwise there is no form with markers and the same pixels
+            return transcoded
+    if recipe.check == "decode":
+        _native.decode_jpeg(data, max_pixels=recipe.max_pixels)
+    return data
+
+
+def _keeps_size(recipe: Recipe, width: int, height: int) -> bool:
+    """Return whether the recipe leaves the bytes of an ordinary JPEG alone."""
+    if isinstance(recipe.encode, RawEncode):
+        return False
+    resize = recipe.resize
+    if resize is None or recipe.restart:  # with markers to be written, what fits into `max` is encoded like the rest
+        return resize is None
+    return resize.mode == "max" and resize.target(width, height) == (width, height)
+
+
+def _can_reencode(recipe: Recipe, orientation: int) -> bool:
+    """Return whether `_reencode` does all that a recipe asks for with an image of an EXIF orientation."""
+    resized = recipe.resize is not None and isinstance(recipe.encode, JpegEncode)
+    return resized and orientation == 1 and recipe.filter in _NATIVE_FILTERS
+
+
+def _reencode(data: bytes, corners: Corners, recipe: Recipe) -> tuple[bytes, int, int]:
+    """Return a part of a JPEG resized and encoded, its width and its height.
+
+    With exact decoding these are the bytes that decoding, resizing and encoding give one after another.
+
+    Args:
+        data: The file.
+        corners: What of its pixels is taken.
+        recipe: One that `_can_reencode`.
+
+    Raises:
+        ImageError: The file is damaged, or the result does not fit into a JPEG.
+        ImageTooLargeError: It, or the result, has more pixels than the recipe allows.
+    """
+    left, top, right, bottom = corners
+    width, height = _target_of(right - left, bottom - top, recipe)
+    return _resizer(recipe).run(data, corners, width, height), width, height
+
+
+@lru_cache(_RECIPES)
+def _resizer(recipe: Recipe) -> _native.JpegResizer:
+    encode = recipe.encode
+    assert isinstance(encode, JpegEncode)
+    return _native.JpegResizer(
+        filter=recipe.filter,
+        quality=encode.quality,
+        subsampling=encode.subsampling,
+        restart=recipe.restart,
+        decode=recipe.decode,
+        max_pixels=recipe.max_pixels,
+    )
+
+
+atexit.register(_resizer.cache_clear)  # what of the extension outlives the interpreter is reported as a leak
+
+
+def _convert_pixels(
+    pixels: NDArray[np.uint8], recipe: Recipe, crop: Box | None, orientation: int, converted: str | None
+) -> StoredImage:
+    height, width = pixels.shape[:2]
+    recipe.check_pixels(width, height)
+    left, top, right, bottom = corners = _part(width, height, recipe, crop, orientation)
+    part = np.ascontiguousarray(turn(pixels[top:bottom, left:right], orientation))
+    window = window_of(corners, width, height, orientation)
+    return _store(_Picture(part, orientation, window, converted), recipe)
+
+
+def _part(width: int, height: int, recipe: Recipe, crop: Box | None, orientation: int) -> Corners:
+    """Return what of the stored pixels is needed."""
+    left, top, right, bottom = (0, 0, width, height) if crop is None else object_corners(crop, width, height)
+    if orientation == 1 and recipe.resize is not None and recipe.resize.mode == "square":
+        x, y, right, bottom = centre_square(right - left, bottom - top)
+        return left + x, top + y, left + right, top + bottom
+    return left, top, right, bottom
+
+
 @dataclass(frozen=True, slots=True)
-class Picture:
+class _Picture:
     """Pixels on their way into a record.
 
     Attributes:
@@ -70,7 +232,7 @@ class Picture:
     converted: str | None
 
 
-def store(picture: Picture, recipe: Recipe) -> StoredImage:
+def _store(picture: _Picture, recipe: Recipe) -> StoredImage:
     """Return the stored form of pixels.
 
     Raises:
@@ -111,27 +273,9 @@ def _cut_square(
     return pixels[top:bottom, left:right].copy(), inner
 
 
-def target_of(width: int, height: int, recipe: Recipe) -> tuple[int, int]:
-    """Return the (width, height) that so many pixels become.
-
-    Raises:
-        ImageError: They do not fit into a JPEG.
-        ImageTooLargeError: They are more pixels than the recipe allows.
-    """
-    assert recipe.resize is not None
-    target = recipe.resize.target(width, height)
-    if target == (width, height):
-        return target
-    if max(target) > MAX_SIDE_PX and isinstance(recipe.encode, JpegEncode):
-        message = f"{recipe.resize} would make {target[0]}x{target[1]} of {width}x{height} pixels"
-        raise ImageError(f"{message}, and the sides of a JPEG end at {MAX_SIDE_PX}")
-    recipe.check_pixels(*target)
-    return target
-
-
 def _resized(pixels: NDArray[np.uint8], recipe: Recipe) -> NDArray[np.uint8]:
     height, width = pixels.shape[:2]
-    target = target_of(width, height, recipe)
+    target = _target_of(width, height, recipe)
     if target == (width, height):
         return pixels
     if recipe.filter in _TF1_FILTERS:
@@ -148,213 +292,19 @@ def _nearest(size: int, out: int) -> NDArray[np.intp]:
     return np.clip(places, 0, size - 1)
 
 
-# A JPEG to a JPEG of another size, in one native call: nothing of it passes through Python but the bytes.
-
-
-_NATIVE_FILTERS = frozenset({"nearest", "box", "bilinear", "bicubic", "lanczos"})
-_RECIPES = 16  # a process has one, and tests a few
-
-
-def can_reencode(recipe: Recipe, orientation: int) -> bool:
-    """Return whether `reencode` does all that a recipe asks for with an image of an EXIF orientation."""
-    resized = recipe.resize is not None and isinstance(recipe.encode, JpegEncode)
-    return resized and orientation == 1 and recipe.filter in _NATIVE_FILTERS
-
-
-def reencode(data: bytes, corners: Corners, recipe: Recipe) -> tuple[bytes, int, int]:
-    """Return a part of a JPEG resized and encoded, its width and its height.
-
-    With exact decoding these are the bytes that decoding, resizing and encoding give one after another.
-
-    Args:
-        data: The file.
-        corners: What of its pixels is taken.
-        recipe: One that `can_reencode`.
+def _target_of(width: int, height: int, recipe: Recipe) -> tuple[int, int]:
+    """Return the (width, height) that so many pixels become.
 
     Raises:
-        ImageError: The file is damaged, or the result does not fit into a JPEG.
-        ImageTooLargeError: It, or the result, has more pixels than the recipe allows.
+        ImageError: They do not fit into a JPEG.
+        ImageTooLargeError: They are more pixels than the recipe allows.
     """
-    left, top, right, bottom = corners
-    width, height = target_of(right - left, bottom - top, recipe)
-    return _resizer(recipe).run(data, corners, width, height), width, height
-
-
-@lru_cache(_RECIPES)
-def _resizer(recipe: Recipe) -> _native.JpegResizer:
-    encode = recipe.encode
-    assert isinstance(encode, JpegEncode)
-    return _native.JpegResizer(
-        filter=recipe.filter,
-        quality=encode.quality,
-        subsampling=encode.subsampling,
-        restart=recipe.restart,
-        decode=recipe.decode,
-        max_pixels=recipe.max_pixels,
-    )
-
-
-atexit.register(_resizer.cache_clear)  # what of the extension outlives the interpreter is reported as a leak
-
-
-# Telling the format of an image from its first bytes, whatever the file is called.
-
-
-SNIFF_BYTES = 32
-"""How many leading bytes `sniff` looks at."""
-
-_MAGIC: tuple[tuple[str, re.Pattern[bytes]], ...] = tuple(
-    (name, re.compile(pattern, re.DOTALL))
-    for name, pattern in (
-        ("jpeg", rb"\xff\xd8\xff"),
-        ("png", rb"\x89PNG\r\n\x1a\n"),
-        ("gif", rb"GIF8[79]a"),
-        ("bmp", rb"BM.{12}[\x0c\x10\x28\x34\x38\x40\x6c\x7c]\x00\x00\x00"),
-        ("webp", rb"RIFF.{4}WEBP"),
-        ("tiff", rb"II\*\x00|MM\x00\*"),
-        ("jpeg2000", rb"\x00\x00\x00\x0cjP  \r\n\x87\n|\xff\x4f\xff\x51"),
-        ("ppm", rb"P[1-6][ \t\r\n#]"),
-        ("heif", rb".{4}ftyp(?:heic|heix|hevc|mif1|msf1|avif|avis)"),
-        ("pdf", rb"%PDF-"),
-    )
-)
-
-
-def sniff(head: bytes) -> str:
-    """Return the format that a file starts like.
-
-    Args:
-        head: The first `SNIFF_BYTES` bytes of the file, or more.
-
-    Returns:
-        ``jpeg``, ``png``, ``gif``, ``bmp``, ``webp``, ``tiff``, ``jpeg2000``, ``ppm``, ``heif`` (also AVIF), ``pdf``,
-        ``empty``, ``text`` or ``unknown``.
-    """
-    for name, magic in _MAGIC:
-        if magic.match(head):
-            return name
-    if not head:
-        return "empty"
-    start = head[:SNIFF_BYTES]
-    return "text" if all(32 <= byte < 127 or byte in b"\t\n\r" for byte in start) else "unknown"
-
-
-_PLAIN_COLORS = frozenset({"grey", "ycbcr", "rgb"})
-
-
-def convert(data: bytes | NDArray[np.uint8], recipe: Recipe, crop: Box | None = None) -> StoredImage:
-    """Return the stored form of one source image. Pure: the same input and recipe give the same result anywhere.
-
-    Args:
-        data: The bytes of its file, or its pixels: uint8 (H, W, 3), RGB.
-        recipe: What happens to it.
-        crop: Part of the image that is meant, in fractions of it as it is stored, before any EXIF orientation.
-
-    Raises:
-        ImageError: The file is not an image, or cannot be decoded without losing pixels; or the pixels are not RGB.
-        ImageTooLargeError: It has more pixels than the recipe allows.
-    """
-    if not isinstance(data, bytes):
-        _refuse_other_arrays(data)
-        return _convert_pixels(data, recipe, crop, 1, None)
-    kind = sniff(data)
-    if kind == "jpeg":
-        return _convert_jpeg(data, recipe, crop)
-    if kind not in FORMATS:
-        raise ImageError(_not_an_image(kind, data))
-    pixels, orientation = decode_with_pillow(data, kind, recipe.check_pixels)
-    return _convert_pixels(pixels, recipe, crop, orientation if recipe.exif == "apply" else 1, kind)
-
-
-def _convert_pixels(
-    pixels: NDArray[np.uint8], recipe: Recipe, crop: Box | None, orientation: int, converted: str | None
-) -> StoredImage:
-    height, width = pixels.shape[:2]
-    recipe.check_pixels(width, height)
-    left, top, right, bottom = corners = _part(width, height, recipe, crop, orientation)
-    part = np.ascontiguousarray(turn(pixels[top:bottom, left:right], orientation))
-    window = window_of(corners, width, height, orientation)
-    return store(Picture(part, orientation, window, converted), recipe)
-
-
-def _convert_jpeg(data: bytes, recipe: Recipe, crop: Box | None) -> StoredImage:
-    info = _native.probe_jpeg(data)
-    _refuse_undecodable(info)
-    recipe.check_pixels(info.width, info.height)
-    _native.check_jpeg(data)  # a decode ends with the last pixel, and would not see what is cut behind it
-    orientation = info.orientation if recipe.exif == "apply" else 1
-    foreign = _foreign_kind(info)
-    fits = crop is None and _keeps_size(recipe, info.width, info.height)
-    if fits and foreign is None and orientation == 1:
-        return StoredImage(_kept(data, recipe), info.width, info.height)
-    corners = _part(info.width, info.height, recipe, crop, orientation)
-    window = window_of(corners, info.width, info.height, orientation)
-    if can_reencode(recipe, orientation):
-        stored, width, height = reencode(data, corners, recipe)
-        return StoredImage(stored, width, height, foreign, Geometry(1, window))
-    pixels = _native.decode_jpeg(data, corners, max_pixels=recipe.max_pixels)
-    turned = "turned jpeg" if fits and orientation != 1 else None
-    return store(Picture(turn(pixels, orientation), orientation, window, foreign or turned), recipe)
-
-
-def _kept(data: bytes, recipe: Recipe) -> bytes:
-    """Return the bytes to store of a JPEG that loses nothing, once they are found whole."""
-    if recipe.restart:
-        transcoded = _native.transcode_jpeg(data, recipe.max_pixels)
-        if transcoded is not None:  # otherwise there is no form with markers and the same pixels
-            return transcoded
-    if recipe.check == "decode":
-        _native.decode_jpeg(data, max_pixels=recipe.max_pixels)
-    return data
-
-
-def _keeps_size(recipe: Recipe, width: int, height: int) -> bool:
-    """Return whether the recipe leaves the bytes of an ordinary JPEG alone."""
-    if isinstance(recipe.encode, RawEncode):
-        return False
-    resize = recipe.resize
-    if resize is None or recipe.restart:  # with markers to be written, what fits into `max` is encoded like the rest
-        return resize is None
-    return resize.mode == "max" and resize.target(width, height) == (width, height)
-
-
-def _part(width: int, height: int, recipe: Recipe, crop: Box | None, orientation: int) -> Corners:
-    """Return what of the stored pixels is needed."""
-    left, top, right, bottom = (0, 0, width, height) if crop is None else object_corners(crop, width, height)
-    if orientation == 1 and recipe.resize is not None and recipe.resize.mode == "square":
-        x, y, right, bottom = centre_square(right - left, bottom - top)
-        return left + x, top + y, left + right, top + bottom
-    return left, top, right, bottom
-
-
-def _refuse_other_arrays(pixels: NDArray[np.uint8]) -> None:
-    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.size == 0:
-        message = f"an array of {pixels.dtype} of shape {pixels.shape} is no image; pixels are uint8 (height, width, 3)"
-        raise ImageError(message)
-
-
-def _refuse_undecodable(info: _native.JpegInfo) -> None:
-    if info.lossless:
-        raise ImageError("lossless JPEG, which hardly any reader decodes; convert it to baseline JPEG or PNG")
-    if info.bits != 8:
-        raise ImageError(f"JPEG with {info.bits} bits per sample; only 8 are supported, so convert it first")
-    if info.color == "other":
-        raise ImageError(f"JPEG with {info.components} components of unknown meaning; convert it to RGB first")
-
-
-def _foreign_kind(info: _native.JpegInfo) -> str | None:
-    """Return what keeps a JPEG from being one that every reader decodes to RGB."""
-    if info.color not in _PLAIN_COLORS:
-        return f"{info.color} jpeg"
-    return "arithmetic jpeg" if info.arithmetic else None
-
-
-def _not_an_image(kind: str, data: bytes) -> str:
-    if kind == "empty":
-        return "the file is empty"
-    start = ascii(data[: SNIFF_BYTES // 2])[2:-1]
-    if kind == "text":
-        return f"not an image but text: it starts with '{start}'"
-    if kind == "unknown":
-        return f"not an image of a known format: it starts with '{start}'"
-    return f"{kind} is not read; convert it to JPEG or PNG first"
+    assert recipe.resize is not None
+    target = recipe.resize.target(width, height)
+    if target == (width, height):
+        return target
+    if max(target) > MAX_SIDE_PX and isinstance(recipe.encode, JpegEncode):
+        message = f"{recipe.resize} would make {target[0]}x{target[1]} of {width}x{height} pixels"
+        raise ImageError(f"{message}, and the sides of a JPEG end at {MAX_SIDE_PX}")
+    recipe.check_pixels(*target)
+    return target

@@ -157,7 +157,7 @@ class Recipe:
         if self.restart and isinstance(self.encode, RawEncode):
             raise ConfigError(f"restart markers are of JPEG, and --encode {self.encode} stores pixels; choose one")
         if self.decode == "fast" and (self.resize is None or isinstance(self.encode, RawEncode)):
-            raise ConfigError("--decode fast goes with --resize to JPEG; give both, or leave it away")
+            raise ConfigError("--decode fast goes with --resize to JPEG; give both, or omit it")
         if self.filter not in FILTERS:
             raise ConfigError(f"filter {self.filter!r} is unknown; use one of {', '.join(FILTERS)}")
 
@@ -208,9 +208,6 @@ class Recipe:
             return str(self.encode) if self._kind == "raw" else self._kind
         fast = " decode fast" if self.decode == "fast" else ""
         return f"{self.resize} {self.encode}{' restart' if self.restart else ''}{fast}"
-
-
-# The words of the command line for a recipe.
 
 
 _SUBSAMPLINGS: dict[str, Subsampling] = {"420": "4:2:0", "444": "4:4:4"}
