@@ -96,7 +96,7 @@ $(BUILD)/.stamp-hdfs-jars: scripts/hdfs_jars.sh | $(COMPILING)
 .PHONY: test
 test: $(BUILD)/.stamp-deps-test  ## C++ tests, lint, and all Python tests that need no server and no Java.
 	@$(MAKE) -j3 $(DEVELOPED) native-plain lint  # `native-plain` is nice: `lint` waits for all that is installed
-	@$(PYTEST) -n $(JOBS) -m "not servers"
+	@$(PYTEST) -n $(JOBS) --dist loadfile -m "not servers"
 
 # `test` first and alone; of the others, those that wait run beside those that compute.
 .PHONY: test-all

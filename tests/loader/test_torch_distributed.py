@@ -23,11 +23,11 @@ RECORDS = 23  # no multiple of a step of 2 or 3 ranks
 LIMIT = 150  # seconds; a hang is a failure
 
 
-def torchrun(processes: int, task: str, shards: Path, out: Path, *more: str) -> list[dict[str, Any]]:
-    """Run a task on so many ranks; return what each found."""
+def torchrun(processes: int, tasks: str, shards: Path, out: Path, *more: str) -> list[dict[str, Any]]:
+    """Run tasks, separated by commas, on so many ranks; return what each rank found, by task."""
     out.mkdir()
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    command += [torch_ranks.__file__, task, str(shards), str(out), *more]
+    command += [torch_ranks.__file__, tasks, str(shards), str(out), *more]
     finished = subprocess.run(
         command, check=False, capture_output=True, text=True, timeout=LIMIT, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
@@ -35,12 +35,17 @@ def torchrun(processes: int, task: str, shards: Path, out: Path, *more: str) -> 
     return [json.loads((out / f"{rank}.json").read_text()) for rank in range(processes)]
 
 
-@pytest.fixture
-def shards(tmp_path: Path) -> Path:
-    directory = tmp_path / "shards"
-    directory.mkdir()
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("shards")
     write_shards(directory, RECORDS, 2)
     return directory
+
+
+@pytest.fixture(scope="module")
+def two_ranks(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What two ranks found in whole epochs and in the first steps of one."""
+    return torchrun(2, "epochs,gradients", shards, tmp_path_factory.mktemp("ranks") / "two")
 
 
 def sequence(shards: Path) -> list[int]:
@@ -54,8 +59,8 @@ def flat(steps: Sequence[Sequence[int]]) -> list[int]:
 
 
 @pytest.mark.timeout(2 * LIMIT)
-def test_two_ranks_share_an_epoch_with_every_tail(shards: Path, tmp_path: Path) -> None:
-    ranks = torchrun(2, "epochs", shards, tmp_path / "out")
+def test_two_ranks_share_an_epoch_with_every_tail(two_ranks: list[dict[str, Any]]) -> None:
+    ranks = [rank["epochs"] for rank in two_ranks]
     everything = set(range(RECORDS))
     for tail in torch_ranks.TAILS:
         first, second = (rank[tail] for rank in ranks)
@@ -71,10 +76,11 @@ def test_two_ranks_share_an_epoch_with_every_tail(shards: Path, tmp_path: Path) 
 
 
 @pytest.mark.timeout(3 * LIMIT)
-def test_two_ranks_stop_and_three_go_on(shards: Path, tmp_path: Path) -> None:
-    before = torchrun(2, "gradients", shards, tmp_path / "two")
+def test_two_ranks_stop_and_three_go_on(two_ranks: list[dict[str, Any]], shards: Path, tmp_path: Path) -> None:
+    before = [rank["gradients"] for rank in two_ranks]
     assert before[0]["state"] == before[1]["state"]
-    after = torchrun(3, "gradients", shards, tmp_path / "three", json.dumps(before[0]["state"]))
+    resumed = torchrun(3, "gradients", shards, tmp_path / "three", json.dumps(before[0]["state"]))
+    after = [rank["gradients"] for rank in resumed]
     assert sorted(flat([rank["indices"] for rank in before])) == sorted(sequence(shards)[:12])
     assert sorted(flat([rank["indices"] for rank in after])) == sorted(sequence(shards)[12:])
 
@@ -96,7 +102,8 @@ def gradients_of(shards: Path, samples: Sequence[int]) -> float:
 
 @pytest.mark.timeout(2 * LIMIT)
 def test_a_loader_that_was_made_before_the_ranks_were_known_says_so(shards: Path, tmp_path: Path) -> None:
-    for rank, found in enumerate(torchrun(2, "made_too_early", shards, tmp_path / "out")):
+    ranks = torchrun(2, "made_too_early", shards, tmp_path / "out")
+    for rank, found in enumerate(result["made_too_early"] for result in ranks):
         assert "rank 0 of 1, before torch.distributed" in found["refusal"]
         assert f"says rank {rank} of 2" in found["refusal"]
         assert "train_dataloader()" in found["refusal"]
@@ -105,7 +112,7 @@ def test_a_loader_that_was_made_before_the_ranks_were_known_says_so(shards: Path
 
 @pytest.mark.timeout(2 * LIMIT)
 def test_two_ranks_in_the_hands_of_accelerate(shards: Path, tmp_path: Path) -> None:
-    ranks = torchrun(2, "accelerate", shards, tmp_path / "out")
+    ranks = [rank["accelerate"] for rank in torchrun(2, "accelerate", shards, tmp_path / "out")]
     assert [rank["processes"] for rank in ranks] == [2, 2]
     assert sorted(flat(ranks[0]["steps"]) + flat(ranks[1]["steps"])) == list(range(RECORDS))
     assert ranks[0]["gathered"] == ranks[1]["gathered"] == sequence(shards)
@@ -113,7 +120,7 @@ def test_two_ranks_in_the_hands_of_accelerate(shards: Path, tmp_path: Path) -> N
 
 @pytest.mark.timeout(2 * LIMIT)
 def test_two_ranks_in_the_hands_of_lightning(shards: Path, tmp_path: Path) -> None:
-    ranks = torchrun(2, "lightning", shards, tmp_path / "out")
+    ranks = [rank["lightning"] for rank in torchrun(2, "lightning", shards, tmp_path / "out")]
     for first in (0, 4):  # four steps an epoch
         keys = [key for rank in ranks for key in flat(rank["steps"][first : first + 4])]
         assert sorted(keys) == list(range(RECORDS))

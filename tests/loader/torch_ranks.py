@@ -1,4 +1,4 @@
-"""What test_torch_distributed.py starts on every rank: python torch_ranks.py TASK SHARDS OUT [STATE]."""
+"""What test_torch_distributed.py starts on every rank: python torch_ranks.py TASKS SHARDS OUT [STATE]."""
 
 from __future__ import annotations
 
@@ -127,12 +127,14 @@ def lightning(dataset: stoker.Dataset) -> dict[str, Any]:
     return {"steps": module.seen}
 
 
-def main(task: str, shards: str, out: str, *state: str) -> None:
+def main(tasks: str, shards: str, out: str, *state: str) -> None:
     rank = os.environ["RANK"]
-    if task in ("epochs", "gradients"):
+    names = tasks.split(",")
+    if {"epochs", "gradients"} & set(names):
         torch.distributed.init_process_group("gloo")
-    result = TASKS[task](stoker.open(shards), *map(json.loads, state))
-    Path(out, f"{rank}.json").write_text(json.dumps(result))
+    dataset = stoker.open(shards)
+    results = {name: TASKS[name](dataset, *map(json.loads, state)) for name in names}
+    Path(out, f"{rank}.json").write_text(json.dumps(results))
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
 
