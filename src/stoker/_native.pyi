@@ -73,7 +73,7 @@ class JpegInfo:
 
     @property
     def bits(self) -> int:
-        """Bits per sample; only 8 can be decoded."""
+        """Bits per component; only 8 can be decoded."""
 
     @property
     def color(self) -> str:
@@ -145,18 +145,6 @@ def resize_tf1(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3
     Resize RGB of shape (height, width, 3) as TensorFlow 1's resize_bilinear and a cast to uint8 do.
     """
 
-class JpegResizer:
-    """
-    Decodes, cuts, resizes and encodes JPEGs in one go. Immutable; safe in any thread.
-    """
-
-    def __init__(self, *, filter: str, quality: int, subsampling: str, restart: bool = False, decode: str = 'exact', max_pixels: int = 134217728) -> None: ...
-
-    def run(self, data: Buffer, part: tuple[int, int, int, int], width: int, height: int) -> bytes:
-        """
-        The part (left, top, right, bottom) of a JPEG as a JPEG of width x height; with decode exact, the bytes of decode_jpeg, resize and encode_jpeg.
-        """
-
 def permute(start: int, count: int, n: int, seed: int, epoch: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C')]:
     """
     Items at positions start .. start + count - 1 of the order of an epoch, a bijection on 0..n-1.
@@ -200,9 +188,7 @@ class RangeCounts:
     def rereads(self) -> int: ...
 
 def number_remote_files(count: int) -> int:
-    """
-    The first of `count` numbers for files, which nobody else in this process gets.
-    """
+    """The first of `count` numbers for files, unique in this process."""
 
 class RemoteReader:
     """Reads bytes of remote files."""
@@ -299,7 +285,7 @@ class RecordSet:
         """
 
     def set_extents(self, shard: int, extents: numpy.typing.NDArray[numpy.uint64]) -> None:
-        """Tell where the records of a listed shard lie."""
+        """Set where the records of a listed shard lie."""
 
     def set_remote(self, reader: RemoteReader, first: int) -> None:
         """The shards are remote files, numbered from `first` on."""
@@ -337,7 +323,7 @@ class FileSet(SampleSource):
 
     def set_boxes(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], boxes: Annotated[NDArray[numpy.float32], dict(shape=(None, 4), order='C', device='cpu', writable=False)]) -> None:
         """
-        Tell the objects: those of image i are rows starts[i]:starts[i + 1], each xmin, ymin, xmax, ymax.
+        Set the objects: those of image i are rows starts[i]:starts[i + 1], each xmin, ymin, xmax, ymax.
         """
 
     def set_remote(self, reader: RemoteReader, first: int) -> None:
@@ -352,6 +338,60 @@ class FileSet(SampleSource):
         """
         The path of the file or of its archive, -1, and the offset in the archive in bytes.
         """
+
+class CacheCounts:
+    """What a cache has done so far."""
+
+    @property
+    def hits(self) -> int: ...
+
+    @property
+    def misses(self) -> int: ...
+
+    @property
+    def errors(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def full(self) -> bool: ...
+
+class SampleCache:
+    """Keeps the bytes of samples; used by any number of threads."""
+
+    def counts(self) -> CacheCounts: ...
+
+class MemoryCache(SampleCache):
+    """Samples of one source in memory."""
+
+    def __init__(self, budget: int) -> None:
+        """What is held never takes more than `budget` bytes."""
+
+class NodeCacheFile(SampleCache):
+    """Samples of one source in a file."""
+
+    def __init__(self, file: int, counter: int, budget: int, sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
+        """
+        `file` and `counter` are descriptors, which stay the caller's; no other code may lock `counter` through them. `sizes` are the bytes of each sample.
+        """
+
+    @property
+    def file_bytes(self) -> int:
+        """How long the file has to be."""
+
+    @property
+    def problem(self) -> str:
+        """What the system refused first; empty: nothing so far."""
+
+class CachedSource(SampleSource):
+    """A source behind a cache."""
+
+    def __init__(self, source: SampleSource, cache: SampleCache) -> None:
+        """`source` must check what it reads, since what it gives is kept."""
+
+    def read(self, number: int) -> bytes:
+        """The bytes that hold one sample."""
 
 class JitterSpec:
     """Bounds of random changes of colour; None where there is no change."""
@@ -390,10 +430,17 @@ def plan_view(spec: ViewSpec, width: int, height: int, seed: int, epoch: int, ke
     What a view does to one image: crop box, resized (width, height), window box of that, mirrored or not.
     """
 
-def codec_loop(*, images: Sequence[bytes], keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], view: ViewSpec, seed: int, epoch: int, threads: int, decode: str = 'exact') -> None:
+class JpegResizer:
     """
-    Decode and resize what the engine would for these keys, and do nothing else.
+    Decodes, cuts, resizes and encodes JPEGs in one go. Immutable; safe in any thread.
     """
+
+    def __init__(self, *, filter: str, quality: int, subsampling: str, restart: bool = False, decode: str = 'exact', max_pixels: int = 134217728) -> None: ...
+
+    def run(self, data: Buffer, part: tuple[int, int, int, int], width: int, height: int) -> bytes:
+        """
+        The part (left, top, right, bottom) of a JPEG as a JPEG of width x height; with decode exact, the bytes of decode_jpeg, resize and encode_jpeg.
+        """
 
 class FinishedBatch:
     """A batch that all threads are done with."""
@@ -407,66 +454,12 @@ class FinishedBatch:
         Hand over, once: the images of each view, (B, H, W, 3) or (B, 3, H, W), labels (B,), keys (B,), seeds (B,), and of each view the boxes: corners (4 T,), labels (T,), objects (T,), offsets (B + 1,).
         """
 
-class CacheCounts:
-    """What a cache has done so far."""
-
-    @property
-    def hits(self) -> int: ...
-
-    @property
-    def misses(self) -> int: ...
-
-    @property
-    def errors(self) -> int: ...
-
-    @property
-    def bytes(self) -> int: ...
-
-    @property
-    def full(self) -> bool: ...
-
-class SampleCache:
-    """Keeps the bytes of samples; used by any number of threads."""
-
-    def counts(self) -> CacheCounts: ...
-
-class MemoryCache(SampleCache):
-    """Samples of one source in memory."""
-
-    def __init__(self, budget: int) -> None:
-        """What is held never takes more than `budget` bytes."""
-
-class NodeCacheFile(SampleCache):
-    """Samples of one source in a file."""
-
-    def __init__(self, file: int, counter: int, budget: int, sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
-        """
-        `file` and `counter` are descriptors, which stay the caller's; nobody else may lock `counter` through them. `sizes` are the bytes of each sample.
-        """
-
-    @property
-    def file_bytes(self) -> int:
-        """How long the file has to be."""
-
-    @property
-    def problem(self) -> str:
-        """What the system refused first; empty: nothing so far."""
-
-class CachedSource(SampleSource):
-    """A source behind a cache."""
-
-    def __init__(self, source: SampleSource, cache: SampleCache) -> None:
-        """`source` must check what it reads, since what it gives is kept."""
-
-    def read(self, number: int) -> bytes:
-        """The bytes that hold one sample."""
-
 class BatchEngine:
     """Decodes samples into batches on native threads."""
 
     def __init__(self, *, source: SampleSource, views: Sequence[ViewSpec], seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, format: PixelFormat = ..., decode: str = 'exact', boxes: float | None = None, decoded: MemoryCache | None = None, ahead: RemoteReader | None = None, convert: Callable[[bytes], bytes] | None = None) -> None:
         """
-        `boxes`: the share of a box's area that a view must show to keep it; None for no boxes at all. `decoded` keeps whole images as pixels. `ahead` fetches remote samples by a schedule. `convert(bytes) -> bytes` makes a JPEG of an image that is none; it is called by any thread.
+        `boxes`: the share of a box's area that a view must show to keep it; None for no boxes at all. `decoded` keeps whole images as pixels. `ahead` fetches remote samples by a schedule. `convert(bytes) -> bytes` makes a JPEG of an image in another format; it is called by any thread.
         """
 
     def submit(self, numbers: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], epoch: int, objects: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, streams: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
@@ -516,3 +509,8 @@ class BatchEngine:
         """
         The events since the last call, as feed/trace.py lays them out, and how many were lost.
         """
+
+def codec_loop(*, images: Sequence[bytes], keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], view: ViewSpec, seed: int, epoch: int, threads: int, decode: str = 'exact') -> None:
+    """
+    Decode and resize what the engine would for these keys, and do nothing else.
+    """

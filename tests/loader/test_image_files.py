@@ -231,7 +231,7 @@ def give_text(data: bytes) -> bytes:
     [
         (fail_by_name, ImageError, f"3.JPEG: {len(PNG)} bytes are no picture"),
         (fail, StokerError, f"raised ZeroDivisionError: of {len(PNG)}"),
-        (give_text, StokerError, "returned no bytes"),
+        (give_text, StokerError, "did not return bytes"),
     ],
 )
 def test_what_a_converter_raises_is_located(

@@ -18,6 +18,9 @@
 #include "bind/without_gil.h"
 #include "core/base/errors.h"
 #include "core/base/pixels.h"
+#include "core/jpeg/decoder.h"
+#include "core/jpeg/encode.h"
+#include "core/resize/resample.h"
 
 namespace stoker::bind {
 
@@ -65,8 +68,27 @@ inline std::span<const uint8_t> bytes_of(const ByteView& view) {
 // A path as the operating system wants it, which need not be UTF-8.
 std::string system_path(nb::handle path);
 
-// The other way round: bytes that are no UTF-8 come back as os.fsdecode() gives them.
+// The other way round: bytes that are not UTF-8 come back as os.fsdecode() gives them.
 nb::object text(const std::string& value);
+
+// A function of Python that is freed with the GIL, whichever thread is the last to need it, so that copies of
+// what holds it need no GIL.
+std::shared_ptr<nb::callable> hold(nb::callable function);
+
+// What the names of Python mean. Throw kBadArgument for others.
+DecodeMode decode_mode_named(const std::string& name);
+Filter filter_named(const std::string& name);
+JpegEncodeSpec encode_spec(int quality, const std::string& subsampling, bool restart);
+
+// Releasing the GIL pays for work of about a microsecond and more: a checksum of some 16 KiB.
+inline constexpr size_t kWorthReleasing = size_t{16} << 10;
+
+template <typename Work>
+auto without_gil_from(size_t bytes, const Work& work) {
+  if (bytes < kWorthReleasing) return work();
+  const WithoutGil nogil;
+  return work();
+}
 
 // The Python exception for an error of the core. Needs the GIL.
 nb::object exception_of(const std::exception_ptr& error);
@@ -95,20 +117,15 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> give(std::vector<T> values) {
 }
 
 void register_errors(nb::module_& m);
-void register_records(nb::module_& m);
-void register_example(nb::module_& m);
+void register_shards(nb::module_& m);
+void register_examples(nb::module_& m);
 void register_jpeg(nb::module_& m);
-void register_resample(nb::module_& m);
-void register_reencode(nb::module_& m);
+void register_resize(nb::module_& m);
 void register_order(nb::module_& m);
-void register_sample_source(nb::module_& m);
-void register_record_set(nb::module_& m);
-void register_file_set(nb::module_& m);
-void register_color(nb::module_& m);
-void register_view(nb::module_& m);
-void register_finished_batch(nb::module_& m);
-void register_engine(nb::module_& m);
-void register_caches(nb::module_& m);
 void register_remote(nb::module_& m);
+void register_sources(nb::module_& m);
+void register_color(nb::module_& m);
+void register_transforms(nb::module_& m);
+void register_engine(nb::module_& m);
 
 }  // namespace stoker::bind

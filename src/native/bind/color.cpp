@@ -1,4 +1,4 @@
-// Binds core/color/color_jitter.h and core/color/pixel_format.h.
+// Binds core/color.
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -84,8 +84,8 @@ void register_color(nb::module_& m) {
           "pixels"_a, "Return a changed copy of uint8 (H, W, 3).");
   m.def(
       "plan_jitter",
-      [](const JitterSpec& spec, uint64_t seed, uint64_t epoch, uint64_t key) {
-        return plan_jitter(spec, SampleRandom(seed, epoch, key));
+      [](const JitterSpec& spec, uint64_t seed, uint64_t epoch, uint64_t index) {
+        return plan_jitter(spec, SampleRandom(seed, epoch, index));
       },
       "spec"_a, "seed"_a, "epoch"_a, "key"_a, "The changes of one sample.");
   nb::class_<PixelFormat>(m, "PixelFormat",

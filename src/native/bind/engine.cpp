@@ -1,36 +1,198 @@
-// Binds core/engine/engine.h.
+// Binds core/engine.
 #include "core/engine/engine.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bind/bind.h"
-#include "bind/converter.h"
-#include "bind/decode_mode.h"
-#include "bind/engine.h"
-#include "bind/finished_batch.h"
 #include "bind/remote_places.h"
 #include "core/base/errors.h"
+#include "core/clocks/trace_log.h"
+#include "core/engine/decode_loop.h"
 
 namespace stoker::bind {
 namespace {
 
+// An engine in the hands of Python. In a process that was forked from the one that made it, its threads do
+// not exist and its locks may be held for ever: there it is left alone, also at the end.
+class Engine {
+ public:
+  Engine(std::shared_ptr<const SampleSource> source, EngineSpec spec)
+      : engine_(std::make_unique<BatchEngine>(std::move(source), std::move(spec))), process_(getpid()) {}
+  ~Engine() {
+    if (getpid() != process_) {
+      static_cast<void>(engine_.release());
+      nb::set_leak_warnings(false);  // of what the engine reads
+      return;
+    }
+    // Python frees it with the GIL held, which a worker in the middle of a conversion waits for.
+    WithoutGil nogil;
+    engine_->close();
+  }
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  BatchEngine& get() {
+    if (getpid() == process_) return *engine_;
+    throw Error(ErrorCode::kClosed, "This engine was made before a fork, and threads do not survive one");
+  }
+
+  void close() {
+    if (getpid() == process_) engine_->close();
+  }
+
+ private:
+  std::unique_ptr<BatchEngine> engine_;
+  pid_t process_;
+};
+
+// A batch between the engine and Python.
+struct FinishedBatch {
+  Batch batch;
+  std::vector<TransformSpec> transforms;
+  PixelFormat format;
+};
+
+using Converter = nb::typed<nb::callable, nb::bytes(nb::bytes)>;
+
+// The error of the core for what a converter has raised. Needs the GIL.
+Error converter_error(const nb::python_error& raised) {
+  const std::string what = nb::str(raised.value()).c_str();
+  const nb::object errors = nb::module_::import_("stoker.errors");
+  if (raised.matches(errors.attr("ImageTooLargeError"))) return {ErrorCode::kImageTooLarge, what};
+  if (raised.matches(errors.attr("ImageError"))) return {ErrorCode::kBadImage, what};
+  const std::string name = nb::str(raised.type().attr("__name__")).c_str();
+  return {ErrorCode::kCallback, "the converter of images that are not JPEGs raised " + name + ": " + what};
+}
+
+std::vector<uint8_t> call_converter(const nb::callable& convert, std::span<const uint8_t> image) {
+  const nb::gil_scoped_acquire gil;
+  try {
+    const nb::bytes made = nb::cast<nb::bytes>(convert(nb::bytes(image.data(), image.size())));
+    const auto* bytes = static_cast<const uint8_t*>(made.data());
+    return {bytes, bytes + made.size()};
+  } catch (const nb::python_error& raised) {
+    throw converter_error(raised);
+  } catch (const nb::cast_error&) {
+    throw Error(ErrorCode::kCallback, "the converter of images that are not JPEGs did not return bytes");
+  }
+}
+
+ConvertImage converter(std::optional<Converter> convert) {
+  if (!convert) return {};
+  return [held = hold(*std::move(convert))](std::span<const uint8_t> image) {
+    return call_converter(*held, image);
+  };
+}
+
+nb::dlpack::dtype numpy_type(PixelType type) {
+  switch (type) {
+    case PixelType::kUint8:
+      return {static_cast<uint8_t>(nb::dlpack::dtype_code::UInt), 8, 1};
+    case PixelType::kFloat16:
+      return {static_cast<uint8_t>(nb::dlpack::dtype_code::Float), 16, 1};
+    case PixelType::kFloat32:
+      break;
+  }
+  return {static_cast<uint8_t>(nb::dlpack::dtype_code::Float), 32, 1};
+}
+
+nb::object images_of(const FinishedBatch& finished, size_t transform) {
+  auto held = std::make_unique<std::shared_ptr<uint8_t[]>>(finished.batch.images[transform]);
+  uint8_t* pixels = held->get();
+  nb::capsule owner(held.get(), [](void* p) noexcept { delete static_cast<std::shared_ptr<uint8_t[]>*>(p); });
+  held.release();
+  const Extent out = finished.transforms[transform].out;
+  const auto height = static_cast<size_t>(out.height), width = static_cast<size_t>(out.width);
+  const size_t count = finished.batch.indices.size();
+  const bool planes = finished.format.layout == PixelLayout::kNchw;
+  const size_t nhwc[] = {count, height, width, kRgbBytes}, nchw[] = {count, kRgbBytes, height, width};
+  return nb::cast(nb::ndarray<nb::numpy>(pixels, 4, planes ? nchw : nhwc, owner, nullptr,
+                                         numpy_type(finished.format.type)));
+}
+
+// corners (T, 4), labels (T,), objects (T,) and offsets (B + 1,): the boxes of sample i are rows offsets[i]
+// to offsets[i + 1].
+nb::tuple boxes_of(const std::vector<std::vector<TransformedBox>>& samples) {
+  std::vector<float> corners;
+  std::vector<int64_t> labels, offsets{0};
+  std::vector<int32_t> objects;
+  for (const auto& boxes : samples) {
+    for (const TransformedBox& box : boxes) {
+      corners.insert(corners.end(), {box.xmin, box.ymin, box.xmax, box.ymax});
+      labels.push_back(box.label);
+      objects.push_back(box.object);
+    }
+    offsets.push_back(static_cast<int64_t>(labels.size()));
+  }
+  return nb::make_tuple(give(std::move(corners)), give(std::move(labels)), give(std::move(objects)),
+                        give(std::move(offsets)));
+}
+
+nb::tuple take(FinishedBatch& finished) {
+  Batch& batch = finished.batch;
+  nb::list images, boxes;
+  for (size_t transform = 0; transform < batch.images.size(); ++transform)
+    images.append(images_of(finished, transform));
+  for (const auto& samples : batch.boxes) boxes.append(boxes_of(samples));
+  return nb::make_tuple(images, give(std::move(batch.labels)), give(std::move(batch.indices)),
+                        give(std::move(batch.seeds)), boxes);
+}
+
+nb::list failures_of(const FinishedBatch& finished) {
+  nb::list failures;
+  for (const SampleFailure& failure : finished.batch.failures) {
+    failures.append(nb::make_tuple(failure.row, exception_of(failure.error)));
+  }
+  return failures;
+}
+
+// What of the loader's figures is the engine's, under the names that feed/stats.py reads.
+nb::dict totals(Engine& engine) {
+  const EngineTotals all = engine.get().totals();
+  nb::dict made, stages;
+  for (size_t i = 0; i < kStages; ++i) {
+    stages[kStageNames[i]] = nb::make_tuple(all.stages.of[i].samples, all.stages.of[i].nanoseconds);
+  }
+  made["stages"] = stages;
+  made["bytes_read"] = all.stages.bytes_read;
+  made["threads"] = all.threads;
+  made["busy_ns"] = all.workers.busy_ns;
+  made["idle_ns"] = all.workers.idle_ns;
+  made["cpu_ns"] = all.workers.cpu_ns;
+  made["batches"] = all.consumer.batches;
+  made["samples"] = all.consumer.samples;
+  made["ready"] = all.consumer.ready;
+  made["wait_ns"] = all.consumer.wait_ns;
+  made["handover_ns"] = all.consumer.handover_ns;
+  made["consume_ns"] = all.consumer.consume_ns;
+  return made;
+}
+
+nb::tuple take_trace(Engine& engine) {
+  const TraceLog::Taken taken = engine.get().trace().take();
+  const size_t bytes = taken.events.size() * sizeof(TraceEvent);
+  return nb::make_tuple(nb::bytes(reinterpret_cast<const char*>(taken.events.data()), bytes), taken.lost);
+}
+
 // How long a wait may keep Ctrl-C unnoticed.
-constexpr std::chrono::milliseconds kPatience{50};
+constexpr std::chrono::milliseconds kTimeout{50};
 
 // What fills the columns of a request that are not given.
 struct RequestColumns {
   std::optional<Column<int32_t>> objects;
-  std::optional<Column<uint64_t>> keys;
+  std::optional<Column<uint64_t>> indices;
   std::optional<Column<uint64_t>> streams;
 };
 
@@ -43,14 +205,14 @@ void check_as_many(const std::optional<Column<T>>& column, size_t count) {
 
 void submit(Engine& engine, const Column<uint64_t>& numbers, uint64_t epoch, const RequestColumns& columns) {
   check_as_many(columns.objects, numbers.size());
-  check_as_many(columns.keys, numbers.size());
+  check_as_many(columns.indices, numbers.size());
   check_as_many(columns.streams, numbers.size());
   BatchRequest request{.samples = {}, .epoch = epoch};
   for (size_t i = 0; i < numbers.size(); ++i) {
     SampleRequest sample{
         .id = {numbers.data()[i], columns.objects ? columns.objects->data()[i] : kWholeImage},
-        .key = columns.keys ? columns.keys->data()[i] : numbers.data()[i]};
-    sample.stream = columns.streams ? columns.streams->data()[i] : sample.key;
+        .index = columns.indices ? columns.indices->data()[i] : numbers.data()[i]};
+    sample.stream = columns.streams ? columns.streams->data()[i] : sample.index;
     request.samples.push_back(sample);
   }
   const WithoutGil nogil;
@@ -64,33 +226,60 @@ FinishedBatch next_batch(Engine& engine) {
     std::optional<Batch> batch;
     {
       WithoutGil nogil;
-      batch = loads.next(kPatience);
+      batch = loads.next(kTimeout);
       loads.consumer().came();
     }
     if (batch) {
-      loads.consumer().given(batch->keys.size());
-      return {*std::move(batch), loads.spec().views, loads.spec().format};
+      loads.consumer().given(batch->indices.size());
+      return {*std::move(batch), loads.spec().transforms, loads.spec().format};
     }
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
 }
 
-}  // namespace
+void add_finished_batch(nb::module_& m) {
+  nb::class_<FinishedBatch>(m, "FinishedBatch", "A batch that all threads are done with.")
+      .def_prop_ro("failures", &failures_of, nb::sig("def failures(self) -> list[tuple[int, Exception]]"),
+                   "Which samples could not be loaded, in batch order, and why.")
+      .def("take", &take,
+           "Hand over, once: the images of each view, (B, H, W, 3) or (B, 3, H, W), labels (B,), keys (B,), "
+           "seeds (B,), and "
+           "of each "
+           "view the boxes: corners (4 T,), labels (T,), objects (T,), offsets (B + 1,).");
+}
 
-void register_engine(nb::module_& m) {
+void add_totals(nb::class_<Engine>& engine) {
+  engine
+      .def("totals", &totals, nb::sig("def totals(self) -> dict[str, typing.Any]"),
+           "What was done since it was made; also after close().")
+      .def(
+          "time_stages", [](Engine& engine, bool on) { engine.get().time_stages(on); }, nb::arg("on"),
+          "Whether samples are timed, from now on; switched off only to see what that costs.")
+      .def(
+          "start_trace", [](Engine& engine, size_t most) { engine.get().trace().start(most); },
+          nb::arg("most"), "Keep what the threads do, up to `most` events of each until they are taken.")
+      .def(
+          "stop_trace", [](Engine& engine) { engine.get().trace().stop(); }, "Keep nothing any more.")
+      .def(
+          "is_traced", [](Engine& engine) { return engine.get().trace().on(); }, "Whether events are kept.")
+      .def("take_trace", &take_trace, nb::sig("def take_trace(self) -> tuple[bytes, int]"),
+           "The events since the last call, as feed/trace.py lays them out, and how many were lost.");
+}
+
+void add_engine(nb::module_& m) {
   nb::class_<Engine> engine(m, "BatchEngine", "Decodes samples into batches on native threads.");
   engine
       .def(
           "__init__",
-          [](Engine* engine, const std::shared_ptr<SampleSource>& source, std::vector<ViewSpec> views,
-             uint64_t seed, uint64_t max_pixels, size_t batch_size, size_t threads, size_t spare_buffers,
-             const PixelFormat& format, const std::string& decode, std::optional<double> boxes,
-             std::shared_ptr<MemoryCache> decoded, std::shared_ptr<RemoteReader> ahead,
-             std::optional<Converter> convert) {
-            if (views.empty()) throw Error(ErrorCode::kBadArgument, "An engine needs a view");
+          [](Engine* engine, const std::shared_ptr<SampleSource>& source,
+             std::vector<TransformSpec> transforms, uint64_t seed, uint64_t max_pixels, size_t batch_size,
+             size_t threads, size_t spare_buffers, const PixelFormat& format, const std::string& decode,
+             std::optional<double> boxes, std::shared_ptr<MemoryCache> decoded,
+             std::shared_ptr<RemoteReader> ahead, std::optional<Converter> convert) {
+            if (transforms.empty()) throw Error(ErrorCode::kBadArgument, "An engine needs a transform");
             new (engine) Engine(
                 source,
-                EngineSpec{std::move(views), format, BoxRule{boxes.has_value(), boxes.value_or(0.0)},
+                EngineSpec{std::move(transforms), format, BoxRule{boxes.has_value(), boxes.value_or(0.0)},
                            decode_mode_named(decode), seed, max_pixels, batch_size, threads, spare_buffers,
                            std::move(decoded), std::move(ahead), converter(std::move(convert))});
           },
@@ -100,13 +289,13 @@ void register_engine(nb::module_& m) {
           nb::arg("decoded") = nb::none(), nb::arg("ahead") = nb::none(), nb::arg("convert") = nb::none(),
           "`boxes`: the share of a box's area that a view must show to keep it; None for no boxes at all. "
           "`decoded` keeps whole images as pixels. `ahead` fetches remote samples by a schedule. "
-          "`convert(bytes) -> bytes` makes a JPEG of an image that is none; it is called by any thread.")
+          "`convert(bytes) -> bytes` makes a JPEG of an image in another format; it is called by any thread.")
       .def(
           "submit",
           [](Engine& engine, const Column<uint64_t>& numbers, uint64_t epoch,
-             std::optional<Column<int32_t>> objects, std::optional<Column<uint64_t>> keys,
+             std::optional<Column<int32_t>> objects, std::optional<Column<uint64_t>> indices,
              std::optional<Column<uint64_t>> streams) {
-            submit(engine, numbers, epoch, {std::move(objects), std::move(keys), std::move(streams)});
+            submit(engine, numbers, epoch, {std::move(objects), std::move(indices), std::move(streams)});
           },
           nb::arg("numbers"), nb::arg("epoch"), nb::arg("objects") = nb::none(), nb::arg("keys") = nb::none(),
           nb::arg("streams") = nb::none(),
@@ -133,13 +322,13 @@ void register_engine(nb::module_& m) {
       .def("next", &next_batch, "Wait for the oldest queued batch.")
       .def(
           "replace",
-          [](Engine& engine, FinishedBatch& finished, size_t index, uint64_t number, int32_t object,
-             uint64_t key) {
-            if (index >= finished.batch.keys.size() || finished.batch.images.empty()) {
-              throw Error(ErrorCode::kBadArgument, "The batch has no sample " + std::to_string(index));
+          [](Engine& engine, FinishedBatch& finished, size_t row, uint64_t number, int32_t object,
+             uint64_t index) {
+            if (row >= finished.batch.indices.size() || finished.batch.images.empty()) {
+              throw Error(ErrorCode::kBadArgument, "The batch has no sample " + std::to_string(row));
             }
             const WithoutGil nogil;
-            engine.get().replace(finished.batch, index, {number, object}, key);
+            engine.get().replace(finished.batch, row, {number, object}, index);
           },
           nb::arg("batch"), nb::arg("index"), nb::arg("number"), nb::arg("object"), nb::arg("key"),
           "Load another sample in place of one that failed, on this thread; raises what is wrong with it.")
@@ -153,6 +342,33 @@ void register_engine(nb::module_& m) {
       .def("close", &Engine::close, nb::call_guard<WithoutGil>(),
            "Stop the threads; samples being decoded are finished first.");
   add_totals(engine);
+}
+
+void add_decode_loop(nb::module_& m) {
+  m.def(
+      "codec_loop",
+      [](const std::vector<nb::bytes>& images, const Column<uint64_t>& indices,
+         const TransformSpec& transform, uint64_t seed, uint64_t epoch, size_t threads,
+         const std::string& decode) {
+        const DecodeMode mode = decode_mode_named(decode);
+        std::vector<std::span<const uint8_t>> spans;
+        for (const nb::bytes& image : images) {
+          spans.emplace_back(static_cast<const uint8_t*>(image.data()), image.size());
+        }
+        WithoutGil nogil;
+        run_decode_loop(spans, {indices.data(), indices.size()}, transform, mode, seed, epoch, threads);
+      },
+      nb::kw_only(), nb::arg("images"), nb::arg("keys"), nb::arg("view"), nb::arg("seed"), nb::arg("epoch"),
+      nb::arg("threads"), nb::arg("decode") = "exact",
+      "Decode and resize what the engine would for these keys, and do nothing else.");
+}
+
+}  // namespace
+
+void register_engine(nb::module_& m) {
+  add_finished_batch(m);
+  add_engine(m);
+  add_decode_loop(m);
 }
 
 }  // namespace stoker::bind

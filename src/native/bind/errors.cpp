@@ -65,11 +65,6 @@ nb::object made(const Error& e) {
 
 }  // namespace
 
-nb::object text(const std::string& value) {
-  return nb::steal(
-      PyUnicode_DecodeUTF8(value.data(), static_cast<Py_ssize_t>(value.size()), "surrogateescape"));
-}
-
 nb::object exception_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);

@@ -1,6 +1,4 @@
-// Binds core/jpeg/jpeg.h and core/jpeg/transcode.h.
-#include "core/jpeg/jpeg.h"
-
+// Binds core/jpeg.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -10,8 +8,12 @@
 #include <tuple>
 
 #include "bind/bind.h"
-#include "bind/encode_spec.h"
 #include "core/base/errors.h"
+#include "core/base/pixels.h"
+#include "core/jpeg/decoder.h"
+#include "core/jpeg/encode.h"
+#include "core/jpeg/header.h"
+#include "core/jpeg/restart_interval.h"
 #include "core/jpeg/transcode.h"
 
 namespace stoker::bind {
@@ -53,17 +55,9 @@ Pixels decode(const ByteView& data, std::optional<Box> box, uint64_t max_pixels)
     region = {0, 0, image.width, image.height};
     if (box) region = rect_of(*box);
     const RgbxView view = decoder().decode(region);
-    const auto width = static_cast<size_t>(region.width);
-    out = std::make_unique_for_overwrite<uint8_t[]>(width * static_cast<size_t>(region.height) * kRgbBytes);
-    uint8_t* to = out.get();
-    for (int32_t y = 0; y < region.height; ++y) {
-      const uint8_t* from = view.row(y);
-      for (size_t x = 0; x < width; ++x, from += kRgbxBytes, to += kRgbBytes) {
-        to[0] = from[0];
-        to[1] = from[1];
-        to[2] = from[2];
-      }
-    }
+    const size_t stride = static_cast<size_t>(region.width) * kRgbBytes;
+    out = std::make_unique_for_overwrite<uint8_t[]>(stride * static_cast<size_t>(region.height));
+    rgbx_to_rgb(view, {out.get(), stride});
   }
   return give<Pixels>(std::move(out),
                       {static_cast<size_t>(region.height), static_cast<size_t>(region.width), kRgbBytes});
@@ -74,9 +68,8 @@ nb::bytes encode(const AnyPixels& pixels, int quality, const std::string& subsam
   if (!grey && (pixels.ndim() != 3 || pixels.shape(2) != 3)) {
     throw Error(ErrorCode::kBadArgument, "Pixels must have the shape (height, width, 3) or (height, width)");
   }
-  JpegEncodeSpec spec = encode_spec(quality, subsampling);
+  const JpegEncodeSpec spec = encode_spec(quality, subsampling, restart);
   const Extent size = extent_of(pixels.shape(0), pixels.shape(1));
-  if (restart) add_restart_markers(spec, size, grey ? 1 : 3);
   std::vector<uint8_t> bytes;
   {
     WithoutGil nogil;
@@ -108,7 +101,7 @@ void register_jpeg(nb::module_& m) {
       .def_ro("width", &JpegInfo::width, "Columns of pixels, as stored.")
       .def_ro("height", &JpegInfo::height, "Rows of pixels, as stored.")
       .def_ro("components", &JpegInfo::components, "1 grey, 3 colour, 4 inks.")
-      .def_ro("bits", &JpegInfo::bits, "Bits per sample; only 8 can be decoded.")
+      .def_ro("bits", &JpegInfo::bits, "Bits per component; only 8 can be decoded.")
       .def_prop_ro(
           "color", [](const JpegInfo& i) { return color_name(i.color); }, "grey ycbcr rgb cmyk ycck other")
       .def_prop_ro(

@@ -1,4 +1,4 @@
-// Binds core/order/order.h and core/order/philox.h.
+// Binds core/order.
 #include "core/order/order.h"
 
 #include <nanobind/stl/array.h>

@@ -1,4 +1,4 @@
-// Binds core/remote/remote_reader.h and core/remote/remote_ranges.h.
+// Binds core/remote.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -60,14 +60,8 @@ std::vector<uint8_t> call_reading(const nb::callable& read, const RemotePlace& p
   }
 }
 
-// Python's function, let go of with the GIL whoever is the last to need it.
 DirectReader::Read reading(nb::callable read) {
-  auto* own = new nb::callable(std::move(read));
-  const std::shared_ptr<nb::callable> held(own, [](nb::callable* last) {
-    const nb::gil_scoped_acquire gil;
-    delete last;
-  });
-  return [held](const RemotePlace& place) { return call_reading(*held, place); };
+  return [held = hold(std::move(read))](const RemotePlace& place) { return call_reading(*held, place); };
 }
 
 // Columns of ranges, and of the pieces of all of them end to end.
@@ -96,19 +90,19 @@ std::vector<ExpectedRange> expected_ranges(const Integers& files, const Integers
   return ranges;
 }
 
-std::chrono::milliseconds patience_of(double seconds) {
+std::chrono::milliseconds timeout_of(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(std::clamp(seconds, 0.0, 1e6) * 1000));
 }
 
 void deliver(RemoteRanges& ranges, uint64_t id, const ByteView& bytes) {
   const WithoutGil nogil;
-  // A copy, so that no thread that decodes has to wait for the GIL to let go of Python's.
+  // A copy, so that no thread that decodes has to wait for the GIL to release Python's.
   const auto own = std::shared_ptr<uint8_t[]>(std::make_unique_for_overwrite<uint8_t[]>(bytes.size()));
   std::copy_n(bytes.data(), bytes.size(), own.get());
   ranges.deliver(id, {own.get(), bytes.size()}, own);
 }
 
-void register_counts(nb::module_& m) {
+void add_counts(nb::module_& m) {
   nb::class_<RangeCounts>(m, "RangeCounts", "What has been read ahead so far.")
       .def_ro("held_bytes", &RangeCounts::held_bytes)
       .def_ro("peak_bytes", &RangeCounts::peak_bytes)
@@ -121,9 +115,9 @@ void register_counts(nb::module_& m) {
 }  // namespace
 
 void register_remote(nb::module_& m) {
-  register_counts(m);
+  add_counts(m);
   m.def("number_remote_files", &number_remote_files, "count"_a,
-        "The first of `count` numbers for files, which nobody else in this process gets.");
+        "The first of `count` numbers for files, unique in this process.");
   nb::class_<RemoteReader>(m, "RemoteReader", "Reads bytes of remote files.");
   nb::class_<DirectReader, RemoteReader>(m, "DirectReader", "Reads whatever it is asked for at once.")
       .def(
@@ -147,19 +141,19 @@ void register_remote(nb::module_& m) {
           "offsets, their lengths and how often each is used.")
       .def(
           "wait_for_appetite",
-          [](RemoteRanges& ranges, uint64_t bytes, uint64_t uses, double patience) {
+          [](RemoteRanges& ranges, uint64_t bytes, uint64_t uses, double timeout) {
             const WithoutGil nogil;
-            return ranges.wait_for_appetite(bytes, uses, patience_of(patience));
+            return ranges.wait_for_demand(bytes, uses, timeout_of(timeout));
           },
           "bytes"_a, "uses"_a, "patience"_a,
           "Wait until less than that is planned and not fetched or used yet; false when it was not to be.")
       .def(
           "next",
-          [](RemoteRanges& ranges, double patience) -> std::optional<Job> {
+          [](RemoteRanges& ranges, double timeout) -> std::optional<Job> {
             std::optional<FetchJob> job;
             {
               const WithoutGil nogil;
-              job = ranges.next(patience_of(patience));
+              job = ranges.next(timeout_of(timeout));
             }
             if (!job) return std::nullopt;
             return Job{job->id, job->place.file, job->place.offset, job->place.length};

@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kPoll{1};
 // Others' functions at exit may wait for a thread of theirs, which then must come back in the end.
-constexpr milliseconds kPatience{2000};
+constexpr milliseconds kTimeout{2000};
 
 std::atomic<int> coming_back{0};
 std::atomic<bool> ending{false};
@@ -36,7 +36,7 @@ bool stays() {
 
 // Returns only if the interpreter does not end after all.
 void stay() {
-  for (milliseconds waited{0}; waited < kPatience || is_over(); waited += kPoll) {
+  for (milliseconds waited{0}; waited < kTimeout || is_over(); waited += kPoll) {
     std::this_thread::sleep_for(kPoll);
   }
 }
@@ -51,7 +51,7 @@ void end() {
   ending = true;
   if (has_other_threads()) nb::set_leak_warnings(false);  // what daemon threads hold is never given back
   PyThreadState* state = PyEval_SaveThread();
-  for (milliseconds waited{0}; coming_back > 0 && waited < kPatience; waited += kPoll) {
+  for (milliseconds waited{0}; coming_back > 0 && waited < kTimeout; waited += kPoll) {
     std::this_thread::sleep_for(kPoll);
   }
   PyEval_RestoreThread(state);

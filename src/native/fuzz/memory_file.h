@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "fuzz/law.h"
+#include "fuzz/invariant.h"
 
 namespace stoker::fuzz {
 

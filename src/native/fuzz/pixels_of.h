@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "core/jpeg/jpeg.h"
 #include "core/jpeg/libjpeg.h"
 #include "core/jpeg/scan_limit.h"
 #include "fuzz/input.h"
@@ -48,7 +47,7 @@ inline Rgb cut(const Rgb& image, Rect part) {
 }
 
 // The whole image by libjpeg's accurate decode, row by row. Nothing where it reports an error or lost pixels
-// up to the last row, has more than `most` pixels, or is of inks, which are no RGB.
+// up to the last row, has more than `most` pixels, or is of inks and not RGB.
 inline std::optional<Rgb> libjpeg_pixels(std::span<const uint8_t> file, uint64_t most) {
   static Rgb image;  // outlives the jump
   jpeg_decompress_struct c;

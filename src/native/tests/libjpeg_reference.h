@@ -7,7 +7,6 @@
 // jpeglib.h needs size_t and FILE declared before it.
 #include <jpeglib.h>
 
-#include "core/jpeg/jpeg.h"
 #include "core/jpeg/libjpeg.h"
 
 namespace stoker::tests {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/jpeg/jpeg.h"
+#include "core/jpeg/encode.h"
 
 namespace stoker::tests {
 

@@ -1,4 +1,4 @@
-// The one error type of the core.
+// The one error type of the core, and what says where one happened.
 #pragma once
 
 #include <cstdint>
@@ -47,5 +47,9 @@ class Error : public std::runtime_error {
   Where where_;
   int system_errno_;
 };
+
+// "shard.tfrecord, record 17 at byte 123456 (n01440764_10026.JPEG): ..." and the same in the error's fields.
+// What is a file by itself is named by its path alone.
+Error located(const Error& error, Where where);
 
 }  // namespace stoker

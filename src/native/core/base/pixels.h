@@ -1,4 +1,4 @@
-// Geometry and pixel views that decode, resampling and views share.
+// Geometry and pixels that decode, resampling and transforms share.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +26,12 @@ inline constexpr size_t kRgbBytes = 3;
 // Readers of RGBX rows may load this many bytes past the last pixel of the last row.
 inline constexpr size_t kRgbxPadding = 64;
 
+// 11,585 x 11,585 pixels. An image that declares more is refused before anything is allocated for it.
+inline constexpr uint64_t kDefaultMaxPixels = uint64_t{1} << 27;
+
+// Throws kImageTooLarge for an image of more than `max_pixels`; to be called before memory is taken for it.
+void refuse_more_pixels(Extent image, uint64_t max_pixels);
+
 // Borrowed RGBX pixels (the fourth byte is undefined); rows are `stride` bytes apart.
 struct RgbxView {
   const uint8_t* data = nullptr;
@@ -42,5 +48,9 @@ struct RgbSlot {
 
   uint8_t* row(int32_t y) const { return data + static_cast<size_t>(y) * stride; }
 };
+
+// Pixels from one layout to the other, which do not overlap.
+void rgbx_to_rgb(const RgbxView& from, RgbSlot to);
+void rgb_to_rgbx(const uint8_t* from, size_t pixels, uint8_t* to);
 
 }  // namespace stoker

@@ -32,7 +32,7 @@ void ConsumerClock::note(ConsumerEvent what, uint64_t begin, uint64_t end) const
   if (!log_.on()) return;
   log_.add({.begin_ns = begin,
             .end_ns = end,
-            .key = found_ready_,
+            .index = found_ready_,
             .batch = batch_,
             .thread = thread_,
             .what = static_cast<uint16_t>(what)});

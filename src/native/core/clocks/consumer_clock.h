@@ -33,7 +33,7 @@ class ConsumerClock {
   void came();
   // The consumer has it, and goes on.
   void given(uint64_t samples);
-  // What the consumer does until it asks again is no consumption: it begins another epoch.
+  // The time until the next request does not count: the consumer begins another epoch.
   void rest() { given_ = 0; }
 
   ConsumerTotals totals() const;

@@ -11,10 +11,10 @@ StageTotals& StageTotals::operator+=(const StageTotals& other) {
   return *this;
 }
 
-void StageClock::start(uint32_t batch, uint64_t key, bool traced) {
+void StageClock::start(uint32_t batch, uint64_t index, bool traced) {
   traced_ = traced;
   event_.batch = batch;
-  event_.key = key;
+  event_.index = index;
   seen_ = 0;
   begun_ = last_ = steady_nanoseconds();
 }

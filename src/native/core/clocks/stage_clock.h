@@ -17,9 +17,9 @@ enum class Stage : uint8_t {
   kRemote,    // waiting for a store
   kCheck,     // the CRC of the record
   kParse,     // which bytes are the image, the label, the boxes
-  kConvert,   // somebody else makes a JPEG of another format
+  kConvert,   // the caller's function makes a JPEG of another format
   kDecode,    // JPEG to pixels
-  kResample,  // to the size of the views, and their colours
+  kResample,  // to the size of the transforms, and their colours
   kWrite,     // into the batch: types and layouts; raw pixels are copied and checked in one pass
 };
 inline constexpr size_t kStages = 8;
@@ -51,11 +51,11 @@ class StageClock {
   void set_on(bool on) { on_.store(on, std::memory_order_relaxed); }
 
   // A sample begins.
-  void begin(uint32_t batch, uint64_t key) {
+  void begin(uint32_t batch, uint64_t index) {
     const bool traced = log_ != nullptr && log_->on();
     weight_ = traced || !sparse() ? 1 : sample_++ % kSparse == 0 ? kSparse : 0;
     if (!on_.load(std::memory_order_relaxed)) weight_ = 0;
-    if (weight_ != 0) start(batch, key, traced);
+    if (weight_ != 0) start(batch, index, traced);
   }
 
   // What was done since the last mark, or since begin(), is `stage`. Nothing outside of a sample.
@@ -85,7 +85,7 @@ class StageClock {
   static void grow(Counter& counter, uint64_t by) {
     counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
-  void start(uint32_t batch, uint64_t key, bool traced);
+  void start(uint32_t batch, uint64_t index, bool traced);
   void add(Stage stage);
   void finish();
 

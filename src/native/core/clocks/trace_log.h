@@ -1,4 +1,4 @@
-// What threads did when, kept until somebody takes it.
+// What threads did when, kept until it is taken.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace stoker {
 struct TraceEvent {
   uint64_t begin_ns = 0;
   uint64_t end_ns = 0;
-  uint64_t key = 0;     // of the sample, or a number that belongs to the event
+  uint64_t index = 0;   // of the sample, or a number that belongs to the event
   uint32_t batch = 0;   // counted from 0 in the order in which they were submitted
   uint16_t thread = 0;  // who it was
   uint16_t what = 0;

@@ -48,7 +48,7 @@ void WorkerClock::wake() {
 void WorkerClock::end() {
   wake();
   if (has_cpu_) cpu_ = read_clock(cpu_clock_).value_or(0);
-  ended_ = steady_nanoseconds();  // last: from now on nobody asks for the clock of a thread that is gone
+  ended_ = steady_nanoseconds();  // last: from now on the clock of the thread, which is gone, is not read
 }
 
 std::optional<uint64_t> WorkerClock::cpu_now() const {
@@ -65,7 +65,7 @@ WorkerTotals WorkerClock::totals() const {
   int64_t noted = 0;
   uint64_t now = 0;
   uint32_t before = 0;
-  do {  // until nobody has written in between: then nothing that is said here is taken back later
+  do {  // until nothing was written in between: then totals never go back
     before = writes_;
     noted = idle_;
     const uint64_t ended = ended_;

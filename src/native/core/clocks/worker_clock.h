@@ -23,7 +23,7 @@ struct WorkerTotals {
 class alignas(64) WorkerClock {
  public:
   void begin();
-  void rest();  // there is no work
+  void rest();  // out of work
   void wake();  // there is some again
   void end();
 

@@ -1,22 +1,28 @@
-// Which kernels of colour jitter this processor can run.
+// Colour jitter for any processor, and which kernels this one runs.
 #include "core/color/color_kernels.h"
 
+#include "core/base/kernels.h"
+#include "core/color/color_block.h"
+
 namespace stoker {
+namespace {
+
+constexpr ColorKernels kPortable{"portable", change, sum_luma};
+
+}  // namespace
 
 #if defined(__x86_64__)
 extern const ColorKernels kAvx2ColorKernels;
 #endif
 
 const std::vector<const ColorKernels*>& color_kernels() {
-  static const std::vector<const ColorKernels*> available = [] {
-    std::vector<const ColorKernels*> list;
+  static const auto list = runnable<ColorKernels>({
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2")) list.push_back(&kAvx2ColorKernels);
+      {InstructionSet::kAvx2, &kAvx2ColorKernels},
 #endif
-    list.push_back(&kPortableColorKernels);
-    return list;
-  }();
-  return available;
+      {InstructionSet::kAny, &kPortable},
+  });
+  return list;
 }
 
 }  // namespace stoker

@@ -32,7 +32,6 @@ struct ColorKernels {
   // The sum of L over them.
   uint64_t (*sum_luma)(const uint8_t* rgb, size_t pixels);
 };
-extern const ColorKernels kPortableColorKernels;
 // Those this processor can run, the fastest first.
 const std::vector<const ColorKernels*>& color_kernels();
 

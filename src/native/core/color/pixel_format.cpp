@@ -41,13 +41,13 @@ void write_nchw(const Table<T>& table, RgbSlot rows, Extent size, T* out) {
 
 void write_bytes(PixelLayout layout, RgbSlot rows, Extent size, uint8_t* out) {
   const auto width = static_cast<size_t>(size.width), plane = width * static_cast<size_t>(size.height);
-  const SplitKernel& kernel = *split_kernels().front();
+  const SplitKernels& kernels = *split_kernels().front();
   for (int32_t y = 0; y < size.height; ++y) {
     if (layout == PixelLayout::kNhwc) {
       std::memcpy(out, rows.row(y), width * kRgbBytes);
       out += width * kRgbBytes;
     } else {
-      kernel.split(rows.row(y), width, out, out + plane, out + 2 * plane);
+      kernels.split(rows.row(y), width, out, out + plane, out + 2 * plane);
       out += width;
     }
   }

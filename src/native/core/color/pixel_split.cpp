@@ -1,5 +1,7 @@
 #include "core/color/pixel_split.h"
 
+#include "core/base/kernels.h"
+
 namespace stoker {
 namespace {
 
@@ -12,24 +14,22 @@ void split(const uint8_t* __restrict rgb, size_t pixels, uint8_t* __restrict red
   }
 }
 
-constexpr SplitKernel kPortable{"portable", split};
+constexpr SplitKernels kPortable{"portable", split};
 
 }  // namespace
 
 #if defined(__x86_64__)
-extern const SplitKernel kAvx2Split;
+extern const SplitKernels kAvx2SplitKernels;
 #endif
 
-const std::vector<const SplitKernel*>& split_kernels() {
-  static const std::vector<const SplitKernel*> available = [] {
-    std::vector<const SplitKernel*> list;
+const std::vector<const SplitKernels*>& split_kernels() {
+  static const auto list = runnable<SplitKernels>({
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2")) list.push_back(&kAvx2Split);
+      {InstructionSet::kAvx2, &kAvx2SplitKernels},
 #endif
-    list.push_back(&kPortable);
-    return list;
-  }();
-  return available;
+      {InstructionSet::kAny, &kPortable},
+  });
+  return list;
 }
 
 }  // namespace stoker

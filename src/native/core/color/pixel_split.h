@@ -8,11 +8,11 @@
 namespace stoker {
 
 // The planes must not overlap the pixels. All sets give the same bytes.
-struct SplitKernel {
+struct SplitKernels {
   const char* name;
   void (*split)(const uint8_t* rgb, size_t pixels, uint8_t* red, uint8_t* green, uint8_t* blue);
 };
 // Those this processor can run, the fastest first.
-const std::vector<const SplitKernel*>& split_kernels();
+const std::vector<const SplitKernels*>& split_kernels();
 
 }  // namespace stoker

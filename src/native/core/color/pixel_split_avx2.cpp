@@ -44,8 +44,8 @@ void split(const uint8_t* rgb, size_t pixels, uint8_t* red, uint8_t* green, uint
 
 }  // namespace
 
-extern const SplitKernel kAvx2Split;
-const SplitKernel kAvx2Split{"avx2", split};
+extern const SplitKernels kAvx2SplitKernels;
+const SplitKernels kAvx2SplitKernels{"avx2", split};
 
 }  // namespace stoker
 #endif

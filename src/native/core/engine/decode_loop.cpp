@@ -11,27 +11,28 @@
 
 namespace stoker {
 
-void run_codec_loop(std::span<const std::span<const uint8_t>> images, std::span<const uint64_t> keys,
-                    const ViewSpec& view, DecodeMode decode, uint64_t seed, uint64_t epoch, size_t threads) {
-  for (const uint64_t key : keys) {
-    if (key >= images.size()) {
+void run_decode_loop(std::span<const std::span<const uint8_t>> images, std::span<const uint64_t> indices,
+                     const TransformSpec& transform, DecodeMode decode, uint64_t seed, uint64_t epoch,
+                     size_t threads) {
+  for (const uint64_t index : indices) {
+    if (index >= images.size()) {
       throw Error(ErrorCode::kBadArgument,
-                  "There is no image " + std::to_string(key) + " among " + std::to_string(images.size()));
+                  "There is no image " + std::to_string(index) + " among " + std::to_string(images.size()));
     }
   }
   std::atomic<size_t> next{0};
   const auto work = [&] {
     try {
-      ViewDecoder decoder(decode);
-      const size_t stride = static_cast<size_t>(view.out.width) * kRgbBytes;
-      std::vector<uint8_t> slot(stride * static_cast<size_t>(view.out.height));
-      for (size_t i = next++; i < keys.size(); i = next++) {
+      TransformDecoder decoder(decode);
+      const size_t stride = static_cast<size_t>(transform.out.width) * kRgbBytes;
+      std::vector<uint8_t> slot(stride * static_cast<size_t>(transform.out.height));
+      for (size_t i = next++; i < indices.size(); i = next++) {
         const RgbSlot out{slot.data(), stride};
-        decoder.decode({.bytes = images[keys[i]]}, {&view, 1}, SampleRandom(seed, epoch, keys[i]),
+        decoder.decode({.bytes = images[indices[i]]}, {&transform, 1}, SampleRandom(seed, epoch, indices[i]),
                        kDefaultMaxPixels, {&out, 1});
       }
     } catch (...) {
-      next = keys.size();  // so that the others end
+      next = indices.size();  // so that the others end
       throw;
     }
   };

@@ -5,15 +5,16 @@
 #include <span>
 #include <vector>
 
-#include "core/jpeg/jpeg.h"
+#include "core/jpeg/decoder.h"
 #include "core/transforms/transform.h"
 
 namespace stoker {
 
-// Decodes and resizes the same regions as BatchEngine would for `keys` (sample k is images[k]), on `threads`
-// threads that share nothing but a counter; pixels go to a scratch slot of each thread. Returns when all are
-// done. Throws the first error of a thread.
-void run_codec_loop(std::span<const std::span<const uint8_t>> images, std::span<const uint64_t> keys,
-                    const ViewSpec& view, DecodeMode decode, uint64_t seed, uint64_t epoch, size_t threads);
+// Decodes and resizes the same regions as BatchEngine would for `indices` (sample k is images[k]), on
+// `threads` threads that share nothing but a counter; pixels go to a scratch slot of each thread. Returns
+// when all are done. Throws the first error of a thread.
+void run_decode_loop(std::span<const std::span<const uint8_t>> images, std::span<const uint64_t> indices,
+                     const TransformSpec& transform, DecodeMode decode, uint64_t seed, uint64_t epoch,
+                     size_t threads);
 
 }  // namespace stoker

@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "core/base/errors.h"
-#include "core/base/located.h"
-#include "core/jpeg/jpeg.h"
+#include "core/jpeg/decoder.h"
+#include "core/jpeg/header.h"
 #include "core/transforms/transform_decoder.h"
 
 namespace stoker {
 
-// Only the sample `index` of a batch is ever written by the thread that loads it.
+// Only the sample `row` of a batch is ever written by the thread that loads it.
 struct BatchEngine::Pending {
   Batch batch;
   std::vector<SampleId> ids;
@@ -33,10 +33,10 @@ struct BatchEngine::Scratch {
   std::vector<LabelledBox> boxes;
   std::vector<uint8_t> whole;                // an image that is decoded to be kept
   std::shared_ptr<const CachedSample> kept;  // the image, if it was
-  std::vector<RgbSlot> slots;                // of each view
-  std::vector<std::vector<uint8_t>> pixels;  // of each view, before they are converted
+  std::vector<RgbSlot> slots;                // of each transform
+  std::vector<std::vector<uint8_t>> pixels;  // of each transform, before they are converted
   bool copies = true;                        // until an image came that has to be decoded
-  ViewDecoder decoder;
+  TransformDecoder decoder;
 };
 
 namespace {
@@ -46,9 +46,9 @@ StoredImage pixels_of(const CachedSample& sample) {
 }
 
 bool shows_as_stored(const EngineSpec& spec) {
-  const ViewSpec& view = spec.views.front();
-  return spec.views.size() == 1 && view.kind == ViewKind::kExact && view.hflip == 0.0 && !view.jitter.on() &&
-         spec.format.plain() && !spec.boxes.wanted && !spec.decoded;
+  const TransformSpec& transform = spec.transforms.front();
+  return spec.transforms.size() == 1 && transform.kind == TransformKind::kExact && transform.hflip == 0.0 &&
+         !transform.jitter.on() && spec.format.plain() && !spec.boxes.wanted && !spec.decoded;
 }
 
 }  // namespace
@@ -62,9 +62,9 @@ BatchEngine::BatchEngine(std::shared_ptr<const SampleSource> source, EngineSpec 
       copies_(shows_as_stored(spec_)),
       scratch_(make_scratch()),
       pool_(spec_.threads) {
-  for (const ViewSpec& view : spec_.views) {
-    slot_bytes_.push_back(static_cast<size_t>(view.out.width) * static_cast<size_t>(view.out.height) *
-                          kRgbBytes * spec_.format.value_bytes());
+  for (const TransformSpec& transform : spec_.transforms) {
+    slot_bytes_.push_back(static_cast<size_t>(transform.out.width) *
+                          static_cast<size_t>(transform.out.height) * kRgbBytes * spec_.format.value_bytes());
     buffers_.push_back(
         std::make_shared<BufferPool>(slot_bytes_.back() * spec_.batch_size, spec_.spare_buffers));
   }
@@ -96,16 +96,17 @@ void BatchEngine::submit(const BatchRequest& request) {
   Batch& made = batch->batch;
   made.labels.assign(count, -1);
   batch->ids.reserve(count);
-  made.keys.reserve(count);
+  made.indices.reserve(count);
   made.streams.reserve(count);
   made.epoch = request.epoch;
   for (const SampleRequest& sample : request.samples) {
     batch->ids.push_back(sample.id);
-    made.keys.push_back(sample.key);
+    made.indices.push_back(sample.index);
     made.streams.push_back(sample.stream);
   }
   made.seeds.resize(count);
-  if (spec_.boxes.wanted) made.boxes.assign(spec_.views.size(), std::vector<std::vector<ViewBox>>(count));
+  if (spec_.boxes.wanted)
+    made.boxes.assign(spec_.transforms.size(), std::vector<std::vector<TransformedBox>>(count));
   made.failures.reserve(count);  // so that a thread that has no memory left can still say so
   batch->left = count;
   {
@@ -115,28 +116,28 @@ void BatchEngine::submit(const BatchRequest& request) {
     pending_.push_back(batch);
   }
   try {
-    pool_.submit(count, [this, batch](size_t index, size_t worker) { load(*batch, index, worker); });
-  } catch (...) {  // no memory for the job; nobody must wait for a batch that nobody works on
+    pool_.submit(count, [this, batch](size_t row, size_t worker) { load(*batch, row, worker); });
+  } catch (...) {  // no memory for the job: a batch without one would be waited for in vain
     const std::lock_guard lock(mutex_);
     std::erase(pending_, batch);
     throw;
   }
 }
 
-std::optional<Batch> BatchEngine::next(std::chrono::milliseconds patience) {
+std::optional<Batch> BatchEngine::next(std::chrono::milliseconds timeout) {
   std::shared_ptr<Pending> batch;
   {
     std::unique_lock lock(mutex_);
     const auto ready = [this] { return closed_ || pending_.empty() || pending_.front()->done; };
-    if (!ready_.wait_for(lock, patience, ready)) return std::nullopt;
+    if (!ready_.wait_for(lock, timeout, ready)) return std::nullopt;
     if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed");
     if (pending_.empty()) throw Error(ErrorCode::kClosed, "No batch is queued");
     batch = std::move(pending_.front());
     pending_.pop_front();
   }
-  // Taken out of what a thread may be the last to let go of: the errors belong to this thread alone.
+  // Taken out of what a worker may be the last to release: the errors belong to this thread alone.
   Batch made = std::move(batch->batch);
-  std::ranges::sort(made.failures, {}, &SampleFailure::index);
+  std::ranges::sort(made.failures, {}, &SampleFailure::row);
   return made;
 }
 
@@ -156,21 +157,21 @@ void BatchEngine::close() {
   pool_.close();
   drop_pending();
   const std::lock_guard replacing(replace_mutex_);
-  spec_.convert = nullptr;  // nobody calls it any more, and what it holds may hold this engine
+  spec_.convert = nullptr;  // not called any more, and what it holds may hold this engine
 }
 
-void BatchEngine::load(Pending& batch, size_t index, size_t worker) {
+void BatchEngine::load(Pending& batch, size_t row, size_t worker) {
   if (!batch.dropped) {
-    batch.batch.seeds[index] =
-        SampleRandom(spec_.seed, batch.batch.epoch, batch.batch.streams[index]).user_seed();
+    batch.batch.seeds[row] =
+        SampleRandom(spec_.seed, batch.batch.epoch, batch.batch.streams[row]).user_seed();
     try {
       std::call_once(batch.allocated, [&] { allocate(batch.batch); });
       Scratch& scratch = *scratch_[worker];
-      scratch.source.clock.begin(batch.batch.number, batch.batch.keys[index]);
-      load_sample(batch.batch, index, batch.ids[index], scratch);
+      scratch.source.clock.begin(batch.batch.number, batch.batch.indices[row]);
+      load_sample(batch.batch, row, batch.ids[row], scratch);
     } catch (...) {  // a thread root: whatever it is, the consumer gets it
       const std::lock_guard lock(batch.failures_mutex);
-      batch.batch.failures.push_back({index, std::current_exception()});
+      batch.batch.failures.push_back({row, std::current_exception()});
     }
   }
   if (--batch.left != 0) return;
@@ -181,15 +182,15 @@ void BatchEngine::load(Pending& batch, size_t index, size_t worker) {
   ready_.notify_one();
 }
 
-void BatchEngine::replace(Batch& batch, size_t index, SampleId id, uint64_t key) {
+void BatchEngine::replace(Batch& batch, size_t row, SampleId id, uint64_t index) {
   const std::lock_guard replacing(replace_mutex_);
   {
     const std::lock_guard lock(mutex_);
     if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed");
   }
-  scratch_.back()->source.clock.begin(batch.number, key);
-  load_sample(batch, index, id, *scratch_.back());
-  batch.keys[index] = key;
+  scratch_.back()->source.clock.begin(batch.number, index);
+  load_sample(batch, row, id, *scratch_.back());
+  batch.indices[row] = index;
 }
 
 void BatchEngine::time_stages(bool on) {
@@ -221,18 +222,18 @@ RemotePlace BatchEngine::remote_place(SampleId id) const {
   return source_->remote_place(id.number);
 }
 
-void BatchEngine::load_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const {
-  // Others may wait for the room of these bytes, and this thread for others.
-  const auto let_go = [](SourceScratch* source) {
+void BatchEngine::load_sample(Batch& batch, size_t row, SampleId id, Scratch& scratch) const {
+  // Other threads may wait for the budget that these bytes take, and this thread for them.
+  const auto release = [](SourceScratch* source) {
     source->remote.release();
     source->clock.end();
   };
-  const std::unique_ptr<SourceScratch, decltype(let_go)> held(&scratch.source, let_go);
+  const std::unique_ptr<SourceScratch, decltype(release)> held(&scratch.source, release);
   scratch.name.clear();
   scratch.boxes.clear();
   try {
-    if (copies_ && scratch.copies && copy_sample(batch, index, id, scratch)) return;
-    show(batch, index, find_image(batch, index, id, scratch), scratch);
+    if (copies_ && scratch.copies && copy_sample(batch, row, id, scratch)) return;
+    show(batch, row, find_image(batch, row, id, scratch), scratch);
   } catch (const Error& error) {
     if (!error.where().path.empty()) throw;  // reading says where by itself
     Where where = source_->where(id.number);
@@ -241,7 +242,7 @@ void BatchEngine::load_sample(Batch& batch, size_t index, SampleId id, Scratch& 
   }
 }
 
-bool BatchEngine::copy_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const {
+bool BatchEngine::copy_sample(Batch& batch, size_t row, SampleId id, Scratch& scratch) const {
   if (id.object != kWholeImage) return false;
   const FetchedSample fetched = source_->fetch_unchecked(id.number, scratch.source);
   SourceSample sample;
@@ -253,25 +254,25 @@ bool BatchEngine::copy_sample(Batch& batch, size_t index, SampleId id, Scratch& 
   scratch.source.clock.mark(Stage::kParse);
   const StoredImage& image = sample.image;
   scratch.copies = image.encoding == ImageEncoding::kRaw && image.order == TensorOrder::kHwc;
-  if (!scratch.copies || image.size != spec_.views.front().out) return false;
+  if (!scratch.copies || image.size != spec_.transforms.front().out) return false;
   if (image.bytes.size() / kRgbBytes > spec_.max_pixels) return false;
-  const bool good = fetched.copy(image.bytes, batch.images[0].get() + index * slot_bytes_[0]);
+  const bool good = fetched.copy(image.bytes, batch.images[0].get() + row * slot_bytes_[0]);
   scratch.source.clock.mark(Stage::kWrite);
   if (!good) return false;
-  batch.labels[index] = sample.label;
+  batch.labels[row] = sample.label;
   return true;
 }
 
-StoredImage BatchEngine::find_image(Batch& batch, size_t index, SampleId id, Scratch& scratch) const {
+StoredImage BatchEngine::find_image(Batch& batch, size_t row, SampleId id, Scratch& scratch) const {
   scratch.kept = spec_.decoded ? spec_.decoded->find(id.number) : nullptr;
   if (scratch.kept && id.object == kWholeImage && !spec_.boxes.wanted) {
-    batch.labels[index] = scratch.kept->label;
+    batch.labels[row] = scratch.kept->label;
     return pixels_of(*scratch.kept);
   }
   const auto bytes = source_->fetch(id.number, scratch.source);
   const SourceSample sample = source_->describe(id, bytes, scratch.source, scratch.name);
   scratch.source.clock.mark(Stage::kParse);
-  batch.labels[index] = sample.label;
+  batch.labels[row] = sample.label;
   if (spec_.boxes.wanted) {
     source_->append_boxes(id.number, bytes, sample.label, scratch.source, scratch.boxes);
   }
@@ -297,7 +298,7 @@ StoredImage BatchEngine::keep(StoredImage image, uint64_t number, int64_t label,
   try {
     image.size = scratch.decoder.decode_whole(image.bytes, spec_.max_pixels, scratch.whole);
   } catch (const Error&) {
-    return image;  // whether what is broken matters to the views is up to them, with a cache as without
+    return image;  // whether what is broken matters to the transforms is up to them, with a cache as without
   }
   scratch.source.clock.mark(Stage::kDecode);
   image.encoding = ImageEncoding::kRaw;
@@ -306,31 +307,31 @@ StoredImage BatchEngine::keep(StoredImage image, uint64_t number, int64_t label,
   return image;
 }
 
-void BatchEngine::show(Batch& batch, size_t index, const StoredImage& image, Scratch& scratch) const {
-  choose_slots(batch, index, scratch);
-  const SampleRandom random(spec_.seed, batch.epoch, batch.streams[index]);
-  scratch.decoder.decode(image, spec_.views, random, spec_.max_pixels, scratch.slots);
-  for (size_t i = 0; !spec_.format.plain() && i < spec_.views.size(); ++i) {
-    writer_.write(scratch.slots[i], spec_.views[i].out, batch.images[i].get() + index * slot_bytes_[i]);
+void BatchEngine::show(Batch& batch, size_t row, const StoredImage& image, Scratch& scratch) const {
+  choose_slots(batch, row, scratch);
+  const SampleRandom random(spec_.seed, batch.epoch, batch.streams[row]);
+  scratch.decoder.decode(image, spec_.transforms, random, spec_.max_pixels, scratch.slots);
+  for (size_t i = 0; !spec_.format.plain() && i < spec_.transforms.size(); ++i) {
+    writer_.write(scratch.slots[i], spec_.transforms[i].out, batch.images[i].get() + row * slot_bytes_[i]);
   }
   if (!spec_.format.plain()) scratch.source.clock.mark(Stage::kWrite);
   if (!spec_.boxes.wanted) return;
   const auto plans = scratch.decoder.plans();
   for (size_t i = 0; i < plans.size(); ++i) {
-    batch.boxes[i][index].clear();
+    batch.boxes[i][row].clear();
     transform_boxes(plans[i], scratch.decoder.size(), scratch.boxes, spec_.boxes.min_visible,
-                    batch.boxes[i][index]);
+                    batch.boxes[i][row]);
   }
 }
 
-void BatchEngine::choose_slots(const Batch& batch, size_t index, Scratch& scratch) const {
+void BatchEngine::choose_slots(const Batch& batch, size_t row, Scratch& scratch) const {
   scratch.slots.clear();
-  scratch.pixels.resize(spec_.views.size());
-  for (size_t i = 0; i < spec_.views.size(); ++i) {
-    const Extent out = spec_.views[i].out;
+  scratch.pixels.resize(spec_.transforms.size());
+  for (size_t i = 0; i < spec_.transforms.size(); ++i) {
+    const Extent out = spec_.transforms[i].out;
     const size_t stride = static_cast<size_t>(out.width) * kRgbBytes;
     if (spec_.format.plain()) {
-      scratch.slots.push_back({batch.images[i].get() + index * slot_bytes_[i], stride});
+      scratch.slots.push_back({batch.images[i].get() + row * slot_bytes_[i], stride});
     } else {
       scratch.pixels[i].resize(stride * static_cast<size_t>(out.height));
       scratch.slots.push_back({scratch.pixels[i].data(), stride});

@@ -14,10 +14,11 @@
 #include <vector>
 
 #include "core/clocks/consumer_clock.h"
+#include "core/clocks/stage_clock.h"
 #include "core/clocks/trace_log.h"
+#include "core/clocks/worker_clock.h"
 #include "core/color/pixel_format.h"
 #include "core/engine/engine_spec.h"
-#include "core/engine/engine_totals.h"
 #include "core/sources/sample_source.h"
 #include "core/threads/buffer_pool.h"
 #include "core/threads/pool.h"
@@ -28,7 +29,7 @@ namespace stoker {
 // One sample of a batch.
 struct SampleRequest {
   SampleId id;          // in the source
-  uint64_t key = 0;     // what the batch calls it
+  uint64_t index = 0;   // what the batch calls it
   uint64_t stream = 0;  // what random choices depend on
 };
 
@@ -40,29 +41,38 @@ struct BatchRequest {
 
 // A sample that could not be loaded. Its pixels, its label and its boxes are not set.
 struct SampleFailure {
-  size_t index = 0;  // in the batch
+  size_t row = 0;  // in the batch
   std::exception_ptr error;
 };
 
 // One finished batch. The image buffers go back to the engine's pools when the last reference dies.
 struct Batch {
   std::vector<std::shared_ptr<uint8_t[]>>
-      images;  // of each view: size images of its `out`, as the engine's format says
+      images;  // of each transform: size images of its `out`, as the engine's format says
   std::vector<int64_t> labels;
-  std::vector<uint64_t> keys;
-  std::vector<uint64_t> seeds;                           // for the random choices of whoever takes the batch
-  std::vector<std::vector<std::vector<ViewBox>>> boxes;  // of each view, of each sample; empty if not wanted
-  std::vector<SampleFailure> failures;                   // in batch order
+  std::vector<uint64_t> indices;
+  std::vector<uint64_t> seeds;  // for the random choices of the consumer
+  std::vector<std::vector<std::vector<TransformedBox>>>
+      boxes;                            // of each transform, of each sample; empty if not wanted
+  std::vector<SampleFailure> failures;  // in batch order
   uint64_t epoch = 0;
   std::vector<uint64_t> streams;
   uint32_t number = 0;  // in the order of submission
+};
+
+// What an engine has done since it began.
+struct EngineTotals {
+  size_t threads = 0;
+  StageTotals stages;
+  WorkerTotals workers;
+  ConsumerTotals consumer;
 };
 
 // Batches come out in the order they were submitted; their samples are worked on in that order by all
 // threads, and work on a batch begins while stragglers of the one before are still decoding. submit() and
 // next() belong to one consumer thread.
 //
-// A sample that fails is listed in its batch, and whoever takes the batch raises its error or calls
+// A sample that fails is listed in its batch, and the consumer raises its error or calls
 // replace(): both in batch order, so what comes of failures does not depend on threads.
 class BatchEngine {
  public:
@@ -72,13 +82,13 @@ class BatchEngine {
   // Queues one batch; never blocks. Memory for its pixels is taken when the first of its samples is decoded.
   void submit(const BatchRequest& request);
 
-  // The oldest batch, or nothing if it is not ready within `patience`. kClosed after close() or with none
+  // The oldest batch, or nothing if it is not ready within `timeout`. kClosed after close() or with none
   // queued.
-  std::optional<Batch> next(std::chrono::milliseconds patience);
+  std::optional<Batch> next(std::chrono::milliseconds timeout);
 
   // Loads another sample in place of one that failed, on the calling thread. The random choices stay those of
   // the sample that was asked for. Throws what is wrong with this one too.
-  void replace(Batch& batch, size_t index, SampleId id, uint64_t key);
+  void replace(Batch& batch, size_t row, SampleId id, uint64_t index);
 
   // Which bytes of remote storage this engine will ask for to load a sample.
   RemotePlace remote_place(SampleId id) const;
@@ -101,7 +111,7 @@ class BatchEngine {
   // Finished batches that wait for next(), in a row.
   size_t ready();
 
-  // For whoever calls next(): it alone knows when it asks, and when it has what it asked for.
+  // For the caller of next(), which alone knows when it asks and when it has the batch.
   ConsumerClock& consumer() { return consumer_; }
 
   // What the threads do when. Lanes: one a thread, one for replace(), and the consumer's.
@@ -112,19 +122,20 @@ class BatchEngine {
   struct Scratch;
 
   std::vector<std::unique_ptr<Scratch>> make_scratch();
-  void load(Pending& batch, size_t index, size_t worker);
-  void load_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const;
+  void load(Pending& batch, size_t row, size_t worker);
+  void load_sample(Batch& batch, size_t row, SampleId id, Scratch& scratch) const;
   // The short way for records whose pixels go into the batch as they are: they are checked while they are
   // copied. False if the sample has to go the ordinary way, which also says what is wrong with it.
-  bool copy_sample(Batch& batch, size_t index, SampleId id, Scratch& scratch) const;
+  bool copy_sample(Batch& batch, size_t row, SampleId id, Scratch& scratch) const;
   // As it is kept, or else as the source has it; fills in everything about it but the pixels.
-  StoredImage find_image(Batch& batch, size_t index, SampleId id, Scratch& scratch) const;
+  StoredImage find_image(Batch& batch, size_t row, SampleId id, Scratch& scratch) const;
   StoredImage convert(StoredImage image, Scratch& scratch) const;
-  // Decodes an image and keeps it, if there is room; otherwise it stays as it is.
+  // Decodes an image and keeps it if it fits; otherwise it stays as it is.
   StoredImage keep(StoredImage image, uint64_t number, int64_t label, Scratch& scratch) const;
-  void show(Batch& batch, size_t index, const StoredImage& image, Scratch& scratch) const;
-  // Where the rows of each view go first: into the batch, or if they are to be converted, into the scratch.
-  void choose_slots(const Batch& batch, size_t index, Scratch& scratch) const;
+  void show(Batch& batch, size_t row, const StoredImage& image, Scratch& scratch) const;
+  // Where the rows of each transform go first: into the batch, or if they are to be converted, into the
+  // scratch.
+  void choose_slots(const Batch& batch, size_t row, Scratch& scratch) const;
   void allocate(Batch& batch) const;
 
   std::shared_ptr<const SampleSource> source_;
@@ -133,8 +144,8 @@ class BatchEngine {
   ConsumerClock consumer_;
   PixelWriter writer_;
   bool copies_;                                       // pixels may go into the batch as they are stored
-  std::vector<size_t> slot_bytes_;                    // of each view
-  std::vector<std::shared_ptr<BufferPool>> buffers_;  // of each view
+  std::vector<size_t> slot_bytes_;                    // of each transform
+  std::vector<std::shared_ptr<BufferPool>> buffers_;  // of each transform
   std::vector<std::unique_ptr<Scratch>> scratch_;     // one a worker, and the last for replace()
 
   std::mutex replace_mutex_;  // taken before mutex_

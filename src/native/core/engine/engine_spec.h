@@ -8,8 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "core/base/pixels.h"
 #include "core/color/pixel_format.h"
-#include "core/jpeg/jpeg.h"
+#include "core/jpeg/decoder.h"
 #include "core/remote/remote_reader.h"
 #include "core/sources/memory_cache.h"
 #include "core/transforms/transform.h"
@@ -27,7 +28,7 @@ struct BoxRule {
 };
 
 struct EngineSpec {
-  std::vector<ViewSpec> views;  // all of one decode; at least one
+  std::vector<TransformSpec> transforms;  // all of one decode; at least one
   PixelFormat format;
   BoxRule boxes;
   DecodeMode decode = DecodeMode::kExact;
@@ -35,7 +36,7 @@ struct EngineSpec {
   uint64_t max_pixels = kDefaultMaxPixels;
   size_t batch_size = 1;  // the most samples a batch may have
   size_t threads = 1;
-  size_t spare_buffers = 4;              // image buffers kept for reuse, of each view
+  size_t spare_buffers = 4;              // image buffers kept for reuse, of each transform
   std::shared_ptr<MemoryCache> decoded;  // keeps whole images as pixels; may be none
   std::shared_ptr<RemoteReader> ahead;   // fetches remote samples by a schedule; may be none
   ConvertImage convert;  // for images that do not begin as a JPEG does; without it those are errors

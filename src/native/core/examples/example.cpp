@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/errors.h"
+#include "core/base/little_endian.h"
 #include "core/examples/protobuf_wire.h"
 #include "core/examples/utf8.h"
 
@@ -56,8 +57,7 @@ void for_each_list(Bytes entry, const uint8_t* origin, Visit visit) {
 }
 
 float load_float(const uint8_t* p) {
-  return std::bit_cast<float>(uint32_t{p[0]} | uint32_t{p[1]} << 8 | uint32_t{p[2]} << 16 |
-                              uint32_t{p[3]} << 24);
+  return std::bit_cast<float>(load_le32(p));
 }
 
 // Calls `visit` for the value or values of one field of a list. False if it is an unknown field.
@@ -229,9 +229,6 @@ void FeatureView::append_to(std::vector<int64_t>& out) const {
 
 Bytes FeatureView::first_bytes() const {
   return FeatureReader::first<Bytes>(*this);
-}
-float FeatureView::first_float() const {
-  return FeatureReader::first<float>(*this);
 }
 int64_t FeatureView::first_int64() const {
   return FeatureReader::first<int64_t>(*this);

@@ -44,7 +44,6 @@ class FeatureView {
 
   // The first value, without allocation. Throw kBadExample also when there is no value.
   std::span<const uint8_t> first_bytes() const;
-  float first_float() const;
   int64_t first_int64() const;
 
  private:

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/errors.h"
+#include "core/base/little_endian.h"
 #include "core/examples/example.h"
 #include "core/examples/utf8.h"
 
@@ -44,7 +45,8 @@ class WireWriter {
     at_ += size;
   }
   void fixed32(uint32_t value) {
-    for (int shift = 0; shift < 32; shift += 8) *at_++ = static_cast<uint8_t>(value >> shift);
+    store_le32(value, at_);
+    at_ += sizeof value;
   }
 
  private:

@@ -74,7 +74,7 @@ class WireReader {
     return take(static_cast<size_t>(length));
   }
 
-  // Steps over the value of a field nobody asked for.
+  // Steps over the value of a field.
   void skip(const Tag& tag) {
     if (tag.type == kGroup) {
       skip_group(tag);

@@ -1,14 +1,13 @@
 // Region decode: baseline images by our own decoder, all others, and those it has doubts about, by
 // libjpeg-turbo's jpeg_crop_scanline and jpeg_skip_scanlines.
+#include "core/jpeg/decoder.h"
+
 #include <algorithm>
-#include <cstring>
-#include <type_traits>
+#include <string>
 
 #include "core/base/errors.h"
 #include "core/jpeg/baseline/baseline_decoder.h"
-#include "core/jpeg/jpeg.h"
 #include "core/jpeg/libjpeg.h"
-#include "core/jpeg/scan_limit.h"
 
 namespace stoker {
 namespace {
@@ -37,14 +36,14 @@ bool crops_exactly(const jpeg_decompress_struct& c) {
 
 }  // namespace
 
-struct JpegDecoder::Codec {
+struct JpegDecoder::Libjpeg {
   jpeg_decompress_struct c;
   JpegErrors errors;
   ScanLimit limit;
   std::vector<uint8_t*> rows;
 
-  Codec();
-  ~Codec() { jpeg_destroy_decompress(&c); }
+  Libjpeg();
+  ~Libjpeg() { jpeg_destroy_decompress(&c); }
   Extent open(std::span<const uint8_t> bytes);
   RgbxView decode(Rect region, int32_t shrink, std::vector<uint8_t>& pixels);
 
@@ -53,23 +52,23 @@ struct JpegDecoder::Codec {
   [[noreturn]] void fail();
 };
 
-JpegDecoder::Codec::Codec() {
+JpegDecoder::Libjpeg::Libjpeg() {
   c.err = errors.install();
   create();
 }
 
-void JpegDecoder::Codec::create() {
+void JpegDecoder::Libjpeg::create() {
   if (setjmp(errors.escape) != 0) throw_jpeg_error(errors);
   jpeg_create_decompress(&c);
   limit.install(c);
 }
 
-void JpegDecoder::Codec::fail() {
+void JpegDecoder::Libjpeg::fail() {
   jpeg_abort_decompress(&c);
   throw_jpeg_error(errors);
 }
 
-Extent JpegDecoder::Codec::open(std::span<const uint8_t> bytes) {
+Extent JpegDecoder::Libjpeg::open(std::span<const uint8_t> bytes) {
   // libjpeg keeps the tables of the last image, for files that have none. No image may depend on another.
   jpeg_destroy_decompress(&c);
   create();
@@ -79,7 +78,7 @@ Extent JpegDecoder::Codec::open(std::span<const uint8_t> bytes) {
   return {static_cast<int32_t>(c.image_width), static_cast<int32_t>(c.image_height)};
 }
 
-RgbxView JpegDecoder::Codec::decode(Rect region, int32_t shrink, std::vector<uint8_t>& pixels) {
+RgbxView JpegDecoder::Libjpeg::decode(Rect region, int32_t shrink, std::vector<uint8_t>& pixels) {
   const bool inks = c.jpeg_color_space == JCS_CMYK || c.jpeg_color_space == JCS_YCCK;
   c.out_color_space = inks ? JCS_CMYK : JCS_EXT_RGBX;
   c.dct_method = JDCT_ISLOW;
@@ -89,7 +88,7 @@ RgbxView JpegDecoder::Codec::decode(Rect region, int32_t shrink, std::vector<uin
   jpeg_calc_output_dimensions(&c);
   const auto width = static_cast<int32_t>(c.output_width);
 
-  // Fancy upsampling looks one chroma sample to either side, so the cut is made two pixels further out.
+  // Fancy upsampling looks one value of chroma to either side, so the cut is made two pixels further out.
   JDIMENSION left = 0, span = c.output_width;
   if (region.width < width && shrink == 1 && crops_exactly(c)) {
     const int32_t margin = c.max_h_samp_factor > 1 ? 2 : 0;
@@ -129,7 +128,7 @@ int32_t shrink_for(Extent part, Extent out) {
 }
 
 JpegDecoder::JpegDecoder()
-    : codec_(std::make_unique<Codec>()), baseline_(std::make_unique<BaselineDecoder>()) {}
+    : libjpeg_(std::make_unique<Libjpeg>()), baseline_(std::make_unique<BaselineDecoder>()) {}
 
 JpegDecoder::~JpegDecoder() = default;
 
@@ -138,7 +137,7 @@ Extent JpegDecoder::open(std::span<const uint8_t> bytes, uint64_t max_pixels) {
   if (bytes.empty()) throw Error(ErrorCode::kBadImage, "The image is empty (0 bytes)");
   bytes_ = bytes;
   is_baseline_ = baseline_->open(bytes);
-  size_ = is_baseline_ ? baseline_->size() : codec_->open(bytes);
+  size_ = is_baseline_ ? baseline_->size() : libjpeg_->open(bytes);
   refuse_more_pixels(size_, max_pixels);
   is_open_ = true;
   return size_;
@@ -158,14 +157,14 @@ RgbxView JpegDecoder::decode(Rect region, int32_t shrink) {
   }
   if (is_baseline_) {
     const size_t stride = static_cast<size_t>(region.width) * kRgbxBytes;
-    const size_t bytes = stride * static_cast<size_t>(region.height) + kSamplePadding * kRgbxBytes;
+    const size_t bytes = stride * static_cast<size_t>(region.height) + kPlanePadding * kRgbxBytes;
     if (pixels_.size() < bytes) pixels_.resize(bytes);
     if (baseline_->decode(region, shrink, pixels_.data(), stride)) {
       return {pixels_.data(), stride, {region.width, region.height}};
     }
-    codec_->open(bytes_);
+    libjpeg_->open(bytes_);
   }
-  return codec_->decode(region, shrink, pixels_);
+  return libjpeg_->decode(region, shrink, pixels_);
 }
 
 }  // namespace stoker

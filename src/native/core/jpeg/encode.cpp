@@ -1,9 +1,11 @@
 // Baseline JPEG with optimised Huffman tables.
+#include "core/jpeg/encode.h"
+
 #include <cstdlib>
 
 #include "core/base/errors.h"
-#include "core/jpeg/jpeg.h"
 #include "core/jpeg/libjpeg.h"
+#include "core/jpeg/restart_interval.h"
 
 namespace stoker {
 namespace {
@@ -21,6 +23,12 @@ struct Encoder {
   }
 };
 
+uint32_t interval_of(const JpegEncodeSpec& spec, Extent size, int channels) {
+  if (spec.restart_tiles == 0) return spec.restart_interval;
+  const int sampling = channels == 1 ? 1 : spec.horizontal_sampling;
+  return restart_interval(mcus_per_row(static_cast<uint32_t>(size.width), sampling), spec.restart_tiles);
+}
+
 void configure(jpeg_compress_struct& c, Extent size, int channels, const JpegEncodeSpec& spec) {
   c.image_width = static_cast<JDIMENSION>(size.width);
   c.image_height = static_cast<JDIMENSION>(size.height);
@@ -29,7 +37,7 @@ void configure(jpeg_compress_struct& c, Extent size, int channels, const JpegEnc
   jpeg_set_defaults(&c);
   jpeg_set_quality(&c, spec.quality, TRUE);
   c.optimize_coding = TRUE;
-  c.restart_interval = spec.restart_interval;
+  c.restart_interval = interval_of(spec, size, channels);
   if (channels == 3) {
     c.comp_info[0].h_samp_factor = spec.horizontal_sampling;
     c.comp_info[0].v_samp_factor = spec.vertical_sampling;

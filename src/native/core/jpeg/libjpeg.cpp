@@ -9,13 +9,13 @@
 namespace stoker {
 namespace {
 
-JpegErrors& errors_of(j_common_ptr codec) {
-  return *reinterpret_cast<JpegErrors*>(codec->err);
+JpegErrors& errors_of(j_common_ptr info) {
+  return *reinterpret_cast<JpegErrors*>(info->err);
 }
 
-void leave(j_common_ptr codec) {
-  JpegErrors& errors = errors_of(codec);
-  codec->err->format_message(codec, errors.message);
+void leave(j_common_ptr info) {
+  JpegErrors& errors = errors_of(info);
+  info->err->format_message(info, errors.message);
   std::longjmp(errors.escape, 1);
 }
 
@@ -33,11 +33,18 @@ bool is_harmless(int code) {
   }
 }
 
-void on_message(j_common_ptr codec, int level) {
-  if (level < 0 && !is_harmless(codec->err->msg_code)) leave(codec);
+void on_message(j_common_ptr info, int level) {
+  if (level < 0 && !is_harmless(info->err->msg_code)) leave(info);
 }
 
 void print_nothing(j_common_ptr) {}
+
+void watch(j_common_ptr info) {
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMaxScans) return;
+  JpegErrors& errors = errors_of(info);
+  std::snprintf(errors.message, sizeof errors.message, "it has more than %d scans", kMaxScans);
+  std::longjmp(errors.escape, 1);
+}
 
 }  // namespace
 
@@ -53,6 +60,11 @@ jpeg_error_mgr* JpegErrors::install() {
 void throw_jpeg_error(const JpegErrors& errors) {
   if (errors.base.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();
   throw Error(ErrorCode::kBadImage, std::string("The JPEG cannot be decoded whole: ") + errors.message);
+}
+
+void ScanLimit::install(jpeg_decompress_struct& c) {
+  base_.progress_monitor = watch;
+  c.progress = &base_;
 }
 
 }  // namespace stoker

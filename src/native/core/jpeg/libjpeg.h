@@ -1,4 +1,5 @@
-// How the core talks to libjpeg: its errors and the warnings that mean lost pixels leave through one jump.
+// How the core talks to libjpeg: its errors, the warnings that mean lost pixels, and files of too many scans
+// leave through one jump.
 #pragma once
 
 #include <csetjmp>
@@ -23,7 +24,20 @@ struct JpegErrors {
 };
 
 // The message of the last error, as a core Error of code kBadImage; std::bad_alloc where libjpeg had no
-// memory, which is no fault of the image.
+// memory, which is not a fault of the image.
 [[noreturn]] void throw_jpeg_error(const JpegErrors& errors);
+
+// Real progressive files have about ten.
+inline constexpr int kMaxScans = 256;
+
+// Limits the scans that a decompressor reads: each is a walk over all coefficients, and a file may hold any
+// number of them. More leave as a JpegErrors of that decompressor.
+class ScanLimit {
+ public:
+  void install(jpeg_decompress_struct& c);
+
+ private:
+  jpeg_progress_mgr base_{};
+};
 
 }  // namespace stoker

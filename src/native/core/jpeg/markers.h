@@ -1,10 +1,13 @@
-// The markers of a JPEG file (ITU-T T.81 table B.1).
+// The markers of a JPEG file (ITU-T T.81 table B.1), the walk over its segments, and what they say of
+// colours.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <optional>
 #include <span>
+#include <string>
 
 namespace stoker {
 
@@ -19,14 +22,66 @@ inline bool is_restart(uint8_t marker) {
 
 // Where the code of the next marker is, from `at` on in entropy-coded data, which hold no 0xFF but stuffed
 // ones; the number of bytes when there is none.
-inline size_t next_marker_code(std::span<const uint8_t> bytes, size_t at) {
-  while (at < bytes.size()) {
-    const auto* hit = static_cast<const uint8_t*>(std::memchr(bytes.data() + at, 0xFF, bytes.size() - at));
-    if (hit == nullptr) break;
-    at = static_cast<size_t>(hit - bytes.data()) + 1;
-    if (at < bytes.size() && bytes[at] != 0 && bytes[at] != 0xFF) return at;
-  }
-  return bytes.size();
+size_t next_marker_code(std::span<const uint8_t> bytes, size_t at);
+
+// Goes through the segments of a file. Markers that have none (TEM, RSTn, SOI) are stepped over, except EOI.
+class MarkerWalk {
+ public:
+  explicit MarkerWalk(std::span<const uint8_t> bytes) : bytes_(bytes) {}
+
+  // Goes on to the next marker, before the first scan; fill bytes and extraneous data before it are stepped
+  // over, as libjpeg does. False where there is none, or its segment is damaged.
+  bool next();
+
+  // The same from behind a start-of-scan segment, over the entropy-coded data.
+  bool next_behind_scan();
+
+  uint8_t marker() const { return marker_; }
+  std::span<const uint8_t> body() const { return body_; }  // what its segment holds
+  size_t begin() const { return begin_; }                  // of its segment, right behind the marker
+  size_t end() const { return end_; }                      // of its segment
+
+  // Whether there was nothing but segments so far.
+  bool is_plain() const { return is_plain_; }
+
+  // Throws kBadImage: why the last step was false.
+  [[noreturn]] void fail() const;
+
+ private:
+  bool stop(std::string problem, size_t offset);
+  bool step();
+  bool is_lone() const;
+
+  std::span<const uint8_t> bytes_;
+  uint8_t marker_ = 0;
+  std::span<const uint8_t> body_;
+  size_t begin_ = 0, end_ = 0;
+  bool is_plain_ = true;
+  std::string problem_;
+  size_t problem_at_ = 0;
+};
+
+// Throws kBadImage: `what` is wrong at a byte of a JPEG.
+[[noreturn]] void fail_jpeg(const std::string& what, size_t offset);
+
+// An unsigned number of two bytes, the most significant first.
+inline uint32_t read_u16(std::span<const uint8_t> bytes) {
+  return uint32_t{bytes[0]} << 8 | bytes[1];
 }
+
+enum class JpegColor { kGrey, kYcbcr, kRgb, kCmyk, kYcck, kOther };
+
+// What the file says of the colours of its components.
+struct ColorHints {
+  bool jfif = false;
+  std::optional<uint8_t> adobe = {};  // the colour transform of Adobe's marker
+  std::array<uint8_t, 4> ids{};       // of the components
+
+  // Takes notice of a JFIF or Adobe segment.
+  void read(uint8_t marker, std::span<const uint8_t> body);
+
+  // By the rules of libjpeg's default_decompress_parms.
+  JpegColor color(size_t components) const;
+};
 
 }  // namespace stoker

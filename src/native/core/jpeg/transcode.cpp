@@ -8,14 +8,13 @@
 #include <string_view>
 
 #include "core/base/errors.h"
+#include "core/base/pixels.h"
+#include "core/jpeg/header.h"
 #include "core/jpeg/libjpeg.h"
-#include "core/jpeg/markers.h"
-#include "core/jpeg/scan_limit.h"
+#include "core/jpeg/restart_interval.h"
 
 namespace stoker {
 namespace {
-
-constexpr uint32_t kMostMcus = 65535;  // what a DRI segment can hold
 
 struct Metadata {
   uint8_t marker;
@@ -47,18 +46,12 @@ bool is_kept(const Metadata& segment) {
 // The kept segments before the first scan of a file that check_jpeg has found whole.
 std::vector<Metadata> metadata_of(std::span<const uint8_t> bytes) {
   std::vector<Metadata> found;
-  for (size_t at = 2;;) {
-    while (bytes[at] != 0xFF) ++at;
-    while (bytes[at] == 0xFF) ++at;
-    const uint8_t marker = bytes[at++];
-    if (marker == kSos) return found;
-    if (marker <= kTem || is_restart(marker) || marker == kSoi)
-      continue;  // stuffing, TEM, RSTn, SOI: no segment
-    const size_t length = static_cast<size_t>(bytes[at]) << 8 | bytes[at + 1];
-    const Metadata segment{marker, bytes.subspan(at + 2, length - 2)};
+  MarkerWalk walk(bytes);
+  while (walk.next() && walk.marker() != kSos) {
+    const Metadata segment{walk.marker(), walk.body()};
     if (is_kept(segment)) found.push_back(segment);
-    at += length;
   }
+  return found;
 }
 
 // Both halves of libjpeg, and the bytes it allocates, whichever way they are left.
@@ -131,29 +124,6 @@ bool run(Transcoder& t, std::span<const uint8_t> bytes, const std::vector<Metada
 }
 
 }  // namespace
-
-uint32_t restart_interval(uint32_t mcus_per_row, uint32_t tiles) {
-  if (mcus_per_row < 1 || tiles < 1 || mcus_per_row > kMostMcus || tiles > kMostMcus) {
-    throw Error(ErrorCode::kBadArgument, "A restart interval for " + std::to_string(tiles) + " tiles in " +
-                                             std::to_string(mcus_per_row) + " MCUs; both must be 1.." +
-                                             std::to_string(kMostMcus));
-  }
-  for (uint32_t count = tiles; 4 * count >= 3 * tiles; --count) {
-    if (mcus_per_row % count == 0) return mcus_per_row / count;
-  }
-  return (mcus_per_row + tiles - 1) / tiles;
-}
-
-uint32_t mcus_per_row(uint32_t width, int horizontal_sampling) {
-  const auto columns = static_cast<uint32_t>(horizontal_sampling) * DCTSIZE;
-  return (width + columns - 1) / columns;
-}
-
-void add_restart_markers(JpegEncodeSpec& spec, Extent size, int channels) {
-  const int sampling = channels == 1 ? 1 : spec.horizontal_sampling;
-  spec.restart_interval =
-      restart_interval(mcus_per_row(static_cast<uint32_t>(size.width), sampling), kEncodedTiles);
-}
 
 std::optional<std::vector<uint8_t>> transcode_jpeg(std::span<const uint8_t> bytes, uint64_t max_pixels) {
   check_jpeg(bytes);

@@ -7,28 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "core/jpeg/jpeg.h"
+#include "core/base/pixels.h"
 
 namespace stoker {
-
-// Tiles across a picture. A lossless transcode takes as many as keep datasets from growing; an encoder can
-// afford more. docs/decisions/restart-intervals.md has the figures.
-inline constexpr uint32_t kLosslessTiles = 5;
-inline constexpr uint32_t kEncodedTiles = 16;
-
-// MCUs between two restart markers: about `mcus_per_row` / `tiles`, both at least 1.
-//
-// The largest number of tiles up to `tiles`, and not below three quarters of it, that divides the row gives
-// tiles with straight columns. Where none does, `tiles` is taken and the interval rounded up: segments then
-// straddle rows.
-uint32_t restart_interval(uint32_t mcus_per_row, uint32_t tiles);
-
-// MCUs in a row of pixels. `horizontal_sampling` is the largest of any component; 1 for a picture of one
-// component, whose MCU is a single block whatever its header says.
-uint32_t mcus_per_row(uint32_t width, int horizontal_sampling);
-
-// Adds to an encoding the interval for kEncodedTiles.
-void add_restart_markers(JpegEncodeSpec& spec, Extent size, int channels);
 
 // The file with the same coefficients, quantisation tables and colours: one interleaved sequential scan,
 // optimised tables, restart markers for kLosslessTiles. What says how pixels are meant

@@ -17,7 +17,7 @@ std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint3
 std::array<uint32_t, 4> SampleRandom::draw(RandomOp op, uint32_t i) const {
   return philox(
       {static_cast<uint32_t>(sample_), static_cast<uint32_t>(sample_ >> 32), static_cast<uint32_t>(epoch_),
-       uint32_t{view_} << 24 | static_cast<uint32_t>(op) << 16 | (i & 0xFFFF)},
+       uint32_t{transform_} << 24 | static_cast<uint32_t>(op) << 16 | (i & 0xFFFF)},
       {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)});
 }
 

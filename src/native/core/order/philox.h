@@ -13,26 +13,26 @@ std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint3
 // What a random choice may depend on: the run's seed, the epoch, the sample, and which operation asks.
 enum class RandomOp : uint32_t { kCrop = 1, kFlip = 2, kColor = 3, kUser = 4, kSubstitute = 5 };
 
-// The stream of one operation on one sample in one view. Draw `i` is a pure function of all six numbers.
-// The counter is (key low, key high, epoch, view << 24 | op << 16 | i); the Philox key is the seed.
+// The stream of one operation on one sample in one transform. Draw `i` is a pure function of all six numbers.
+// The counter is (key low, key high, epoch, transform << 24 | op << 16 | i); the Philox key is the seed.
 class SampleRandom {
  public:
-  SampleRandom(uint64_t seed, uint64_t epoch, uint64_t sample, uint8_t view = 0)
-      : seed_(seed), epoch_(epoch), sample_(sample), view_(view) {}
+  SampleRandom(uint64_t seed, uint64_t epoch, uint64_t sample, uint8_t transform = 0)
+      : seed_(seed), epoch_(epoch), sample_(sample), transform_(transform) {}
 
   std::array<uint32_t, 4> draw(RandomOp op, uint32_t i) const;
 
-  // For random choices of whoever takes the sample.
+  // For random choices of the consumer.
   uint64_t user_seed() const;
 
-  // The same sample in another view.
-  SampleRandom in_view(uint8_t view) const { return {seed_, epoch_, sample_, view}; }
+  // The same sample in another transform.
+  SampleRandom in_transform(uint8_t transform) const { return {seed_, epoch_, sample_, transform}; }
 
  private:
   uint64_t seed_;
   uint64_t epoch_;
   uint64_t sample_;
-  uint8_t view_;
+  uint8_t transform_;
 };
 
 // [0, 1), from the 32 bits of a draw.

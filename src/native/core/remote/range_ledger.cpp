@@ -18,7 +18,7 @@ void RangeLedger::reserve(uint64_t length) {
   counts.bytes += length;
 }
 
-void RangeLedger::give_back(uint64_t length) {
+void RangeLedger::release_bytes(uint64_t length) {
   {
     const std::lock_guard lock(mutex);
     held -= length;
@@ -26,7 +26,7 @@ void RangeLedger::give_back(uint64_t length) {
   fetchers.notify_one();
 }
 
-void RangeLedger::drop(const Shared& range, Trash& trash) {
+void RangeLedger::drop(const Shared& range, Released& released) {
   if (range->phase == RangePhase::kDropped) return;
   for (const RangePiece& piece : range->pieces) {
     const auto found = awaited.find({range->place.file, piece.offset, piece.length});
@@ -38,13 +38,13 @@ void RangeLedger::drop(const Shared& range, Trash& trash) {
   if (range->phase != RangePhase::kUnderWay) ranges.erase(range->id);  // what is under way comes back once
   range->phase = RangePhase::kDropped;
   range->changed.notify_all();
-  trash.push_back(range);
+  released.push_back(range);
 }
 
-void RangeLedger::drop_all(Trash& trash) {
+void RangeLedger::drop_all(Released& released) {
   std::vector<Shared> all;
   for (const auto& [id, range] : ranges) all.push_back(range);
-  for (const Shared& range : all) drop(range, trash);
+  for (const Shared& range : all) drop(range, released);
   queue.clear();
   urgent.clear();
   awaited.clear();
@@ -54,13 +54,13 @@ void RangeLedger::drop_all(Trash& trash) {
   planner.notify_all();
 }
 
-RangeLedger::Shared RangeLedger::claim(const RemotePlace& place, Trash& trash) {
+RangeLedger::Shared RangeLedger::claim(const RemotePlace& place, Released& released) {
   const auto found = awaited.find(place);
   if (found == awaited.end()) return nullptr;
   Shared range = found->second.front().range;
   if (--found->second.front().uses == 0) found->second.erase(found->second.begin());
   if (found->second.empty()) awaited.erase(found);
-  trash.push_back(range);
+  released.push_back(range);
   if (--range->uses_left == 0 && range->phase > RangePhase::kUnderWay) ranges.erase(range->id);
   return range;
 }
@@ -101,12 +101,12 @@ FetchJob RangeLedger::issue(std::deque<Shared>& from) {
   return {range->id, range->place};
 }
 
-void RangeLedger::settle(const Shared& range, RangePhase phase, Trash& trash) {
+void RangeLedger::settle(const Shared& range, RangePhase phase, Released& released) {
   range->phase = phase;
   range->changed.notify_all();
   if (range->uses_left != 0) return;
   ranges.erase(range->id);
-  trash.push_back(range);
+  released.push_back(range);
 }
 
 void RangeLedger::give_up(const Shared& range) {

@@ -40,8 +40,8 @@ struct PlaceHash {
 struct RangeLedger {
   using Shared = std::shared_ptr<AheadRange>;
   // The last reference to bytes takes the mutex when it goes, so it must not go under the mutex: what may
-  // hold one is thrown here, which is declared before the lock.
-  using Trash = std::vector<Shared>;
+  // hold one is put here, which is declared before the lock.
+  using Released = std::vector<Shared>;
   struct Awaited {
     Shared range;
     uint64_t uses;
@@ -53,16 +53,16 @@ struct RangeLedger {
 
   void reserve(uint64_t length);
 
-  // Bytes were let go of. Takes the mutex.
-  void give_back(uint64_t length);
+  // Takes the mutex.
+  void release_bytes(uint64_t length);
 
   // Takes a range out of everything; who waits for it hears of it.
-  void drop(const Shared& range, Trash& trash);
+  void drop(const Shared& range, Released& released);
 
-  void drop_all(Trash& trash);
+  void drop_all(Released& released);
 
   // One use of a piece that is expected, and its range; nothing if there is none.
-  Shared claim(const RemotePlace& place, Trash& trash);
+  Shared claim(const RemotePlace& place, Released& released);
 
   // The range that was given out under this number and has not come back yet; nothing if there is none.
   Shared under_way(uint64_t id) const;
@@ -75,7 +75,7 @@ struct RangeLedger {
   FetchJob issue(std::deque<Shared>& from);
 
   // `range` has come to an end.
-  void settle(const Shared& range, RangePhase phase, Trash& trash);
+  void settle(const Shared& range, RangePhase phase, Released& released);
 
   // A range that was not given out in time, and that everybody reads piece by piece.
   void give_up(const Shared& range);
@@ -86,7 +86,7 @@ struct RangeLedger {
   std::condition_variable planner;
   std::deque<Shared> queue;
   std::deque<Shared> urgent;
-  std::unordered_map<uint64_t, Shared> ranges;  // by id, until they are let go of
+  std::unordered_map<uint64_t, Shared> ranges;  // by id, until they are released
   std::unordered_map<RemotePlace, std::vector<Awaited>, PlaceHash> awaited;
   std::multimap<uint64_t, uint64_t> by_last_use;  // to the id
   uint64_t next_id = 0;

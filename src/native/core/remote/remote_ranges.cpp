@@ -12,20 +12,21 @@
 namespace stoker {
 namespace {
 
-// What keeps delivered bytes alive. Their room is given back with the last reference, which takes the mutex.
-struct Loan {
+// What keeps delivered bytes alive. Their share of the budget is released with the last reference, which
+// takes the mutex.
+struct ReservedBytes {
   std::shared_ptr<RangeLedger> owner;
   std::shared_ptr<const void> held;
-  uint64_t length = 0;  // of the room; 0: none yet
+  uint64_t length = 0;  // of the share; 0: none yet
 
-  Loan(std::shared_ptr<RangeLedger> ledger, std::shared_ptr<const void> bytes)
+  ReservedBytes(std::shared_ptr<RangeLedger> ledger, std::shared_ptr<const void> bytes)
       : owner(std::move(ledger)), held(std::move(bytes)) {}
-  ~Loan() {
+  ~ReservedBytes() {
     held.reset();
-    if (length != 0) owner->give_back(length);
+    if (length != 0) owner->release_bytes(length);
   }
-  Loan(const Loan&) = delete;
-  Loan& operator=(const Loan&) = delete;
+  ReservedBytes(const ReservedBytes&) = delete;
+  ReservedBytes& operator=(const ReservedBytes&) = delete;
 };
 
 Error dropped() {
@@ -38,7 +39,7 @@ RemoteRanges::RemoteRanges(uint64_t budget)
     : state_(std::make_shared<RangeLedger>(budget)), process_(::getpid()) {}
 
 RemoteRanges::~RemoteRanges() {
-  if (process_ != ::getpid()) {  // forked: somebody who is not here may have held the mutex
+  if (process_ != ::getpid()) {  // forked: a thread that does not exist here may have held the mutex
     static_cast<void>(new std::shared_ptr<RangeLedger>(std::move(state_)));
     return;
   }
@@ -80,34 +81,34 @@ void RemoteRanges::expect(std::vector<ExpectedRange> ranges, uint64_t planned_us
   state.fetchers.notify_one();
 }
 
-bool RemoteRanges::wait_for_appetite(uint64_t bytes, uint64_t uses, std::chrono::milliseconds patience) {
+bool RemoteRanges::wait_for_demand(uint64_t bytes, uint64_t uses, std::chrono::milliseconds timeout) {
   RangeLedger& state = *state_;
   std::unique_lock lock(state.mutex);
-  const auto hungry = [&] {
+  const auto wanted = [&] {
     return state.closed || (state.queued_bytes < bytes &&
                             state.planned_uses - std::min(state.planned_uses, state.released_uses) < uses);
   };
-  return state.planner.wait_for(lock, patience, hungry) && !state.closed;
+  return state.planner.wait_for(lock, timeout, wanted) && !state.closed;
 }
 
-std::optional<FetchJob> RemoteRanges::next(std::chrono::milliseconds patience) {
+std::optional<FetchJob> RemoteRanges::next(std::chrono::milliseconds timeout) {
   RangeLedger& state = *state_;
   std::unique_lock lock(state.mutex);
   std::optional<FetchJob> job;
-  state.fetchers.wait_for(lock, patience, [&] { return state.closed || (job = state.pop()); });
+  state.fetchers.wait_for(lock, timeout, [&] { return state.closed || (job = state.pop()); });
   return job;
 }
 
 void RemoteRanges::deliver(uint64_t id, std::span<const uint8_t> bytes, std::shared_ptr<const void> held) {
-  const auto loan =
-      std::make_shared<Loan>(state_, std::move(held));  // goes after the lock, if nobody takes it
-  RangeLedger::Trash trash;
+  const auto reserved =
+      std::make_shared<ReservedBytes>(state_, std::move(held));  // freed after the lock, if it is not used
+  RangeLedger::Released released;
   RangeLedger& state = *state_;
   const std::lock_guard lock(state.mutex);
   const RangeLedger::Shared range = state.under_way(id);
   if (!range) return;
-  trash.push_back(range);
-  const uint64_t length = loan->length = range->place.length;
+  released.push_back(range);
+  const uint64_t length = reserved->length = range->place.length;
   if (range->phase == RangePhase::kDropped) {
     state.ranges.erase(id);
     return;
@@ -115,14 +116,14 @@ void RemoteRanges::deliver(uint64_t id, std::span<const uint8_t> bytes, std::sha
   if (bytes.size() != length) {
     range->error = Error(ErrorCode::kStorage, std::to_string(bytes.size()) + " bytes came where " +
                                                   std::to_string(length) + " were asked for");
-    return state.settle(range, RangePhase::kFailed, trash);
+    return state.settle(range, RangePhase::kFailed, released);
   }
-  range->bytes = {bytes, loan};
-  state.settle(range, RangePhase::kHere, trash);
+  range->bytes = {bytes, reserved};
+  state.settle(range, RangePhase::kHere, released);
 }
 
 void RemoteRanges::fail(uint64_t id, const Error& error) {
-  RangeLedger::Trash trash;
+  RangeLedger::Released released;
   RangeLedger& state = *state_;
   {
     const std::lock_guard lock(state.mutex);
@@ -133,20 +134,20 @@ void RemoteRanges::fail(uint64_t id, const Error& error) {
       state.ranges.erase(id);
     } else {
       range->error = error;
-      state.settle(range, RangePhase::kFailed, trash);
+      state.settle(range, RangePhase::kFailed, released);
     }
   }
   state.fetchers.notify_one();
 }
 
 TakenBytes RemoteRanges::take(const RemotePlace& place) {
-  RangeLedger::Trash trash;
+  RangeLedger::Released released;
   RangeLedger& state = *state_;
   {
     std::unique_lock lock(state.mutex);
     if (state.closed) throw dropped();
-    if (const RangeLedger::Shared range = state.claim(place, trash)) {
-      range->changed.wait_for(lock, kPatience, [&] { return range->phase != RangePhase::kQueued; });
+    if (const RangeLedger::Shared range = state.claim(place, released)) {
+      range->changed.wait_for(lock, kTimeout, [&] { return range->phase != RangePhase::kQueued; });
       if (range->phase != RangePhase::kQueued) {
         range->changed.wait(lock, [&] { return range->phase != RangePhase::kUnderWay; });
         if (range->phase == RangePhase::kDropped) throw dropped();
@@ -156,7 +157,7 @@ TakenBytes RemoteRanges::take(const RemotePlace& place) {
         }
         if (range->error && place == range->place) throw Error(*range->error);
       } else if (range->uses_left == 0) {
-        state.give_up(range);  // nobody is left who would take it
+        state.give_up(range);  // no use of it is left
       }
     }
   }
@@ -167,7 +168,7 @@ TakenBytes RemoteRanges::read_now(const RemotePlace& place) {
   const auto range = std::make_shared<AheadRange>();
   range->place = place;
   range->urgent = true;
-  RangeLedger::Trash trash{range};
+  RangeLedger::Released released{range};
   RangeLedger& state = *state_;
   std::unique_lock lock(state.mutex);
   if (state.closed) throw dropped();
@@ -187,30 +188,30 @@ void RemoteRanges::count_reread() {
 }
 
 void RemoteRanges::release_until(uint64_t use) {
-  RangeLedger::Trash trash;
+  RangeLedger::Released released;
   RangeLedger& state = *state_;
   const std::lock_guard lock(state.mutex);
   state.released_uses = std::max(state.released_uses, use);
   while (!state.by_last_use.empty() && state.by_last_use.begin()->first < use) {
     const auto found = state.ranges.find(state.by_last_use.begin()->second);
     state.by_last_use.erase(state.by_last_use.begin());
-    if (found != state.ranges.end()) state.drop(RangeLedger::Shared(found->second), trash);
+    if (found != state.ranges.end()) state.drop(RangeLedger::Shared(found->second), released);
   }
   state.planner.notify_all();
   state.fetchers.notify_one();
 }
 
 void RemoteRanges::forget() {
-  RangeLedger::Trash trash;
+  RangeLedger::Released released;
   const std::lock_guard lock(state_->mutex);
-  state_->drop_all(trash);
+  state_->drop_all(released);
 }
 
 void RemoteRanges::close() {
-  RangeLedger::Trash trash;
+  RangeLedger::Released released;
   const std::lock_guard lock(state_->mutex);
   state_->closed = true;
-  state_->drop_all(trash);
+  state_->drop_all(released);
 }
 
 bool RemoteRanges::closed() const {

@@ -37,11 +37,11 @@ struct FetchJob {
 
 // What has been done. Bytes and requests are counted when they are asked for.
 struct RangeCounts {
-  uint64_t held_bytes = 0;  // asked for and not let go of yet
+  uint64_t held_bytes = 0;  // asked for and not released yet
   uint64_t peak_bytes = 0;  // the most there were of those
   uint64_t requests = 0;
   uint64_t bytes = 0;
-  uint64_t unplanned = 0;  // requests among them for what nobody expected, or what did not come in time
+  uint64_t unplanned = 0;  // requests among them for what was not planned, or did not come in time
   uint64_t rereads = 0;    // pieces whose checksum was wrong
 };
 
@@ -49,14 +49,14 @@ struct RangeLedger;
 
 // Threads that fetch call next() and deliver() or fail(); threads that use the bytes call take(). Ranges are
 // given out in the order in which they were expected, as long as all that is held fits the budget; what is
-// asked for when nothing is held is given out in any case. A range is let go of with the last of its uses,
-// and its bytes live for as long as somebody has them.
+// asked for when nothing is held is given out in any case. A range is released with the last of its uses,
+// and its bytes live for as long as they are referenced.
 //
-// Nothing that has been planned can make anybody wait for ever: a piece whose range is not even given out
-// after `kPatience`, because others fill the budget, is read by itself.
+// Nothing that has been planned can be waited for forever: a piece whose range is not even given out
+// after `kTimeout`, because others fill the budget, is read by itself.
 class RemoteRanges : public RemoteReader {
  public:
-  static constexpr std::chrono::milliseconds kPatience{250};
+  static constexpr std::chrono::milliseconds kTimeout{250};
 
   explicit RemoteRanges(uint64_t budget);
   ~RemoteRanges() override;
@@ -66,11 +66,11 @@ class RemoteRanges : public RemoteReader {
   void expect(std::vector<ExpectedRange> ranges, uint64_t planned_uses);
 
   // Waits until less than `bytes` are queued, and less than `uses` are planned beyond those that are over;
-  // false when closed or when `patience` has passed.
-  bool wait_for_appetite(uint64_t bytes, uint64_t uses, std::chrono::milliseconds patience);
+  // false when closed or when `timeout` has passed.
+  bool wait_for_demand(uint64_t bytes, uint64_t uses, std::chrono::milliseconds timeout);
 
-  // The next range to fetch, when there is room for it; nothing when closed, or after `patience`.
-  std::optional<FetchJob> next(std::chrono::milliseconds patience);
+  // The next range to fetch, when the budget allows it; nothing when closed, or after `timeout`.
+  std::optional<FetchJob> next(std::chrono::milliseconds timeout);
 
   // The bytes of a range. Of another length than asked for they are an error of that range.
   void deliver(uint64_t id, std::span<const uint8_t> bytes, std::shared_ptr<const void> held);
@@ -95,7 +95,7 @@ class RemoteRanges : public RemoteReader {
   RangeCounts counts() const;
 
  private:
-  // Outlives this object as long as somebody has bytes.
+  // Outlives this object as long as its bytes are referenced.
   std::shared_ptr<RangeLedger> state_;
   pid_t process_;
 };

@@ -27,7 +27,7 @@ int64_t number_remote_files(uint64_t count) {
 std::span<const uint8_t> RemoteScratch::take(const RemoteFiles& files, const RemotePlace& place) {
   if (place.length == 0) return {};
   if (last_.held && place == place_) return last_.bytes;
-  release();  // first: room for what is waited for may depend on it
+  release();  // first: the request may wait for the budget that these bytes take
   RemoteReader& from = reader(files);
   last_ = out_of_turn ? from.read_now(place) : from.take(place);
   place_ = place;

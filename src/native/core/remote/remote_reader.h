@@ -41,7 +41,7 @@ class RemoteReader {
   virtual void count_reread() {}
 };
 
-// Calls somebody who reads: without a schedule there is nothing to fetch ahead.
+// Calls a function that reads: without a schedule there is nothing to fetch ahead.
 class DirectReader : public RemoteReader {
  public:
   using Read = std::function<std::vector<uint8_t>(const RemotePlace&)>;
@@ -57,11 +57,11 @@ class DirectReader : public RemoteReader {
 
 // The files of one set: number i of the set has the number `first` + i.
 struct RemoteFiles {
-  std::shared_ptr<RemoteReader> reader;  // for whoever brings none
+  std::shared_ptr<RemoteReader> reader;  // for threads without a schedule
   int64_t first = 0;
 };
 
-// A run of numbers that nobody else in this process gets.
+// A run of numbers, unique in this process.
 int64_t number_remote_files(uint64_t count);
 
 // What a thread keeps of remote bytes from one sample to the next.

@@ -203,15 +203,18 @@ void Resampler::finish_plan(const Span& across, const Span& down, Extent out, Re
   needed_ = {x, y, width, height};
 }
 
-void Resampler::copy(RgbxView src, bool flip, RgbSlot dst) const {
+// One row, whose pixels are taken and not weighed.
+void Resampler::pick(const uint8_t* from, bool flip, uint8_t* to) const {
   const size_t columns = across_.size();
+  for (size_t x = 0; x < columns; ++x, to += kRgbBytes) {
+    const int32_t column = across_.first[flip ? columns - 1 - x : x] - needed_.x;
+    std::memcpy(to, from + static_cast<size_t>(column) * kRgbxBytes, kRgbBytes);
+  }
+}
+
+void Resampler::copy(RgbxView src, bool flip, RgbSlot dst) const {
   for (size_t y = 0; y < down_.size(); ++y) {
-    const uint8_t* from = src.row(down_.first[y] - needed_.y);
-    uint8_t* to = dst.row(static_cast<int32_t>(y));
-    for (size_t x = 0; x < columns; ++x, to += kRgbBytes) {
-      const int32_t column = across_.first[flip ? columns - 1 - x : x] - needed_.x;
-      std::memcpy(to, from + static_cast<size_t>(column) * kRgbxBytes, kRgbBytes);
-    }
+    pick(src.row(down_.first[y] - needed_.y), flip, dst.row(static_cast<int32_t>(y)));
   }
 }
 
@@ -222,11 +225,22 @@ void Resampler::run(RgbxView src, bool flip, RgbSlot dst) {
   const size_t bytes = across_.size() * kRgbBytes;
   const RgbSlot between = scratch(bytes, static_cast<size_t>(needed_.height));
   if (across_.identity) {
-    pack(src, flip, between);
+    for (int32_t y = 0; y < needed_.height; ++y) pick(src.row(y), flip, between.row(y));
   } else {
     kernels_.horizontal(across_, src, needed_.x, flip, between);
   }
   kernels_.vertical(down_, between.data, bytes, needed_.y, bytes, dst);
+}
+
+void Resampler::run_rgb(const uint8_t* pixels, size_t stride, bool flip, RgbSlot dst) {
+  const auto width = static_cast<size_t>(needed_.width), height = static_cast<size_t>(needed_.height);
+  std::vector<uint8_t> rgbx(width * height * kRgbxBytes + kRgbxPadding);
+  const uint8_t* from =
+      pixels + static_cast<size_t>(needed_.y) * stride + static_cast<size_t>(needed_.x) * kRgbBytes;
+  for (size_t y = 0; y < height; ++y) {
+    rgb_to_rgbx(from + y * stride, width, rgbx.data() + y * width * kRgbxBytes);
+  }
+  run({rgbx.data(), width * kRgbxBytes, {needed_.width, needed_.height}}, flip, dst);
 }
 
 void Resampler::run_down_first(RgbxView src, bool flip, RgbSlot dst) {
@@ -241,17 +255,6 @@ RgbSlot Resampler::scratch(size_t stride, size_t rows) {
   // Kernels load and store whole vectors, which may reach a little past the end.
   if (between_.size() < stride * rows + kRgbxPadding) between_.resize(stride * rows + kRgbxPadding);
   return {between_.data(), stride};
-}
-
-void Resampler::pack(RgbxView src, bool flip, RgbSlot dst) const {
-  const size_t columns = across_.size();
-  for (int32_t y = 0; y < needed_.height; ++y) {
-    const uint8_t* from = src.row(y);
-    uint8_t* to = dst.row(y);
-    for (size_t x = 0; x < columns; ++x, to += kRgbBytes) {
-      std::memcpy(to, from + (flip ? columns - 1 - x : x) * kRgbxBytes, kRgbBytes);
-    }
-  }
 }
 
 }  // namespace stoker

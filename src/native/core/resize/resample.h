@@ -60,7 +60,6 @@ struct ResampleKernels {
   void (*vertical)(const Taps& taps, const uint8_t* src, size_t stride, int32_t origin, size_t bytes,
                    RgbSlot dst);
 };
-extern const ResampleKernels kPortableKernels;
 // Those this processor can run, the fastest first; tests run one body over all of them.
 const std::vector<const ResampleKernels*>& resample_kernels();
 
@@ -82,11 +81,14 @@ class Resampler {
   // Writes the window. `src` holds the pixels of needed(), readable kRgbxPadding bytes past its end.
   void run(RgbxView src, bool flip, RgbSlot dst);
 
+  // The same from the whole input, as RGB whose rows lie `stride` bytes apart.
+  void run_rgb(const uint8_t* pixels, size_t stride, bool flip, RgbSlot dst);
+
  private:
   void plan_coarsely(Filter filter, const Span& across, const Span& down, Extent out, Rect window);
   void finish_plan(const Span& across, const Span& down, Extent out, Rect window);
   void copy(RgbxView src, bool flip, RgbSlot dst) const;
-  void pack(RgbxView src, bool flip, RgbSlot dst) const;
+  void pick(const uint8_t* from, bool flip, uint8_t* to) const;
   void run_down_first(RgbxView src, bool flip, RgbSlot dst);
   RgbSlot scratch(size_t stride, size_t rows);
 

@@ -1,47 +1,69 @@
-// Chooses the implementation for the processor it runs on.
+// CRC-32C by table lookup, sixteen bytes a step ("slicing", M. Kounavis and F. Berry, 2005), and which
+// kernels this processor runs.
 #include "core/shards/crc32c.h"
 
-#include "core/shards/crc32c_polynomial.h"
+#include <cstring>
 
-#if defined(__aarch64__) && defined(__linux__)
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
-#endif
+#include "core/base/kernels.h"
+#include "core/base/little_endian.h"
+#include "core/shards/crc32c_polynomial.h"
 
 namespace stoker {
 namespace {
 
-#if defined(__x86_64__)
-bool has_crc_instruction() {
-  return __builtin_cpu_supports("sse4.2") != 0;
-}
-constexpr Crc32cImplementation kHardware{"sse4.2", crc32c_extend_sse42, crc32c_copy_sse42};
-#elif defined(__aarch64__)
-#if defined(__linux__)
-bool has_crc_instruction() {
-  return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
-}
-#else
-bool has_crc_instruction() {
-  return true;
-}  // every 64-bit Apple processor has it
-#endif
-constexpr Crc32cImplementation kHardware{"armv8 crc", crc32c_extend_arm64, crc32c_copy_arm64};
-#else
-bool has_crc_instruction() {
-  return false;
-}
-constexpr Crc32cImplementation kHardware{"", nullptr, nullptr};
-#endif
+constexpr size_t kStride = 16;
 
-constexpr Crc32cImplementation kFastestFirst[] = {kHardware,
-                                                  {"portable", crc32c_extend_portable, crc32c_copy_portable}};
+// slice[i].of[v] is what a byte v leaves in the register once i more zero bytes have followed it.
+struct Slices {
+  crc32c_polynomial::ByteProducts slice[kStride];
+  constexpr Slices() {
+    for (size_t i = 0; i < kStride; ++i) slice[i] = {crc32c_polynomial::zero_bytes(i + 1), 0};
+  }
+};
+constexpr Slices kSlices;
+
+// The four bytes of `word`, the last of which is followed by `after` more bytes of the step.
+template <size_t after>
+uint32_t feed(uint32_t word) {
+  return kSlices.slice[after + 3].of[word & 255U] ^ kSlices.slice[after + 2].of[(word >> 8) & 255U] ^
+         kSlices.slice[after + 1].of[(word >> 16) & 255U] ^ kSlices.slice[after].of[word >> 24];
+}
+
+uint32_t extend(uint32_t crc, const uint8_t* data, size_t size) {
+  uint32_t state = ~crc;
+  for (; size >= kStride; data += kStride, size -= kStride) {
+    state = feed<12>(state ^ load_le32(data)) ^ feed<8>(load_le32(data + 4)) ^ feed<4>(load_le32(data + 8)) ^
+            feed<0>(load_le32(data + 12));
+  }
+  for (; size != 0; ++data, --size) state = (state >> 8) ^ kSlices.slice[0].of[(state ^ *data) & 255U];
+  return ~state;
+}
+
+uint32_t copy(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
+  if (size != 0) std::memcpy(out, data, size);
+  return extend(crc, data, size);
+}
+
+constexpr Crc32cKernels kPortable{"portable", extend, copy};
 
 }  // namespace
 
-std::span<const Crc32cImplementation> crc32c_implementations() {
-  static const size_t unusable = has_crc_instruction() ? 0 : 1;
-  return std::span(kFastestFirst).subspan(unusable);
+#if defined(__x86_64__)
+extern const Crc32cKernels kSse42Crc32cKernels;
+#elif defined(__aarch64__)
+extern const Crc32cKernels kArmCrc32cKernels;
+#endif
+
+const std::vector<const Crc32cKernels*>& crc32c_kernels() {
+  static const auto list = runnable<Crc32cKernels>({
+#if defined(__x86_64__)
+      {InstructionSet::kSse42, &kSse42Crc32cKernels},
+#elif defined(__aarch64__)
+      {InstructionSet::kArmCrc, &kArmCrc32cKernels},
+#endif
+      {InstructionSet::kAny, &kPortable},
+  });
+  return list;
 }
 
 // Feeding is linear, and inverting the register at both ends cancels out: `crc` is what the others find in
@@ -51,12 +73,12 @@ uint32_t crc32c_join(uint32_t crc, uint32_t others, uint64_t size) {
 }
 
 uint32_t crc32c_extend(uint32_t crc, std::span<const uint8_t> data) {
-  static const Crc32cFunction fastest = crc32c_implementations().front().extend;
+  static const auto fastest = crc32c_kernels().front()->extend;
   return fastest(crc, data.data(), data.size());
 }
 
 uint32_t crc32c_copy(uint32_t crc, std::span<const uint8_t> data, uint8_t* out) {
-  static const Crc32cCopyFunction fastest = crc32c_implementations().front().copy;
+  static const auto fastest = crc32c_kernels().front()->copy;
   return fastest(crc, data.data(), data.size(), out);
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace stoker {
 
@@ -36,32 +37,14 @@ constexpr uint32_t unmask_crc(uint32_t masked) {
   return (rotated >> 17) | (rotated << 15);
 }
 
-// Every implementation below computes this function. Plain pointers, because the kernel files are compiled
-// for newer processors than the rest: an inline function of the standard library instantiated there could be
-// the copy that the linker keeps for everybody.
-using Crc32cFunction = uint32_t (*)(uint32_t crc, const uint8_t* data, size_t size);
-using Crc32cCopyFunction = uint32_t (*)(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out);
-
-struct Crc32cImplementation {
+// All sets give the same checksums. Plain pointers: see core/base/kernels.h.
+struct Crc32cKernels {
   const char* name;
-  Crc32cFunction extend;
-  Crc32cCopyFunction copy;  // does the same, and copies
+  uint32_t (*extend)(uint32_t crc, const uint8_t* data, size_t size);
+  // Does the same, and copies.
+  uint32_t (*copy)(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out);
 };
-
-// The implementations that this processor can run, fastest first. `crc32c_extend` is the first of them.
-std::span<const Crc32cImplementation> crc32c_implementations();
-
-// Runs everywhere.
-uint32_t crc32c_extend_portable(uint32_t crc, const uint8_t* data, size_t size);
-uint32_t crc32c_copy_portable(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out);
-// Call these only on a processor that `crc32c_implementations` has found able to run them.
-#if defined(__x86_64__)
-uint32_t crc32c_extend_sse42(uint32_t crc, const uint8_t* data, size_t size);
-uint32_t crc32c_copy_sse42(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out);
-#endif
-#if defined(__aarch64__)
-uint32_t crc32c_extend_arm64(uint32_t crc, const uint8_t* data, size_t size);
-uint32_t crc32c_copy_arm64(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out);
-#endif
+// Those this processor can run, the fastest first; tests run one body over all of them.
+const std::vector<const Crc32cKernels*>& crc32c_kernels();
 
 }  // namespace stoker

@@ -13,15 +13,18 @@ struct Armv8 {  // in the unnamed namespace, so that no code for this extension 
   static uint32_t byte(uint32_t state, uint8_t byte) { return __crc32cb(state, byte); }
 };
 
-}  // namespace
-
-uint32_t crc32c_extend_arm64(uint32_t crc, const uint8_t* data, size_t size) {
+uint32_t extend(uint32_t crc, const uint8_t* data, size_t size) {
   return crc32c_streams::extend<Armv8>(crc, data, size, crc32c_streams::OnlyFeed{});
 }
 
-uint32_t crc32c_copy_arm64(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
+uint32_t copy(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
   return crc32c_streams::extend<Armv8>(crc, data, size, crc32c_streams::Copy{out});
 }
+
+}  // namespace
+
+extern const Crc32cKernels kArmCrc32cKernels;
+const Crc32cKernels kArmCrc32cKernels{"armv8 crc", extend, copy};
 
 }  // namespace stoker
 #endif

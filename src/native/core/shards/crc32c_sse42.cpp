@@ -24,13 +24,11 @@ struct Streamed {
   void byte(size_t at, uint8_t byte) const { out[at] = byte; }
 };
 
-}  // namespace
-
-uint32_t crc32c_extend_sse42(uint32_t crc, const uint8_t* data, size_t size) {
+uint32_t extend(uint32_t crc, const uint8_t* data, size_t size) {
   return crc32c_streams::extend<Sse42>(crc, data, size, crc32c_streams::OnlyFeed{});
 }
 
-uint32_t crc32c_copy_sse42(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
+uint32_t copy(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
   if (reinterpret_cast<uintptr_t>(out) % sizeof(uint64_t) != 0) {
     return crc32c_streams::extend<Sse42>(crc, data, size, crc32c_streams::Copy{out});
   }
@@ -38,6 +36,11 @@ uint32_t crc32c_copy_sse42(uint32_t crc, const uint8_t* data, size_t size, uint8
   _mm_sfence();
   return made;
 }
+
+}  // namespace
+
+extern const Crc32cKernels kSse42Crc32cKernels;
+const Crc32cKernels kSse42Crc32cKernels{"sse4.2", extend, copy};
 
 }  // namespace stoker
 #endif

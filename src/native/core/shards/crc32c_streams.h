@@ -6,17 +6,11 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 
+#include "core/base/little_endian.h"
 #include "core/shards/crc32c_polynomial.h"
 
 namespace stoker::crc32c_streams {
-
-inline uint64_t load64(const uint8_t* p) {
-  uint64_t word;
-  std::memcpy(&word, p, sizeof word);
-  return word;
-}
 
 // What a pass does with the bytes beside feeding them. `at` counts from the start of the data.
 struct OnlyFeed {
@@ -25,7 +19,7 @@ struct OnlyFeed {
 };
 struct Copy {
   uint8_t* out;
-  void word(size_t at, uint64_t bytes) const { std::memcpy(out + at, &bytes, sizeof bytes); }
+  void word(size_t at, uint64_t bytes) const { store_le64(bytes, out + at); }
   void byte(size_t at, uint8_t byte) const { out[at] = byte; }
 };
 
@@ -39,7 +33,8 @@ uint32_t feed_triples(uint32_t state, const uint8_t* data, size_t size, size_t& 
     uint32_t second = 0;
     uint32_t third = 0;
     for (size_t i = at; i != at + kBlock; i += 8) {
-      const uint64_t words[] = {load64(data + i), load64(data + i + kBlock), load64(data + i + 2 * kBlock)};
+      const uint64_t words[] = {load_le64(data + i), load_le64(data + i + kBlock),
+                                load_le64(data + i + 2 * kBlock)};
       state = Instruction::word(state, words[0]);
       second = Instruction::word(second, words[1]);
       third = Instruction::word(third, words[2]);
@@ -66,7 +61,7 @@ uint32_t extend(uint32_t crc, const uint8_t* data, size_t size, const Also& also
   state = feed_triples<Instruction, kMiddleBlock>(state, data, size, at, also);
   state = feed_triples<Instruction, kShortBlock>(state, data, size, at, also);
   for (; size - at >= 8; at += 8) {
-    const uint64_t word = load64(data + at);
+    const uint64_t word = load_le64(data + at);
     state = Instruction::word(state, word);
     also.word(at, word);
   }

@@ -49,7 +49,7 @@ class KeptTable {
   }
 
  private:
-  // An atomic that a vector may move while nobody reads it.
+  // An atomic that a vector may move while it is not read.
   class Slot {
    public:
     Slot() = default;

@@ -19,11 +19,11 @@ void OpenFiles::add(std::string path, std::string name) {
   files_.add();
 }
 
-std::shared_ptr<const ShardFile> OpenFiles::open(size_t index) const {
+std::shared_ptr<const RandomAccessFile> OpenFiles::open(size_t index) const {
   const Place& place = places_[index];
   return files_.get(
-      index, [&] { return std::make_shared<const ShardFile>(place.path, place.name); },
-      [](const ShardFile&) { return uint64_t{1}; });
+      index, [&] { return std::make_shared<const RandomAccessFile>(place.path, place.name); },
+      [](const RandomAccessFile&) { return uint64_t{1}; });
 }
 
 }  // namespace stoker

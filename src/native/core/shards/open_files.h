@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/random_access_file.h"
 #include "core/shards/kept_table.h"
-#include "core/shards/tfrecord.h"
 
 namespace stoker {
 
@@ -28,8 +28,8 @@ class OpenFiles {
   const std::string& name(size_t index) const { return places_[index].name; }
 
   // The file, opened now unless it still is; not to be held longer than this object lives. Throws as
-  // ShardFile's constructor.
-  std::shared_ptr<const ShardFile> open(size_t index) const;
+  // RandomAccessFile's constructor.
+  std::shared_ptr<const RandomAccessFile> open(size_t index) const;
 
  private:
   struct Place {
@@ -38,7 +38,7 @@ class OpenFiles {
   };
 
   std::vector<Place> places_;
-  KeptTable<ShardFile> files_;
+  KeptTable<RandomAccessFile> files_;
 };
 
 }  // namespace stoker

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/base/errors.h"
+#include "core/base/random_access_file.h"
 
 namespace stoker {
 namespace {
@@ -19,7 +20,7 @@ constexpr uint64_t kMostNumber = 1'000'000'000'000'000'000;
       {.path = shard.index, .record = static_cast<int64_t>(record), .offset = kUnknown, .source = {}});
 }
 
-// A decimal number and the character behind it, at `at`, which moves behind both. False if it is none.
+// A decimal number and the character behind it, at `at`, which moves behind both. False if there is none.
 bool take_number(const char*& at, const char* end, char behind, uint64_t& value) {
   const char* const first = at;
   value = 0;
@@ -64,7 +65,7 @@ bool may_be_index(uint64_t index_bytes, uint64_t records) {
 }
 
 ShardIndex ShardIndex::read(const ListedShard& shard) {
-  const ShardFile file(shard.index);
+  const RandomAccessFile file(shard.index);
   if (!may_be_index(file.size(), shard.records)) {
     fail(shard, 0,
          std::to_string(file.size()) + " bytes cannot list " + std::to_string(shard.records) + " records");

@@ -1,35 +1,17 @@
 #include "core/shards/tfrecord.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cassert>
-#include <cerrno>
 #include <limits>
 #include <optional>
-#include <system_error>
 
+#include "core/base/little_endian.h"
 #include "core/shards/crc32c.h"
 
 namespace stoker {
 namespace {
 
 constexpr size_t kLengthBytes = 8;
-constexpr size_t kMostRead = size_t{1} << 30;  // macOS refuses reads of 2 GiB and more
-
-uint32_t load32(const uint8_t* p) {
-  return uint32_t{p[0]} | uint32_t{p[1]} << 8 | uint32_t{p[2]} << 16 | uint32_t{p[3]} << 24;
-}
-
-uint64_t load64(const uint8_t* p) {
-  return uint64_t{load32(p)} | uint64_t{load32(p + 4)} << 32;
-}
-
-void store32(uint32_t value, uint8_t* p) {
-  for (int i = 0; i < 4; ++i) p[i] = static_cast<uint8_t>(value >> (8 * i));
-}
 
 std::string describe(const FrameSite& site) {
   std::string text = site.record == kUnknown ? "the record" : "record " + std::to_string(site.record);
@@ -43,15 +25,10 @@ std::string describe(const FrameSite& site) {
               {.path = std::string(site.path), .record = site.record, .offset = site.offset, .source = {}});
 }
 
-[[noreturn]] void fail_io(const std::string& path, int number) {
-  throw Error(ErrorCode::kIo, std::generic_category().message(number),
-              {.path = path, .record = kUnknown, .offset = kUnknown, .source = {}}, number);
-}
-
 // The payload length in a header, or nothing when its CRC says that it is damaged.
 std::optional<uint64_t> checked_length(const uint8_t* header) {
-  if (mask_crc(crc32c({header, kLengthBytes})) != load32(header + kLengthBytes)) return std::nullopt;
-  return load64(header);
+  if (mask_crc(crc32c({header, kLengthBytes})) != load_le32(header + kLengthBytes)) return std::nullopt;
+  return load_le64(header);
 }
 
 [[noreturn]] void fail_payload(const FrameSite& site, uint64_t bytes) {
@@ -64,15 +41,14 @@ std::optional<uint64_t> checked_length(const uint8_t* header) {
 
 std::array<uint8_t, kFrameHeaderBytes> frame_header(uint64_t payload_bytes) {
   std::array<uint8_t, kFrameHeaderBytes> header;
-  store32(static_cast<uint32_t>(payload_bytes), header.data());
-  store32(static_cast<uint32_t>(payload_bytes >> 32), header.data() + 4);
-  store32(mask_crc(crc32c({header.data(), kLengthBytes})), header.data() + kLengthBytes);
+  store_le64(payload_bytes, header.data());
+  store_le32(mask_crc(crc32c({header.data(), kLengthBytes})), header.data() + kLengthBytes);
   return header;
 }
 
 std::array<uint8_t, kFrameFooterBytes> frame_footer(std::span<const uint8_t> payload) {
   std::array<uint8_t, kFrameFooterBytes> footer;
-  store32(mask_crc(crc32c(payload)), footer.data());
+  store_le32(mask_crc(crc32c(payload)), footer.data());
   return footer;
 }
 
@@ -105,67 +81,27 @@ std::span<const uint8_t> verify_frame(std::span<const uint8_t> frame, const Fram
              std::to_string(payload.size()) + ": the index does not belong to this shard; make it anew");
   }
   if (check == PayloadCheck::kOn &&
-      mask_crc(crc32c(payload)) != load32(frame.data() + kFrameHeaderBytes + payload.size())) {
+      mask_crc(crc32c(payload)) != load_le32(frame.data() + kFrameHeaderBytes + payload.size())) {
     fail_payload(site, payload.size());
   }
   return payload;
 }
 
 uint32_t stated_crc(std::span<const uint8_t> payload) {
-  return unmask_crc(load32(payload.data() + payload.size()));
+  return unmask_crc(load_le32(payload.data() + payload.size()));
 }
 
-ShardFile::ShardFile(const std::string& path, std::string name)
-    : path_(name.empty() ? path : std::move(name)) {
-  do {  // O_NONBLOCK: a named pipe must be refused below, not waited for
-    descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  } while (descriptor_ < 0 && errno == EINTR);
-  if (descriptor_ < 0) fail_io(path_, errno);
-  struct stat status{};
-  int problem = 0;
-  if (::fstat(descriptor_, &status) != 0) {
-    problem = errno;
-  } else if (!S_ISREG(status.st_mode)) {
-    problem = S_ISDIR(status.st_mode) ? EISDIR : ESPIPE;
-  }
-  if (problem != 0) {
-    ::close(descriptor_);
-    fail_io(path_, problem);
-  }
-  size_ = static_cast<uint64_t>(status.st_size);
-}
-
-ShardFile::~ShardFile() {
-  ::close(descriptor_);
-}
-
-size_t ShardFile::read_at(uint64_t offset, std::span<uint8_t> out) const {
-  size_t done = 0;
-  while (done < out.size()) {
-    if (offset > static_cast<uint64_t>(std::numeric_limits<off_t>::max()) - done) return done;
-    const size_t piece = std::min(out.size() - done, kMostRead);
-    const ssize_t got = ::pread(descriptor_, out.data() + done, piece, static_cast<off_t>(offset + done));
-    if (got == 0) break;
-    if (got > 0) {
-      done += static_cast<size_t>(got);
-    } else if (errno != EINTR) {
-      fail_io(path_, errno);
-    }
-  }
-  return done;
-}
-
-FrameSite ShardFile::site(const RecordExtent& extent, int64_t record) const {
+FrameSite site_of(const RandomAccessFile& shard, const RecordExtent& extent, int64_t record) {
   const bool nameable = extent.offset <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-  return {path_, record, nameable ? static_cast<int64_t>(extent.offset) : kUnknown};
+  return {shard.name(), record, nameable ? static_cast<int64_t>(extent.offset) : kUnknown};
 }
 
-std::span<const uint8_t> ShardFile::read_frame(const RecordExtent& extent, std::vector<uint8_t>& buffer,
-                                               const FrameSite& at) const {
-  uint64_t end = size_;  // of the file; it also bounds the allocation, whatever the index claims
-  if (extent.offset <= size_ && extent.size <= size_ - extent.offset) {
+std::span<const uint8_t> read_frame(const RandomAccessFile& shard, const RecordExtent& extent,
+                                    std::vector<uint8_t>& buffer, const FrameSite& at) {
+  uint64_t end = shard.size();  // of the file; it also bounds the allocation, whatever the index claims
+  if (extent.offset <= end && extent.size <= end - extent.offset) {
     if (buffer.size() < extent.size) buffer.resize(extent.size);
-    const size_t got = read_at(extent.offset, std::span(buffer).first(extent.size));
+    const size_t got = shard.read_at(extent.offset, std::span(buffer).first(extent.size));
     if (got == extent.size) return std::span(buffer).first(got);
     end = extent.offset + got;  // it has been cut since it was opened
   }
@@ -174,10 +110,10 @@ std::span<const uint8_t> ShardFile::read_frame(const RecordExtent& extent, std::
            std::to_string(end) + ": either the shard was cut short, or the index does not belong to it");
 }
 
-std::span<const uint8_t> ShardFile::read_record(const RecordExtent& extent, std::vector<uint8_t>& buffer,
-                                                int64_t record, PayloadCheck check) const {
-  const FrameSite at = site(extent, record);
-  return verify_frame(read_frame(extent, buffer, at), at, check);
+std::span<const uint8_t> read_record(const RandomAccessFile& shard, const RecordExtent& extent,
+                                     std::vector<uint8_t>& buffer, int64_t record, PayloadCheck check) {
+  const FrameSite at = site_of(shard, extent, record);
+  return verify_frame(read_frame(shard, extent, buffer, at), at, check);
 }
 
 namespace {
@@ -193,7 +129,7 @@ constexpr size_t kJoinBytes = size_t{16} << 10;  // from here on joining two sum
 class Scanner {
  public:
   // With `sum`, all bytes go into the checksum of the file; the check must be on.
-  Scanner(const ShardFile& shard, PayloadCheck check, bool sum)
+  Scanner(const RandomAccessFile& shard, PayloadCheck check, bool sum)
       : shard_(shard), check_(check), sum_(sum), window_(std::min<uint64_t>(kWindowBytes, shard.size())) {}
 
   ScannedShard run() {
@@ -218,7 +154,7 @@ class Scanner {
   }
 
   FrameSite site(uint64_t offset) const {
-    return {shard_.path(), static_cast<int64_t>(extents_.size()), static_cast<int64_t>(offset)};
+    return {shard_.name(), static_cast<int64_t>(extents_.size()), static_cast<int64_t>(offset)};
   }
 
   uint64_t length_of_next() {
@@ -268,7 +204,7 @@ class Scanner {
     }
     if (sum_ && join) crc_ = crc32c_join(crc_, crc, payload_bytes);
     const uint8_t* footer = bytes(kFrameFooterBytes, extent.offset);
-    if (mask_crc(crc) != load32(footer)) fail_payload(site(extent.offset), payload_bytes);
+    if (mask_crc(crc) != load_le32(footer)) fail_payload(site(extent.offset), payload_bytes);
     take(footer, kFrameFooterBytes);
   }
 
@@ -302,7 +238,7 @@ class Scanner {
 
   static constexpr const char* kCut = ": the shard was cut short; restore it or build it again";
 
-  const ShardFile& shard_;
+  const RandomAccessFile& shard_;
   const PayloadCheck check_;
   const bool sum_;
   uint32_t crc_ = 0;  // of the file up to at_
@@ -316,11 +252,11 @@ class Scanner {
 
 }  // namespace
 
-std::vector<RecordExtent> scan_shard(const ShardFile& shard, PayloadCheck check) {
+std::vector<RecordExtent> scan_shard(const RandomAccessFile& shard, PayloadCheck check) {
   return Scanner(shard, check, false).run().extents;
 }
 
-ScannedShard scan_and_sum(const ShardFile& shard) {
+ScannedShard scan_and_sum(const RandomAccessFile& shard) {
   return Scanner(shard, PayloadCheck::kOn, true).run();
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "core/base/random_access_file.h"
 
 namespace stoker {
 
@@ -51,46 +52,19 @@ std::span<const uint8_t> verify_frame(std::span<const uint8_t> frame, const Fram
 // The CRC-32C that the payload of a frame must have, by the footer behind it.
 uint32_t stated_crc(std::span<const uint8_t> payload);
 
-// A shard open for positioned reads: no shared file position, so any number of threads may read at once.
-// Bytes are copied and never mapped: a file cut short under a reader gives an error instead of a signal.
-class ShardFile {
- public:
-  // `name` is what messages call it; `path` when empty. Throws kIo when `path` cannot be opened or is not a
-  // regular file.
-  explicit ShardFile(const std::string& path, std::string name = {});
-  ~ShardFile();
-  ShardFile(const ShardFile&) = delete;
-  ShardFile& operator=(const ShardFile&) = delete;
+// What messages say of a record.
+FrameSite site_of(const RandomAccessFile& shard, const RecordExtent& extent, int64_t record);
 
-  const std::string& path() const { return path_; }  // its name in messages
-  int descriptor() const { return descriptor_; }     // stays the property of this object
-  uint64_t size() const { return size_; }            // bytes, when it was opened
+// Reads the frame at `extent` into `buffer`, which grows to fit and is never shrunk, and returns the payload
+// inside it. `record` is for messages. Nothing is allocated for an extent that the file cannot hold. Throws
+// kTruncatedShard when the file ends before the frame does, kCorruptRecord as verify_frame does, and kIo.
+std::span<const uint8_t> read_record(const RandomAccessFile& shard, const RecordExtent& extent,
+                                     std::vector<uint8_t>& buffer, int64_t record = kUnknown,
+                                     PayloadCheck check = PayloadCheck::kOn);
 
-  // Fills `out` with the bytes from `offset` on and returns how many there were: fewer than asked for only
-  // at the end of the file. Throws kIo.
-  size_t read_at(uint64_t offset, std::span<uint8_t> out) const;
-
-  // Reads the frame at `extent` into `buffer`, which grows to fit and is never shrunk, and returns the
-  // payload inside it. `record` is for messages. Nothing is allocated for an extent that the file cannot
-  // hold. Throws kTruncatedShard when the file ends before the frame does, kCorruptRecord as verify_frame
-  // does, and kIo.
-  std::span<const uint8_t> read_record(const RecordExtent& extent, std::vector<uint8_t>& buffer,
-                                       int64_t record = kUnknown,
-                                       PayloadCheck check = PayloadCheck::kOn) const;
-
-  // The first half of that: the whole frame, in `buffer`, as it lies in the file. verify_frame() is the
-  // other.
-  std::span<const uint8_t> read_frame(const RecordExtent& extent, std::vector<uint8_t>& buffer,
-                                      const FrameSite& at) const;
-
-  // What messages say of a record.
-  FrameSite site(const RecordExtent& extent, int64_t record) const;
-
- private:
-  std::string path_;
-  int descriptor_;
-  uint64_t size_ = 0;
-};
+// The first half of that: the whole frame, in `buffer`, as it lies in the file. verify_frame() is the other.
+std::span<const uint8_t> read_frame(const RandomAccessFile& shard, const RecordExtent& extent,
+                                    std::vector<uint8_t>& buffer, const FrameSite& at);
 
 struct ScannedShard {
   std::vector<RecordExtent> extents;
@@ -99,11 +73,11 @@ struct ScannedShard {
 
 // The extents of all records of `shard`, in order, and the checksum of all its bytes, in the pass that
 // verifies every payload. Throws as scan_shard().
-ScannedShard scan_and_sum(const ShardFile& shard);
+ScannedShard scan_and_sum(const RandomAccessFile& shard);
 
 // The extents of all records of `shard`, in order, in one pass with a fixed buffer. With the check off, long
 // payloads are stepped over without being read. Throws kTruncatedShard, kCorruptRecord or kIo; the first two
 // name the record they are about.
-std::vector<RecordExtent> scan_shard(const ShardFile& shard, PayloadCheck check = PayloadCheck::kOn);
+std::vector<RecordExtent> scan_shard(const RandomAccessFile& shard, PayloadCheck check = PayloadCheck::kOn);
 
 }  // namespace stoker

@@ -22,9 +22,9 @@ struct CacheCounts {
 
 // Keeps the bytes of samples. Used by any number of threads at once.
 //
-// Policy of every cache here: the first to come stays, and nothing makes room for something else. An epoch
+// Policy of every cache here: the first to come stays, and nothing is evicted for something else. An epoch
 // reads every sample once, so what has just been read is needed again later than anything that waits for its
-// turn: to throw something out for it is always a loss. A cache of the least recently used does just that; it
+// turn: to evict something for it is always a loss. A cache of the least recently used does just that; it
 // hits less often than its share of the samples, and never when the order is the same in each epoch. Here the
 // share that fits is the hit rate, in any order.
 class SampleCache {

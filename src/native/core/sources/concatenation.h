@@ -11,7 +11,7 @@
 
 namespace stoker {
 
-// A source and what is added to the labels of its samples; to -1, which is no label, nothing is.
+// A source and what is added to the labels of its samples; -1, for no label, stays.
 struct SourcePart {
   std::shared_ptr<const SampleSource> source;
   int64_t label_offset = 0;

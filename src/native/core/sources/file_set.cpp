@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/errors.h"
+#include "core/base/random_access_file.h"
 
 namespace stoker {
 namespace {
@@ -134,10 +135,10 @@ std::span<const uint8_t> FileSet::fetch(uint64_t number, SourceScratch& scratch)
   const size_t index = checked(number);
   if (remote_.reader) return fetch_remote(index, scratch);
   const auto listed = static_cast<uint64_t>(list_.sizes[index]);
-  std::shared_ptr<const ShardFile> file;
+  std::shared_ptr<const RandomAccessFile> file;
   uint64_t begin = 0, bytes = listed;
   if (list_.archive_of[index] < 0) {
-    file = std::make_shared<const ShardFile>(path(index));
+    file = std::make_shared<const RandomAccessFile>(path(index));
     bytes = file->size();
   } else {
     file = archives_.open(static_cast<size_t>(list_.archive_of[index]));

@@ -34,7 +34,7 @@ class FileSet : public SampleSource {
   // Throws kBadArgument when the columns contradict each other. Touches no file.
   explicit FileSet(FileList list);
 
-  // Tells the annotated objects: those of sample i are boxes[starts[i]] .. boxes[starts[i + 1] - 1].
+  // Sets the annotated objects: those of sample i are boxes[starts[i]] .. boxes[starts[i + 1] - 1].
   void set_boxes(std::vector<int64_t> starts, std::vector<ObjectBox> boxes);
 
   // From now on the archives, and the files that lie in none, are those of remote storage: archive i has the
@@ -44,7 +44,7 @@ class FileSet : public SampleSource {
 
   uint64_t size() const override { return list_.labels.size(); }
 
-  // Throws kIo when a file cannot be read, is no regular file, is shorter than listed or longer than
+  // Throws kIo when a file cannot be read, is not a regular file, is shorter than listed or longer than
   // kMostFileBytes. One that grew is read as it now is.
   std::span<const uint8_t> fetch(uint64_t number, SourceScratch& scratch) const override;
 

@@ -18,7 +18,7 @@ namespace stoker {
 
 // What is held of one sample. An encoded one has `bytes` alone, exactly as the source gave them. A decoded
 // one has in `bytes` its pixels, of `encoding` kRaw and of this size and order, and beside them everything
-// that a view or a message needs, since the record is not there any more.
+// that a transform or a message needs, since the record is not there any more.
 struct CachedSample {
   std::vector<uint8_t> bytes;
   ImageEncoding encoding = ImageEncoding::kJpeg;
@@ -42,7 +42,8 @@ class MemoryCache : public SampleCache {
   // Whether something was not kept because it would not have fitted.
   bool full() const { return full_.load(std::memory_order_relaxed); }
 
-  // The sample, or nothing; counts a hit or a miss. The sample stays as it is for as long as somebody has it.
+  // The sample, or nothing; counts a hit or a miss. The sample stays as it is for as long as it is
+  // referenced.
   std::shared_ptr<const CachedSample> find(uint64_t number);
 
   // Keeps a copy of a sample unless it does not fit, one of that number is there already, or there is less

@@ -20,8 +20,8 @@ namespace {
 constexpr uint64_t kLeastBlock = 4096;
 constexpr uint64_t kMostBlock = uint64_t{4} << 20;
 
-// A file of many holes needs room to say where they are: ext4 takes 12 bytes for each piece, in blocks that
-// are at least half full, and other file systems take about as much.
+// A file of many holes needs space to record where they are: ext4 takes 12 bytes for each piece, in blocks
+// that are at least half full, and other file systems take about as much.
 constexpr uint64_t kPieceBytes = 64;
 
 uint64_t block_bytes(int descriptor) {
@@ -92,12 +92,9 @@ std::span<const uint8_t> NodeCacheFile::read(uint64_t number, std::vector<uint8_
   const uint64_t size = starts_[number + 1] - starts_[number];
   if (buffer.size() < size) buffer.resize(size);
   const std::span<uint8_t> frame = std::span(buffer).first(size);
-  ssize_t got = 0;
-  do {
-    got = ::pread(file_.get(), frame.data(), frame.size(), static_cast<off_t>(starts_[number]));
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) fail("it cannot be read: " + std::generic_category().message(errno));
-  if (got != static_cast<ssize_t>(size) || !is_frame(frame)) return {};
+  const auto got = read_at(file_.get(), starts_[number], frame);
+  if (!got) fail("it cannot be read: " + std::generic_category().message(errno));
+  if (got != size || !is_frame(frame)) return {};
   return frame.subspan(kFrameHeaderBytes, size - kFrameBytes);
 }
 
@@ -108,8 +105,7 @@ bool NodeCacheFile::contains(uint64_t number) const {
   const bool has_own = own * block_bytes_ + block_bytes_ <= start + size;  // and ends there
   if (tells_holes_ && has_own) return is_written(own);
   std::array<uint8_t, kFrameHeaderBytes> header{};
-  const ssize_t got = ::pread(file_.get(), header.data(), header.size(), static_cast<off_t>(start));
-  return got == static_cast<ssize_t>(header.size()) && header == frame_header(size - kFrameBytes);
+  return read_at(file_.get(), start, header) == header.size() && header == frame_header(size - kFrameBytes);
 }
 
 bool NodeCacheFile::is_written(uint64_t block) const {

@@ -15,7 +15,7 @@ namespace stoker {
 
 // One file holds one source. Sample i has a place of its own, from the sum of the sizes and frames of those
 // before it on, and there lies the frame of a TFRecord with its bytes. What was never written is a hole,
-// which takes no room on the disk.
+// which takes no space on the disk.
 //
 // A hit is a frame whose length and both checksums are right, so nothing has to be written down about what is
 // there, nothing is locked to read, and no crash, torn write or damage can give wrong bytes: they are misses,
@@ -59,7 +59,7 @@ class NodeCacheFile : public SampleCache {
   bool is_written(uint64_t block) const;
   void fail(const std::string& problem);
 
-  OwnDescriptor file_;
+  FileDescriptor file_;
   SharedBudget budget_;
   uint64_t block_bytes_;
   bool tells_holes_;

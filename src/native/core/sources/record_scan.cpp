@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/base/errors.h"
-#include "core/base/located.h"
 #include "core/examples/example.h"
 #include "core/threads/share_work.h"
 

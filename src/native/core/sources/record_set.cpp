@@ -123,8 +123,8 @@ RemotePlace RecordSet::remote_place(uint64_t index) const {
 std::span<const uint8_t> RecordSet::read_local(const Place& place, PayloadCheck check,
                                                SourceScratch& scratch) const {
   const auto file = files_.open(place.shard);
-  const FrameSite site = file->site(place.extent, static_cast<int64_t>(place.record));
-  const auto frame = file->read_frame(place.extent, scratch.bytes, site);
+  const FrameSite site = site_of(*file, place.extent, static_cast<int64_t>(place.record));
+  const auto frame = read_frame(*file, place.extent, scratch.bytes, site);
   scratch.clock.mark(Stage::kRead);
   scratch.clock.count_bytes(frame.size());
   const auto payload = verify_frame(frame, site, check);

@@ -41,7 +41,7 @@ class RecordSet {
 
   // Looks whether the listed shards are there with the length that is listed (of remote ones the caller must
   // know that), and an index that can be theirs; reads these indexes, unless they are many. On `threads`
-  // threads. Which shards it is not so with: theirs must be told with set_extents(), or the set not be used.
+  // threads. Returns the others: set_extents() must be called for each of them before the set is used.
   std::vector<size_t> open_listed(size_t threads);
 
   // Where the records of a listed shard lie. Throws kBadArgument when they are not as many as listed.
@@ -49,7 +49,7 @@ class RecordSet {
 
   uint64_t size() const { return starts_.back(); }
 
-  // The payload of a record, kept by `scratch`. Throws as ShardFile::read_record, and as ShardIndex::read; of
+  // The payload of a record, kept by `scratch`. Throws as read_record(), and as ShardIndex::read; of
   // remote shards as RemoteReader::take. Remote bytes whose checksum is wrong are read once more.
   std::span<const uint8_t> read(uint64_t index, PayloadCheck check, SourceScratch& scratch) const;
 

@@ -45,7 +45,7 @@ class RecordSource : public SampleSource {
  private:
   // What describe() says of a whole image, if the record is laid out as writers do it; nothing otherwise.
   std::optional<SourceSample> glance_at(std::span<const uint8_t> bytes, std::string& name) const;
-  // The shape of a raw image, in the same way; false if it cannot be told.
+  // The shape of a raw image, in the same way; false if it is not clear.
   bool shape(StoredImage& image, std::span<const GlancedFeature> seen) const;
   // Fills in the shape of a raw image.
   void shape(StoredImage& image, std::span<const Wanted> wanted) const;

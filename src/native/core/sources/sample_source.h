@@ -69,7 +69,7 @@ class SampleSource {
   }
 
   // What of `bytes`, which fetch() gave, is the image and the label. Fills `name`, the sample's for messages,
-  // before anything can go wrong. Errors do not say where; whoever calls puts where() in front.
+  // before anything can go wrong. Errors do not say where; the caller puts where() in front.
   virtual SourceSample describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
                                 std::string& name) const = 0;
 

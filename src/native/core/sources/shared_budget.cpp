@@ -9,36 +9,36 @@
 #include <optional>
 #include <thread>
 
+#include "core/base/little_endian.h"
+
 namespace stoker {
 namespace {
 
 // The lock is held for a few microseconds at a time. One that is not to be had is held by a process that
 // cleans up, or was stopped; no training waits for either.
-constexpr std::chrono::milliseconds kPatience{5};
+constexpr std::chrono::milliseconds kTimeout{5};
 constexpr std::chrono::microseconds kPause{50};
 
 using Number = std::array<uint8_t, 8>;
 
 std::optional<uint64_t> read_number(int descriptor) {
   Number bytes;
-  if (::pread(descriptor, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return {};
-  uint64_t value = 0;
-  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | bytes[i];
-  return value;
+  if (read_at(descriptor, 0, bytes) != bytes.size()) return {};
+  return load_le64(bytes.data());
 }
 
 bool write_number(int descriptor, uint64_t value) {
   Number bytes;
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(value >> (8 * i));
+  store_le64(value, bytes.data());
   return ::pwrite(descriptor, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size());
 }
 
 enum class Attempt { kDone, kAgain, kFailed };
 
-// Attempts until it is done, fails, or patience ends; the last outcome.
+// Attempts until it is done, fails, or the time is over; the last outcome.
 template <typename F>
-Attempt patiently(const F& attempt) {
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+Attempt retry(const F& attempt) {
+  const auto end = std::chrono::steady_clock::now() + kTimeout;
   for (;;) {
     const Attempt outcome = attempt();
     if (outcome != Attempt::kAgain || std::chrono::steady_clock::now() >= end) return outcome;
@@ -48,13 +48,9 @@ Attempt patiently(const F& attempt) {
 
 }  // namespace
 
-OwnDescriptor::~OwnDescriptor() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-}
-
 SharedBudget::Answer SharedBudget::take(uint64_t bytes) {
   const auto attempt = [&] { return mutex_.try_lock() ? Attempt::kDone : Attempt::kAgain; };
-  if (patiently(attempt) != Attempt::kDone) return Answer::kBusy;
+  if (retry(attempt) != Attempt::kDone) return Answer::kBusy;
   const std::lock_guard guard(mutex_, std::adopt_lock);
   return take_alone(bytes);
 }
@@ -64,7 +60,7 @@ SharedBudget::Answer SharedBudget::take_alone(uint64_t bytes) {
     if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return Attempt::kDone;
     return errno == EWOULDBLOCK || errno == EINTR ? Attempt::kAgain : Attempt::kFailed;
   };
-  const Attempt last = patiently(attempt);
+  const Attempt last = retry(attempt);
   if (last != Attempt::kDone) return last == Attempt::kAgain ? Answer::kBusy : Answer::kFailed;
   const Answer answer = take_locked(bytes);
   ::flock(file_.get(), LOCK_UN);

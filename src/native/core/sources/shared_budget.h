@@ -3,29 +3,14 @@
 
 #include <cstdint>
 #include <mutex>
-#include <utility>
+
+#include "core/base/random_access_file.h"
 
 namespace stoker {
 
-// A descriptor that is closed with its owner.
-class OwnDescriptor {
- public:
-  explicit OwnDescriptor(int descriptor) : descriptor_(descriptor) {}
-  ~OwnDescriptor();
-  OwnDescriptor(const OwnDescriptor&) = delete;
-  OwnDescriptor& operator=(const OwnDescriptor&) = delete;
-
-  int get() const { return descriptor_; }
-  // The caller's from now on.
-  int release() { return std::exchange(descriptor_, -1); }
-
- private:
-  int descriptor_;
-};
-
 // The file holds 8 bytes, least significant first: how many bytes are used. Every change is made under an
-// exclusive flock() of the file, so whoever holds that lock may set it anew. The file is read and written,
-// never mapped: cutting it short must not kill anybody.
+// exclusive flock() of the file, so the holder of that lock may set it. The file is read and written,
+// never mapped: a file cut short must not kill a process.
 class SharedBudget {
  public:
   enum class Answer {
@@ -51,7 +36,7 @@ class SharedBudget {
   Answer take_alone(uint64_t bytes);   // by the only thread here that does
   Answer take_locked(uint64_t bytes);  // and with the lock of the file
 
-  OwnDescriptor file_;
+  FileDescriptor file_;
   uint64_t budget_;
   std::mutex mutex_;  // flock() does not keep the threads of one process apart
 };

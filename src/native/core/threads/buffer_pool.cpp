@@ -24,11 +24,11 @@ std::shared_ptr<uint8_t[]> BufferPool::take() {
   return {buffer.release(), [home = weak_from_this()](uint8_t* bytes) {
             Buffer returned(bytes);
             const auto pool = home.lock();
-            if (pool && pool->process_ == ::getpid()) pool->give_back(std::move(returned));
+            if (pool && pool->process_ == ::getpid()) pool->put_back(std::move(returned));
           }};
 }
 
-void BufferPool::give_back(Buffer buffer) {
+void BufferPool::put_back(Buffer buffer) {
   const std::lock_guard lock(mutex_);
   if (idle_.size() < spare_) idle_.push_back(std::move(buffer));
 }

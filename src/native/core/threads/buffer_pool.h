@@ -30,11 +30,12 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   };
   using Buffer = std::unique_ptr<uint8_t[], Release>;
 
-  void give_back(Buffer buffer);
+  void put_back(Buffer buffer);
 
   const size_t size_bytes_;
   const size_t spare_;
-  const pid_t process_;  // in a child, somebody who is not there may hold the mutex: buffers are freed
+  const pid_t
+      process_;  // in a child, a thread that does not exist there may hold the mutex: buffers are freed
   std::mutex mutex_;
   std::vector<Buffer> idle_;
 };

@@ -42,7 +42,7 @@ void ThreadPool::submit(size_t count, Task task) {
 }
 
 std::shared_ptr<ThreadPool::Job> ThreadPool::wait_for_job(WorkerClock& clock) {
-  std::list<std::shared_ptr<Job>> begun;  // what their tasks hold is let go of outside the lock
+  std::list<std::shared_ptr<Job>> begun;  // what their tasks hold is released outside the lock
   std::unique_lock lock(mutex_);
   for (;;) {
     if (!closing_ && jobs_.empty()) {

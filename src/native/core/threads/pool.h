@@ -16,7 +16,7 @@
 namespace stoker {
 
 // A job is `count` calls of one function. Tasks start strictly in the order of their jobs and their index;
-// when a job's last task has started, the next job's tasks start, so nobody waits for stragglers.
+// when a job's last task has started, the next job's tasks start, so no thread waits for stragglers.
 //
 // The mutex is taken once a job and worker, not once a task: within a job a task is claimed by counting on.
 class ThreadPool {

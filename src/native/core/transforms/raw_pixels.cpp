@@ -29,13 +29,6 @@ void spread(const uint8_t* from, size_t plane, size_t columns, uint8_t* to) {
   }
 }
 
-// The same from RGB to RGBX, four bytes at a time: the last of them is the first of the next pixel, and where
-// it lands is undefined anyway. Behind the last pixel there need not be another.
-void widen(const uint8_t* from, size_t columns, uint8_t* to) {
-  for (size_t x = 0; x + 1 < columns; ++x) std::memcpy(to + x * kRgbxBytes, from + x * kRgbBytes, kRgbxBytes);
-  std::memcpy(to + (columns - 1) * kRgbxBytes, from + (columns - 1) * kRgbBytes, kRgbBytes);
-}
-
 void mirror(uint8_t* row, size_t columns) {
   for (size_t left = 0, right = columns; left + 1 < right; ++left) {
     --right;
@@ -57,7 +50,7 @@ RgbxView to_rgbx(const StoredImage& image, Rect region, std::vector<uint8_t>& sc
     const uint8_t* from = layout.first + y * layout.row;
     uint8_t* to = scratch.data() + y * stride;
     if (image.order == TensorOrder::kHwc) {
-      widen(from, columns, to);
+      rgb_to_rgbx(from, columns, to);
     } else {
       spread<1, kRgbxBytes>(from, layout.plane, columns, to);
     }

@@ -1,4 +1,4 @@
-// Pixels that are stored as they are: the regions of a raw image that a view needs.
+// Pixels that are stored as they are: the regions of a raw image that a transform needs.
 #pragma once
 
 #include <cstdint>

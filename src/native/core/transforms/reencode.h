@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "core/base/pixels.h"
-#include "core/jpeg/jpeg.h"
+#include "core/jpeg/decoder.h"
+#include "core/jpeg/encode.h"
 #include "core/resize/resample.h"
 
 namespace stoker {
@@ -25,7 +26,7 @@ struct ReencodeSpec {
 class Reencoder {
  public:
   // With kExact, the bytes that decoding the part, resampling it and encode_jpeg give one after another.
-  // kFast as ViewDecoder does. Throws what these throw.
+  // kFast as TransformDecoder does. Throws what these throw.
   std::vector<uint8_t> run(std::span<const uint8_t> jpeg, const ReencodeSpec& spec);
 
  private:

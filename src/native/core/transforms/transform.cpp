@@ -43,7 +43,7 @@ int32_t pick(uint32_t word, int32_t last) {
 }
 
 // The largest centred crop whose aspect ratio is within the bounds.
-Rect fallback_crop(const ViewSpec& spec, Extent image) {
+Rect fallback_crop(const TransformSpec& spec, Extent image) {
   const double ratio = static_cast<double>(image.width) / image.height;
   Extent crop = image;
   if (ratio < spec.ratio_min)
@@ -54,7 +54,7 @@ Rect fallback_crop(const ViewSpec& spec, Extent image) {
 }
 
 // The distribution of torchvision's RandomResizedCrop, from counter-based draws: one Philox block an attempt.
-Rect random_crop(const ViewSpec& spec, Extent image, const SampleRandom& random) {
+Rect random_crop(const TransformSpec& spec, Extent image, const SampleRandom& random) {
   const double area = static_cast<double>(image.width) * image.height;
   for (uint32_t attempt = 0; attempt < kAttempts; ++attempt) {
     const auto words = random.draw(RandomOp::kCrop, attempt);
@@ -71,7 +71,7 @@ Rect random_crop(const ViewSpec& spec, Extent image, const SampleRandom& random)
 }
 
 // torchvision's Resize(short side) and CenterCrop.
-void plan_center(const ViewSpec& spec, Extent image, ViewPlan& plan) {
+void plan_center(const TransformSpec& spec, Extent image, TransformPlan& plan) {
   const int32_t side = std::min(image.width, image.height), length = std::max(image.width, image.height);
   const auto longer = static_cast<int32_t>(static_cast<double>(int64_t{spec.resize} * length) / side);
   plan.resized = image.width <= image.height ? Extent{spec.resize, longer} : Extent{longer, spec.resize};
@@ -85,15 +85,16 @@ int32_t clip(double at, int32_t last) {
   return at < last ? static_cast<int32_t>(at) : last;
 }
 
-// What of one side of a box is in a view: its ends, in pixels of the result, and the share of its length.
+// What of one side of a box is in a transform: its ends, in pixels of the result, and the share of its
+// length.
 struct Interval {
   double from = 0.0;
   double to = 0.0;
   double visible = 0.0;
 };
 
-// One direction of a view: `crop` pixels from `start` on, of an image of `length`, become `resized` pixels,
-// of which `window` from `offset` on are shown.
+// One direction of a transform: `crop` pixels from `start` on, of an image of `length`, become `resized`
+// pixels, of which `window` from `offset` on are shown.
 struct Axis {
   double length;
   int32_t start, crop, resized, offset, window;
@@ -113,15 +114,15 @@ std::string describe(Extent size) {
   return std::to_string(size.width) + " x " + std::to_string(size.height);
 }
 
-void plan_corner(const ViewSpec& spec, Extent image, ViewPlan& plan) {
-  const bool exact = spec.kind == ViewKind::kExact;
+void plan_corner(const TransformSpec& spec, Extent image, TransformPlan& plan) {
+  const bool exact = spec.kind == TransformKind::kExact;
   const bool fits =
       exact ? image == spec.out : image.width >= spec.out.width && image.height >= spec.out.height;
   if (!fits) {
     throw Error(ErrorCode::kBadImage, "the image is " + describe(image) +
-                                          " (width x height), and the view needs " +
+                                          " (width x height), and the transform needs " +
                                           (exact ? "exactly " : "at least ") + describe(spec.out) +
-                                          ": choose another size, or a view that resizes");
+                                          ": choose another size, or a transform that resizes");
   }
   plan.crop = {0, 0, spec.out.width, spec.out.height};
 }
@@ -137,8 +138,8 @@ Rect object_rect(const ObjectBox& box, Extent image) {
   return {left, top, right - left, bottom - top};
 }
 
-void transform_boxes(const ViewPlan& plan, Extent image, std::span<const LabelledBox> boxes,
-                     double min_visible, std::vector<ViewBox>& out) {
+void transform_boxes(const TransformPlan& plan, Extent image, std::span<const LabelledBox> boxes,
+                     double min_visible, std::vector<TransformedBox>& out) {
   const Axis across{static_cast<double>(image.width),
                     plan.crop.x,
                     plan.crop.width,
@@ -162,26 +163,27 @@ void transform_boxes(const ViewPlan& plan, Extent image, std::span<const Labelle
   }
 }
 
-ViewPlan plan_view(const ViewSpec& spec, Extent image, const SampleRandom& random,
-                   const std::optional<ObjectBox>& object) {
-  ViewPlan plan{{0, 0, image.width, image.height}, spec.out, {0, 0, spec.out.width, spec.out.height}, false};
-  if (object && spec.kind != ViewKind::kObjectCrop) {
-    throw Error(ErrorCode::kBadArgument, "this view shows whole images, not objects");
+TransformPlan plan_transform(const TransformSpec& spec, Extent image, const SampleRandom& random,
+                             const std::optional<ObjectBox>& object) {
+  TransformPlan plan{
+      {0, 0, image.width, image.height}, spec.out, {0, 0, spec.out.width, spec.out.height}, false};
+  if (object && spec.kind != TransformKind::kObjectCrop) {
+    throw Error(ErrorCode::kBadArgument, "this transform shows whole images, not objects");
   }
   switch (spec.kind) {
-    case ViewKind::kRandomResizedCrop:
+    case TransformKind::kRandomResizedCrop:
       plan.crop = random_crop(spec, image, random);
       break;
-    case ViewKind::kCenterCrop:
+    case TransformKind::kCenterCrop:
       plan_center(spec, image, plan);
       break;
-    case ViewKind::kResize:
+    case TransformKind::kResize:
       break;
-    case ViewKind::kTopLeft:
-    case ViewKind::kExact:
+    case TransformKind::kTopLeft:
+    case TransformKind::kExact:
       plan_corner(spec, image, plan);
       break;
-    case ViewKind::kObjectCrop:
+    case TransformKind::kObjectCrop:
       if (object) plan.crop = object_rect(*object, image);
       break;
   }

@@ -14,7 +14,7 @@
 
 namespace stoker {
 
-enum class ViewKind {
+enum class TransformKind {
   kRandomResizedCrop,
   kCenterCrop,
   kResize,
@@ -23,8 +23,8 @@ enum class ViewKind {
   kObjectCrop,  // one annotated object, resized; without an object the whole image
 };
 
-struct ViewSpec {
-  ViewKind kind = ViewKind::kResize;
+struct TransformSpec {
+  TransformKind kind = TransformKind::kResize;
   Extent out;
   Filter filter = Filter::kBilinear;
   double hflip = 0.0;  // probability of a mirror image
@@ -39,16 +39,16 @@ struct ViewSpec {
 };
 
 // crop (in the stored image) -> resized to `resized` -> the part `window` of it -> mirrored if `flip`.
-struct ViewPlan {
+struct TransformPlan {
   Rect crop;
   Extent resized;
   Rect window;
   bool flip = false;
 };
 
-// What is left of an annotated object in a view: its edges in pixels of the result, its class, and which of
-// the sample's boxes it is.
-struct ViewBox {
+// What is left of an annotated object: its edges in pixels of the result, its class, and which
+// of the sample's boxes it is.
+struct TransformedBox {
   float xmin = 0.0F;
   float ymin = 0.0F;
   float xmax = 0.0F;
@@ -57,17 +57,17 @@ struct ViewBox {
   int32_t object = 0;
 };
 
-// Appends what a view shows of the boxes of an image: cropped, scaled, clipped and mirrored as its pixels
-// are. A box is left out when nothing of it is in the view, when less than `min_visible` of its area is, or
-// when its edges are no numbers.
-void transform_boxes(const ViewPlan& plan, Extent image, std::span<const LabelledBox> boxes,
-                     double min_visible, std::vector<ViewBox>& out);
+// Appends what a transform shows of the boxes of an image: cropped, scaled, clipped and mirrored as its
+// pixels are. A box is left out when nothing of it is in the transform, when less than `min_visible` of its
+// area is, or when its edges are not numbers.
+void transform_boxes(const TransformPlan& plan, Extent image, std::span<const LabelledBox> boxes,
+                     double min_visible, std::vector<TransformedBox>& out);
 
 // The geometry for one image; pure integer and double arithmetic, the same on every platform. Throws
 // kBadImage for an image that has not the size that kTopLeft and kExact need, and kBadArgument for an object
-// in a view that takes none.
-ViewPlan plan_view(const ViewSpec& spec, Extent image, const SampleRandom& random,
-                   const std::optional<ObjectBox>& object = std::nullopt);
+// in a transform that takes none.
+TransformPlan plan_transform(const TransformSpec& spec, Extent image, const SampleRandom& random,
+                             const std::optional<ObjectBox>& object = std::nullopt);
 
 // The smallest rectangle of whole pixels around a box, clipped to the image; at least one pixel, whatever the
 // numbers are.

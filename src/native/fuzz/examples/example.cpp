@@ -9,10 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "core/base/pixels.h"
 #include "core/examples/example_glance.h"
 #include "core/sources/record_source.h"
 #include "core/transforms/transform_decoder.h"
-#include "fuzz/law.h"
+#include "fuzz/invariant.h"
 
 namespace {
 
@@ -86,10 +87,10 @@ stoker::RecordSource tensors() {
 void show(std::span<const uint8_t> payload) {
   static const stoker::RecordSource source = tensors();
   stoker::SourceScratch scratch;
-  stoker::ViewDecoder decoder;
-  const stoker::ViewSpec view{.kind = stoker::ViewKind::kObjectCrop, .out = {5, 3}};
+  stoker::TransformDecoder decoder;
+  const stoker::TransformSpec view{.kind = stoker::TransformKind::kObjectCrop, .out = {5, 3}};
   std::vector<stoker::LabelledBox> boxes;
-  std::vector<stoker::ViewBox> shown;
+  std::vector<stoker::TransformedBox> shown;
   std::vector<uint8_t> out(5 * 3 * stoker::kRgbBytes);
   for (const int32_t object : {stoker::kWholeImage, 0, 1}) {
     std::string name;
@@ -100,7 +101,7 @@ void show(std::span<const uint8_t> payload) {
                      {&slot, 1});
       source.append_boxes(0, payload, sample.label, scratch, boxes);
       stoker::transform_boxes(decoder.plans()[0], decoder.size(), boxes, 0.0, shown);
-      for (const stoker::ViewBox& box : shown) {
+      for (const stoker::TransformedBox& box : shown) {
         require(0 <= box.xmin && box.xmin <= box.xmax && box.xmax <= 5 && 0 <= box.ymin && box.ymax <= 3);
       }
     });

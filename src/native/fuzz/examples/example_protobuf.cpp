@@ -13,7 +13,7 @@
 
 #include "core/examples/example.h"
 #include "example.pb.h"
-#include "fuzz/law.h"
+#include "fuzz/invariant.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 // shrunken or not.
 #include "core/jpeg/baseline/baseline_decoder.h"
 #include "fuzz/input.h"
-#include "fuzz/law.h"
+#include "fuzz/invariant.h"
 #include "fuzz/pixels_of.h"
 
 namespace {
@@ -25,7 +25,7 @@ Outcome decoded(stoker::BaselineDecoder& decoder, std::span<const uint8_t> bytes
   Outcome outcome;
   const size_t stride = static_cast<size_t>(part.width) * stoker::kRgbxBytes;
   std::vector<uint8_t> out(stride * static_cast<size_t>(part.height) +
-                           stoker::kSamplePadding * stoker::kRgbxBytes);
+                           stoker::kPlanePadding * stoker::kRgbxBytes);
   outcome.error = !stoker::fuzz::succeeds([&] {
     require(decoder.open(bytes));
     if (!decoder.decode(part, shrink, out.data(), stride)) return;
@@ -38,10 +38,10 @@ Outcome decoded(stoker::BaselineDecoder& decoder, std::span<const uint8_t> bytes
 std::vector<stoker::BaselineDecoder>& decoders() {
   static std::vector<stoker::BaselineDecoder> all = [] {
     std::vector<stoker::BaselineDecoder> made;
-    const auto& samples = stoker::sample_kernels();
+    const auto& planes = stoker::plane_kernels();
     const auto& entropy = stoker::entropy_kernels();
-    for (size_t i = 0; i < std::max(samples.size(), entropy.size()); ++i) {
-      made.emplace_back(*samples[std::min(i, samples.size() - 1)], *entropy[std::min(i, entropy.size() - 1)]);
+    for (size_t i = 0; i < std::max(planes.size(), entropy.size()); ++i) {
+      made.emplace_back(*planes[std::min(i, planes.size() - 1)], *entropy[std::min(i, entropy.size() - 1)]);
     }
     return made;
   }();

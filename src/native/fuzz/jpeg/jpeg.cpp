@@ -1,10 +1,10 @@
 // JPEG bytes, as a loader decodes them: the whole image has libjpeg's pixels, or neither of the two can be
-// had; any region of it is that part of the whole, and can be had at any shrunken size too; and whoever reads
+// had; any region of it is that part of the whole, and can be had at any shrunken size too; and a reader of
 // the header alone sees the same size.
-#include "core/jpeg/jpeg.h"
-
+#include "core/jpeg/decoder.h"
+#include "core/jpeg/header.h"
 #include "fuzz/input.h"
-#include "fuzz/law.h"
+#include "fuzz/invariant.h"
 #include "fuzz/pixels_of.h"
 
 namespace {

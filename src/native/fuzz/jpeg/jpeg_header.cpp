@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 
-#include "core/jpeg/jpeg.h"
+#include "core/jpeg/header.h"
 #include "core/jpeg/libjpeg.h"
 #include "fuzz/input.h"
-#include "fuzz/law.h"
+#include "fuzz/invariant.h"
 
 namespace {
 

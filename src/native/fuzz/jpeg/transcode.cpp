@@ -4,8 +4,10 @@
 #include "core/jpeg/transcode.h"
 
 #include "core/jpeg/baseline/baseline_header.h"
+#include "core/jpeg/decoder.h"
+#include "core/jpeg/header.h"
 #include "fuzz/input.h"
-#include "fuzz/law.h"
+#include "fuzz/invariant.h"
 #include "fuzz/pixels_of.h"
 
 namespace {

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/base/random_access_file.h"
 #include "core/shards/crc32c.h"
-#include "fuzz/law.h"
+#include "fuzz/invariant.h"
 #include "fuzz/memory_file.h"
 
 namespace {
@@ -15,7 +16,8 @@ using stoker::PayloadCheck;
 using stoker::fuzz::MemoryFile;
 using stoker::fuzz::require;
 
-std::optional<std::vector<stoker::RecordExtent>> scan(const stoker::ShardFile& shard, PayloadCheck check) {
+std::optional<std::vector<stoker::RecordExtent>> scan(const stoker::RandomAccessFile& shard,
+                                                      PayloadCheck check) {
   try {
     return stoker::scan_shard(shard, check);
   } catch (const stoker::Error&) {
@@ -55,13 +57,13 @@ uint64_t claimed(std::span<const uint8_t> bytes, uint64_t at) {
 }
 
 // As a stale or damaged index would ask for them.
-void read_anywhere(const stoker::ShardFile& shard, std::span<const uint8_t> bytes) {
+void read_anywhere(const stoker::RandomAccessFile& shard, std::span<const uint8_t> bytes) {
   std::vector<uint8_t> buffer;
   for (uint64_t at = 0; at < std::min<uint64_t>(bytes.size(), 8); ++at) {
     const uint64_t length = claimed(bytes, at);
     for (const uint64_t size : {length + stoker::kFrameBytes, length, length & 0xFF}) {
       stoker::fuzz::succeeds([&] {
-        const auto payload = shard.read_record({at, size}, buffer);
+        const auto payload = stoker::read_record(shard, {at, size}, buffer);
         require(payload.size() == size - stoker::kFrameBytes);
         require(std::ranges::equal(payload, bytes.subspan(at + stoker::kFrameHeaderBytes, payload.size())));
         require(stoker::crc32c(payload) == stoker::stated_crc(payload));
@@ -76,7 +78,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::vector<uint8_t> bytes = with_good_checksums({data, size});
   const MemoryFile file(bytes);
-  const stoker::ShardFile shard(file.path());
+  const stoker::RandomAccessFile shard(file.path());
   read_anywhere(shard, bytes);
   const auto checked = scan(shard, PayloadCheck::kOn);
   const auto unchecked = scan(shard, PayloadCheck::kOff);
@@ -94,7 +96,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(summed.extents == *checked && summed.crc == stoker::crc32c(bytes));
     std::vector<uint8_t> buffer;
     for (const auto& extent : *checked) {
-      require(shard.read_record(extent, buffer).size() == extent.size - stoker::kFrameBytes);
+      require(stoker::read_record(shard, extent, buffer).size() == extent.size - stoker::kFrameBytes);
     }
   }
   return 0;

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "fuzz/input.h"
-#include "fuzz/law.h"
+#include "fuzz/invariant.h"
 #include "fuzz/memory_file.h"
 
 namespace {
@@ -15,7 +15,7 @@ using stoker::fuzz::Input;
 using stoker::fuzz::MemoryFile;
 using stoker::fuzz::require;
 
-// Small numbers mostly, and now and then one that is no number of anything.
+// Small numbers mostly, and now and then one that is out of range.
 int64_t number(Input& input) {
   const uint32_t word = input.word();
   if (word < 0xFF00) return word % 512;

@@ -1,4 +1,4 @@
-// A cache file whose bytes are anybody's: what is fetched is what the source has, unless a whole frame with
+// A cache file of any bytes: what is fetched is what the source has, unless a whole frame with
 // good checksums lay in the sample's own place; and what was a miss is a hit the next time.
 #include "core/sources/node_cache.h"
 
@@ -7,7 +7,7 @@
 #include "core/shards/crc32c.h"
 #include "core/shards/tfrecord.h"
 #include "fuzz/input.h"
-#include "fuzz/law.h"
+#include "fuzz/invariant.h"
 #include "fuzz/memory_file.h"
 
 namespace {

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/base/random_access_file.h"
 #include "core/shards/crc32c.h"
 #include "core/sources/record_scan.h"
 #include "fuzz/input.h"
-#include "fuzz/law.h"
+#include "fuzz/invariant.h"
 #include "fuzz/memory_file.h"
 
 namespace {
@@ -86,7 +87,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const MemoryFile shard(frames);
   if ((choice & 1) != 0) shard.resize((choice & 2) != 0 ? kWide + claimed : claimed);
 
-  const stoker::ShardFile file(shard.path());
+  const stoker::RandomAccessFile file(shard.path());
   const stoker::ListedShard listed{shard.path(), index.path(), records, file.size()};
   const bool sound = stoker::fuzz::succeeds([&] { check_tiles(stoker::ShardIndex::read(listed), listed); });
   stoker::RecordSet set;

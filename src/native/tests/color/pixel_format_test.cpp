@@ -105,7 +105,7 @@ TEST_CASE("pixels: every type in every layout") {
 
 TEST_CASE("pixels: all kernels split alike, at any length, and touch nothing else") {
   const Picture picture = noise(130, 1, 0);
-  for (const SplitKernel* kernel : split_kernels()) {
+  for (const SplitKernels* kernel : split_kernels()) {
     CAPTURE(kernel->name);
     for (size_t pixels = 0; pixels <= 130; ++pixels) {
       std::vector<uint8_t> planes(3 * pixels + 3, 99);

@@ -25,7 +25,7 @@ std::string example(size_t i, std::vector<uint8_t> image) {
                         {"name", BytesValues{tests::bytes_of(name)}}});
 }
 
-// Small pictures; that of record `bad` is cut short, and what record `odd` holds is no JPEG.
+// Small pictures; that of record `bad` is cut short, and what record `odd` holds is not a JPEG.
 class TinyShard {
  public:
   explicit TinyShard(size_t records, size_t bad = SIZE_MAX, size_t odd = SIZE_MAX)
@@ -57,13 +57,13 @@ class TinyShard {
 
 EngineSpec spec(size_t threads) {
   EngineSpec engine;
-  ViewSpec view;
-  view.kind = ViewKind::kRandomResizedCrop;
-  view.out = {16, 12};
-  view.hflip = 0.5;
-  view.log_ratio_min = -0.2;
-  view.log_ratio_max = 0.2;
-  engine.views = {view};
+  TransformSpec transform;
+  transform.kind = TransformKind::kRandomResizedCrop;
+  transform.out = {16, 12};
+  transform.hflip = 0.5;
+  transform.log_ratio_min = -0.2;
+  transform.log_ratio_max = 0.2;
+  engine.transforms = {transform};
   engine.batch_size = 8;
   engine.threads = threads;
   return engine;
@@ -103,9 +103,9 @@ std::vector<std::vector<uint8_t>> run(const TinyShard& shard, size_t threads, si
       engine.submit(request(keys, submitted));
     }
     const Batch batch = wait(engine);
-    for (size_t i = 0; i < batch.keys.size(); ++i)
-      REQUIRE(batch.labels[i] == static_cast<int64_t>(batch.keys[i]));
-    pixels.emplace_back(batch.images[0].get(), batch.images[0].get() + batch.keys.size() * 16 * 12 * 3);
+    for (size_t i = 0; i < batch.indices.size(); ++i)
+      REQUIRE(batch.labels[i] == static_cast<int64_t>(batch.indices[i]));
+    pixels.emplace_back(batch.images[0].get(), batch.images[0].get() + batch.indices.size() * 16 * 12 * 3);
   }
   return pixels;
 }
@@ -127,7 +127,7 @@ TEST_CASE("a bad sample fails its own batch, by name, and no other") {
   }
   for (int batch = 0; batch < 5; ++batch) {
     if (batch != 2) {
-      CHECK(wait(engine).keys.size() == 8);
+      CHECK(wait(engine).indices.size() == 8);
       continue;
     }
     try {
@@ -165,7 +165,7 @@ TEST_CASE("an engine can be left, closed and dropped at any moment") {
     if (round % 3 == 1) {
       engine.drop_pending();
       engine.submit(request({7}));
-      CHECK(wait(engine).keys.front() == 7);
+      CHECK(wait(engine).indices.front() == 7);
     }
     if (round % 2 == 0) engine.close();
     if (round % 2 == 0) CHECK_THROWS_AS(engine.next(1ms), Error);
@@ -186,10 +186,10 @@ TEST_CASE("a batch outlives its engine") {
 }
 
 std::vector<uint8_t> pixels_of(const Batch& batch) {
-  return {batch.images[0].get(), batch.images[0].get() + batch.keys.size() * 16 * 12 * 3};
+  return {batch.images[0].get(), batch.images[0].get() + batch.indices.size() * 16 * 12 * 3};
 }
 
-TEST_CASE("random choices depend on the stream, and keys are only reported") {
+TEST_CASE("random choices depend on the stream, and indices are only reported") {
   const TinyShard shard(40);
   BatchEngine engine(shard.source(), spec(2));
   engine.submit(request({5, 6}));
@@ -198,7 +198,7 @@ TEST_CASE("random choices depend on the stream, and keys are only reported") {
   const Batch plain = wait(engine), same = wait(engine), other = wait(engine);
   CHECK(pixels_of(plain) == pixels_of(same));
   CHECK(plain.seeds == same.seeds);
-  CHECK(same.keys == std::vector<uint64_t>{50, 60});
+  CHECK(same.indices == std::vector<uint64_t>{50, 60});
   CHECK(pixels_of(plain) != pixels_of(other));
   CHECK(plain.seeds != other.seeds);
   CHECK(other.labels == std::vector<int64_t>{5, 6});
@@ -211,7 +211,7 @@ TEST_CASE("an empty batch is refused, and one that is too large") {
   CHECK_THROWS_AS(engine.submit(request({1, 2, 3, 4, 5, 6, 7, 8, 9})), Error);
 }
 
-TEST_CASE("an object in a view of whole images is an error of that sample") {
+TEST_CASE("an object in a transform of whole images is an error of that sample") {
   const TinyShard shard(10);
   BatchEngine engine(shard.source(), spec(2));
   engine.submit({{{{1, kWholeImage}, 1, 1}, {{2, 0}, 2, 2}}, 0});
@@ -228,45 +228,45 @@ TEST_CASE("all failures of a batch are listed in batch order, and samples can be
     engine.submit(request({1, 21, 2, 999, 3}, 4));
     Batch batch = wait_for_any(engine);
     REQUIRE(batch.failures.size() == 2);
-    CHECK(batch.failures[0].index == 1);
-    CHECK(batch.failures[1].index == 3);
+    CHECK(batch.failures[0].row == 1);
+    CHECK(batch.failures[1].row == 3);
     CHECK_THROWS_AS(engine.replace(batch, 1, {21, kWholeImage}, 21), Error);
     engine.replace(batch, 1, {8, kWholeImage}, 8);
     engine.replace(batch, 3, {9, kWholeImage}, 9);
     CHECK(pixels_of(batch) == pixels_of(expected));
-    CHECK(batch.keys == std::vector<uint64_t>{1, 8, 2, 9, 3});
+    CHECK(batch.indices == std::vector<uint64_t>{1, 8, 2, 9, 3});
     CHECK(batch.labels == expected.labels);
     CHECK(batch.seeds == expected.seeds);
   }
 }
 
-TEST_CASE("several views of one decode are those that each would be alone, with choices of their own") {
+TEST_CASE("several transforms of one decode are those that each would be alone, with choices of their own") {
   const TinyShard shard(40);
   EngineSpec several = spec(3);
-  const ViewSpec crop = several.views[0];
-  ViewSpec center{.kind = ViewKind::kCenterCrop, .out = {9, 9}, .resize = 10};
-  several.views = {crop, center, crop};
+  const TransformSpec crop = several.transforms[0];
+  TransformSpec center{.kind = TransformKind::kCenterCrop, .out = {9, 9}, .resize = 10};
+  several.transforms = {crop, center, crop};
   BatchEngine engine(shard.source(), several);
   engine.submit(request({3, 4, 5}, 2));
   const Batch batch = wait(engine);
   REQUIRE(batch.images.size() == 3);
-  const auto view = [&](size_t i, size_t bytes) {
+  const auto transform = [&](size_t i, size_t bytes) {
     return std::vector<uint8_t>(batch.images[i].get(), batch.images[i].get() + 3 * bytes * 3);
   };
   BatchEngine alone(shard.source(), spec(1));
   alone.submit(request({3, 4, 5}, 2));
-  CHECK(view(0, 16 * 12) == pixels_of(wait(alone)));
-  CHECK(view(2, 16 * 12) != view(0, 16 * 12));
+  CHECK(transform(0, 16 * 12) == pixels_of(wait(alone)));
+  CHECK(transform(2, 16 * 12) != transform(0, 16 * 12));
   EngineSpec other = spec(1);
-  other.views = {center};
+  other.transforms = {center};
   BatchEngine plain(shard.source(), other);
   plain.submit(request({3, 4, 5}, 2));
   const Batch centers = wait(plain);
-  CHECK(view(1, 9 * 9) ==
+  CHECK(transform(1, 9 * 9) ==
         std::vector<uint8_t>(centers.images[0].get(), centers.images[0].get() + 3 * 9 * 9 * 3));
 }
 
-TEST_CASE("an image that is no JPEG goes through the converter, and its errors are located") {
+TEST_CASE("an image that is not a JPEG goes through the converter, and its errors are located") {
   const TinyShard shard(40, SIZE_MAX, 7);
   for (int round = 0; round < 10; ++round) {
     EngineSpec with = spec(4);
@@ -279,7 +279,7 @@ TEST_CASE("an image that is no JPEG goes through the converter, and its errors a
     engine.submit(request({1, 2, 3}));
     engine.submit(request({6, 7, 8}));
     engine.submit(request({7}));
-    CHECK(wait(engine).keys.size() == 3);
+    CHECK(wait(engine).indices.size() == 3);
     try {
       wait(engine);
       FAIL("no error");
@@ -296,7 +296,7 @@ TEST_CASE("an image that is no JPEG goes through the converter, and its errors a
 TEST_CASE("what the converter gives is decoded") {
   const TinyShard shard(10, SIZE_MAX, 7);
   EngineSpec with = spec(3);
-  with.views[0].kind = ViewKind::kTopLeft;
+  with.transforms[0].kind = TransformKind::kTopLeft;
   const auto picture = tests::jpeg({30, 30}, {}, 3, 5);
   with.convert = [&](std::span<const uint8_t> image) {
     CHECK(image.size() == 3);
@@ -308,7 +308,7 @@ TEST_CASE("what the converter gives is decoded") {
   RecordKeys keys;
   keys.image = "image";
   EngineSpec without = spec(1);
-  without.views = with.views;
+  without.transforms = with.transforms;
   BatchEngine plain(std::make_shared<RecordSource>(converted.records(), keys, PayloadCheck::kOn), without);
   plain.submit(request({0}, 0, {7}));
   const auto expected = pixels_of(wait(plain));

@@ -30,7 +30,7 @@ TEST_CASE("the time since the last mark belongs to the stage that a mark names")
     std::this_thread::sleep_for(5ms);
     clock.mark(Stage::kRead);  // once more: the same sample
     clock.end();
-    clock.mark(Stage::kWrite);  // outside of a sample: nobody's
+    clock.mark(Stage::kWrite);  // outside of a sample: not counted
   }
   clock.count_bytes(7);
   clock.count_bytes(8);
@@ -73,8 +73,8 @@ TEST_CASE("events are kept while the log is on, up to a number, and what is lost
   TraceLog log(2);
   StageClock clock;
   clock.attach(&log, 1);
-  const auto sample = [&](uint64_t key) {
-    clock.begin(5, key);
+  const auto sample = [&](uint64_t index) {
+    clock.begin(5, index);
     clock.mark(Stage::kRead);
     clock.mark(Stage::kDecode);
     clock.end();
@@ -82,12 +82,12 @@ TEST_CASE("events are kept while the log is on, up to a number, and what is lost
   sample(1);
   CHECK(log.take().events.empty());
   log.start(4);
-  for (uint64_t key = 2; key < 5; ++key) sample(key);
+  for (uint64_t index = 2; index < 5; ++index) sample(index);
   const TraceLog::Taken taken = log.take();
   REQUIRE(taken.events.size() == 4);
   CHECK(taken.lost == 2);
-  CHECK(taken.events[0].key == 2);
-  CHECK(taken.events[3].key == 3);
+  CHECK(taken.events[0].index == 2);
+  CHECK(taken.events[3].index == 3);
   CHECK(taken.events[3].what == static_cast<uint16_t>(Stage::kDecode));
   CHECK(taken.events[3].batch == 5);
   CHECK(taken.events[3].thread == 1);
@@ -122,7 +122,7 @@ TEST_CASE("a consumer waits, gets, and works") {
   CHECK(totals.consume_ns >= 40'000'000);
   const auto events = log.take().events;
   CHECK(events.size() == 5);  // two waits, two handovers, one consumption
-  CHECK(events.back().key == 2);
+  CHECK(events.back().index == 2);
   clock.rest();
   std::this_thread::sleep_for(5ms);
   clock.asked(0);  // of another epoch
@@ -157,7 +157,7 @@ TEST_CASE("threads of a pool are busy, or idle, and use CPUs") {
   CHECK(later.idle_ns == ended.idle_ns);  // they are gone
 }
 
-TEST_CASE("what is counted of a thread never goes back, whoever looks when") {
+TEST_CASE("what is counted of a thread never goes back") {
   WorkerClock clock;
   clock.begin();
   std::atomic<bool> stop{false};

@@ -101,7 +101,6 @@ TEST_CASE("example: what is written is read back") {
   CHECK(text(all<std::span<const uint8_t>>(views[1])[0]) == jpeg);
   CHECK(text(views[1].first_bytes()) == jpeg);
   CHECK(all<float>(views[2]) == floats);
-  CHECK(views[2].first_float() == 0.0F);
   CHECK(all<int64_t>(views[3]) == ints);
   CHECK(views[3].first_int64() == 0);
 }
@@ -193,7 +192,7 @@ TEST_CASE("example: asking for the wrong thing names the feature") {
   stoker::find_features(bytes(payload), wanted);
   CHECK_THROWS_WITH_AS(wanted[0].view.first_bytes(), doctest::Contains("'k' is of kind int64"), Error);
   CHECK_THROWS_WITH_AS(wanted[0].view.first_int64(), doctest::Contains("'k' is empty"), Error);
-  CHECK_THROWS_WITH_AS(wanted[1].view.first_float(), doctest::Contains("'gone' is missing"), Error);
+  CHECK_THROWS_WITH_AS(wanted[1].view.first_int64(), doctest::Contains("'gone' is missing"), Error);
   CHECK(all<int64_t>(wanted[0].view).empty());
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "core/jpeg/decoder.h"
 #include "tests/libjpeg_reference.h"
 #include "tests/photo.h"
 
@@ -59,7 +60,7 @@ std::vector<uint8_t> to_rgb(const uint8_t* rgbx, size_t stride, Rect region) {
 std::vector<uint8_t> decoded(BaselineDecoder& decoder, const std::vector<uint8_t>& file, Rect region,
                              int32_t shrink = 1) {
   const size_t stride = static_cast<size_t>(region.width) * kRgbxBytes;
-  std::vector<uint8_t> rows(stride * static_cast<size_t>(region.height) + kSamplePadding * kRgbxBytes);
+  std::vector<uint8_t> rows(stride * static_cast<size_t>(region.height) + kPlanePadding * kRgbxBytes);
   if (!decoder.open(file) || !decoder.decode(region, shrink, rows.data(), stride)) return {};
   return to_rgb(rows.data(), stride, region);
 }
@@ -80,7 +81,7 @@ TEST_CASE("regions are those of libjpeg's whole image: every sampling, restart i
   std::mt19937 random(11);
   for (size_t kind = 0; kind < 2; ++kind) {  // the fastest kernels, and the portable ones
     CAPTURE(kind);
-    BaselineDecoder decoder(kind == 0 ? *sample_kernels().front() : *sample_kernels().back(),
+    BaselineDecoder decoder(kind == 0 ? *plane_kernels().front() : *plane_kernels().back(),
                             kind == 0 ? *entropy_kernels().front() : *entropy_kernels().back());
     for (int round = 0; round < 220; ++round) {
       const Extent size{5 + static_cast<int32_t>(random() % 120), 1 + static_cast<int32_t>(random() % 90)};
@@ -227,8 +228,8 @@ TEST_CASE("a run of markers that makes up for missing ones does not go unseen") 
 
 TEST_CASE("all kernels give the bytes of the portable ones, whatever the values are") {
   std::mt19937 random(9);
-  constexpr size_t kBlocks = 7, kStride = kBlocks * 8 + 2 * kSamplePadding;
-  for (const SampleKernels* kernels : sample_kernels()) {
+  constexpr size_t kBlocks = 7, kStride = kBlocks * 8 + 2 * kPlanePadding;
+  for (const PlaneKernels* kernels : plane_kernels()) {
     CAPTURE(kernels->name);
     for (int round = 0; round < 2000; ++round) {
       std::vector<int16_t> values(kBlocks * 64);
@@ -247,7 +248,7 @@ TEST_CASE("all kernels give the bytes of the portable ones, whatever the values 
       auto same = values;
       std::vector<uint8_t> out(8 * kStride), expected(8 * kStride);
       kernels->inverse_dct(values.data(), kBlocks, last.data(), quant, out.data(), kStride);
-      kPortableSampleKernels.inverse_dct(same.data(), kBlocks, last.data(), quant, expected.data(), kStride);
+      plane_kernels().back()->inverse_dct(same.data(), kBlocks, last.data(), quant, expected.data(), kStride);
       for (size_t y = 0; y < 8; ++y) {
         REQUIRE(std::memcmp(&out[y * kStride], &expected[y * kStride], kBlocks * 8) == 0);
       }
@@ -276,7 +277,7 @@ double shrunken_sample(const int16_t* values, const uint16_t* quant, size_t side
 TEST_CASE("blocks of lower frequencies alone are those of the definition, with all kernels") {
   std::mt19937 random(12);
   constexpr size_t kBlocks = 5;
-  for (const SampleKernels* kernels : sample_kernels()) {
+  for (const PlaneKernels* kernels : plane_kernels()) {
     CAPTURE(kernels->name);
     for (const size_t side : {size_t{4}, size_t{2}, size_t{1}}) {
       const size_t stride = kBlocks * side;
@@ -347,25 +348,25 @@ TEST_CASE("a region of a shrunken image is that part of the whole one, and about
 
 TEST_CASE("the row kernels give the bytes of the portable ones") {
   std::mt19937 random(10);
-  for (const SampleKernels* kernels : sample_kernels()) {
+  for (const PlaneKernels* kernels : plane_kernels()) {
     CAPTURE(kernels->name);
     for (size_t n = 1; n < 80; ++n) {
-      std::vector<uint8_t> rows(3 * (n + 2 * kSamplePadding));
+      std::vector<uint8_t> rows(3 * (n + 2 * kPlanePadding));
       for (uint8_t& value : rows)
         value = static_cast<uint8_t>(random() % 4 == 0 ? random() % 2 * 255 : random());
-      const uint8_t *a = rows.data() + kSamplePadding, *b = a + n + kSamplePadding,
-                    *c = b + n + kSamplePadding / 2;
+      const uint8_t *a = rows.data() + kPlanePadding, *b = a + n + kPlanePadding,
+                    *c = b + n + kPlanePadding / 2;
       const auto same = [&](const auto& call, size_t size) {
-        std::vector<uint8_t> out(size + 4 * kSamplePadding), expected(size + 4 * kSamplePadding);
+        std::vector<uint8_t> out(size + 4 * kPlanePadding), expected(size + 4 * kPlanePadding);
         call(*kernels, out.data());
-        call(kPortableSampleKernels, expected.data());
+        call(*plane_kernels().back(), expected.data());
         return std::memcmp(out.data(), expected.data(), size) == 0;
       };
-      CHECK(same([&](const SampleKernels& k, uint8_t* out) { k.double_columns(a, n, out); }, 2 * n));
-      CHECK(same([&](const SampleKernels& k, uint8_t* out) { k.between_rows(a, b, 1, n, out); }, n));
-      CHECK(same([&](const SampleKernels& k, uint8_t* out) { k.double_both(a, b, n, out); }, 2 * n));
-      CHECK(same([&](const SampleKernels& k, uint8_t* out) { k.grey_to_rgbx(a, n, out); }, 4 * n));
-      CHECK(same([&](const SampleKernels& k, uint8_t* out) { k.to_rgbx(a, b, c, n, out); }, 4 * n));
+      CHECK(same([&](const PlaneKernels& k, uint8_t* out) { k.double_columns(a, n, out); }, 2 * n));
+      CHECK(same([&](const PlaneKernels& k, uint8_t* out) { k.between_rows(a, b, 1, n, out); }, n));
+      CHECK(same([&](const PlaneKernels& k, uint8_t* out) { k.double_both(a, b, n, out); }, 2 * n));
+      CHECK(same([&](const PlaneKernels& k, uint8_t* out) { k.grey_to_rgbx(a, n, out); }, 4 * n));
+      CHECK(same([&](const PlaneKernels& k, uint8_t* out) { k.to_rgbx(a, b, c, n, out); }, 4 * n));
     }
   }
 }

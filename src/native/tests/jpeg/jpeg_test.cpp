@@ -1,5 +1,3 @@
-#include "core/jpeg/jpeg.h"
-
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -8,6 +6,10 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "core/base/pixels.h"
+#include "core/jpeg/decoder.h"
+#include "core/jpeg/encode.h"
+#include "core/jpeg/header.h"
 #include "tests/photo.h"
 
 namespace stoker {

@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "core/jpeg/encode.h"
+#include "core/jpeg/header.h"
 #include "core/jpeg/libjpeg.h"
+#include "core/jpeg/restart_interval.h"
 #include "tests/libjpeg_reference.h"
 #include "tests/photo.h"
 
@@ -141,14 +144,12 @@ TEST_CASE("a file whose pixels would change has no transcode") {
 }
 
 TEST_CASE("encoded files have the markers of their specification") {
-  JpegEncodeSpec spec;
-  add_restart_markers(spec, {480, 100}, 3);
-  CHECK(spec.restart_interval == 2);  // 30 MCUs: 15 tiles
+  JpegEncodeSpec spec{.restart_tiles = kEncodedTiles};  // 30 MCUs: 15 tiles
   const Bytes with = tests::jpeg({480, 100}, spec), without = tests::jpeg({480, 100});
   CHECK(check_jpeg(with).restart_interval == 2);
   CHECK(markers(with) == 30 * 7 / 2 - 1);
   CHECK(contents_of(with) == contents_of(without));
-  spec.restart_interval = 65536;
+  spec = {.restart_interval = 65536};
   CHECK_THROWS_AS(tests::jpeg({48, 48}, spec), Error);
 }
 

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/base/random_access_file.h"
 #include "core/engine/engine.h"
 #include "core/sources/file_set.h"
 #include "core/sources/record_source.h"
@@ -59,7 +60,7 @@ std::optional<Error> error_of(const Call& call) {
   }
 }
 
-TEST_CASE("a range is handed out piece by piece, and let go of with the last use of the last piece") {
+TEST_CASE("a range is handed out piece by piece, and released with the last use of the last piece") {
   RemoteRanges ranges(1000);
   ranges.expect({{{3, 100, 50}, 4, {{100, 20, 2}, {130, 20, 1}}}}, 5);
   const auto job = ranges.next(milliseconds(0));
@@ -74,7 +75,7 @@ TEST_CASE("a range is handed out piece by piece, and let go of with the last use
   }
   {
     const TakenBytes last = ranges.take({3, 100, 20});
-    CHECK(ranges.counts().held_bytes == 50);  // whoever has the bytes keeps them
+    CHECK(ranges.counts().held_bytes == 50);  // the bytes live on
     CHECK(is_right(last, {3, 100, 20}));
   }
   CHECK(ranges.counts().held_bytes == 0);
@@ -82,7 +83,7 @@ TEST_CASE("a range is handed out piece by piece, and let go of with the last use
   CHECK(ranges.counts().unplanned == 0);
 }
 
-TEST_CASE("what does not fit the budget waits, in order, until something is let go of") {
+TEST_CASE("what does not fit the budget waits, in order, until something is released") {
   RemoteRanges ranges(100);
   ranges.expect(
       {{{0, 0, 60}, 0, {{0, 60, 1}}}, {{0, 60, 60}, 1, {{60, 60, 1}}}, {{0, 120, 300}, 2, {{120, 300, 1}}}},
@@ -102,7 +103,7 @@ TEST_CASE("what does not fit the budget waits, in order, until something is let 
   CHECK(ranges.counts().peak_bytes == 300);
 }
 
-TEST_CASE("what nobody expects is read at once, before what is queued") {
+TEST_CASE("what is not planned is read at once, before what is queued") {
   RemoteRanges ranges(10);
   ranges.expect({{{0, 0, 10}, 0, {{0, 10, 1}}}, {{0, 10, 10}, 1, {{10, 10, 1}}}}, 2);
   REQUIRE(ranges.next(milliseconds(0)));  // the budget is full
@@ -169,11 +170,11 @@ TEST_CASE("bytes of another length than asked for are an error, not bytes") {
   CHECK_THROWS_AS(ranges.expect({{{0, 10, 10}, 0, {{9, 2, 1}}}}, 1), Error);
   CHECK_THROWS_AS(ranges.expect({{{0, 10, 10}, 0, {{12, 9, 1}}}}, 1), Error);
   CHECK_THROWS_AS(ranges.expect({{{0, 10, 10}, 0, {{UINT64_MAX, 2, 1}}}}, 1), Error);
-  ranges.deliver(17, {}, nullptr);  // nobody asked
+  ranges.deliver(17, {}, nullptr);  // not asked for
   ranges.fail(17, Error(ErrorCode::kStorage, "late"));
 }
 
-TEST_CASE("uses that are over let go of their ranges, wherever these are") {
+TEST_CASE("uses that are over release their ranges, wherever these are") {
   RemoteRanges ranges(25);
   ranges.expect(
       {{{0, 0, 10}, 0, {{0, 10, 1}}}, {{0, 10, 10}, 1, {{10, 10, 1}}}, {{0, 20, 10}, 2, {{20, 10, 1}}}}, 3);
@@ -181,11 +182,11 @@ TEST_CASE("uses that are over let go of their ranges, wherever these are") {
   REQUIRE(under_way);
   deliver(ranges, *here);
   CHECK(ranges.counts().held_bytes == 20);
-  CHECK_FALSE(ranges.wait_for_appetite(10, 100, milliseconds(0)));
+  CHECK_FALSE(ranges.wait_for_demand(10, 100, milliseconds(0)));
   ranges.release_until(3);
-  CHECK(ranges.wait_for_appetite(1, 1, milliseconds(0)));
+  CHECK(ranges.wait_for_demand(1, 1, milliseconds(0)));
   CHECK(ranges.counts().held_bytes == 10);
-  deliver(ranges, *under_way);  // nobody wants it any more
+  deliver(ranges, *under_way);  // not wanted any more
   CHECK(ranges.counts().held_bytes == 0);
   CHECK_FALSE(ranges.next(milliseconds(0)));
 }
@@ -216,7 +217,7 @@ TEST_CASE("forget and close wake everybody at once, while requests hang") {
   CHECK(ranges.next(milliseconds(0)));
   ranges.close();
   CHECK_FALSE(ranges.next(milliseconds(60'000)));
-  CHECK_FALSE(ranges.wait_for_appetite(100, 100, milliseconds(60'000)));
+  CHECK_FALSE(ranges.wait_for_demand(100, 100, milliseconds(60'000)));
   CHECK(error_of([&] { ranges.take({0, 0, 10}); })->code() == ErrorCode::kClosed);
 }
 
@@ -231,7 +232,7 @@ TEST_CASE("bytes outlive the ranges they came from") {
   CHECK(is_right(kept, {0, 0, 10}));
 }
 
-TEST_CASE("many threads that fetch, take, release and forget at once get right bytes or are told") {
+TEST_CASE("many threads that fetch, take, release and forget at once get right bytes or an error") {
   RemoteRanges ranges(5000);
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) threads.push_back(fetcher(ranges));
@@ -272,7 +273,7 @@ struct Storage {
   std::shared_ptr<RemoteReader> reader() {
     return std::make_shared<DirectReader>([this](const RemotePlace& place) {
       std::vector<uint8_t> bytes(place.length);
-      const size_t got = ShardFile(path).read_at(place.offset, bytes);
+      const size_t got = RandomAccessFile(path).read_at(place.offset, bytes);
       bytes.resize(got);
       if (asked++ < spoiled) bytes[bytes.size() - 20] ^= 1;
       return bytes;

@@ -43,14 +43,14 @@ TEST_CASE("the first to come stay, those behind take turns") {
   CHECK(numbers.made(19) == 3);  // the latest is still there
 }
 
-TEST_CASE("what takes its turn lives while somebody holds it") {
+TEST_CASE("what takes its turn lives while it is held") {
   const Numbers numbers(9, 4);
   std::vector<std::shared_ptr<const size_t>> held;
   for (size_t i = 0; i < 9; ++i) held.push_back(numbers.get(i));
   for (size_t i = 0; i < 9; ++i) CHECK(*held[i] == i);
 }
 
-TEST_CASE("what cannot be made is no part of the table") {
+TEST_CASE("what cannot be made is not part of the table") {
   KeptTable<int> table(4);
   table.add();
   const auto cost = [](const int&) { return uint64_t{1}; };
@@ -70,7 +70,7 @@ TEST_CASE("what keeping a thing takes is asked of the thing itself") {
   for (int round = 0; round < 2; ++round) {
     for (size_t i = 0; i < 3; ++i) CHECK(get(i) == 40);
   }
-  CHECK(made == 5);  // the first stays, the other two take turns in a room for one
+  CHECK(made == 5);  // the first stays, the other two take turns in a place for one
 }
 
 TEST_CASE("many threads ask at once") {

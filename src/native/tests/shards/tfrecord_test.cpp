@@ -18,8 +18,8 @@ namespace {
 using stoker::Error;
 using stoker::ErrorCode;
 using stoker::PayloadCheck;
+using stoker::RandomAccessFile;
 using stoker::RecordExtent;
-using stoker::ShardFile;
 using Bytes = std::vector<uint8_t>;
 
 // A directory of its own for one test.
@@ -86,7 +86,7 @@ TEST_CASE("tfrecord: the frame of an empty record is the one TensorFlow writes")
 
 TEST_CASE("tfrecord: a scan finds every record, checked or not") {
   const Scratch scratch;
-  const ShardFile shard(scratch.file(shard_of(kSizes)));
+  const RandomAccessFile shard(scratch.file(shard_of(kSizes)));
   std::vector<RecordExtent> expected;
   uint64_t at = 0;
   for (size_t size : kSizes) {
@@ -97,14 +97,14 @@ TEST_CASE("tfrecord: a scan finds every record, checked or not") {
   CHECK(stoker::scan_shard(shard, PayloadCheck::kOff) == expected);
   Bytes buffer;
   for (size_t i = 0; i < kSizes.size(); ++i) {
-    const auto payload = shard.read_record(expected[i], buffer);
+    const auto payload = stoker::read_record(shard, expected[i], buffer);
     REQUIRE(Bytes(payload.begin(), payload.end()) == payload_of(kSizes[i], static_cast<unsigned>(i)));
   }
 }
 
 TEST_CASE("tfrecord: an empty file has no records") {
   const Scratch scratch;
-  CHECK(stoker::scan_shard(ShardFile(scratch.file({}))).empty());
+  CHECK(stoker::scan_shard(RandomAccessFile(scratch.file({}))).empty());
 }
 
 TEST_CASE("tfrecord: every changed byte is blamed on its own record") {
@@ -114,13 +114,13 @@ TEST_CASE("tfrecord: every changed byte is blamed on its own record") {
   for (size_t at = 0; at < good.size(); ++at) {
     Bytes bad = good;
     bad[at] ^= 0x10;
-    const ShardFile shard(scratch.file(bad));
+    const RandomAccessFile shard(scratch.file(bad));
     const Error e = error_of([&] { stoker::scan_shard(shard); });
     const int64_t record = at < 21 ? 0 : at < 37 ? 1 : 2;
     REQUIRE(e.code() == ErrorCode::kCorruptRecord);
     REQUIRE(e.where().record == record);
     REQUIRE(e.where().offset == (record == 0 ? 0 : record == 1 ? 21 : 37));
-    REQUIRE(e.where().path == shard.path());
+    REQUIRE(e.where().path == shard.name());
   }
 }
 
@@ -128,11 +128,12 @@ TEST_CASE("tfrecord: with the check off, only lengths are looked at") {
   const Scratch scratch;
   Bytes bytes = shard_of({70000, 5});
   bytes[100] ^= 1;
-  const ShardFile shard(scratch.file(bytes));
+  const RandomAccessFile shard(scratch.file(bytes));
   CHECK(stoker::scan_shard(shard, PayloadCheck::kOff).size() == 2);
   Bytes buffer;
-  CHECK(shard.read_record({0, 70016}, buffer, 0, PayloadCheck::kOff)[88] == bytes[100]);
-  CHECK(error_of([&] { shard.read_record({0, 70016}, buffer); }).code() == ErrorCode::kCorruptRecord);
+  CHECK(stoker::read_record(shard, {0, 70016}, buffer, 0, PayloadCheck::kOff)[88] == bytes[100]);
+  CHECK(error_of([&] { stoker::read_record(shard, {0, 70016}, buffer); }).code() ==
+        ErrorCode::kCorruptRecord);
 }
 
 TEST_CASE("tfrecord: a shard cut anywhere but between records is truncated") {
@@ -140,7 +141,7 @@ TEST_CASE("tfrecord: a shard cut anywhere but between records is truncated") {
   const Bytes good = shard_of({5, 0, 17});
   for (PayloadCheck check : {PayloadCheck::kOn, PayloadCheck::kOff}) {
     for (size_t cut = 0; cut <= good.size(); ++cut) {
-      const ShardFile shard(
+      const RandomAccessFile shard(
           scratch.file(Bytes(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(cut))));
       if (cut == 0 || cut == 21 || cut == 37 || cut == good.size()) {
         REQUIRE(stoker::scan_shard(shard, check).size() == (cut == 0    ? 0U
@@ -163,7 +164,7 @@ TEST_CASE("tfrecord: lengths near the top of 64 bits do not wrap around") {
     const auto header = stoker::frame_header(claimed);
     Bytes bytes(header.begin(), header.end());
     bytes.resize(64);
-    const ShardFile shard(scratch.file(bytes));
+    const RandomAccessFile shard(scratch.file(bytes));
     for (PayloadCheck check : {PayloadCheck::kOn, PayloadCheck::kOff}) {
       CHECK(error_of([&] { stoker::scan_shard(shard, check); }).code() == ErrorCode::kTruncatedShard);
     }
@@ -172,22 +173,22 @@ TEST_CASE("tfrecord: lengths near the top of 64 bits do not wrap around") {
 
 TEST_CASE("tfrecord: an extent the file cannot hold is refused before anything is allocated") {
   const Scratch scratch;
-  const ShardFile shard(scratch.file(shard_of({5})));
+  const RandomAccessFile shard(scratch.file(shard_of({5})));
   Bytes buffer;
   const uint64_t top = std::numeric_limits<uint64_t>::max();
   for (const RecordExtent& extent :
        {RecordExtent{0, 22}, {21, 16}, {22, 0}, {0, top}, {top, 16}, {top, top}, {1, top}}) {
-    CHECK(error_of([&] { shard.read_record(extent, buffer); }).code() == ErrorCode::kTruncatedShard);
+    CHECK(error_of([&] { stoker::read_record(shard, extent, buffer); }).code() == ErrorCode::kTruncatedShard);
   }
   CHECK(buffer.capacity() == 0);
 }
 
-TEST_CASE("tfrecord: an index that does not belong to the shard is told from the record") {
+TEST_CASE("tfrecord: an index that does not belong to the shard is found from the record") {
   const Scratch scratch;
-  const ShardFile shard(scratch.file(shard_of({5, 40})));
+  const RandomAccessFile shard(scratch.file(shard_of({5, 40})));
   Bytes buffer;
   for (const RecordExtent& extent : {RecordExtent{0, 0}, {0, 15}, {0, 20}, {0, 22}, {1, 21}, {21, 21}}) {
-    const Error e = error_of([&] { shard.read_record(extent, buffer, 7); });
+    const Error e = error_of([&] { stoker::read_record(shard, extent, buffer, 7); });
     CHECK(e.code() == ErrorCode::kCorruptRecord);
     CHECK(e.where().record == 7);
     CHECK(e.where().offset == static_cast<int64_t>(extent.offset));
@@ -198,10 +199,10 @@ TEST_CASE("tfrecord: an index that does not belong to the shard is told from the
 TEST_CASE("tfrecord: a file cut while it is open is an error, not a signal") {
   const Scratch scratch;
   const std::string path = scratch.file(shard_of({5, 3 << 20}));
-  const ShardFile shard(path);
+  const RandomAccessFile shard(path);
   REQUIRE(::truncate(path.c_str(), 2 << 20) == 0);
   Bytes buffer;
-  CHECK(error_of([&] { shard.read_record({21, (3 << 20) + 16}, buffer); }).code() ==
+  CHECK(error_of([&] { stoker::read_record(shard, {21, (3 << 20) + 16}, buffer); }).code() ==
         ErrorCode::kTruncatedShard);
   const Error e = error_of([&] { stoker::scan_shard(shard); });
   CHECK(e.code() == ErrorCode::kTruncatedShard);
@@ -216,7 +217,7 @@ TEST_CASE("tfrecord: a file cut while it is open is an error, not a signal") {
 TEST_CASE("tfrecord: what is not a regular file is refused with the system's number") {
   const Scratch scratch;
   const auto number = [&](const std::string& path) {
-    const Error e = error_of([&] { ShardFile shard(path); });
+    const Error e = error_of([&] { RandomAccessFile shard(path); });
     CHECK(e.code() == ErrorCode::kIo);
     CHECK(e.where().path == path);
     return e.system_errno();
@@ -232,18 +233,18 @@ TEST_CASE("tfrecord: compressed files are recognised") {
   Bytes gzip(40);
   gzip[0] = 0x1f;
   gzip[1] = 0x8b;
-  const ShardFile shard(scratch.file(gzip));
+  const RandomAccessFile shard(scratch.file(gzip));
   CHECK(std::string(error_of([&] { stoker::scan_shard(shard); }).what()).find("GZIP") != std::string::npos);
   Bytes zlib(40);
   zlib[0] = 0x78;
   zlib[1] = 0x9c;
-  const ShardFile other(scratch.file(zlib, "b.tfrecord"));
+  const RandomAccessFile other(scratch.file(zlib, "b.tfrecord"));
   CHECK(std::string(error_of([&] { stoker::scan_shard(other); }).what()).find("ZLIB") != std::string::npos);
 }
 
 TEST_CASE("tfrecord: one open shard serves several threads") {
   const Scratch scratch;
-  const ShardFile shard(scratch.file(shard_of(kSizes)));
+  const RandomAccessFile shard(scratch.file(shard_of(kSizes)));
   const auto extents = stoker::scan_shard(shard);
   std::vector<std::thread> readers;
   std::vector<size_t> wrong(4);
@@ -252,7 +253,7 @@ TEST_CASE("tfrecord: one open shard serves several threads") {
       Bytes buffer;
       for (size_t i = 0; i < extents.size(); ++i) {
         const size_t pick = (i * 7 + reader) % extents.size();
-        const auto payload = shard.read_record(extents[pick], buffer);
+        const auto payload = stoker::read_record(shard, extents[pick], buffer);
         if (Bytes(payload.begin(), payload.end()) != payload_of(kSizes[pick], static_cast<unsigned>(pick)))
           ++wrong[reader];
       }

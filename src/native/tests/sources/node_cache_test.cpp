@@ -8,6 +8,7 @@
 
 #include <thread>
 
+#include "core/base/random_access_file.h"
 #include "core/shards/tfrecord.h"
 #include "tests/counted_source.h"
 #include "tests/shard.h"
@@ -70,7 +71,8 @@ TEST_CASE("the file is a shard of TFRecords: every sample has its frame where th
   const auto cache = place.open(source);
   SourceScratch scratch;
   for (const uint64_t i : {2, 0, 1}) cache->fetch(i, source, scratch);
-  CHECK(scan_shard(ShardFile(place.file.path())) == std::vector<RecordExtent>{{0, 21}, {21, 16}, {37, 316}});
+  CHECK(scan_shard(RandomAccessFile(place.file.path())) ==
+        std::vector<RecordExtent>{{0, 21}, {21, 16}, {37, 316}});
   CHECK(cache->file_bytes() == 353);
 }
 

@@ -32,8 +32,8 @@ struct Listed {
   explicit Listed(const std::vector<std::string>& payloads)
       : count(payloads.size()), shard(shard_of(payloads, text)) {}
 
-  ListedShard told() const { return told_as(index.path()); }
-  ListedShard told_as(const std::string& path) const {
+  ListedShard listed() const { return listed_as(index.path()); }
+  ListedShard listed_as(const std::string& path) const {
     return {shard.path(), path, count, std::filesystem::file_size(shard.path())};
   }
 
@@ -53,8 +53,8 @@ TEST_CASE("listed shards are read by their indexes, whether all at once or when 
   const Listed a({"one", "two", std::string(70'000, 'x')}), b({"four", ""});
   for (const bool at_once : {true, false}) {
     RecordSet set(4, at_once ? kIndexBytes : 1);  // of one byte, an index only ever takes its turn
-    set.add_listed(a.told());
-    set.add_listed(b.told());
+    set.add_listed(a.listed());
+    set.add_listed(b.listed());
     if (at_once) CHECK(set.open_listed(2).empty());
     REQUIRE(set.size() == 5);
     for (int round = 0; round < 2; ++round) {
@@ -67,7 +67,7 @@ TEST_CASE("listed shards are read by their indexes, whether all at once or when 
   }
 }
 
-TEST_CASE("an index that is another's is told, and is an error when it is needed") {
+TEST_CASE("an index that is another's is reported, and is an error when it is needed") {
   const Listed good({"one", "two", "three"});
   const std::string& text = good.text;  // 0 19, 19 19, 38 21
   for (const std::string& wrong :
@@ -79,7 +79,7 @@ TEST_CASE("an index that is another's is told, and is an error when it is needed
         std::string("0 19\n19 18446744073709551600\n38 21\n")}) {
     const TemporaryFile index(wrong);
     RecordSet set(4);
-    set.add_listed(good.told_as(index.path()));
+    set.add_listed(good.listed_as(index.path()));
     INFO(wrong);
     CHECK(set.open_listed(1) == std::vector<size_t>{0});
     try {
@@ -96,16 +96,16 @@ TEST_CASE("an index that is another's is told, and is an error when it is needed
   }
 }
 
-TEST_CASE("shards of another length and what is missing are told") {
+TEST_CASE("shards of another length and what is missing are reported") {
   const Listed good({"one", "two"});
   RecordSet set(4);
   for (int64_t more : {0, 1, -1}) {
-    ListedShard told = good.told();
-    told.bytes += static_cast<uint64_t>(more);
-    set.add_listed(told);
+    ListedShard listed = good.listed();
+    listed.bytes += static_cast<uint64_t>(more);
+    set.add_listed(listed);
   }
   set.add_listed({"/nowhere/a", "/nowhere/a.idx", 2, 38});
-  set.add_listed(good.told_as("/nowhere/a.idx"));
+  set.add_listed(good.listed_as("/nowhere/a.idx"));
   CHECK(set.open_listed(3) == std::vector<size_t>{1, 2, 3, 4});
 }
 
@@ -113,8 +113,8 @@ TEST_CASE("threads that need the same index at once all get it") {
   const Listed a({"one", "two"}), b({"three", "four"});
   const RecordSet* shared = nullptr;
   RecordSet set(1, 1);
-  set.add_listed(a.told());
-  set.add_listed(b.told());
+  set.add_listed(a.listed());
+  set.add_listed(b.listed());
   shared = &set;
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};

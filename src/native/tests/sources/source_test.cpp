@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "core/base/errors.h"
-#include "core/base/located.h"
 #include "core/examples/example.h"
 #include "core/sources/file_set.h"
 #include "core/sources/record_scan.h"
@@ -340,10 +339,10 @@ TEST_CASE("errors name files, members of archives, and records") {
 TEST_CASE("a raw image above the limit is refused") {
   const std::vector<uint8_t> pixels(30 * 20 * 3);
   StoredImage image{.bytes = pixels, .encoding = ImageEncoding::kRaw, .size = {30, 20}};
-  ViewSpec view;
+  TransformSpec view;
   view.out = {20, 20};
   std::vector<uint8_t> out(20 * 20 * 3);
-  ViewDecoder decoder;
+  TransformDecoder decoder;
   const RgbSlot slot{out.data(), 60};
   decoder.decode(image, {&view, 1}, SampleRandom(0, 0, 0), 600, {&slot, 1});
   CHECK_THROWS_AS(decoder.decode(image, {&view, 1}, SampleRandom(0, 0, 0), 599, {&slot, 1}), Error);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/base/errors.h"
-#include "core/jpeg/jpeg.h"
+#include "core/jpeg/encode.h"
 #include "core/jpeg/transcode.h"
 #include "core/threads/pool.h"
 #include "core/threads/share_work.h"
@@ -47,8 +47,9 @@ TEST_CASE("a pool whose threads the system refuses is an error that says so") {
     try {
       ThreadPool pool(2000);  // of 8 MiB of stack each
     } catch (const Error& error) {
-      const bool told = std::string(error.what()).find(" of 2000 threads, and no more") != std::string::npos;
-      return error.code() == ErrorCode::kIo && error.system_errno() == EAGAIN && told ? kGood : 1;
+      const bool says_so =
+          std::string(error.what()).find(" of 2000 threads, and no more") != std::string::npos;
+      return error.code() == ErrorCode::kIo && error.system_errno() == EAGAIN && says_so ? kGood : 1;
     }
     return 2;
   };
@@ -64,7 +65,7 @@ TEST_CASE("work is shared by the threads there are") {
   CHECK(with_spare_bytes(rlim_t{64} << 20, act) == kGood);
 }
 
-TEST_CASE("that libjpeg has no memory is no fault of the image") {
+TEST_CASE("that libjpeg has no memory is not a fault of the image") {
   const Extent size{8192, 8192};
   const std::vector<uint8_t> jpeg =
       encode_jpeg(std::vector<uint8_t>(size_t{8192} * 8192, 128).data(), size, 1, {});

@@ -7,7 +7,7 @@ namespace stoker {
 namespace {
 
 constexpr int32_t kBlockSide = 8;
-// Upsampling looks one chroma sample over the edge.
+// Upsampling looks one chroma pixel over the edge.
 constexpr int32_t kMargin = 2;
 // libjpeg upsamples narrower chroma by another rule.
 constexpr int32_t kLeastChromaWidth = 3;
@@ -20,7 +20,7 @@ void at_least(std::vector<T>& values, size_t size) {
 }  // namespace
 
 bool BaselineDecoder::open(std::span<const uint8_t> bytes) {
-  if (!read_baseline(bytes, frame_)) return false;
+  if (!read_baseline_header(bytes, frame_)) return false;
   if (frame_.across == 2 && (frame_.size.width + 1) / 2 < kLeastChromaWidth) return false;
   blocks_.clear();
   for (size_t i = 0; i < frame_.components; ++i) {
@@ -59,10 +59,10 @@ void BaselineDecoder::lay_out(Rect region) {
     const auto h = static_cast<size_t>(plane.across), v = static_cast<size_t>(plane.down);
     plane.columns = columns * h;
     const auto side = static_cast<size_t>(plane.side);
-    plane.stride = plane.columns * side + 2 * kSamplePadding;
+    plane.stride = plane.columns * side + 2 * kPlanePadding;
     at_least(plane.values, plane.columns * v * kBlockValues);
     at_least(plane.last, plane.columns * v);
-    at_least(plane.samples, (v * side + 1) * plane.stride + kSamplePadding);
+    at_least(plane.pixels, (v * side + 1) * plane.stride + kPlanePadding);
     for (size_t y = 0; y < v; ++y) {
       for (size_t x = 0; x < h; ++x, ++block) {
         const size_t first = y * plane.columns + x;
@@ -72,7 +72,7 @@ void BaselineDecoder::lay_out(Rect region) {
       }
     }
   }
-  for (auto& row : chroma_) at_least(row, columns * static_cast<size_t>(mcu_width_) + 2 * kSamplePadding);
+  for (auto& row : chroma_) at_least(row, columns * static_cast<size_t>(mcu_width_) + 2 * kPlanePadding);
 }
 
 bool BaselineDecoder::decode(Rect region, int32_t shrink, uint8_t* out, size_t stride) {
@@ -126,12 +126,12 @@ void BaselineDecoder::write_rows(int32_t mcu_row, Rect region, uint8_t* out, siz
   if (late == 0) return;
   for (size_t i = 0; i < frame_.components; ++i) {
     Plane& plane = planes_[i];
-    std::memcpy(plane.row(-1) - kSamplePadding, plane.row(plane.side * plane.down - 1) - kSamplePadding,
+    std::memcpy(plane.row(-1) - kPlanePadding, plane.row(plane.side * plane.down - 1) - kPlanePadding,
                 plane.stride);
   }
 }
 
-// The samples beside the first and the last column of the image are those columns once more.
+// The pixels beside the first and the last column of the image are those columns once more.
 void BaselineDecoder::close_edges(Plane& plane) {
   const int32_t last = (shrunken_.width + 1) / 2 - 1 - first_column_ * plane.side;
   const bool ends = last < static_cast<int32_t>(plane.columns) * plane.side;

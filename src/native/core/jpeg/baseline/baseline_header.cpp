@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "core/jpeg/baseline/zigzag.h"
 #include "core/jpeg/markers.h"
 
 namespace stoker {
@@ -10,27 +9,21 @@ namespace {
 
 constexpr size_t kTables = 4;
 
-class Reader {
+class BaselineHeaderReader {
  public:
-  Reader(std::span<const uint8_t> bytes, BaselineFrame& frame) : bytes_(bytes), frame_(frame) {}
+  BaselineHeaderReader(std::span<const uint8_t> bytes, BaselineFrame& frame) : bytes_(bytes), frame_(frame) {}
 
   bool run() {
     frame_ = {};
-    if (bytes_.size() < 4 || bytes_[0] != 0xFF || bytes_[1] != kSoi) return false;
-    size_t at = 2;
-    for (;;) {
-      if (bytes_.size() - at < 4 || bytes_[at] != 0xFF) return false;
-      const uint8_t marker = bytes_[at + 1];
-      const size_t length = size_t{bytes_[at + 2]} << 8 | bytes_[at + 3];
-      if (length < 2 || length > bytes_.size() - at - 2) return false;
-      const auto body = bytes_.subspan(at + 4, length - 2);
-      at += 2 + length;
-      if (marker == kSos) {
-        frame_.scan = bytes_.subspan(at);
-        return scan(body) && is_ycbcr();
+    MarkerWalk walk(bytes_);
+    while (walk.next() && walk.is_plain()) {
+      if (walk.marker() == kSos) {
+        frame_.scan = bytes_.subspan(walk.end());
+        return scan(walk.body()) && is_supported(hints_.color(frame_.components));
       }
-      if (!segment(marker, body)) return false;
+      if (!segment(walk.marker(), walk.body())) return false;
     }
+    return false;
   }
 
  private:
@@ -45,16 +38,11 @@ class Reader {
         return quant(body);
       case kDri:
         if (body.size() != 2) return false;
-        frame_.restart_interval = uint32_t{body[0]} << 8 | body[1];
-        return true;
-      case kApp0:
-        jfif_ = jfif_ || (body.size() >= 14 && std::memcmp(body.data(), "JFIF\0", 5) == 0);
-        return true;
-      case kApp14:
-        if (body.size() >= 12 && std::memcmp(body.data(), "Adobe", 5) == 0) adobe_ = body[11];
+        frame_.restart_interval = read_u16(body);
         return true;
       default:
-        return (marker > kApp0 && marker <= kApp15) || marker == kCom;
+        hints_.read(marker, body);
+        return (marker >= kApp0 && marker <= kApp15) || marker == kCom;
     }
   }
 
@@ -69,6 +57,7 @@ class Reader {
       const auto part = body.subspan(6 + 3 * i, 3);
       if (part[2] >= kTables) return false;
       frame_.component[i] = {part[0], part[2], 0, 0};
+      hints_.ids[i] = part[0];
       for (size_t k = 0; k < i; ++k) {
         if (frame_.component[k].id == part[0]) return false;
       }
@@ -129,25 +118,20 @@ class Reader {
     return range[0] == 0 && range[1] == kBlockValues - 1 && range[2] == 0;
   }
 
-  // By libjpeg's rules, and only where they leave no doubt.
-  bool is_ycbcr() const {
-    if (frame_.components == 1 || jfif_) return true;
-    if (adobe_ >= 0) return adobe_ == 1;
-    const auto& c = frame_.component;
-    return c[0].id == 1 && c[1].id == 2 && c[2].id == 3;
+  static bool is_supported(JpegColor color) {
+    return color == JpegColor::kGrey || color == JpegColor::kYcbcr;
   }
 
   std::span<const uint8_t> bytes_;
   BaselineFrame& frame_;
   uint32_t quantised_ = 0;  // bit i: table i is there
-  bool jfif_ = false;
-  int adobe_ = -1;  // its colour transform
+  ColorHints hints_;
 };
 
 }  // namespace
 
-bool read_baseline(std::span<const uint8_t> bytes, BaselineFrame& frame) {
-  return Reader(bytes, frame).run();
+bool read_baseline_header(std::span<const uint8_t> bytes, BaselineFrame& frame) {
+  return BaselineHeaderReader(bytes, frame).run();
 }
 
 }  // namespace stoker

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "core/base/pixels.h"
@@ -39,8 +38,8 @@ struct BaselineFrame {
   int32_t mcu_rows() const { return (size.height + 8 * down - 1) / (8 * down); }
 };
 
-// Fills in `frame`. False for anything but one scan of 8-bit samples, Huffman-coded and sequential, in a
+// Fills in `frame`. False for anything but one scan of 8-bit components, Huffman-coded and sequential, in a
 // layout that BaselineFrame can say, without the least oddity.
-bool read_baseline(std::span<const uint8_t> bytes, BaselineFrame& frame);
+bool read_baseline_header(std::span<const uint8_t> bytes, BaselineFrame& frame);
 
 }  // namespace stoker

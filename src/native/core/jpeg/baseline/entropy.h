@@ -9,11 +9,17 @@
 
 #include "core/jpeg/baseline/bit_reader.h"
 #include "core/jpeg/baseline/huffman.h"
-#include "core/jpeg/baseline/zigzag.h"
 
 namespace stoker {
 
 inline constexpr size_t kMostComponents = 3;
+inline constexpr size_t kBlockValues = 64;
+
+// Row-major places of the positions of a block, in zigzag order (ITU-T T.81 figure A.6).
+inline constexpr uint8_t kZigzag[kBlockValues] = {
+    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
+    41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
+    30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
 // One block of every MCU: whose it is, and where those of a run of MCUs go.
 struct McuBlock {
@@ -46,7 +52,6 @@ struct EntropyKernels {
   bool (*decode_dc)(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count);
   bool (*skip)(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count);
 };
-extern const EntropyKernels kPortableEntropyKernels;
 // Those this processor can run, the fastest first; tests run one body over all of them.
 const std::vector<const EntropyKernels*>& entropy_kernels();
 

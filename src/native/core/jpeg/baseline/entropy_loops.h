@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/jpeg/baseline/entropy.h"
-#include "core/jpeg/baseline/zigzag.h"
 
 namespace stoker {
 namespace {

@@ -14,7 +14,7 @@ class McuCursor {
  public:
   explicit McuCursor(const EntropyKernels& kernels) : kernels_(kernels) {}
 
-  // False where the frame's tables are none that can be decoded with. Throws kBadImage where restart markers
+  // False where the frame's tables cannot be decoded with. Throws kBadImage where restart markers
   // are missing, out of turn, or have too little between them: no such image can be decoded whole.
   // `mcu` names the component of each block of an MCU.
   bool open(const BaselineFrame& frame, std::span<const McuBlock> mcu);

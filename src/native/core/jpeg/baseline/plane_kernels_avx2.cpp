@@ -207,9 +207,9 @@ void to_rgbx(const uint8_t* y, const uint8_t* cb, const uint8_t* cr, size_t n, u
 
 }  // namespace
 
-extern const SampleKernels kAvx2SampleKernels;
-const SampleKernels kAvx2SampleKernels{"avx2",       inverse_dct, small_inverse_dct, double_columns,
-                                       between_rows, double_both, to_rgbx,           grey_to_rgbx};
+extern const PlaneKernels kAvx2PlaneKernels;
+const PlaneKernels kAvx2PlaneKernels{"avx2",       inverse_dct, small_inverse_dct, double_columns,
+                                     between_rows, double_both, to_rgbx,           grey_to_rgbx};
 
 }  // namespace stoker
 #endif

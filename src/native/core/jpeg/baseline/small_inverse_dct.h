@@ -1,8 +1,8 @@
 // Blocks decoded at a half, a quarter or an eighth of their size, compiled once for each instruction set.
 //
-// The side x side values of lowest frequency, times side / 8, are the DCT of the shrunken block: sample i of
+// The side x side values of lowest frequency, times side / 8, are the DCT of the shrunken block: pixel i of
 // a line is c0 / sqrt(8) + sum over k of ck cos((2i + 1) k pi / (2 side)) / 2. Integers all the way, with 13
-// fractional bits and 3 between the passes: the same samples everywhere.
+// fractional bits and 3 between the passes: the same pixels everywhere.
 #pragma once
 
 #include <algorithm>
@@ -67,7 +67,7 @@ void half_block(const int16_t* values, const uint16_t* quant, uint8_t* out, size
   }
 }
 
-uint8_t small_sample(int32_t sum) {
+uint8_t small_pixel(int32_t sum) {
   constexpr int32_t kOffset = (1 << (kSmallLastShift - 1)) + (128 << kSmallLastShift);
   return static_cast<uint8_t>(std::clamp((sum + kOffset) >> kSmallLastShift, 0, 255));
 }
@@ -82,15 +82,14 @@ void quarter_block(const int16_t* values, const uint16_t* quant, uint8_t* out, s
   };
   const int32_t top0 = small_word(at(0) + at(8)), top1 = small_word(at(1) + at(9));
   const int32_t below0 = small_word(at(0) - at(8)), below1 = small_word(at(1) - at(9));
-  out[0] = small_sample((top0 + top1) * kFlat);
-  out[1] = small_sample((top0 - top1) * kFlat);
-  out[stride] = small_sample((below0 + below1) * kFlat);
-  out[stride + 1] = small_sample((below0 - below1) * kFlat);
+  out[0] = small_pixel((top0 + top1) * kFlat);
+  out[1] = small_pixel((top0 - top1) * kFlat);
+  out[stride] = small_pixel((below0 + below1) * kFlat);
+  out[stride + 1] = small_pixel((below0 - below1) * kFlat);
 }
 
 void eighth_block(const int16_t* values, const uint16_t* quant, uint8_t* out, size_t) {
-  out[0] =
-      small_sample(small_word(static_cast<int16_t>(static_cast<uint16_t>(values[0] * quant[0]))) * kFlat);
+  out[0] = small_pixel(small_word(static_cast<int16_t>(static_cast<uint16_t>(values[0] * quant[0]))) * kFlat);
 }
 
 void small_inverse_dct(int16_t* values, size_t blocks, const uint16_t* quant, size_t side, uint8_t* out,

@@ -1,7 +1,4 @@
-#include "core/base/located.h"
-
-#include <string>
-#include <utility>
+#include "core/base/errors.h"
 
 namespace stoker {
 namespace {

@@ -1,6 +1,4 @@
 // Binds core/examples/example.h, and the frame of core/shards/tfrecord.h around an Example.
-#include "core/examples/example.h"
-
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -10,6 +8,7 @@
 
 #include "bind/bind.h"
 #include "core/base/errors.h"
+#include "core/examples/example.h"
 #include "core/shards/tfrecord.h"
 
 namespace stoker::bind {
@@ -94,10 +93,10 @@ GivenFeature given(nb::handle key, nb::handle value) {
                  Py_TYPE(value.ptr())->tp_name);
 }
 
-[[noreturn]] void refuse_value(const GivenFeature& feature, nb::handle value, const char* room) {
+[[noreturn]] void refuse_value(const GivenFeature& feature, nb::handle value, const char* kind) {
   throw Error(ErrorCode::kBadArgument, "feature '" + std::string(utf8_of(feature.key)) + "' holds " +
                                            std::string(utf8_of(nb::repr(value))) + ", which does not fit " +
-                                           room);
+                                           kind);
 }
 
 void append_to(BytesValues& out, const GivenFeature& feature, nb::handle value) {
@@ -140,10 +139,7 @@ NamedValues convert(const GivenFeature& feature) {
                                            "'; it must be bytes, float or int64");
 }
 
-// Letting go of the GIL pays for work of about a microsecond and more.
-constexpr size_t kWorthReleasing = size_t{16} << 10;
-
-// A bytes object with an Example in it, and `before` and `after` it room that `surround` fills.
+// A bytes object with an Example in it, and `before` and `after` it bytes that `surround` fills.
 template <typename Surround>
 nb::bytes write(const nb::dict& features, size_t before, size_t after, Surround surround) {
   std::vector<GivenFeature> kept;  // alive until the bytes are written
@@ -155,19 +151,13 @@ nb::bytes write(const nb::dict& features, size_t before, size_t after, Surround 
   const size_t size = before + writer.size() + after;
   nb::bytes out = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
   if (!out.is_valid()) throw nb::python_error();
-  // Nobody else has seen this object yet, and what the features borrow never changes: no GIL is needed.
+  // No other code has seen this object yet, and what the features borrow never changes: no GIL is needed.
   const std::span<uint8_t> bytes{reinterpret_cast<uint8_t*>(PyBytes_AsString(out.ptr())), size};
-  const auto fill = [&] {
+  without_gil_from(size, [&] {
     const auto payload = bytes.subspan(before, writer.size());
     writer.write(payload);
     surround(payload, bytes);
-  };
-  if (size < kWorthReleasing) {
-    fill();
-  } else {
-    WithoutGil nogil;
-    fill();
-  }
+  });
   return out;
 }
 
@@ -185,7 +175,7 @@ nb::bytes write_framed(const nb::dict& features) {
 
 }  // namespace
 
-void register_example(nb::module_& m) {
+void register_examples(nb::module_& m) {
   m.def("write_example", &write_plain, "features"_a,
         nb::sig("def write_example(features: stoker.types.Features) -> bytes"),
         "Canonical bytes of a tf.train.Example: keys sorted by their UTF-8 bytes, numbers packed.");

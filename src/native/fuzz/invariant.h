@@ -8,9 +8,9 @@
 
 namespace stoker::fuzz {
 
-inline void require(bool law, int line = __builtin_LINE(), const char* file = __builtin_FILE()) {
-  if (law) return;
-  std::fprintf(stderr, "%s:%d: this law is broken\n", file, line);
+inline void require(bool holds, int line = __builtin_LINE(), const char* file = __builtin_FILE()) {
+  if (holds) return;
+  std::fprintf(stderr, "%s:%d: this invariant is broken\n", file, line);
   std::abort();
 }
 

@@ -1,12 +1,9 @@
-// Binds core/resize/resample.h.
-#include "core/resize/resample.h"
-
+// Binds core/resize.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,8 +11,8 @@
 #include <vector>
 
 #include "bind/bind.h"
-#include "bind/filter.h"
 #include "core/base/errors.h"
+#include "core/resize/resample.h"
 #include "core/resize/resample_tf1.h"
 
 namespace stoker::bind {
@@ -49,17 +46,7 @@ RgbOut resize(const RgbImage& pixels, int width, int height, const std::string& 
   auto out = std::make_unique_for_overwrite<uint8_t[]>(columns * rows * kRgbBytes);
   {
     WithoutGil nogil;
-    const Rect need = resampler.needed();
-    const size_t stride = static_cast<size_t>(need.width) * kRgbxBytes;
-    std::vector<uint8_t> rgbx(stride * static_cast<size_t>(need.height) + kRgbxPadding);
-    uint8_t* to = rgbx.data();
-    for (int32_t y = 0; y < need.height; ++y) {
-      const size_t first = static_cast<size_t>(need.y + y) * pixels.shape(1) + static_cast<size_t>(need.x);
-      const uint8_t* from = pixels.data() + first * kRgbBytes;
-      for (int32_t x = 0; x < need.width; ++x, from += kRgbBytes, to += kRgbxBytes)
-        std::copy_n(from, kRgbBytes, to);
-    }
-    resampler.run({rgbx.data(), stride, {need.width, need.height}}, flip, {out.get(), columns * kRgbBytes});
+    resampler.run_rgb(pixels.data(), pixels.shape(1) * kRgbBytes, flip, {out.get(), columns * kRgbBytes});
   }
   return give<RgbOut>(std::move(out), {rows, columns, kRgbBytes});
 }
@@ -78,7 +65,7 @@ RgbOut resize_for_tf1(const RgbImage& pixels, int width, int height, bool align_
 
 }  // namespace
 
-void register_resample(nb::module_& m) {
+void register_resize(nb::module_& m) {
   m.def("resample_kernels", &kernel_names,
         "Names of the resampling kernels this processor runs, fastest first.");
   m.def("resize", &resize, nb::arg("pixels"), nb::arg("width"), nb::arg("height"), nb::arg("filter"),

@@ -1,10 +1,11 @@
-// Binds core/shards/crc32c.h and core/shards/tfrecord.h.
+// Binds core/shards.
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bind/bind.h"
+#include "core/base/random_access_file.h"
 #include "core/shards/crc32c.h"
 #include "core/shards/tfrecord.h"
 
@@ -16,18 +17,8 @@ using namespace nb::literals;
 using ExtentRows = nb::ndarray<nb::numpy, uint64_t, nb::shape<-1, 2>, nb::c_contig>;
 static_assert(sizeof(RecordExtent) == 2 * sizeof(uint64_t), "rows are viewed in place");
 
-// Letting go of the GIL pays for work of about a microsecond and more: a checksum of some 16 KiB.
-constexpr size_t kWorthReleasing = size_t{16} << 10;
-
-template <typename Work>
-auto without_gil_if(bool worth_it, Work work) {
-  if (!worth_it) return work();
-  WithoutGil nogil;
-  return work();
-}
-
 uint32_t extend(const ByteView& data, uint32_t crc) {
-  return without_gil_if(data.size() >= kWorthReleasing, [&] { return crc32c_extend(crc, bytes_of(data)); });
+  return without_gil_from(data.size(), [&] { return crc32c_extend(crc, bytes_of(data)); });
 }
 
 uint32_t extend_all(const nb::list& parts, uint32_t crc) {
@@ -37,7 +28,7 @@ uint32_t extend_all(const nb::list& parts, uint32_t crc) {
     held.push_back(nb::cast<nb::bytes>(part));
     size += held.back().size();
   }
-  return without_gil_if(size >= kWorthReleasing, [&] {
+  return without_gil_from(size, [&] {
     for (const nb::bytes& part : held) {
       crc = crc32c_extend(crc, {static_cast<const uint8_t*>(part.data()), part.size()});
     }
@@ -49,9 +40,9 @@ nb::bytes frame_record(const ByteView& payload) {
   const size_t size = payload.size() + kFrameBytes;
   nb::bytes frame = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
   if (!frame.is_valid()) throw nb::python_error();
-  // Nobody else has seen this object yet, so it may be filled without the GIL.
+  // No other code has seen this object yet, so it may be filled without the GIL.
   auto* out = reinterpret_cast<uint8_t*>(PyBytes_AsString(frame.ptr()));
-  without_gil_if(size >= kWorthReleasing, [&] { write_frame(bytes_of(payload), {out, size}); });
+  without_gil_from(size, [&] { write_frame(bytes_of(payload), {out, size}); });
   return frame;
 }
 
@@ -70,7 +61,7 @@ ExtentRows scan(nb::handle path, bool check) {
   std::vector<RecordExtent> extents;
   {
     WithoutGil nogil;
-    extents = scan_shard(ShardFile(name), check ? PayloadCheck::kOn : PayloadCheck::kOff);
+    extents = scan_shard(RandomAccessFile(name), check ? PayloadCheck::kOn : PayloadCheck::kOff);
   }
   return rows_of(std::move(extents));
 }
@@ -80,7 +71,7 @@ nb::tuple scan_whole(nb::handle path) {
   ScannedShard scanned;
   {
     WithoutGil nogil;
-    scanned = scan_and_sum(ShardFile(name));
+    scanned = scan_and_sum(RandomAccessFile(name));
   }
   return nb::make_tuple(rows_of(std::move(scanned.extents)), scanned.crc);
 }
@@ -91,21 +82,14 @@ nb::bytes read(nb::handle path, uint64_t offset, uint64_t size) {
   std::span<const uint8_t> payload;
   {
     WithoutGil nogil;
-    payload = ShardFile(name).read_record({offset, size}, buffer);
+    payload = read_record(RandomAccessFile(name), {offset, size}, buffer);
   }
   return nb::bytes(payload.data(), payload.size());
 }
 
 }  // namespace
 
-std::string system_path(nb::handle path) {
-  PyObject* encoded = nullptr;
-  if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) throw nb::python_error();
-  const nb::bytes owner = nb::steal<nb::bytes>(encoded);
-  return {owner.c_str(), owner.size()};
-}
-
-void register_records(nb::module_& m) {
+void register_shards(nb::module_& m) {
   m.def("crc32c", &extend, "data"_a.noconvert(), "crc"_a = 0,
         nb::sig("def crc32c(data: collections.abc.Buffer, crc: int = 0) -> int"),
         "CRC-32C of `data`, or of earlier bytes whose CRC is `crc` followed by `data`.");

@@ -1,9 +1,11 @@
-// The kernels in plain C++. The other implementations must equal these bit for bit.
+// The kernels in plain C++, which all others equal bit for bit, and which ones this processor runs.
+#include "core/jpeg/baseline/plane_kernels.h"
+
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/kernels.h"
 #include "core/jpeg/baseline/inverse_dct.h"
-#include "core/jpeg/baseline/plane_kernels.h"
 #include "core/jpeg/baseline/plane_rows.h"
 #include "core/jpeg/baseline/small_inverse_dct.h"
 
@@ -57,8 +59,8 @@ void one_block(const int16_t* values, const uint16_t* quant, uint8_t* out, size_
         in, [&](int row, int column, int16_t value) { between[column * 8 + row] = value; });
   }
   pass<kFractionBits + kKeptBits + 3>(between, [&](int column, int row, int16_t value) {
-    const int sample = std::clamp<int>(value, -128, 127) + 128;
-    out[static_cast<size_t>(row) * stride + static_cast<size_t>(column)] = static_cast<uint8_t>(sample);
+    const int pixel = std::clamp<int>(value, -128, 127) + 128;
+    out[static_cast<size_t>(row) * stride + static_cast<size_t>(column)] = static_cast<uint8_t>(pixel);
   });
 }
 
@@ -91,9 +93,23 @@ void to_rgbx(const uint8_t* __restrict y, const uint8_t* __restrict cb, const ui
   }
 }
 
+constexpr PlaneKernels kPortable{"portable",   inverse_dct, small_inverse_dct, double_columns,
+                                 between_rows, double_both, to_rgbx,           grey_to_rgbx};
+
 }  // namespace
 
-const SampleKernels kPortableSampleKernels{"portable",   inverse_dct, small_inverse_dct, double_columns,
-                                           between_rows, double_both, to_rgbx,           grey_to_rgbx};
+#if defined(__x86_64__)
+extern const PlaneKernels kAvx2PlaneKernels;
+#endif
+
+const std::vector<const PlaneKernels*>& plane_kernels() {
+  static const auto list = runnable<PlaneKernels>({
+#if defined(__x86_64__)
+      {InstructionSet::kAvx2, &kAvx2PlaneKernels},
+#endif
+      {InstructionSet::kAny, &kPortable},
+  });
+  return list;
+}
 
 }  // namespace stoker

@@ -1,0 +1,123 @@
+// Binds core/transforms.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bind/bind.h"
+#include "core/base/errors.h"
+#include "core/transforms/reencode.h"
+#include "core/transforms/transform.h"
+
+namespace stoker::bind {
+namespace {
+
+TransformKind transform_kind(const std::string& name) {
+  if (name == "random_resized_crop") return TransformKind::kRandomResizedCrop;
+  if (name == "center_crop") return TransformKind::kCenterCrop;
+  if (name == "resize") return TransformKind::kResize;
+  if (name == "top_left") return TransformKind::kTopLeft;
+  if (name == "exact") return TransformKind::kExact;
+  if (name == "object_crop") return TransformKind::kObjectCrop;
+  throw Error(ErrorCode::kBadArgument, "Unknown transform " + name);
+}
+
+// What a recipe says of every image.
+class JpegResizer {
+ public:
+  JpegResizer(const std::string& filter, int quality, const std::string& subsampling, bool restart,
+              const std::string& decode, uint64_t max_pixels) {
+    spec_.filter = filter_named(filter);
+    spec_.encode = encode_spec(quality, subsampling, restart);
+    spec_.decode = decode_mode_named(decode);
+    spec_.max_pixels = max_pixels;
+  }
+
+  nb::bytes run(const ByteView& data, Box part, int width, int height) const {
+    std::vector<uint8_t> bytes;
+    {
+      WithoutGil nogil;
+      ReencodeSpec spec = spec_;
+      spec.part = rect_of(part);
+      spec.size = {width, height};
+      thread_local Reencoder reencoder;  // threads come and go slowly, and its memory is worth keeping
+      bytes = reencoder.run(bytes_of(data), spec);
+    }
+    return nb::bytes(bytes.data(), bytes.size());
+  }
+
+ private:
+  ReencodeSpec spec_;
+};
+
+}  // namespace
+
+void register_transforms(nb::module_& m) {
+  nb::class_<TransformSpec>(m, "ViewSpec", "Which crop of an image becomes which pixels.")
+      .def(
+          "__init__",
+          [](TransformSpec* spec, const std::string& kind, int width, int height, const std::string& filter,
+             double hflip, std::pair<double, double> scale, std::pair<double, double> ratio,
+             std::pair<double, double> log_ratio, int resize, std::optional<JitterSpec> jitter) {
+            new (spec) TransformSpec{.kind = transform_kind(kind),
+                                     .out = {width, height},
+                                     .filter = filter_named(filter),
+                                     .hflip = hflip,
+                                     .scale_min = scale.first,
+                                     .scale_max = scale.second,
+                                     .ratio_min = ratio.first,
+                                     .ratio_max = ratio.second,
+                                     .log_ratio_min = log_ratio.first,
+                                     .log_ratio_max = log_ratio.second,
+                                     .resize = resize,
+                                     .jitter = jitter.value_or(JitterSpec{})};
+          },
+          nb::kw_only(), nb::arg("kind"), nb::arg("width"), nb::arg("height"), nb::arg("filter"),
+          nb::arg("hflip") = 0.0, nb::arg("scale") = std::pair(1.0, 1.0),
+          nb::arg("ratio") = std::pair(1.0, 1.0), nb::arg("log_ratio") = std::pair(0.0, 0.0),
+          nb::arg("resize") = 0, nb::arg("jitter") = nb::none())
+      .def_prop_ro(
+          "shape",
+          [](const TransformSpec& spec) {
+            return nb::make_tuple(spec.out.height, spec.out.width, kRgbBytes);
+          },
+          "(height, width, 3) of the pixels it gives.");
+
+  m.def(
+      "plan_view",
+      [](const TransformSpec& spec, int width, int height, uint64_t seed, uint64_t epoch, uint64_t index,
+         std::optional<std::tuple<float, float, float, float>> object) {
+        std::optional<ObjectBox> part;
+        if (object) part = std::apply([](auto... edges) { return ObjectBox{edges...}; }, *object);
+        const TransformPlan plan =
+            plan_transform(spec, {width, height}, SampleRandom(seed, epoch, index), part);
+        const auto box = [](const Rect& r) {
+          return nb::make_tuple(r.x, r.y, r.x + r.width, r.y + r.height);
+        };
+        return nb::make_tuple(box(plan.crop), nb::make_tuple(plan.resized.width, plan.resized.height),
+                              box(plan.window), plan.flip);
+      },
+      nb::arg("spec"), nb::arg("width"), nb::arg("height"), nb::arg("seed"), nb::arg("epoch"), nb::arg("key"),
+      nb::arg("object") = nb::none(),
+      "What a view does to one image: crop box, resized (width, height), window box of that, mirrored or "
+      "not.");
+
+  nb::class_<JpegResizer>(
+      m, "JpegResizer", "Decodes, cuts, resizes and encodes JPEGs in one go. Immutable; safe in any thread.")
+      .def(nb::init<const std::string&, int, const std::string&, bool, const std::string&, uint64_t>(),
+           nb::kw_only(), nb::arg("filter"), nb::arg("quality"), nb::arg("subsampling"),
+           nb::arg("restart") = false, nb::arg("decode") = "exact", nb::arg("max_pixels") = kDefaultMaxPixels)
+      .def("run", &JpegResizer::run, nb::arg("data"), nb::arg("part"), nb::arg("width"), nb::arg("height"),
+           "The part (left, top, right, bottom) of a JPEG as a JPEG of width x height; with decode exact, "
+           "the bytes of "
+           "decode_jpeg, resize and encode_jpeg.");
+}
+
+}  // namespace stoker::bind

@@ -1,0 +1,69 @@
+#include "core/base/random_access_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <system_error>
+
+#include "core/base/errors.h"
+
+namespace stoker {
+namespace {
+
+constexpr size_t kMostRead = size_t{1} << 30;  // macOS refuses reads of 2 GiB and more
+
+[[noreturn]] void fail(const std::string& name, int number) {
+  throw Error(ErrorCode::kIo, std::generic_category().message(number),
+              {.path = name, .record = kUnknown, .offset = kUnknown, .source = {}}, number);
+}
+
+int open_for_reading(const std::string& path) {
+  int descriptor = -1;
+  do {  // O_NONBLOCK: a named pipe must be refused, not waited for
+    descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  } while (descriptor < 0 && errno == EINTR);
+  return descriptor;
+}
+
+}  // namespace
+
+FileDescriptor::~FileDescriptor() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::optional<size_t> read_at(int descriptor, uint64_t offset, std::span<uint8_t> out) {
+  size_t done = 0;
+  while (done < out.size()) {
+    if (offset > static_cast<uint64_t>(std::numeric_limits<off_t>::max()) - done) return done;
+    const size_t piece = std::min(out.size() - done, kMostRead);
+    const ssize_t got = ::pread(descriptor, out.data() + done, piece, static_cast<off_t>(offset + done));
+    if (got == 0) break;
+    if (got > 0) {
+      done += static_cast<size_t>(got);
+    } else if (errno != EINTR) {
+      return std::nullopt;
+    }
+  }
+  return done;
+}
+
+RandomAccessFile::RandomAccessFile(const std::string& path, std::string name)
+    : name_(name.empty() ? path : std::move(name)), descriptor_(open_for_reading(path)) {
+  if (descriptor_.get() < 0) fail(name_, errno);
+  struct stat status{};
+  if (::fstat(descriptor_.get(), &status) != 0) fail(name_, errno);
+  if (!S_ISREG(status.st_mode)) fail(name_, S_ISDIR(status.st_mode) ? EISDIR : ESPIPE);
+  size_ = static_cast<uint64_t>(status.st_size);
+}
+
+size_t RandomAccessFile::read_at(uint64_t offset, std::span<uint8_t> out) const {
+  const auto got = stoker::read_at(descriptor_.get(), offset, out);
+  if (!got) fail(name_, errno);
+  return *got;
+}
+
+}  // namespace stoker

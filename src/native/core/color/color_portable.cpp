@@ -1,8 +1,0 @@
-// Colour jitter for any processor.
-#include "core/color/color_block.h"
-
-namespace stoker {
-
-const ColorKernels kPortableColorKernels{"portable", change, sum_luma};
-
-}  // namespace stoker
