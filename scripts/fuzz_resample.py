@@ -2,10 +2,9 @@
 
     python scripts/fuzz_resample.py CASES [SEED]
 
-A case has random pixels of random size, a box in them, a size, a filter, a window of the result, a mirror or none, and
-one of the sets of kernels that this processor has. One case in eight begins with a JPEG, of which only the box is
-decoded. Prints the number of cases and the largest difference, and ends with 1 if there is any; a case that differs is
-printed with what makes it again.
+A case has random pixels of random size, a box in them, a size, a filter, a window of the result, and a mirror or none.
+One case in eight begins with a JPEG, of which only the box is decoded. Prints the number of cases and the largest
+difference, and ends with 1 if there is any; a case that differs is printed with what makes it again.
 """
 
 from __future__ import annotations
@@ -48,7 +47,6 @@ class Case:
     name: str
     window: tuple[int, int, int, int]
     flip: bool
-    kernels: str
     jpeg: bool
 
 
@@ -76,7 +74,6 @@ def some_case(dice: random.Random) -> Case:
         dice.choice(sorted(FILTERS)),
         some_box(dice, *size),
         dice.random() < 0.5,
-        dice.choice(_native.resample_kernels()),
         dice.random() < 1 / 8,
     )
 
@@ -103,7 +100,7 @@ def difference(case: Case, seed: int) -> int:
         image.save(file, "JPEG", quality=seed % 100 + 1, subsampling=seed % 3)
         image = Image.open(file).convert("RGB")
         part = _native.decode_jpeg(file.getvalue(), case.box)
-    found = _native.resize(part, *case.size, case.name, window=case.window, flip=case.flip, kernels=case.kernels)
+    found = _native.resize(part, *case.size, case.name, window=case.window, flip=case.flip)
     expected = image.crop(case.box).resize(case.size, FILTERS[case.name]).crop(case.window)
     if case.flip:
         expected = expected.transpose(Image.Transpose.FLIP_LEFT_RIGHT)

@@ -149,7 +149,7 @@ def _fast_and_codec(name: str, stores: str) -> list[Entry]:
     entries = [Entry(OURS, f"{name}-codec", f"codec alone (the limit){of}", TRANSFORMS, stores=stores, exact=True)]
     if "decode" in inspect.signature(stoker.Loader).parameters:
         entries.append(Entry(OURS, f"{name}-fast", f"Stoker, fast decode{of}", TRANSFORMS, stores=stores))
-    if "decode" in str(getattr(_native.codec_loop, "__nb_signature__", "")):
+    if "decode" in str(getattr(_native.decode_loop, "__nb_signature__", "")):
         title = f"codec alone, fast decode (the limit){of}"
         entries.append(Entry(OURS, f"{name}-codec-fast", title, TRANSFORMS, stores=stores))
     return entries

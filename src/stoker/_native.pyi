@@ -132,10 +132,7 @@ def restart_interval(mcus_per_row: int, tiles: int) -> int:
     MCUs between two restart markers, for about so many tiles across; both numbers are at least 1.
     """
 
-def resample_kernels() -> list[str]:
-    """Names of the resampling kernels this processor runs, fastest first."""
-
-def resize(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)], width: int, height: int, filter: str, *, window: tuple[int, int, int, int] | None = None, flip: bool = False, kernels: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C')]:
+def resize(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)], width: int, height: int, filter: str, *, window: tuple[int, int, int, int] | None = None, flip: bool = False) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C')]:
     """
     Resize RGB of shape (height, width, 3), bit-equal to Pillow; only `window` (left, top, right, bottom) of the result, mirrored if asked.
     """
@@ -211,12 +208,12 @@ class RemoteRanges(RemoteReader):
         Queue ranges; the pieces of range i are rows starts[i]:starts[i + 1] of `pieces`, which are their offsets, their lengths and how often each is used.
         """
 
-    def wait_for_appetite(self, bytes: int, uses: int, patience: float) -> bool:
+    def wait_for_demand(self, bytes: int, uses: int, timeout_s: float) -> bool:
         """
         Wait until less than that is planned and not fetched or used yet; false when it was not to be.
         """
 
-    def next(self, patience: float) -> tuple[int, int, int, int] | None:
+    def next(self, timeout_s: float) -> tuple[int, int, int, int] | None:
         """Wait for the next range to fetch: (id, file, offset, length)."""
 
     def deliver(self, id: int, bytes: Buffer) -> None:
@@ -408,7 +405,7 @@ class JitterPlan:
     def apply(self, pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None))]:
         """Return a changed copy of uint8 (H, W, 3)."""
 
-def plan_jitter(spec: JitterSpec, seed: int, epoch: int, key: int) -> JitterPlan:
+def plan_jitter(spec: JitterSpec, seed: int, epoch: int, index: int) -> JitterPlan:
     """The changes of one sample."""
 
 class PixelFormat:
@@ -416,7 +413,7 @@ class PixelFormat:
 
     def __init__(self, *, dtype: str = 'uint8', layout: str = 'NHWC', mean: Sequence[float] = [0.0, 0.0, 0.0], std: Sequence[float] = [1.0, 1.0, 1.0]) -> None: ...
 
-class ViewSpec:
+class TransformSpec:
     """Which crop of an image becomes which pixels."""
 
     def __init__(self, *, kind: str, width: int, height: int, filter: str, hflip: float = 0.0, scale: tuple[float, float] = (1.0, 1.0), ratio: tuple[float, float] = (1.0, 1.0), log_ratio: tuple[float, float] = (0.0, 0.0), resize: int = 0, jitter: JitterSpec | None = None) -> None: ...
@@ -425,9 +422,9 @@ class ViewSpec:
     def shape(self) -> tuple[int, int, int]:
         """(height, width, 3) of the pixels it gives."""
 
-def plan_view(spec: ViewSpec, width: int, height: int, seed: int, epoch: int, key: int, object: tuple[float, float, float, float] | None = None) -> tuple[tuple[int, int, int, int], tuple[int, int], tuple[int, int, int, int], bool]:
+def plan_transform(spec: TransformSpec, width: int, height: int, seed: int, epoch: int, index: int, object: tuple[float, float, float, float] | None = None) -> tuple[tuple[int, int, int, int], tuple[int, int], tuple[int, int, int, int], bool]:
     """
-    What a view does to one image: crop box, resized (width, height), window box of that, mirrored or not.
+    What a transform does to one image: crop box, resized (width, height), window box of that, mirrored or not.
     """
 
 class JpegResizer:
@@ -451,20 +448,20 @@ class FinishedBatch:
 
     def take(self) -> tuple[list[NDArray[numpy.generic]], NDArray[numpy.int64], NDArray[numpy.uint64], NDArray[numpy.uint64], list[tuple[NDArray[numpy.float32], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.int64]]]]:
         """
-        Hand over, once: the images of each view, (B, H, W, 3) or (B, 3, H, W), labels (B,), keys (B,), seeds (B,), and of each view the boxes: corners (4 T,), labels (T,), objects (T,), offsets (B + 1,).
+        Hand over, once: the images of each transform, (B, H, W, 3) or (B, 3, H, W), labels (B,), indices (B,), seeds (B,), and of each transform the boxes: corners (4 T,), labels (T,), objects (T,), offsets (B + 1,).
         """
 
 class BatchEngine:
     """Decodes samples into batches on native threads."""
 
-    def __init__(self, *, source: SampleSource, views: Sequence[ViewSpec], seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, format: PixelFormat = ..., decode: str = 'exact', boxes: float | None = None, decoded: MemoryCache | None = None, ahead: RemoteReader | None = None, convert: Callable[[bytes], bytes] | None = None) -> None:
+    def __init__(self, *, source: SampleSource, transforms: Sequence[TransformSpec], seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, format: PixelFormat = ..., decode: str = 'exact', boxes: float | None = None, decoded: MemoryCache | None = None, ahead: RemoteReader | None = None, convert: Callable[[bytes], bytes] | None = None) -> None:
         """
-        `boxes`: the share of a box's area that a view must show to keep it; None for no boxes at all. `decoded` keeps whole images as pixels. `ahead` fetches remote samples by a schedule. `convert(bytes) -> bytes` makes a JPEG of an image in another format; it is called by any thread.
+        `boxes`: the share of a box's area that a transform must show to keep it; None for no boxes at all. `decoded` keeps whole images as pixels. `ahead` fetches remote samples by a schedule. `convert(bytes) -> bytes` makes a JPEG of an image in another format; it is called by any thread.
         """
 
-    def submit(self, numbers: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], epoch: int, objects: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, streams: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
+    def submit(self, numbers: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], epoch: int, objects: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, streams: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
         """
-        Queue one batch of samples of the source; never blocks. `objects`: which box of each, -1 for the whole image. `keys`: what the batch calls them, left out: the numbers. `streams`: what random choices depend on, left out: the keys.
+        Queue one batch of samples of the source; never blocks. `objects`: which box of each, -1 for the whole image. `indices`: what the batch calls them; by default the numbers. `streams`: what random choices depend on; by default the indices.
         """
 
     def remote_places(self, numbers: numpy.typing.NDArray[numpy.uint64], objects: numpy.typing.NDArray[numpy.int32] | None = None) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
@@ -475,7 +472,7 @@ class BatchEngine:
     def next(self) -> FinishedBatch:
         """Wait for the oldest queued batch."""
 
-    def replace(self, batch: FinishedBatch, index: int, number: int, object: int, key: int) -> None:
+    def replace(self, batch: FinishedBatch, row: int, number: int, object: int, index: int) -> None:
         """
         Load another sample in place of one that failed, on this thread; raises what is wrong with it.
         """
@@ -491,7 +488,7 @@ class BatchEngine:
 
     def time_stages(self, on: bool) -> None:
         """
-        Whether samples are timed, from now on; switched off only to see what that costs.
+        Whether samples are timed, from now on; off only to measure the cost of timing.
         """
 
     def start_trace(self, most: int) -> None:
@@ -510,7 +507,7 @@ class BatchEngine:
         The events since the last call, as feed/trace.py lays them out, and how many were lost.
         """
 
-def codec_loop(*, images: Sequence[bytes], keys: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], view: ViewSpec, seed: int, epoch: int, threads: int, decode: str = 'exact') -> None:
+def decode_loop(*, images: Sequence[bytes], indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], transform: TransformSpec, seed: int, epoch: int, threads: int, decode: str = 'exact') -> None:
     """
-    Decode and resize what the engine would for these keys, and do nothing else.
+    Decode and resize what the engine would for these indices, and do nothing else.
     """

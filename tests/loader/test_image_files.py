@@ -42,7 +42,7 @@ def file_set(base: str, names: list[str], sizes: list[int], **more: object) -> _
 
 
 def engine(source: _native.FileSet, **settings: object) -> _native.BatchEngine:
-    settings = {"views": [stoker.Resize(16).native()], "threads": 2, "convert": None, **settings}
+    settings = {"transforms": [stoker.Resize(16).native()], "threads": 2, "convert": None, **settings}
     return _native.BatchEngine(
         source=source, seed=SEED, max_pixels=2**20, batch_size=FILES, spare_buffers=2, **settings
     )
@@ -116,7 +116,7 @@ def test_objects_of_files_are_those_that_were_told(tree: tuple) -> None:
     boxes = np.float32([(0.1, 0.2, 0.6, 0.9), (0.5, 0.5, 1.0, 1.0), (0.0, 0.0, 0.3, 0.3)])
     source.set_boxes(np.array([0, 1, 3, *[3] * (FILES - 2)], np.int64), boxes)
     chosen = stoker.ObjectCrops(16)
-    made = engine(source, views=[chosen.native()])
+    made = engine(source, transforms=[chosen.native()])
     made.submit(np.array([1, 0, 1, 2], np.uint64), 0, np.array([1, 0, 0, -1], np.int32))
     finished = made.next()
     assert not finished.failures

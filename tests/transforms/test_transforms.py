@@ -68,7 +68,7 @@ def run(
     records.add(str(place), _native.scan_shard(str(place)))
     engine = _native.BatchEngine(
         source=_native.RecordSource(records, _native.RecordKeys(image_encoding=encoding, **KEYS)),
-        views=[chosen.native()],
+        transforms=[chosen.native()],
         seed=draws.seed,
         max_pixels=2**20,
         batch_size=1,
@@ -150,7 +150,7 @@ def test_an_object_of_the_transforms_own_size_is_copied(
 
 @given(st.integers(1, 500), st.integers(1, 500), boxes)
 def test_the_rectangle_of_an_object_is_that_of_the_slow_twin(width: int, height: int, box: tuple) -> None:
-    crop, *_ = _native.plan_view(stoker.ObjectCrops(8).native(), width, height, 0, 0, 0, box)
+    crop, *_ = _native.plan_transform(stoker.ObjectCrops(8).native(), width, height, 0, 0, 0, box)
     assert crop == transform.object_rectangle(width, height, box)
 
 

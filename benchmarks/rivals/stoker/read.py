@@ -56,11 +56,17 @@ def codec_alone(work: Work, dataset: stoker.Dataset, settings: dict[str, Any]) -
     for epoch in itertools.count():
         order = _native.permute(0, len(images), len(images), SEED, epoch)
         for start in range(0, len(images), work.batch * _BATCHES_A_RUN):
-            keys = order[start : start + work.batch * _BATCHES_A_RUN]
-            _native.codec_loop(
-                images=images, keys=keys, view=transform, seed=SEED, epoch=epoch, threads=work.threads, **settings
+            indices = order[start : start + work.batch * _BATCHES_A_RUN]
+            _native.decode_loop(
+                images=images,
+                indices=indices,
+                transform=transform,
+                seed=SEED,
+                epoch=epoch,
+                threads=work.threads,
+                **settings,
             )
-            yield Batch(nothing, keys)
+            yield Batch(nothing, indices)
 
 
 def batches(work: Work) -> Iterator[Batch]:

@@ -87,7 +87,7 @@ void register_color(nb::module_& m) {
       [](const JitterSpec& spec, uint64_t seed, uint64_t epoch, uint64_t index) {
         return plan_jitter(spec, SampleRandom(seed, epoch, index));
       },
-      "spec"_a, "seed"_a, "epoch"_a, "key"_a, "The changes of one sample.");
+      "spec"_a, "seed"_a, "epoch"_a, "index"_a, "The changes of one sample.");
   nb::class_<PixelFormat>(m, "PixelFormat",
                           "Type, layout, mean and standard deviation of the pixels of batches.")
       .def(

@@ -242,10 +242,9 @@ void add_finished_batch(nb::module_& m) {
       .def_prop_ro("failures", &failures_of, nb::sig("def failures(self) -> list[tuple[int, Exception]]"),
                    "Which samples could not be loaded, in batch order, and why.")
       .def("take", &take,
-           "Hand over, once: the images of each view, (B, H, W, 3) or (B, 3, H, W), labels (B,), keys (B,), "
-           "seeds (B,), and "
-           "of each "
-           "view the boxes: corners (4 T,), labels (T,), objects (T,), offsets (B + 1,).");
+           "Hand over, once: the images of each transform, (B, H, W, 3) or (B, 3, H, W), labels (B,), "
+           "indices (B,), seeds (B,), and of each transform the boxes: corners (4 T,), labels (T,), "
+           "objects (T,), offsets (B + 1,).");
 }
 
 void add_totals(nb::class_<Engine>& engine) {
@@ -254,7 +253,7 @@ void add_totals(nb::class_<Engine>& engine) {
            "What was done since it was made; also after close().")
       .def(
           "time_stages", [](Engine& engine, bool on) { engine.get().time_stages(on); }, nb::arg("on"),
-          "Whether samples are timed, from now on; switched off only to see what that costs.")
+          "Whether samples are timed, from now on; off only to measure the cost of timing.")
       .def(
           "start_trace", [](Engine& engine, size_t most) { engine.get().trace().start(most); },
           nb::arg("most"), "Keep what the threads do, up to `most` events of each until they are taken.")
@@ -283,11 +282,12 @@ void add_engine(nb::module_& m) {
                            decode_mode_named(decode), seed, max_pixels, batch_size, threads, spare_buffers,
                            std::move(decoded), std::move(ahead), converter(std::move(convert))});
           },
-          nb::kw_only(), nb::arg("source"), nb::arg("views"), nb::arg("seed"), nb::arg("max_pixels"),
+          nb::kw_only(), nb::arg("source"), nb::arg("transforms"), nb::arg("seed"), nb::arg("max_pixels"),
           nb::arg("batch_size"), nb::arg("threads"), nb::arg("spare_buffers"),
           nb::arg("format") = PixelFormat{}, nb::arg("decode") = "exact", nb::arg("boxes") = nb::none(),
           nb::arg("decoded") = nb::none(), nb::arg("ahead") = nb::none(), nb::arg("convert") = nb::none(),
-          "`boxes`: the share of a box's area that a view must show to keep it; None for no boxes at all. "
+          "`boxes`: the share of a box's area that a transform must show to keep it; None for no boxes at "
+          "all. "
           "`decoded` keeps whole images as pixels. `ahead` fetches remote samples by a schedule. "
           "`convert(bytes) -> bytes` makes a JPEG of an image in another format; it is called by any thread.")
       .def(
@@ -297,13 +297,11 @@ void add_engine(nb::module_& m) {
              std::optional<Column<uint64_t>> streams) {
             submit(engine, numbers, epoch, {std::move(objects), std::move(indices), std::move(streams)});
           },
-          nb::arg("numbers"), nb::arg("epoch"), nb::arg("objects") = nb::none(), nb::arg("keys") = nb::none(),
-          nb::arg("streams") = nb::none(),
+          nb::arg("numbers"), nb::arg("epoch"), nb::arg("objects") = nb::none(),
+          nb::arg("indices") = nb::none(), nb::arg("streams") = nb::none(),
           "Queue one batch of samples of the source; never blocks. `objects`: which box of each, -1 for the "
-          "whole "
-          "image. `keys`: what the batch calls them, left out: the numbers. `streams`: what random choices "
-          "depend "
-          "on, left out: the keys.")
+          "whole image. `indices`: what the batch calls them; by default the numbers. `streams`: what random "
+          "choices depend on; by default the indices.")
       .def(
           "remote_places",
           [](Engine& engine, const Numbers& numbers, std::optional<Column<int32_t>> objects) {
@@ -330,7 +328,7 @@ void add_engine(nb::module_& m) {
             const WithoutGil nogil;
             engine.get().replace(finished.batch, row, {number, object}, index);
           },
-          nb::arg("batch"), nb::arg("index"), nb::arg("number"), nb::arg("object"), nb::arg("key"),
+          nb::arg("batch"), nb::arg("row"), nb::arg("number"), nb::arg("object"), nb::arg("index"),
           "Load another sample in place of one that failed, on this thread; raises what is wrong with it.")
       .def(
           "drop_pending",
@@ -346,7 +344,7 @@ void add_engine(nb::module_& m) {
 
 void add_decode_loop(nb::module_& m) {
   m.def(
-      "codec_loop",
+      "decode_loop",
       [](const std::vector<nb::bytes>& images, const Column<uint64_t>& indices,
          const TransformSpec& transform, uint64_t seed, uint64_t epoch, size_t threads,
          const std::string& decode) {
@@ -358,9 +356,9 @@ void add_decode_loop(nb::module_& m) {
         WithoutGil nogil;
         run_decode_loop(spans, {indices.data(), indices.size()}, transform, mode, seed, epoch, threads);
       },
-      nb::kw_only(), nb::arg("images"), nb::arg("keys"), nb::arg("view"), nb::arg("seed"), nb::arg("epoch"),
-      nb::arg("threads"), nb::arg("decode") = "exact",
-      "Decode and resize what the engine would for these keys, and do nothing else.");
+      nb::kw_only(), nb::arg("images"), nb::arg("indices"), nb::arg("transform"), nb::arg("seed"),
+      nb::arg("epoch"), nb::arg("threads"), nb::arg("decode") = "exact",
+      "Decode and resize what the engine would for these indices, and do nothing else.");
 }
 
 }  // namespace

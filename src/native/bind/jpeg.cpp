@@ -126,8 +126,7 @@ void register_jpeg(nb::module_& m) {
         nb::sig(
             "def transcode_jpeg(data: collections.abc.Buffer, max_pixels: int = 134217728) -> bytes | None"),
         "The same coefficients as baseline JPEG with optimised tables and restart markers; None where that "
-        "would "
-        "change pixels.");
+        "would change pixels.");
   m.attr("LOSSLESS_TILES") = kLosslessTiles;
   m.attr("ENCODED_TILES") = kEncodedTiles;
   m.def("restart_interval", &restart_interval, nb::arg("mcus_per_row"), nb::arg("tiles"),

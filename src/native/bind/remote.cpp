@@ -90,7 +90,7 @@ std::vector<ExpectedRange> expected_ranges(const Integers& files, const Integers
   return ranges;
 }
 
-std::chrono::milliseconds timeout_of(double seconds) {
+std::chrono::milliseconds milliseconds_of(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(std::clamp(seconds, 0.0, 1e6) * 1000));
 }
 
@@ -140,25 +140,25 @@ void register_remote(nb::module_& m) {
           "Queue ranges; the pieces of range i are rows starts[i]:starts[i + 1] of `pieces`, which are their "
           "offsets, their lengths and how often each is used.")
       .def(
-          "wait_for_appetite",
-          [](RemoteRanges& ranges, uint64_t bytes, uint64_t uses, double timeout) {
+          "wait_for_demand",
+          [](RemoteRanges& ranges, uint64_t bytes, uint64_t uses, double timeout_s) {
             const WithoutGil nogil;
-            return ranges.wait_for_demand(bytes, uses, timeout_of(timeout));
+            return ranges.wait_for_demand(bytes, uses, milliseconds_of(timeout_s));
           },
-          "bytes"_a, "uses"_a, "patience"_a,
+          "bytes"_a, "uses"_a, "timeout_s"_a,
           "Wait until less than that is planned and not fetched or used yet; false when it was not to be.")
       .def(
           "next",
-          [](RemoteRanges& ranges, double timeout) -> std::optional<Job> {
+          [](RemoteRanges& ranges, double timeout_s) -> std::optional<Job> {
             std::optional<FetchJob> job;
             {
               const WithoutGil nogil;
-              job = ranges.next(timeout_of(timeout));
+              job = ranges.next(milliseconds_of(timeout_s));
             }
             if (!job) return std::nullopt;
             return Job{job->id, job->place.file, job->place.offset, job->place.length};
           },
-          "patience"_a, "Wait for the next range to fetch: (id, file, offset, length).")
+          "timeout_s"_a, "Wait for the next range to fetch: (id, file, offset, length).")
       .def("deliver", &deliver, "id"_a, "bytes"_a, "The bytes of a range.")
       .def(
           "fail",

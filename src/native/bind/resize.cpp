@@ -2,7 +2,6 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include <memory>
 #include <optional>
@@ -20,24 +19,10 @@ namespace {
 
 using RgbOut = nb::ndarray<nb::numpy, uint8_t, nb::shape<-1, -1, 3>, nb::c_contig>;
 
-const ResampleKernels& kernels_named(const std::optional<std::string>& name) {
-  if (!name) return *resample_kernels().front();
-  for (const ResampleKernels* kernels : resample_kernels()) {
-    if (*name == kernels->name) return *kernels;
-  }
-  throw Error(ErrorCode::kBadArgument, "This processor has no resampling kernels named " + *name);
-}
-
-std::vector<std::string> kernel_names() {
-  std::vector<std::string> names;
-  for (const ResampleKernels* kernels : resample_kernels()) names.emplace_back(kernels->name);
-  return names;
-}
-
 RgbOut resize(const RgbImage& pixels, int width, int height, const std::string& filter,
-              std::optional<Box> window, bool flip, const std::optional<std::string>& kernels) {
+              std::optional<Box> window, bool flip) {
   const Filter kind = filter_named(filter);
-  Resampler resampler(kernels_named(kernels));
+  Resampler resampler;
   const Extent in = extent_of(pixels.shape(0), pixels.shape(1));
   Rect part{0, 0, width, height};
   if (window) part = rect_of(*window);
@@ -66,14 +51,10 @@ RgbOut resize_for_tf1(const RgbImage& pixels, int width, int height, bool align_
 }  // namespace
 
 void register_resize(nb::module_& m) {
-  m.def("resample_kernels", &kernel_names,
-        "Names of the resampling kernels this processor runs, fastest first.");
   m.def("resize", &resize, nb::arg("pixels"), nb::arg("width"), nb::arg("height"), nb::arg("filter"),
         nb::kw_only(), nb::arg("window") = nb::none(), nb::arg("flip") = false,
-        nb::arg("kernels") = nb::none(),
         "Resize RGB of shape (height, width, 3), bit-equal to Pillow; only `window` (left, top, right, "
-        "bottom) of "
-        "the result, mirrored if asked.");
+        "bottom) of the result, mirrored if asked.");
   m.def("resize_tf1", &resize_for_tf1, nb::arg("pixels"), nb::arg("width"), nb::arg("height"), nb::kw_only(),
         nb::arg("align_corners"),
         "Resize RGB of shape (height, width, 3) as TensorFlow 1's resize_bilinear and a cast to uint8 do.");

@@ -275,8 +275,7 @@ void add_file_set(nb::module_& m) {
                   "archives: list[str], archive_of: numpy.typing.NDArray[numpy.int32], "
                   "offsets: numpy.typing.NDArray[numpy.int64]) -> None"),
           "Name i is names[starts[i]:starts[i + 1]], below `base` unless it begins with '/'; archive_of is "
-          "-1 "
-          "for a file of its own.")
+          "-1 for a file of its own.")
       .def(
           "set_boxes",
           [](FileSet& set, const Column<int64_t>& starts, const Corners& boxes) {

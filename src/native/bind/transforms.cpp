@@ -60,7 +60,7 @@ class JpegResizer {
 }  // namespace
 
 void register_transforms(nb::module_& m) {
-  nb::class_<TransformSpec>(m, "ViewSpec", "Which crop of an image becomes which pixels.")
+  nb::class_<TransformSpec>(m, "TransformSpec", "Which crop of an image becomes which pixels.")
       .def(
           "__init__",
           [](TransformSpec* spec, const std::string& kind, int width, int height, const std::string& filter,
@@ -91,7 +91,7 @@ void register_transforms(nb::module_& m) {
           "(height, width, 3) of the pixels it gives.");
 
   m.def(
-      "plan_view",
+      "plan_transform",
       [](const TransformSpec& spec, int width, int height, uint64_t seed, uint64_t epoch, uint64_t index,
          std::optional<std::tuple<float, float, float, float>> object) {
         std::optional<ObjectBox> part;
@@ -104,10 +104,10 @@ void register_transforms(nb::module_& m) {
         return nb::make_tuple(box(plan.crop), nb::make_tuple(plan.resized.width, plan.resized.height),
                               box(plan.window), plan.flip);
       },
-      nb::arg("spec"), nb::arg("width"), nb::arg("height"), nb::arg("seed"), nb::arg("epoch"), nb::arg("key"),
-      nb::arg("object") = nb::none(),
-      "What a view does to one image: crop box, resized (width, height), window box of that, mirrored or "
-      "not.");
+      nb::arg("spec"), nb::arg("width"), nb::arg("height"), nb::arg("seed"), nb::arg("epoch"),
+      nb::arg("index"), nb::arg("object") = nb::none(),
+      "What a transform does to one image: crop box, resized (width, height), window box of that, mirrored "
+      "or not.");
 
   nb::class_<JpegResizer>(
       m, "JpegResizer", "Decodes, cuts, resizes and encodes JPEGs in one go. Immutable; safe in any thread.")

@@ -297,10 +297,10 @@ class Decoder:
 
         def run(first: int) -> None:
             indices = (np.arange(first, first + size) % len(images)).astype(np.uint64)
-            _native.codec_loop(
+            _native.decode_loop(
                 images=images,
-                keys=indices,
-                view=self.transform.native(),
+                indices=indices,
+                transform=self.transform.native(),
                 seed=0,
                 epoch=first,
                 threads=self.threads,

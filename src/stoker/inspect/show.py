@@ -466,7 +466,7 @@ class SampleTransformer:
         if isinstance(self._transform, ObjectCrops) and sample.boxes:
             box = sample.boxes[object_]
             part = (box.xmin, box.ymin, box.xmax, box.ymax)
-        crop, resized, window, mirrored = _native.plan_view(
+        crop, resized, window, mirrored = _native.plan_transform(
             self._transform.native(), *extent, self._seed, epoch, slot, part
         )
         across, down = (crop[2] - crop[0]) / resized[0], (crop[3] - crop[1]) / resized[1]

@@ -160,7 +160,7 @@ class SampleEngine:
         settings = self.settings
         return _native.BatchEngine(
             source=self._source(dataset),
-            views=self._specs,
+            transforms=self._specs,
             seed=settings.seed,
             max_pixels=settings.max_pixels,
             batch_size=settings.batch_size,

@@ -52,11 +52,11 @@ def check_mirrored(transform: Mirrored) -> None:
     check_jitter(transform.color_jitter)
 
 
-def mirrored_spec(kind: str, transform: Mirrored, resampling: Filter) -> _native.ViewSpec:
+def mirrored_spec(kind: str, transform: Mirrored, resampling: Filter) -> _native.TransformSpec:
     """Return the core's form of a transform of that kind which has no settings but these and a filter."""
     height, width = extent(transform.size)
     jitter = jitter_spec(transform.color_jitter)
-    return _native.ViewSpec(
+    return _native.TransformSpec(
         kind=kind, width=width, height=height, filter=resampling, hflip=transform.hflip, jitter=jitter
     )
 
@@ -102,10 +102,10 @@ class RandomResizedCrop:
             raise ConfigError(f"ratio is {self.ratio}; it must not be below 1/100")
         check_filter(self.filter)
 
-    def native(self) -> _native.ViewSpec:
+    def native(self) -> _native.TransformSpec:
         """Return the core's form of this transform."""
         height, width = extent(self.size)
-        return _native.ViewSpec(
+        return _native.TransformSpec(
             kind="random_resized_crop",
             width=width,
             height=height,
@@ -144,10 +144,12 @@ class CenterCrop:
         check_range("resize", self.resize, max(extent(self.size)), MAX_SIDE)
         check_filter(self.filter)
 
-    def native(self) -> _native.ViewSpec:
+    def native(self) -> _native.TransformSpec:
         """Return the core's form of this transform."""
         height, width = extent(self.size)
-        return _native.ViewSpec(kind="center_crop", width=width, height=height, filter=self.filter, resize=self.resize)
+        return _native.TransformSpec(
+            kind="center_crop", width=width, height=height, filter=self.filter, resize=self.resize
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ class Resize:
         check_mirrored(self)
         check_filter(self.filter)
 
-    def native(self) -> _native.ViewSpec:
+    def native(self) -> _native.TransformSpec:
         """Return the core's form of this transform."""
         return mirrored_spec("resize", self, self.filter)
 
@@ -207,7 +209,7 @@ class TopLeft:
     def __post_init__(self) -> None:
         check_mirrored(self)
 
-    def native(self) -> _native.ViewSpec:
+    def native(self) -> _native.TransformSpec:
         """Return the core's form of this transform."""
         return mirrored_spec("top_left", self, "nearest")
 
@@ -237,7 +239,7 @@ class RawTensor:
     def __post_init__(self) -> None:
         check_mirrored(self)
 
-    def native(self) -> _native.ViewSpec:
+    def native(self) -> _native.TransformSpec:
         """Return the core's form of this transform."""
         return mirrored_spec("exact", self, "nearest")
 
@@ -284,7 +286,7 @@ class MultiCrop:
         return f"MultiCrop({', '.join(map(repr, self.transforms))})"
 
 
-def native_transforms(transform: ImageTransform | ObjectCrops | MultiCrop) -> list[_native.ViewSpec]:
+def native_transforms(transform: ImageTransform | ObjectCrops | MultiCrop) -> list[_native.TransformSpec]:
     """Return the core's form of each transform of one decode."""
     return [one.native() for one in transform.transforms] if isinstance(transform, MultiCrop) else [transform.native()]
 
@@ -321,7 +323,7 @@ class ObjectCrops:
         check_mirrored(self)
         check_filter(self.filter)
 
-    def native(self) -> _native.ViewSpec:
+    def native(self) -> _native.TransformSpec:
         """Return the core's form of this transform."""
         return mirrored_spec("object_crop", self, self.filter)
 

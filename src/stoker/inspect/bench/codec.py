@@ -33,7 +33,9 @@ def batches(task: Task, _form: str) -> Iterator[int]:
             [_native.permute(0, size, size, SEED, number) if task.is_shuffled else in_order for number in numbers]
         )
         for start in range(0, len(order), _IMAGES_A_RUN):
-            keys = order[start : start + _IMAGES_A_RUN]
-            _native.codec_loop(images=images, keys=keys, view=transform, seed=SEED, epoch=epoch, threads=task.threads)
-            yield len(keys)
+            indices = order[start : start + _IMAGES_A_RUN]
+            _native.decode_loop(
+                images=images, indices=indices, transform=transform, seed=SEED, epoch=epoch, threads=task.threads
+            )
+            yield len(indices)
         epoch += epochs

@@ -203,7 +203,7 @@ class Planner:
         """Plan whenever little is queued, until the ranges are closed."""
         while not self._ranges.closed:
             self._has_future.wait()
-            if self._ranges.wait_for_appetite(self._limits.window // 2 + 1, self._most_ahead, _LONG):
+            if self._ranges.wait_for_demand(self._limits.window // 2 + 1, self._most_ahead, _LONG):
                 with self._lock:
                     if self._future is None:
                         self._has_future.clear()
