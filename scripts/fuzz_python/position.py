@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from stoker.loader.position import Course, Position
+from stoker.loader.position import Position, RunIdentity
 
-_COURSE = Course("d" * 64, seed=7, shuffle=True, size=1000)
-_START = _COURSE.state(Position(0, 0))
+_RUN = RunIdentity("d" * 64, seed=7, shuffle=True, size=1000)
+_START = _RUN.state_at(Position(0, 0))
 
 
 def one_input(data: bytes) -> None:
@@ -18,9 +18,9 @@ def one_input(data: bytes) -> None:
         return
     if not isinstance(state, dict):
         return
-    position = _COURSE.position({**_START, **state})
-    assert 0 <= position.consumed <= _COURSE.size
-    assert _COURSE.position(_COURSE.state(position)) == position
+    position = _RUN.position_in({**_START, **state})
+    assert 0 <= position.consumed <= _RUN.size
+    assert _RUN.position_in(_RUN.state_at(position)) == position
 
 
 def seeds() -> list[bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -18,7 +17,8 @@ from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ConfigError
 from stoker.loader import Dataset, EngineSettings, Loader, SampleEngine, batch_text
-from stoker.transforms import MultiCrop, ObjectCrops, Output
+from stoker.order import Step
+from stoker.transforms import ObjectCrops, Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ class TorchBatch:
     images    that of the loader      as `stoker.Batch` has them: a tensor, or a tuple of them where the transform gives
                                       several; ``images.permute(0, 3, 1, 2)`` is a channels-last view of NHWC
     labels    int64 (B,)              as stored in the records; -1 where there is none
-    indices      int64 (B,)              number of each sample in its split
+    indices   int64 (B,)              index of each sample in its split
     valid     bool (B,)               false where ``tail="pad"`` filled the batch up
     seeds     int64 (B,)              for random choices of your own: the 64 bits of the batch's uint64
     boxes     as the batch has them   with tensors in the place of arrays; None without
@@ -159,9 +159,6 @@ class DataLoader:
         transform: What becomes of each image.
         pin_memory: Whether batches are copied to page-locked memory, for fast transfers to a GPU. Left out: if CUDA
             is there. The copy is made by the consumer's thread when it takes a batch.
-        rank: This process's number among the ranks that consume an epoch together. Left out, like ``world_size``: as
-            the framework or the launcher says; see `stoker.loader.ranks`.
-        world_size: How many they are.
         settings: Any other setting of `stoker.Loader`.
 
     Attributes:
@@ -186,18 +183,14 @@ class DataLoader:
         batch_size: int,
         transform: Transform,
         pin_memory: bool | None = None,
-        rank: int | None = None,
-        world_size: int | None = None,
         **settings: Any,
     ) -> None:
         if pin_memory and not torch.cuda.is_available():
-            raise ConfigError("pin_memory=True needs CUDA, which this PyTorch does not have; leave it out")
+            raise ConfigError("pin_memory=True needs CUDA, which this PyTorch does not have; omit it")
         self._pin = torch.cuda.is_available() if pin_memory is None else pin_memory
-        self._discovered = rank is None
+        self._discovered = settings.get("rank") is None
         self._loaded = False  # whether the next batch is the first after a loaded state
-        self.loader = Loader(
-            dataset, batch_size=batch_size, transform=transform, rank=rank, world_size=world_size, **settings
-        )
+        self.loader = Loader(dataset, batch_size=batch_size, transform=transform, **settings)
         self._shuffled = bool(settings.get("shuffle", False))
 
     @property
@@ -367,16 +360,20 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
             raise ConfigError(f"{message}; a mix has positions in an epoch: give it to stoker.torch.DataLoader")
         self.dataset = dataset
         self.transform = transform
-        self._output = output or Output()
-        self._seed = check_range("seed", seed, 0, 2**64 - 1)
-        self._threads = threads if threads is None else check_range("threads", threads, 1, 4096)
-        self._check = check
-        self._max_pixels = check_range("max_pixels", max_pixels, 1, 2**32)
+        self._threads = threads
+        self._settings = EngineSettings(
+            batch_size=1,
+            threads=available_cpus() if threads is None else threads,
+            output=output or Output(),
+            seed=seed,
+            check=check,
+            max_pixels=max_pixels,
+        )
         objects = isinstance(transform, ObjectCrops)
         self._size = int(np.maximum(dataset.object_counts, 1).sum()) if objects else len(dataset)
         # In shared memory, so that workers that outlive an epoch hear of the next one.
         self._epoch = cast("Any", torch.zeros((), dtype=torch.int64)).share_memory_()
-        self._engine: _ProcessEngine | None = None
+        self._engine: SampleEngine | None = None
 
     def __len__(self) -> int:
         """Return the number of samples."""
@@ -399,15 +396,16 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
         if not indices:
             return []
         engine = self._engine_for(len(indices))
-        engine.submit(np.array([self._number(index) for index in indices], np.uint64), int(self._epoch))
+        slots = np.array([self._number(index) for index in indices], np.uint64)
+        engine.submit(Step(slots, np.ones(len(slots), np.bool_), consumed=0), int(self._epoch))
         try:
-            loaded = engine.next()
+            batch = engine.next()
         except BaseException:  # Ctrl-C, too: the next call must not get what this one asked for
             engine.drop_pending()
             raise
-        shown = tensors(loaded.images)
-        each = zip(*shown, strict=True) if isinstance(self.transform, MultiCrop) else shown[0]
-        return list(zip(each, loaded.labels.tolist(), strict=True))
+        images = tensors(batch.images)
+        each = zip(*images, strict=True) if isinstance(images, tuple) else images
+        return list(zip(each, batch.labels.tolist(), strict=True))
 
     def set_epoch(self, epoch: int) -> None:
         """Go to an epoch: random transforms show something else in each. Worker processes that run already follow."""
@@ -416,11 +414,11 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
     def close(self) -> None:
         """Stop the threads of this process; using it again starts new ones."""
         if self._engine is not None:
-            self._engine.close()
+            self._close_engine()
             self._engine = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_engine": None}
+        return {**self.__dict__, "_engine": None, "_close_engine": None}
 
     def _number(self, index: int) -> int:
         if not -self._size <= index < self._size:
@@ -429,38 +427,15 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
 
     def _engine_for(self, count: int) -> SampleEngine:
         """Return an engine of this process that takes so many samples at once."""
-        if self._engine is not None and not self._engine.usable:
+        if self._engine is not None and not self._engine.usable:  # a fork: the engine and the files are the parent's
             self._engine = None
             self.dataset = self.dataset.with_own_files()
-        if self._engine is None or self._engine.batch_size < count:
+        if self._engine is None or self._engine.settings.batch_size < count:
             self.close()
-            self._engine = _ProcessEngine(self, count)
-        return self._engine.engine
-
-    def _new_engine(self, batch_size: int) -> SampleEngine:
-        threads = self._threads or (1 if get_worker_info() is not None else available_cpus())
-        settings = EngineSettings(
-            seed=self._seed,
-            check=self._check,
-            max_pixels=self._max_pixels,
-            batch_size=check_range("the number of samples asked for at once", batch_size, 1, 2**20),
-            threads=threads,
-            spare_buffers=2,
-            output=self._output,
-        )
-        return SampleEngine(self.dataset, self.transform, settings)
-
-
-class _ProcessEngine:
-    """The engine of one process, closed with its dataset or at the latest when the interpreter exits."""
-
-    def __init__(self, owner: MapDataset, batch_size: int) -> None:
-        self.engine = owner._new_engine(batch_size)
-        self.batch_size = batch_size
-        self._process = os.getpid()
-        self.close = weakref.finalize(owner, self.engine.closing())  # in a forked process it does nothing
-
-    @property
-    def usable(self) -> bool:
-        """Whether this is still the process that its threads belong to."""
-        return os.getpid() == self._process
+            threads = 1 if self._threads is None and get_worker_info() is not None else self._settings.threads
+            batch_size = check_range("the number of samples asked for at once", count, 1, 2**20)
+            settings = dataclasses.replace(self._settings, batch_size=batch_size, threads=threads)
+            self._engine = SampleEngine(self.dataset, self.transform, settings)
+            # At the latest when the interpreter exits; in a forked process it does nothing.
+            self._close_engine = weakref.finalize(self, self._engine.closing())
+        return self._engine

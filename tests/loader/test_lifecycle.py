@@ -104,6 +104,17 @@ def test_one_loader_serves_one_iteration(shards: list[Path]) -> None:
             next(first)
 
 
+def test_a_superseded_iteration_leaves_the_current_one_alone(tmp_path: Path) -> None:
+    train = stoker.open(write_shards(tmp_path, 20, 1)[0])
+    with stoker.Loader(train, batch_size=2, transform=TRANSFORM) as loader:
+        superseded, current = iter(loader), iter(loader)
+        indices = next(current).indices.tolist()
+        with pytest.raises(ClosedError, match="another iteration"):
+            next(superseded)  # had it not begun, it must not queue its batches among those of the current one
+        indices += [index for batch in current for index in batch.indices.tolist()]
+        assert indices == list(range(len(train)))
+
+
 @pytest.mark.parametrize("with_state", [False, True])
 def test_who_goes_elsewhere_ends_the_iteration_under_way(shards: list[Path], *, with_state: bool) -> None:
     with stoker.Loader(stoker.open(shards[0]), batch_size=3, transform=TRANSFORM, shuffle=True) as loader:
@@ -271,9 +282,9 @@ def test_ctrl_c_ends_a_waiting_loader_within_a_second(tmp_path: Path) -> None:
     program = f"""
         import stoker
         endless = stoker.mix([stoker.open({str(shard)!r})], samples_per_epoch=10_000)
-        loader = stoker.Loader(endless, batch_size=1000, transform=stoker.Resize(32), threads=1)  # half a minute a
-        batch print("ready", flush=True)
-        next(iter(loader))
+        loader = stoker.Loader(endless, batch_size=1000, transform=stoker.Resize(32), threads=1)
+        print("ready", flush=True)
+        next(iter(loader))  # half a minute
     """
     command = [sys.executable, "-c", textwrap.dedent(program)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:

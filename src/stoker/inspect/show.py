@@ -21,7 +21,6 @@ from stoker.config import available_cpus, check_range
 from stoker.errors import ConfigError, StokerError
 from stoker.format import write_atomically
 from stoker.loader import (
-    Boxes,
     BoxOutput,
     EngineSettings,
     Objects,
@@ -35,6 +34,7 @@ from stoker.loader import (
     open_main_split,
     usable_boxes,
 )
+from stoker.order import Step
 from stoker.storage import location
 from stoker.transforms import (
     CenterCrop,
@@ -434,15 +434,8 @@ class SampleTransformer:
     def __init__(self, dataset: Dataset, transform: SheetTransform, seed: int) -> None:
         self._transform = transform
         self._seed = seed
-        settings = EngineSettings(
-            seed=seed,
-            check=True,
-            max_pixels=_native.DEFAULT_MAX_PIXELS,
-            batch_size=1,
-            threads=min(2, available_cpus()),
-            spare_buffers=2,
-            boxes=BoxOutput() if dataset.has_boxes else None,
-        )
+        boxes = BoxOutput() if dataset.has_boxes else None
+        settings = EngineSettings(batch_size=1, threads=min(2, available_cpus()), boxes=boxes, seed=seed)
         self._engine = SampleEngine(dataset, transform, settings)
 
     def apply(self, sample: Sample, extent: tuple[int, int], epoch: int, object_: int = 0) -> TransformedSample:
@@ -459,9 +452,8 @@ class SampleTransformer:
         """
         samples = self._engine.samples
         slot = samples.of_image(sample.key)[object_] if isinstance(samples, Objects) else sample.key
-        self._engine.submit(np.array([slot], np.uint64), epoch)
-        loaded = self._engine.next()
-        boxes = loaded.boxes[0].corners if loaded.boxes and isinstance(loaded.boxes[0], Boxes) else None
+        self._engine.submit(Step(np.array([slot], np.uint64), np.ones(1, np.bool_), consumed=0), epoch)
+        batch = self._engine.next()
         part = None
         if isinstance(self._transform, ObjectCrops) and sample.boxes:
             box = sample.boxes[object_]
@@ -474,8 +466,8 @@ class SampleTransformer:
         jitter = None if isinstance(self._transform, CenterCrop) else self._transform.color_jitter
         colors = () if jitter is None else _native.plan_jitter(jitter.native(), self._seed, epoch, slot).steps
         return TransformedSample(
-            pixels=loaded.images[0][0],
-            boxes=np.empty((0, 4), np.float32) if boxes is None else boxes,
+            pixels=batch.images[0],
+            boxes=np.empty((0, 4), np.float32) if batch.boxes is None else batch.boxes.corners,
             region=(crop[0] + left * across, crop[1] + top * down, crop[0] + right * across, crop[1] + bottom * down),
             mirrored=mirrored,
             colors=tuple(colors),

@@ -1,46 +1,46 @@
-"""The native engine of one loader: slots of an epoch in, batches out."""
+"""The native engine of one loader: steps of an epoch in, batches out."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 
 from stoker import _native
-from stoker.errors import ConfigError, StorageError
-from stoker.loader.bad_samples import OF_A_SAMPLE, BadSample, BadSamplePolicy, BadSampleReport, substitutes
-from stoker.loader.batch import BatchOrigin, Loaded
-from stoker.loader.boxes import BoxOutput
+from stoker.config import check_range
+from stoker.errors import ConfigError, StorageError, TooManyBadSamplesError
+from stoker.loader.bad_samples import OF_A_SAMPLE, BadSample, BadSampleReport, OnBad, substitutes
+from stoker.loader.batch import NO_BOXES, Batch, BatchOrigin, BoxOutput
 from stoker.loader.cache.caches import MemoryCache, NodeCache
 from stoker.loader.dataset import Dataset
 from stoker.loader.image_files import to_jpeg
 from stoker.loader.mix import Mix, MixedSamples, parts_of
-from stoker.loader.position import Course, Position
+from stoker.loader.position import Position, RunIdentity
 from stoker.loader.remote.read_ahead import Prefetcher, ReadAhead
 from stoker.loader.remote.schedule import Upcoming, upcoming
 from stoker.loader.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, Shuffling
 from stoker.loader.stats import LoaderStats, stats_of
 from stoker.loader.trace import EventLog, event_log
-from stoker.order import BlockShuffle, EpochOrder
-from stoker.transforms import ObjectCrops, Output, Transform, native_transforms
+from stoker.order import BlockShuffle, EpochOrder, Step
+from stoker.transforms import MultiCrop, ObjectCrops, Output, Transform, native_transforms
 from stoker.types import DecodeMode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from stoker.loader.batch import NativeBoxes
     from stoker.order import Topology
 
-
-# How the engine of a loader makes batches.
-
-
+_RANGES = {"seed": (0, 2**64 - 1), "threads": (1, 4096), "max_pixels": (1, 2**32), "max_bad": (0, 2**62)}
+_CHOICES = {"decode": DecodeMode, "on_bad": OnBad}
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "shuffle": ((bool, BlockShuffle), "True, False or a stoker.BlockShuffle"),
     "output": ((Output,), "a stoker.Output"),
@@ -52,69 +52,69 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """How batches are made.
+    """How batches are made, whoever takes them: the settings of `stoker.Loader` that are not about ranks and steps.
 
     Attributes:
-        seed: Of the order and of the random choices of transforms.
-        shuffle: Whether the samples of an epoch are shuffled, and whether as blocks.
-        decode: How closely images are decoded and resized; see `stoker.Loader`.
-        check: Whether the checksum of every record is verified.
-        max_pixels: Images that declare more are refused.
         batch_size: The most samples of a batch.
         threads: Decoding threads.
         spare_buffers: Buffers of a batch's pixels that are kept for reuse, of each transform.
-        output: Type and layout of the pixels.
-        boxes: In which form batches have boxes; None for none.
-        cache: Where samples are kept, so that they need not be read again; None for nowhere.
-        bad: What becomes of samples that cannot be loaded.
-        read_ahead: How remote samples are read.
+        output, boxes, decode, shuffle, seed, check, max_pixels, cache, read_ahead, on_bad, max_bad: As `stoker.Loader`
+            takes them.
 
     Raises:
-        ConfigError: A setting is of another kind, the way of decoding is unknown, or it does not go with the cache.
+        ConfigError: A setting is of another kind or out of range, or ``decode`` does not go with the cache.
     """
 
-    seed: int
-    check: bool
-    max_pixels: int
     batch_size: int
     threads: int
-    spare_buffers: int
-    shuffle: bool | BlockShuffle = False
-    decode: DecodeMode = "exact"
+    spare_buffers: int = 2
     output: Output = field(default_factory=Output)
     boxes: BoxOutput | None = None
+    decode: DecodeMode = "exact"
+    shuffle: bool | BlockShuffle = False
+    seed: int = 0
+    check: bool = True
+    max_pixels: int = _native.DEFAULT_MAX_PIXELS
     cache: MemoryCache | NodeCache | None = None
-    bad: BadSamplePolicy = field(default_factory=BadSamplePolicy)
     read_ahead: ReadAhead = field(default_factory=ReadAhead)
+    on_bad: OnBad = "raise"
+    max_bad: int = 100
 
     def __post_init__(self) -> None:
+        for name, (low, high) in _RANGES.items():
+            object.__setattr__(self, name, check_range(name, getattr(self, name), low, high))
         for name, (kinds, known) in _KINDS.items():
             if not isinstance(getattr(self, name), kinds):
                 raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be {known}")
-        if self.decode not in get_args(DecodeMode):
-            raise ConfigError(f"decode is {self.decode!r}; it must be 'exact' or 'fast'")
-        if self.decode == "fast" and decoded_cache(self.cache) is not None:
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in get_args(choices):
+                known = " or ".join(map(repr, get_args(choices)))
+                raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be {known}")
+        if self.decode == "fast" and self.decoded_cache is not None:
             message = "decode='fast' shrinks images while it decodes them, and this cache keeps them whole"
             raise ConfigError(f"{message}; use MemoryCache(..., keep='encoded'), or decode='exact'")
 
+    @property
+    def decoded_cache(self) -> _native.MemoryCache | None:
+        """What keeps whole images as pixels, if anything does."""
+        return self.cache.native if isinstance(self.cache, MemoryCache) and self.cache.keep == "decoded" else None
 
-def decoded_cache(cache: MemoryCache | NodeCache | None) -> _native.MemoryCache | None:
-    """Return what keeps whole images as pixels, if anything does."""
-    return cache.native if isinstance(cache, MemoryCache) and cache.keep == "decoded" else None
 
-
-_MOST_AHEAD = 1 << 16
+_MAX_AHEAD = 1 << 16
 """The most samples that are planned beyond those in use, however small they are; and never much beyond an epoch."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Submitted:
-    request: Request
+    """A step that is queued, and what the core was asked for; None for a rank's empty share of a last step."""
+
+    step: Step
     epoch: int
+    request: Request | None
 
 
 class SampleEngine:
-    """Slots of an epoch in, batches out, in the order in which they are submitted. Serves one thread.
+    """Steps of an epoch in, batches out, in the order in which they are submitted. Serves one thread.
 
     Args:
         dataset: Where the images are.
@@ -125,7 +125,6 @@ class SampleEngine:
         settings: How batches are made.
         samples: Which samples there are.
         report: The bad samples since `begin_report`.
-        image_shapes: Shape of an image of each transform.
         ranges: What was fetched ahead from stores; None where nothing is remote.
 
     Raises:
@@ -140,12 +139,13 @@ class SampleEngine:
             _check_boxes(dataset)
         self.report = BadSampleReport(0)
         self._origin = BatchOrigin(settings.output, dataset.classes)
+        self._many = isinstance(transform, MultiCrop)
         self._specs = native_transforms(transform)
-        self.image_shapes = [settings.output.shape(*spec.shape[:2]) for spec in self._specs]
         self._submitted: deque[_Submitted] = deque()
         files = [part.remote for part in parts_of(dataset) if part.remote is not None]
         self.ranges = _native.RemoteRanges(settings.read_ahead.budget_bytes) if files else None
         self._begun = time.monotonic()
+        self._process = os.getpid()
         self._native = self._native_engine(dataset)
         self._ahead: Prefetcher | None = None
         self._scheduled = False  # otherwise no more is known than what is submitted
@@ -153,7 +153,7 @@ class SampleEngine:
         """Where the samples that are read ahead go on when all batches were taken."""
         if self.ranges is not None:
             least = 4 * settings.spare_buffers * settings.batch_size
-            most_ahead = max(least, min(_MOST_AHEAD, self.samples.size))
+            most_ahead = max(least, min(_MAX_AHEAD, self.samples.size))
             self._ahead = Prefetcher(files, settings.read_ahead, self.ranges, self._native.remote_places, most_ahead)
 
     def _native_engine(self, dataset: Dataset | Mix) -> _native.BatchEngine:
@@ -169,7 +169,7 @@ class SampleEngine:
             format=settings.output.native(),
             decode=settings.decode,
             boxes=None if settings.boxes is None else settings.boxes.min_visible,
-            decoded=decoded_cache(settings.cache),
+            decoded=settings.decoded_cache,
             ahead=self.ranges,
             convert=partial(to_jpeg, max_pixels=settings.max_pixels),
         )
@@ -180,10 +180,15 @@ class SampleEngine:
         source = self.samples.source(check=self.settings.check or cache is not None)
         return source if cache is None else cache.source(dataset, source)
 
-    def course(self) -> Course:
+    @property
+    def usable(self) -> bool:
+        """Whether this is the process that the threads were started in: they do not survive a fork."""
+        return os.getpid() == self._process
+
+    def run_identity(self) -> RunIdentity:
         """Return what a state must agree with: which samples, in which order."""
         order = EpochOrder(self.samples.size, self.settings.shuffle, self.settings.seed, 0)
-        return Course(self.samples.identity, order.seed, order.name, order.n)
+        return RunIdentity(self.samples.identity, order.seed, order.name, order.n)
 
     def stats(self) -> LoaderStats:
         """Return what was done since it was made."""
@@ -201,7 +206,7 @@ class SampleEngine:
     def closing(self) -> Callable[[], None]:
         """Return what does the same as `close` and keeps neither this engine nor the dataset alive.
 
-        A program may have the dataset hold the loader; nobody could let go of it then.
+        A program may have the dataset hold the loader, which could never be freed otherwise.
         """
         return partial(_close, self._native, self._ahead)
 
@@ -223,8 +228,12 @@ class SampleEngine:
         if self.settings.cache is not None:
             self.settings.cache.warn_of_problems()
 
-    def submit(self, slots: NDArray[np.uint64], epoch: int) -> None:
-        """Queue one batch; never blocks."""
+    def submit(self, step: Step, epoch: int) -> None:
+        """Queue the batch of a step; never blocks."""
+        request = self._request(step.indices, epoch) if len(step.indices) else None
+        self._submitted.append(_Submitted(step, epoch, request))
+
+    def _request(self, slots: NDArray[np.uint64], epoch: int) -> Request:
         request = self.samples.locate(slots, epoch)
         if self._ahead is not None and self._scheduled:
             self._ahead.need(len(slots))
@@ -232,55 +241,78 @@ class SampleEngine:
             group = np.zeros(len(slots), np.int64)
             self._ahead.begin(iter([Upcoming(request.numbers, request.objects, group)]))
         self._native.submit(request.numbers, epoch, request.objects, request.indices, request.streams)
-        self._submitted.append(_Submitted(request, epoch))
+        return request
 
-    def next(self) -> Loaded:
+    def next(self) -> Batch:
         """Return the oldest batch queued, when all of its samples are loaded.
 
         Raises:
             TooManyBadSamplesError: More samples were bad than may be replaced.
             StokerError: A sample is bad, and is not to be replaced; of several, the first.
         """
+        if self._submitted[0].request is None:
+            return self._empty_batch(self._submitted.popleft())
         finished = self._native.next()
         submitted = self._submitted.popleft()
         if self._ahead is not None:
-            self._ahead.over(len(submitted.request.numbers))
+            self._ahead.over(len(submitted.step.indices))
         for index, error in finished.failures:
             self._replace(finished, index, submitted, error)
         images, labels, indices, seeds, boxes = finished.take()
-        form = self.settings.boxes
-        return Loaded(
-            tuple(images), labels, indices, seeds, () if form is None else tuple(map(form.form, boxes)), self._origin
-        )
+        return self._batch(submitted, images, labels, indices, seeds, boxes)
 
-    def nothing(self) -> Loaded:
-        """Return a batch without samples."""
+    def _empty_batch(self, submitted: _Submitted) -> Batch:
+        output, none = self.settings.output, np.empty(0, np.uint64)
+        shapes = [output.shape(*spec.shape[:2]) for spec in self._specs]
+        images = [np.empty((0, *shape), output.numpy_dtype) for shape in shapes]
+        return self._batch(submitted, images, np.empty(0, np.int64), none, none, [NO_BOXES] * len(shapes))
+
+    def _batch(
+        self,
+        submitted: _Submitted,
+        images: Sequence[NDArray[Any]],
+        labels: NDArray[np.int64],
+        indices: NDArray[np.uint64],
+        seeds: NDArray[np.uint64],
+        boxes: Sequence[NativeBoxes],
+    ) -> Batch:
         form = self.settings.boxes
-        boxes = () if form is None else tuple(form.nothing() for _ in self._specs)
-        images = tuple(np.empty((0, *shape), self.settings.output.numpy_dtype) for shape in self.image_shapes)
-        no_numbers = np.empty(0, np.uint64)
-        return Loaded(images, np.empty(0, np.int64), no_numbers, no_numbers, boxes, self._origin)
+        formed = None if form is None else tuple(map(form.form, boxes))
+        return Batch(
+            images=tuple(images) if self._many else images[0],
+            labels=labels,
+            indices=indices,
+            valid=submitted.step.valid,
+            seeds=seeds,
+            position=Position(submitted.epoch, submitted.step.consumed),
+            boxes=formed if formed is None or self._many else formed[0],
+            origin=self._origin,
+        )
 
     def drop_pending(self) -> None:
         """Forget every queued batch."""
         self._native.drop_pending()
         self._submitted.clear()
 
-    def _replace(self, finished: _native.FinishedBatch, index: int, submitted: _Submitted, error: Exception) -> None:
-        self.settings.bad.accept(error, self.report)
-        stream = int(submitted.request.streams[index])
-        for slot in substitutes(self.settings.seed, submitted.epoch, stream, self.samples.size):
-            other = self.samples.locate(slot, submitted.epoch)
+    def _replace(self, finished: _native.FinishedBatch, row: int, submitted: _Submitted, error: Exception) -> None:
+        """Load another sample in the place of a bad one, or raise its error."""
+        settings, epoch, request = self.settings, submitted.epoch, cast("Request", submitted.request)
+        if settings.on_bad == "raise" or not isinstance(error, OF_A_SAMPLE):
+            raise error
+        if self.report.count >= settings.max_bad:
+            message = f"more than max_bad={settings.max_bad} samples were bad in epoch {epoch}; the last: {error}"
+            hint = "run 'stoker verify' on the dataset, or raise max_bad"
+            raise TooManyBadSamplesError(f"{message}; {hint}") from error
+        for slot in substitutes(settings.seed, epoch, int(request.streams[row]), self.samples.size):
+            other = self.samples.locate(slot, epoch)
             object_ = WHOLE_IMAGE if other.objects is None else int(other.objects[0])
             try:
-                self._native.replace(finished, index, int(other.numbers[0]), object_, int(other.indices[0]))
+                self._native.replace(finished, row, int(other.numbers[0]), object_, int(other.indices[0]))
             except OF_A_SAMPLE as another:
                 if isinstance(error, StorageError) and isinstance(another, StorageError):
                     break  # it is the store, and each further try would take minutes
                 continue
-            self.report.add(
-                BadSample(int(submitted.request.indices[index]), int(other.indices[0]), submitted.epoch, error)
-            )
+            self.report.add(BadSample(int(request.indices[row]), int(other.indices[0]), epoch, error))
             return
         raise error
 
@@ -293,7 +325,7 @@ def _close(native: _native.BatchEngine, ahead: Prefetcher | None) -> None:
 
 def _samples(dataset: Dataset | Mix, transform: Transform, settings: EngineSettings) -> Samples:
     if not isinstance(dataset, Dataset | Mix):
-        raise ConfigError(f"{dataset!r} is no dataset; give what stoker.open or stoker.mix returned")
+        raise ConfigError(f"{dataset!r} is not a dataset; give what stoker.open or stoker.mix returned")
     if not isinstance(transform, Transform):
         raise ConfigError(f"transform is {transform!r}; it must be a transform, such as stoker.CenterCrop(224)")
     kind = Objects if isinstance(transform, ObjectCrops) else Images

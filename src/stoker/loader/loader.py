@@ -8,22 +8,20 @@ batch. A consumer may leave an iteration early: its state says exactly where, an
 
 from __future__ import annotations
 
-from collections import deque
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ClosedError, ConfigError
-from stoker.loader.bad_samples import BadSamplePolicy, BadSampleReport, OnBad
 from stoker.loader.engine import EngineSettings, SampleEngine
-from stoker.loader.lifetime import Lifetime
 from stoker.loader.position import Position
 from stoker.loader.ranks import resolve
 from stoker.loader.remote.read_ahead import ReadAhead
-from stoker.order import Step, Tail, Topology, steps_left, take_step
+from stoker.order import Topology, steps_left, take_step
 from stoker.sources import read_config
-from stoker.transforms import MultiCrop, ObjectCrops, Output
+from stoker.transforms import ObjectCrops, Output
 
 if TYPE_CHECKING:
     import os
@@ -31,14 +29,14 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from stoker.loader.batch import Batch
-    from stoker.loader.boxes import BoxOutput
+    from stoker.loader.bad_samples import BadSampleReport, OnBad
+    from stoker.loader.batch import Batch, BoxOutput
     from stoker.loader.cache.caches import MemoryCache, NodeCache
     from stoker.loader.dataset import Dataset
     from stoker.loader.mix import Mix
     from stoker.loader.stats import LoaderStats
     from stoker.loader.trace import EventLog
-    from stoker.order import BlockShuffle
+    from stoker.order import BlockShuffle, Tail
     from stoker.transforms import Transform
     from stoker.types import DecodeMode
 
@@ -64,7 +62,7 @@ class Loader:
             every run, too.
         seed: Of the order and of the transforms' random choices, 0 to 2**64 - 1.
         tail: What happens to samples that do not fill a last batch; see `stoker.order.Tail`.
-        threads: Decoding threads; one for each CPU that this process may use when left out.
+        threads: Decoding threads; left out: one for each CPU that this process may use.
         prefetch: Batches decoded ahead of the consumer; costs ``prefetch`` times the bytes of a batch.
         rank: This process's number among the ranks that consume an epoch together. Left out, like ``world_size``: as
             the framework or the launcher says; see `stoker.loader.ranks`.
@@ -127,53 +125,52 @@ class Loader:
         self._begun = False  # whether batches of the current epoch were handed out in an iteration
         self._iterations = 0
         self.settings = EngineSettings(
-            seed=check_range("seed", seed, 0, 2**64 - 1),
-            check=check,
-            max_pixels=check_range("max_pixels", max_pixels, 1, 2**32),
-            batch_size=batch_size,
-            threads=check_range("threads", available_cpus() if threads is None else threads, 1, 4096),
-            spare_buffers=prefetch + 2,
-            shuffle=shuffle,
-            decode=decode,
+            batch_size=self.topology.batch_size,
+            threads=available_cpus() if threads is None else threads,
+            spare_buffers=self._prefetch + 2,
             output=output or Output(),
             boxes=boxes,
+            decode=decode,
+            shuffle=shuffle,
+            seed=seed,
+            check=check,
+            max_pixels=max_pixels,
             cache=cache,
-            bad=BadSamplePolicy(on_bad, max_bad),
             read_ahead=read_ahead or ReadAhead(),
+            on_bad=on_bad,
+            max_bad=max_bad,
         )
         self._engine = SampleEngine(dataset, transform, self.settings)
-        self._course = self._engine.course()
-        self._lifetime = Lifetime(self, self._engine.closing())
+        self._run = self._engine.run_identity()
+        self._close = weakref.finalize(self, self._engine.closing())
 
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch."""
-        return steps_left(self._course.size, 0, self.topology)
+        return steps_left(self._run.size, 0, self.topology)
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the next epoch, or the rest of the one that a loaded state is in."""
-        self._lifetime.check()
+        self._check_usable()
         self._iterations += 1
         self._engine.drop_pending()  # of an iteration that was left early
-        if self._begun or steps_left(self._course.size, self._position.consumed, self.topology) == 0:
+        if self._begun or steps_left(self._run.size, self._position.consumed, self.topology) == 0:
             self._go_to(Position(self._position.epoch + 1, 0))
         self._engine.look_ahead(self._position, self.topology)
         return self._rest_of_epoch(self._iterations)
 
     def _rest_of_epoch(self, iteration: int) -> Iterator[Batch]:
-        epoch, ahead = self._position.epoch, self._position.consumed
+        self._check_current(iteration)  # this runs when the first batch is asked for
+        epoch, consumed = self._position.epoch, self._position.consumed
         order = self._engine.samples.order(epoch)
-        left = steps_left(order.n, ahead, self.topology)
-        queued: deque[Step] = deque()
+        steps, submitted = steps_left(order.n, consumed, self.topology), 0
         self._engine.begin_report(epoch)
-        for number in range(left):
-            while len(queued) < min(self._prefetch + 1, left - number):
-                step = take_step(order, ahead, self.topology)
-                if len(step.indices):
-                    self._engine.submit(step.indices, epoch)
-                queued.append(step)
-                ahead = step.consumed
-            yield self._wait(queued.popleft(), iteration)
-            if number + 1 < left:
+        for number in range(steps):
+            while submitted < min(number + 1 + self._prefetch, steps):
+                step = take_step(order, consumed, self.topology)
+                self._engine.submit(step, epoch)
+                consumed, submitted = step.consumed, submitted + 1
+            yield self._next_batch(iteration)
+            if number + 1 < steps:
                 self._check_current(iteration)
         if iteration == self._iterations:
             self._go_to(Position(epoch + 1, 0))
@@ -183,13 +180,20 @@ class Loader:
         self._position = position
         self._begun = False
 
-    def _wait(self, step: Step, iteration: int) -> Batch:
-        self._lifetime.check()
+    def _next_batch(self, iteration: int) -> Batch:
+        self._check_usable()
         self._check_current(iteration)
-        loaded = self._engine.next() if len(step.indices) else self._engine.nothing()  # its share of a short last step
-        self._position = Position(self._position.epoch, step.consumed)
+        batch = self._engine.next()
+        self._position = batch.position
         self._begun = True
-        return loaded.batch(step.valid, self._position, many=isinstance(self.transform, MultiCrop))
+        return batch
+
+    def _check_usable(self) -> None:
+        if not self._close.alive:
+            raise ClosedError("this loader is closed; make a new one")
+        if not self._engine.usable:
+            message = "this loader was made before a fork, and threads do not survive one"
+            raise ClosedError(f"{message}; make the loader in the process that uses it")
 
     def _check_current(self, iteration: int) -> None:
         if iteration != self._iterations:
@@ -221,21 +225,21 @@ class Loader:
             position: That of the last batch that was used, where batches wait in somebody's queue after they left this
                 loader. Left out: after the batches that were handed out, those decoded ahead not counted.
         """
-        return self._course.state(position or self._position)
+        return self._run.state_at(position or self._position)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go to where another loader of the same dataset, seed and shuffle was; the next iteration goes on there.
 
         Raises:
-            ConfigError: The state is of another dataset, seed or order, or is no such state.
+            ConfigError: The state is of another dataset, seed or order, or is not a state.
         """
-        position = self._course.position(state)
+        position = self._run.position_in(state)
         self._iterations += 1  # one that is under way is over
         self._go_to(position)
 
     def close(self) -> None:
         """Stop the threads; the samples being decoded are finished first. Batches already handed out stay valid."""
-        self._lifetime.close()
+        self._close()
 
     def __repr__(self) -> str:
         return "\n  ".join([f"<stoker.Loader of {self.dataset!r}", *self._facts()]) + ">"

@@ -11,7 +11,7 @@ from stoker.config import check_range
 from stoker.errors import ConfigError
 
 _VERSION = 1
-_MOST_IDENTITY = 40
+_MAX_IDENTITY = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ def _short(identity: str) -> str:
     """A long identity as a hash, so that a state stays short whatever the names of splits are."""
     return (
         identity
-        if len(identity) <= _MOST_IDENTITY
+        if len(identity) <= _MAX_IDENTITY
         else hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
-    """What a position belongs to: two loaders with the same course give the same samples at the same position.
+class RunIdentity:
+    """What a position belongs to: loaders with the same identity give the same samples at the same position.
 
     Attributes:
         dataset: Stands for the data and what a sample of them is.
@@ -52,7 +52,7 @@ class Course:
     shuffle: bool | str
     size: int
 
-    def state(self, position: Position) -> dict[str, Any]:
+    def state_at(self, position: Position) -> dict[str, Any]:
         """Return the state of a loader at a position: less than 200 bytes of JSON."""
         return {
             "version": _VERSION,
@@ -63,17 +63,17 @@ class Course:
             "consumed": position.consumed,
         }
 
-    def position(self, state: Mapping[str, Any]) -> Position:
-        """Return the position that a state speaks of.
+    def position_in(self, state: Mapping[str, Any]) -> Position:
+        """Return the position that a state says.
 
         Raises:
-            ConfigError: It is the state of another course, or no state.
+            ConfigError: It is the state of another run, or not a state.
         """
-        mine = self.state(Position(0, 0))
+        mine = self.state_at(Position(0, 0))
         if not isinstance(state, Mapping):
-            raise ConfigError(f"this is no state of a loader: {state!r}; give what state_dict() returned")
+            raise ConfigError(f"this is not a state of a loader: {state!r}; give what state_dict() returned")
         if set(state) != set(mine):
-            message = f"this is no state of a loader: it has the indices {sorted(map(str, state))}, not {sorted(mine)}"
+            message = f"this is not a state of a loader: it has the keys {sorted(map(str, state))}, not {sorted(mine)}"
             raise ConfigError(f"{message}; give what state_dict() returned")
         for key in ("version", "dataset", "seed", "shuffle"):
             if type(state[key]) is not type(mine[key]) or state[key] != mine[key]:
