@@ -68,7 +68,7 @@ def blur(batch: stoker.Batch) -> None:
 
 def count(batch: stoker.Batch) -> int:
     total = 0
-    for number in range(1_000_000):
+    for number in range(2_000_000):
         total += number & 3
     return total
 
@@ -123,7 +123,7 @@ def test_a_thread_that_sleeps_does_not_miss_the_lock(dataset: Path) -> None:
     thread = threading.Thread(target=write_logs, name="log-writer")
     thread.start()
     try:
-        report = diagnosed(dataset, sleep, "consumer-bound")
+        report = diagnosed(dataset, lambda _: time.sleep(0.4), "consumer-bound")
     finally:
         over.set()
         thread.join()
