@@ -336,10 +336,12 @@ class _Watch:
 
 def _consumer(seen: _Look) -> Consumer:
     seconds = seen.stats.consumer_seconds
-    cpu_share, queue_share = _part(seen.loop.running, seconds), _part(seen.loop.queued, seconds)
+    cpu_share = _part(seen.loop.running, seconds)
+    # A thread that waits for batches lacks CPUs, too, when it wakes: as often as between them.
+    queue_share = min(1 - cpu_share, _part(seen.loop.queued, seen.loop_seconds))
     # A thread that waits for the lock wakes after each switch interval to ask for it again.
     most = _part(seen.loop.turns * sys.getswitchinterval(), seconds)
-    return Consumer(cpu_share, queue_share, max(0.0, min(1 - cpu_share - queue_share, most)))
+    return Consumer(cpu_share, queue_share, min(1 - cpu_share - queue_share, most))
 
 
 def _setup(loader: Loader) -> Setup:
