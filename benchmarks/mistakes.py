@@ -28,8 +28,8 @@ import tensorflow as tf
 from stoker.config import available_cpus
 from stoker.inspect.bench import BenchProgress, Task
 from stoker.inspect.bench.images import ImageList, prepare
+from stoker.inspect.bench.read_tensorflow import load_transform, pipeline
 from stoker.inspect.bench.reading import Meter
-from stoker.inspect.bench.tf_data import load_transform, pipeline
 from stoker.loader.opening import open_main_split
 
 if TYPE_CHECKING:

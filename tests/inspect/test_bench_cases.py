@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from bench_prepared import made, task_for
 
-from stoker.inspect.bench import codec, loader, pillow
+from stoker.inspect.bench import read_pillow, read_stoker
 from stoker.inspect.bench.cases import CASES, find_case
 from stoker.inspect.bench.images import ImageList
-from stoker.inspect.bench.tf_data import pipeline
+from stoker.inspect.bench.read_tensorflow import pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from stoker.inspect.bench import Task
 
 IMAGES = 12
-TF_KEYS = [case.key for case in CASES if case.module == "tf_data"]
+TF_KEYS = [case.key for case in CASES if case.module == "read_tensorflow"]
 TF_JPEG = [key for key in TF_KEYS if key != "raw"]
-LOADER_KEYS = [case.key for case in CASES if case.module == "loader" and not case.bucket]
-PYTHON_KEYS = [case.key for case in CASES if case.module == "pillow" and not case.bucket]
+LOADER_KEYS = [case.key for case in CASES if case.group == "stoker" and not case.bucket]
+PYTHON_KEYS = [case.key for case in CASES if case.module == "read_pillow" and not case.bucket]
 
 
 @pytest.fixture(scope="module")
@@ -63,14 +63,14 @@ def test_cases_without_tensorflow_hand_out_batches(photos: Path, data: Path, key
     case = find_case(key)
     if transform == "objects" and case.needs == "raw":
         return  # raw tensors have no boxes, and are left out
-    module: Any = loader if case.module == "loader" else pillow
+    module: Any = read_stoker if case.module == "read_stoker" else read_pillow
     batches = module.batches(task_for(photos, data, transform, batch_size=3), case.form)
     assert set(counts(batches, 3 * IMAGES)) == {3}
     batches.close()
 
 
 def test_the_codec_alone_runs_long_on_few_images(photos: Path, data: Path) -> None:
-    assert next(codec.batches(task_for(photos, data, "train"), "")) == 512
+    assert next(read_stoker.batches(task_for(photos, data, "train"), "codec")) == 512
 
 
 @pytest.mark.parametrize("key", TF_KEYS)
@@ -103,7 +103,7 @@ def test_tensorflow_and_pillow_see_the_same_pictures(photos: Path, data: Path) -
     task = task_for(photos, data)
     chance = random.Random(0)
     paths = ImageList.read(task).files(task)
-    ours = [pillow.transforms_of(pillow.decode(path), "eval", chance, ())[0] for path in paths]
+    ours = [read_pillow.transforms_of(read_pillow.decode(path), "eval", chance, ())[0] for path in paths]
     theirs = np.frombuffer(b"".join(tf_images(task, "serial", IMAGES)), np.uint8).reshape(-1, 224, 224, 3)
     for mine, other in zip(ours, theirs, strict=True):
         # The one antialiases and the other does not.
@@ -116,8 +116,8 @@ def test_caches_hold_pixels_and_not_paths(photos: Path, own_copy: Path) -> None:
     running: dict[str, Iterator[Any]] = {
         key: iter(pipeline(task, key)) for key in ("cache-memory", "cache-file", "prefetch")
     }
-    running["python-cache"] = pillow.batches(task, "cache")
-    running["stoker-cache"] = loader.batches(task, "cache")
+    running["python-cache"] = read_pillow.batches(task, "cache")
+    running["stoker-cache"] = read_stoker.batches(task, "cache")
     for batches in running.values():
         list(itertools.islice(batches, 2 * IMAGES))
     for form in ("files", "plain"):

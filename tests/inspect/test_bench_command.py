@@ -16,7 +16,7 @@ from repository.checkout import ROOT
 from stoker.cli.main import main
 from stoker.errors import ConfigError
 from stoker.inspect.bench import cases
-from stoker.inspect.bench.cases import CASES, Case, Situation, chosen_cases, find_case
+from stoker.inspect.bench.cases import CASES, Case, Task, chosen_cases, find_case, objection
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,8 +106,10 @@ def test_tensorflow_that_is_missing_is_named_with_its_installation(monkeypatch: 
     ],
 )
 def test_what_does_not_apply_is_left_out_with_a_reason(key: str, changes: dict[str, Any], reason: str) -> None:
-    usual: dict[str, Any] = {"own": "plain", "is_remote": False, "has_boxes": True, "transform": "train", "cold": False}
-    found = Situation(**(usual | changes)).objection(find_case(key))
+    place = "s3://bucket/dataset" if changes.get("is_remote") else "/dataset"
+    task = Task(place, "train", changes.get("transform", "train"), 4, 2, cold=changes.get("cold", False))
+    own, has_boxes = changes.get("own", "plain"), changes.get("has_boxes", True)
+    found = objection(find_case(key), task, own, has_boxes=has_boxes)
     assert (reason in found) if reason else not found
 
 

@@ -1,6 +1,6 @@
 """Looking at datasets and loaders: whether they are whole, what they hold and look like, what holds them up."""
 
-from stoker.inspect.bench.bench import BenchProgress, BenchReport, BenchRow, BenchSpec, run_bench
+from stoker.inspect.bench.measuring import BenchProgress, BenchReport, BenchRow, BenchSpec, run_bench
 from stoker.inspect.doctor_dataset import DatasetReport, DatasetSpec, examine
 from stoker.inspect.doctor_decision import Consumer, Decision, Evidence, Files, OtherThread, Setup, Verdict, decide
 from stoker.inspect.doctor_loader import Doctor, DoctorReport, doctor

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from stoker.inspect.bench.bench import BenchReport
+    from stoker.inspect.bench.measuring import BenchReport
     from stoker.inspect.info import ClassCount
     from stoker.inspect.portrait import Measured, Portrait, SplitPortrait
 

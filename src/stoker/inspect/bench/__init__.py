@@ -1,6 +1,8 @@
 """How fast images come: the ladder of ways to read them, Stoker's own ways, and the codec's limit."""
 
-from stoker.inspect.bench.bench import (
+from stoker.inspect.bench.cases import CASES, Group, Task
+from stoker.inspect.bench.images import Prepared
+from stoker.inspect.bench.measuring import (
     BenchProgress,
     BenchReport,
     BenchRow,
@@ -10,8 +12,6 @@ from stoker.inspect.bench.bench import (
     describe_machine,
     run_bench,
 )
-from stoker.inspect.bench.cases import CASES, Group, Task
-from stoker.inspect.bench.images import Prepared
 from stoker.inspect.bench.turns import Program, ProgramFailed, take_turns
 
 __all__ = [

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from stoker.errors import ConfigError
+from stoker.storage import is_remote
 from stoker.transforms import CenterCrop, ObjectCrops, RandomResizedCrop
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Case:
     @property
     def missing(self) -> str:
         """How the package that is missing is installed; empty if all are there."""
-        if self.module != "tf_data":
+        if self.module != "read_tensorflow":
             return ""
         found = importlib.util.find_spec("tensorflow")
         is_there = found is not None and found.origin is not None  # a folder of that name has no origin
@@ -123,7 +124,7 @@ class Case:
 
 def _python(form: str, name: str, note: str, **settings: Any) -> Case:
     key = form if form.startswith("bucket") else f"python-{form}"
-    return Case(key, f"Python + Pillow: {name}", "ladder", note, "pillow", form, **settings)
+    return Case(key, f"Python + Pillow: {name}", "ladder", note, "read_pillow", form, **settings)
 
 
 def _bucket(form: str, name: str, note: str) -> Case:
@@ -131,12 +132,12 @@ def _bucket(form: str, name: str, note: str) -> Case:
 
 
 def _tf(key: str, name: str, note: str, needs: Needs = "files", **settings: Any) -> Case:
-    return Case(key, f"tf.data: {name}", "ladder", note, "tf_data", key, needs, **settings)
+    return Case(key, f"tf.data: {name}", "ladder", note, "read_tensorflow", key, needs, **settings)
 
 
 def _stoker(form: str, name: str, note: str, needs: Needs, **settings: Any) -> Case:
     key = f"stoker-{form}" if form else "stoker"
-    return Case(key, f"Stoker: {name}", "stoker", note, "loader", form, needs, **settings)
+    return Case(key, f"Stoker: {name}", "stoker", note, "read_stoker", form, needs, **settings)
 
 
 LIMIT = Case(
@@ -144,8 +145,9 @@ LIMIT = Case(
     "codec alone (the limit)",
     "limit",
     "JPEGs in memory, decoded and resized by Stoker's codec on all threads, with nothing around it",
+    "read_stoker",
     "codec",
-    needs="plain",
+    "plain",
     boxes=False,
 )
 CASES: tuple[Case, ...] = (
@@ -220,44 +222,31 @@ def chosen_cases(only: Sequence[str]) -> tuple[Case, ...]:
     return tuple(case for case in CASES if not only or case.key in only)
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """What decides whether a case applies to what the user named.
+OwnForm = Literal["files", "plain", "compressed", "raw"]
+"""In which form the user's data are."""
 
-    Attributes:
+
+def objection(case: Case, task: Task, own: OwnForm, *, has_boxes: bool) -> str:
+    """Return why a case does not apply to what the user named; empty if it does.
+
+    Args:
+        case: The case.
+        task: What is to be measured.
         own: In which form the user's data are.
-        is_remote: Whether they are in a store.
         has_boxes: Whether they can have annotated objects.
-        transform: The transform.
-        cold: Whether files are dropped from the page cache.
     """
-
-    own: Literal["files", "plain", "compressed", "raw"]
-    is_remote: bool
-    has_boxes: bool
-    transform: TransformName
-    cold: bool
-
-    def objection(self, case: Case) -> str:
-        """Return why a case does not apply; empty if it does."""
-        return case.missing or self._misfit(case) or (self._never_cold(case) if self.cold else "")
-
-    def _misfit(self, case: Case) -> str:
-        if case.bucket and not self.is_remote:
-            return "for data in a bucket, and yours are on this machine"
-        if case.key == "stoker-files" and self.own == "files" and not self.is_remote:
-            return "the same as stoker-own, which reads your files where they lie"
-        if self.transform == "objects" and (not case.boxes or case.needs == "raw"):
-            return "makes no images of annotated objects"
-        if self.transform == "objects" and case.needs == "own" and not self.has_boxes:
-            return "your data have no annotated objects"
-        return ""
-
-    def _never_cold(self, case: Case) -> str:
-        if case.holds:
-            return "keeps decoded images in memory, so nothing is read that could be cold"
-        if case.key == "stoker-node-cache":
-            return "cold means without a cache of what was fetched"
-        if case.key == "stoker-gzip" or (case.needs == "own" and self.own == "compressed"):
-            return "inflates compressed shards when it opens them, so nothing is read from the disk that could be cold"
-        return ""
+    is_here = not is_remote(task.dataset)
+    crops_objects = task.transform == "objects"
+    is_inflated = case.key == "stoker-gzip" or (case.needs == "own" and own == "compressed")
+    inflates = "inflates compressed shards when it opens them, so nothing is read from the disk that could be cold"
+    same = "the same as stoker-own, which reads your files where they lie"
+    reasons = (
+        (case.bucket and is_here, "for data in a bucket, and yours are on this machine"),
+        (case.key == "stoker-files" and own == "files" and is_here, same),
+        (crops_objects and (not case.boxes or case.needs == "raw"), "makes no images of annotated objects"),
+        (crops_objects and case.needs == "own" and not has_boxes, "your data have no annotated objects"),
+        (task.cold and case.holds, "keeps decoded images in memory, so nothing is read that could be cold"),
+        (task.cold and case.key == "stoker-node-cache", "cold means without a cache of what was fetched"),
+        (task.cold and is_inflated, inflates),
+    )
+    return case.missing or next((reason for applies, reason in reasons if applies), "")

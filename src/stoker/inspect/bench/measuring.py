@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stoker.config import available_cpus, check_range, check_seconds, format_seconds, format_size
-from stoker.inspect.bench.cases import LIMIT, Situation, Task, chosen_cases
+from stoker.inspect.bench.cases import LIMIT, Task, chosen_cases, objection
 from stoker.inspect.bench.images import files_read_by, prepare
 from stoker.inspect.bench.turns import Program, ProgramFailed, take_turns
 from stoker.loader import open_main_split
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from stoker.inspect.bench.cases import Case, Group, TransformName
+    from stoker.inspect.bench.cases import Case, Group, OwnForm, TransformName
     from stoker.inspect.bench.images import Prepared
     from stoker.loader import Dataset
     from stoker.types import Progress
@@ -267,7 +267,7 @@ class _Bench:
     def run(self, chosen: Sequence[Case]) -> BenchReport:
         """Prepare what the chosen cases need, measure those that apply, and report."""
         spec, task = self._spec, self._task
-        cases = self._without(chosen, self._situation().objection)
+        cases = self._without(chosen, self._objection)
         forms = frozenset(case.needs for case in cases)
         caches_file = any(case.key == "cache-file" for case in cases)
         prepared = prepare(self._dataset, task, spec.images, forms, self._progress.phase, caches_file=caches_file)
@@ -295,15 +295,15 @@ class _Bench:
             still_cached=max(cached, default=0.0) if task.cold else None,
         )
 
-    def _situation(self) -> Situation:
-        dataset, task = self._dataset, self._task
+    def _objection(self, case: Case) -> str:
+        """Why a case does not apply to the user's data; empty if it does."""
+        dataset = self._dataset
+        own: OwnForm = "raw" if dataset.schema.image_encoding == "raw" else "plain"
         if not dataset.shards:
             own = "files"
         elif any(shard.inflated is not None for shard in dataset.shards):
             own = "compressed"
-        else:
-            own = "raw" if dataset.schema.image_encoding == "raw" else "plain"
-        return Situation(own, is_remote(task.dataset), dataset.has_boxes, task.transform, task.cold)  # type: ignore[arg-type]
+        return objection(case, self._task, own, has_boxes=dataset.has_boxes)
 
     def _without(self, cases: Sequence[Case], objection: Callable[[Case], str]) -> list[Case]:
         """Return the cases without an objection, and note the others with theirs."""
