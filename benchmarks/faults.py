@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stoker.cli.main import main as stoker
-from stoker.storage import RemotePath, location
+from stoker.storage import StoreLocation, location
 from tests.servers import gcs, hdfs, s3
 from tests.servers.faults import Answer, CutUpload, Fault, Reset, Stall, Truncate
 from tests.servers.flipping import FlippingProxy
@@ -81,11 +81,11 @@ class Servers:
             os.environ.update(server.environment())
             yield cls(kind, server, proxy, folder)
 
-    def place(self) -> RemotePath:
+    def place(self) -> StoreLocation:
         """Return an empty place."""
         root = self.server.url if self.kind == "hdfs" else f"{self.kind}://{self.server.make_bucket()}"
         found = location(f"{root}/{uuid.uuid4().hex[:8]}/set")
-        assert isinstance(found, RemotePath)
+        assert isinstance(found, StoreLocation)
         return found
 
     def environment(self) -> dict[str, str]:
@@ -110,7 +110,7 @@ class Trial:
     servers: Servers
     source: Path
     whole: Path
-    place: RemotePath = field(init=False)
+    place: StoreLocation = field(init=False)
 
     def __post_init__(self) -> None:
         self.place = self.servers.place()
@@ -150,7 +150,7 @@ class Trial:
         return (self.place / name).read_bytes() == (self.whole / name).read_bytes()
 
     @staticmethod
-    def _id(place: Path | RemotePath) -> str:
+    def _id(place: Path | StoreLocation) -> str:
         return str(json.loads((place / "manifest.json").read_bytes())["dataset_id"])
 
 

@@ -27,9 +27,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import stoker
-from stoker.storage import location, stores
 from stoker.storage.s3 import S3Backend
+
+import stoker
+from stoker.storage import location, retrying
 from tests.servers import s3
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def bucket_with(dataset: Path) -> Iterator[tuple[S3Server, str]]:
         os.environ.update(server.environment(), STOKER_CACHE_DIR=indexes)
         place = location(f"s3://{server.make_bucket()}/dataset")
         for path in (path for path in dataset.rglob("*") if path.is_file()):
-            (place / path.relative_to(dataset).as_posix()).write_bytes(path.read_bytes())
+            (place / path.relative_to(dataset).as_posix()).write_atomically(path.read_bytes())
         yield server, str(place)
 
 
@@ -177,7 +178,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    backends: dict[str, Callable[[str], Backend]] = stores.BACKENDS
+    backends: dict[str, Callable[[str], Backend]] = retrying.BACKENDS
     backends["s3"] = _Delayed
     with bucket_with(options.dataset) as (server, remote):
         ways = ways_of(str(options.dataset), remote, options)

@@ -23,7 +23,7 @@ import stoker
 from benchmarks.remote import Way, _Delayed, bucket_with, turn
 from benchmarks.simulation import Data, Ranks, Span, Storage, simulate
 from stoker.config import available_cpus
-from stoker.storage import RemotePath, stores
+from stoker.storage import StoreLocation, retrying
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +69,7 @@ def of_dataset(dataset: Dataset) -> Data:
 def seconds_of_a_request(dataset: Dataset, setting: Setting, length: int) -> float:
     """Mean of requests of that length over as many connections as the setting has, while nothing is decoded."""
     path = dataset.shards[0].path
-    assert isinstance(path, RemotePath)
+    assert isinstance(path, StoreLocation)
     _Delayed.seconds = setting.latency
     end = time.perf_counter() + max(1.0, 6 * setting.latency)
 
@@ -110,7 +110,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    backends: dict[str, Callable[[str], Backend]] = stores.BACKENDS
+    backends: dict[str, Callable[[str], Backend]] = retrying.BACKENDS
     backends["s3"] = _Delayed
     rows = []
     with bucket_with(options.dataset) as (_, place):

@@ -7,11 +7,13 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from stoker.storage import LocalLocation
+
 _MEMORY = Path("/dev/shm")
 
 
-def folder() -> Path:
+def folder() -> LocalLocation:
     """Return a new folder that is gone when the program ends."""
-    made = Path(tempfile.mkdtemp(prefix="stoker-fuzz-", dir=_MEMORY if _MEMORY.is_dir() else None))
+    made = LocalLocation(tempfile.mkdtemp(prefix="stoker-fuzz-", dir=_MEMORY if _MEMORY.is_dir() else None))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return made

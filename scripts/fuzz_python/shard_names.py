@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from stoker import _native
 from stoker.format.directory import group_shards, parse_shard_name
 from stoker.format.layouts import recognise
+from stoker.storage import LocalLocation
 
 
 def one_input(data: bytes) -> None:
     """Parse any lines as names, and any bytes as a record."""
     names = data.decode("utf-8", "surrogateescape").split("\n")
-    paths = [Path("d") / name for name in names if name and "/" not in name and "\0" not in name]
+    paths = [LocalLocation("d") / name for name in names if name and "/" not in name and "\0" not in name]
     for path in paths:
         found = parse_shard_name(path.name)
         if found is not None:

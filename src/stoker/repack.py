@@ -14,7 +14,7 @@ from stoker.errors import ConfigError, SourceError, StokerError, StorageError
 from stoker.format import MANIFEST_NAME, MAX_CLASSES, read_manifest
 from stoker.loader import foreign_remote_splits, foreign_splits, open_dataset, read_through
 from stoker.sources import SPLITS, Item, ItemTable, ItemTableBuilder, SourceImage, has_control_character, one_line
-from stoker.storage import RemotePath, is_named, location
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -129,9 +129,9 @@ class RecordSource:
         return {}
 
     @property
-    def is_remote(self) -> bool:
-        """Whether reading a record waits for a network."""
-        return any(dataset.remote is not None for dataset in self.datasets)
+    def is_local(self) -> bool:
+        """Whether no record waits for a network."""
+        return all(dataset.remote is None for dataset in self.datasets)
 
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with the content of the records."""
@@ -202,9 +202,9 @@ def _splits(root: str) -> list[str]:
 
 
 def _found_splits(place: Location) -> Mapping[str, object]:
-    if is_named(place / MANIFEST_NAME):
+    if (place / MANIFEST_NAME).lexists():
         return read_manifest(place).splits
-    return foreign_remote_splits(place) if isinstance(place, RemotePath) else foreign_splits(place)
+    return foreign_splits(place) if place.is_local else foreign_remote_splits(place)
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from stoker.builder import ItemConverter, ShardJob, ShardResult, build_shard, bu
 from stoker.errors import ClusterError, ConfigError, SourceError, StokerError, StorageError
 from stoker.format import BUILD_FOLDER, JOURNAL_NAME
 from stoker.sources import Listing, Skipped, SourceTree, list_folders
-from stoker.storage import is_remote, location, open_regular
+from stoker.storage import location, open_regular, place_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -113,7 +113,7 @@ class Cluster:
 
     def lister(self, root: str) -> FolderLister:
         """Return what lists the class folders of a source: the executors, if it lies in a store."""
-        return cluster_lister(self._session) if is_remote(root) else list_folders
+        return list_folders if location(root).is_local else cluster_lister(self._session)
 
 
 # Keeps attempts that nobody waits for any more from touching what has taken the place of their build.
@@ -461,7 +461,7 @@ class Shared:
         """
         tree = self.converter.tree
         for place in (tree.base, *tree.archives) if isinstance(tree, SourceTree) else ():
-            if not is_remote(place) and not os.path.exists(place):  # noqa: PTH110 - bytes
+            if place_at(place).is_local and not place_at(place).exists():
                 message = f"the source {os.fsdecode(place)} is not there"
                 raise ConfigError(f"{message}; put the images where all executors see them, or into a bucket")
 
@@ -574,7 +574,7 @@ class SparkEngine:
             ConfigError: The executors lack something.
             KeyboardInterrupt: The jobs of Spark's are cancelled.
         """
-        remote = self._converter.tree.is_remote  # what is sent has no list of items to tell it by
+        remote = not self._converter.tree.is_local  # what is sent has no list of items to tell it by
         shared = Shared(self._converter, self._destination, Fence.of(self._destination), remote)
         sent = self._spark.broadcast(shared)
         self._advanced(0, 0, 0)  # the rate counts from here

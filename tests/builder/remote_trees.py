@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from stoker.storage import RemotePath
+    from stoker.storage import StoreLocation
 
 STORES = ("s3", "gs", "hdfs")
 _CHANGING = ("put", "create", "delete", "delete_folder")
 
 
-def run(source: Path, destination: Path | RemotePath, **settings: Any) -> BuildReport:
+def run(source: Path, destination: Path | StoreLocation, **settings: Any) -> BuildReport:
     """Build four shards, with one reject allowed."""
     return build(settings_for(source, **{"shards": 4, "max_rejects": 1} | settings), destination)
 
 
-def stored(place: RemotePath) -> dict[str, bytes]:
+def stored(place: StoreLocation) -> dict[str, bytes]:
     """Every object below a place."""
     below = len(place.key) + 1
     return {entry.key[below:]: place.store.read(entry.key) for entry in place.store.entries(place.key)}
@@ -76,7 +76,7 @@ class Dying:
 
 
 def build_and_die(
-    source: Path, place: RemotePath, monkeypatch: pytest.MonkeyPatch, die_at: int, *, heard: bool
+    source: Path, place: StoreLocation, monkeypatch: pytest.MonkeyPatch, die_at: int, *, heard: bool
 ) -> bool:
     """Build until the client dies; return whether it did."""
     with monkeypatch.context() as patch:

@@ -22,18 +22,18 @@ from storage.places import place_in
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stoker.storage import RemotePath
+    from stoker.storage import StoreLocation
 
 pytestmark = pytest.mark.servers
 
 
 @pytest.fixture(params=STORES)
-def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
     return place_in(request.param, request, monkeypatch)
 
 
 @pytest.fixture
-def s3_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:
+def s3_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
     return place_in("s3", request, monkeypatch)
 
 
@@ -51,7 +51,7 @@ def whole(source: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, b
     return files(out)
 
 
-def interrupted(source: Path, destination: RemotePath) -> None:
+def interrupted(source: Path, destination: StoreLocation) -> None:
     """Build until a shard is noted."""
 
     class Stop(Exception):  # noqa: N818 - not an error
@@ -66,7 +66,7 @@ def interrupted(source: Path, destination: RemotePath) -> None:
         build(settings_for(source, shards=4, threads=1), destination, progress)
 
 
-def test_every_byte_is_that_of_a_build_on_a_disk(place: RemotePath, source: Path, whole: dict[str, bytes]) -> None:
+def test_every_byte_is_that_of_a_build_on_a_disk(place: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
     report = run(source, place / "deep/set")
     assert (report.outcome, report.items, len(report.rejects)) == ("built", 17, 1)
     assert stored(place) == {f"deep/set/{name}": data for name, data in whole.items()}
@@ -79,7 +79,7 @@ def test_every_byte_is_that_of_a_build_on_a_disk(place: RemotePath, source: Path
     ("preset", "compression"), [("tfds", "none"), ("tiny-imagenet", "none"), ("imagenet", "gzip"), ("imagenet", "zlib")]
 )
 def test_presets_and_compression(
-    s3_place: RemotePath, source: Path, tmp_path: Path, preset: str, compression: Any
+    s3_place: StoreLocation, source: Path, tmp_path: Path, preset: str, compression: Any
 ) -> None:
     chosen = find_preset(preset)
     names = "tfds:photos" if preset == "tfds" else chosen.shard_names
@@ -95,7 +95,7 @@ def test_presets_and_compression(
     assert stored(s3_place) == files(tmp_path / "out")
 
 
-def test_a_second_run_builds_only_what_is_missing(place: RemotePath, source: Path, whole: dict[str, bytes]) -> None:
+def test_a_second_run_builds_only_what_is_missing(place: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
     interrupted(source, place)
     there = stored(place)
     receipts = [name for name in there if name.startswith(".stoker-build/shards/")]
@@ -109,7 +109,7 @@ def test_a_second_run_builds_only_what_is_missing(place: RemotePath, source: Pat
     assert stored(place) == whole
 
 
-def test_a_withheld_manifest_keeps_the_build(s3_place: RemotePath, source: Path, whole: dict[str, bytes]) -> None:
+def test_a_withheld_manifest_keeps_the_build(s3_place: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
     assert run(source, s3_place, max_rejects=0).outcome == "withheld"
     assert (s3_place / ".stoker-build/settings.json").is_file()
     assert "manifest.json" not in stored(s3_place)
@@ -123,39 +123,39 @@ SHARD = "train-00001-of-00004.tfrecord"
 
 @pytest.mark.parametrize("damage", ["no shard", "cut shard", "no index", "no receipt", "cut receipt", "other settings"])
 def test_what_is_not_whole_is_built_again(
-    s3_place: RemotePath, source: Path, whole: dict[str, bytes], damage: str
+    s3_place: StoreLocation, source: Path, whole: dict[str, bytes], damage: str
 ) -> None:
     run(source, s3_place, max_rejects=0)
     receipt = s3_place / f".stoker-build/shards/{SHARD}.json"
     if damage == "no shard":
         (s3_place / SHARD).unlink()
     elif damage == "cut shard":
-        (s3_place / SHARD).write_bytes(whole[SHARD][:-1])
+        (s3_place / SHARD).write_atomically(whole[SHARD][:-1])
     elif damage == "no index":
         (s3_place / f"{SHARD}.idx").unlink()
     elif damage == "no receipt":
         receipt.unlink()
     elif damage == "cut receipt":
-        receipt.write_bytes(receipt.read_bytes()[:-20])
+        receipt.write_atomically(receipt.read_bytes()[:-20])
     else:
         other = s3_place.with_name("other")
         run(source, other, max_rejects=0, seed=1)
-        receipt.write_bytes((other / f".stoker-build/shards/{SHARD}.json").read_bytes())
+        receipt.write_atomically((other / f".stoker-build/shards/{SHARD}.json").read_bytes())
     assert run(source, s3_place).resumed_shards == 3
     assert stored(s3_place) == whole
 
 
-def test_any_changed_byte_of_a_receipt_is_noticed(s3_place: RemotePath, source: Path) -> None:
+def test_any_changed_byte_of_a_receipt_is_noticed(s3_place: StoreLocation, source: Path) -> None:
     run(source, s3_place, max_rejects=0)
     receipt = s3_place / f".stoker-build/shards/{SHARD}.json"
     text = receipt.read_bytes()
     for at in range(0, len(text), 23):
-        receipt.write_bytes(text[:at] + bytes([text[at] ^ 1]) + text[at + 1 :])
+        receipt.write_atomically(text[:at] + bytes([text[at] ^ 1]) + text[at + 1 :])
         assert run(source, s3_place, max_rejects=0).resumed_shards == 3, at
 
 
 @pytest.mark.parametrize("finished", [True, False])
-def test_other_settings_are_refused(s3_place: RemotePath, source: Path, finished: bool) -> None:
+def test_other_settings_are_refused(s3_place: StoreLocation, source: Path, finished: bool) -> None:
     run(source, s3_place, max_rejects=int(finished))
     before = stored(s3_place)
     with pytest.raises(DestinationError, match=r"with other settings \(seed is 0, not 1\)"):
@@ -163,15 +163,15 @@ def test_other_settings_are_refused(s3_place: RemotePath, source: Path, finished
     assert stored(s3_place) == before
 
 
-def test_a_journal_of_something_else_is_refused(s3_place: RemotePath, source: Path) -> None:
-    (s3_place / ".stoker-build/settings.json").write_bytes(b"diary")
+def test_a_journal_of_something_else_is_refused(s3_place: StoreLocation, source: Path) -> None:
+    (s3_place / ".stoker-build/settings.json").write_atomically(b"diary")
     with pytest.raises(DestinationError, match="is not a journal of Stoker's"):
         run(source, s3_place)
     assert stored(s3_place) == {".stoker-build/settings.json": b"diary"}
 
 
-def test_a_place_that_holds_something_else_is_refused(place: RemotePath, source: Path) -> None:
-    (place / "photos/1.jpg").write_bytes(b"precious")
+def test_a_place_that_holds_something_else_is_refused(place: StoreLocation, source: Path) -> None:
+    (place / "photos/1.jpg").write_atomically(b"precious")
     with pytest.raises(DestinationError, match=r"holds something else \(photos\)"):
         run(source, place)
     with pytest.raises(DestinationError, match="is a file"):
@@ -179,13 +179,13 @@ def test_a_place_that_holds_something_else_is_refused(place: RemotePath, source:
     assert stored(place) == {"photos/1.jpg": b"precious"}
 
 
-def test_a_destination_in_its_source_is_refused(s3_place: RemotePath) -> None:
+def test_a_destination_in_its_source_is_refused(s3_place: StoreLocation) -> None:
     for inner in (s3_place, s3_place / "below"):
         with pytest.raises(DestinationError, match="lies in the source"):
             build(settings_for(str(s3_place)), inner)  # type: ignore[arg-type]
 
 
-def test_two_builds_at_once_do_each_other_no_harm(place: RemotePath, source: Path, whole: dict[str, bytes]) -> None:
+def test_two_builds_at_once_do_each_other_no_harm(place: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
     with ThreadPoolExecutor(3) as pool:
         reports = list(pool.map(lambda threads: run(source, place, threads=threads), (1, 2, 3)))
     assert len({report.manifest.dataset_id for report in reports}) == 1
@@ -193,7 +193,7 @@ def test_two_builds_at_once_do_each_other_no_harm(place: RemotePath, source: Pat
     assert stored(place) == whole
 
 
-def test_of_two_builds_with_other_settings_one_is_refused(s3_place: RemotePath, source: Path) -> None:
+def test_of_two_builds_with_other_settings_one_is_refused(s3_place: StoreLocation, source: Path) -> None:
     outcomes: list[object] = []
     start = threading.Barrier(2)
 
@@ -219,11 +219,11 @@ def test_what_dead_builds_left_in_hdfs_is_swept(
 ) -> None:
     place = place_in("hdfs", request, monkeypatch)
     interrupted(source, place)
-    (place / f"{SHARD}.tmp-1-aa").write_bytes(b"half")
-    (place / ".stoker-build/shards/x.json.tmp-1-aa").write_bytes(b"half")
+    (place / f"{SHARD}.tmp-1-aa").write_atomically(b"half")
+    (place / ".stoker-build/shards/x.json.tmp-1-aa").write_atomically(b"half")
     run(source, place)
     assert stored(place) == whole
-    (place / f"{SHARD}.tmp-1-bb").write_bytes(b"half")
+    (place / f"{SHARD}.tmp-1-bb").write_atomically(b"half")
     assert run(source, place).outcome == "complete"
     assert stored(place) == whole
     assert not place.store._backend.children(place.key).folders  # type: ignore[attr-defined]
@@ -235,7 +235,7 @@ def test_what_dead_builds_left_in_hdfs_is_swept(
     indirect=["place"],
 )
 def test_a_client_that_dies_with_any_request(
-    place: RemotePath, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: bool
+    place: StoreLocation, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: bool
 ) -> None:
     run(source, tmp_path / "out", shards=2)
     whole = files(tmp_path / "out")

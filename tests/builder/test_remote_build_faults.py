@@ -23,14 +23,14 @@ from servers.faults import Answer, CutUpload, Fault, FaultProxy, Request, Reset,
 from servers.flipping import FlippingProxy
 from stoker.cli.main import main
 from stoker.errors import StorageError
-from stoker.storage import pace
+from stoker.storage import retrying
 from storage.places import place_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from stoker.storage import RemotePath
+    from stoker.storage import StoreLocation
 
 pytestmark = pytest.mark.servers
 
@@ -49,9 +49,11 @@ class Gone(Fault):
 
 
 @pytest.fixture(params=["s3", "gs"])
-def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FaultProxy, RemotePath]]:
+def faulty(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[FaultProxy, StoreLocation]]:
     proxy: FaultProxy = request.getfixturevalue({"s3": "faulty_s3", "gs": "faulty_gcs"}[request.param])
-    monkeypatch.setattr(pace, "_FIRST_WAIT", 0.02)
+    monkeypatch.setattr(retrying, "_FIRST_WAIT", 0.02)
     yield proxy, place_in(request.param, request, monkeypatch, proxy.url)
     proxy.faults = []
 
@@ -82,7 +84,7 @@ def whole(source: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, b
     ids=lambda fault: str(fault.action),
 )
 def test_what_passes_changes_nothing(
-    faulty: tuple[FaultProxy, RemotePath], source: Path, whole: dict[str, bytes], fault: Fault
+    faulty: tuple[FaultProxy, StoreLocation], source: Path, whole: dict[str, bytes], fault: Fault
 ) -> None:
     proxy, place = faulty
     proxy.faults = [fault]
@@ -94,14 +96,14 @@ def test_what_passes_changes_nothing(
 
 
 def test_a_store_that_has_gone_for_good(
-    faulty: tuple[FaultProxy, RemotePath],
+    faulty: tuple[FaultProxy, StoreLocation],
     source: Path,
     whole: dict[str, bytes],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     proxy, place = faulty
-    monkeypatch.setattr(pace, "_SECONDS", 1.0)
+    monkeypatch.setattr(retrying, "_SECONDS", 1.0)
     words = ["build", str(source), str(place), "--shards", "4", "--max-rejects", "1", "--threads", "1"]
     proxy.faults = [Gone(Reset(), at_least=100, after=5)]
     assert main(words) == 1
@@ -119,7 +121,7 @@ def test_a_store_that_has_gone_for_good(
 
 
 def test_a_store_that_refuses(
-    faulty: tuple[FaultProxy, RemotePath],
+    faulty: tuple[FaultProxy, StoreLocation],
     source: Path,
     whole: dict[str, bytes],
     capsys: pytest.CaptureFixture[str],
@@ -139,7 +141,7 @@ def test_a_store_that_refuses(
 
 
 def test_an_interrupt_does_not_wait_for_a_store_that_is_gone(
-    faulty: tuple[FaultProxy, RemotePath], source: Path, whole: dict[str, bytes]
+    faulty: tuple[FaultProxy, StoreLocation], source: Path, whole: dict[str, bytes]
 ) -> None:
     proxy, place = faulty
     command = [*COMMAND, str(source), str(place), "--shards", "4", "--max-rejects", "1"]
@@ -227,7 +229,7 @@ def test_a_store_that_never_answers_is_given_up_soon(
 ) -> None:
     place = place_in("s3", request, monkeypatch)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    monkeypatch.setattr(pace, "_UNANSWERED_SECONDS", 0.5)
+    monkeypatch.setattr(retrying, "_UNANSWERED_SECONDS", 0.5)
     with pytest.raises(StorageError, match=r"cannot .* s3://.*; tried \d+ times"):
         run(source, place)
 

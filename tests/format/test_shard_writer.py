@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from reference.tfrecord import frame
 from stoker import _native
-from stoker.format.files import write_atomically
 from stoker.format.index import read_index
 from stoker.format.manifest import Shard
 from stoker.format.writer import ShardWriter
+from stoker.storage import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

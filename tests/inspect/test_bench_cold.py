@@ -15,7 +15,7 @@ from stoker.cli.main import main
 from stoker.errors import ConfigError
 from stoker.inspect.bench.cases import find_case
 from stoker.inspect.bench.images import files_read_by
-from stoker.storage.page_cache import drop_from_page_cache, require_cold
+from stoker.storage import drop_from_page_cache, require_cold
 
 MEMORY = Path("/dev/shm")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the page cache of others cannot be emptied")

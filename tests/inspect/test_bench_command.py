@@ -98,15 +98,15 @@ def test_tensorflow_that_is_missing_is_named_with_its_installation(monkeypatch: 
         ("stoker-own", {"transform": "objects", "has_boxes": False}, "no annotated objects"),
         ("stoker-own", {"cold": True, "own": "compressed"}, "inflates"),
         pytest.param("cache-memory", {"cold": True}, "in memory", marks=needs_tensorflow),
-        ("stoker-node-cache", {"cold": True, "is_remote": True}, "without a cache"),
-        ("stoker-files", {"own": "files", "is_remote": True}, ""),
-        ("bucket-serial", {"is_remote": True}, ""),
+        ("stoker-node-cache", {"cold": True, "in_a_bucket": True}, "without a cache"),
+        ("stoker-files", {"own": "files", "in_a_bucket": True}, ""),
+        ("bucket-serial", {"in_a_bucket": True}, ""),
         pytest.param("cache-file", {"cold": True}, "", marks=needs_tensorflow),
         ("stoker", {}, ""),
     ],
 )
 def test_what_does_not_apply_is_left_out_with_a_reason(key: str, changes: dict[str, Any], reason: str) -> None:
-    place = "s3://bucket/dataset" if changes.get("is_remote") else "/dataset"
+    place = "s3://bucket/dataset" if changes.get("in_a_bucket") else "/dataset"
     task = Task(place, "train", changes.get("transform", "train"), 4, 2, cold=changes.get("cold", False))
     own, has_boxes = changes.get("own", "plain"), changes.get("has_boxes", True)
     found = objection(find_case(key), task, own, has_boxes=has_boxes)

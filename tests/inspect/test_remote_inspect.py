@@ -18,11 +18,12 @@ from small_datasets import write_dataset
 from stoker.cli.main import main
 from stoker.format.index import write_index
 from stoker.inspect import verify_dataset
-from stoker.storage import RemotePath, local_copy
 from storage.places import place_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from stoker.storage import StoreLocation
 
 pytestmark = pytest.mark.servers
 
@@ -48,11 +49,11 @@ def local(written: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def s3(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:
+def s3(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
     return place_in("s3", request, monkeypatch)
 
 
-def said(capsys: pytest.CaptureFixture[str], command: str, place: Path | RemotePath, *more: str) -> tuple[int, Any]:
+def said(capsys: pytest.CaptureFixture[str], command: str, place: Path | StoreLocation, *more: str) -> tuple[int, Any]:
     """The exit code and the JSON document of a command, without its place and its time."""
     code = main([command, f"{place}{''.join(more)}", "--json"])
     text = capsys.readouterr().out.replace(str(place), "PLACE")
@@ -62,14 +63,14 @@ def said(capsys: pytest.CaptureFixture[str], command: str, place: Path | RemoteP
     return code, document
 
 
-def mirror(local: Path, remote: RemotePath, before: Path) -> None:
+def mirror(local: Path, remote: StoreLocation, before: Path) -> None:
     """Change a copy of ``before`` in a store as ``local`` was changed."""
     names = {path.relative_to(root).as_posix() for root in (local, before) for path in root.rglob("*")}
     for name in sorted(names):
         if not (local / name).exists():
             (remote / name).unlink()
         elif not (before / name).exists() or (local / name).read_bytes() != (before / name).read_bytes():
-            (remote / name).write_bytes((local / name).read_bytes())
+            (remote / name).write_atomically((local / name).read_bytes())
 
 
 def flip(path: Path, share: float) -> None:
@@ -127,7 +128,7 @@ def test_a_whole_dataset(
 
 
 def test_every_damage_is_found(
-    s3: RemotePath, written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    s3: StoreLocation, written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy(written, s3)
     for name, damage in DAMAGE.items():
@@ -143,23 +144,23 @@ def test_every_damage_is_found(
     assert verify_dataset(s3).problems == ()
 
 
-def test_leftovers_are_named(s3: RemotePath, local: Path, written: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_leftovers_are_named(s3: StoreLocation, local: Path, written: Path, capsys: pytest.CaptureFixture[str]) -> None:
     copy(written, s3)
     (local / "train-00007-of-00009.tfrecord").write_bytes(b"x")
     (local / "idx").mkdir()
     (local / "idx/a.tmp-1").write_bytes(b"x")
     for name in ("train-00007-of-00009.tfrecord", "idx/a.tmp-1"):
-        (s3 / name).write_bytes(b"x")
+        (s3 / name).write_atomically(b"x")
     code, document = said(capsys, "verify", s3)
     assert (code, document) == said(capsys, "verify", local)
     assert (code, len(document["warnings"])) == (0, 2)
-    (s3 / ".stoker-build/settings.json").write_bytes(b"{}")
+    (s3 / ".stoker-build/settings.json").write_atomically(b"{}")
     assert len(said(capsys, "verify", s3)[1]["warnings"]) == 3
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_an_unfinished_build_and_other_shapes(
-    compression: str, s3: RemotePath, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    compression: str, s3: StoreLocation, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "photos").mkdir()
     shutil.copytree(photos, tmp_path / "photos", dirs_exist_ok=True)
@@ -179,7 +180,7 @@ def test_an_unfinished_build_and_other_shapes(
         assert said(capsys, command, s3) == said(capsys, command, tmp_path / "local")
     flip(tmp_path / "local/train-00000-of-00002.tfrecord", 0.6)
     mirrored = tmp_path / "local/train-00000-of-00002.tfrecord"
-    (s3 / mirrored.name).write_bytes(mirrored.read_bytes())
+    (s3 / mirrored.name).write_atomically(mirrored.read_bytes())
     assert said(capsys, "verify", s3) == said(capsys, "verify", tmp_path / "local")
 
 
@@ -203,13 +204,13 @@ def test_records_of_other_origin(
                 more,
                 *said(capsys, command, local, more),
             )
-    stored = {path.key for path in (place / "idx").iterdir()}
-    assert {key.rpartition("/")[2] for key in stored} == {path.name for path in (local / "idx").iterdir()}
+    stored = {child.name.decode() for child in (place / "idx").children()}
+    assert stored == {path.name for path in (local / "idx").iterdir()}
     assert (place / "idx" / f"{shards[0].name}.idx").read_bytes() == (
         local / "idx" / f"{shards[0].name}.idx"
     ).read_bytes()
     flip(shards[1], 0.3)
-    (place / shards[1].name).write_bytes(shards[1].read_bytes())
+    (place / shards[1].name).write_atomically(shards[1].read_bytes())
     for command in ("info", "verify", "index"):
         assert said(capsys, command, place) == said(capsys, command, local)
 
@@ -230,7 +231,7 @@ def test_what_the_wire_does_is_no_damage(
 
 
 def test_a_full_scratch_disk_is_no_damage(
-    s3: RemotePath, written: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    s3: StoreLocation, written: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy(written, s3)
 
@@ -250,24 +251,24 @@ def nameless_files() -> int:
     return sum(fd.is_symlink() and "(deleted)" in str(fd.readlink()) for fd in Path("/proc/self/fd").iterdir())
 
 
-def test_a_copy_has_the_bytes_and_leaves_nothing(s3: RemotePath) -> None:
+def test_a_copy_has_the_bytes_and_leaves_nothing(s3: StoreLocation) -> None:
     data = os.urandom(9_000_000)
-    (s3 / "long").write_bytes(data)
+    (s3 / "long").write_atomically(data)
     before = nameless_files()
-    with local_copy(s3 / "long") as held:
+    with (s3 / "long").local_copy() as held:
         held.fetch(10)
         assert held.path.read_bytes()[:4_000_000] == data[:4_000_000]
         held.fetch()
         assert held.path.read_bytes() == data
         assert not held.confirm()
-        (s3 / "long").write_bytes(data[::-1])
+        (s3 / "long").write_atomically(data[::-1])
         assert held.confirm()
         assert held.path.read_bytes() == data[::-1]
         assert nameless_files() == before + 1
     assert nameless_files() == before
 
 
-def test_what_works_only_on_this_machine_says_so(s3: RemotePath, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_works_only_on_this_machine_says_so(s3: StoreLocation, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", "--dir", "s3://bucket/set"]) == 2
     assert "a cache lies on this machine" in capsys.readouterr().err
     assert main(["index", f"{s3}/*/a.tfrecord"]) == 2

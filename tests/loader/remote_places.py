@@ -12,7 +12,7 @@ from storage.places import copy, place_in
 if TYPE_CHECKING:
     import pytest
 
-    from stoker.storage import RemotePath
+    from stoker.storage import StoreLocation
 
 __all__ = ["TRANSFORM", "assert_same", "copy", "epochs", "folder_in"]
 
@@ -21,7 +21,7 @@ TRANSFORM = stoker.RandomResizedCrop(16, hflip=0.5)
 
 def folder_in(
     kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, proxy: str = ""
-) -> RemotePath:
+) -> StoreLocation:
     """An empty folder of a store, reached through the proxy at that URL, if one is given; with a cache of its own."""
     monkeypatch.setenv("STOKER_CACHE_DIR", str(request.getfixturevalue("tmp_path") / "user-cache"))
     return place_in(kind, request, monkeypatch, proxy)

@@ -19,7 +19,7 @@ from servers.faults import Answer, Fault, Flip, Reset, Stall, Truncate
 from stoker.errors import StorageError
 from stoker.loader import engine
 from stoker.loader.bad_samples import substitutes
-from stoker.storage import pace
+from stoker.storage import retrying
 from stoker.torch import MapDataset
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from servers.faults import FaultProxy
     from servers.s3 import S3Server
-    from stoker.storage import RemotePath
+    from stoker.storage import StoreLocation
 
 pytestmark = pytest.mark.servers
 
@@ -38,8 +38,8 @@ SMALL = stoker.ReadAhead(budget="60KB", connections=4, gap=500, longest="20KB")
 @pytest.fixture
 def behind_proxy(
     request: pytest.FixtureRequest, faulty_s3: FaultProxy, dataset: Path, monkeypatch: pytest.MonkeyPatch
-) -> RemotePath:
-    monkeypatch.setattr(pace, "_FIRST_WAIT", 0.01)
+) -> StoreLocation:
+    monkeypatch.setattr(retrying, "_FIRST_WAIT", 0.01)
     return copy(dataset, folder_in("s3", request, monkeypatch, faulty_s3.url))
 
 
@@ -49,7 +49,7 @@ def behind_proxy(
     ids=str,
 )
 def test_faults_change_nothing(
-    behind_proxy: RemotePath, faulty_s3: FaultProxy, dataset: Path, action: Answer | Reset | Truncate | Flip
+    behind_proxy: StoreLocation, faulty_s3: FaultProxy, dataset: Path, action: Answer | Reset | Truncate | Flip
 ) -> None:
     there = stoker.open(behind_proxy, "train")
     often = Fault(action, method="GET", path=".tfrecord", probability=0.3, seed=3)
@@ -66,7 +66,7 @@ def test_faults_change_nothing(
 
 
 def test_bytes_that_are_always_wrong_are_an_error_that_names_the_record(
-    behind_proxy: RemotePath, faulty_s3: FaultProxy
+    behind_proxy: StoreLocation, faulty_s3: FaultProxy
 ) -> None:
     there = stoker.open(behind_proxy, "train")
     path, record, offset = there.records.where(7)
@@ -81,10 +81,10 @@ def test_bytes_that_are_always_wrong_are_an_error_that_names_the_record(
 
 
 def test_a_store_that_is_gone_is_an_error_that_says_so(
-    behind_proxy: RemotePath, faulty_s3: FaultProxy, monkeypatch: pytest.MonkeyPatch
+    behind_proxy: StoreLocation, faulty_s3: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = stoker.open(behind_proxy, "train")
-    monkeypatch.setattr(pace, "_SECONDS", 0.2)
+    monkeypatch.setattr(retrying, "_SECONDS", 0.2)
     faulty_s3.faults = [Fault(Answer(503))]
     with stoker.Loader(there, batch_size=8, transform=TRANSFORM) as loader:
         with pytest.raises(StorageError, match=r"cannot read s3://.*503.*see that the store is there"):
@@ -101,7 +101,7 @@ def test_a_store_that_is_gone_is_an_error_that_says_so(
 
 
 def test_no_substitutes_are_looked_for_in_a_store_that_is_gone(
-    behind_proxy: RemotePath, faulty_s3: FaultProxy, monkeypatch: pytest.MonkeyPatch
+    behind_proxy: StoreLocation, faulty_s3: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried = []
 
@@ -111,7 +111,7 @@ def test_no_substitutes_are_looked_for_in_a_store_that_is_gone(
             yield slot
 
     there = stoker.open(behind_proxy, "train")
-    monkeypatch.setattr(pace, "_SECONDS", 0.2)
+    monkeypatch.setattr(retrying, "_SECONDS", 0.2)
     monkeypatch.setattr(engine, "substitutes", counted)
     faulty_s3.faults = [Fault(Answer(503))]
     loader = stoker.Loader(there, batch_size=8, transform=TRANSFORM, on_bad="substitute")
@@ -120,7 +120,7 @@ def test_no_substitutes_are_looked_for_in_a_store_that_is_gone(
     assert len(tried) == 1
 
 
-def test_a_shard_that_was_cut_gives_the_records_before_the_cut(behind_proxy: RemotePath, dataset: Path) -> None:
+def test_a_shard_that_was_cut_gives_the_records_before_the_cut(behind_proxy: StoreLocation, dataset: Path) -> None:
     there = stoker.open(behind_proxy, "train")
     path, _, offset = there.records.where(17)
     shard = behind_proxy / path.rpartition("/")[2]
@@ -133,7 +133,7 @@ def test_a_shard_that_was_cut_gives_the_records_before_the_cut(behind_proxy: Rem
 
 
 @pytest.mark.parametrize("where", ["waiting", "between"])
-def test_close_ends_at_once_while_requests_hang(behind_proxy: RemotePath, faulty_s3: FaultProxy, where: str) -> None:
+def test_close_ends_at_once_while_requests_hang(behind_proxy: StoreLocation, faulty_s3: FaultProxy, where: str) -> None:
     there = stoker.open(behind_proxy, "train")
     hang = Fault(Stall(20), method="GET", path=".tfrecord", nth=None)
     loader = stoker.Loader(there, batch_size=8, transform=TRANSFORM, read_ahead=SMALL)
@@ -161,7 +161,7 @@ def _take(batches: object) -> None:
 
 
 def test_leaving_early_and_going_elsewhere_drops_what_was_asked_for(
-    behind_proxy: RemotePath, faulty_s3: FaultProxy, dataset: Path
+    behind_proxy: StoreLocation, faulty_s3: FaultProxy, dataset: Path
 ) -> None:
     there = stoker.open(behind_proxy, "train")
     expected = epochs(stoker.open(dataset, "train"), shuffle=True)

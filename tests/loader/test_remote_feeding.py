@@ -19,7 +19,7 @@ from stoker.torch import MapDataset
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stoker.storage import RemotePath
+    from stoker.storage import StoreLocation
 
 pytestmark = pytest.mark.servers
 
@@ -28,16 +28,16 @@ BLOCKS = stoker.BlockShuffle(4, 3)
 
 
 @pytest.fixture(params=["s3", "gs", "hdfs"])
-def remote(request: pytest.FixtureRequest, dataset: Path, monkeypatch: pytest.MonkeyPatch) -> RemotePath:
+def remote(request: pytest.FixtureRequest, dataset: Path, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
     return copy(dataset, folder_in(request.param, request, monkeypatch))
 
 
 @pytest.fixture
-def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:
+def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
     return folder_in("s3", request, monkeypatch)
 
 
-def test_every_order_and_budget_gives_the_same_batches(remote: RemotePath, dataset: Path) -> None:
+def test_every_order_and_budget_gives_the_same_batches(remote: StoreLocation, dataset: Path) -> None:
     here, there = stoker.open(dataset, "train"), stoker.open(str(remote), "train")
     assert (there.identity, len(there), there.classes) == (here.identity, len(here), here.classes)
     settings: list[dict[str, Any]] = [
@@ -50,7 +50,7 @@ def test_every_order_and_budget_gives_the_same_batches(remote: RemotePath, datas
         assert_same(epochs(here, **each), epochs(there, **each))
 
 
-def test_all_ways_to_look_at_a_dataset(remote: RemotePath, dataset: Path) -> None:
+def test_all_ways_to_look_at_a_dataset(remote: StoreLocation, dataset: Path) -> None:
     here, there = stoker.open(dataset, "train"), stoker.open(remote, "train")
     assert (there[3].encoded, there[-1].features) == (here[3].encoded, here[-1].features)
     np.testing.assert_array_equal(there.labels, here.labels)
@@ -63,7 +63,7 @@ def test_all_ways_to_look_at_a_dataset(remote: RemotePath, dataset: Path) -> Non
         there[len(there)]
 
 
-def test_the_budget_is_kept_and_ranges_are_long(bucket: RemotePath, dataset: Path) -> None:
+def test_the_budget_is_kept_and_ranges_are_long(bucket: StoreLocation, dataset: Path) -> None:
     there = stoker.open(copy(dataset, bucket), "train")
     largest = max(int(shard.extents[:, 1].max()) for shard in there.shards)
     size = sum(shard.size_bytes for shard in there.shards)
@@ -81,7 +81,7 @@ def test_the_budget_is_kept_and_ranges_are_long(bucket: RemotePath, dataset: Pat
         assert loader._engine.ranges.counts().requests <= 2 * 2 * len(there.shards)  # this epoch and the next
 
 
-def test_resuming_with_other_ranks_and_leaving_early(bucket: RemotePath, dataset: Path) -> None:
+def test_resuming_with_other_ranks_and_leaving_early(bucket: StoreLocation, dataset: Path) -> None:
     there = stoker.open(copy(dataset, bucket), "train")
     settings: dict[str, Any] = {"transform": TRANSFORM, "shuffle": True, "seed": 5, "read_ahead": SMALL}
     with stoker.Loader(there, batch_size=8, **settings) as loader:
@@ -100,7 +100,7 @@ def test_resuming_with_other_ranks_and_leaving_early(bucket: RemotePath, dataset
     assert sorted(taken + rest) == sorted(whole) == sorted(second)
 
 
-def test_mixes_of_here_and_there(bucket: RemotePath, dataset: Path, tmp_path: Path) -> None:
+def test_mixes_of_here_and_there(bucket: StoreLocation, dataset: Path, tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
     old = write_shards(tmp_path / "old", 13, 2)
     copy(tmp_path / "old", bucket / "old")
@@ -114,7 +114,7 @@ def test_mixes_of_here_and_there(bucket: RemotePath, dataset: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("kind", ["node", "encoded", "decoded"])
-def test_what_a_cache_has_is_not_fetched_again(kind: str, bucket: RemotePath, dataset: Path, tmp_path: Path) -> None:
+def test_what_a_cache_has_is_not_fetched_again(kind: str, bucket: StoreLocation, dataset: Path, tmp_path: Path) -> None:
     here, there = stoker.open(dataset, "train"), stoker.open(copy(dataset, bucket), "train")
     cache = NodeCache(tmp_path / "cache", "1GB") if kind == "node" else stoker.MemoryCache("1GB", kind)  # type: ignore[arg-type]
     expected = epochs(here, 3, shuffle=True)
@@ -128,7 +128,7 @@ def test_what_a_cache_has_is_not_fetched_again(kind: str, bucket: RemotePath, da
     assert counts.requests == 0  # of the second loader, which found all in the cache
 
 
-def test_images_that_were_torn_in_the_cache_are_fetched(bucket: RemotePath, dataset: Path, tmp_path: Path) -> None:
+def test_images_that_were_torn_in_the_cache_are_fetched(bucket: StoreLocation, dataset: Path, tmp_path: Path) -> None:
     here, there = stoker.open(dataset, "train"), stoker.open(copy(dataset, bucket), "train")
     cache = NodeCache(tmp_path / "cache", "1GB")
     epochs(there, 1, cache=cache)
@@ -140,7 +140,7 @@ def test_images_that_were_torn_in_the_cache_are_fetched(bucket: RemotePath, data
     assert_same(epochs(there, cache=cache, shuffle=True), epochs(here, shuffle=True))
 
 
-def test_bad_samples_are_replaced_by_the_same_ones(bucket: RemotePath, tmp_path: Path) -> None:
+def test_bad_samples_are_replaced_by_the_same_ones(bucket: StoreLocation, tmp_path: Path) -> None:
     write_shards(tmp_path, 20, 2, {3: b"\xff\xd8 no image", 13: b"\xff\xd8"})
     here, there = stoker.open(tmp_path), stoker.open(copy(tmp_path, bucket))
     settings: dict[str, Any] = {"on_bad": "substitute", "shuffle": True}
@@ -150,7 +150,7 @@ def test_bad_samples_are_replaced_by_the_same_ones(bucket: RemotePath, tmp_path:
         assert_same(epochs(there, 2, read_ahead=SMALL, **settings), expected)
 
 
-def test_shards_without_an_index_are_read_through_once(bucket: RemotePath, tmp_path: Path) -> None:
+def test_shards_without_an_index_are_read_through_once(bucket: StoreLocation, tmp_path: Path) -> None:
     write_annotated(tmp_path / "train.tfrecord", 9)
     copy(tmp_path, bucket)
     path = bucket / "train.tfrecord"
@@ -165,16 +165,16 @@ def test_shards_without_an_index_are_read_through_once(bucket: RemotePath, tmp_p
         stoker.open(bucket)
 
 
-def test_what_is_missing_or_does_not_fit_is_said(bucket: RemotePath, dataset: Path, tmp_path: Path) -> None:
+def test_what_is_missing_or_does_not_fit_is_said(bucket: StoreLocation, dataset: Path, tmp_path: Path) -> None:
     with pytest.raises(DatasetNotFoundError, match="s3://"):
         stoker.open(bucket)
     with pytest.raises(ConfigError, match="ftp://"):
         stoker.open("ftp://host/dataset")
     there = copy(dataset, bucket)
-    shard = sorted(path for path in there.iterdir() if path.name.startswith("train") and path.suffix == ".tfrecord")[0]
+    shard = (there / "train*.tfrecord").matching()[0]
     index = shard.with_name(shard.name + ".idx")
     whole = shard.read_bytes()
-    index.write_bytes(b"0 17\n")
+    index.write_atomically(b"0 17\n")
     with pytest.raises(IndexMismatchError, match=r"s3://.*idx"):
         stoker.open(there, "train")
     index.unlink()
@@ -187,7 +187,7 @@ def test_what_is_missing_or_does_not_fit_is_said(bucket: RemotePath, dataset: Pa
         stoker.open(there, "train")
 
 
-def test_a_kept_index_that_was_damaged_is_fetched_again(bucket: RemotePath, dataset: Path, tmp_path: Path) -> None:
+def test_a_kept_index_that_was_damaged_is_fetched_again(bucket: StoreLocation, dataset: Path, tmp_path: Path) -> None:
     there = copy(dataset, bucket)
     expected = [sample.encoded for sample in (stoker.open(there, "train")[i] for i in (0, 39))]
     for path in (tmp_path / "user-cache" / "indexes").iterdir():
@@ -196,7 +196,7 @@ def test_a_kept_index_that_was_damaged_is_fetched_again(bucket: RemotePath, data
     assert [again[i].encoded for i in (0, 39)] == expected
 
 
-def test_images_and_tars_in_a_bucket_are_read_as_they_are(bucket: RemotePath, photos: Path, tmp_path: Path) -> None:
+def test_images_and_tars_in_a_bucket_are_read_as_they_are(bucket: StoreLocation, photos: Path, tmp_path: Path) -> None:
     place = stoker.open(photos, "train")
     copy(photos, bucket / "photos")
     there = stoker.open(bucket / "photos", "train")
@@ -206,12 +206,12 @@ def test_images_and_tars_in_a_bucket_are_read_as_they_are(bucket: RemotePath, ph
         assert_same(epochs(place, shuffle=shuffle), epochs(there, shuffle=shuffle, read_ahead=SMALL))
     with tarfile.open(tmp_path / "some.tar", "w", format=tarfile.GNU_FORMAT) as tar:
         tar.add(photos / "train", ".")
-    (bucket / "some.tar").write_bytes((tmp_path / "some.tar").read_bytes())
+    (bucket / "some.tar").write_atomically((tmp_path / "some.tar").read_bytes())
     tars = stoker.open(tmp_path / "some.tar"), stoker.open(bucket / "some.tar")
     assert_same(epochs(tars[0], shuffle=True), epochs(tars[1], shuffle=True, read_ahead=SMALL))
 
 
-def test_numbers_of_a_sampler_are_fetched_batch_by_batch(bucket: RemotePath, dataset: Path) -> None:
+def test_numbers_of_a_sampler_are_fetched_batch_by_batch(bucket: StoreLocation, dataset: Path) -> None:
     here, there = (
         MapDataset(stoker.open(dataset, "train"), TRANSFORM),
         MapDataset(stoker.open(copy(dataset, bucket), "train"), TRANSFORM),

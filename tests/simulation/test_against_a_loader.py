@@ -15,7 +15,7 @@ from storage.places import place_in
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stoker.storage import RemotePath
+    from stoker.storage import StoreLocation
 
 pytestmark = pytest.mark.servers
 
@@ -24,7 +24,9 @@ BATCH = 8
 
 
 @pytest.fixture
-def pixels(photos: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:
+def pixels(
+    photos: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> StoreLocation:
     """Records of equal length, in a bucket."""
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
     place = place_in("s3", request, monkeypatch)
@@ -36,7 +38,7 @@ def pixels(photos: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeyp
 @pytest.mark.parametrize("shuffle", [False, True, stoker.BlockShuffle(5, 2)], ids=str)
 @pytest.mark.parametrize("world", [1, 2])
 def test_requests_and_bytes_are_those_of_a_loader(
-    pixels: RemotePath, tmp_path: Path, shuffle: bool | stoker.BlockShuffle, world: int
+    pixels: StoreLocation, tmp_path: Path, shuffle: bool | stoker.BlockShuffle, world: int
 ) -> None:
     dataset = stoker.open(pixels, "train")
     lengths = {int(size) for shard in dataset.shards for size in shard.extents[:, 1]}

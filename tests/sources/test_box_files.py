@@ -14,6 +14,7 @@ from sources.making import fill, tar_bytes, xml
 from stoker.errors import SourceError
 from stoker.sources import BoxFolder, SourceOptions, list_source
 from stoker.sources.imagenet.boxes import BoxTableBuilder, NamedBox, read_box_csv, read_box_tar
+from stoker.storage import location
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def test_a_tar_gives_what_its_files_would_give(
         (root / path).write_text(text)
     tar = root / "boxes.tar.gz"
     tar.write_bytes(gzip.compress(tar_bytes({path: text.encode() for path, text in members.items()}), 1))
-    table = read_box_tar(tar, None).finish(CLASSES)
+    table = read_box_tar(location(tar), None).finish(CLASSES)
     folder = BoxFolder(bytes(root if per_class else root / "val"), per_class=per_class, class_names=CLASSES)
     for name in ("n01_1", "n01_10", "n01_2", "n02_1", "n03_1", "n01_3", "n01_100000000000000000000"):
         assert outcome(table, name) == outcome(folder, name)
@@ -65,7 +66,7 @@ def test_equal_names_in_two_classes_are_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "boxes.tar"
     texts = {"n01": xml(("n01", "0", "0", "100", "50")), "n02": xml(("n02", "0", "0", "50", "50"))}
     path.write_bytes(tar_bytes({f"top/{name}/1.xml": text.encode() for name, text in texts.items()}))
-    table = read_box_tar(path, None).finish(CLASSES)
+    table = read_box_tar(location(path), None).finish(CLASSES)
     assert table.read(b"1.jpg", b"n01") == [Box(0.0, 0.0, 0.5, 0.5)]
     assert table.read(b"1.jpg", b"n02") == [Box(0.0, 0.0, 0.25, 0.5)]
     assert table.read(b"1.jpg", b"n03") == []
@@ -76,16 +77,16 @@ def test_of_two_annotations_of_one_name_the_last_one_counts(tmp_path: Path) -> N
     old = tar_bytes({"n01/n01_1.xml": xml(("n01", "0", "0", "9", "9"), ("n01", "0", "0", "8", "8")).encode()})
     new = tar_bytes({"n01/n01_1.xml": xml(("n01", "0", "0", "100", "50")).encode()})
     path.write_bytes(old.rstrip(b"\0").ljust((len(old.rstrip(b"\0")) + 511) // 512 * 512, b"\0") + new)
-    assert read_box_tar(path, None).finish(CLASSES).read(b"n01_1.JPEG", b"n01") == [Box(0.0, 0.0, 0.5, 0.5)]
+    assert read_box_tar(location(path), None).finish(CLASSES).read(b"n01_1.JPEG", b"n01") == [Box(0.0, 0.0, 0.5, 0.5)]
 
 
 def test_other_members_are_passed_over_and_huge_ones_refused(tmp_path: Path) -> None:
     path = tmp_path / "boxes.tar"
     path.write_bytes(tar_bytes({"readme.txt": b"x", "n01/._n01_1.xml": b"x", "n01": None, "n01/n01_1.xml": b"x"}))
-    assert set(read_box_tar(path, None).finish(CLASSES).damaged) == {b"n01/n01_1"}
+    assert set(read_box_tar(location(path), None).finish(CLASSES).damaged) == {b"n01/n01_1"}
     path.write_bytes(tar_bytes({"n01/n01_1.xml": b" " * (2**22 + 1)}))
     with pytest.raises(SourceError, match="more than 4194304"):
-        read_box_tar(path, None)
+        read_box_tar(location(path), None)
 
 
 CSV = """n01_1.JPEG,0.1000,0.2000,0.3000,0.4000
@@ -103,7 +104,7 @@ x,y,z
 def test_the_csv_of_the_build_scripts(tmp_path: Path) -> None:
     path = tmp_path / "boxes.csv"
     path.write_bytes(CSV.replace("\n", "\r\n").encode())
-    builder, notes = read_box_csv(path)
+    builder, notes = read_box_csv(location(path))
     table = builder.finish(CLASSES)
     assert table.read(b"n01/n01_1.JPEG", b"n01") == [Box(0.1, 0.2, 0.3, 0.4), Box(0.1, 0.8, 0.5, 0.9)]
     assert table.read(b"n01_2.JPEG", b"n01") == [Box(0.0, 0.0, 1.0, 1.0)]
@@ -114,7 +115,7 @@ def test_the_csv_of_the_build_scripts(tmp_path: Path) -> None:
 def test_a_csv_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "boxes.csv").write_text("a,b\nc,d\n")
     with pytest.raises(SourceError, match="no line of the form"):
-        read_box_csv(tmp_path / "boxes.csv")
+        read_box_csv(location(tmp_path / "boxes.csv"))
 
 
 @pytest.mark.parametrize("kind", ["folder", "tar", "tar.gz", "csv"])

@@ -117,7 +117,7 @@ def test_a_store_that_is_gone_is_no_fault_of_an_image(
     tree: Path, faulty_s3: FaultProxy, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("_SECONDS", "_FIRST_WAIT"):
-        monkeypatch.setattr(f"stoker.storage.pace.{name}", 0.001)
+        monkeypatch.setattr(f"stoker.storage.retrying.{name}", 0.001)
     found = list_source(
         copied(tree, tree, place_in("s3", request, monkeypatch, faulty_s3.url)), SourceOptions(boxes=None)
     )

@@ -11,6 +11,7 @@ import pytest
 from sources.making import content, fill, listed, xml
 from stoker.errors import ConfigError, SourceError
 from stoker.sources import SourceOptions, list_source, read_config
+from stoker.storage import location
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -153,14 +154,14 @@ def test_a_configuration_is_a_source_of_two_splits(tmp_path: Path) -> None:
 
 
 def test_every_key_of_a_configuration_is_read(tmp_path: Path) -> None:
-    config = read_config(tmp_path / write_config(tmp_path / "c.json", learning_rate=0.1))
+    config = read_config(location(tmp_path / write_config(tmp_path / "c.json", learning_rate=0.1)))
     assert (config.handler, config.batch_size, config.shuffle_buffer) == ("ilsvrc_dataset", 128, 200000)
     assert (config.reshuffle_each_iteration, config.num_parallel_readers) == (True, 8)
     assert (config.prefetch_buffer_size, config.crop_image_size) == (2, (256, 192))
     assert (config.num_classes, config.num_channels) == (2, 3)
     assert config.train_filelist == tmp_path / "lists/train.txt"
     assert config.ignored == {"learning_rate": 0.1}
-    absolute = read_config(tmp_path / write_config(tmp_path / "c.json", test_filelist="/lists/b.txt"))
+    absolute = read_config(location(tmp_path / write_config(tmp_path / "c.json", test_filelist="/lists/b.txt")))
     assert str(absolute.test_filelist) == "/lists/b.txt"
 
 
@@ -174,7 +175,7 @@ def test_every_key_of_a_configuration_is_read(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_wrong_value_is_named(tmp_path: Path, key: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=rf"data\.{key} is "):
-        read_config(tmp_path / write_config(tmp_path / "c.json", **{key: value}))
+        read_config(location(tmp_path / write_config(tmp_path / "c.json", **{key: value})))
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"data": []}', "{}", "[" * 10**5])

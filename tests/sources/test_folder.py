@@ -254,5 +254,5 @@ def test_a_million_items_fit_into_a_few_bytes_each() -> None:
 
 def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
     for looked_at in (folders_in, lambda where: list(seen_in(where))):
-        with pytest.raises(SourceError, match=r"cannot list the directory .*gone: No such file"):
+        with pytest.raises(SourceError, match=r"cannot list the folder .*gone: No such file"):
             looked_at(bytes(tmp_path / "gone"))

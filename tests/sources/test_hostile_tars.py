@@ -15,6 +15,7 @@ from sources.making import content, tar_bytes, tar_of, train_tar
 from stoker.errors import SourceError
 from stoker.sources import list_source
 from stoker.sources.imagenet.boxes import read_box_tar
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,12 +154,12 @@ def test_changed_annotations_give_boxes_or_an_error(
     path = tmp_path_factory.getbasetemp() / "changed-boxes"
     path.write_bytes(damaged(data, gzip.compress(whole) if compressed else whole))
     with contextlib.suppress(SourceError):
-        read_box_tar(path, None)
+        read_box_tar(location(path), None)
 
 
 def test_a_compressed_tar_cut_short_is_refused(tmp_path: Path) -> None:
     whole = gzip.compress(tar_bytes({"a/1.xml": content("1") * 999}))
     for length in (3, 30, len(whole) - 9):
         with pytest.raises(SourceError):
-            read_box_tar(write(tmp_path, whole[:length]), None)
-    read_box_tar(write(tmp_path, whole), None)
+            read_box_tar(location(write(tmp_path, whole[:length])), None)
+    read_box_tar(location(write(tmp_path, whole)), None)

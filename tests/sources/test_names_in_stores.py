@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from servers.s3 import S3Server
-    from stoker.storage import RemotePath
+    from stoker.storage import StoreLocation
 
 pytestmark = pytest.mark.servers
 
 
 @pytest.fixture
-def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:
+def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
     return place_in("s3", request, monkeypatch)
 
 
-def put(server: S3Server, bucket: RemotePath, *names: str) -> None:
+def put(server: S3Server, bucket: StoreLocation, *names: str) -> None:
     """Empty objects, with names that the client would not send, spelled as in a URL."""
     for name in names:
         path = f"/{bucket.root.removeprefix('s3://')}/{bucket.key}/{name}"
         assert server.ask("PUT", path).status == 200
 
 
-def test_marks_of_folders_are_no_items(tmp_path: Path, bucket: RemotePath, s3_server: S3Server) -> None:
+def test_marks_of_folders_are_no_items(tmp_path: Path, bucket: StoreLocation, s3_server: S3Server) -> None:
     fill(tmp_path, "cat/1.jpg", "cat/sub/2.jpg", "dog/3.jpg")
     (tmp_path / "dog/empty.jpg").touch()
     (tmp_path / "bird").mkdir()
@@ -51,14 +51,14 @@ def test_marks_of_folders_are_no_items(tmp_path: Path, bucket: RemotePath, s3_se
     assert there.fingerprint() == here.fingerprint()
 
 
-def test_a_name_that_no_client_can_read_is_said(tmp_path: Path, bucket: RemotePath, s3_server: S3Server) -> None:
+def test_a_name_that_no_client_can_read_is_said(tmp_path: Path, bucket: StoreLocation, s3_server: S3Server) -> None:
     url = copied(tmp_path, fill(tmp_path, "cat/1.jpg"), bucket)
     put(s3_server, bucket, "cat/line%0Abreak.jpg")
     with pytest.raises(SourceError, match=r"cannot list the folder .*/cat: .*line\\nbreak.*rename or delete it"):
         list_source(url)
 
 
-def test_what_is_not_there(bucket: RemotePath) -> None:
+def test_what_is_not_there(bucket: StoreLocation) -> None:
     with pytest.raises(SourceError, match="does not exist"):
         list_source(str(bucket))
     with pytest.raises(SourceError, match="does not exist"):
@@ -67,7 +67,7 @@ def test_what_is_not_there(bucket: RemotePath) -> None:
         list_source("http://somewhere/tree")
 
 
-def test_a_list_here_of_images_there(tmp_path: Path, bucket: RemotePath) -> None:
+def test_a_list_here_of_images_there(tmp_path: Path, bucket: StoreLocation) -> None:
     fill(tmp_path, "here/cat/1.jpg")
     there = fill(tmp_path / "there", *(f"dog/{number}.jpg" for number in range(9)), "cat/a b+%20#.jpg", "cat/x.jpg ")
     url = copied(there, there, bucket)
@@ -82,7 +82,7 @@ def test_a_list_here_of_images_there(tmp_path: Path, bucket: RemotePath) -> None
     path = tmp_path / "list.txt"
     path.write_bytes("\n".join(lines).encode() + b"\n" + f"{url}/dog/".encode() + b"\xff.jpg\n")
     tree = list_source(str(path))
-    assert tree.is_remote
+    assert not tree.is_local
     assert tree.classes == (b"cat", b"dog", b"owl")
     missing = [item for item in tree.table if item.size_bytes == 0]
     assert [item.name for item in missing] == [b"missing.jpg", b"\xff.jpg", b"missing.jpg"]
@@ -94,13 +94,13 @@ def test_a_list_here_of_images_there(tmp_path: Path, bucket: RemotePath) -> None
                 tree.load(item, "train")
 
 
-def test_an_image_in_no_folder_of_a_bucket_has_no_class(tmp_path: Path, bucket: RemotePath) -> None:
+def test_an_image_in_no_folder_of_a_bucket_has_no_class(tmp_path: Path, bucket: StoreLocation) -> None:
     (tmp_path / "list.txt").write_text(f"{bucket.root}/image.jpg\n")
     with pytest.raises(SourceError, match="lies in no class folder"):
         list_source(str(tmp_path / "list.txt"))
 
 
-def test_options_may_be_urls(tmp_path: Path, bucket: RemotePath) -> None:
+def test_options_may_be_urls(tmp_path: Path, bucket: StoreLocation) -> None:
     root = fill(tmp_path / "photos", "train/n02/1.jpg", "train/n01/2.jpg", "validation/ILSVRC2012_val_00000001.JPEG")
     side = tmp_path / "side"
     (side / "xml").mkdir(parents=True)
@@ -116,7 +116,7 @@ def test_options_may_be_urls(tmp_path: Path, bucket: RemotePath) -> None:
     here, there = (list_source(str(root), options(top)) for top in (str(side), url))
     assert there.classes == here.classes == (b"n02", b"n01")
     assert there.texts == here.texts == (b"second", b"one")
-    assert there.is_remote
+    assert not there.is_local
     assert there.fingerprint() == here.fingerprint()
     assert listed(there, "validation") == [("ILSVRC2012_val_00000001.JPEG", "n01")]
     item = there.table[0]
@@ -126,7 +126,9 @@ def test_options_may_be_urls(tmp_path: Path, bucket: RemotePath) -> None:
         list_source(str(root / "train"), SourceOptions(boxes=f"{url}/xml"))
 
 
-def test_list_and_plan_take_urls(tmp_path: Path, bucket: RemotePath, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_list_and_plan_take_urls(
+    tmp_path: Path, bucket: StoreLocation, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     root = write_tree(tmp_path / "photos", {"cat": 3, "dog": 2})
     fill(root, "cat/.hidden/x.JPEG", "cat/deep/y.jpg")
     url = copied(root, root, bucket)

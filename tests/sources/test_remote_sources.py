@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stoker.sources import SourceTree
-    from stoker.storage import RemotePath
+    from stoker.storage import StoreLocation
 
 pytestmark = pytest.mark.servers
 
 
 @pytest.fixture(params=["s3", "gs", "hdfs"])
-def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:
+def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
     return place_in(request.param, request, monkeypatch)
 
 
@@ -60,12 +60,12 @@ def _start(tree: SourceTree, row: int) -> object:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_source_is_the_same_in_every_store(tmp_path: Path, folder: RemotePath, layout: str) -> None:
+def test_a_source_is_the_same_in_every_store(tmp_path: Path, folder: StoreLocation, layout: str) -> None:
     source = LAYOUTS[layout](tmp_path)
     url = copied(source, tmp_path, folder)
     here, there = list_source(str(source)), list_source(url)
-    assert there.is_remote
-    assert not here.is_remote
+    assert not there.is_local
+    assert here.is_local
     assert there.root == url
     expected = content(here, os.path.realpath(tmp_path))
     for what, found in content(there, str(folder)).items():

@@ -9,10 +9,10 @@ from storage.places import copy
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stoker.storage import RemotePath
+    from stoker.storage import StoreLocation
 
 
-def copied(source: Path, top: Path, there: RemotePath) -> str:
+def copied(source: Path, top: Path, there: StoreLocation) -> str:
     """Everything below ``top`` is in the store, too; returns the URL of what is ``source`` here."""
     copy(top, there)
     return str(there / str(source.relative_to(top)) if source != top else there)

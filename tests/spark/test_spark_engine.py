@@ -15,7 +15,7 @@ from stoker.builder import build
 from stoker.errors import ConfigError
 from stoker.sources import list_folders
 from stoker.spark import cluster_lister
-from stoker.storage import RemotePath, location
+from stoker.storage import StoreLocation, location
 from storage.places import copy
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def test_a_slow_attempt_is_overtaken_and_leaves_nothing(
 @pytest.fixture(scope="module")
 def stored_source(session: SparkSession, source: Path, s3_server: S3Server) -> str:
     """The same tree in a bucket."""
-    return str(copy(source, RemotePath(f"s3://{s3_server.make_bucket()}", "photos")))
+    return str(copy(source, StoreLocation(f"s3://{s3_server.make_bucket()}", "photos")))
 
 
 def test_the_executors_list_what_the_driver_would_list(session: SparkSession, stored_source: str) -> None:

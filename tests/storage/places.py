@@ -6,7 +6,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from stoker.storage import RemotePath, location, stores
+from stoker.storage import StoreLocation, location, retrying
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 STORES = ("s3", "gs")
 
 
-def place_in(kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, proxy: str = "") -> RemotePath:
+def place_in(
+    kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, proxy: str = ""
+) -> StoreLocation:
     """Return an empty folder of a store; reached through the proxy at that URL, if one is given."""
     server = request.getfixturevalue({"s3": "s3_server", "gs": "gcs_server", "hdfs": "hdfs_server"}[kind])
     if kind == "hdfs":
@@ -25,14 +27,14 @@ def place_in(kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.Monk
         for name, value in server.environment(proxy).items():
             monkeypatch.setenv(name, value)
         found = location(f"{kind}://{server.make_bucket()}/folder")
-    monkeypatch.setattr(stores, "_opened", {})  # whoever was here before had another server or proxy
-    assert isinstance(found, RemotePath)
+    monkeypatch.setattr(retrying, "_opened", {})  # whoever was here before had another server or proxy
+    assert isinstance(found, StoreLocation)
     return found
 
 
-def copy(local: Path, remote: RemotePath) -> RemotePath:
+def copy(local: Path, remote: StoreLocation) -> StoreLocation:
     """Put every file below a folder into a store, under the same names; return where."""
-    files = [path for path in local.rglob("*") if path.is_file()]
+    names = [path.relative_to(local).as_posix() for path in local.rglob("*") if path.is_file()]
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda path: (remote / path.relative_to(local).as_posix()).write_bytes(path.read_bytes()), files))
+        list(pool.map(lambda name: (remote / name).write_atomically((local / name).read_bytes()), names))
     return remote

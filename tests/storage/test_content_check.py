@@ -7,7 +7,7 @@ import hashlib
 
 import pytest
 
-from stoker.storage.content import ContentCheck
+from stoker.storage.retrying import ContentCheck
 from stoker.storage.store import Blob, StoreError
 
 DATA = b"an image"

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stoker.errors import ClosedError
-from stoker.storage import stop_waiting_when
-from stoker.storage.patient import PatientStore
+from stoker.storage import RetryingStore, stop_waiting_when
 from stoker.storage.store import Entry, StoreError
 from storage.places import place_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stoker.storage import RemotePath
+    from stoker.storage import StoreLocation
 
 pytestmark = pytest.mark.servers
 
@@ -25,16 +24,16 @@ KEYS = ("a/1.jpg", "a-b/2.jpg", "a.jpg", "a/b/3.jpg", "z.jpg", "b/4.jpg", "b/c.j
 
 
 @pytest.fixture(params=["s3", "gs", "hdfs"])
-def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> RemotePath:
+def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
     return place_in(request.param, request, monkeypatch)
 
 
-def test_everything_is_listed_and_from_any_place_on(folder: RemotePath) -> None:
+def test_everything_is_listed_and_from_any_place_on(folder: StoreLocation) -> None:
     keys = [f"{folder.key}/{key}" for key in KEYS if "." in key]
     for key in keys:
         if key.endswith("b/c/5.jpg") and folder.root.startswith("hdfs"):
             continue  # a file and a folder cannot have one name there
-        (folder / key.removeprefix(f"{folder.key}/")).write_bytes(b"x")
+        (folder / key.removeprefix(f"{folder.key}/")).write_atomically(b"x")
     found = [entry.key for entry in folder.store.entries(folder.key)]
     assert sorted(found) == sorted(set(found))
     assert set(keys) - set(found) <= {f"{folder.key}/b/c/5.jpg"}
@@ -60,44 +59,44 @@ class Breaking:
 
 
 def test_a_listing_goes_on_where_it_broke_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stoker.storage.pace._FIRST_WAIT", 0.0)
+    monkeypatch.setattr("stoker.storage.retrying._FIRST_WAIT", 0.0)
     keys = ["c", "a/1", "a.b", "b", "0", "x"]
     backend: Any = Breaking(keys)
-    assert [entry.key for entry in PatientStore(backend).entries("")] == keys
+    assert [entry.key for entry in RetryingStore(backend).entries("")] == keys
 
 
 def test_a_listing_stops_when_nobody_wants_it_any_more() -> None:
     stop = threading.Event()
     backend: Any = Breaking(["a", "b"])
-    listing = PatientStore(backend).stoppable(stop).entries("")
+    listing = RetryingStore(backend).stoppable(stop).entries("")
     assert next(listing).key == "a"
     stop.set()
     with pytest.raises(ClosedError, match="stopped while listing test://"):
         next(listing)
 
 
-def test_a_long_object_is_read_ahead(folder: RemotePath, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stoker.storage.reader._STROKE_BYTES", 1000)
+def test_a_long_object_is_read_ahead(folder: StoreLocation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stoker.storage.copies._CHUNK_BYTES", 1000)
     data = bytes(range(256)) * 100
-    (folder / "long").write_bytes(data)
-    with (folder / "long").open("rb") as file:
+    (folder / "long").write_atomically(data)
+    with (folder / "long").reader() as file:
         for at in (0, 10, 990, 1500, 2100, 3300, 9000, 4000, 25_590, 0):
             file.seek(at)
             assert file.read(700) == data[at : at + 700]
 
 
-def test_an_object_that_is_too_long_is_not_read(folder: RemotePath) -> None:
+def test_an_object_that_is_too_long_is_not_read(folder: StoreLocation) -> None:
     path = folder / "long"
-    path.write_bytes(bytes(100))
+    path.write_atomically(bytes(100))
     assert len(path.store.read(path.key, limit=100)) == 100
     with pytest.raises(OSError, match="100 bytes, more than 99") as caught:
         path.store.read(path.key, limit=99)
     assert caught.value.errno == errno.EFBIG
 
 
-def test_a_thread_stops_waiting(folder: RemotePath) -> None:
+def test_a_thread_stops_waiting(folder: StoreLocation) -> None:
     path = folder / "object"
-    path.write_bytes(b"x")
+    path.write_atomically(b"x")
     stop = threading.Event()
     found: list[object] = []
 

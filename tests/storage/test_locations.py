@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.errors import ConfigError
-from stoker.storage import RemotePath, is_remote, location
+from stoker.storage import StoreLocation, location, place_at
 
 parts = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1), max_size=5).filter(
     lambda found: not {".", ".."} & set(found)
@@ -20,13 +20,13 @@ parts = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="/\0"),
 
 @given(parts)
 def test_its_parts_are_those_of_pathlib(names: list[str]) -> None:
-    remote = RemotePath.parse("/".join(["s3://bucket", *names]))
+    remote = StoreLocation.parse("/".join(["s3://bucket", *names]))
     twin = PurePosixPath("/".join(["/", *names]).replace("//", "/"))
     assert remote.name == twin.name
     assert remote.suffix == twin.suffix
     assert [str(one)[len("s3://bucket") :] or "/" for one in remote.parents] == [str(one) for one in twin.parents]
     assert str(remote.parent / remote.name) == str(remote) if names else remote.parent == remote
-    assert RemotePath.parse(str(remote)) == remote
+    assert StoreLocation.parse(str(remote)) == remote
     assert pickle.loads(pickle.dumps(remote)) == remote
     assert remote.parts == ("s3://bucket", *twin.parts[1:])
 
@@ -41,7 +41,7 @@ def test_its_parts_are_those_of_pathlib(names: list[str]) -> None:
     ],
 )
 def test_what_a_url_means(url: str, root: str, key: str) -> None:
-    assert location(url) == RemotePath(root, key)
+    assert location(url) == StoreLocation(root, key)
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,13 @@ def test_a_url_that_cannot_be_meant(url: str, problem: str) -> None:
 
 def test_a_path_stays_one() -> None:
     assert location("some/where") == Path("some/where")
-    assert not is_remote("C:/x")
-    assert not is_remote(b"/a/b")
-    assert is_remote(b"s3://a/b")
-    remote = RemotePath("s3://bucket", "a")
+    assert place_at(b"/a/b") == Path("/a/b")
+    assert location("C:/x").is_local
+    assert place_at(b"s3://a//b/./c/../d") == StoreLocation("s3://a", "b/d")
+    remote = StoreLocation("s3://bucket", "a")
     assert location(remote) is remote
 
 
 def test_a_function_of_the_system_refuses_one() -> None:
     with pytest.raises(TypeError):
-        os.fspath(RemotePath("s3://bucket", "a"))  # type: ignore[call-overload]
+        os.fspath(StoreLocation("s3://bucket", "a"))  # type: ignore[call-overload]

@@ -11,13 +11,13 @@ import pytest
 
 from servers.faults import Answer, CutUpload, Fault, FaultProxy, Flip, Reset, Stall, Truncate
 from stoker.errors import ClosedError, StorageError
-from stoker.storage import gcs, pace, rust_objects
+from stoker.storage import objects, retrying
 from storage.places import STORES, place_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stoker.storage import RemotePath
+    from stoker.storage import StoreLocation
 
 pytestmark = pytest.mark.servers
 
@@ -25,9 +25,11 @@ DATA = os.urandom(300_000)
 
 
 @pytest.fixture(params=STORES)
-def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[FaultProxy, RemotePath]]:
+def faulty(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[FaultProxy, StoreLocation]]:
     proxy: FaultProxy = request.getfixturevalue({"s3": "faulty_s3", "gs": "faulty_gcs"}[request.param])
-    monkeypatch.setattr(pace, "_FIRST_WAIT", 0.02)
+    monkeypatch.setattr(retrying, "_FIRST_WAIT", 0.02)
     place = place_in(request.param, request, monkeypatch, proxy.url)
     yield proxy, place
     proxy.faults = []
@@ -46,61 +48,61 @@ def faulty(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     ],
     ids=str,
 )
-def test_reading_goes_on(faulty: tuple[FaultProxy, RemotePath], action: Answer | Reset | Truncate | Flip) -> None:
+def test_reading_goes_on(faulty: tuple[FaultProxy, StoreLocation], action: Answer | Reset | Truncate | Flip) -> None:
     proxy, folder = faulty
     path = folder / "object"
-    path.write_bytes(DATA)
+    path.write_atomically(DATA)
     proxy.faults = [Fault(action, method="GET", path="object", count=3)]
     assert path.read_bytes() == DATA
     assert sum(proxy.traffic.faults.values()) == 3
 
 
 @pytest.mark.parametrize("action", [Answer(503), Reset(), Truncate(100_000), Truncate(5, honest=True)], ids=str)
-def test_reading_a_part_goes_on(faulty: tuple[FaultProxy, RemotePath], action: Answer | Reset | Truncate) -> None:
+def test_reading_a_part_goes_on(faulty: tuple[FaultProxy, StoreLocation], action: Answer | Reset | Truncate) -> None:
     proxy, folder = faulty
     path = folder / "object"
-    path.write_bytes(DATA)
+    path.write_atomically(DATA)
     proxy.faults = [Fault(action, method="GET", path="object", count=3)]
     assert folder.store.read(path.key, 50_000, 200_000) == DATA[50_000:250_000]
     assert sum(proxy.traffic.faults.values()) == 3
 
 
 @pytest.mark.parametrize("action", [Answer(503), Answer(500), Reset(), Reset(served=True), CutUpload(1000)], ids=str)
-def test_writing_goes_on(faulty: tuple[FaultProxy, RemotePath], action: Answer | Reset | CutUpload) -> None:
+def test_writing_goes_on(faulty: tuple[FaultProxy, StoreLocation], action: Answer | Reset | CutUpload) -> None:
     proxy, folder = faulty
     proxy.faults = [Fault(action, at_least=len(DATA), count=2)]
-    (folder / "object").write_bytes(DATA)
+    (folder / "object").write_atomically(DATA)
     proxy.faults = []
     assert (folder / "object").read_bytes() == DATA
     assert [entry.key for entry in folder.store.entries(folder.key)] == [(folder / "object").key]
 
 
-def test_what_stalls_is_asked_again(faulty: tuple[FaultProxy, RemotePath], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(rust_objects.READING, "timeout", "1s")
-    monkeypatch.setitem(rust_objects.WRITING, "timeout", "1s")
-    monkeypatch.setattr(gcs, "SECONDS_OF_A_REQUEST", 1.0)
+def test_what_stalls_is_asked_again(faulty: tuple[FaultProxy, StoreLocation], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(objects.READING, "timeout", "1s")
+    monkeypatch.setitem(objects.WRITING, "timeout", "1s")
+    monkeypatch.setattr(objects, "_SECONDS_OF_A_REQUEST", 1.0)
     proxy, folder = faulty
     proxy.faults = [Fault(Stall(30), path="object", count=1)]
-    (folder / "object").write_bytes(DATA)
+    (folder / "object").write_atomically(DATA)
     proxy.faults = [Fault(Stall(30, at=1000), method="GET", path="object", count=2)]
     assert (folder / "object").read_bytes() == DATA
     assert folder.store.read((folder / "object").key, 5, 1000) == DATA[5:1005]
     assert proxy.traffic.faults["Stall"] >= 2
 
 
-def test_listing_goes_on(faulty: tuple[FaultProxy, RemotePath]) -> None:
+def test_listing_goes_on(faulty: tuple[FaultProxy, StoreLocation]) -> None:
     proxy, folder = faulty
     for number in range(5):
-        (folder / str(number)).write_bytes(b"")
+        (folder / str(number)).write_atomically(b"")
     proxy.faults = [Fault(Answer(503), method="GET", count=3)]
     assert len(list(folder.store.entries(folder.key))) == 5
     proxy.faults = [Fault(Truncate(20), method="GET", count=3)]
-    assert len(list(folder.iterdir())) == 5
+    assert len(folder.children()) == 5
 
 
-def test_a_storm_slows_down_and_passes(faulty: tuple[FaultProxy, RemotePath]) -> None:
+def test_a_storm_slows_down_and_passes(faulty: tuple[FaultProxy, StoreLocation]) -> None:
     proxy, folder = faulty
-    (folder / "object").write_bytes(b"x" * 1000)
+    (folder / "object").write_atomically(b"x" * 1000)
     store = folder.store
     proxy.faults = [Fault(Answer(503), method="GET", probability=0.3, seed=3, count=60)]
     wrong: list[bytes] = []
@@ -118,11 +120,11 @@ def test_a_storm_slows_down_and_passes(faulty: tuple[FaultProxy, RemotePath]) ->
 
 
 def test_a_store_that_is_gone_is_given_up(
-    faulty: tuple[FaultProxy, RemotePath], monkeypatch: pytest.MonkeyPatch
+    faulty: tuple[FaultProxy, StoreLocation], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy, folder = faulty
-    (folder / "object").write_bytes(DATA)
-    monkeypatch.setattr(pace, "_SECONDS", 0.5)
+    (folder / "object").write_atomically(DATA)
+    monkeypatch.setattr(retrying, "_SECONDS", 0.5)
     proxy.faults = [Fault(Answer(503))]
     with pytest.raises(
         StorageError, match=r"cannot read .*object.*503.*; tried \d+ times; see that the store"
@@ -134,9 +136,9 @@ def test_a_store_that_is_gone_is_given_up(
     )
 
 
-def test_what_is_forbidden_is_not_tried_again(faulty: tuple[FaultProxy, RemotePath]) -> None:
+def test_what_is_forbidden_is_not_tried_again(faulty: tuple[FaultProxy, StoreLocation]) -> None:
     proxy, folder = faulty
-    (folder / "object").write_bytes(DATA)
+    (folder / "object").write_atomically(DATA)
     proxy.forget()
     proxy.faults = [Fault(Answer(403))]
     with pytest.raises(PermissionError, match="credentials") as caught:
@@ -145,9 +147,9 @@ def test_what_is_forbidden_is_not_tried_again(faulty: tuple[FaultProxy, RemotePa
     assert sum(proxy.traffic.faults.values()) == 1
 
 
-def test_who_waits_can_be_stopped(faulty: tuple[FaultProxy, RemotePath]) -> None:
+def test_who_waits_can_be_stopped(faulty: tuple[FaultProxy, StoreLocation]) -> None:
     proxy, folder = faulty
-    (folder / "object").write_bytes(DATA)
+    (folder / "object").write_atomically(DATA)
     proxy.faults = [Fault(Answer(503))]
     stop = threading.Event()
     store = folder.store.stoppable(stop)
@@ -163,12 +165,12 @@ def test_who_waits_can_be_stopped(faulty: tuple[FaultProxy, RemotePath]) -> None
 def test_a_server_that_restarts_is_waited_for(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     server = request.getfixturevalue("s3_server")
     folder = place_in("s3", request, monkeypatch)
-    (folder / "object").write_bytes(DATA)
+    (folder / "object").write_atomically(DATA)
     restart = threading.Thread(target=server.restart)
     restart.start()
     time.sleep(0.2)
     for _ in range(20):
         assert (folder / "object").read_bytes() == DATA
-    (folder / "other").write_bytes(DATA)
+    (folder / "other").write_atomically(DATA)
     restart.join()
     assert (folder / "other").read_bytes() == DATA

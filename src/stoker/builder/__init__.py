@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stoker.builder.destination import check_destination
 from stoker.builder.forecast import BuildForecast, forecast
-from stoker.builder.journal import LONGEST_LINE_BYTES, Receipts, parse_settings, read_results
+from stoker.builder.journal import read_journal
 from stoker.builder.local import Engine, EngineFactory, LocalEngine
 from stoker.builder.plan import ExpectedSize
 from stoker.builder.run import BuildReport, build, build_tree, open_source
@@ -21,7 +21,6 @@ from stoker.builder.shard import ItemConverter, ShardJob, ShardResult, build_sha
 
 __all__ = [
     "DEFAULT_SHARD_BYTES",
-    "LONGEST_LINE_BYTES",
     "PRESETS",
     "BuildForecast",
     "BuildReport",
@@ -32,7 +31,6 @@ __all__ = [
     "ItemConverter",
     "LocalEngine",
     "Preset",
-    "Receipts",
     "ShardJob",
     "ShardResult",
     "ShardSettings",
@@ -45,6 +43,5 @@ __all__ = [
     "forecast",
     "is_of_the_machine",
     "open_source",
-    "parse_settings",
-    "read_results",
+    "read_journal",
 ]

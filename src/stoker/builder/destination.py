@@ -16,11 +16,10 @@ from stoker.format import (
     write_atomically,
     write_tfds_metadata,
 )
-from stoker.storage import RemotePath, is_named, location
-from stoker.storage.temporary import TEMPORARY_MARK
+from stoker.storage import TEMPORARY_MARK, location
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from stoker.builder.journal import Journal
     from stoker.format import Manifest
@@ -42,40 +41,14 @@ class Contents:
     """
 
     def __init__(self, destination: Location) -> None:
-        self._size: Callable[[str], int | None]
-        if isinstance(destination, RemotePath):
-            below = len(f"{destination.key}/") if destination.key else 0
-            entries = destination.store.entries(destination.key)
-            self._size = {entry.key[below:]: entry.size_bytes for entry in entries}.get
-        else:
-            self._size = lambda name: _size_of(destination / name)
+        self._look_up = destination.snapshot()
 
     def has_shard(self, name: str, size_bytes: int, compression: Compression) -> bool:
         """Return whether a shard is there in its full length, with an index if it must have one."""
-        if self._size(name) != size_bytes:
+        found = self._look_up(name)
+        if found is None or found.size_bytes != size_bytes:
             return False
-        return compression != "none" or self._size(new_index_name(name)) is not None
-
-
-def remove_temporaries(destination: Location) -> None:
-    """Remove what dead builds left unfinished.
-
-    On a disk only for the holder of the journal's lock. A store that another build is writing to at the same time does
-    not mind: what that build misses it writes once more.
-
-    Raises:
-        OSError: It cannot be listed, or something in it cannot be removed.
-    """
-    if isinstance(destination, RemotePath):
-        entries = destination.store.entries(destination.key)
-        destination.store.delete_all([entry.key for entry in entries if TEMPORARY_MARK in entry.key])
-        return
-    for path in destination.rglob(f"*{TEMPORARY_MARK}*"):
-        path.unlink(missing_ok=True)
-
-
-def _size_of(path: Location) -> int | None:
-    return path.stat().st_size if path.is_file() else None
+        return compression != "none" or self._look_up(new_index_name(name)) is not None
 
 
 def check_destination(destination: Location, source: str) -> None:
@@ -96,13 +69,7 @@ def _refuse_overlap(destination: Location, source: str) -> None:
     Raises:
         DestinationError: ``destination`` is ``source`` or lies in it.
     """
-    read = location(source)
-    if isinstance(destination, RemotePath) or isinstance(read, RemotePath):
-        lies_in = read == destination or (isinstance(destination, RemotePath) and read in destination.parents)
-    else:
-        inner, outer = os.path.realpath(destination), os.path.realpath(read)
-        lies_in = os.path.commonpath([inner, outer]) == outer
-    if lies_in:
+    if destination.lies_in(location(source)):
         message = f"{destination} lies in the source {source}; build into a directory outside it"
         raise DestinationError(message, path=str(destination))
 
@@ -117,7 +84,7 @@ def _refuse_foreign(destination: Location) -> None:
     if destination.is_file():
         message = f"{destination} is a file; give a directory for the dataset"
         raise DestinationError(message, path=str(destination))
-    names = sorted(path.name for path in destination.iterdir()) if destination.is_dir() else []
+    names = sorted(os.fsdecode(child.name) for child in destination.children()) if destination.is_dir() else []
     foreign = [n for n in names if not n.startswith(".") and n != "lost+found" and TEMPORARY_MARK not in n]
     if foreign and MANIFEST_NAME not in names and not is_unfinished(destination):
         shown = ", ".join(foreign[:3]) + (", ..." if len(foreign) > 3 else "")
@@ -132,7 +99,7 @@ def finished_dataset(destination: Location, settings: dict[str, Any]) -> Manifes
         DestinationError: A dataset with other settings is finished here, or files of it are missing, or its manifest
             cannot be read.
     """
-    if not is_named(destination / MANIFEST_NAME):
+    if not (destination / MANIFEST_NAME).lexists():
         return None
     try:
         manifest = read_manifest(destination)
@@ -163,7 +130,7 @@ def resume(journal: Journal, destination: Location, settings: dict[str, Any]) ->
     if journal.settings is None:
         journal.begin(settings)
     _refuse_other(destination, "an unfinished build", journal.settings or {}, settings)
-    remove_temporaries(destination)
+    destination.remove_temporaries()
     contents, compression = Contents(destination), settings["compression"]
     journal.results = [r for r in journal.results if contents.has_shard(r.file.name, r.file.size_bytes, compression)]
 

@@ -12,12 +12,11 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 from stoker import _native
 from stoker.builder.shard import ItemReject, ShardResult
 from stoker.errors import DestinationError
-from stoker.format import BUILD_FOLDER, JOURNAL_NAME, Shard, make_directory, sync_directory
-from stoker.storage import RemotePath, parse_json, stoppable_pool
-from stoker.storage.named import naming
+from stoker.format import BUILD_FOLDER, JOURNAL_NAME, Shard, sync_directory
+from stoker.storage import attach_filename, parse_json, stoppable_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -124,7 +123,7 @@ class JournalFile:
         self.results: list[ShardResult] = []
         """Shards that it has finished."""
         try:
-            with naming(self._path):
+            with attach_filename(self._path):
                 self._read()
         except BaseException:
             self.close()
@@ -140,7 +139,7 @@ class JournalFile:
 
     def begin(self, settings: dict[str, Any]) -> None:
         """Start the journal of a new build."""
-        with naming(self._path):
+        with attach_filename(self._path):
             os.ftruncate(self._file, 0)
             self._write_line(format_settings(settings))
         sync_directory(self._directory)
@@ -152,7 +151,7 @@ class JournalFile:
         Raises:
             OSError: The disk is full, or the like.
         """
-        with naming(self._path):
+        with attach_filename(self._path):
             self._write_line(format_result(result))
         self.results.append(result)
 
@@ -245,9 +244,8 @@ class Receipts:
         OSError: The store fails; from any method.
     """
 
-    def __init__(self, destination: RemotePath) -> None:
+    def __init__(self, destination: Location) -> None:
         self._destination = destination
-        self._store = destination.store
         self._folder = destination / BUILD_FOLDER
         self._begun = self._folder / "settings.json"
         self.settings: dict[str, Any] | None = self._read_settings()
@@ -263,25 +261,25 @@ class Receipts:
 
     def begin(self, settings: dict[str, Any]) -> None:
         """Put the settings there, unless another build has just put its own, which then hold."""
-        created = self._store.create(self._begun.key, format_settings(settings))
+        created = self._begun.create(format_settings(settings))
         self.settings = settings if created else self._read_settings()
 
     def append(self, result: ShardResult) -> None:
         """Note that a shard is complete."""
         line = format_result(result)
-        self._receipt(result.file.name).write_bytes(self._checksum(line) + line)
+        self._receipt(result.file.name).write_atomically(self._checksum(line) + line)
         self.results.append(result)
 
     def remove(self) -> None:
         """Delete everything of it."""
-        self._store.delete_below(self._folder.key)
+        self._folder.remove_folder()
 
     def _checksum(self, line: bytes) -> bytes:
         """Return what a receipt begins with; that of other settings begins with something else."""
         assert self.settings is not None, "no build has begun"
         return b"%08x\n" % _native.crc32c_of_parts([format_settings(self.settings), line])
 
-    def _receipt(self, shard: str) -> RemotePath:
+    def _receipt(self, shard: str) -> Location:
         return self._folder / "shards" / f"{shard}{_SUFFIX}"
 
     def _read_settings(self) -> dict[str, Any] | None:
@@ -295,21 +293,21 @@ class Receipts:
         return settings
 
     def _read_results(self) -> list[ShardResult]:
-        keys = [entry.key for entry in self._store.entries((self._folder / "shards").key)]
+        names = [os.fsdecode(name) for name, _ in (self._folder / "shards").files_below()]
         with stoppable_pool(_READ_AT_ONCE, "stoker-receipts") as pool:
-            return [result for result in pool.map(self._read_result, keys) if result is not None]
+            return [result for result in pool.map(self._read_result, names) if result is not None]
 
-    def _read_result(self, key: str) -> ShardResult | None:
+    def _read_result(self, name: str) -> ShardResult | None:
         """Return the shard of a receipt, or None if the receipt is damaged, of other settings, or gone by now."""
         try:
-            text = self._store.read(key)
+            text = (self._folder / "shards" / name).read_bytes()
         except FileNotFoundError:
             return None
         checksum, line = text[:_CHECKSUM_BYTES], text[_CHECKSUM_BYTES:]
         if checksum != self._checksum(line):
             return None
         result = parse_result(line)
-        return result if result is not None and self._receipt(result.file.name).key == key else None
+        return result if result is not None and f"{result.file.name}{_SUFFIX}" == name else None
 
 
 class Journal(Protocol):
@@ -353,7 +351,26 @@ def open_journal(destination: Location) -> Journal:
         DestinationError: Another build holds its lock, or it is no journal.
         OSError: It cannot be opened.
     """
-    if isinstance(destination, RemotePath):
+    if not destination.has_locks:
         return Receipts(destination)
-    make_directory(destination)
-    return JournalFile(destination)
+    destination.make_directory()
+    return JournalFile(destination.local_path())
+
+
+def read_journal(destination: Location) -> tuple[Mapping[str, Any], Sequence[ShardResult]]:
+    """Return the settings of an unfinished build, and its complete shards; damaged entries are not counted.
+
+    Raises:
+        OSError: The journal cannot be read.
+    """
+    if not destination.has_locks:
+        try:
+            receipts = Receipts(destination)
+        except DestinationError:  # what is there is not a journal that can be read
+            return {}, []
+        return receipts.settings or {}, receipts.results
+    with (destination / JOURNAL_NAME).reader() as file:
+        header = file.readline(LONGEST_LINE_BYTES)
+        settings = parse_settings(header) if header.endswith(b"\n") else "is not whole"
+        results = [result for result, _ in read_results(file)]
+    return {} if isinstance(settings, str) else settings, results

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from stoker.builder.shard import ItemConverter, LoadingAhead, Outcome, ShardAssembler, ShardJob, ShardResult
-from stoker.storage import RemotePath, check_stacks
+from stoker.storage import check_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -70,12 +70,12 @@ class LocalEngine:
         self._advanced = advanced
         self._max_chunks = threads * _CHUNKS_PER_THREAD
         self._max_bytes = self._max_chunks * _CHUNK_BYTES
-        self._max_commits = _OPEN_UPLOADS if isinstance(directory, RemotePath) else _OPEN_COMMITS
+        self._max_commits = _OPEN_UPLOADS if directory.requests_at_once > 1 else _OPEN_COMMITS
         check_stacks(threads + self._max_commits)
         self._pool = ThreadPoolExecutor(threads, "stoker-convert")
         self._committer = ThreadPoolExecutor(self._max_commits, "stoker-commit")
         self._stop = threading.Event()
-        self._loading = LoadingAhead(converter.tree, self._stop) if converter.tree.is_remote else None
+        self._loading = None if converter.tree.is_local else LoadingAhead(converter.tree, self._stop)
         self._window: deque[tuple[_Chunk, Future[Outcome]]] = deque()
         self._window_bytes = 0
         self._shard: ShardAssembler | None = None
@@ -147,7 +147,7 @@ class LocalEngine:
         for shard, future in self._commits:
             shard.abort()
             complete = future.done() and not future.cancelled() and future.exception() is None
-            if complete and not isinstance(self._directory, RemotePath):  # a store may not answer for long
+            if complete and self._directory.is_local:  # a store may not answer for long
                 self._committed(future.result())
 
 

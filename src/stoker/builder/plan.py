@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,6 @@ from stoker.builder.shard import ShardJob
 from stoker.config import format_size
 from stoker.errors import ConfigError, SourceError
 from stoker.format import MAX_SHARDS
-from stoker.storage import RemotePath
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
@@ -279,7 +277,7 @@ class ExpectedSize:
     @classmethod
     def of(cls, plan: Plan, size: RecordSize, destination: Location) -> ExpectedSize:
         """Return what a plan amounts to."""
-        return cls(plan.items, round(size.of(plan.items, plan.size_bytes)), _free_bytes(destination))
+        return cls(plan.items, round(size.of(plan.items, plan.size_bytes)), destination.free_bytes())
 
     def refuse_huge(self) -> None:
         """Refuse a dataset that is huge, or larger than the space that is free.
@@ -295,12 +293,3 @@ class ExpectedSize:
         if self.free_bytes is not None and self.size_bytes > self.free_bytes:
             message = f"the dataset will take about {size}, and only {free} are free; make room or build elsewhere"
             raise ConfigError(f"{message}, or add --yes to begin all the same: a full disk leaves a build to resume")
-
-
-def _free_bytes(destination: Location) -> int | None:
-    if isinstance(destination, RemotePath):
-        return None
-    place = destination.absolute()
-    while not place.exists():
-        place = place.parent
-    return shutil.disk_usage(place).free

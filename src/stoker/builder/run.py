@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from stoker.builder.destination import check_destination, finished_dataset, remove_temporaries, resume, write_companions
+from stoker.builder.destination import check_destination, finished_dataset, resume, write_companions
 from stoker.builder.estimate import sample_records
 from stoker.builder.journal import open_journal
 from stoker.builder.local import LocalEngine
@@ -29,7 +29,7 @@ from stoker.format import (
     write_rejects,
 )
 from stoker.sources import list_folders, list_source, with_objects
-from stoker.storage import RemotePath
+from stoker.storage import location
 from stoker.types import Reject
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from stoker.builder.settings import BuildSettings, SourceSettings
     from stoker.builder.shard import ShardResult
     from stoker.sources import FolderLister, Source, SourceTree
-    from stoker.storage import Location
+    from stoker.storage import Location, LocationLike
     from stoker.types import Progress
 
 
@@ -155,7 +155,7 @@ def complete_report(manifest: Manifest, destination: Location, tree: Source, sta
 
 def build(
     settings: BuildSettings,
-    destination: Location,
+    destination: LocationLike,
     progress: Progress | None = None,
     announce: Callable[[ExpectedSize], None] | None = None,
     engine: EngineFactory = LocalEngine,
@@ -180,6 +180,7 @@ def build(
             again to resume.
         KeyboardInterrupt: Run again to resume.
     """
+    destination = location(destination)
     check_destination(destination, settings.source.root)
     return build_tree(open_source(settings.source), settings, destination, progress, announce, engine)
 
@@ -187,13 +188,14 @@ def build(
 def build_tree(
     tree: Source,
     settings: BuildSettings,
-    destination: Location,
+    destination: LocationLike,
     progress: Progress | None = None,
     announce: Callable[[ExpectedSize], None] | None = None,
     engine: EngineFactory = LocalEngine,
 ) -> BuildReport:
     """Build a dataset from a source that is already listed; as `build` otherwise."""
     started = time.monotonic()
+    destination = location(destination)
     check_destination(destination, settings.source.root)
     converter = ItemConverter(tree, settings.recipe, settings.schema)
     size, known = sample_records(tree, converter, settings.threads)
@@ -201,8 +203,8 @@ def build_tree(
     if not is_unfinished(destination):
         finished = finished_dataset(destination, plan_settings(plan, settings))
         if finished is not None:
-            if isinstance(destination, RemotePath):  # a second build of the same may have been killed after the first
-                remove_temporaries(destination)
+            if not destination.has_locks:  # a second build of the same may have been killed after the first
+                destination.remove_temporaries()
             return complete_report(finished, destination, tree, started)
         expected = ExpectedSize.of(plan, size, destination)
         if announce is not None:
@@ -245,7 +247,7 @@ class _Run:
         try:
             finished = finished_dataset(self._destination, self._wanted) or self._resume()
             if finished is not None:  # by a build that ended, or died, just before it could remove its journal
-                remove_temporaries(self._destination)
+                self._destination.remove_temporaries()
                 self._journal.remove()
                 return complete_report(finished, self._destination, self._plan.tree, started)
             self._count_resumed()
@@ -256,11 +258,11 @@ class _Run:
             raise
 
     def _leave_resumable(self, error: OSError | MemoryError | KeyboardInterrupt) -> None:
-        if not isinstance(self._destination, RemotePath):
+        if self._destination.has_locks:
             # An interrupt may come between making a file and noting it. Where nothing can be written, nothing can be
             # removed either; the next run does.
             with contextlib.suppress(OSError):
-                remove_temporaries(self._destination)
+                self._destination.remove_temporaries()
         if isinstance(error, OSError) and not isinstance(error, StorageError) and error.filename is None:
             error.filename = str(self._destination)  # of a write, which knows no name
         error.add_note("what is finished is kept; run the same command again to resume")
@@ -300,7 +302,7 @@ class _Run:
         withheld = manifest.rejects > self._settings.max_rejects
         if not withheld:
             write_manifest(self._destination, manifest)
-            remove_temporaries(self._destination)
+            self._destination.remove_temporaries()
             self._journal.remove()
         return BuildReport(
             outcome="withheld" if withheld else "built",

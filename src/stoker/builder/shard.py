@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import threading
 from collections import Counter, deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +16,7 @@ from stoker.errors import ExampleError, ImageError, ShardError, SourceError, Sto
 from stoker.format import Sample, ShardWriter
 from stoker.recipe import convert
 from stoker.sources import ItemTableBuilder, SourceTree
-from stoker.storage import RemotePath, check_stacks, location, stop_waiting_when
+from stoker.storage import check_stacks, location, stop_waiting_when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -39,7 +38,6 @@ _OF_THE_MACHINE = frozenset(
         errno.ENXIO, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETDOWN, errno.ENETUNREACH, errno.ECONNREFUSED,
     }
 )  # fmt: skip
-_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EIO})
 
 
 def is_of_the_machine(error: OSError) -> bool:
@@ -61,30 +59,7 @@ def is_of_the_item(error: OSError, root: str) -> bool:
     """
     if isinstance(error, StorageError) or is_of_the_machine(error):
         return False
-    place = location(root)
-    if not isinstance(place, RemotePath):
-        # A list may name folders that never were, each of which is the fault of the lines that do.
-        return place.is_file() or not _folder_has_gone(error)
-    if not isinstance(error, PermissionError):
-        return True
-    try:
-        place.is_dir()
-    except PermissionError:
-        return False
-    return True
-
-
-def _folder_has_gone(error: OSError) -> bool:
-    """Return whether nothing is left of the folder; where a disk was mounted, an empty one may be."""
-    if error.errno not in _NOT_THERE or not isinstance(error.filename, (str, bytes)):
-        return False
-    try:
-        with os.scandir(os.path.dirname(os.fsencode(error.filename)) or b".") as entries:  # noqa: PTH120 - bytes
-            return next(entries, None) is None
-    except PermissionError:
-        return False
-    except OSError:
-        return True
+    return location(root).still_answers(error)
 
 
 def as_reason(error: OSError) -> str:
@@ -305,7 +280,7 @@ def request_threads(tree: Source, threads: int) -> int:
         tree: The source.
         threads: How many there should be if nothing has to wait.
     """
-    return max(threads, AT_ONCE) if tree.is_remote else threads
+    return threads if tree.is_local else max(threads, AT_ONCE)
 
 
 class LoadingAhead:

@@ -15,7 +15,7 @@ from stoker.config import format_seconds, format_size
 from stoker.errors import ConfigError
 from stoker.format import write_atomically
 from stoker.inspect import BenchProgress, BenchSpec, run_bench
-from stoker.storage import RemotePath, location
+from stoker.storage import location
 
 if TYPE_CHECKING:
     import argparse
@@ -100,11 +100,9 @@ def _require_place(path: str) -> None:
     """
     importlib.import_module("stoker.inspect.page")  # an extra, needed only for pages
     place = location(path)
-    if isinstance(place, RemotePath):
-        return
-    if not place.parent.is_dir():
+    if place.is_local and not place.parent.is_dir():
         raise ConfigError(f"--html is {path!r}, and there is no folder {str(place.parent)!r}; make it first")
-    if place.is_dir():
+    if place.is_local and place.is_dir():
         raise ConfigError(f"--html is {path!r}, which is a folder; name a file")
 
 

@@ -12,7 +12,7 @@ from stoker.config import format_size
 from stoker.errors import ConfigError
 from stoker.format import INDEXES_FOLDER, kept_indexes, user_cache_directory
 from stoker.loader import CacheDirectory
-from stoker.storage import is_remote
+from stoker.storage import location
 
 if TYPE_CHECKING:
     import argparse
@@ -64,7 +64,7 @@ def _place(named: str | None) -> Path:
     Raises:
         ConfigError: It is no cache, or the user has none.
     """
-    if named is not None and is_remote(named):
+    if named is not None and not location(named).is_local:
         raise ConfigError(f"{named} is in a store, and a cache lies on this machine; name its directory with --dir")
     place = user_cache_directory() if named is None else Path(named)
     if place is None:

@@ -16,7 +16,7 @@ from stoker.download.fetch import DownloadError, check_space
 from stoker.errors import SourceError
 from stoker.format import sync_directory
 from stoker.sources import FileWindow, walk
-from stoker.storage.temporary import temporary_name
+from stoker.storage import temporary_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,9 +15,7 @@ from stoker.format.directory import (
     is_unfinished,
     parse_shard_name,
     refuse_incomplete,
-    stored_files,
 )
-from stoker.format.files import make_directory, sync_directory, write_atomically
 from stoker.format.frames import (
     HEADER_BYTES,
     InflatedShard,
@@ -34,7 +32,6 @@ from stoker.format.index import (
     KeptIndex,
     index_path,
     index_places,
-    is_there,
     kept_indexes,
     new_index_name,
     parse_index,
@@ -61,6 +58,7 @@ from stoker.format.names import SPLIT_FOLDERS, ShardNaming
 from stoker.format.rejects import read_rejects, write_rejects
 from stoker.format.tfds import write_tfds_metadata
 from stoker.format.writer import ShardWriter
+from stoker.storage import make_directory, sync_directory, write_atomically
 
 __all__ = [
     "BACKGROUND",
@@ -104,7 +102,6 @@ __all__ = [
     "index_path",
     "index_places",
     "inflate",
-    "is_there",
     "is_unfinished",
     "kept_indexes",
     "make_directory",
@@ -119,7 +116,6 @@ __all__ = [
     "read_rejects",
     "recognise",
     "refuse_incomplete",
-    "stored_files",
     "sync_directory",
     "user_cache_directory",
     "write_atomically",

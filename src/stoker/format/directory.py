@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING
 
 from stoker.errors import DatasetNotFoundError
 from stoker.format.index import INDEX_SUFFIX
 from stoker.format.names import SPLIT_FOLDERS
-from stoker.storage import RemotePath
-from stoker.storage.temporary import TEMPORARY_MARK
+from stoker.storage import TEMPORARY_MARK, location
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from stoker.storage import Location
+    from stoker.storage import Child, Location, LocationLike
 
 
 MANIFEST_NAME = "manifest.json"
@@ -52,11 +51,8 @@ class ShardName:
     shards: int | None
 
 
-_Place = TypeVar("_Place", "Path", "RemotePath")
-
-
 @dataclass(frozen=True, slots=True)
-class FoundSplit(Generic[_Place]):
+class FoundSplit:
     """The shards of one split, found by their names.
 
     Attributes:
@@ -64,7 +60,7 @@ class FoundSplit(Generic[_Place]):
         missing: Numbers that the other names promise and that are not there.
     """
 
-    paths: tuple[_Place, ...]
+    paths: tuple[Location, ...]
     missing: tuple[int, ...]
 
 
@@ -76,9 +72,7 @@ def is_unfinished(directory: Location) -> bool:
     Raises:
         OSError: The store cannot be asked.
     """
-    if isinstance(directory, RemotePath):
-        return (directory / BUILD_FOLDER).is_dir()
-    return (directory / JOURNAL_NAME).exists()
+    return (directory / (JOURNAL_NAME if directory.has_locks else BUILD_FOLDER)).exists()
 
 
 def parse_shard_name(name: str) -> ShardName | None:
@@ -98,13 +92,7 @@ def parse_shard_name(name: str) -> ShardName | None:
     return None
 
 
-@overload
-def find_shards(directory: str | Path) -> dict[str, FoundSplit[Path]]: ...
-@overload
-def find_shards(directory: RemotePath) -> dict[str, FoundSplit[RemotePath]]: ...
-@overload
-def find_shards(directory: str | Location) -> Mapping[str, FoundSplit[Path] | FoundSplit[RemotePath]]: ...
-def find_shards(directory: str | Location) -> Mapping[str, FoundSplit[Path] | FoundSplit[RemotePath]]:
+def find_shards(directory: LocationLike) -> dict[str, FoundSplit]:
     """Return the shards of a directory without a manifest, by split; empty if there are none.
 
     Shards in its folders ``train``, ``val``, ``validation`` and ``test`` belong to the split of that name; they count
@@ -113,31 +101,23 @@ def find_shards(directory: str | Location) -> Mapping[str, FoundSplit[Path] | Fo
     Raises:
         OSError: The directory cannot be listed.
     """
-    if isinstance(directory, RemotePath):
-        children = directory.store.children(directory.key)
-        folders = [RemotePath(directory.root, key) for key in sorted(children.folders)]
-        return group_shards(
-            [RemotePath(directory.root, key) for key in sorted(file.key for file in children.files)],
-            {folder.name: stored_files(folder) for folder in folders if folder.name in SPLIT_FOLDERS},
-        )
-    paths = sorted(Path(directory).iterdir())
+    place = location(directory)
+    children = place.children()
+    folders = (os.fsdecode(child.name) for child in children if child.is_folder)
     return group_shards(
-        (path for path in paths if parse_shard_name(path.name) and path.is_file()),
-        {
-            folder.name: (path for path in sorted(folder.iterdir()) if path.is_file())
-            for folder in paths
-            if folder.name in SPLIT_FOLDERS and folder.is_dir()
-        },
+        _files(place, children), {name: _below(place / name) for name in folders if name in SPLIT_FOLDERS}
     )
 
 
-def stored_files(folder: RemotePath) -> Iterator[RemotePath]:
-    """Yield the objects directly in a folder of a store, in the order of their names."""
-    for key in sorted(file.key for file in folder.store.children(folder.key).files):
-        yield RemotePath(folder.root, key)
+def _below(folder: Location) -> Iterator[Location]:
+    yield from _files(folder, folder.children())
 
 
-def refuse_incomplete(place: Location, splits: Mapping[str, FoundSplit[Any]]) -> None:
+def _files(folder: Location, children: Iterable[Child]) -> Iterator[Location]:
+    return (folder / os.fsdecode(child.name) for child in children if child.is_file)
+
+
+def refuse_incomplete(place: Location, splits: Mapping[str, FoundSplit]) -> None:
     """See that all shards are there that the names of the others promise.
 
     Raises:
@@ -149,14 +129,14 @@ def refuse_incomplete(place: Location, splits: Mapping[str, FoundSplit[Any]]) ->
             raise DatasetNotFoundError(f"{message}; complete it before reading", path=str(place))
 
 
-def group_shards(files: Iterable[_Place], folders: Mapping[str, Iterable[_Place]]) -> dict[str, FoundSplit[_Place]]:
+def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Location]]) -> dict[str, FoundSplit]:
     """Return the shards among the files of a directory, and if there are none, of its folders; see `find_shards`.
 
     Args:
         files: Files in the directory itself, in the order of their names.
         folders: Those in each of its `stoker.format.names.SPLIT_FOLDERS`.
     """
-    groups: dict[str, list[tuple[ShardName, _Place]]] = {}
+    groups: dict[str, list[tuple[ShardName, Location]]] = {}
     for said, path in _named_shards(files):
         groups.setdefault(said.split, []).append((said, path))
     if not groups:
@@ -166,14 +146,14 @@ def group_shards(files: Iterable[_Place], folders: Mapping[str, Iterable[_Place]
     return {split: _found_split(found) for split, found in sorted(groups.items()) if found}
 
 
-def _named_shards(paths: Iterable[_Place]) -> Iterator[tuple[ShardName, _Place]]:
+def _named_shards(paths: Iterable[Location]) -> Iterator[tuple[ShardName, Location]]:
     for path in paths:
         said = parse_shard_name(path.name)
         if said is not None:
             yield said, path
 
 
-def _found_split(found: list[tuple[ShardName, _Place]]) -> FoundSplit[_Place]:
+def _found_split(found: list[tuple[ShardName, Location]]) -> FoundSplit:
     ordered = sorted(found, key=lambda pair: (pair[0].shard is None, pair[0].shard or 0, _natural(pair[1].name)))
     promised = max((said.shards or 0 for said, _ in found), default=0)
     there = {said.shard for said, _ in found}

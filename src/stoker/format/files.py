@@ -1,4 +1,4 @@
-"""The small files of a dataset: read within bounds, written so that no crash and no power cut leaves half of one."""
+"""The text files of a dataset, read within bounds."""
 
 from __future__ import annotations
 
@@ -6,14 +6,9 @@ import errno
 from typing import TYPE_CHECKING
 
 from stoker.errors import ManifestError
-from stoker.storage import location
-from stoker.storage.files import make_directory, sync_directory
 
 if TYPE_CHECKING:
     from stoker.storage import Location
-
-
-__all__ = ["make_directory", "read_text", "sync_directory", "write_atomically"]
 
 
 _NO_TEXT = (errno.EFBIG, errno.EINVAL, errno.EISDIR, errno.ELOOP)
@@ -29,13 +24,13 @@ def read_text(path: Location, limit: int, kind: str) -> bytes:
 
     Raises:
         FileNotFoundError: There is none.
-        ManifestError: It is larger, or no regular file, or a link that leads nowhere.
+        ManifestError: It is larger, or not a regular file, or a link that leads nowhere.
         OSError: It cannot be read.
     """
     try:
-        return location(path).read_at_most(limit)
+        return path.read_at_most(limit)
     except FileNotFoundError:
-        if not location(path).lexists():
+        if not path.lexists():
             raise
         problem = "is a link that leads nowhere"
     except OSError as error:
@@ -44,12 +39,3 @@ def read_text(path: Location, limit: int, kind: str) -> bytes:
         problem = str(error.strerror)
     message = f"{path} {problem[0].lower()}{problem[1:]}, so it is no {kind}; restore it, or build again"
     raise ManifestError(message, path=str(path))
-
-
-def write_atomically(path: Location, data: bytes) -> None:
-    """Write a file or an object, whole or not at all; see `stoker.storage.Location.write_atomically`.
-
-    Raises:
-        OSError: The disk is full, the store has gone, or the like; the temporary file is removed.
-    """
-    location(path).write_atomically(data)

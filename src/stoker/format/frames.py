@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING
 
 from stoker import _native
 from stoker.errors import TruncatedShardError
-from stoker.storage import RemotePath, location, open_regular
-from stoker.storage.named import naming
-from stoker.storage.scratch import append, scratch_file
+from stoker.storage import append_to_scratch, location, scratch_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
     from typing import Self
 
-    from stoker.storage import Location
+    from stoker.storage import Location, LocationLike
     from stoker.types import Compression
 
 
@@ -52,7 +50,7 @@ _READ_BYTES = 2**20
 _ANY_HEADER = 47  # zlib's number for a header of GZIP or of ZLIB
 
 
-def compression_of(path: str | Location) -> Compression:
+def compression_of(path: LocationLike) -> Compression:
     """Return how a shard is compressed, by its first bytes.
 
     A TFRecord begins with the length of a record and the masked CRC-32C of that length; a file for which the two agree
@@ -75,7 +73,7 @@ def compression_of_head(head: bytes) -> Compression:
     return "zlib" if is_zlib else "none"
 
 
-def holds_records(path: str | Location) -> bool:
+def holds_records(path: LocationLike) -> bool:
     """Return whether a file, whatever it is called, begins as a shard does, compressed or not.
 
     Raises:
@@ -90,12 +88,8 @@ def holds_records(path: str | Location) -> bool:
         return False
 
 
-def _head(path: str | Location, count: int) -> bytes:
-    place = location(path)
-    if isinstance(place, RemotePath):
-        return place.store.read(place.key, 0, min(count, place.stat().st_size))
-    with open_regular(place) as file:
-        return file.read(count)
+def _head(path: LocationLike, count: int) -> bytes:
+    return location(path).read_head(count)
 
 
 class InflatedShard:
@@ -127,7 +121,7 @@ class InflatedShard:
         self.close()
 
 
-def inflate(path: Location) -> InflatedShard:
+def inflate(place: LocationLike) -> InflatedShard:
     """Return the uncompressed bytes of a shard.
 
     Several streams end to end are one shard, as GZIP defines it. The bytes lie in the directory for temporary files,
@@ -138,10 +132,11 @@ def inflate(path: Location) -> InflatedShard:
             `stoker.storage.is_scratch_full`.
         TruncatedShardError: The stream is damaged or ends too early.
     """
+    path = location(place)
     why = f"{path} is compressed and has to be inflated there"
     with scratch_file(why) as file:
         for part in _inflated(path):
-            append(file, part, why)
+            append_to_scratch(file, part, why)
         return InflatedShard(os.dup(file.fileno()))
 
 
@@ -149,7 +144,7 @@ def _inflated(path: Location) -> Iterator[bytes]:
     """Yield the uncompressed bytes, at most `_READ_BYTES` at a time, however well they were compressed."""
     stream = zlib.decompressobj(_ANY_HEADER)
     begun = False
-    with naming(path), path.open("rb") if isinstance(path, RemotePath) else open_regular(path) as file:
+    with path.reader() as file:
         while data := file.read(_READ_BYTES):
             while data:
                 if stream.eof:
@@ -162,7 +157,7 @@ def _inflated(path: Location) -> Iterator[bytes]:
                 data = stream.unused_data if stream.eof else stream.unconsumed_tail
                 yield part
     if begun and not stream.eof:
-        raise _damaged(path, f"its compressed stream goes on behind byte {path.stat().st_size}, the last")
+        raise _damaged(path, f"its compressed stream goes on behind byte {path.size()}, the last")
 
 
 def _damaged(path: Location, problem: str) -> TruncatedShardError:

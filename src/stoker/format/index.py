@@ -12,21 +12,20 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stoker.errors import IndexMismatchError
-from stoker.format.files import make_directory, write_atomically
 from stoker.format.names import SPLIT_FOLDERS
-from stoker.storage import RemotePath, location, open_regular
+from stoker.storage import location, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from stoker.storage import Location
+    from stoker.storage import Location, LocationLike
 
 
 INDEX_SUFFIX = ".idx"
@@ -41,13 +40,7 @@ _MAX_LINE_BYTES = 2 * _MAX_DIGITS + 2
 _FAULT_EXCERPT = 40
 
 
-@overload
-def index_path(shard: str | Path) -> Path: ...
-@overload
-def index_path(shard: RemotePath) -> RemotePath: ...
-@overload
-def index_path(shard: Location) -> Location: ...
-def index_path(shard: str | Location) -> Location:
+def index_path(shard: LocationLike) -> Location:
     """Return where the index of a shard lies, or where it has to be written if there is none.
 
     Readers of other systems find their shards by patterns such as ``train-*-of-*`` or ``train/*``, which an index
@@ -56,14 +49,10 @@ def index_path(shard: str | Location) -> Location:
     that of a split.
     """
     places = index_places(location(shard))
-    return next((place for place in places if is_there(place)), places[0])
+    return next((place for place in places if place.lexists()), places[0])
 
 
-@overload
-def index_places(shard: RemotePath) -> list[RemotePath]: ...
-@overload
-def index_places(shard: Location) -> list[Location]: ...
-def index_places(shard: Location) -> Sequence[Location]:
+def index_places(shard: Location) -> list[Location]:
     """Return where the index of a shard may lie; the first is where it has to be written. See `index_path`."""
     beside = shard.with_name(f"{shard.name}{INDEX_SUFFIX}")
     apart = shard.parent / INDEX_FOLDER / beside.name
@@ -71,11 +60,6 @@ def index_places(shard: Location) -> Sequence[Location]:
     in_split_folder = shard.parent.name in SPLIT_FOLDERS and shard.suffix == FOLDER_SUFFIX
     preferred = beside if shard.suffix == PLAIN_SUFFIX else above if in_split_folder else apart
     return [preferred, *(place for place in (beside, apart, above) if place != preferred)]
-
-
-def is_there(index: Location) -> bool:
-    """Return whether there is an index, or on a disk anything else under its name."""
-    return index.is_file() if isinstance(index, RemotePath) else index.exists()
 
 
 def new_index_name(name: str) -> str:
@@ -94,7 +78,7 @@ def format_index(sizes: NDArray[np.uint64]) -> bytes:
     return b"".join(b"%d %d\n" % pair for pair in zip((ends - sizes).tolist(), sizes.tolist(), strict=True))
 
 
-def write_index(shard: str | Location, rows: NDArray[np.uint64]) -> Location:
+def write_index(shard: LocationLike, rows: NDArray[np.uint64]) -> Location:
     """Write the index of a shard atomically and return its path.
 
     Args:
@@ -105,13 +89,12 @@ def write_index(shard: str | Location, rows: NDArray[np.uint64]) -> Location:
         OSError: It cannot be written.
     """
     path = index_path(shard)
-    if isinstance(path, Path):
-        make_directory(path.parent)
-    write_atomically(path, format_index(rows[:, 1]))
+    path.parent.make_directory()
+    path.write_atomically(format_index(rows[:, 1]))
     return path
 
 
-def read_index(shard: str | Location, shard_bytes: int) -> NDArray[np.uint64]:
+def read_index(shard: LocationLike, shard_bytes: int) -> NDArray[np.uint64]:
     """Read and check the index of a shard.
 
     Args:
@@ -128,10 +111,11 @@ def read_index(shard: str | Location, shard_bytes: int) -> NDArray[np.uint64]:
     return read_index_file(index_path(shard), shard_bytes)
 
 
-def read_index_file(path: Location, shard_bytes: int) -> NDArray[np.uint64]:
+def read_index_file(path: LocationLike, shard_bytes: int) -> NDArray[np.uint64]:
     """Read and check an index that lies anywhere; see `read_index`."""
+    path = location(path)
     limit = (shard_bytes // FRAME_BYTES + 1) * _MAX_LINE_BYTES
-    size = path.stat().st_size
+    size = path.size()
     if size > limit:
         message = f"{size} bytes of index are too many for a shard of {shard_bytes} bytes"
         raise _mismatch(message, path)
@@ -141,11 +125,8 @@ def read_index_file(path: Location, shard_bytes: int) -> NDArray[np.uint64]:
 
 
 def _content(path: Location, limit: int) -> bytes:
-    if isinstance(path, RemotePath):  # whole, so that the store's checksum can be compared
-        return path.read_bytes()
     try:
-        with open_regular(path) as file:
-            return file.read(limit)
+        return path.read_at_most(limit)
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from stoker.errors import ManifestError
 from stoker.format.directory import LABELS_NAME
-from stoker.format.files import read_text, write_atomically
+from stoker.format.files import read_text
 from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stoker.storage import Location
+    from stoker.storage import LocationLike
 
 
 BACKGROUND = "background"
@@ -37,7 +37,7 @@ class ClassLabel:
     text: str
 
 
-def write_labels(directory: Location, names: Sequence[bytes], texts: Sequence[bytes], label_base: int) -> None:
+def write_labels(directory: LocationLike, names: Sequence[bytes], texts: Sequence[bytes], label_base: int) -> None:
     """Write the labels of a dataset atomically.
 
     Args:
@@ -51,10 +51,10 @@ def write_labels(directory: Location, names: Sequence[bytes], texts: Sequence[by
     """
     lines = [BACKGROUND.encode()] * label_base
     lines += [name + b"\t" + text if text else name for name, text in zip(names, texts, strict=True)]
-    write_atomically(directory / LABELS_NAME, b"".join(line + b"\n" for line in lines))
+    (location(directory) / LABELS_NAME).write_atomically(b"".join(line + b"\n" for line in lines))
 
 
-def read_labels(directory: str | Location) -> tuple[ClassLabel, ...]:
+def read_labels(directory: LocationLike) -> tuple[ClassLabel, ...]:
     """Return the classes of a dataset; the index is the class id.
 
     Raises:

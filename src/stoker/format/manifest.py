@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from stoker.errors import ManifestError, NewerManifestError
 from stoker.format.directory import MANIFEST_NAME
-from stoker.format.files import read_text, write_atomically
+from stoker.format.files import read_text
 from stoker.storage import location, parse_json
 from stoker.types import Compression, FeatureKind, FeatureSpec, ImageEncoding, LabelEncoding, SchemaInfo
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Mapping
 
-    from stoker.storage import Location
+    from stoker.storage import Location, LocationLike
 
 
 FORMAT = "stoker-dataset"
@@ -183,13 +182,13 @@ def _split_content(split: Split) -> dict[str, Any]:
     }
 
 
-def write_manifest(directory: Location, manifest: Manifest) -> None:
+def write_manifest(directory: LocationLike, manifest: Manifest) -> None:
     """Write ``manifest.json`` atomically.
 
     Raises:
         OSError: It cannot be written.
     """
-    write_atomically(directory / MANIFEST_NAME, format_manifest(manifest))
+    (location(directory) / MANIFEST_NAME).write_atomically(format_manifest(manifest))
 
 
 # Reading `manifest.json`: every field is checked, because the file may have been damaged or edited by hand.
@@ -201,7 +200,7 @@ _OPTIONAL_KEYS = ("filename_key", "height_key", "width_key", "order_key", "box_p
 _T = TypeVar("_T")
 
 
-def read_manifest(directory: str | os.PathLike[str] | Location) -> Manifest:
+def read_manifest(directory: LocationLike) -> Manifest:
     """Return the manifest of a dataset.
 
     Raises:

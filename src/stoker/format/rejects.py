@@ -7,37 +7,37 @@ from typing import TYPE_CHECKING
 
 from stoker.errors import ManifestError
 from stoker.format.directory import REJECTS_NAME
-from stoker.format.files import read_text, write_atomically
-from stoker.storage import is_named, location, parse_json
+from stoker.format.files import read_text
+from stoker.storage import location, parse_json
 from stoker.types import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from stoker.storage import Location
+    from stoker.storage import LocationLike
 
 
 _MAX_REJECTS_BYTES = 2**30
 
 
-def write_rejects(directory: Location, rejects: Iterable[Reject]) -> None:
+def write_rejects(directory: LocationLike, rejects: Iterable[Reject]) -> None:
     """Write the rejects of a dataset atomically; the file is there, and empty, when there are none.
 
     Raises:
         OSError: The file cannot be written.
     """
     lines = [json.dumps({"key": r.key, "split": r.split, "reason": r.reason}) + "\n" for r in rejects]
-    write_atomically(directory / REJECTS_NAME, "".join(lines).encode())
+    (location(directory) / REJECTS_NAME).write_atomically("".join(lines).encode())
 
 
-def read_rejects(directory: str | Location) -> tuple[Reject, ...]:
+def read_rejects(directory: LocationLike) -> tuple[Reject, ...]:
     """Return the rejects of a dataset in the order of the build; none when there is no file.
 
     Raises:
         ManifestError: A line is not what it should be; names the line.
     """
     path = location(directory) / REJECTS_NAME
-    if not is_named(path):
+    if not path.lexists():
         return ()
     content = read_text(path, _MAX_REJECTS_BYTES, "list of rejects")
     rejects = []

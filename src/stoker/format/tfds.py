@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from stoker.format.files import write_atomically
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stoker.format.manifest import Split
-    from stoker.storage import Location
+    from stoker.storage import LocationLike
 
 
 FEATURES_NAME = "features.json"
@@ -24,7 +24,7 @@ _CLASSES = "tensorflow_datasets.core.features."
 
 
 def write_tfds_metadata(
-    directory: Location, *, name: str, splits: Mapping[str, Split], class_names: Sequence[str]
+    directory: LocationLike, *, name: str, splits: Mapping[str, Split], class_names: Sequence[str]
 ) -> None:
     r"""Write ``features.json``, ``dataset_info.json`` and the names of the labels, each atomically.
 
@@ -45,14 +45,15 @@ def write_tfds_metadata(
     Raises:
         OSError: A file cannot be written.
     """
+    place = location(directory)
     names = [text.encode("utf-8", "backslashreplace") for text in class_names]
     seen = {text.decode().strip() for text in names}
     if names and "" not in seen and len(seen) == len(names):
-        write_atomically(directory / LABEL_NAMES_NAME, b"".join(text + b"\n" for text in names))
+        (place / LABEL_NAMES_NAME).write_atomically(b"".join(text + b"\n" for text in names))
     else:
-        (directory / LABEL_NAMES_NAME).unlink(missing_ok=True)
-    write_atomically(directory / FEATURES_NAME, _format(_features(len(names))))
-    write_atomically(directory / INFO_NAME, _format(_info(name, splits)))
+        (place / LABEL_NAMES_NAME).unlink(missing_ok=True)
+    (place / FEATURES_NAME).write_atomically(_format(_features(len(names))))
+    (place / INFO_NAME).write_atomically(_format(_info(name, splits)))
 
 
 def _features(classes: int) -> dict[str, Any]:

@@ -21,8 +21,7 @@ from stoker.inspect.doctor_system import files_of
 from stoker.loader import Loader, ReadAhead, mix, open_main_split
 from stoker.order import BlockShuffle
 from stoker.recipe import Recipe, Resize, convert, sniff
-from stoker.storage import stoppable_pool
-from stoker.storage.page_cache import require_cold
+from stoker.storage import require_cold, stoppable_pool
 from stoker.transforms import CenterCrop, RandomResizedCrop
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from stoker.config import available_cpus
 from stoker.errors import ConfigError
 from stoker.inspect.doctor_decision import Files
 from stoker.loader import parts_of
-from stoker.storage.page_cache import cached_bytes
+from stoker.storage import cached_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

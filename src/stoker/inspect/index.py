@@ -11,10 +11,10 @@ from stoker import _native
 from stoker.builder import is_of_the_machine
 from stoker.config import available_cpus
 from stoker.errors import IndexMismatchError, ShardError
-from stoker.format import compression_of, index_path, is_there, read_index, write_index
+from stoker.format import compression_of, index_path, read_index, write_index
 from stoker.inspect.info import find_files
 from stoker.inspect.verify import Problem, problem_of
-from stoker.storage import is_scratch_full, local_copy, stoppable_pool
+from stoker.storage import is_scratch_full, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +71,7 @@ def index_shards(places: Sequence[str], progress: Progress | None = None) -> lis
 
 def _index(path: Location) -> IndexedShard:
     try:
-        return _index_readable(path, path.stat().st_size)
+        return _index_readable(path, path.size())
     except OSError as error:
         if is_scratch_full(error) or is_of_the_machine(error):
             raise
@@ -83,13 +83,13 @@ def _index_readable(path: Location, size: int) -> IndexedShard:
     if size and (compression := compression_of(path)) != "none":
         what = f"is compressed ({compression}), so nothing in it can be reached by an index; 'stoker repack' it"
         return IndexedShard(str(path), "failed", 0, size, Problem(str(path), None, None, None, what))
-    with local_copy(path) as copy:
+    with path.local_copy() as copy:
         try:
             rows = _scan(copy)
         except ShardError as error:
             return IndexedShard(str(path), "damaged", 0, size, problem_of(error, path, copy.path))
     outcome: Outcome = "written"
-    if is_there(index_path(path)):
+    if index_path(path).lexists():
         try:
             if np.array_equal(read_index(path, size), rows):
                 return IndexedShard(str(path), "up to date", len(rows), size)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import glob
+import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from stoker import _native
-from stoker.builder import LONGEST_LINE_BYTES, Receipts, parse_settings, read_results
+from stoker.builder import read_journal
 from stoker.config import check_range
 from stoker.errors import (
-    ConfigError,
     DatasetNotFoundError,
-    DestinationError,
     IndexMismatchError,
     ShardError,
     StokerError,
@@ -36,25 +33,13 @@ from stoker.format import (
     read_labels,
     read_manifest,
     recognise,
-    stored_files,
 )
-from stoker.storage import (
-    LocalCopy,
-    RemotePath,
-    is_named,
-    local_copy,
-    location,
-    matches,
-    open_regular,
-    stoppable_pool,
-)
-from stoker.storage.named import naming
+from stoker.storage import LocalCopy, attach_filename, location, stoppable_pool
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
-    from stoker.builder import ShardResult
     from stoker.format import ClassLabel, Manifest
     from stoker.storage import Location
     from stoker.types import Feature, SchemaInfo
@@ -123,7 +108,7 @@ def dataset_info(
         OSError: A file cannot be read.
     """
     place = location(path)
-    if is_named(place / MANIFEST_NAME):
+    if (place / MANIFEST_NAME).lexists():
         manifest = read_manifest(place)
         return DatasetInfo(str(path), manifest, _histogram(place, manifest))
     if is_unfinished(place):
@@ -187,8 +172,7 @@ class UnfinishedInfo:
 
 def _unfinished_info(directory: Location) -> UnfinishedInfo:
     """Return how far the build in a directory has come; damaged entries of its journal are not counted."""
-    read = _read_receipts(directory) if isinstance(directory, RemotePath) else _read_journal(directory)
-    settings, results = read
+    settings, results = read_journal(directory)
     shards = {result.file.name: result for result in results}.values()
     return UnfinishedInfo(
         path=str(directory),
@@ -199,24 +183,6 @@ def _unfinished_info(directory: Location) -> UnfinishedInfo:
         size_bytes=sum(shard.file.size_bytes for shard in shards),
         rejects=sum(len(shard.rejects) for shard in shards),
     )
-
-
-def _read_receipts(directory: RemotePath) -> tuple[Mapping[str, Any], list[ShardResult]]:
-    """Return the settings, and each complete shard, of a build in a store."""
-    try:
-        receipts = Receipts(directory)
-    except DestinationError:  # what is there is not a journal that can be read
-        return {}, []
-    return receipts.settings or {}, receipts.results
-
-
-def _read_journal(directory: Path) -> tuple[Mapping[str, Any], list[ShardResult]]:
-    """Return the settings, and each complete shard, of a build on this machine."""
-    with open_regular(directory / JOURNAL_NAME) as file:
-        header = file.readline(LONGEST_LINE_BYTES)
-        settings = parse_settings(header) if header.endswith(b"\n") else "is not whole"
-        results = [result for result, _ in read_results(file)]
-    return {} if isinstance(settings, str) else settings, results
 
 
 def _planned(settings: Mapping[str, Any]) -> int | None:
@@ -324,10 +290,9 @@ def _groups(place: Location) -> dict[str, tuple[Sequence[Location], tuple[int, .
     if place.is_dir():
         return {name: (found.paths, found.missing) for name, found in find_shards(place).items()}
     groups: dict[str, list[Location]] = {}
-    for path in [place] if place.is_file() else _files_matching(place):
+    for path in [place] if place.is_file() else place.matching():
         said = parse_shard_name(path.name)
-        is_file = isinstance(path, RemotePath) or path.is_file()
-        if is_file and (said is not None or (path == place and holds_records(path))):
+        if said is not None or (path == place and holds_records(path)):
             groups.setdefault(said.split if said else "train", []).append(path)
     return {name: (paths, ()) for name, paths in sorted(groups.items())}
 
@@ -342,7 +307,7 @@ def _split(paths: Sequence[Location], missing: tuple[int, ...]) -> ForeignSplit:
 
 
 def _size_and_records(path: Location) -> tuple[int, int | None]:
-    size = path.stat().st_size
+    size = path.size()
     try:
         return size, len(read_index(path, size))
     except (FileNotFoundError, IndexMismatchError):
@@ -358,7 +323,7 @@ def leading_records(paths: Sequence[Location], limit: int) -> Iterator[bytes]:
     """
     left = limit
     for path in paths:
-        with local_copy(path) as copy:
+        with path.local_copy() as copy:
             try:
                 for payload in _leading_of(copy, left):
                     left -= 1
@@ -397,19 +362,19 @@ def _leading_plain(copy: LocalCopy, limit: int) -> Iterator[bytes]:
         offset += FRAME_BYTES + len(payload)
 
 
-def message_about(error: StokerError, read_from: Path, path: Location) -> str:
+def message_about(error: StokerError, read_from: Path, path: Location | Path) -> str:
     """Return the message of an error, with the name of ``path`` in place of that of the local copy of its bytes."""
     return str(error).replace(str(read_from), str(path))
 
 
-def _about(error: StokerError, read_from: Path, path: Location) -> StokerError:
+def _about(error: StokerError, read_from: Path, path: Location | Path) -> StokerError:
     what = message_about(error, read_from, path)
     return type(error)(what, path=str(path), record=error.record, offset=error.offset, source=error.source)
 
 
 def _payload(copy: LocalCopy, offset: int, size: int) -> bytes:
     copy.fetch(offset + FRAME_BYTES)
-    with naming(copy.path), copy.path.open("rb", buffering=0) as file:
+    with attach_filename(copy.path), copy.path.open("rb", buffering=0) as file:
         file.seek(offset)
         length = int.from_bytes(file.read(8), "little")
     frame = FRAME_BYTES + min(length, size)  # a hostile length must fit into the 64 bits of the call
@@ -429,7 +394,7 @@ def find_files(places: Sequence[str]) -> list[Location]:
         if not named:
             raise DatasetNotFoundError(f"there is no TFRecord at {place}", path=place)
         found.update(path for path in named if path.suffix != INDEX_SUFFIX and path.name not in _BESIDE)
-    return sorted(found, key=lambda path: (isinstance(path, RemotePath), path.parts))
+    return sorted(found, key=lambda path: path.parts)
 
 
 def _named(place: Location) -> Iterable[Location]:
@@ -437,28 +402,9 @@ def _named(place: Location) -> Iterable[Location]:
         return [place]
     if place.is_dir():
         return [shard for split in find_shards(place).values() for shard in split.paths]
-    return _files_matching(place)
-
-
-def _files_matching(pattern: Location) -> Sequence[Location]:
-    """Return the files that match a pattern, sorted; none for a text without wildcards.
-
-    Raises:
-        ConfigError: A pattern of a store has a wildcard in front of its last part.
-        OSError: The store cannot be listed.
-    """
-    if not isinstance(pattern, RemotePath):
-        # pathlib does not take patterns that may be absolute
-        return sorted(Path(match) for match in glob.glob(str(pattern)))  # noqa: PTH207
-    if glob.has_magic(pattern.parent.key):
-        raise ConfigError(f"{pattern}: in a store only the last part of a pattern may have *, ?, [")
-    found = set(stored_files(pattern.parent)) if glob.has_magic(pattern.name) else set()
-    return [path for path in matches(pattern) if path in found]
+    return place.matching()
 
 
 def names_below(place: Location) -> list[str]:
     """Return the names of all files below a directory, relative to it, sorted."""
-    if isinstance(place, RemotePath):
-        start = len(place.key) + 1 if place.key else 0
-        return sorted(entry.key[start:] for entry in place.store.entries(place.key))
-    return sorted(path.relative_to(place).as_posix() for path in place.rglob("*"))
+    return sorted(os.fsdecode(path) for path, _ in place.files_below())

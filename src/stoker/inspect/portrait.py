@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -23,10 +22,11 @@ from stoker.format import read_rejects
 from stoker.inspect.info import ClassCount
 from stoker.loader import class_title, data_uri, fit, open_splits, usable_boxes
 from stoker.recipe import QuietPillow, decode_with_pillow, dimensions, sniff
-from stoker.storage import RemotePath, location, stoppable_pool
+from stoker.storage import location, stoppable_pool
 from stoker.types import Reject
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
@@ -383,10 +383,7 @@ def _below(root: Location, key: str) -> Location:
         SourceError: It lies elsewhere, also by way of a symbolic link.
     """
     name, place = PurePosixPath(key), root / key
-    is_below = not name.is_absolute() and ".." not in name.parts
-    if is_below and not isinstance(place, RemotePath):
-        is_below = PurePosixPath(os.path.realpath(place)).is_relative_to(os.path.realpath(str(root)))
-    if not is_below:
+    if name.is_absolute() or ".." in name.parts or not place.lies_in(root):
         raise SourceError("lies outside of the source")
     return place
 
@@ -419,7 +416,7 @@ def _reject_thumbnail(reject: Reject, find: Find | None) -> Thumbnail:
             place = find(reject.key)
             if not place.is_file():
                 problem = "no longer there"
-            elif place.stat().st_size > _MAX_FILE_BYTES:
+            elif place.size() > _MAX_FILE_BYTES:
                 problem = "too large to show"
             else:
                 uri = data_uri(partial_picture(place.read_bytes()))

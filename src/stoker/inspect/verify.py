@@ -46,7 +46,6 @@ from stoker.format import (
     find_shards,
     index_path,
     inflate,
-    is_there,
     parse_index,
     parse_shard_name,
     read_index,
@@ -58,17 +57,14 @@ from stoker.format import (
 from stoker.inspect.info import find_files, leading_records, message_about, names_below
 from stoker.loader import Sample, label_of, refuse_unfinished
 from stoker.storage import (
+    TEMPORARY_MARK,
+    attach_filename,
     check_stacks,
-    is_named,
     is_scratch_full,
-    local_copy,
     location,
     open_regular,
-    read_small,
     stoppable_pool,
 )
-from stoker.storage.named import naming
-from stoker.storage.temporary import TEMPORARY_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -78,7 +74,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.format import ClassLabel, InflatedShard, Manifest, Shard
-    from stoker.storage import LocalCopy, Location, RemotePath
+    from stoker.storage import LocalCopy, Location, LocationLike
     from stoker.types import Features, Progress, SchemaInfo
 
 _CHUNK_RECORDS = 32
@@ -162,9 +158,7 @@ class VerifyReport:
     warnings: tuple[str, ...]
 
 
-def verify_dataset(
-    path: str | Path | RemotePath, threads: int | None = None, progress: Progress | None = None
-) -> VerifyReport:
+def verify_dataset(path: LocationLike, threads: int | None = None, progress: Progress | None = None) -> VerifyReport:
     """Check a dataset, or TFRecord shards of other origin.
 
     Of a dataset in a store, each thread copies one shard at a time into the folder for temporary files (``$TMPDIR``).
@@ -347,7 +341,7 @@ def _check_shard(
         OSError: There is no space for temporary files, or the store cannot be reached.
     """
     try:
-        with local_copy(target.path) as copy:
+        with target.path.local_copy() as copy:
             frames = _check_copy(target, copy)
             counter.add_shard(len(frames.rows), len(frames.problems))
             results = _check_runs(target, frames, copy, rules, pool, counter)
@@ -451,7 +445,7 @@ def _check_plain(path: Location, copy: Path, listed: Shard | None) -> _Frames:
         del problems[0]  # the check of the record itself reports it
     if listed is not None:
         problems += _against_manifest(path, listed, size, len(rows), _checksum(copy) if checksum is None else checksum)
-        if not is_there(index_path(path)):
+        if not index_path(path).lexists():
             problems.append(_problem(index_path(path), "the index is missing; write it with 'stoker index'"))
     return _Frames(rows, size, problems)
 
@@ -521,7 +515,7 @@ def _indexed(
 def _usable(index: Location) -> NDArray[np.uint64] | None:
     """Return the rows of an index that does not fit its shard, which may have been cut; None if it is not an index."""
     try:
-        return parse_index(read_small(index, _MAX_INDEX_BYTES), index)
+        return parse_index(index.read_at_most(_MAX_INDEX_BYTES), index)
     except (IndexMismatchError, OSError):
         return None
 
@@ -539,7 +533,7 @@ def _against_manifest(path: Location, listed: Shard, size: int, records: int, ch
 
 def _checksum(path: Path) -> int:
     crc = 0
-    with naming(path), path.open("rb", buffering=0) as file:
+    with attach_filename(path), path.open("rb", buffering=0) as file:
         while piece := file.read(_READ_BYTES):
             crc = _native.crc32c(piece, crc)
     return crc
@@ -707,7 +701,7 @@ def _read_texts(place: Location) -> tuple[Manifest | None, tuple[ClassLabel, ...
         NewerManifestError: A newer version wrote the manifest.
         DatasetNotFoundError: The directory is an unfinished build.
     """
-    if not is_named(place / MANIFEST_NAME):
+    if not (place / MANIFEST_NAME).lexists():
         refuse_unfinished(place)
         return None, (), _lost_manifest(place)
     try:
@@ -722,7 +716,7 @@ def _read_texts(place: Location) -> tuple[Manifest | None, tuple[ClassLabel, ...
 
 def _lost_manifest(place: Location) -> list[Problem]:
     """Return a problem if the manifest is missing beside a file that only comes with one."""
-    if not is_named(place / REJECTS_NAME):
+    if not (place / REJECTS_NAME).lexists():
         return []
     what = f"is missing, and {REJECTS_NAME} is there; restore it, or build again"
     return [_problem(place / MANIFEST_NAME, what)]
@@ -771,7 +765,7 @@ def _count_problems(place: Location, manifest: Manifest, labels: Mapping[str, Co
 
 def _reject_problems(place: Location, manifest: Manifest) -> Iterator[Problem]:
     path = place / REJECTS_NAME
-    if not is_named(path):
+    if not path.lexists():
         yield _problem(path, "is missing; restore it, or build again")
         return
     try:

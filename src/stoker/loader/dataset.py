@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import os
 import time
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,6 @@ from stoker.loader.image_files import to_jpeg
 from stoker.loader.pictures import class_title, draw_boxes, fit, usable_boxes
 from stoker.loader.remote.read_ahead import RemoteFiles, read_through
 from stoker.recipe import dimensions, sniff
-from stoker.storage import RemotePath
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -389,7 +387,7 @@ def _record_set(shards: Iterable[OpenShard]) -> _native.RecordSet:
     records = _native.RecordSet()
     for shard in shards:
         if shard.index is not None:
-            records.add_listed(str(shard.path), os.fspath(shard.index), shard.records, shard.size_bytes)
+            records.add_listed(str(shard.path), str(shard.index), shard.records, shard.size_bytes)
         else:
             path = shard.path if shard.inflated is None else shard.inflated.path
             records.add(str(path), shard.extents, str(shard.path))
@@ -398,7 +396,7 @@ def _record_set(shards: Iterable[OpenShard]) -> _native.RecordSet:
 
 def _remote_files(shards: tuple[OpenShard, ...]) -> RemoteFiles | None:
     """Return the files of shards that are read from a store; of one split, all are or none."""
-    paths = [shard.path for shard in shards if isinstance(shard.path, RemotePath) and shard.inflated is None]
+    paths = [shard.path for shard in shards if not shard.path.is_local and shard.inflated is None]
     return RemoteFiles(len(paths), paths.__getitem__) if paths else None
 
 

@@ -14,8 +14,7 @@ from stoker import _native
 from stoker.errors import SourceError
 from stoker.loader.remote.read_ahead import RemoteFiles
 from stoker.recipe import Recipe, convert
-from stoker.sources import place_at, within
-from stoker.storage import is_remote
+from stoker.storage import place_at, within
 from stoker.types import SchemaInfo
 
 if TYPE_CHECKING:
@@ -66,9 +65,12 @@ class ImageFiles:
             np.ascontiguousarray(table.offsets, np.int64),
         )
 
-        remote = is_remote(tree.base) or any(map(is_remote, tree.archives)) or b"://" in table.names
         # Not a method: what the core holds must not hold the core's objects again.
-        self.remote = RemoteFiles(len(tree.archives) + len(table), partial(_place, tree, table)) if remote else None
+        self.remote = (
+            RemoteFiles(len(tree.archives) + len(table), partial(_place, tree, table))
+            if not tree.images_are_local
+            else None
+        )
 
     def with_own_files(self) -> ImageFiles:
         """Return the same images with files that are opened anew."""

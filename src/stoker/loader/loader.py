@@ -9,7 +9,6 @@ batch. A consumer may leave an iteration early: its state says exactly where, an
 from __future__ import annotations
 
 import weakref
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stoker import _native
@@ -21,6 +20,7 @@ from stoker.loader.ranks import resolve
 from stoker.loader.remote.read_ahead import ReadAhead
 from stoker.order import Topology, steps_left, take_step
 from stoker.sources import read_config
+from stoker.storage import location
 from stoker.transforms import ObjectCrops, Output
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ def loader_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
         ConfigError: The file lacks ``batch_size`` or ``crop_image_size``, or a value is not what it should be.
         SourceError: It is no such file.
     """
-    config = read_config(Path(path))
+    config = read_config(location(path))
     if config.batch_size is None or config.crop_image_size is None:
         message = f"{path} lacks {'batch_size' if config.batch_size is None else 'crop_image_size'} in its section data"
         raise ConfigError(f"{message}, without which no batch has a shape")

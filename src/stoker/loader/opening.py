@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import glob
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from stoker import _native
@@ -37,14 +35,14 @@ from stoker.loader.image_files import FILE_SCHEMA, ImageFiles
 from stoker.loader.remote.shards import RemoteFolder, foreign_remote_splits, open_remote_shards, read_anew
 from stoker.loader.shards import OpenShard, check_length, with_records
 from stoker.sources import SourceOptions, list_source
-from stoker.storage import RemotePath, is_named, location, stoppable_pool
+from stoker.storage import location, stoppable_pool
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
     from stoker.format import Shard
-    from stoker.storage import Location
+    from stoker.storage import Location, LocationLike
     from stoker.types import Features, SchemaInfo
 
 
@@ -69,7 +67,7 @@ class RecordKeys:
     label_base: int = 0
 
 
-def foreign_splits(place: Path) -> dict[str, Sequence[Path]]:
+def foreign_splits(place: Location) -> dict[str, Sequence[Location]]:
     """Return the shards that a directory, a file or a pattern names, by split; empty if there are none.
 
     Raises:
@@ -77,9 +75,8 @@ def foreign_splits(place: Path) -> dict[str, Sequence[Path]]:
         OSError: The directory or the file cannot be read.
     """
     if not place.is_dir():
-        matches = [place] if place.is_file() else sorted(Path(match) for match in glob.glob(str(place)))  # noqa: PTH207
-        groups: dict[str, list[Path]] = {}
-        for match in matches:
+        groups: dict[str, list[Location]] = {}
+        for match in [place] if place.is_file() else place.matching():
             said = parse_shard_name(match.name)
             if said is not None or (match == place and holds_records(place)):
                 groups.setdefault(said.split if said else "train", []).append(match)
@@ -89,7 +86,7 @@ def foreign_splits(place: Path) -> dict[str, Sequence[Path]]:
     return {name: split.paths for name, split in found.items()}
 
 
-def choose_split(wanted: str | None, splits: Mapping[str, object], path: str | os.PathLike[str] | Location) -> str:
+def choose_split(wanted: str | None, splits: Mapping[str, object], path: LocationLike) -> str:
     """Return the split that is wanted, or the only one there is.
 
     Raises:
@@ -126,7 +123,7 @@ def open_shards(open_one: Callable[[_T], OpenShard], shards: Sequence[_T]) -> tu
         return tuple(pool.map(open_one, shards))
 
 
-def open_shard(path: Path) -> OpenShard:
+def open_shard(path: Location) -> OpenShard:
     """Return where the records of a shard lie, by its index or by a scan; a compressed one is inflated.
 
     What a scan finds is kept beside the shard, or else in the user's cache.
@@ -143,7 +140,7 @@ def open_shard(path: Path) -> OpenShard:
     try:
         return OpenShard.of(path, read_index(path, size_bytes))
     except FileNotFoundError:
-        kept = KeptIndex.of(path)
+        kept = KeptIndex.of(path.local_path())
     rows = kept.read()
     if rows is None:
         rows = _native.scan_shard(str(path), check=False)
@@ -154,14 +151,14 @@ def open_shard(path: Path) -> OpenShard:
     return OpenShard.of(path, rows)
 
 
-def size_of(path: Path) -> int:
+def size_of(path: Location) -> int:
     """Return the length of a shard.
 
     Raises:
         DatasetNotFoundError: It is missing.
     """
     try:
-        return path.stat().st_size
+        return path.size()
     except FileNotFoundError as error:
         message = f"shard {path} is missing; restore it, or build again"
         raise DatasetNotFoundError(message, path=str(path)) from error
@@ -190,7 +187,7 @@ def _schema(features: Features, keys: RecordKeys | None, place: Location) -> Sch
 # more records an index is read when the first record of its shard is; see `docs/format.md`.
 
 
-def listed_shards(directory: Path, listed: Sequence[Shard]) -> tuple[OpenShard, ...]:
+def listed_shards(directory: Location, listed: Sequence[Shard]) -> tuple[OpenShard, ...]:
     """Return the plain shards of a manifest; nothing is looked at yet."""
     return tuple(
         OpenShard(directory / shard.name, shard.records, shard.size_bytes, directory / new_index_name(shard.name))
@@ -218,12 +215,10 @@ def open_listed(dataset: Dataset, listed: Sequence[Shard]) -> None:
 
 
 def _open_again(shard: OpenShard, listed: Shard) -> OpenShard:
-    if isinstance(shard.path, RemotePath):
-        return read_anew(shard)
-    return open_one(shard.path, listed)
+    return open_one(shard.path, listed) if shard.path.is_local else read_anew(shard)
 
 
-def open_one(path: Path, listed: Shard) -> OpenShard:
+def open_one(path: Location, listed: Shard) -> OpenShard:
     """Open a shard that a manifest lists; its length and number of records must be those listed.
 
     Raises:
@@ -237,7 +232,6 @@ def open_one(path: Path, listed: Shard) -> OpenShard:
 
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Mapping, Sequence
 
     from stoker.format import Manifest, Shard
@@ -247,7 +241,7 @@ if TYPE_CHECKING:
 
 
 def open_dataset(
-    path: str | os.PathLike[str] | RemotePath,
+    path: str | os.PathLike[str] | Location,
     split: str | None = None,
     *,
     keys: RecordKeys | None = None,
@@ -280,7 +274,7 @@ def open_dataset(
     return _reopenable(opened, keys, options)
 
 
-def open_main_split(path: str | os.PathLike[str], split: str | None) -> Dataset:
+def open_main_split(path: LocationLike, split: str | None) -> Dataset:
     """Open one split, or, if none is named, the only one, or else train; as `open_dataset` otherwise."""
 
     def choose(splits: Mapping[str, object]) -> str:
@@ -289,7 +283,7 @@ def open_main_split(path: str | os.PathLike[str], split: str | None) -> Dataset:
     return _reopenable(_open(location(path), choose, None, SourceOptions()), None, SourceOptions())
 
 
-def open_splits(path: str | os.PathLike[str]) -> dict[str, Dataset]:
+def open_splits(path: LocationLike) -> dict[str, Dataset]:
     """Open every split that there is at a place; as `open_dataset` otherwise."""
     names: list[str] = []
 
@@ -310,19 +304,19 @@ def _reopenable(opened: Dataset, keys: RecordKeys | None, source: SourceOptions)
 
 
 def _open(place: Location, choose: _Choice, keys: RecordKeys | None, source: SourceOptions) -> Dataset:
-    if is_named(place / MANIFEST_NAME):
+    if (place / MANIFEST_NAME).lexists():
         return _open_built(place, choose)
     refuse_unfinished(place)
-    if isinstance(place, RemotePath):
-        remote = foreign_remote_splits(place)
-        if remote:
-            split = choose(remote)
-            return open_foreign(place, split, open_remote_shards(remote[split]), keys)
-    else:
+    if place.is_local:
         splits = foreign_splits(place)
         if splits:
             split = choose(splits)
             return open_foreign(place, split, open_shards(open_shard, splits[split]), keys)
+    else:
+        remote = foreign_remote_splits(place)
+        if remote:
+            split = choose(remote)
+            return open_foreign(place, split, open_remote_shards(remote[split]), keys)
     if place.exists():
         return _open_images(place, choose, source)
     message = f"no dataset at {place}: there is no such file or directory, and no shard matches it"
@@ -359,7 +353,7 @@ def _open_built(directory: Location, choose: _Choice) -> Dataset:
 
 
 def _built_shards(directory: Location, listed: Sequence[Shard], *, plain: bool) -> tuple[OpenShard, ...]:
-    if isinstance(directory, RemotePath):
+    if not directory.is_local:
         return RemoteFolder(directory).listed_shards(listed, plain=plain)
     if plain:
         return listed_shards(directory, listed)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from stoker.errors import ConfigError, IndexMismatchError, TruncatedShardError
+from stoker.errors import IndexMismatchError, TruncatedShardError
 from stoker.format import read_index, read_index_file
-from stoker.storage import RemotePath
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +35,7 @@ class OpenShard:
     path: Location
     records: int
     size_bytes: int
-    index: Path | None = None
+    index: Location | Path | None = None
     rows: NDArray[np.uint64] | None = None
     inflated: InflatedShard | None = None
     stamp: str = ""
@@ -53,9 +52,7 @@ class OpenShard:
         Raises:
             ConfigError: It is in a store.
         """
-        if isinstance(self.path, RemotePath):
-            raise ConfigError(f"{self.path} is in a store, and this reads only files of this machine; copy the dataset")
-        return self.path
+        return self.path.local_path()
 
     @property
     def extents(self) -> NDArray[np.uint64]:
@@ -66,8 +63,8 @@ class OpenShard:
         """
         if self.rows is not None:
             return self.rows
-        if isinstance(self.path, RemotePath):
-            return read_index_file(cast("Path", self.index), self.size_bytes)
+        if self.index is not None and not self.path.is_local:
+            return read_index_file(self.index, self.size_bytes)
         return read_index(self.path, self.size_bytes)
 
 

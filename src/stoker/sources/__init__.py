@@ -8,10 +8,11 @@ from stoker.sources.imagenet.labels import LabelMap, has_control_character, one_
 from stoker.sources.items import Item, ItemTable, ItemTableBuilder
 from stoker.sources.listing import list_source
 from stoker.sources.lists import find_files, shuffled
-from stoker.sources.reading import MAX_FILE_BYTES, place_at, read_file, within
+from stoker.sources.reading import MAX_FILE_BYTES, read_file
 from stoker.sources.tar_format import FileWindow, walk
 from stoker.sources.tree import SPLITS, BoxSource, Source, SourceImage, SourceOptions, SourceTree, with_objects
 from stoker.sources.walking import FolderLister, Listing, Skipped, list_folders
+from stoker.storage import place_at, within
 
 __all__ = [
     "MAX_FILE_BYTES",

@@ -32,17 +32,17 @@ from stoker.sources.imagenet.labels import (
     find_validation_labels,
     read_validation_labels,
 )
-from stoker.sources.reading import place_at
 from stoker.sources.tree import SPLITS
-from stoker.sources.walking import ClassWalk, StoredEntry, is_folder, is_sidecar, list_folders, scan
+from stoker.sources.walking import folders_in, is_sidecar, list_folders, scan, stays_inside
+from stoker.storage import place_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stoker.sources.draft import Draft
     from stoker.sources.imagenet.labels import ValidationLabels
-    from stoker.sources.walking import FolderEntry, Skipped
-    from stoker.storage import Location
+    from stoker.sources.walking import Skipped
+    from stoker.storage import Child, Location
 
 
 # Which folders of a source are splits, and whether a split has class folders or images without any.
@@ -94,11 +94,11 @@ class SplitFinder:
             SourceError: A folder cannot be read, or validation images have neither class folders nor a list.
         """
         entries = scan(self._base)
-        candidates = [entry for entry in entries if entry.name in SPLIT_FOLDERS and is_folder(entry)]
+        candidates = [entry for entry in entries if entry.name in SPLIT_FOLDERS and entry.is_folder]
         # A class may be called "train". Only a folder that holds folders is a split, or one with a list of labels.
-        held = {entry.name: [sub for sub in scan(entry.path) if is_folder(sub)] for entry in candidates}
+        held = {entry.name: folders_in(self._base + b"/" + entry.name) for entry in candidates}
         others = [entry for entry in entries if entry.name not in held and _may_matter(entry.name)]
-        lone = not held.get(b"train") and any(is_folder(entry) for entry in others)
+        lone = not held.get(b"train") and any(entry.is_folder for entry in others)
         listed = self._labels is not None and not {b"val", b"validation"}.isdisjoint(held)
         if lone or not (any(held.values()) or listed):
             return self._without_splits(entries)
@@ -109,15 +109,15 @@ class SplitFinder:
         names = sorted(held, key=lambda name: SPLITS.index(SPLIT_FOLDERS[name]))
         return {SPLIT_FOLDERS[name]: self._split(name) for name in names}
 
-    def _without_splits(self, entries: Sequence[FolderEntry]) -> dict[str, SplitFolder]:
-        if self._draft.options.validation_labels is not None and not any(is_folder(entry) for entry in entries):
+    def _without_splits(self, entries: Sequence[Child]) -> dict[str, SplitFolder]:
+        if self._draft.options.validation_labels is not None and not any(entry.is_folder for entry in entries):
             return {"validation": SplitFolder(b"", None, self._read_labels())}
         return {"train": SplitFolder(b"", self._class_folders(b"", entries))}
 
     def _split(self, name: bytes) -> SplitFolder:
         entries = scan(self._base + b"/" + name)
         split = SPLIT_FOLDERS[name]
-        folders = [entry.name for entry in entries if is_folder(entry) and _may_matter(entry.name)]
+        folders = [entry.name for entry in entries if entry.is_folder and _may_matter(entry.name)]
         if split == "train":
             return SplitFolder(name + b"/", self._class_folders(name + b"/", entries))
         if folders == [_TINY_FOLDER] and self._is_tiny():
@@ -157,9 +157,8 @@ class SplitFinder:
             self._skipped.ignored["outside the splits"] += len(unused)
             self._skipped.warn(unused, "beside the splits and not used: {names}")
 
-    def _class_folders(self, folder: bytes, entries: Sequence[FolderEntry]) -> tuple[bytes, ...]:
+    def _class_folders(self, folder: bytes, entries: Sequence[Child]) -> tuple[bytes, ...]:
         """Return the names of the class folders among ``entries``; count the files that lie outside any class."""
-        walk = ClassWalk(self._base, self._skipped)
         classes = []
         loose = 0
         for entry in entries:
@@ -167,17 +166,20 @@ class SplitFinder:
                 continue
             if entry.name.startswith(b"."):
                 self._skipped.ignored["hidden"] += 1
-            elif is_sidecar(entry.name) and not is_folder(entry):
+            elif is_sidecar(entry.name) and not entry.is_folder:
                 self._skipped.count_sidecar(entry.name)
-            elif not is_folder(entry):
+            elif not entry.is_folder:
                 loose += 1
-            elif isinstance(entry, StoredEntry) or not entry.is_symlink() or walk.stays_inside(entry):
+            elif not entry.is_link or self._stays_inside(self._base + b"/" + folder + entry.name):
                 classes.append(entry.name)
         if loose:
             self._skipped.ignored["outside a class folder"] += loose
             where = os.fsdecode(folder) or "the root"
             self._skipped.warnings.append(f"{loose} files in {where} lie outside any class folder and are not used")
         return tuple(classes)
+
+    def _stays_inside(self, link: bytes) -> bool:
+        return stays_inside(link, place_at(link).spelled(), self._base, self._skipped)
 
 
 def _may_matter(name: bytes) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError
-from stoker.storage.named import naming
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +25,7 @@ def numbered_lines(path: Location) -> Iterator[tuple[int, bytes]]:
         OSError: The file cannot be read.
     """
     number = 0
-    with naming(path), path.open("rb") as file:
+    with path.reader() as file:
         while line := file.readline(_MAX_LINE_BYTES + 1):
             number += 1
             if len(line) > _MAX_LINE_BYTES:
@@ -44,7 +43,7 @@ def list_lines(path: Location) -> Iterator[tuple[int, bytes]]:
         SourceError: The file is too large for a list, or a line is too long.
         OSError: The file cannot be read.
     """
-    if path.stat().st_size > _MAX_LIST_BYTES:
+    if path.size() > _MAX_LIST_BYTES:
         raise SourceError(f"{path} is larger than {_MAX_LIST_BYTES} bytes, too large for a list", path=str(path))
     for number, line in numbered_lines(path):
         if line.strip():

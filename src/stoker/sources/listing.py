@@ -13,7 +13,6 @@ from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS, BoxSearch, r
 from stoker.sources.imagenet.config_file import read_config
 from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
 from stoker.sources.lists import FileLists
-from stoker.sources.reading import spelled
 from stoker.sources.tar_format import is_compressed, is_tar
 from stoker.sources.tars import TarGatherer, find_tars, split_of
 from stoker.sources.tree import SourceOptions, SourceTree
@@ -81,10 +80,10 @@ def _holds_splits(folder: Location) -> bool:
 def _holds_only_images(root: Location) -> bool:
     """Return whether there is a folder ``Images`` of folders, and beside it nothing that could be a class."""
     images = root / "Images"
-    if not images.is_dir() or not folders_in(spelled(images)):
+    if not images.is_dir() or not folders_in(images.spelled()):
         return False
     others = ANNOTATION_FOLDERS | {b"Images", b"lists"}
-    return all(name in others or name.startswith(b".") for name in folders_in(spelled(root)))
+    return all(name in others or name.startswith(b".") for name in folders_in(root.spelled()))
 
 
 _NO_CLASSES = ANNOTATION_FOLDERS | {b"lists"}
@@ -139,7 +138,7 @@ def _list_directory(
     tars = find_tars(place.base)
     if tars and not _holds_folders(place.base):
         return _list_tars(str(path), tars, place.base, options, progress)
-    draft = Draft(str(path), spelled(place.base), options, place.tops, progress=progress, lister=lister)
+    draft = Draft(str(path), place.base.spelled(), options, place.tops, progress=progress, lister=lister)
     label_places = (*place.tops, path.resolve().parent)
     folders = fill_from_folder(draft, label_places)
 
@@ -158,13 +157,13 @@ def _list_directory(
 
 def _holds_folders(folder: Location) -> bool:
     """Return whether there are folders that could be classes or splits."""
-    return any(not name.startswith(b".") and name not in _NO_CLASSES for name in folders_in(spelled(folder)))
+    return any(not name.startswith(b".") and name not in _NO_CLASSES for name in folders_in(folder.spelled()))
 
 
 def _list_tars(
     root: str, tars: dict[Location, str], folder: Location, options: SourceOptions, progress: Progress | None
 ) -> SourceTree:
-    draft = Draft(root, spelled(folder), options, (folder,), progress=progress)
+    draft = Draft(root, folder.spelled(), options, (folder,), progress=progress)
     labels = None
     listed = find_validation_labels((folder, folder.resolve().parent), options.validation_labels)
     if listed is not None and "validation" in tars.values():
@@ -188,7 +187,7 @@ def _list_tars(
 
 def _list_files(path: Location, options: SourceOptions, progress: Progress | None) -> SourceTree:
     config = read_config(path) if path.suffix.lower() == ".json" else None
-    draft = Draft(str(path), spelled(path.parent), options, (path.parent,), progress=progress)
+    draft = Draft(str(path), path.parent.spelled(), options, (path.parent,), progress=progress)
     lists = FileLists(draft, config.lists() if config else {path: "train"})
     lists.fill()
     tree = draft.finish(lists.find_boxes)

@@ -8,10 +8,7 @@ is an item all the same, so that a build names it among the rejects.
 
 from __future__ import annotations
 
-import fnmatch
-import glob
 import os
-import stat
 from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,12 +22,11 @@ from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.boxes import read_boxes
 from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
 from stoker.sources.lines import numbered_lines
-from stoker.sources.reading import AT_ONCE, in_order, is_absolute, object_at, place_at, spelled, split_bucket, within
-from stoker.sources.walking import is_of_the_name, stored_below, stored_files_below
-from stoker.storage import RemotePath, is_remote, location
+from stoker.sources.reading import in_order
+from stoker.storage import is_absolute, is_of_the_name, location, place_at, split_bucket, within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from stoker.sources.draft import Draft
     from stoker.sources.gather import Gathering
@@ -95,17 +91,19 @@ def _listed(url: bytes, names: list[bytes]) -> dict[bytes, int] | None:
     """Return the size of each name that lies directly in a folder; None if that cannot be listed."""
     found = dict.fromkeys(names, 0)
     try:
-        for path, size in stored_below(url):
+        for path, size in place_at(url).files_below():
             if path in found:
-                found[path] = size
-    except SourceError:
+                found[path] = size or 0
+    except StorageError:
+        raise
+    except OSError:
         return None
     return found
 
 
 def _size(url: bytes) -> int:
     try:
-        return object_at(url).stat().st_size
+        return place_at(url).size()
     except StorageError:
         raise
     except OSError:
@@ -186,7 +184,7 @@ class FileLists:
         for path, split in self._lists.items():
             if not path.is_file():
                 raise SourceError(f"the list {path} is not there or is no file", path=str(path))
-            folder = spelled(path.parent)
+            folder = path.parent.spelled()
             before = b"" if folder == self._draft.base else folder + b"/"
             for number, line in numbered_lines(path):
                 self._add(line, split, before, f"line {number} of {path}")
@@ -215,7 +213,9 @@ class FileLists:
         base = self._draft.base
         found = (_mapped(base, folder) for _, folder, _ in self._folders)
         mapped = {folder for folder in found if folder is not None}
-        if not any(in_order(_is_folder, mapped, AT_ONCE if any(map(is_remote, mapped)) else 1)):
+        if not any(
+            in_order(_is_folder, mapped, max((place_at(folder).requests_at_once for folder in mapped), default=1))
+        ):
             return {}
         return dict.fromkeys(splits, MappedBoxes(base, class_names))
 
@@ -229,7 +229,7 @@ class FileLists:
         if path != stripped and self._size(path) is None and self._size(stripped) is not None:
             path = stripped
         # What lies in a store gets its size later, from a listing of its folder.
-        size = 0 if is_remote(within(self._draft.base, path)) else self._size(path)
+        size = self._size(path) if place_at(within(self._draft.base, path)).is_local else 0
         folder, _, name = path.rpartition(b"/")
         self._hashes.append(hash((split, path)))
         self._draft.gathering.add(self._group(split, folder, name, where), path, size or 0)
@@ -237,20 +237,20 @@ class FileLists:
     def _stored_folders(self) -> dict[int, bytes]:
         """Return the URL of the folder of each group that lies in a store."""
         folders = ((number, within(self._draft.base, folder)) for (_, folder, _), number in self._folders.items())
-        return {number: folder for number, folder in folders if is_remote(folder)}
+        return {number: folder for number, folder in folders if not place_at(folder).is_local}
 
     def _size(self, path: bytes) -> int | None:
         """Return the size of a file; None if there is none."""
-        where = within(self._draft.base, path)
+        place = place_at(within(self._draft.base, path))
         try:
-            info = object_at(where).stat() if is_remote(where) else os.stat(where)  # noqa: PTH116
+            size = place.size()
+            return size if place.is_file() else 0
         except StorageError:
             raise
         except OSError as error:
-            if not is_remote(where) and not is_of_the_name(error):
+            if place.is_local and not is_of_the_name(error):
                 raise
             return None
-        return info.st_size if not isinstance(info, os.stat_result) or stat.S_ISREG(info.st_mode) else 0
 
     def _group(self, split: str, folder: bytes, name: bytes, where: str) -> int:
         parts = split_bucket(folder)[1].split(b"/")
@@ -283,8 +283,7 @@ def find_files(patterns: Iterable[str]) -> list[bytes]:
     shown = []
     for pattern in patterns:
         shown.append(pattern)
-        place = location(pattern)
-        found.update(_stored(place) if isinstance(place, RemotePath) else _local(pattern))
+        found.update(os.fsencode(str(place)) for place in location(pattern).normalized().matching(regular=True))
     if not found:
         message = f"no file matches {' '.join(shown)}; quote the pattern, for example 'photos/**/*.JPEG'"
         raise SourceError(message, path=shown[0] if shown else None)
@@ -293,50 +292,6 @@ def find_files(patterns: Iterable[str]) -> list[bytes]:
             message = f"{os.fsdecode(path)!r} has a line break in its name, so it cannot stand in a list; rename it"
             raise SourceError(message, path=os.fsdecode(path))
     return sorted(found)
-
-
-def _local(pattern: str) -> Iterator[bytes]:
-    for path in glob.iglob(os.fsencode(pattern), recursive=True):  # noqa: PTH207 - pathlib has no bytes paths
-        if os.path.isfile(path):  # noqa: PTH113
-            yield os.path.abspath(path)  # noqa: PTH100
-
-
-def _stored(pattern: RemotePath) -> Iterator[bytes]:
-    parts = pattern.key.split("/")
-    fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), None)
-    if fixed is None:
-        if pattern.is_file():
-            yield spelled(pattern)
-        return
-    top = spelled(RemotePath(pattern.root, "/".join(parts[:fixed])))
-    wanted = [os.fsencode(part) for part in parts[fixed:]]
-    for path, _ in stored_files_below(top):
-        if _matches(path.split(b"/"), wanted):
-            yield top + b"/" + path
-
-
-def _matches(parts: Sequence[bytes], pattern: Sequence[bytes]) -> bool:
-    """Return whether the parts of a path match those of a pattern, as `glob` would have it."""
-    states = {0}  # how much of the pattern the parts so far can have used up
-    for part in parts:
-        hidden = part.startswith(b".")
-        states = _past_stars(states, pattern)
-        after = {at for at in states if at < len(pattern) and pattern[at] == b"**" and not hidden}
-        for at in states:
-            if at < len(pattern) and pattern[at] != b"**" and (not hidden or pattern[at].startswith(b".")):
-                after |= {at + 1} if fnmatch.fnmatchcase(part, pattern[at]) else set()
-        states = after
-    return len(pattern) in _past_stars(states, pattern)
-
-
-def _past_stars(states: set[int], pattern: Sequence[bytes]) -> set[int]:
-    """Return the states and those that are reached when ``**`` stands for nothing."""
-    found = set(states)
-    for at in sorted(states):
-        while at < len(pattern) and pattern[at] == b"**":
-            at += 1  # noqa: PLW2901
-            found.add(at)
-    return found
 
 
 def shuffled(paths: list[bytes], seed: int) -> list[bytes]:

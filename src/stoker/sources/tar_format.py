@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from stoker.errors import SourceError
-from stoker.sources.reading import read_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,7 +170,7 @@ def is_tar(path: Location) -> bool:
     Raises:
         OSError: It cannot be read.
     """
-    return path.suffix.lower() == ".tar" or read_start(path, tarfile.BLOCKSIZE)[257:262] == b"ustar"
+    return path.suffix.lower() == ".tar" or path.read_head(tarfile.BLOCKSIZE)[257:262] == b"ustar"
 
 
 def is_compressed(path: Location) -> bool:
@@ -180,7 +179,7 @@ def is_compressed(path: Location) -> bool:
     Raises:
         OSError: It cannot be read.
     """
-    return read_start(path, 2) == b"\x1f\x8b"
+    return path.read_head(2) == b"\x1f\x8b"
 
 
 @contextmanager
@@ -190,7 +189,7 @@ def open_stream(path: Location) -> Iterator[IO[bytes]]:
     Raises:
         OSError: It cannot be opened.
     """
-    with path.open("rb") as file:
+    with path.reader() as file:
         if not is_compressed(path):
             yield file
             return

@@ -7,20 +7,20 @@ folder.
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError
 from stoker.sources.gather import Group
 from stoker.sources.image_folders import SPLIT_FOLDERS
-from stoker.sources.reading import spelled
 from stoker.sources.tar_format import FileWindow, is_compressed, walk
 from stoker.sources.walking import is_sidecar
 
 if TYPE_CHECKING:
     import tarfile
     from collections import Counter
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from stoker.sources.draft import Draft
     from stoker.sources.gather import Gathering
@@ -174,10 +174,10 @@ def find_tars(folder: Location) -> dict[Location, str]:
         SourceError: Two of them are the same split.
     """
     found: dict[str, Location] = {}
-    places: Iterator[Location] = iter(folder.iterdir())
-    for path in sorted(places, key=lambda path: path.name):
+    for child in folder.children():
+        path = folder / os.fsdecode(child.name)
         split = next((split for pattern, split in _ROLES if pattern.fullmatch(path.name)), None)
-        if split is None or not path.is_file():
+        if split is None or not child.is_file:
             continue
         if split in found:
             message = f"{folder} holds {found[split].name} and {path.name}, both of them the split {split}; keep one"
@@ -219,12 +219,12 @@ class TarGatherer:
             message = f"{path} is compressed, so its images cannot be read in place; unpack it with gunzip first"
             raise SourceError(message, path=str(path))
         archive = len(self._draft.archives)
-        self._draft.archives.append(spelled(path))
+        self._draft.archives.append(path.spelled())
         by_number = self._labels if split == "validation" else None
         folders = TarFolders(self._draft.gathering, split, archive, by_number)
         self._seen_before = self._seen
-        self._size = path.stat().st_size
-        with path.open("rb") as file:
+        self._size = path.size()
+        with path.reader() as file:
             window = FileWindow(file, 0, self._size, str(path))
             for member in walk(window):
                 self._add_member(window, member, folders)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import os
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -14,8 +13,8 @@ import numpy as np
 
 from stoker.errors import SourceError
 from stoker.sources.items import ItemTableBuilder
-from stoker.sources.reading import AT_ONCE, in_order, read_file, read_head, read_slice, within
-from stoker.storage import is_remote
+from stoker.sources.reading import AT_ONCE, in_order, read_file, read_slice
+from stoker.storage import location, place_at, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -122,8 +121,8 @@ class Source(Protocol):
         """The annotations of each split that has some."""
 
     @property
-    def is_remote(self) -> bool:
-        """Whether loading an image may have to wait for a network: many should be under way at a time."""
+    def is_local(self) -> bool:
+        """Whether no image waits for a network; otherwise many should be loaded at a time."""
 
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with everything of the listing that can change a dataset."""
@@ -176,10 +175,14 @@ class SourceTree:
     archives: tuple[bytes, ...] = ()
 
     @property
-    def is_remote(self) -> bool:
-        """Whether any image or any annotation may lie in a store."""
-        places = (self.base, *self.archives, *(os.fsencode(boxes.where) for boxes in self.boxes.values()))
-        return any(map(is_remote, places)) or b"://" in self.table.names
+    def images_are_local(self) -> bool:
+        """Whether no image lies in a store."""
+        return all(place_at(place).is_local for place in (self.base, *self.archives)) and b"://" not in self.table.names
+
+    @property
+    def is_local(self) -> bool:
+        """Whether neither an image nor an annotation lies in a store."""
+        return self.images_are_local and all(location(boxes.where).is_local for boxes in self.boxes.values())
 
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with any file name, size, label, object, class, text or split.
@@ -239,7 +242,7 @@ class SourceTree:
             OSError: It cannot be read.
         """
         size = min(count, item.size_bytes) if item.archive >= 0 else count
-        return read_head(self.locate(item), item.offset, size, item.offset + item.size_bytes)
+        return place_at(self.locate(item)).read_range(item.offset, size, known_size=item.offset + item.size_bytes)
 
 
 def _file_names(table: ItemTable) -> Iterator[bytes]:
@@ -275,7 +278,7 @@ def with_objects(tree: SourceTree, progress: Progress | None = None) -> SourceTr
     for split, rows in tree.splits.items():
         first = len(builder)
         items = (tree.table[row] for row in rows.tolist())
-        counted = in_order(partial(_counted, tree, split), items, AT_ONCE if tree.is_remote else 1)
+        counted = in_order(partial(_counted, tree, split), items, 1 if tree.is_local else AT_ONCE)
         for done, (item, count) in enumerate(counted):
             for index in range(count) or (-1,):
                 builder.add(dataclasses.replace(item, object=index))

@@ -1,35 +1,28 @@
-"""Folders of images and of annotations, on this machine or in a store."""
+"""Folders of images and of annotations: what lies in them, and what of it is an item."""
 
 from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError, StorageError
-from stoker.sources.reading import AT_ONCE, in_order, object_at
-from stoker.storage import is_remote
+from stoker.sources.reading import in_order
+from stoker.storage import place_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stoker.storage import RemotePath
-
-
-# Walking one class folder: links, loops and odd directory entries.
-
+    from stoker.storage import Child
 
 SIDECARS = frozenset({b".xml", b".txt", b".csv", b".json", b".md", b".html", b".db", b".ini"})
 """Suffixes of files that lie beside images and are never images."""
 
 _SHOWN = 5
-_OF_THE_NAME = frozenset(
-    {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
-)
 
 
 @dataclass(slots=True)
@@ -74,257 +67,6 @@ def _suffix(name: bytes) -> bytes:
     return name[name.rfind(b".") :].lower() if b"." in name else b""
 
 
-def is_of_the_name(error: OSError) -> bool:
-    """Return whether nobody could look at what has this name. Anything else is a file system that fails."""
-    return error.errno in _OF_THE_NAME
-
-
-def scan_directory(path: bytes) -> list[os.DirEntry[bytes]]:
-    """Return the entries of a directory in the byte order of their names.
-
-    Raises:
-        SourceError: It cannot be read.
-    """
-    return sorted(scanned(path), key=lambda entry: entry.name)
-
-
-def scanned(path: bytes) -> Iterator[os.DirEntry[bytes]]:
-    """Yield the entries of a directory, in any order.
-
-    Raises:
-        SourceError: It cannot be read.
-    """
-    try:
-        with os.scandir(path) as entries:
-            yield from entries
-    except OSError as error:
-        where = os.fsdecode(path).rstrip("/")
-        message = f"cannot list the directory {where}: {error.strerror}; make it readable or move it out of the source"
-        raise SourceError(message, path=where) from error
-
-
-def is_directory(entry: os.DirEntry[bytes]) -> bool:
-    """Return whether an entry is a directory or a link to one; a link that leads round in a circle is neither."""
-    try:
-        return entry.is_dir()
-    except OSError as error:
-        if not is_of_the_name(error):
-            raise
-        return False
-
-
-class ClassWalk:
-    """Lists the files of one class folder at any depth.
-
-    A link to a file is followed wherever it leads. A link to a directory is followed if that lies in the tree; each
-    real directory is listed once per class, so loops of links end.
-
-    Args:
-        root: Real path of the source tree.
-        skipped: Receives what is not an item.
-    """
-
-    def __init__(self, root: bytes, skipped: Skipped) -> None:
-        self._root = root
-        self._skipped = skipped
-        self._seen: set[tuple[int, int]] = set()
-
-    def files(self, folder: bytes) -> list[tuple[bytes, int]]:
-        """Return (path below ``folder``, size in bytes) of every item, in the byte order of the paths."""
-        found: list[tuple[bytes, int]] = []
-        pending = [b""]
-        self._enter(folder)
-        while pending:
-            below = pending.pop()
-            for entry in scan_directory(os.path.join(folder, below)):  # noqa: PTH118 - pathlib has no bytes paths
-                path = below + entry.name
-                if is_directory(entry):
-                    if self._follows(entry):
-                        pending.append(path + b"/")
-                elif (size := self._item_size(entry)) is not None:
-                    found.append((path, size))
-        found.sort()
-        return found
-
-    def _enter(self, folder: bytes) -> bool:
-        info = os.stat(folder)  # noqa: PTH116 - pathlib has no bytes paths
-        identity = (info.st_dev, info.st_ino)
-        if identity in self._seen:
-            return False
-        self._seen.add(identity)
-        return True
-
-    def _item_size(self, entry: os.DirEntry[bytes]) -> int | None:
-        """Return the size of an entry that is an item; count it among the ignored ones and return None otherwise."""
-        name = entry.name
-        if name.startswith(b"."):
-            self._skipped.ignored["hidden"] += 1
-            return None
-        if is_sidecar(name):
-            self._skipped.count_sidecar(name)
-            return None
-        try:
-            info = entry.stat()
-        except OSError as error:
-            if not is_of_the_name(error):
-                raise
-            return 0  # a link to nowhere: still an item, so that the build names it among the rejects
-        if not stat.S_ISREG(info.st_mode):
-            self._skipped.ignored["special file"] += 1
-            return None
-        return info.st_size
-
-    def _follows(self, entry: os.DirEntry[bytes]) -> bool:
-        if entry.name.startswith(b"."):
-            self._skipped.ignored["hidden"] += 1
-            return False
-        return (not entry.is_symlink() or self.stays_inside(entry)) and self._enter(entry.path)
-
-    def stays_inside(self, entry: os.DirEntry[bytes]) -> bool:
-        """Return whether a link to a directory leads to a place in the tree; report it if it does not."""
-        target = os.path.realpath(entry.path)
-        if target.startswith(self._root.rstrip(b"/") + b"/"):
-            return True
-        self._skipped.ignored["link out of the tree"] += 1
-        where, there = os.fsdecode(entry.path), os.fsdecode(target)
-        self._skipped.warnings.append(f"{where} links to {there}, outside the source: not followed; copy or mount it")
-        return False
-
-
-# Folders of stores: the prefixes of keys, which are listed and never looked at one object at a time.
-#
-# Some programs mark a folder with an empty object whose name is that of the folder and a slash. Clients show it
-# without the slash, as if it were an empty file; but there is nothing under that name.
-
-
-@dataclass(frozen=True, slots=True)
-class StoredEntry:
-    """Something directly in a folder.
-
-    Attributes:
-        name: Its name.
-        path: Its URL.
-        folder: Whether it is a folder.
-    """
-
-    name: bytes
-    path: bytes
-    folder: bool
-
-
-def scan_stored(where: bytes) -> list[StoredEntry]:
-    """Return what lies directly in a folder, in the byte order of the names.
-
-    Raises:
-        SourceError: It cannot be listed.
-        StorageError: The store is gone.
-    """
-    place = object_at(where)
-    try:
-        children = place.store.children(place.key)
-    except StorageError:
-        raise
-    except OSError as error:
-        raise _unlisted(place, error) from error
-    keys = [(key, True) for key in children.folders] + [(entry.key, False) for entry in children.files]
-    found = [(_encoded(key.rpartition("/")[2]), folder) for key, folder in keys]
-    return [StoredEntry(name, where.rstrip(b"/") + b"/" + name, folder) for name, folder in sorted(found)]
-
-
-def stored_below(where: bytes) -> Iterator[tuple[bytes, int]]:
-    """Yield (path below the folder, size in bytes) of every object at any depth, in any order, marks of folders too.
-
-    Takes the memory of one page.
-
-    Raises:
-        SourceError: It cannot be listed.
-        StorageError: The store is gone.
-    """
-    place = object_at(where)
-    skip = len(place.key) + 1 if place.key else 0
-    try:
-        for entry in place.store.entries(place.key):
-            yield _encoded(entry.key[skip:]), entry.size_bytes
-    except StorageError:
-        raise
-    except OSError as error:
-        raise _unlisted(place, error) from error
-
-
-def stored_files_below(where: bytes) -> Iterator[tuple[bytes, int]]:
-    """Yield what `stored_below` does, but for the marks of folders.
-
-    Raises:
-        SourceError: It cannot be listed.
-        StorageError: The store is gone.
-    """
-    empty = []
-    for path, size in stored_below(where):
-        if size:
-            yield path, size
-        else:
-            empty.append(path)
-    for path in empty:
-        place = object_at(where + b"/" + path)
-        if place.store.is_object(place.key):
-            yield path, 0
-
-
-def stored_files(where: bytes, skipped: Skipped) -> list[tuple[bytes, int]]:
-    """Return (path below the folder, size in bytes) of every item, in the byte order of the paths.
-
-    Args:
-        where: URL of the folder.
-        skipped: Receives what is not an item, counted as in a folder of this machine.
-
-    Raises:
-        SourceError: It cannot be listed.
-        StorageError: The store is gone.
-    """
-    found = []
-    hidden: set[bytes] = set()
-    for path, size in stored_files_below(where):
-        top = _hidden_part(path)
-        if top is not None:
-            hidden.add(top)
-        elif is_sidecar(name := path[path.rfind(b"/") + 1 :]):
-            skipped.count_sidecar(name)
-        else:
-            found.append((path, size))
-    if hidden:
-        skipped.ignored["hidden"] += len(hidden)
-    found.sort()
-    return found
-
-
-def _hidden_part(path: bytes) -> bytes | None:
-    """Return the path up to the first part that is hidden."""
-    if path.startswith(b"."):
-        return path.partition(b"/")[0]
-    at = path.find(b"/.")
-    if at < 0:
-        return None
-    end = path.find(b"/", at + 1)
-    return path if end < 0 else path[:end]
-
-
-def _encoded(name: str) -> bytes:
-    return name.encode("utf-8", "surrogateescape")
-
-
-def _unlisted(place: RemotePath, error: OSError) -> SourceError:
-    """Return what is raised when a folder cannot be listed, and not because the store is gone."""
-    if error.errno == errno.EINVAL:
-        advice = "no client can read an object of such a name; rename or delete it"
-        return SourceError(f"cannot list the folder {place}: {error.strerror}; {advice}", path=str(place))
-    problem = error.strerror or str(error)
-    return SourceError(f"cannot list the folder {place}: {problem}", path=str(place))
-
-
-if TYPE_CHECKING:
-    FolderEntry = os.DirEntry[bytes] | StoredEntry
-
-
 @dataclass(frozen=True, slots=True)
 class Listing:
     """What lies in a folder at any depth.
@@ -342,19 +84,15 @@ FolderLister = Callable[[bytes, Iterable[bytes]], Iterator[Listing]]
 """Does what `list_folders` does, perhaps elsewhere."""
 
 
-def scan(where: bytes) -> list[os.DirEntry[bytes]] | list[StoredEntry]:
+def scan(where: bytes) -> list[Child]:
     """Return what lies directly in a folder, in the byte order of the names.
 
     Raises:
         SourceError: It cannot be read.
         StorageError: The store is gone.
     """
-    return scan_stored(where) if is_remote(where) else scan_directory(where)
-
-
-def is_folder(entry: FolderEntry) -> bool:
-    """Return whether an entry is a folder or a link to one; a link that leads round in a circle is neither."""
-    return entry.folder if isinstance(entry, StoredEntry) else is_directory(entry)
+    with _listing(where):
+        return place_at(where).children()
 
 
 def folders_in(where: bytes) -> list[bytes]:
@@ -364,27 +102,21 @@ def folders_in(where: bytes) -> list[bytes]:
         SourceError: It cannot be read.
         StorageError: The store is gone.
     """
-    if is_remote(where):
-        return [entry.name for entry in scan_stored(where) if entry.folder]
-    # There may be half a million annotations, which need not all be held.
-    return sorted(entry.name for entry in scanned(where) if is_directory(entry))
+    with _listing(where):
+        return place_at(where).folders()
 
 
 def seen_in(where: bytes) -> Iterator[tuple[bytes, bool]]:
     """Yield the name of what lies directly in a folder and whether that is a folder, in any order, perhaps repeatedly.
 
-    For those who need to see a few names of very many.
+    For callers that need to see a few names of very many.
 
     Raises:
         SourceError: It cannot be read.
         StorageError: The store is gone.
     """
-    if is_remote(where):
-        for path, _ in stored_below(where):
-            name, slash, _ = path.partition(b"/")
-            yield name, bool(slash)
-        return
-    yield from ((entry.name, is_directory(entry)) for entry in scanned(where))
+    with _listing(where):
+        yield from ((child.name, child.is_folder) for child in place_at(where).some_children())
 
 
 def list_folders(root: bytes, folders: Iterable[bytes]) -> Iterator[Listing]:
@@ -396,10 +128,76 @@ def list_folders(root: bytes, folders: Iterable[bytes]) -> Iterator[Listing]:
     """
 
     def listing(folder: bytes) -> Listing:
-        skipped = Skipped()
-        where = (root + b"/" + folder).rstrip(b"/")
-        if is_remote(where):
-            return Listing(stored_files(where, skipped), skipped)
-        return Listing(ClassWalk(root, skipped).files(where), skipped)
+        return _list_items((root + b"/" + folder).rstrip(b"/"), root)
 
-    return in_order(listing, folders, AT_ONCE if is_remote(root) else 1)
+    return in_order(listing, folders, place_at(root).requests_at_once)
+
+
+def stays_inside(link: bytes, target: bytes, root: bytes, skipped: Skipped) -> bool:
+    """Return whether a link to a folder leads to a place in the tree; report it if it does not."""
+    if target.startswith(root.rstrip(b"/") + b"/"):
+        return True
+    skipped.ignored["link out of the tree"] += 1
+    where, there = os.fsdecode(link), os.fsdecode(target)
+    skipped.warnings.append(f"{where} links to {there}, outside the source: not followed; copy or mount it")
+    return False
+
+
+def _list_items(where: bytes, root: bytes) -> Listing:
+    """Return the items of one class folder.
+
+    A link to a file is followed wherever it leads. A link to a folder is followed if that lies in the tree.
+    """
+    skipped = Skipped()
+    found: list[tuple[bytes, int]] = []
+    hidden: set[bytes] = set()
+
+    def enters(path: bytes, target: bytes) -> bool:
+        if (top := _hidden_part(path)) is not None:
+            hidden.add(top)
+            return False
+        return not target or stays_inside(where + b"/" + path, target, root, skipped)
+
+    with _listing(where):
+        for path, size in place_at(where).files_below(enters):
+            name = path[path.rfind(b"/") + 1 :]
+            if (top := _hidden_part(path)) is not None:
+                hidden.add(top)
+            elif is_sidecar(name):
+                skipped.count_sidecar(name)
+            elif size is None:
+                skipped.ignored["special file"] += 1
+            else:
+                found.append((path, size))
+    if hidden:
+        skipped.ignored["hidden"] += len(hidden)
+    found.sort()
+    return Listing(found, skipped)
+
+
+def _hidden_part(path: bytes) -> bytes | None:
+    """Return the path up to the first part that is hidden."""
+    if path.startswith(b"."):
+        return path.partition(b"/")[0]
+    at = path.find(b"/.")
+    if at < 0:
+        return None
+    end = path.find(b"/", at + 1)
+    return path if end < 0 else path[:end]
+
+
+@contextmanager
+def _listing(where: bytes) -> Iterator[None]:
+    """Make an error of a source of what keeps a folder from being listed, unless the store is gone."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        place = os.fsdecode(error.filename or where).rstrip("/")
+        problem = error.strerror or str(error)
+        if error.errno == errno.EINVAL:
+            advice = "no client can read an object of such a name; rename or delete it"
+        else:
+            advice = "make it readable or move it out of the source"
+        raise SourceError(f"cannot list the folder {place}: {problem}; {advice}", path=place) from error

@@ -1,38 +1,81 @@
-"""Where bytes lie: paths of this machine, and objects in buckets and HDFS under one interface.
+"""Where bytes lie: paths of this machine, and objects in buckets and HDFS, behind one class, `Location`.
 
-Nothing above this room knows which client speaks to which store. Local files go past it: they are read with positioned
-reads and written with a rename.
+Code above this package does not know which client speaks to which store, nor whether a location is in one.
 """
 
 from __future__ import annotations
 
-from stoker.storage.copies import LocalCopy, local_copy
-from stoker.storage.location import Location, RemotePath, is_remote, location, matches
-from stoker.storage.patient import PatientStore
-from stoker.storage.pool import check_stacks, stoppable_pool
-from stoker.storage.scratch import is_scratch_full
-from stoker.storage.small_files import is_named, open_regular, parse_json, read_small, regular_descriptor
-from stoker.storage.store import Children, Entry
-from stoker.storage.stores import stop_waiting_when
+from stoker.storage.copies import LocalCopy, append_to_scratch, is_scratch_full, scratch_file
+from stoker.storage.files import (
+    TEMPORARY_MARK,
+    Staging,
+    attach_filename,
+    is_of_the_name,
+    make_directory,
+    open_regular,
+    parse_json,
+    sync_directory,
+    temporary_name,
+    write_all,
+)
+from stoker.storage.location import (
+    Child,
+    FileInfo,
+    LocalLocation,
+    Location,
+    LocationLike,
+    StoreLocation,
+    is_absolute,
+    location,
+    place_at,
+    split_bucket,
+    within,
+    write_atomically,
+)
+from stoker.storage.page_cache import cached_bytes, drop_from_page_cache, require_cold
+from stoker.storage.retrying import (
+    RetryingStore,
+    check_stacks,
+    new_pool,
+    stop_waiting_when,
+    stoppable_pool,
+    stopping_when,
+)
 
 __all__ = [
-    "Children",
-    "Entry",
+    "TEMPORARY_MARK",
+    "Child",
+    "FileInfo",
     "LocalCopy",
+    "LocalLocation",
     "Location",
-    "PatientStore",
-    "RemotePath",
+    "LocationLike",
+    "RetryingStore",
+    "Staging",
+    "StoreLocation",
+    "append_to_scratch",
+    "attach_filename",
+    "cached_bytes",
     "check_stacks",
-    "is_named",
-    "is_remote",
+    "drop_from_page_cache",
+    "is_absolute",
+    "is_of_the_name",
     "is_scratch_full",
-    "local_copy",
     "location",
-    "matches",
+    "make_directory",
+    "new_pool",
     "open_regular",
     "parse_json",
-    "read_small",
-    "regular_descriptor",
+    "place_at",
+    "require_cold",
+    "scratch_file",
+    "split_bucket",
     "stop_waiting_when",
     "stoppable_pool",
+    "stopping_when",
+    "sync_directory",
+    "temporary_name",
+    "within",
+    "write_all",
+    "write_atomically",
 ]

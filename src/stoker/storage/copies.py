@@ -1,37 +1,142 @@
-"""Copies of objects on this machine, for work that needs every byte of them, or a long stretch, in a file."""
+"""Bytes of objects on this machine: scratch files, unfinished objects, copies, and reading ahead."""
 
 from __future__ import annotations
 
+import io
+import mmap
 import os
-from contextlib import contextmanager, nullcontext
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
-from stoker.errors import StorageError
-from stoker.storage.pool import stoppable_pool
-from stoker.storage.scratch import no_room, scratch_file
+from stoker.errors import ConfigError, StorageError
+from stoker.storage.files import write_all
+from stoker.storage.retrying import stoppable_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import Future
 
-    from stoker.storage.location import StoreLocation
-    from stoker.storage.patient import PatientStore
+    from stoker.storage.retrying import RetryingStore
+    from stoker.storage.store import Data
 
-_PIECE_BYTES = 2**22
-_OTHER_PIECE_BYTES = _PIECE_BYTES // 3 * 2  # what goes wrong at the same place of every answer goes wrong elsewhere
+_CHUNK_BYTES = 2**22
+_OTHER_CHUNK_BYTES = _CHUNK_BYTES // 3 * 2  # what goes wrong at the same place of every answer goes wrong elsewhere
 _AT_ONCE = 4  # of each copy; there is one for each thread that works
 _SAME_READS = 3
-_MOST_READS = 24
+_MAX_READS = 24
 
 
-def local_copy(place: Path | StoreLocation) -> AbstractContextManager[LocalCopy]:
-    """The former name of `stoker.storage.location.BaseLocation.local_copy`."""
-    return nullcontext(LocalCopy(place)) if isinstance(place, Path) else place.local_copy()
+def scratch_file(why: str) -> IO[bytes]:
+    """Return an empty file without a name in the folder for temporary files (``$TMPDIR``), not buffered.
+
+    Args:
+        why: What it is for, for messages: a clause that speaks of the folder as *there*.
+
+    Raises:
+        ConfigError: There is no such folder.
+        OSError: It has no space.
+    """
+    try:
+        folder = tempfile.gettempdir()
+    except FileNotFoundError as error:  # so says Python where every one that it knows is full
+        message = f"{why}, in a folder for temporary files, and there is none: {error.strerror}"
+        raise ConfigError(f"{message}; set TMPDIR to a folder with space") from error
+    try:
+        return tempfile.TemporaryFile(buffering=0, dir=folder)
+    except OSError as error:
+        raise no_space(error, why) from error
+
+
+def append_to_scratch(file: IO[bytes], data: bytes, why: str) -> None:
+    """Write all of some bytes at the end of such a file.
+
+    Args:
+        file: What `scratch_file` has given.
+        data: The bytes.
+        why: As for `scratch_file`.
+
+    Raises:
+        OSError: The folder has no more space.
+    """
+    left = memoryview(data)
+    try:
+        while left:
+            left = left[file.write(left) :]
+    except OSError as error:
+        raise no_space(error, why) from error
+
+
+def no_space(error: OSError, why: str) -> OSError:
+    """Return an error of writing to such a file as one that names the folder and says what to do."""
+    advice = f"{why}; set TMPDIR to a folder with more space"
+    return OSError(error.errno, f"{error.strerror}; {advice}", tempfile.gettempdir())
+
+
+def is_scratch_full(error: OSError) -> bool:
+    """Return whether an error is that of the folder for temporary files, and of nothing that was to be read."""
+    try:
+        return bool(error.filename == tempfile.gettempdir())
+    except FileNotFoundError:  # there is no such folder, so the error is about something else
+        return False
+
+
+class StoreStaging:
+    """A scratch file without a name, so that nothing is left of it when the process is killed.
+
+    It lies where Python puts temporary files (``$TMPDIR``) and takes the bytes of one file. Publishing sends it to the
+    store, which gives an object its name when all of it has come. See `stoker.storage.files.Staging`.
+
+    Args:
+        store: Where the object will be.
+        folder: Key of the folder in which it is begun.
+        name: Its name, relative to that.
+
+    Raises:
+        OSError: There is no space for it.
+    """
+
+    def __init__(self, store: RetryingStore, folder: str, name: str) -> None:
+        self._store = store
+        self._prefix = f"{folder}/" if folder else ""
+        self._name = name
+        self._why = f"shards of {store.name}/{folder} are put together there"
+        self._file: IO[bytes] | None = scratch_file(self._why)
+
+    def write(self, parts: Sequence[bytes]) -> None:
+        """Append bytes; see `Staging`."""
+        assert self._file is not None, "the file is already published or discarded"
+        try:
+            write_all(self._file.fileno(), parts)
+        except OSError as error:
+            raise no_space(error, self._why) from error
+
+    def publish(self, companion: tuple[str, bytes] | None = None) -> None:
+        """Send both to the store; see `Staging`."""
+        assert self._file is not None, "the file is already published or discarded"
+        try:
+            if companion is not None:
+                self._store.write(self._prefix + companion[0], companion[1])
+            self._store.write(self._prefix + self._name, _content(self._file))
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        """Free the scratch file; see `Staging`."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _content(file: IO[bytes]) -> Data:
+    size = os.fstat(file.fileno()).st_size
+    return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if size else b""  # an empty file cannot be mapped
 
 
 @contextmanager
-def store_copy(store: PatientStore, key: str) -> Iterator[LocalCopy]:
+def store_copy(store: RetryingStore, key: str) -> Iterator[LocalCopy]:
     """Give the bytes of an object as a file of this machine; see `stoker.storage.Location.local_copy`."""
     size = store.size(key)
     with scratch_file(_why(f"{store.name}/{key}")) as file:
@@ -67,7 +172,7 @@ class StoreCopy(LocalCopy):
         file: An open file of that length for its bytes.
     """
 
-    def __init__(self, store: PatientStore, key: str, size_bytes: int, file: int) -> None:
+    def __init__(self, store: RetryingStore, key: str, size_bytes: int, file: int) -> None:
         super().__init__(Path(f"/proc/self/fd/{file}"))
         self._store = store
         self._key = key
@@ -80,16 +185,16 @@ class StoreCopy(LocalCopy):
         """See that the bytes below ``end`` are there, or all of them; several requests at a time.
 
         Raises:
-            OSError: The store cannot be read, or there is no room for the copy.
+            OSError: The store cannot be read, or there is no space for the copy.
         """
         until = self._size if end is None else min(end, self._size)
-        starts = range(self._end, until, _PIECE_BYTES)
+        starts = range(self._end, until, _CHUNK_BYTES)
         if len(starts) == 1:
-            self._fetch_piece(starts[0])
+            self._fetch_chunk(starts[0])
         elif starts:
-            self._at_once(self._fetch_piece, starts)
+            self._at_once(self._fetch_chunk, starts)
         if starts:
-            self._end = min(self._size, starts[-1] + _PIECE_BYTES)
+            self._end = min(self._size, starts[-1] + _CHUNK_BYTES)
 
     def confirm(self) -> bool:
         """Read the object again, and where it differs from the copy, until it is certain; return whether it differed.
@@ -99,11 +204,11 @@ class StoreCopy(LocalCopy):
 
         Raises:
             StorageError: What comes is another thing each time.
-            OSError: The store cannot be read, or there is no room for the copy.
+            OSError: The store cannot be read, or there is no space for the copy.
         """
         self.fetch()
         found: list[int] = []
-        self._at_once(lambda start: self._confirm_piece(start, found), range(0, self._size, _OTHER_PIECE_BYTES))
+        self._at_once(lambda start: self._confirm_chunk(start, found), range(0, self._size, _OTHER_CHUNK_BYTES))
         return bool(found)
 
     def _at_once(self, work: Callable[[int], None], starts: range) -> None:
@@ -111,16 +216,16 @@ class StoreCopy(LocalCopy):
             for _ in pool.map(work, starts):
                 pass
 
-    def _fetch_piece(self, start: int) -> None:
-        self._write(start, self._read(start, _PIECE_BYTES))
+    def _fetch_chunk(self, start: int) -> None:
+        self._write(start, self._read(start, _CHUNK_BYTES))
 
-    def _confirm_piece(self, start: int, found: list[int]) -> None:
-        before = os.pread(self._file, _OTHER_PIECE_BYTES, start)
+    def _confirm_chunk(self, start: int, found: list[int]) -> None:
+        before = os.pread(self._file, _OTHER_CHUNK_BYTES, start)
         data = self._read_surely(start)
         if data == before:
             return
         same = 1
-        for _ in range(_MOST_READS):
+        for _ in range(_MAX_READS):
             again = self._read_surely(start)
             same = same + 1 if again == data else 1
             data = again
@@ -138,8 +243,8 @@ class StoreCopy(LocalCopy):
 
     def _read_surely(self, start: int) -> bytes:
         """Return the bytes from ``start`` on; of a short object by reading all, which the store's checksum covers."""
-        if self._size > _OTHER_PIECE_BYTES:
-            return self._read(start, _OTHER_PIECE_BYTES)
+        if self._size > _OTHER_CHUNK_BYTES:
+            return self._read(start, _OTHER_CHUNK_BYTES)
         data = self._store.read(self._key)
         if len(data) != self._size:
             message = f"{self._source} had {self._size} bytes and has {len(data)}; do not change it while it is read"
@@ -147,14 +252,95 @@ class StoreCopy(LocalCopy):
         return data
 
     def _write(self, start: int, data: bytes) -> None:
-        transform = memoryview(data)
+        view = memoryview(data)
         try:
-            while transform:
-                written = os.pwrite(self._file, transform, start)
-                transform, start = transform[written:], start + written
+            while view:
+                written = os.pwrite(self._file, view, start)
+                view, start = view[written:], start + written
         except OSError as error:
-            raise no_room(error, _why(self._source)) from error
+            raise no_space(error, _why(self._source)) from error
 
 
 def _why(source: str) -> str:
     return f"{source} has to be copied there"
+
+
+class ObjectReader(io.RawIOBase):
+    """Reads an object from any place on. For one thread at a time.
+
+    Reading on from where the last chunk ended, or not far from there, fetches the next one ahead, so that walking
+    through a long object costs its bytes and not its requests. Takes at most three chunks of memory.
+
+    Args:
+        store: Where it lies.
+        key: Which object.
+
+    Raises:
+        OSError: It is not there, or cannot be read; from any method.
+    """
+
+    def __init__(self, store: RetryingStore, key: str) -> None:
+        super().__init__()
+        self._store = store
+        self._key = key
+        self._size = store.size(key)
+        self._at = 0
+        self._chunk = memoryview(b"")
+        self._start = 0  # of the chunk
+        self._pool: ThreadPoolExecutor | None = None
+        self._ahead: tuple[int, Future[bytes]] | None = None
+
+    def readable(self) -> bool:
+        """Return true."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return true."""
+        return True
+
+    def tell(self) -> int:
+        """Return where the next read begins."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a place; nothing is read yet."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        if base + offset < 0:
+            raise ValueError(f"there is no byte {base + offset} in {self._store.name}/{self._key}")
+        self._at = base + offset
+        return self._at
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Fill a buffer as far as this chunk reaches; 0 at the end of the object."""
+        if self._at >= self._size:
+            return 0
+        if not self._start <= self._at < self._start + len(self._chunk):
+            self._fetch()
+        some = self._chunk[self._at - self._start :][: len(buffer)]
+        buffer[: len(some)] = some
+        self._at += len(some)
+        return len(some)
+
+    def close(self) -> None:
+        """Free the chunks and end the thread."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        self._chunk, self._ahead = memoryview(b""), None
+        super().close()
+
+    def _fetch(self) -> None:
+        """Get the chunk in which the next read begins, and the one after that where the reads go on and on."""
+        end = self._start + len(self._chunk)
+        follows = 0 < end <= self._at < end + _CHUNK_BYTES  # a walk through a tar leaves some out
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] <= self._at < ahead[0] + _CHUNK_BYTES:
+            self._start, data = ahead[0], ahead[1].result()
+        else:
+            self._start, data = self._at, self._read(self._at)
+        self._chunk, end = memoryview(data), self._start + len(data)
+        if follows and end < self._size:
+            self._pool = self._pool or ThreadPoolExecutor(1, "stoker-ahead")
+            self._ahead = (end, self._pool.submit(self._read, end))
+
+    def _read(self, start: int) -> bytes:
+        return self._store.read(self._key, start, min(_CHUNK_BYTES, self._size - start))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
+import math
 import os
 import secrets
 import stat
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Any, NoReturn, Protocol
 
 from stoker.errors import StorageError
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 TEMPORARY_MARK = ".tmp-"
 """What the name of every unfinished file contains, followed by something unique."""
 
+_READ_BYTES = 2**20
+_MAX_LEVELS = 64  # of JSON
 _OF_THE_NAME = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
 )
@@ -76,11 +80,27 @@ def regular_descriptor(path: str | bytes | os.PathLike[str]) -> int:
 
 
 def read_at_most(path: str | os.PathLike[str], limit: int) -> bytes:
-    """Return the whole of a file of this machine that must not be large; see `stoker.storage.Location.read_at_most`."""
-    with open_regular(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size <= limit:
-            return file.read(size)  # not `limit`, for which memory would be taken at once
+    """Return the whole of a file of this machine that must not be larger than ``limit`` bytes.
+
+    Raises:
+        OSError: It is larger (``EFBIG``), is a pipe or a device (``EINVAL``), or cannot be read.
+    """
+    file = regular_descriptor(path)
+    try:
+        with attach_filename(path):
+            size = os.fstat(file).st_size
+            data = os.read(file, size + 1) if size <= limit else b""
+            if len(data) == size <= limit:
+                return data
+            # It grows, or came in pieces, as from a network.
+            parts, total = [data], len(data)
+            while size <= limit and total <= limit and (part := os.read(file, _READ_BYTES)):
+                parts.append(part)
+                total += len(part)
+            if max(size, total) <= limit:
+                return b"".join(parts)
+    finally:
+        os.close(file)
     raise too_large(path, limit)
 
 
@@ -110,22 +130,44 @@ def folder_has_gone(error: OSError) -> bool:
         return True
 
 
-def write_atomically(path: Path, data: Data) -> None:
+def write_file(path: Path, data: Data) -> None:
     """Write a file under a temporary name, bring it to the disk, and give it its name.
 
     Raises:
         OSError: The disk is full, or the like; the temporary file is removed.
     """
+    with _written(path, data) as temporary:
+        temporary.replace(path)
+    sync_directory(path.parent)
+
+
+def create_file(path: Path, data: Data) -> bool:
+    """Write a file that is not there yet, and return whether it was not; of several writers one succeeds.
+
+    Raises:
+        OSError: As `write_file`.
+    """
+    with _written(path, data) as temporary:
+        try:
+            path.hardlink_to(temporary)
+        except FileExistsError:
+            return False
+    sync_directory(path.parent)
+    return True
+
+
+@contextmanager
+def _written(path: Path, data: Data) -> Iterator[Path]:
+    """Write data under a temporary name beside ``path``, bring it to the disk, and remove it at the end."""
     temporary = path.with_name(temporary_name(path.name))
     try:
         with attach_filename(path), temporary.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+        yield temporary
     finally:
         temporary.unlink(missing_ok=True)
-    sync_directory(path.parent)
 
 
 def make_directory(directory: Path, within: Path | None = None) -> None:
@@ -216,7 +258,7 @@ class LocalStaging:
             if companion is not None:
                 path = self._directory / companion[0]
                 make_directory(path.parent, within=self._directory)
-                write_atomically(path, companion[1])
+                write_file(path, companion[1])
             self._temporary.replace(self._path)
         finally:
             self._temporary.unlink(missing_ok=True)
@@ -243,6 +285,57 @@ def write_all(file: int, parts: Sequence[bytes]) -> None:
     written = os.writev(file, parts)
     if written == sum(map(len, parts)):
         return
-    transform = memoryview(b"".join(parts))  # the system has cut the write short; a full disk raises now
-    while written < len(transform):
-        written += os.write(file, transform[written:])
+    view = memoryview(b"".join(parts))  # the system has cut the write short; a full disk raises now
+    while written < len(view):
+        written += os.write(file, view[written:])
+
+
+def parse_json(text: bytes) -> Any:
+    """Return what a JSON document in UTF-8 says, if every reader of JSON understands the same by it.
+
+    Raises:
+        ValueError: It is no JSON (``json.JSONDecodeError``, with the place), or holds a key twice, a number that is
+            not finite or has thousands of digits, or is nested more than 64 deep.
+    """
+    try:
+        document = json.loads(
+            text.decode(), object_pairs_hook=_object, parse_float=_finite, parse_constant=_no_constant
+        )
+    except RecursionError:
+        raise _too_deep() from None
+    level = [document]
+    for _ in range(_MAX_LEVELS):
+        level = [child for node in level for child in _children(node)]
+        if not level:
+            return document
+    raise _too_deep()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"it has the key {twice!r} twice")
+    return made
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {text} is too large")
+    return value
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number of JSON")
+
+
+def _children(node: object) -> list[Any]:
+    if isinstance(node, dict):
+        return list(node.values())
+    return node if isinstance(node, list) else []
+
+
+def _too_deep() -> ValueError:
+    return ValueError(f"it is nested more than {_MAX_LEVELS} deep")

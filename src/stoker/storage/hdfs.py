@@ -9,9 +9,8 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker.errors import ConfigError
-from stoker.storage.rust_objects import missing
-from stoker.storage.store import Blob, Children, Entry, StoreError, refuse_longer
-from stoker.storage.temporary import temporary_name
+from stoker.storage.files import temporary_name
+from stoker.storage.store import Blob, Children, Entry, StoreError, missing_client, refuse_longer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ _T = TypeVar("_T")
 _WRITE_BYTES = 2**22
 _KEPT_READERS = 64
 # Enough to find the active one of some namenodes. Left to itself, the client tries a namenode that is gone for minutes,
-# deaf to whoever wants to stop; see `stoker.storage.patient` for the layer that waits.
+# deaf to whoever wants to stop; see `stoker.storage.retrying` for the layer that waits.
 _NEARLY_ONCE = {
     "dfs.client.failover.max.attempts": "3",
     "dfs.client.failover.sleep.base.millis": "100",
@@ -47,7 +46,7 @@ class HdfsBackend:
         try:
             from hdfs_native import Client  # noqa: PLC0415 - an extra
         except ImportError as error:
-            raise missing("hdfs", error) from error
+            raise missing_client("hdfs", error) from error
         self.name = name
         where = name.partition("://")[2]
         try:
@@ -164,9 +163,9 @@ class HdfsBackend:
 
         def write() -> None:
             with self._client.create(temporary, WriteOptions(create_parent=True)) as file:
-                transform = memoryview(data)
-                for start in range(0, len(transform), _WRITE_BYTES):
-                    file.write(transform[start : start + _WRITE_BYTES])
+                view = memoryview(data)
+                for start in range(0, len(view), _WRITE_BYTES):
+                    file.write(view[start : start + _WRITE_BYTES])
             self._client.rename(temporary, f"/{key}", overwrite=overwrite)
 
         try:

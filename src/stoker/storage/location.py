@@ -1,4 +1,4 @@
-"""Where bytes lie: one class, `BaseLocation`, for a path of this machine and for an object in a store.
+"""Where bytes lie: one class, `Location`, for a path of this machine and for an object in a store.
 
 Code above this package never asks which of the two a location is. What differs between them, such as how a file
 appears under its name at once, or how many requests are worth making at a time, is a method or a property here.
@@ -6,35 +6,39 @@ appears under its name at once, or how many requests are worth making at a time,
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import glob
 import io
 import os
+import posixpath
 import re
 import shutil
 import stat
 from abc import ABC, abstractmethod
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PosixPath
-from typing import IO, TYPE_CHECKING, Literal, NamedTuple, cast, overload
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
-from stoker.errors import ConfigError
-from stoker.storage.copies import LocalCopy, store_copy
+from stoker.errors import ConfigError, StorageError
+from stoker.storage.copies import LocalCopy, ObjectReader, StoreStaging, store_copy
 from stoker.storage.files import (
     TEMPORARY_MARK,
     LocalStaging,
+    attach_filename,
+    create_file,
     folder_has_gone,
     is_of_the_name,
     make_directory,
     open_regular,
     read_at_most,
+    regular_descriptor,
     too_large,
-    write_atomically,
+    write_file,
 )
-from stoker.storage.reader import ObjectReader
-from stoker.storage.scratch import StoreStaging
-from stoker.storage.stores import BACKENDS, store_named
+from stoker.storage.retrying import BACKENDS, open_store
 
 if TYPE_CHECKING:
     import threading
@@ -43,10 +47,10 @@ if TYPE_CHECKING:
     from typing import Self
 
     from stoker.storage.files import Staging
-    from stoker.storage.patient import PatientStore
+    from stoker.storage.retrying import RetryingStore
     from stoker.storage.store import Data
 
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://")
+_SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*://")
 _LONGEST_SCHEME = 32
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<bucket>[^/]*)(?:/(?P<key>.*))?", re.DOTALL)
 _REQUESTS = 32
@@ -56,15 +60,35 @@ class Child(NamedTuple):
     """Something directly in a folder.
 
     Attributes:
-        name: Its name; bytes that are not UTF-8 are surrogates, as `os.fsdecode` makes them.
+        name: Its name, as tables of items spell it.
         is_folder: Whether it is a folder, or a link to one.
+        is_file: Whether it is a regular file or an object, or a link to one.
+        is_link: Whether it is a symbolic link.
     """
 
-    name: str
+    name: bytes
     is_folder: bool
+    is_file: bool
+    is_link: bool = False
 
 
-class BaseLocation(ABC):
+class FileInfo(NamedTuple):
+    """What is known of a file without reading it.
+
+    Attributes:
+        size_bytes: Its length.
+        stamp: Stands for its content: the time of the last change, or what a store calls its content; may be empty.
+    """
+
+    size_bytes: int
+    stamp: str
+
+
+Enters = Callable[[bytes, bytes], bool]
+"""Whether a walk enters a folder: given its path below the top, and where it leads if it is a link, else empty."""
+
+
+class Location(ABC):
     """A file or folder that Stoker reads or writes: a path of this machine, or an object or prefix in a store.
 
     Make one with `location`. Immutable, hashable, comparable among its kind, can be pickled; every method may be called
@@ -117,12 +141,20 @@ class BaseLocation(ABC):
     def resolve(self) -> Self:
         """Return the same location, absolute and without symbolic links; a loop of links is left as it is."""
 
+    @abstractmethod
     def spelled(self) -> bytes:
         """Return it as tables of items and the native core spell it: the resolved path, or the URL."""
-        return os.fsencode(str(self.resolve()))
+
+    def beside(self, text: str) -> Location:
+        """Return what a path or URL means that is written in this file: relative to the folder of the file."""
+        return place_at(within(self.parent.spelled(), os.fsencode(text)))
 
     @abstractmethod
-    def lies_in(self, other: BaseLocation) -> bool:
+    def normalized(self) -> Self:
+        """Return the same location, absolute, and without ``..``; links stay."""
+
+    @abstractmethod
+    def lies_in(self, other: Location) -> bool:
         """Return whether it is ``other`` or lies below it, also by way of links."""
 
     # What is there.
@@ -130,12 +162,25 @@ class BaseLocation(ABC):
     @property
     @abstractmethod
     def is_local(self) -> bool:
-        """Whether it has a path that the native core and other programs can open."""
+        """Whether it is on this machine: the native core can open it, and nothing waits for a network."""
+
+    @property
+    @abstractmethod
+    def has_locks(self) -> bool:
+        """Whether a file can be appended to and locked, as on a disk; in a store objects are written once and whole."""
 
     @property
     @abstractmethod
     def requests_at_once(self) -> int:
         """How many files are worth looking at, listing or reading at a time; 1 where nothing waits for a network."""
+
+    @abstractmethod
+    def local_path(self) -> Path:
+        """Return its path on this machine, for what reads files of this machine only.
+
+        Raises:
+            ConfigError: It is in a store.
+        """
 
     @abstractmethod
     def is_file(self) -> bool:
@@ -163,14 +208,13 @@ class BaseLocation(ABC):
         """
 
     @abstractmethod
-    def sizes_of(self, names: Sequence[str]) -> list[int | None]:
-        """Return the length of each of some files below it, None for what is not a file; lists a store only once.
+    def snapshot(self) -> Callable[[str], FileInfo | None]:
+        """Return what looks up files below this folder by their relative path; it gives None for what is not a file.
 
-        Args:
-            names: Relative paths with slashes.
+        A store is listed once, now; a disk is asked for each file.
 
         Raises:
-            OSError: They cannot be looked at.
+            OSError: From this or from a lookup: the store cannot be listed, or a file not be looked at.
         """
 
     @abstractmethod
@@ -187,6 +231,14 @@ class BaseLocation(ABC):
         """
 
     @abstractmethod
+    def folders(self) -> list[bytes]:
+        """Return the names of the folders that lie directly in it, sorted; on a disk nothing else takes memory.
+
+        Raises:
+            OSError: As `children`.
+        """
+
+    @abstractmethod
     def some_children(self) -> Iterator[Child]:
         """Yield what lies directly in it as it comes, in any order, perhaps repeatedly.
 
@@ -197,25 +249,33 @@ class BaseLocation(ABC):
         """
 
     @abstractmethod
-    def files_below(self) -> Iterator[tuple[str, int]]:
-        """Yield the relative path and the size of every file at any depth, in any order.
+    def files_below(self, enters: Enters | None = None) -> Iterator[tuple[bytes, int | None]]:
+        """Yield the path below it and the size of every file at any depth, in any order.
 
-        Of a store every object comes, also empty ones that only mark folders; takes the memory of one page. On a disk
-        links to folders are not followed, and what is not a regular file or a link to one has no size and is left out.
+        On a disk a link that leads nowhere is a file of size 0, and what is not a regular file has no size; a folder
+        that was entered is not entered again, so loops of links end. What only marks a folder in a store is not a file.
+        Takes the memory of one folder, or of one page of a listing.
+
+        Args:
+            enters: Called for each folder on a disk; by default links to folders are not entered. A store is listed
+                without looking at folders.
 
         Raises:
-            OSError: It cannot be listed.
+            OSError: A folder cannot be listed.
         """
 
     @abstractmethod
-    def matching(self) -> list[Self]:
-        """Return what a pattern matches (``*``, ``?``, ``[...]``), sorted; empty for a name without any of these.
+    def matching(self, *, regular: bool = False) -> list[Self]:
+        """Return the files that a pattern matches, sorted; of one without wildcards the file itself, if it is there.
 
-        Folders are left out. In a store only the last part may have wildcards.
+        ``*``, ``?`` and ``[...]`` match inside a name, ``**`` any number of folders. Names that begin with a dot match
+        only a pattern that says so. Links stay links.
+
+        Args:
+            regular: Whether to leave out what is not a regular file on a disk, such as a link that leads nowhere.
 
         Raises:
-            ConfigError: A folder of a pattern in a store has wildcards.
-            OSError: The store cannot be listed.
+            OSError: A store cannot be listed.
         """
 
     @abstractmethod
@@ -260,21 +320,25 @@ class BaseLocation(ABC):
         """
 
     @abstractmethod
-    def read_range(self, start: int, length: int) -> bytes:
-        """Return bytes of the file from ``start`` on; fewer on this machine where the file ends.
+    def read_range(self, start: int, length: int, known_size: int = 0) -> bytes:
+        """Return ``length`` bytes of the file from ``start`` on; fewer only where the file ends.
+
+        Args:
+            start: First byte.
+            length: How many bytes.
+            known_size: The file is probably at least that long; saves a request where that is ``start + length``.
 
         Raises:
-            StorageError: The object ends before ``start + length``.
             OSError: It cannot be read.
         """
 
-    @abstractmethod
     def read_head(self, count: int) -> bytes:
         """Return the first bytes of the file; fewer where it ends.
 
         Raises:
             OSError: It cannot be read.
         """
+        return self.read_range(0, count)
 
     @abstractmethod
     def local_copy(self) -> AbstractContextManager[LocalCopy]:
@@ -300,7 +364,15 @@ class BaseLocation(ABC):
         """
 
     @abstractmethod
-    def make_directory(self, within: BaseLocation | None = None) -> None:
+    def create(self, data: Data) -> bool:
+        """Write a file that is not there yet, and return whether it was not; of several writers one succeeds.
+
+        Raises:
+            OSError: As `write_atomically`.
+        """
+
+    @abstractmethod
+    def make_directory(self, within: Location | None = None) -> None:
         """Make a folder and those above it that are missing; does nothing in a store, which has none.
 
         Args:
@@ -332,6 +404,14 @@ class BaseLocation(ABC):
         """
 
     @abstractmethod
+    def remove_folder(self) -> None:
+        """Delete this folder and everything below it; one that is not there is not an error.
+
+        Raises:
+            OSError: Something cannot be deleted.
+        """
+
+    @abstractmethod
     def remove_temporaries(self) -> None:
         """Remove the unfinished files below this folder that dead processes have left.
 
@@ -340,21 +420,34 @@ class BaseLocation(ABC):
         """
 
 
-class LocalLocation(PosixPath, BaseLocation):
-    """A path of this machine: a `pathlib.Path` with the methods of `BaseLocation`."""
+class LocalLocation(PosixPath, Location):
+    """A path of this machine: a `pathlib.Path` with the methods of `Location`."""
 
     __slots__ = ()
 
     is_local = True
+    has_locks = True
     requests_at_once = 1
 
     def resolve(self, strict: bool = False) -> Self:  # noqa: FBT001, FBT002 - as pathlib has it
         """Return the same location, absolute and without symbolic links; a loop of links is left as it is."""
         return type(self)(os.path.realpath(self, strict=strict))
 
-    def lies_in(self, other: BaseLocation) -> bool:
+    def normalized(self) -> Self:
+        """Return the same location, absolute, and without ``..``; links stay."""
+        return type(self)(os.path.abspath(self))  # noqa: PTH100 - pathlib keeps ".."
+
+    def spelled(self) -> bytes:
+        """Return the resolved path as bytes."""
+        return os.path.realpath(os.fsencode(self))
+
+    def lies_in(self, other: Location) -> bool:
         """Return whether it is ``other`` or lies below it, also by way of links."""
         return isinstance(other, LocalLocation) and self.resolve().is_relative_to(other.resolve())
+
+    def local_path(self) -> Path:
+        """Return itself."""
+        return self
 
     def lexists(self) -> bool:
         """Return whether something has this name, also a link that leads nowhere."""
@@ -364,10 +457,19 @@ class LocalLocation(PosixPath, BaseLocation):
         """Return the length of a file in bytes."""
         return self.stat().st_size
 
-    def sizes_of(self, names: Sequence[str]) -> list[int | None]:
-        """Return the length of each of some files below it, None for what is not a file."""
-        paths = [self / name for name in names]
-        return [path.size() if path.is_file() else None for path in paths]
+    def snapshot(self) -> Callable[[str], FileInfo | None]:
+        """Return what looks up files below this folder, each when it is asked for."""
+
+        def look_up(name: str) -> FileInfo | None:
+            try:
+                info = (self / name).stat()
+            except OSError as error:
+                if not is_of_the_name(error):
+                    raise
+                return None
+            return FileInfo(info.st_size, str(info.st_mtime_ns)) if stat.S_ISREG(info.st_mode) else None
+
+        return look_up
 
     def free_bytes(self) -> int | None:
         """Return the space that is free where it is or will be."""
@@ -377,33 +479,44 @@ class LocalLocation(PosixPath, BaseLocation):
         return shutil.disk_usage(place).free
 
     def children(self) -> list[Child]:
-        """Return what lies directly in it, sorted by the bytes of the names."""
-        return sorted(self.some_children(), key=lambda child: os.fsencode(child.name))
+        """Return what lies directly in it, sorted by name."""
+        return sorted(self.some_children())
+
+    def folders(self) -> list[bytes]:
+        """Return the names of the folders that lie directly in it, sorted."""
+        return sorted(child.name for child in self.some_children() if child.is_folder)
 
     def some_children(self) -> Iterator[Child]:
         """Yield what lies directly in it, in any order; a link that leads round in a circle is not a folder."""
-        with os.scandir(self) as entries:
-            for entry in entries:
-                yield Child(entry.name, _is_folder(entry))
+        with os.scandir(os.fsencode(self)) as entries:
+            yield from map(_child, entries)
 
-    def files_below(self) -> Iterator[tuple[str, int]]:
-        """Yield the relative path and the size of every file at any depth, in any order."""
-        top = len(str(self)) + 1 if self.parts else 0
-        for folder, _, names in os.walk(self, onerror=_raise):
-            for name in names:
-                path = os.path.join(folder, name)  # noqa: PTH118 - a Path for each of millions takes too long
-                try:
-                    info = os.stat(path)  # noqa: PTH116
-                except FileNotFoundError:
-                    continue
-                if stat.S_ISREG(info.st_mode):
-                    yield path[top:], info.st_size
+    def files_below(self, enters: Enters | None = None) -> Iterator[tuple[bytes, int | None]]:
+        """Yield the path below it and the size of every file at any depth, in any order."""
+        top = os.fsencode(self)
+        seen = {_identity(top)}
+        pending = [b""]
+        while pending:
+            below = pending.pop()
+            with os.scandir(os.path.join(top, below)) as entries:  # noqa: PTH118 - pathlib has no bytes paths
+                for entry in entries:
+                    path = below + entry.name
+                    if not _child(entry).is_folder:
+                        yield path, _size_of(entry)
+                        continue
+                    target = os.path.realpath(entry.path) if entry.is_symlink() else b""
+                    if not (enters(path, target) if enters else not target):
+                        continue
+                    identity = _identity(entry.path)
+                    if identity not in seen:
+                        seen.add(identity)
+                        pending.append(path + b"/")
 
-    def matching(self) -> list[Self]:
-        """Return what a pattern matches, sorted; folders are left out."""
+    def matching(self, *, regular: bool = False) -> list[Self]:
+        """Return the files that a pattern matches, sorted."""
         # pathlib takes no pattern that may be absolute
-        found = (type(self)(match) for match in glob.glob(str(self)))  # noqa: PTH207
-        return sorted(path for path in found if not path.is_dir())
+        found = (type(self)(match) for match in glob.iglob(str(self), recursive=True))  # noqa: PTH207
+        return sorted(path for path in found if (path.is_file() if regular else not path.is_dir()))
 
     def still_answers(self, error: OSError) -> bool:
         """Return whether, after an error with one file below this folder, others may still be read."""
@@ -415,19 +528,20 @@ class LocalLocation(PosixPath, BaseLocation):
         return open_regular(self)
 
     def read_at_most(self, limit: int) -> bytes:
-        """Return the whole of a file that must not be large."""
+        """Return the whole of a file that must not be larger."""
         return read_at_most(self, limit)
 
-    def read_range(self, start: int, length: int) -> bytes:
-        """Return bytes of the file from ``start`` on; fewer where the file ends."""
-        with open_regular(self) as file:
-            file.seek(start)
-            return file.read(length)
-
-    def read_head(self, count: int) -> bytes:
-        """Return the first bytes of the file; fewer where it ends."""
-        with open_regular(self) as file:
-            return file.read(count)
+    def read_range(self, start: int, length: int, known_size: int = 0) -> bytes:  # noqa: ARG002 - a disk knows
+        """Return ``length`` bytes of the file from ``start`` on; fewer only where the file ends."""
+        with attach_filename(self):
+            file = regular_descriptor(self)
+            try:
+                data = os.pread(file, length, start)
+                while len(data) < length and (more := os.pread(file, length - len(data), start + len(data))):
+                    data += more
+                return data
+            finally:
+                os.close(file)
 
     @contextmanager
     def local_copy(self) -> Iterator[LocalCopy]:
@@ -436,9 +550,13 @@ class LocalLocation(PosixPath, BaseLocation):
 
     def write_atomically(self, data: Data) -> None:
         """Write the file under a temporary name, bring it to the disk, and give it its name."""
-        write_atomically(self, data)
+        write_file(self, data)
 
-    def make_directory(self, within: BaseLocation | None = None) -> None:
+    def create(self, data: Data) -> bool:
+        """Write a file that is not there yet, and return whether it was not; of several writers one succeeds."""
+        return create_file(self, data)
+
+    def make_directory(self, within: Location | None = None) -> None:
         """Make a folder and those above it that are missing; their names are on the disk when this returns."""
         make_directory(self, within if isinstance(within, Path) else None)
 
@@ -446,25 +564,19 @@ class LocalLocation(PosixPath, BaseLocation):
         """Begin a file beside its final name, which it is given by a rename once it is on the disk."""
         return LocalStaging(self, name)
 
+    def remove_folder(self) -> None:
+        """Delete this folder and everything below it; one that is not there is not an error."""
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self)
+
     def remove_temporaries(self) -> None:
         """Remove the unfinished files below this folder; only for the holder of the journal's lock."""
         for path in self.rglob(f"*{TEMPORARY_MARK}*"):
             path.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectStat:
-    """The part of ``os.stat_result`` that stores know.
-
-    Attributes:
-        st_size: Length in bytes.
-    """
-
-    st_size: int
-
-
 @dataclass(frozen=True, slots=True, order=True)
-class StoreLocation(BaseLocation):
+class StoreLocation(Location):
     """An object or a prefix in a store; every method that looks at it asks the store.
 
     It has no ``__fspath__``, so that a function of ``os`` that is given one fails at once.
@@ -501,9 +613,9 @@ class StoreLocation(BaseLocation):
         return cls(f"{found['scheme']}://{found['bucket']}", key)
 
     @property
-    def store(self) -> PatientStore:
+    def store(self) -> RetryingStore:
         """The store, which is opened with the first use in this process."""
-        return store_named(self.root)
+        return open_store(self.root)
 
     def __str__(self) -> str:
         return f"{self.root}/{self.key}" if self.key else self.root
@@ -549,31 +661,33 @@ class StoreLocation(BaseLocation):
         """Return itself: there are no links and no working directory."""
         return self
 
-    absolute = resolve
+    absolute = normalized = resolve
 
-    def lies_in(self, other: BaseLocation) -> bool:
+    def spelled(self) -> bytes:
+        """Return the URL as bytes."""
+        return str(self).encode("utf-8", "surrogateescape")
+
+    def lies_in(self, other: Location) -> bool:
         """Return whether it is ``other`` or lies below it."""
         return other == self or other in self.parents
 
     is_local = False
+    has_locks = False
     requests_at_once = _REQUESTS
 
-    def stat(self) -> ObjectStat:
-        """Return its length.
-
-        Raises:
-            OSError: It is no object, or cannot be asked for.
-        """
-        return ObjectStat(self.size())
+    def local_path(self) -> Path:
+        """Raise: it has none."""
+        raise ConfigError(f"{self} is in a store, and this reads only files of this machine; copy the dataset")
 
     def size(self) -> int:
         """Return the length of the object in bytes."""
         return self.store.size(self.key)
 
-    def sizes_of(self, names: Sequence[str]) -> list[int | None]:
-        """Return the length of each of some objects below it, from one listing."""
-        found = dict(self.files_below())
-        return [found.get(name) for name in names]
+    def snapshot(self) -> Callable[[str], FileInfo | None]:
+        """Return what looks up objects below this prefix in a listing of now."""
+        top = self._top()
+        entries = self.store.entries(self.key)
+        return {entry.key[top:]: FileInfo(entry.size_bytes, entry.etag or "") for entry in entries}.get
 
     def free_bytes(self) -> int | None:
         """Return None: a store does not say."""
@@ -597,38 +711,49 @@ class StoreLocation(BaseLocation):
         return self.is_file() or self.is_dir()
 
     def children(self) -> list[Child]:
-        """Return what lies directly in it, sorted by the bytes of the names."""
+        """Return what lies directly in it, sorted by name."""
+        top = self._top()
         found = self.store.children(self.key)
-        keys = [(key, True) for key in found.folders] + [(entry.key, False) for entry in found.files]
-        named = (Child(key.rpartition("/")[2], is_folder) for key, is_folder in keys)
-        return sorted(named, key=lambda child: os.fsencode(child.name))
+        folders = (Child(_encoded(key[top:]), is_folder=True, is_file=False) for key in found.folders)
+        files = (Child(_encoded(entry.key[top:]), is_folder=False, is_file=True) for entry in found.files)
+        return sorted((*folders, *files))
+
+    def folders(self) -> list[bytes]:
+        """Return the names of the folders that lie directly in it, sorted."""
+        return [child.name for child in self.children() if child.is_folder]
 
     def some_children(self) -> Iterator[Child]:
         """Yield what lies directly in it as the pages of a listing bring it, perhaps repeatedly."""
-        for path, _ in self.files_below():
-            name, slash, _ = path.partition("/")
-            yield Child(name, bool(slash))
+        top = self._top()
+        for entry in self.store.entries(self.key):
+            name, slash, _ = entry.key[top:].partition("/")
+            yield Child(_encoded(name), is_folder=bool(slash), is_file=not slash)
 
-    def files_below(self) -> Iterator[tuple[str, int]]:
-        """Yield the relative path and the size of every object at any depth, in any order."""
-        top = len(self.key) + 1 if self.key else 0
-        return ((entry.key[top:], entry.size_bytes) for entry in self.store.entries(self.key))
+    def files_below(self, enters: Enters | None = None) -> Iterator[tuple[bytes, int | None]]:  # noqa: ARG002
+        """Yield the path below it and the size of every object at any depth, in any order."""
+        top = self._top()
+        empty = []
+        for entry in self.store.entries(self.key):
+            if entry.size_bytes:
+                yield _encoded(entry.key[top:]), entry.size_bytes
+            else:
+                empty.append(entry.key)
+        # Some programs mark a folder with an empty object whose name is that of the folder and a slash. Clients show it
+        # without the slash; but there is nothing under that name.
+        yield from ((_encoded(key[top:]), 0) for key in empty if self.store.is_object(key))
 
-    def iterdir(self) -> Iterator[StoreLocation]:
-        """Yield what lies directly below it, in the order of the names."""
-        children = self.store.children(self.key)
-        keys = {*children.folders, *(entry.key for entry in children.files)}
-        return (StoreLocation(self.root, key) for key in sorted(keys))
-
-    def matching(self) -> list[StoreLocation]:
-        """Return the objects that a pattern matches, sorted; only its last part may have wildcards."""
-        if glob.has_magic(self.parent.key):
-            raise ConfigError(f"{self}: in a store only the last part of a pattern may have *, ?, [")
-        if not glob.has_magic(self.name):
-            return []
-        keys = sorted(entry.key for entry in self.store.children(self.parent.key).files)
-        found = (StoreLocation(self.root, key) for key in keys)
-        return [place for place in found if fnmatch.fnmatchcase(place.name, self.name)]
+    def matching(self, *, regular: bool = False) -> list[StoreLocation]:  # noqa: ARG002 - all objects are
+        """Return the objects that a pattern matches, sorted."""
+        parts = self.key.split("/")
+        fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), None)
+        if fixed is None:
+            return [self] if self.is_file() else []
+        top = StoreLocation(self.root, "/".join(parts[:fixed]))
+        if fixed == len(parts) - 1 and parts[-1] != "**":
+            names = [os.fsdecode(child.name) for child in top.children() if child.is_file]
+        else:
+            names = sorted(os.fsdecode(path) for path, _ in top.files_below())
+        return [top / name for name in names if glob_matches(name.split("/"), parts[fixed:])]
 
     def still_answers(self, error: OSError) -> bool:
         """Return whether, after an error with one object below it, others may still be read."""
@@ -648,23 +773,25 @@ class StoreLocation(BaseLocation):
         """Return the whole object."""
         return self.store.read(self.key)
 
-    def read_text(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-        """Return the whole object as text."""
-        return self.read_bytes().decode(encoding, errors)
-
     def read_at_most(self, limit: int) -> bytes:
-        """Return the whole of an object that must not be large."""
-        if self.size() > limit:
-            raise too_large(self, limit)
-        return self.read_bytes()
+        """Return the whole of an object that must not be larger."""
+        try:
+            return self.store.read(self.key, limit=limit)
+        except OSError as error:
+            if error.errno == errno.EFBIG:
+                raise too_large(self, limit) from error
+            raise
 
-    def read_range(self, start: int, length: int) -> bytes:
-        """Return bytes of the object from ``start`` on."""
-        return self.store.read(self.key, start, length)
-
-    def read_head(self, count: int) -> bytes:
-        """Return the first bytes of the object; fewer where it ends."""
-        return self.read_range(0, min(count, self.size()))
+    def read_range(self, start: int, length: int, known_size: int = 0) -> bytes:
+        """Return ``length`` bytes of the object from ``start`` on; fewer only where it ends."""
+        if 0 < length <= known_size - start:
+            try:
+                return self.store.read(self.key, start, length)
+            except StorageError:
+                if self.size() >= start + length:  # it is not that the object has become shorter
+                    raise
+        there = min(length, self.size() - start)
+        return self.store.read(self.key, start, there) if there > 0 else b""
 
     def local_copy(self) -> AbstractContextManager[LocalCopy]:
         """Give a copy of the object as a file of this machine in a ``with`` block."""
@@ -674,9 +801,11 @@ class StoreLocation(BaseLocation):
         """Write the object, whole or not at all."""
         self.store.write(self.key, data)
 
-    write_bytes = write_atomically
+    def create(self, data: Data) -> bool:
+        """Write an object that is not there yet, and return whether it was not; of several writers one succeeds."""
+        return self.store.create(self.key, data)
 
-    def make_directory(self, within: BaseLocation | None = None) -> None:
+    def make_directory(self, within: Location | None = None) -> None:
         """Do nothing: a store has no folders to be made."""
 
     def stage(self, name: str, stop: threading.Event | None = None) -> Staging:
@@ -690,64 +819,134 @@ class StoreLocation(BaseLocation):
             self.size()
         self.store.delete(self.key)
 
+    def remove_folder(self) -> None:
+        """Delete everything below it; where the store has no folders, one object after another."""
+        self.store.delete_below(self.key)
+
     def remove_temporaries(self) -> None:
         """Remove the unfinished files below it; a build that writes there now writes once more what it misses."""
         self.store.delete_all([entry.key for entry in self.store.entries(self.key) if TEMPORARY_MARK in entry.key])
 
-    @overload
-    def open(self, mode: Literal["rb"]) -> IO[bytes]: ...
-    @overload
-    def open(self, mode: Literal["r"] = "r", encoding: str = "utf-8", errors: str = "strict") -> IO[str]: ...
-    def open(
-        self, mode: Literal["r", "rb"] = "r", encoding: str = "utf-8", errors: str = "strict"
-    ) -> IO[bytes] | IO[str]:
-        """Open the object for reading, which may go back and forth; bytes come in long chunks."""
-        file = cast("IO[bytes]", io.BufferedReader(ObjectReader(self.store, self.key)))
-        return file if mode == "rb" else io.TextIOWrapper(file, encoding=encoding, errors=errors)
+    def _top(self) -> int:
+        """Return how many characters of a key come before the path below it."""
+        return len(self.key) + 1 if self.key else 0
 
 
-RemotePath = StoreLocation
-"""The former name, until every caller is converted."""
-
-Location = Path | StoreLocation
-"""The former type; `BaseLocation` takes its name when every caller is converted."""
+LocationLike = str | os.PathLike[str] | Location
+"""What `location` makes a `Location` of."""
 
 
-def is_remote(text: str | bytes) -> bool:
-    """Return whether a text is the URL of something in a store, rather than a path."""
-    return _SCHEME.match(text[:_LONGEST_SCHEME].decode("latin-1") if isinstance(text, bytes) else text) is not None
-
-
-def location(text: str | os.PathLike[str] | StoreLocation) -> LocalLocation | StoreLocation:
+def location(text: LocationLike) -> Location:
     """Return the location that a path or a URL means.
 
     Raises:
         ConfigError: It is a URL that Stoker cannot read.
     """
-    if isinstance(text, (LocalLocation, StoreLocation)):
+    if isinstance(text, Location):
         return text
     plain = os.fspath(text)
-    return StoreLocation.parse(plain) if is_remote(plain) else LocalLocation(plain)
+    return StoreLocation.parse(plain) if _is_url(os.fsencode(plain)) else LocalLocation(plain)
 
 
-def matches(pattern: StoreLocation) -> list[StoreLocation]:
-    """Return the objects whose name matches that of a pattern (``*``, ``?``, ``[...]``), in the order of the names.
+def write_atomically(place: LocationLike, data: Data) -> None:
+    """Write a file, whole or not at all, in place of any there is; see `Location.write_atomically`.
 
-    None for a name without any of these.
+    Raises:
+        OSError: The disk is full, the store has gone, or the like; nothing is left of the attempt.
     """
-    if not glob.has_magic(pattern.name):
-        return []
-    return [path for path in pattern.parent.iterdir() if fnmatch.fnmatchcase(path.name, pattern.name)]
+    location(place).write_atomically(data)
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+# Tables of items and lists of files hold locations as bytes: an absolute path or a URL, or a path below a base.
+
+
+def place_at(where: bytes) -> Location:
+    """Return the location that an absolute path or a URL means.
+
+    As in paths of files, an empty part or ``.`` of a URL means nothing, and ``..`` the folder above.
+
+    Raises:
+        ConfigError: It is a URL that Stoker cannot read.
+    """
+    if not _is_url(where):
+        return LocalLocation(os.fsdecode(where))
+    bucket, key = split_bucket(where)
+    plain = posixpath.normpath(b"/" + key.lstrip(b"/"))
+    return StoreLocation.parse((bucket + plain).decode("utf-8", "surrogateescape"))
+
+
+def split_bucket(where: bytes) -> tuple[bytes, bytes]:
+    """Return the scheme and the bucket of a URL, and the rest without slashes in front; a path has no bucket."""
+    if not _is_url(where):
+        return b"", where
+    scheme, _, rest = where.partition(b"://")
+    bucket, _, key = rest.partition(b"/")
+    return scheme + b"://" + bucket, key
+
+
+def is_absolute(path: bytes) -> bool:
+    """Return whether a path of an item does not depend on the base of its source."""
+    return path.startswith(b"/") or _is_url(path)
+
+
+def within(base: bytes, path: bytes) -> bytes:
+    """Return the absolute path or the URL of an item."""
+    return path if is_absolute(path) else base + b"/" + path
+
+
+def glob_matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Return whether the parts of a path match those of a pattern, as `glob` would have it."""
+    states = {0}  # how much of the pattern the parts so far can have used up
+    for part in parts:
+        hidden = part.startswith(".")
+        states = _past_stars(states, pattern)
+        after = {at for at in states if at < len(pattern) and pattern[at] == "**" and not hidden}
+        for at in states:
+            if at < len(pattern) and pattern[at] != "**" and (not hidden or pattern[at].startswith(".")):
+                after |= {at + 1} if fnmatch.fnmatchcase(part, pattern[at]) else set()
+        states = after
+    return len(pattern) in _past_stars(states, pattern)
+
+
+def _past_stars(states: set[int], pattern: Sequence[str]) -> set[int]:
+    """Return the states and those that are reached when ``**`` stands for nothing."""
+    found = set(states)
+    for at in sorted(states):
+        while at < len(pattern) and pattern[at] == "**":
+            at += 1  # noqa: PLW2901
+            found.add(at)
+    return found
+
+
+def _encoded(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
+
+
+def _is_url(text: bytes) -> bool:
+    return _SCHEME.match(text, 0, _LONGEST_SCHEME) is not None
+
+
+def _child(entry: os.DirEntry[bytes]) -> Child:
     try:
-        return entry.is_dir()
+        is_folder, is_file = entry.is_dir(), entry.is_file()
     except OSError as error:
-        if is_of_the_name(error):
-            return False
-        raise
+        if not is_of_the_name(error):
+            raise
+        is_folder = is_file = False
+    return Child(entry.name, is_folder, is_file, entry.is_symlink())
 
 
-def _raise(error: OSError) -> None:
-    raise error
+def _size_of(entry: os.DirEntry[bytes]) -> int | None:
+    """Return the size of a file; 0 of a link that leads nowhere, None of what is not a regular file."""
+    try:
+        info = entry.stat()
+    except OSError as error:
+        if not is_of_the_name(error):
+            raise
+        return 0
+    return info.st_size if stat.S_ISREG(info.st_mode) else None
+
+
+def _identity(folder: bytes) -> tuple[int, int]:
+    info = os.stat(folder)  # noqa: PTH116 - pathlib has no bytes paths
+    return info.st_dev, info.st_ino

@@ -1,10 +1,12 @@
-"""What a place that keeps objects can do, whoever runs it."""
+"""What a store of objects can do: the interface that each client is adapted to."""
 
 from __future__ import annotations
 
 import errno
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
     import mmap
@@ -51,7 +53,7 @@ class Blob:
 
 
 class StoreError(Exception):
-    """A request failed. Seen by `stoker.storage.patient.PatientStore` only, which makes an ``OSError`` of it.
+    """A request failed. Seen by `stoker.storage.retrying.RetryingStore` only, which makes an ``OSError`` of it.
 
     Attributes:
         retry: Whether the same request may succeed later.
@@ -64,6 +66,11 @@ class StoreError(Exception):
         self.retry = retry
         self.busy = busy
         self.answered = answered
+
+
+def missing_client(extra: str, error: ImportError) -> ConfigError:
+    """Return the error of a client that is not installed."""
+    return ConfigError(f"{error.name} is not installed, which {extra}:// needs; pip install 'stoker[{extra}]'")
 
 
 def refuse_longer(size_bytes: int, limit: int | None) -> None:

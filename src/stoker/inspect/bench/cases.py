@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from stoker.errors import ConfigError
-from stoker.storage import is_remote
+from stoker.storage import location
 from stoker.transforms import CenterCrop, ObjectCrops, RandomResizedCrop
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def objection(case: Case, task: Task, own: OwnForm, *, has_boxes: bool) -> str:
         own: In which form the user's data are.
         has_boxes: Whether they can have annotated objects.
     """
-    is_here = not is_remote(task.dataset)
+    is_here = location(task.dataset).is_local
     crops_objects = task.transform == "objects"
     is_inflated = case.key == "stoker-gzip" or (case.needs == "own" and own == "compressed")
     inflates = "inflates compressed shards when it opens them, so nothing is read from the disk that could be cold"

@@ -33,8 +33,8 @@ from stoker.format import ImagenetSchema, TinySchema
 from stoker.inspect.bench.cases import RAW_SIDE, SEED
 from stoker.loader import FILE_SCHEMA, Dataset, ImageFiles, open_dataset
 from stoker.recipe import RawEncode, Recipe, convert, parse_resize
-from stoker.sources import SourceOptions, list_source, place_at
-from stoker.storage import is_remote, stoppable_pool
+from stoker.sources import SourceOptions, list_source
+from stoker.storage import location, place_at, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -263,7 +263,7 @@ def _fewest_shards(dataset: Dataset, images: int) -> tuple[int, ...]:
 
 def _choose(dataset: Dataset, numbers: list[int]) -> Iterator[_Chosen | str]:
     """Yield each image, or why it cannot be decoded."""
-    threads = _REMOTE_THREADS if is_remote(dataset.path) else available_cpus()
+    threads = available_cpus() if location(dataset.path).is_local else _REMOTE_THREADS
     rest = iter(numbers)
     with stoppable_pool(threads, "stoker-bench") as pool:
         # A part at a time: what is read stays in memory until it is written.

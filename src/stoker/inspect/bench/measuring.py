@@ -25,8 +25,7 @@ from stoker.inspect.bench.cases import LIMIT, Task, chosen_cases, objection
 from stoker.inspect.bench.images import files_read_by, prepare
 from stoker.inspect.bench.turns import Program, ProgramFailed, take_turns
 from stoker.loader import open_main_split
-from stoker.storage import is_remote
-from stoker.storage.page_cache import require_cold
+from stoker.storage import location, require_cold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -230,7 +229,7 @@ def run_bench(spec: BenchSpec, progress: BenchProgress | None = None) -> BenchRe
     """
     cases = chosen_cases(spec.only)
     # Absolute, with its symbolic links.
-    path = spec.dataset if is_remote(spec.dataset) else os.path.abspath(spec.dataset)  # noqa: PTH100
+    path = str(location(spec.dataset).normalized())
     dataset = open_main_split(path, spec.split)
     with tempfile.TemporaryDirectory(prefix="stoker-bench-", ignore_cleanup_errors=True) as data:
         threads = available_cpus() if spec.threads is None else spec.threads

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from stoker.inspect.bench.cases import Task, find_case
 from stoker.inspect.bench.images import files_read_by, samples_read_by
-from stoker.storage.page_cache import drop_from_page_cache
+from stoker.storage import drop_from_page_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

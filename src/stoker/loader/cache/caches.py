@@ -81,7 +81,7 @@ def _state(dataset: Dataset) -> Iterator[bytes]:
         yield from (f"{shard.path} {shard.size_bytes} {shard.stamp}".encode() for shard in dataset.shards)
         return
     if dataset._files is None:
-        places = [shard.path for shard in dataset.shards if isinstance(shard.path, Path)]
+        places = [shard.path.local_path() for shard in dataset.shards]
     else:
         yield os.fsencode(Path(dataset.path).absolute())
         places = _places(dataset)

@@ -8,7 +8,6 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -19,12 +18,13 @@ from stoker.errors import StokerError
 from stoker.loader.remote.ranges import RangeLimits, cut_windows, plan_ranges
 from stoker.loader.remote.schedule import everything
 from stoker.loader.trace import FetchLog
+from stoker.storage import stopping_when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from stoker.loader.remote.schedule import Upcoming
-    from stoker.storage import Location, PatientStore
+    from stoker.storage import Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +92,7 @@ class RemoteFiles:
 
     def read(self, number: int, offset: int, length: int) -> bytes:
         """Return bytes of a file; the core calls this where nothing is read ahead."""
-        path = self.path(number)
-        return (
-            _read_local(path, offset, length) if isinstance(path, Path) else path.store.read(path.key, offset, length)
-        )
+        return self.path(number).read_range(offset, length, known_size=offset + length)
 
     def tell(self, records: _native.RecordSet | _native.FileSet) -> None:
         """Tell the core that the files of a set are these."""
@@ -114,28 +111,16 @@ class StoppableFiles:
         self._files = sorted(files, key=lambda one: one.first)
         self._firsts = [one.first for one in self._files]
         self._stop = stop
-        self._stores: dict[str, PatientStore] = {}
 
     def read(self, number: int, offset: int, length: int) -> bytes:
         """Return bytes of a file.
 
         Raises:
-            OSError: As `stoker.storage.PatientStore.read`.
+            OSError: As `stoker.storage.Location.read_range`.
             ClosedError: It was told to stop.
         """
-        path = self._files[bisect.bisect_right(self._firsts, number) - 1].path(number)
-        if isinstance(path, Path):
-            return _read_local(path, offset, length)
-        store = self._stores.get(path.root)
-        if store is None:  # two threads may both make one, which does no harm
-            store = self._stores[path.root] = path.store.stoppable(self._stop)
-        return store.read(path.key, offset, length)
-
-
-def _read_local(path: Path, offset: int, length: int) -> bytes:
-    with path.open("rb") as file:
-        file.seek(offset)
-        return file.read(length)
+        with stopping_when(self._stop):
+            return self._files[bisect.bisect_right(self._firsts, number) - 1].read(number, offset, length)
 
 
 # Planning what is read ahead from stores: from samples that come next to byte ranges, window by window.

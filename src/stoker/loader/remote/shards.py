@@ -8,7 +8,7 @@ opening fetches none. Shards without an index are read through once, and what wa
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,11 +18,9 @@ from stoker.errors import ConfigError, CorruptRecordError, DatasetNotFoundError,
 from stoker.format import (
     FRAME_BYTES,
     HEADER_BYTES,
-    SPLIT_FOLDERS,
-    FoundSplit,
     KeptIndex,
     compression_of_head,
-    group_shards,
+    find_shards,
     index_places,
     inflate,
     parse_shard_name,
@@ -31,7 +29,7 @@ from stoker.format import (
     refuse_incomplete,
 )
 from stoker.loader.shards import OpenShard, check_length, with_records
-from stoker.storage import RemotePath, matches, stoppable_pool
+from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,20 +37,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.format import Shard
-    from stoker.storage import Entry
+    from stoker.storage import Location
 
 
 # Finding the records of a shard in a store that has no index: by reading it through.
 
 
-_STROKE_BYTES = 8 << 20
+_CHUNK_BYTES = 8 << 20
 
 
-def scan_remote(path: RemotePath, size_bytes: int) -> NDArray[np.uint64]:
+def scan_remote(path: Location, size_bytes: int) -> NDArray[np.uint64]:
     """Return where the records of a shard lie, uint64 (N, 2) of (offset, size) of each whole frame, in bytes.
 
     The checksum of every length is verified, payloads are left to whoever reads them. Payloads that are longer than a
-    stroke of 8 MiB are not fetched.
+    chunk of 8 MiB are not fetched.
 
     Raises:
         TruncatedShardError: The shard ends inside a record.
@@ -60,14 +58,14 @@ def scan_remote(path: RemotePath, size_bytes: int) -> NDArray[np.uint64]:
         OSError: The store cannot be read.
     """
     rows: list[tuple[int, int]] = []
-    at, start, stroke = 0, 0, memoryview(b"")
+    at, start, chunk = 0, 0, memoryview(b"")
     while at < size_bytes:
         if size_bytes - at < FRAME_BYTES:
             raise _cut_short(path, len(rows), at, size_bytes)
-        if not start <= at <= start + len(stroke) - HEADER_BYTES:
-            stroke = memoryview(path.store.read(path.key, at, min(_STROKE_BYTES, size_bytes - at)))
+        if not start <= at <= start + len(chunk) - HEADER_BYTES:
+            chunk = memoryview(path.read_range(at, min(_CHUNK_BYTES, size_bytes - at), known_size=size_bytes))
             start = at
-        length = payload_length(bytes(stroke[at - start : at - start + HEADER_BYTES]))
+        length = payload_length(bytes(chunk[at - start : at - start + HEADER_BYTES]))
         if length is None:
             raise _wrong_length(path, len(rows), at)
         size = FRAME_BYTES + length
@@ -78,12 +76,12 @@ def scan_remote(path: RemotePath, size_bytes: int) -> NDArray[np.uint64]:
     return np.array(rows, np.uint64).reshape(-1, 2)
 
 
-def _wrong_length(path: RemotePath, record: int, offset: int) -> CorruptRecordError:
+def _wrong_length(path: Location, record: int, offset: int) -> CorruptRecordError:
     message = f"record {record} at byte {offset} of {path}: the checksum of its length does not match"
     return CorruptRecordError(f"{message}; restore the shard", path=str(path), record=record, offset=offset)
 
 
-def _cut_short(path: RemotePath, record: int, offset: int, size_bytes: int) -> TruncatedShardError:
+def _cut_short(path: Location, record: int, offset: int, size_bytes: int) -> TruncatedShardError:
     message = f"record {record} at byte {offset} of {path}: it goes beyond the end of the shard at byte {size_bytes}"
     return TruncatedShardError(
         f"{message}; restore it, or build it again", path=str(path), record=record, offset=offset
@@ -102,13 +100,13 @@ class RemoteShard:
         path: Its path.
         size_bytes: Its length.
         stamp: Stands for its content.
-        indexes: Keys under which its index may be, those that exist.
+        indexes: Where its index may be, of these what exists.
     """
 
-    path: RemotePath
+    path: Location
     size_bytes: int
     stamp: str
-    indexes: tuple[str, ...]
+    indexes: tuple[Location, ...]
 
     def kept(self) -> KeptIndex:
         """Return the place of its index in the user's cache."""
@@ -124,7 +122,7 @@ class RemoteShard:
         """
         if not self.indexes:
             return scan_remote(self.path, self.size_bytes)
-        return read_index_file(RemotePath(self.path.root, self.indexes[0]), self.size_bytes)
+        return read_index_file(self.indexes[0], self.size_bytes)
 
 
 class RemoteFolder:
@@ -137,22 +135,24 @@ class RemoteFolder:
         OSError: It cannot be listed.
     """
 
-    def __init__(self, place: RemotePath) -> None:
+    def __init__(self, place: Location) -> None:
         self.place = place
-        prefix = f"{place.key}/" if place.key else ""
-        self._entries: dict[str, Entry] = {entry.key: entry for entry in place.store.entries(prefix)}
+        self._look_up = place.snapshot()
 
-    def shard(self, path: RemotePath, stamp: str | None = None) -> RemoteShard:
+    def shard(self, path: Location, stamp: str | None = None) -> RemoteShard:
         """Return one of its shards.
 
         Raises:
             DatasetNotFoundError: It is missing.
         """
-        entry = self._entries.get(path.key)
-        if entry is None:
+        info = self._look_up(self._name(path))
+        if info is None:
             raise DatasetNotFoundError(f"shard {path} is missing; restore it, or build again", path=str(path))
-        indexes = tuple(place.key for place in index_places(path) if place.key in self._entries)
-        return RemoteShard(path, entry.size_bytes, entry.etag or "" if stamp is None else stamp, indexes)
+        indexes = tuple(place for place in index_places(path) if self._look_up(self._name(place)) is not None)
+        return RemoteShard(path, info.size_bytes, info.stamp if stamp is None else stamp, indexes)
+
+    def _name(self, path: Location) -> str:
+        return "/".join(path.parts[len(self.place.parts) :]) if self.place in path.parents else ""
 
     def listed_shards(self, listed: Sequence[Shard], *, plain: bool) -> tuple[OpenShard, ...]:
         """Return the shards of a manifest; the indexes of plain ones are in the user's cache then.
@@ -175,27 +175,19 @@ class RemoteFolder:
         Raises:
             DatasetNotFoundError: The names of the shards promise others that are not there.
         """
-        files: list[RemotePath] = []
-        folders: dict[str, list[RemotePath]] = {}
-        for key in sorted(self._entries):
-            path = RemotePath(self.place.root, key)
-            if path.parent == self.place:
-                files.append(path)
-            elif path.parent.parent == self.place and path.parent.name in SPLIT_FOLDERS:
-                folders.setdefault(path.parent.name, []).append(path)
-        found: dict[str, FoundSplit[RemotePath]] = group_shards(files, folders)
+        found = find_shards(self.place)
         refuse_incomplete(self.place, found)
         return {name: [self.shard(path) for path in split.paths] for name, split in found.items()}
 
 
-def foreign_remote_splits(place: RemotePath) -> dict[str, list[RemoteShard]]:
+def foreign_remote_splits(place: Location) -> dict[str, list[RemoteShard]]:
     """Return the shards that a directory, an object or a pattern names, by split; empty if there are none.
 
     Raises:
         DatasetNotFoundError: The names of the shards promise others that are not there.
         OSError: The store cannot be read.
     """
-    found = [place] if place.is_file() else matches(place)
+    found = [place] if place.is_file() else [] if place.is_dir() else place.matching()
     if not found:
         return RemoteFolder(place).splits()
     folder = RemoteFolder(place.parent)
@@ -241,8 +233,8 @@ def read_anew(shard: OpenShard) -> OpenShard:
         ShardError: It has none, and is damaged.
         OSError: The store cannot be read.
     """
-    path = cast("RemotePath", shard.path)
-    indexes = tuple(place.key for place in index_places(path) if place.is_file())
+    path = shard.path
+    indexes = tuple(place for place in index_places(path) if place.is_file())
     told = RemoteShard(path, shard.size_bytes, shard.stamp, indexes)
     rows = told.fetch_rows()
     told.kept().write(rows)
@@ -268,5 +260,5 @@ def _open_compressed(shard: RemoteShard) -> OpenShard:
 
 
 def _is_plain(shard: RemoteShard) -> bool:
-    head = shard.path.store.read(shard.path.key, 0, min(HEADER_BYTES, shard.size_bytes))
+    head = shard.path.read_range(0, HEADER_BYTES, known_size=shard.size_bytes)
     return compression_of_head(head) == "none"

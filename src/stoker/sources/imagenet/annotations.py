@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError
@@ -19,10 +18,10 @@ from stoker.sources.imagenet.boxes import (
 )
 from stoker.sources.imagenet.labels import TINY_LIST
 from stoker.sources.lines import list_lines
-from stoker.sources.reading import AT_ONCE, in_order, spelled
+from stoker.sources.reading import in_order
 from stoker.sources.tar_format import is_compressed, is_tar
 from stoker.sources.walking import folders_in, seen_in
-from stoker.storage import RemotePath, location
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -123,7 +122,7 @@ def _first_folder(tops: tuple[Location, ...]) -> Location | None:
 
 def _inside(folder: Location) -> Location:
     """Return the folder if XML files lie in it, else a tar or a list of them that does."""
-    if any(is_folder or name.endswith(b".xml") for name, is_folder in seen_in(spelled(folder))):
+    if any(is_folder or name.endswith(b".xml") for name, is_folder in seen_in(folder.spelled())):
         return folder
     return next((folder / name for name in _FILES if (folder / name).is_file()), folder)
 
@@ -131,7 +130,7 @@ def _inside(folder: Location) -> Location:
 def _folder_source(top: Location, split_folder: str, class_names: frozenset[bytes]) -> BoxSource:
     inner = top / split_folder
     place = inner if split_folder and inner.is_dir() else top
-    where = spelled(place)
+    where = place.spelled()
     folders = folders_in(where)
     names = [name for name, _ in seen_in(where + b"/" + folders[0])] if folders else []  # one folder tells enough
     suffix = b"" if names and not any(name.endswith(b".xml") for name in names) else b".xml"
@@ -142,8 +141,7 @@ def _mapped(base: Location) -> Location | None:
     parts = base.parts
     for at in reversed(range(len(parts))):
         if parts[at] == "Data":
-            top = RemotePath(parts[0], "/".join(parts[1:at])) if isinstance(base, RemotePath) else Path(*parts[:at])
-            mapped = top / "/".join(("Annotations", *parts[at + 1 :]))
+            mapped = base.parents[len(parts) - at - 1] / "/".join(("Annotations", *parts[at + 1 :]))
             return mapped if mapped.is_dir() else None
     return None
 
@@ -174,9 +172,7 @@ def read_tiny_boxes(base: Location, class_names: Iterable[bytes], warnings: list
     lists = [base / "train" / name / f"{name}_boxes.txt" for name in names]
     builder = BoxTableBuilder(str(base), replacing=False)
     bad = found = 0
-    for lines in in_order(
-        _lines_of, (*lists, base / "val" / TINY_LIST), AT_ONCE if isinstance(base, RemotePath) else 1
-    ):
+    for lines in in_order(_lines_of, (*lists, base / "val" / TINY_LIST), base.requests_at_once):
         found += lines is not None
         bad += _add_list(lines or [], builder)
     if bad:

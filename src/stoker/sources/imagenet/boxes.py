@@ -367,7 +367,7 @@ def read_box_tar(path: Location, progress: Progress | None) -> BoxTableBuilder:
         OSError: It cannot be read.
     """
     builder = BoxTableBuilder(str(path), replacing=True)
-    total = path.stat().st_size
+    total = path.size()
     with open_stream(path) as stream:
         source = ForwardBytes(stream, str(path))
         for done, member in enumerate(walk(source)):

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stoker.errors import ConfigError, SourceError
-from stoker.sources.reading import beside
 
 if TYPE_CHECKING:
     from stoker.storage import Location
@@ -92,7 +91,7 @@ def read_config(path: Location) -> PipelineConfig:
         SourceError: It is not JSON, or has no section ``data``.
         OSError: It cannot be read.
     """
-    if path.stat().st_size > _MAX_CONFIG_BYTES:
+    if path.size() > _MAX_CONFIG_BYTES:
         raise SourceError(f"{path} is larger than {_MAX_CONFIG_BYTES} bytes, so it is no configuration", path=str(path))
     try:
         document = json.loads(path.read_bytes())
@@ -120,7 +119,7 @@ def _checked(path: Location, key: str, spelled: str, value: object) -> object:
     if key in _TEXTS and isinstance(value, str):
         return value
     if key in _LISTS and isinstance(value, str) and value and "\0" not in value:
-        return beside(path, value)
+        return path.beside(value)
     if key in _NUMBERS and type(value) is int and value >= _NUMBERS[key]:
         return value
     if key == "reshuffle_each_iteration" and isinstance(value, bool):

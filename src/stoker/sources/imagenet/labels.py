@@ -32,7 +32,6 @@ from stoker.errors import ConfigError, SourceError
 from stoker.sources.imagenet.boxes import image_stem
 from stoker.sources.imagenet.devkit import MAX_META_BYTES, meta_of_devkit, read_meta
 from stoker.sources.lines import list_lines
-from stoker.sources.reading import read_start
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -146,9 +145,9 @@ def read_label_map(where: str) -> LabelMap:
     path = location(where)
     if not path.is_file():
         raise SourceError(f"the label map {where} is not there or is no file", path=where)
-    head = read_start(path, 128)
+    head = path.read_head(128)
     if head.startswith(b"MATLAB 5.0 MAT-file"):
-        return _numbered(where, read_meta(read_start(path, MAX_META_BYTES + 1), where), devkit=True)
+        return _numbered(where, read_meta(path.read_head(MAX_META_BYTES + 1), where), devkit=True)
     if ".tar" in PurePosixPath(path.name).suffixes or path.suffix == ".tgz":
         return _numbered(where, read_meta(meta_of_devkit(path), where), devkit=True)
     if head.startswith(_GZIP_MAGIC) or head.lstrip().startswith(b"{"):
@@ -209,7 +208,7 @@ def _map(where: str, names: Sequence[bytes], texts: Sequence[bytes], *, devkit: 
 
 
 def _read_json(path: Location) -> bytes:
-    data = read_start(path, _MAX_JSON_BYTES + 1)
+    data = path.read_head(_MAX_JSON_BYTES + 1)
     if data.startswith(_GZIP_MAGIC):
         try:
             with gzip.open(io.BytesIO(data)) as file:

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.errors import ClosedError
-from stoker.storage.pace import Pace, Patience
+from stoker.storage.retrying import Backoff, RateLimit
 from stoker.storage.store import StoreError
 
 FAILED = StoreError("503", busy=True)
 
 
-def total_wait(patience: Patience, error: StoreError) -> float:
+def total_wait(patience: Backoff, error: StoreError) -> float:
     """Return how long is waited before giving up, if every request fails at once."""
     now = 0.0
     while (wait := patience.after(error, now)) is not None:
@@ -25,22 +25,22 @@ def total_wait(patience: Patience, error: StoreError) -> float:
 
 @given(st.booleans())
 def test_a_store_that_answered_is_waited_for_two_minutes(answered: bool) -> None:
-    assert 120 <= total_wait(Patience(answered=answered), FAILED) <= 130
+    assert 120 <= total_wait(Backoff(answered=answered), FAILED) <= 130
 
 
 def test_a_store_that_never_answered_is_given_up_soon() -> None:
     silent = StoreError("refused", answered=False)
-    assert total_wait(Patience(answered=False), silent) <= 15
-    assert total_wait(Patience(answered=True), silent) >= 120
+    assert total_wait(Backoff(answered=False), silent) <= 15
+    assert total_wait(Backoff(answered=True), silent) >= 120
 
 
 def test_what_cannot_succeed_is_not_tried_again() -> None:
-    assert Patience(answered=True).after(StoreError("400", retry=False), 0.0) is None
+    assert Backoff(answered=True).after(StoreError("400", retry=False), 0.0) is None
 
 
 def test_waits_double_and_differ() -> None:
     waits = [
-        [patience.after(FAILED, 0.0) for _ in range(10)] for patience in (Patience(answered=True) for _ in range(20))
+        [patience.after(FAILED, 0.0) for _ in range(10)] for patience in (Backoff(answered=True) for _ in range(20))
     ]
     for tries in range(10):
         some = [one[tries] for one in waits]
@@ -50,7 +50,7 @@ def test_waits_double_and_differ() -> None:
 
 
 def test_progress_renews_patience() -> None:
-    patience = Patience(answered=True)
+    patience = Backoff(answered=True)
     for _ in range(8):
         patience.after(FAILED, 0.0)
     patience.renew()
@@ -62,7 +62,7 @@ def test_progress_renews_patience() -> None:
 class Users:
     """Threads that hold turns until they are told to leave."""
 
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, pace: RateLimit) -> None:
         self._pace, self._leave, self._entered = pace, threading.Event(), threading.Semaphore(0)
         self._threads: list[threading.Thread] = []
 
@@ -90,8 +90,8 @@ class Users:
 
 def test_a_busy_store_is_sent_half_of_what_it_was_and_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
-    monkeypatch.setattr("stoker.storage.pace.time.monotonic", lambda: clock[0])
-    pace = Pace()
+    monkeypatch.setattr("stoker.storage.retrying.time.monotonic", lambda: clock[0])
+    pace = RateLimit()
     users = Users(pace)
     assert users.come(32) == 32
     for _ in range(50):  # answers to what was on its way say nothing new
@@ -113,8 +113,8 @@ def test_a_busy_store_is_sent_half_of_what_it_was_and_recovers(monkeypatch: pyte
 
 def test_no_more_turns_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
-    monkeypatch.setattr("stoker.storage.pace.time.monotonic", lambda: clock[0])
-    pace = Pace()
+    monkeypatch.setattr("stoker.storage.retrying.time.monotonic", lambda: clock[0])
+    pace = RateLimit()
     first = Users(pace)
     assert first.come(8) == 8
     pace.failed(busy=True, answered=True)
@@ -127,5 +127,5 @@ def test_no_more_turns_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_stop_ends_the_wait_for_a_turn() -> None:
     stop = threading.Event()
     stop.set()
-    with pytest.raises(ClosedError), Pace().turn(stop):
+    with pytest.raises(ClosedError), RateLimit().turn(stop):
         pass

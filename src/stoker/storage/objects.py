@@ -1,0 +1,337 @@
+"""Buckets of Amazon S3, of what speaks its protocol, and of Google Cloud Storage.
+
+Both are read through obstore, the Python face of Rust's object_store. Google's are written through gcsfs: obstore
+writes with the XML interface, which no server that runs without the cloud understands, so that writing with it could
+not be tested; see docs/decisions/storage-clients.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from stoker.errors import StorageError
+from stoker.storage.store import Blob, Children, Entry, StoreError, missing_client, refuse_longer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from obstore.store import ClientConfig, ObjectStore
+
+    from stoker.storage.store import Data
+
+_T = TypeVar("_T")
+_STATUS = re.compile(r"status code: (\d{3})")
+_QUERY = re.compile(r"\?[^\s]*")  # of a URL: it may hold a signature
+_BUSY = frozenset({429, 503})
+_RETRIED = frozenset({408, 409, 425, *_BUSY})
+
+READING: ClientConfig = {"timeout": "30s", "connect_timeout": "5s"}
+WRITING: ClientConfig = {"timeout": "15m", "connect_timeout": "5s"}
+ONCE: dict[str, Any] = {"max_retries": 0}
+"""One layer retries, and it is not this one: see `stoker.storage.retrying`."""
+
+_SECONDS_OF_A_REQUEST = 60.0  # of gcsfs, for at most `_WHOLE_BYTES`; without a limit a stalled request never ends
+_WHOLE_BYTES = 2**24  # a multiple of 256 KiB, as parts must be
+
+# Credentials that the client finds by itself: keys, a role of a pod or a task, or none at all for a public bucket.
+_OWN_MEANS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_SKIP_SIGNATURE",
+)
+
+_process: int | None = None  # that used obstore first
+
+
+def check_process() -> None:
+    """Refuse to go on in a forked process: the threads of obstore are not there, and it would wait for them for ever.
+
+    Raises:
+        StorageError: This process was forked from one that had used a store.
+    """
+    global _process  # noqa: PLW0603 - it is the process that is meant
+    if _process is None:
+        _process = os.getpid()
+    if _process != os.getpid():
+        message = "this process was forked from one that had read from a bucket, and the client does not survive that"
+        raise StorageError(f"{message}; start processes with 'spawn' or 'forkserver', or fork before the first read")
+
+
+class ObjectsBackend:
+    """Objects of one bucket; see `stoker.storage.store.Backend`.
+
+    Args:
+        name: Scheme and bucket.
+        reading: Client for everything but long writes.
+        writing: Client for writes, which may take longer.
+    """
+
+    def __init__(self, name: str, reading: ObjectStore, writing: ObjectStore) -> None:
+        self.name = name
+        self._reading = reading
+        self._writing = writing
+
+    def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
+        """Yield every object below ``prefix`` in the order of their keys, those up to ``after`` left out."""
+        import obstore  # noqa: PLC0415
+
+        pages = iter(_asked(lambda: obstore.list(self._reading, prefix or None, offset=after, chunk_size=1000)))
+        while (page := _asked(lambda: next(pages, None))) is not None:
+            # What is named as the folder itself, but for a slash, only marks it.
+            yield from (_entry(meta) for meta in page if meta["path"] != prefix)
+
+    def children(self, prefix: str) -> Children:
+        """Return what lies directly below ``prefix``."""
+        import obstore  # noqa: PLC0415
+
+        found = _asked(lambda: obstore.list_with_delimiter(self._reading, prefix or None))
+        folders = tuple(folder.rstrip("/") for folder in found["common_prefixes"])
+        return Children(folders, tuple(_entry(meta) for meta in found["objects"] if meta["path"] != prefix))
+
+    def has_below(self, prefix: str) -> bool:
+        """Return whether there is anything below ``prefix``."""
+        try:
+            return next(self.entries(prefix, None), None) is not None
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # there is, under a name that cannot be spelled
+                return True
+            raise
+
+    def stat(self, key: str) -> Entry:
+        """Return what the store knows of one object."""
+        import obstore  # noqa: PLC0415
+
+        return _entry(_asked(lambda: obstore.head(self._reading, key)))
+
+    def get(self, key: str, limit: int | None = None) -> Blob:
+        """Return a whole object."""
+        import obstore  # noqa: PLC0415
+
+        def get() -> Blob:
+            answer = obstore.get(self._reading, key)
+            refuse_longer(answer.meta["size"], limit)
+            data = answer.bytes().to_bytes()
+            if len(data) != answer.meta["size"]:
+                raise StoreError(f"{len(data)} bytes came instead of {answer.meta['size']}")
+            return Blob(data, answer.meta["e_tag"])
+
+        return _asked(get)
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Return a part of an object; fewer bytes where it ends."""
+        import obstore  # noqa: PLC0415
+
+        if length == 0:
+            return b""
+        return _asked(lambda: obstore.get_range(self._reading, key, start=start, length=length).to_bytes())
+
+    def put(self, key: str, data: Data) -> str | None:
+        """Write an object in one request, so that nothing is left of one that breaks off."""
+        import obstore  # noqa: PLC0415
+
+        return _asked(lambda: obstore.put(self._writing, key, data, use_multipart=False))["e_tag"]
+
+    def create(self, key: str, data: Data) -> None:
+        """Write an object that is not there."""
+        import obstore  # noqa: PLC0415
+
+        _asked(lambda: obstore.put(self._writing, key, data, mode="create", use_multipart=False))
+
+    def delete(self, key: str) -> None:
+        """Delete an object; one that is not there is no error."""
+        import obstore  # noqa: PLC0415
+
+        with contextlib.suppress(FileNotFoundError):
+            _asked(lambda: obstore.delete(self._reading, key))
+
+    def delete_folder(self, prefix: str) -> bool:  # noqa: ARG002 - a bucket has none
+        """Return false: a bucket has no folders."""
+        return False
+
+
+class S3Backend(ObjectsBackend):
+    """A bucket of S3.
+
+    Endpoint, region and credentials come from where AWS's own tools have them: the variables ``AWS_...``
+    (``AWS_ENDPOINT_URL`` for another server), a role of the machine, and where boto3 is installed also the profiles
+    and sessions of ``~/.aws``.
+
+    Args:
+        name: ``s3://BUCKET``.
+
+    Raises:
+        ConfigError: obstore is not installed.
+    """
+
+    def __init__(self, name: str) -> None:
+        try:
+            from obstore.store import S3Store  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise missing_client("s3", error) from error
+        bucket = name.partition("://")[2]
+        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
+        settings: dict[str, Any] = {"retry_config": ONCE, "credential_provider": _profile()}
+        if endpoint:
+            settings["endpoint"] = endpoint
+        plain: ClientConfig = {"allow_http": endpoint.startswith("http://")}
+        super().__init__(
+            name,
+            S3Store(bucket, client_options=READING | plain, **settings),
+            S3Store(bucket, client_options=WRITING | plain, **settings),
+        )
+
+
+def _profile() -> Any:
+    """Return the credentials of a profile, where no others are set."""
+    if any(os.environ.get(name) for name in _OWN_MEANS):
+        return None
+    try:
+        import boto3  # noqa: PLC0415 - an extra
+        from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
+    except ImportError:
+        return None
+    session = boto3.session.Session()
+    return Boto3CredentialProvider(session) if session.get_credentials() is not None else None
+
+
+class GcsBackend(ObjectsBackend):
+    """A bucket of Google Cloud Storage.
+
+    Credentials are Google's application default ones. ``STORAGE_EMULATOR_HOST`` leads to another server, without any.
+
+    Args:
+        name: ``gs://BUCKET``.
+
+    Raises:
+        ConfigError: obstore or gcsfs is not installed.
+    """
+
+    def __init__(self, name: str) -> None:
+        try:
+            from obstore.store import GCSStore  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise missing_client("gcs", error) from error
+        bucket = name.partition("://")[2]
+        emulator = _emulator()
+        settings: dict[str, Any] = {"retry_config": ONCE, "client_options": READING}
+        if emulator:
+            settings["client_options"] = READING | {"allow_http": True}
+            settings["service_account_key"] = _no_account(emulator)
+        reading = GCSStore(bucket, **settings)
+        super().__init__(name, reading, reading)
+        self._bucket = bucket
+        self._files = _writer(emulator)
+
+    def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
+        """Yield every object below ``prefix`` in the order of their keys, from after ``after`` on."""
+        # Servers that stand in for Google's begin from the start.
+        return (entry for entry in super().entries(prefix, after) if after is None or entry.key > after)
+
+    def put(self, key: str, data: Data) -> str | None:
+        """Write an object; one that breaks off leaves nothing."""
+        # It sends what is long in parts that it does not copy.
+        content = bytes(data) if len(data) < _WHOLE_BYTES else memoryview(data)
+        _asked_gcsfs(lambda: self._files.pipe_file(f"{self._bucket}/{key}", content, chunksize=_WHOLE_BYTES))
+        return None  # gcsfs has compared the MD5 already
+
+    def create(self, key: str, data: Data) -> None:
+        """Write an object that is not there."""
+        _asked_gcsfs(lambda: self._files.pipe_file(f"{self._bucket}/{key}", bytes(data), mode="create"))
+
+    def delete(self, key: str) -> None:
+        """Delete an object; one that is not there is no error."""
+        with contextlib.suppress(FileNotFoundError):
+            _asked_gcsfs(lambda: self._files.rm_file(f"{self._bucket}/{key}"))
+
+
+def _emulator() -> str:
+    """Return the URL of the server that takes the place of Google's, if there is one."""
+    host = os.environ.get("STORAGE_EMULATOR_HOST", "").rstrip("/")
+    return host if "://" in host or not host else f"http://{host}"
+
+
+def _no_account(url: str) -> str:
+    fields = ("client_email", "private_key", "private_key_id")
+    return json.dumps({"gcs_base_url": url, "disable_oauth": True} | dict.fromkeys(fields, ""))
+
+
+def _writer(emulator: str) -> Any:
+    # Without it gcsfs asks Google, for up to a minute, of what kind each bucket is.
+    os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+    try:
+        from aiohttp import ClientTimeout  # noqa: PLC0415 - comes with gcsfs
+        from gcsfs import GCSFileSystem  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise missing_client("gcs", error) from error
+    about: dict[str, Any] = {"endpoint_url": emulator, "token": "anon"} if emulator else {}
+
+    class Once(GCSFileSystem):  # type: ignore[misc]
+        """Tries once: one layer retries, and it is not this one."""
+
+        _request = getattr(GCSFileSystem._request, "__wrapped__", GCSFileSystem._request)
+
+    about["requests_timeout"] = ClientTimeout(total=_SECONDS_OF_A_REQUEST, sock_connect=5)
+    return Once(consistency="md5", skip_instance_cache=True, use_listings_cache=False, **about)
+
+
+def _asked_gcsfs(request: Callable[[], _T]) -> _T:
+    """Make a request, and translate what went wrong."""
+    try:
+        return request()
+    except (FileNotFoundError, FileExistsError, PermissionError):
+        raise
+    except Exception as error:
+        status = getattr(error, "code", None) or getattr(error, "status", None)
+        if status == 412:
+            raise FileExistsError(str(error)) from error
+        if status in (401, 403) or str(error).startswith("Forbidden: "):
+            raise PermissionError(13, str(error)) from error
+        lasting = isinstance(status, int) and 400 <= status < 500 and status not in (408, 429)
+        raise StoreError(
+            f"{type(error).__name__}: {error}"[:300], retry=not lasting, busy=status in (429, 503)
+        ) from error
+
+
+def _entry(meta: Any) -> Entry:
+    return Entry(meta["path"], meta["size"], meta["e_tag"])
+
+
+def _asked(request: Callable[[], _T]) -> _T:
+    """Make a request, and translate what went wrong."""
+    from obstore import exceptions  # noqa: PLC0415
+
+    check_process()
+    try:
+        return request()
+    except exceptions.AlreadyExistsError as error:
+        raise FileExistsError(_said(error)) from error
+    except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
+        raise PermissionError(13, _said(error)) from error
+    except UnicodeEncodeError as error:
+        raise OSError(errno.EINVAL, f"no object has a name that is not UTF-8: {error}") from error
+    except (exceptions.InvalidPathError, ValueError) as error:  # a key that it cannot spell
+        raise OSError(errno.EINVAL, _said(error)) from error
+    except exceptions.BaseError as error:
+        raise _failure(_said(error)) from error
+
+
+def _failure(said: str) -> StoreError | FileNotFoundError:
+    found = _STATUS.search(said)
+    if found is None:
+        return StoreError(said, answered="error sending request" not in said)
+    status = int(found[1])
+    if status == 404:  # of a listing: there is no such bucket
+        return FileNotFoundError(errno.ENOENT, said)
+    return StoreError(said, retry=status >= 500 or status in _RETRIED, busy=status in _BUSY)
+
+
+def _said(error: Exception) -> str:
+    """Return the sentence of an error, without its inner parts, and without anything that may be secret."""
+    return _QUERY.sub("?...", str(error).partition("\n\nDebug source")[0].strip())

@@ -1,0 +1,505 @@
+"""Asking stores again when they fail, less while they are busy, and not at all once the caller wants to stop."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import mmap
+import os
+import random
+import re
+import resource
+import threading
+import time
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from stoker.errors import ClosedError, StorageError
+from stoker.storage.store import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from stoker.storage.store import Backend, Blob, Children, Data, Entry
+
+_T = TypeVar("_T")
+_thread = threading.local()
+
+MAX_AT_ONCE = 1024
+"""Requests at a time to a store that never was busy; callers have smaller limits of their own."""
+
+_FIRST_WAIT = 0.1
+_LONGEST_WAIT = 10.0
+_TRIES_AT_LEAST = 6
+_SECONDS = 120.0
+_UNANSWERED_SECONDS = 8.0
+_CALM_SECONDS = 0.5
+_STOP_LOOK_SECONDS = 0.2
+_DELETED_AT_ONCE = 32
+
+_MD5 = re.compile(r'"?(?:([0-9a-f]{32})|([0-9A-Za-z+/]{22}==))"?')  # in hex, or as some servers have it in base64
+_SAME_READS = 4
+_MAX_SUSPECTS = 1024
+_ENOUGH = 8
+
+_USUAL_STACK_BYTES = 8 << 20
+_BESIDE_STACK_BYTES = 2 << 20
+"""What Python and the C library take for a thread before it runs anything, rounded up."""
+
+
+class Backoff:
+    """The waits of one request: exponential back-off with jitter.
+
+    Args:
+        answered: Whether the store has ever answered; one that has not is probably not there.
+    """
+
+    def __init__(self, *, answered: bool) -> None:
+        self._answered = answered
+        self._since: float | None = None
+        self.tries = 0
+
+    def renew(self) -> None:
+        """Forget the failures: there was progress."""
+        self._answered, self._since, self.tries = True, None, 0
+
+    def after(self, error: StoreError, now: float) -> float | None:
+        """Return the seconds to wait after a failure; None to give up.
+
+        Args:
+            error: What happened.
+            now: Time of a monotonic clock, in seconds.
+        """
+        self.tries += 1
+        self._answered |= error.answered
+        self._since = now if self._since is None else self._since
+        limit = _SECONDS if self._answered else _UNANSWERED_SECONDS
+        if not error.retry or (now - self._since > limit and self.tries >= _TRIES_AT_LEAST):
+            return None
+        wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** (self.tries - 1))
+        return wait * random.uniform(0.5, 1)  # noqa: S311 - so that those who failed together do not come back together
+
+
+class RateLimit:
+    """How many requests a store is sent at a time: additive increase, multiplicative decrease, as TCP does.
+
+    When the store says that it is busy, half of what it was sent at a time is allowed, and half of that when it says so
+    again; at most once in half a second, because answers to what was on its way say nothing new. For as many answers as
+    are allowed at a time, one more is. So 32 are back after some 500 answers, without another burst. Any thread.
+    """
+
+    def __init__(self) -> None:
+        self._limit = float(MAX_AT_ONCE)
+        self._under_way = self._most = 0  # now, and the most since it was halved
+        self._halved = 0.0
+        self._changed = threading.Condition()
+        self.answered = False
+        """Whether the store has ever answered."""
+
+    @property
+    def limit(self) -> float:
+        """Requests that may be under way."""
+        return self._limit
+
+    @contextmanager
+    def turn(self, stop: threading.Event) -> Iterator[None]:
+        """Wait until one more request may be made, and count it while it is under way.
+
+        Raises:
+            ClosedError: ``stop`` is set.
+        """
+        with self._changed:
+            while self._under_way >= self._limit and not stop.is_set():
+                self._changed.wait(_STOP_LOOK_SECONDS)
+            if stop.is_set():
+                raise ClosedError("no more requests are made: what they were for is closed")
+            self._under_way += 1
+            self._most = max(self._most, self._under_way)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._under_way -= 1
+                self._changed.notify()
+
+    def succeeded(self) -> None:
+        """Note an answer."""
+        self.answered = True
+        if self._limit < MAX_AT_ONCE:
+            with self._changed:
+                self._limit = min(MAX_AT_ONCE, self._limit + 1 / self._limit)
+                self._changed.notify()
+
+    def failed(self, *, busy: bool, answered: bool) -> None:
+        """Note a failure."""
+        self.answered |= answered
+        if not busy:
+            return
+        with self._changed:
+            now = time.monotonic()
+            if now - self._halved >= _CALM_SECONDS:
+                self._limit, self._halved = max(1.0, min(self._limit, self._most) / 2), now
+                self._most = self._under_way
+
+
+class ContentCheck:
+    """Whether bytes came through a store unchanged, where it names an MD5. Safe in any thread.
+
+    The etag of an object that was written in one piece is the MD5 of its content on S3 and Google Cloud Storage, unless
+    it is encrypted with a customer's key or was composed of others. So an etag that looks like an MD5 and is not that
+    of the bytes means either wrong bytes or an etag of another kind. Reading again decides: wrong bytes are hardly
+    wrong four times in the same way.
+    """
+
+    def __init__(self) -> None:
+        self._suspects: OrderedDict[str, tuple[bytes, int]] = OrderedDict()  # what came how often
+        self._others = 0  # etags that were found to be something else
+        self._lock = threading.Lock()
+
+    def check_read(self, key: str, blob: Blob) -> None:
+        """Compare what was read with its etag.
+
+        Raises:
+            StoreError: They do not fit, and it was not read like this often enough; it is worth reading again.
+        """
+        found = self._digest_if_other(blob.data, blob.etag)
+        if found is None:
+            return
+        with self._lock:
+            before, times = self._suspects.pop(key, (found, 0))
+            times = times + 1 if before == found else 1
+            if times == _SAME_READS:
+                self._others += 1
+                return
+            self._suspects[key] = (found, times)
+            while len(self._suspects) > _MAX_SUSPECTS:
+                self._suspects.popitem(last=False)
+        raise StoreError(f"its bytes are not those of its etag {blob.etag}")
+
+    def check_written(self, key: str, data: Data, etag: str | None, read: Callable[[], bytes]) -> None:
+        """Compare what was written with the etag that came back, and where these differ, with what can be read.
+
+        Raises:
+            StoreError: The store holds other bytes; it is worth writing them again.
+        """
+        if self._digest_if_other(data, etag) is None:
+            return
+        if _md5(read()) != _md5(data):
+            raise StoreError(f"{key} was written, but other bytes came back")
+        with self._lock:
+            self._others += 1
+
+    def _digest_if_other(self, data: Data, etag: str | None) -> bytes | None:
+        """Return the MD5 of ``data`` if the etag is another one."""
+        said = _MD5.fullmatch(etag) if etag else None
+        if said is None or self._others >= _ENOUGH:
+            return None
+        found = _md5(data)
+        wanted = bytes.fromhex(said[1]) if said[1] else base64.b64decode(said[2])
+        return None if found == wanted else found
+
+
+def _md5(data: Data) -> bytes:
+    return hashlib.md5(data, usedforsecurity=False).digest()
+
+
+class RetryingStore:
+    """What Stoker reads from and writes to. Safe in any thread.
+
+    A request that fails is made again after a wait that doubles each time, with jitter, until it has failed for about
+    two minutes; a store that has never answered is given up much sooner. A store that says it is busy is sent fewer
+    requests at a time, and more again as it answers, up to as many as before (`RateLimit`).
+    What comes back is checked by length, and by its MD5 where the store tells that.
+
+    Args:
+        backend: Makes the requests.
+        stop: Ends every wait and refuses new requests once it is set; None if nothing can.
+
+    Raises:
+        FileNotFoundError: From any method: there is no such object.
+        PermissionError: The store refuses.
+        StorageError: It failed for too long, or the request can never succeed; also an ``OSError``.
+        ClosedError: ``stop`` was set.
+    """
+
+    def __init__(self, backend: Backend, stop: threading.Event | None = None) -> None:
+        self._backend = backend
+        self._stop = stop or threading.Event()
+        self._rate = RateLimit()
+        self._content = ContentCheck()
+
+    @property
+    def name(self) -> str:
+        """Scheme and bucket, such as ``s3://photos``."""
+        return self._backend.name
+
+    def stoppable(self, stop: threading.Event) -> RetryingStore:
+        """Return the same store for a caller that may want to stop waiting; both have one rate limit."""
+        other = RetryingStore(self._backend, stop)
+        other._rate, other._content = self._rate, self._content
+        return other
+
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """Yield every object below ``prefix`` at any depth, in any order; takes the memory of one page."""
+        last = resumed = None
+        backoff = Backoff(answered=self._rate.answered)
+        while True:
+            try:
+                for entry in self._backend.entries(prefix, resumed):
+                    if self._stop.is_set():
+                        raise ClosedError(f"stopped while listing {self.name}")
+                    self._rate.answered = True
+                    # Not by order: there are stores that keep to one which is almost that of the keys.
+                    if entry.key != resumed:
+                        last = entry.key
+                        backoff.renew()
+                        yield entry
+                return
+            except StoreError as error:
+                resumed = last
+                self._wait(backoff, error, "list", prefix)
+            except PermissionError as error:
+                raise self._refused("list", prefix) from error
+
+    def children(self, prefix: str) -> Children:
+        """Return what lies directly below ``prefix``; takes memory for all of it."""
+        return self._try("list", prefix, lambda: self._backend.children(prefix))
+
+    def has_below(self, prefix: str) -> bool:
+        """Return whether there is anything below ``prefix``."""
+        return self._try("list", prefix, lambda: self._backend.has_below(prefix))
+
+    def stat(self, key: str) -> Entry:
+        """Return what the store knows of one object."""
+        return self._try("look at", key, lambda: self._backend.stat(key))
+
+    def size(self, key: str) -> int:
+        """Return the length of an object."""
+        return self.stat(key).size_bytes
+
+    def is_object(self, key: str) -> bool:
+        """Return whether there is such an object."""
+        try:
+            self.stat(key)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def read(self, key: str, start: int = 0, length: int | None = None, *, limit: int | None = None) -> bytes:
+        """Return an object, or a part of it.
+
+        Args:
+            key: Which object.
+            start: First byte.
+            length: How many bytes; None for all there are, in which case ``start`` must be 0.
+            limit: Longest object that is read whole; None for any.
+
+        Raises:
+            StorageError: It ends before ``start + length``, too.
+            OSError: It is longer than ``limit`` (``EFBIG``).
+        """
+        if length is None:
+            return self._try("read", key, lambda: self._whole(key, limit))
+        return self._try("read", key, lambda: self._part(key, start, length))
+
+    def write(self, key: str, data: Data) -> None:
+        """Write an object, whole or not at all, in place of any there is."""
+        self._try("write", key, lambda: self._put(key, data))
+
+    def create(self, key: str, data: Data) -> bool:
+        """Write an object that is not there yet, and return whether it was not; of several writers one succeeds."""
+
+        def create() -> bool:
+            try:
+                self._backend.create(key, data)
+            except FileExistsError:
+                return False
+            return True
+
+        return self._try("create", key, create)
+
+    def delete(self, key: str) -> None:
+        """Delete an object; one that is not there is no error."""
+        self._try("delete", key, lambda: self._backend.delete(key))
+
+    def delete_below(self, prefix: str) -> None:
+        """Delete everything below a prefix; where the store has no folders, one object after another."""
+        if not self._try("delete", prefix, lambda: self._backend.delete_folder(prefix)):
+            self.delete_all([entry.key for entry in self.entries(prefix)])
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        """Delete objects, many at a time."""
+        with ThreadPoolExecutor(_DELETED_AT_ONCE, "stoker-delete") as pool:
+            for _ in pool.map(self.delete, keys):
+                pass
+
+    def _whole(self, key: str, limit: int | None) -> bytes:
+        blob: Blob = self._backend.get(key, limit)
+        self._content.check_read(key, blob)
+        return blob.data
+
+    def _part(self, key: str, start: int, length: int) -> bytes:
+        data = self._backend.get_range(key, start, length)
+        if len(data) != length:
+            found = self._backend.stat(key).size_bytes
+            problem = f"{len(data)} bytes came from byte {start} on instead of {length}"
+            # A short answer may come from the wire; a short object stays one.
+            raise StoreError(f"{problem}; it has {found} bytes", retry=found >= start + length)
+        return data
+
+    def _put(self, key: str, data: Data) -> None:
+        etag = self._backend.put(key, data)
+        self._content.check_written(key, data, etag, lambda: self._backend.get(key).data)
+
+    def _try(self, what: str, key: str, request: Callable[[], _T]) -> _T:
+        backoff = Backoff(answered=self._rate.answered)
+        while True:
+            try:
+                with self._rate.turn(self._stop):
+                    answer = request()
+            except StoreError as error:
+                self._wait(backoff, error, what, key)
+            except FileNotFoundError as error:
+                self._rate.succeeded()
+                raise FileNotFoundError(2, "there is no such object", f"{self.name}/{key}") from error
+            except PermissionError as error:
+                raise self._refused(what, key) from error
+            else:
+                self._rate.succeeded()
+                return answer
+
+    def _wait(self, backoff: Backoff, error: StoreError, what: str, key: str) -> None:
+        """Wait before the next try.
+
+        Raises:
+            StorageError: There is no use in trying again.
+        """
+        self._rate.failed(busy=error.busy, answered=error.answered)
+        seconds = backoff.after(error, time.monotonic())
+        if seconds is None:
+            where = f"{self.name}/{key}"
+            message = f"cannot {what} {where}: {error}"
+            if error.retry:
+                message += f"; tried {backoff.tries} times; see that the store is there, then run again"
+            raise StorageError(message, path=where) from error
+        if self._stop.wait(seconds):
+            raise ClosedError(f"stopped while waiting for {self.name}")
+
+    def _refused(self, what: str, key: str) -> PermissionError:
+        advice = "give credentials that may do so; see docs/remote.md"
+        return PermissionError(13, f"the store does not allow to {what} this; {advice}", f"{self.name}/{key}")
+
+
+def _gcs(root: str) -> Backend:
+    from stoker.storage.objects import GcsBackend  # noqa: PLC0415 - its clients are an extra
+
+    return GcsBackend(root)
+
+
+def _s3(root: str) -> Backend:
+    from stoker.storage.objects import S3Backend  # noqa: PLC0415 - its client is an extra
+
+    return S3Backend(root)
+
+
+def _hdfs(root: str) -> Backend:
+    from stoker.storage.hdfs import HdfsBackend  # noqa: PLC0415 - its client is an extra
+
+    return HdfsBackend(root)
+
+
+BACKENDS: dict[str, Callable[[str], Backend]] = {"gs": _gcs, "s3": _s3, "hdfs": _hdfs}
+"""What opens the stores of each scheme."""
+
+_lock = threading.Lock()
+_opened: dict[tuple[int, str], RetryingStore] = {}
+os.register_at_fork(after_in_child=lambda: globals().update(_lock=threading.Lock()))
+
+
+def open_store(root: str) -> RetryingStore:
+    """Return the store of a scheme and bucket such as ``s3://photos``.
+
+    Each is opened once in a process, and a forked process opens one of its own. What a pool of `stoppable_pool` asks
+    for stops waiting with the pool.
+
+    Raises:
+        ConfigError: The client that it needs is not installed.
+    """
+    wanted = (os.getpid(), root)
+    with _lock:
+        if wanted not in _opened:
+            _opened[wanted] = RetryingStore(BACKENDS[root.partition("://")[0]](root))
+        store = _opened[wanted]
+    stop: threading.Event | None = getattr(_thread, "stop", None)
+    return store if stop is None else store.stoppable(stop)
+
+
+def stop_waiting_when(stop: threading.Event) -> None:
+    """Let this thread give up waiting for any store once an event is set, with a ``ClosedError``.
+
+    For the threads of a pool, whose owner must not wait minutes for them when the work is cancelled.
+    """
+    _thread.stop = stop
+
+
+@contextmanager
+def stopping_when(stop: threading.Event) -> Iterator[None]:
+    """Let this thread give up waiting for any store once an event is set, as long as the ``with`` block runs."""
+    before = getattr(_thread, "stop", None)
+    _thread.stop = stop
+    try:
+        yield
+    finally:
+        _thread.stop = before
+
+
+def new_pool(threads: int, name: str, stop: threading.Event) -> ThreadPoolExecutor:
+    """Return threads none of which goes on waiting for a store once ``stop`` is set; the caller shuts them down.
+
+    Raises:
+        MemoryError: Their stacks do not fit.
+    """
+    check_stacks(threads)
+    return ThreadPoolExecutor(threads, name, initializer=stop_waiting_when, initargs=(stop,))
+
+
+@contextmanager
+def stoppable_pool(threads: int, name: str) -> Iterator[ThreadPoolExecutor]:
+    """Keep a pool of threads while the ``with`` block runs.
+
+    Leaving the block early, with Ctrl-C or an error, waits for at most one request of each thread; what has not
+    begun is dropped.
+
+    Args:
+        threads: How many.
+        name: What their names begin with.
+
+    Raises:
+        MemoryError: Their stacks do not fit.
+    """
+    stop = threading.Event()
+    pool = new_pool(threads, name, stop)
+    try:
+        yield pool
+    finally:
+        stop.set()
+        pool.shutdown(cancel_futures=True)
+
+
+def check_stacks(threads: int) -> None:
+    """See that so many threads can be started, before the first is.
+
+    Python waits forever for a thread that had no memory left to begin with (CPython issue 140746).
+
+    Raises:
+        MemoryError: Their stacks do not fit into the address space that this process may have.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    stack = threading.stack_size() or (_USUAL_STACK_BYTES if limit == resource.RLIM_INFINITY else limit)
+    size = threads * (stack + _BESIDE_STACK_BYTES)
+    try:
+        mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ).close()
+    except OSError as error:
+        raise MemoryError(f"no room for {threads} threads: their stacks take {size:,} bytes") from error
