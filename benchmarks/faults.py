@@ -45,8 +45,8 @@ BUILD = ("build", "--shards", "12", "--threads", "2")
 _STOKER = """
 import sys
 from stoker.cli.main import main
-from stoker.storage import pace
-pace._SECONDS = 10
+from stoker.storage import retrying
+retrying._SECONDS = 10
 sys.exit(main())
 """
 

@@ -27,10 +27,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stoker.storage.s3 import S3Backend
-
 import stoker
 from stoker.storage import location, retrying
+from stoker.storage.objects import S3Backend
 from tests.servers import s3
 
 if TYPE_CHECKING:

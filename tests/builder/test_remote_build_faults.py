@@ -179,7 +179,7 @@ def test_a_full_scratch_disk(
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     said = capsys.readouterr().err
     assert os.strerror(errno.EFBIG) in said
-    assert "set TMPDIR to a folder with more room" in said
+    assert "set TMPDIR to a folder with more space" in said
     assert "run the same command again to resume" in said
     assert main(words) == 0
     assert stored(place) == whole

@@ -100,7 +100,7 @@ def test_no_room_for_the_stacks_of_threads(dataset: Path) -> None:
         """,
         dataset,
     )
-    assert found == [None, "MemoryError: no room for 8 threads: their stacks take 83,886,080 bytes"]
+    assert found == [None, "MemoryError: no memory for 8 threads: their stacks take 83,886,080 bytes"]
 
 
 def test_no_more_threads(tmp_path: Path, shim: dict[str, str]) -> None:

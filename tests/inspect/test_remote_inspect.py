@@ -242,7 +242,7 @@ def test_a_full_scratch_disk_is_no_damage(
     for command in ("verify", "index"):
         assert main([command, str(s3)]) == 1
         printed = capsys.readouterr().err
-        assert "set TMPDIR to a folder with more room" in printed
+        assert "set TMPDIR to a folder with more space" in printed
         assert "No space left on device" in printed
 
 
@@ -272,4 +272,4 @@ def test_what_works_only_on_this_machine_says_so(s3: StoreLocation, capsys: pyte
     assert main(["cache", "--dir", "s3://bucket/set"]) == 2
     assert "a cache lies on this machine" in capsys.readouterr().err
     assert main(["index", f"{s3}/*/a.tfrecord"]) == 2
-    assert "only the last part of a pattern" in capsys.readouterr().err
+    assert "there is no TFRecord at s3://" in capsys.readouterr().err

@@ -11,8 +11,8 @@ import pytest
 import stoker
 from loader.shards import write_shards
 from stoker.errors import ShardError
-from stoker.format import index
-from stoker.format.index import INDEXES_FOLDER, kept_indexes, user_cache_directory
+from stoker.format.index import INDEXES_FOLDER, index_path, kept_indexes, user_cache_directory
+from stoker.storage import LocalLocation
 
 
 @pytest.fixture
@@ -21,13 +21,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory = tmp_path / "user-cache"
     monkeypatch.setenv("STOKER_CACHE_DIR", str(directory))
 
-    def refuse(path: Path, data: bytes) -> None:
-        if Path(path).is_relative_to(directory):
+    def refuse(path: LocalLocation, data: bytes) -> None:
+        if path.is_relative_to(directory):
             return written(path, data)
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
 
-    written = index.write_atomically
-    monkeypatch.setattr(index, "write_atomically", refuse)
+    written = LocalLocation.write_atomically
+    monkeypatch.setattr(LocalLocation, "write_atomically", refuse)
     return directory
 
 
@@ -87,7 +87,7 @@ def test_what_can_be_written_beside_the_shard_is(shard: Path, tmp_path: Path, mo
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "user-cache"))
     stoker.open(shard)
     assert not (tmp_path / "user-cache").exists()
-    assert index.index_path(shard).exists()
+    assert index_path(shard).exists()
 
 
 def test_where_the_users_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,7 +160,7 @@ def test_shards_without_an_index_are_read_through_once(bucket: StoreLocation, tm
     assert len(kept) == 1
     kept[0].write_bytes(b"0 17\n")
     assert stoker.open(bucket)[8].encoded == stoker.open(tmp_path / "train.tfrecord")[8].encoded
-    path.write_bytes((tmp_path / "train.tfrecord").read_bytes()[:-1])
+    path.write_atomically((tmp_path / "train.tfrecord").read_bytes()[:-1])
     with pytest.raises(TruncatedShardError, match="record 8 at byte"):
         stoker.open(bucket)
 
@@ -179,7 +179,7 @@ def test_what_is_missing_or_does_not_fit_is_said(bucket: StoreLocation, dataset:
         stoker.open(there, "train")
     index.unlink()
     assert len(stoker.open(there, "train")) == 40
-    shard.write_bytes(whole[:-1])
+    shard.write_atomically(whole[:-1])
     with pytest.raises(TruncatedShardError, match=r"s3://.*has \d+ bytes"):
         stoker.open(there, "train")
     shard.unlink()

@@ -27,7 +27,7 @@ def place_in(
         for name, value in server.environment(proxy).items():
             monkeypatch.setenv(name, value)
         found = location(f"{kind}://{server.make_bucket()}/folder")
-    monkeypatch.setattr(retrying, "_opened", {})  # whoever was here before had another server or proxy
+    monkeypatch.setattr(retrying, "_opened", {})  # an earlier test had another server or proxy
     assert isinstance(found, StoreLocation)
     return found
 

@@ -65,7 +65,7 @@ def test_a_listing_goes_on_where_it_broke_off(monkeypatch: pytest.MonkeyPatch) -
     assert [entry.key for entry in RetryingStore(backend).entries("")] == keys
 
 
-def test_a_listing_stops_when_nobody_wants_it_any_more() -> None:
+def test_a_listing_stops_when_it_is_closed() -> None:
     stop = threading.Event()
     backend: Any = Breaking(["a", "b"])
     listing = RetryingStore(backend).stoppable(stop).entries("")

@@ -15,10 +15,10 @@ from stoker.storage.store import StoreError
 FAILED = StoreError("503", busy=True)
 
 
-def total_wait(patience: Backoff, error: StoreError) -> float:
+def total_wait(backoff: Backoff, error: StoreError) -> float:
     """Return how long is waited before giving up, if every request fails at once."""
     now = 0.0
-    while (wait := patience.after(error, now)) is not None:
+    while (wait := backoff.after(error, now)) is not None:
         now += wait
     return now
 
@@ -39,9 +39,7 @@ def test_what_cannot_succeed_is_not_tried_again() -> None:
 
 
 def test_waits_double_and_differ() -> None:
-    waits = [
-        [patience.after(FAILED, 0.0) for _ in range(10)] for patience in (Backoff(answered=True) for _ in range(20))
-    ]
+    waits = [[backoff.after(FAILED, 0.0) for _ in range(10)] for backoff in (Backoff(answered=True) for _ in range(20))]
     for tries in range(10):
         some = [one[tries] for one in waits]
         longest = min(10.0, 0.1 * 2.0**tries)
@@ -49,12 +47,12 @@ def test_waits_double_and_differ() -> None:
         assert len(set(some)) > 15
 
 
-def test_progress_renews_patience() -> None:
-    patience = Backoff(answered=True)
+def test_progress_renews_the_back_off() -> None:
+    backoff = Backoff(answered=True)
     for _ in range(8):
-        patience.after(FAILED, 0.0)
-    patience.renew()
-    wait = patience.after(FAILED, 1000.0)
+        backoff.after(FAILED, 0.0)
+    backoff.renew()
+    wait = backoff.after(FAILED, 1000.0)
     assert wait is not None
     assert wait <= 0.1
 
@@ -62,8 +60,8 @@ def test_progress_renews_patience() -> None:
 class Users:
     """Threads that hold turns until they are told to leave."""
 
-    def __init__(self, pace: RateLimit) -> None:
-        self._pace, self._leave, self._entered = pace, threading.Event(), threading.Semaphore(0)
+    def __init__(self, limit: RateLimit) -> None:
+        self._limit, self._leave, self._entered = limit, threading.Event(), threading.Semaphore(0)
         self._threads: list[threading.Thread] = []
 
     def come(self, count: int) -> int:
@@ -83,7 +81,7 @@ class Users:
             assert not thread.is_alive()
 
     def _hold(self) -> None:
-        with self._pace.turn(threading.Event()):
+        with self._limit.turn(threading.Event()):
             self._entered.release()
             self._leave.wait(10)
 
@@ -91,35 +89,35 @@ class Users:
 def test_a_busy_store_is_sent_half_of_what_it_was_and_recovers(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
     monkeypatch.setattr("stoker.storage.retrying.time.monotonic", lambda: clock[0])
-    pace = RateLimit()
-    users = Users(pace)
+    limit = RateLimit()
+    users = Users(limit)
     assert users.come(32) == 32
     for _ in range(50):  # answers to what was on its way say nothing new
-        pace.failed(busy=True, answered=True)
-    assert pace.limit == 16
+        limit.failed(busy=True, answered=True)
+    assert limit.limit == 16
     users.go()
     for _ in range(20):
         clock[0] += 1.0
-        pace.failed(busy=True, answered=True)
-    assert pace.limit == 1
+        limit.failed(busy=True, answered=True)
+    assert limit.limit == 1
     answers = 0
-    while pace.limit < 32:
-        pace.succeeded()
+    while limit.limit < 32:
+        limit.succeeded()
         answers += 1
     assert answers < 600
-    pace.failed(busy=False, answered=True)  # what is broken is not busy
-    assert pace.limit >= 32
+    limit.failed(busy=False, answered=True)  # what is broken is not busy
+    assert limit.limit >= 32
 
 
 def test_no_more_turns_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
     monkeypatch.setattr("stoker.storage.retrying.time.monotonic", lambda: clock[0])
-    pace = RateLimit()
-    first = Users(pace)
+    limit = RateLimit()
+    first = Users(limit)
     assert first.come(8) == 8
-    pace.failed(busy=True, answered=True)
+    limit.failed(busy=True, answered=True)
     first.go()
-    second = Users(pace)
+    second = Users(limit)
     assert second.come(7) == 4
     second.go()
 

@@ -85,6 +85,10 @@ def test_folders_and_patterns(folder: StoreLocation) -> None:
     assert (folder / "b").is_dir()
     assert not (folder / "b").is_file()
     assert [path.name for path in (folder / "b" / "[12]").matching()] == ["1", "2"]
+    assert (folder / "*" / "?" / "y").matching() == [folder / "a/x/y"]
+    assert (folder / "**" / "[2y]").matching() == [folder / "a/x/y", folder / "b/2"]
+    assert (folder / "b/1").matching() == [folder / "b/1"]
+    assert (folder / "b").matching() == []
     assert sorted(entry.key for entry in folder.store.entries((folder / "b").key)) == [
         (folder / "b" / "1").key,
         (folder / "b" / "2").key,
@@ -125,7 +129,7 @@ def test_one_of_many_creates(folder: StoreLocation) -> None:
 
 
 def test_an_object_as_a_file(folder: StoreLocation) -> None:
-    data = os.urandom(9 * 2**20 + 17)  # more than two strokes
+    data = os.urandom(9 * 2**20 + 17)  # more than two chunks
     path = folder / "long"
     path.write_atomically(data)
     with path.reader() as file:

@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 _WRITE_BYTES = 2**22
 _KEPT_READERS = 64
 # Enough to find the active one of some namenodes. Left to itself, the client tries a namenode that is gone for minutes,
-# deaf to whoever wants to stop; see `stoker.storage.retrying` for the layer that waits.
+# and nothing could stop it; see `stoker.storage.retrying` for the layer that waits.
 _NEARLY_ONCE = {
     "dfs.client.failover.max.attempts": "3",
     "dfs.client.failover.sleep.base.millis": "100",

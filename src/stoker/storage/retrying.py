@@ -502,4 +502,4 @@ def check_stacks(threads: int) -> None:
     try:
         mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ).close()
     except OSError as error:
-        raise MemoryError(f"no room for {threads} threads: their stacks take {size:,} bytes") from error
+        raise MemoryError(f"no memory for {threads} threads: their stacks take {size:,} bytes") from error

@@ -74,7 +74,7 @@ def missing_client(extra: str, error: ImportError) -> ConfigError:
 
 
 def refuse_longer(size_bytes: int, limit: int | None) -> None:
-    """Refuse an object that is longer than whoever asks for it can use.
+    """Refuse an object that is longer than the caller allows.
 
     Raises:
         OSError: It is (``EFBIG``).
