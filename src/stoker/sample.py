@@ -402,7 +402,7 @@ def paint(width: int, height: int, class_id: int, seed: Sequence[int]) -> tuple[
             places.append((foot * height, x, radius))
         if len(places) == wanted:
             break
-    light = np.array([rng.uniform(-0.6, 0.6), -0.55, 0.6])  # right, down, out of the picture
+    light = (rng.uniform(-0.6, 0.6), -0.55, 0.6)  # right, down, out of the picture
     boxes = [_paint_object(image, place, class_id, light, detail, rng) for place in sorted(places)]
     noise = rng.standard_normal((height, width, 3), np.float32) * rng.uniform(0.5, 2.6)
     noise += rng.standard_normal((height, width, 1), np.float32) * rng.uniform(0.6, 2.6)
@@ -412,7 +412,8 @@ def paint(width: int, height: int, class_id: int, seed: Sequence[int]) -> tuple[
 def _texture(height: int, width: int, slope: float, rng: np.random.Generator, stretch: float = 1.0) -> Plane:
     """Return a random field (height, width) of amplitude ``frequency ** -slope``, with mean 0 and deviation 1."""
     spectrum = np.fft.rfft2(rng.standard_normal((height, width), np.float32))
-    frequency = np.hypot(stretch * np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None, :])
+    down, across = np.fft.fftfreq(height).astype(np.float32), np.fft.rfftfreq(width).astype(np.float32)
+    frequency = np.hypot(stretch * down[:, None], across[None, :])
     frequency[0, 0] = np.inf
     field = np.fft.irfft2(spectrum * frequency**-slope, (height, width)).astype(np.float32)
     return field / max(float(field.std()), 1e-6)
@@ -424,11 +425,12 @@ def _landscape(width: int, height: int, rng: np.random.Generator) -> tuple[Plane
     detail = float(rng.lognormal(-0.1, 0.42))
     horizon = float(rng.uniform(0.34, 0.56))
     top = round(horizon * height)
-    rows = np.arange(height, dtype=np.float32)[:, None]
+    image = np.empty((height, width, 3), np.float32)
+    rows = np.arange(top, dtype=np.float32)[:, None]
 
-    image = mood[0] + np.clip(rows / top, 0, 1)[..., None] * (mood[1] - mood[0])
-    clouds = _texture(height, width, 1.65, rng, stretch=0.45)
-    image = image + 0.8 * _step(clouds - rng.uniform(-0.4, 1.6)) * (235 + 14 * clouds[..., None] - image)
+    sky = mood[0] + (rows / top)[..., None] * (mood[1] - mood[0])
+    clouds = _texture(top, width, 1.65, rng, stretch=0.45)
+    sky = sky + 0.8 * _step(clouds - rng.uniform(-0.4, 1.6)) * (235 + 14 * clouds[..., None] - sky)
 
     fine = _texture(height, width, rng.uniform(0.95, 1.15), rng)
     # The same field moved far looks like another one: colour varies less than brightness, and elsewhere.
@@ -436,8 +438,9 @@ def _landscape(width: int, height: int, rng: np.random.Generator) -> tuple[Plane
     surface = np.stack((fine + warmth, fine, 0.85 * fine - warmth), axis=-1)
     for nearness in (0.0, 0.5, 1.0):
         rise = (0.17 - 0.13 * nearness) * rng.uniform(0.7, 1.3) - 0.04 * _texture(1, width, 1.9 - 0.7 * nearness, rng)
-        hills = mood[2] + (1 - nearness) * 0.6 * (mood[1] - mood[2]) + detail * (4 + 12 * nearness) * surface
-        image += _step(rows - (horizon - rise) * height) * (hills - image)
+        hills = mood[2] + (1 - nearness) * 0.6 * (mood[1] - mood[2]) + detail * (4 + 12 * nearness) * surface[:top]
+        sky += _step(rows - (horizon - rise) * height) * (hills - sky)
+    image[:top] = sky
 
     near = np.linspace(0.06, 1, height - top, dtype=np.float32)[:, None]  # the ground in perspective
     down = np.cumsum(near**-1.7).astype(np.intp)[:, None] % height
@@ -458,7 +461,7 @@ def _paint_object(
     image: Plane,
     place: tuple[float, float, float],
     class_id: int,
-    light: NDArray[np.float64],
+    light: tuple[float, float, float],
     detail: float,
     rng: np.random.Generator,
 ) -> Box:

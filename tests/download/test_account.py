@@ -1,4 +1,4 @@
-"""The account: who gets it, and that nobody else ever sees it."""
+"""The account: which servers get it, and that it is shown nowhere."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_server_that_speaks_another_scheme_does_not_get_the_key(
     assert authorizations(server) == [None]
 
 
-def test_403_gets_an_account_that_is_known_but_asks_nobody(
+def test_403_gets_an_account_that_is_known_but_asks_no_person(
     tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
 ) -> None:
     server.always = does.answer(403)

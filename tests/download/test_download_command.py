@@ -141,7 +141,7 @@ def test_a_directory_that_is_a_file_is_refused(tmp_path: Path, small: FaultyServ
     assert small.seen == []
 
 
-def test_without_a_terminal_nobody_is_asked(
+def test_without_a_terminal_no_question_is_asked(
     tmp_path: Path, small: FaultyServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small.always = wants_account
@@ -200,7 +200,7 @@ def test_a_person_is_asked_and_what_is_typed_is_not_shown(tmp_path: Path, server
 
 
 @pytest.mark.parametrize(("way", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
-def test_a_download_that_is_ended_goes_on_where_it_was(
+def test_a_download_that_was_ended_is_resumed(
     tmp_path: Path, server: FaultyServer, body: bytes, way: signal.Signals, code: int
 ) -> None:
     server.pause = 0.2

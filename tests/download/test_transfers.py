@@ -227,7 +227,7 @@ def test_the_next_place_is_asked_and_goes_on_with_what_came(
     assert server.sent == len(body)
 
 
-def test_nobody_there_is_an_error_after_a_few_tries(tmp_path: Path, body: bytes, watcher: Recorder) -> None:
+def test_a_server_that_is_down_is_an_error_after_a_few_tries(tmp_path: Path, body: bytes, watcher: Recorder) -> None:
     with does.running({}) as gone:
         pass
     with pytest.raises(DownloadError, match=f"{gone.url}a.tar: Connection refused; given up"):

@@ -135,7 +135,7 @@ def _answer(question: str, what: str) -> str:
 def _secret(question: str) -> str:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error", getpass.GetPassWarning)  # it would go on, and show what is typed
+            warnings.simplefilter("error", getpass.GetPassWarning)  # it would continue, and show what is typed
             return getpass.getpass(question, stream=sys.stderr).strip()
     except (EOFError, getpass.GetPassWarning):
         raise ConfigError("the access key cannot be asked for without showing it; set it in the environment") from None
