@@ -43,17 +43,17 @@ def test_lines_have_rate_and_time_left(monkeypatch: pytest.MonkeyPatch, capsys: 
             report(done=500 + step, total=1000, size_bytes=2_000_000 * step, rejects=7)
     lines = capsys.readouterr().err.splitlines()
     assert 4 <= len(lines) <= 5  # in ten seconds
-    assert lines[0].startswith("building (52 %): 521 of 1,000, ")
+    assert lines[0].startswith("building: 521 of 1,000 (52 %), ")
     pattern = re.compile(r".*, (9\.\d|10|10\.\d) files/s, 20\.0 MB/s, 7 damaged, \d+(\.\d)? s left")
     assert [line for line in lines if pattern.fullmatch(line) is None] == []
 
 
 def test_the_end_is_always_shown_and_a_text_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with ProgressDisplay() as display:
-        display.show("unpacking \x1b[31ma.tar", 5, 5, lambda _: "all of it")
+        display.show("unpacking \x1b[31ma.tar", 5, 5, "5 B of 5 B", lambda _: ["all of it"])
         display.say("a \x1b[2J note [bold]as it is[/bold]")
     first, second = capsys.readouterr().err.splitlines()
-    assert first == "unpacking \\x1b[31ma.tar (100 %): all of it"
+    assert first == "unpacking \\x1b[31ma.tar: 5 B of 5 B (100 %), all of it"
     assert second == "a \\x1b[2J note [bold]as it is[/bold]"
 
 

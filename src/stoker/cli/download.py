@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from rich.progress import Task
-
     from stoker.download import AccountNames, DownloadReport, FetchedFile, RemoteDataset, Stage
 
 
@@ -77,15 +75,16 @@ class _Watcher:
         self.notes: list[str] = []
 
     def advanced(self, *, name: str, stage: Stage, done: int, total: int | None) -> None:
-        def detail(task: Task) -> str:
-            whole = format_size(done) + ("" if total is None else f" of {format_size(total)}")
-            return f"{whole}, {format_size(task.speed)}/s" if task.speed else whole
-
-        self._display.show(f"{stage} {name}", done, total, detail)
+        count = format_size(done) + ("" if total is None else f" of {format_size(total)}")
+        self._display.show(f"{stage} {name}", done, total, count, _byte_rate)
 
     def note(self, text: str) -> None:
         self.notes.append(text)
         self._display.say(text)
+
+
+def _byte_rate(speed: float) -> list[str]:
+    return [f"{format_size(speed)}/s"] if speed else []
 
 
 def _directory(dataset: RemoteDataset) -> str:

@@ -35,18 +35,13 @@ def shown_progress(verb: str, what: str = "images", bad: str = "rejected") -> It
         started = time.monotonic()
 
         def report(*, done: int, total: int, size_bytes: int, rejects: int) -> None:
-            def detail(task: progress.Task) -> str:
-                speed = task.speed or 0.0
-                parts = [f"{done:,} of {total:,}"]
-                if speed:
-                    parts.append(f"{speed:,.0f} {what}/s" if speed >= 10 else f"{speed:.1f} {what}/s")
+            def detail(speed: float) -> list[str]:
+                parts = [f"{speed:,.0f} {what}/s" if speed >= 10 else f"{speed:.1f} {what}/s"] if speed else []
                 if size_bytes:
                     parts.append(f"{format_size(size_bytes / (time.monotonic() - started))}/s")
-                if rejects:
-                    parts.append(f"{rejects:,} {bad}")
-                return ", ".join(parts)
+                return [*parts, f"{rejects:,} {bad}"] if rejects else parts
 
-            display.show(verb, done, total, detail)
+            display.show(verb, done, total, f"{done:,} of {total:,}", detail)
 
         yield report
 
@@ -60,6 +55,7 @@ class ProgressDisplay:
         self._name = ""
         self._bar: progress.Progress | None = None
         self._updated = self._printed = 0.0
+        self._began = (0.0, 0)  # when the task was first shown, and how much of it was done then
 
     def __enter__(self) -> ProgressDisplay:
         return self
@@ -77,24 +73,25 @@ class ProgressDisplay:
         """Print a line."""
         self._console.print(printable(text), soft_wrap=True)
 
-    def show(self, name: str, done: int, total: int | None, detail: Callable[[progress.Task], str]) -> None:
+    def show(self, name: str, done: int, total: int | None, count: str, detail: Callable[[float], list[str]]) -> None:
         """Show how much of a task is done.
 
         Args:
             name: The task; another name starts another bar. The first call may have what an earlier run did.
             done: How much is done; less than before when the task starts again.
             total: How much there is; None while that is not known.
-            detail: What to say of it, given the speed that `rich` has estimated.
+            count: How much that is, in words.
+            detail: Returns what else to say of it, given the speed that `rich` estimates; 0 while it cannot.
         """
         now = time.monotonic()
         if self._bar is None or name != self._name or done < self._bar.tasks[0].completed:
             self.pause()
-            self._name, self._updated, self._printed = name, now, now
+            self._name, self._updated, self._printed, self._began = name, now, now, (now, done)
             style = progress.BarColumn(complete_style="cyan", finished_style="green", pulse_style="cyan")
             text = progress.TextColumn("{task.description}", markup=False)
-            more = progress.TextColumn("{task.fields[detail]}", "dim", markup=False)
+            dim = progress.TextColumn("{task.fields[detail]}", "dim", markup=False)
             self._bar = progress.Progress(
-                text, style, more, console=self._console, get_time=time.monotonic, disable=not self._is_terminal
+                text, style, dim, console=self._console, get_time=time.monotonic, disable=not self._is_terminal
             )
             self._bar.add_task(printable(name), total=total, completed=done, detail="")
         if now - self._updated < _BAR_SECONDS and done != total:
@@ -102,12 +99,14 @@ class ProgressDisplay:
         self._updated = now
         task = self._bar.tasks[0]
         self._bar.update(task.id, completed=done, total=total)
-        left = task.time_remaining
-        shown = detail(task) + (f", {format_seconds(left)} left" if left else "")
+        speed = task.speed or (done - self._began[1]) / max(now - self._began[0], 1e-3)
+        more = detail(speed)
+        if total is not None and speed > 0 and done < total:
+            more.append(f"{format_seconds((total - done) / speed)} left")
+        percent = f" ({100 * done // total} %)" if total else ""
         if self._is_terminal:
-            self._bar.update(task.id, detail=shown)
+            self._bar.update(task.id, detail=", ".join([count, *more]))
             self._bar.start()
         elif now - self._printed >= _LINE_SECONDS or done == total:
             self._printed = now
-            percent = f" ({100 * done // total} %)" if total else ""
-            self.say(f"{name}{percent}: {shown}")
+            self.say(", ".join([f"{name}: {count}{percent}", *more]))
