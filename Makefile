@@ -174,7 +174,7 @@ release: $(BUILD)/.stamp-deps-build  ## Everything of a release, checked: VERSIO
 
 .PHONY: fuzz
 fuzz: $(BUILD)/.stamp-deps-fuzz $(INSTALLED) $(DEVELOPED)  ## Fuzz every parser for FUZZ_SECONDS each (clang 14).
-	@PATH="$(BIN):$$PATH" scripts/fuzz.sh $(BUILD)/fuzz $(FUZZ_SECONDS)
+	@PATH="$(BIN):$$PATH" nice scripts/fuzz.sh $(BUILD)/fuzz $(FUZZ_SECONDS)
 
 .PHONY: mutations
 mutations: $(INSTALLED) $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Break each guarantee on purpose and check that its tests fail (half an hour).
