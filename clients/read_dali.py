@@ -62,7 +62,7 @@ def read_split(data: Path, split: str) -> int:
 
 
 def check_pixels(got: np.ndarray, encoded: bytes, name: str) -> None:
-    """Compare DALI's pixels with Pillow's; DALI turns a photograph as its EXIF says unless told not to."""
+    """Compare DALI's pixels with Pillow's; DALI turns a photograph as its EXIF says unless asked not to."""
     with Image.open(io.BytesIO(encoded)) as image:
         wanted = np.asarray(ImageOps.exif_transpose(image).convert("RGB"), np.float32)
     assert got.shape == wanted.shape, name

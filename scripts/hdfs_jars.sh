@@ -40,7 +40,7 @@ if wanted:
 END
 echo "${wanted[*]}" >"$scratch/jars/complete"
 if [ -e "$to/complete" ]; then mv "$to" "$scratch/old"; fi # of another version of this script
-# In one step, and never into a directory that is there; whoever did the same meanwhile has put the same there.
+# In one step, and never into a directory that is there; a concurrent run has put the same there.
 "$python" -c 'import os, sys; os.rename(*sys.argv[1:])' "$scratch/jars" "$to" 2>/dev/null || is_complete || {
   echo "scripts/hdfs_jars.sh: cannot put the jars into $to: something else is there" >&2
   exit 1

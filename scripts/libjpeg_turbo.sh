@@ -37,7 +37,7 @@ fi
 
 mkdir "$scratch/source"
 tar -xzf "$archive" -C "$scratch/source" --strip-components=1
-# Without SIMD it would be several times slower and nobody would see why, so its absence (of nasm on x86) is an error.
+# Without SIMD it would be several times slower without a visible reason, so its absence (of nasm on x86) is an error.
 # Hidden symbols: nothing of it can meet another libjpeg in the same process.
 read -ra more <<<"${CMAKE_ARGS:-}"
 cmake -S "$scratch/source" -B "$scratch/build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$prefix" \

@@ -45,7 +45,7 @@ make_sdist() { # make_sdist TO
   }
 }
 
-make_wheel() { # make_wheel PYTHON TO: from the source package in dist, as whoever has no wheel would
+make_wheel() { # make_wheel PYTHON TO: from the source package in dist, as pip does without a wheel
   local name scratch
   name=$("$1" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
   scratch=$(mktemp -d)

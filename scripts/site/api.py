@@ -47,22 +47,22 @@ def module_of(name: str) -> Path:
 
 
 def _front_page() -> str:
-    """All of ``stoker``, under the room that each name comes from."""
-    rooms: dict[str, list[str]] = {}
+    """All of ``stoker``, under the package that each name comes from."""
+    packages: dict[str, list[str]] = {}
     came_from = _origins()
     for name in public_names(PACKAGE / "__init__.py"):
-        rooms.setdefault(came_from.get(name, ""), []).append(name)
+        packages.setdefault(came_from.get(name, ""), []).append(name)
     others = "\n".join(f"- [`stoker.{page}`]({page}.md): {_summary(page)}" for page in (*ADAPTERS, "errors"))
     parts = ["# stoker", f"What `import stoker` gives. Each of these is a page of its own:\n\n{others}"]
-    for room, names in rooms.items():
+    for package, names in packages.items():
         entries = [_entry(f"stoker.{name}", 3) for name in names if not module_of(name).exists()]  # errors has a page
         if entries:
-            parts += [f"## {_summary(room) if room else 'The package'}", *entries]
+            parts += [f"## {_summary(package) if package else 'The package'}", *entries]
     return "\n\n".join(parts) + "\n"
 
 
 def _origins() -> dict[str, str]:
-    """Return the room that each name of ``stoker`` is imported from."""
+    """Return the package that each name of ``stoker`` is imported from."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module]
     return {

@@ -9,7 +9,7 @@ from functools import partial
 import stoker.cli.main
 
 _EXIT_CODE = re.compile(r"^(\d+)  +(\S.*)$", re.MULTILINE)
-_WIDTH = 96  # of usage lines; the default would be that of whoever builds the site
+_WIDTH = 96  # of usage lines; the default would be that of the terminal
 
 
 def page() -> str:

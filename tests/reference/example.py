@@ -17,7 +17,7 @@ Features = dict[str, tuple[str, list]]
 
 
 class MalformedError(Exception):
-    """The bytes are no message. ``offset`` counts from the start of the outermost one."""
+    """The bytes are not a message. ``offset`` counts from the start of the outermost one."""
 
     def __init__(self, what: str, offset: int) -> None:
         super().__init__(f"{what} at byte {offset}")

@@ -31,12 +31,17 @@ NOT_RUN = {
 }
 QUICK_START = ROOT / "docs" / "quick-start.md"
 OF_THE_MACHINE = {"pip install .", "make demo"}  # CI installs in this way; the demo is these commands once more
-WITH_PYTHON = [page for page in pages() if any(block.language == "python" for block in markdown.blocks(page))]
+NEEDS_JAVA = {"docs/spark.md"}
+WITH_PYTHON = [
+    pytest.param(page, id=markdown.name(page), marks=[pytest.mark.servers] if markdown.name(page) in NEEDS_JAVA else [])
+    for page in pages()
+    if any(block.language == "python" for block in markdown.blocks(page))
+]
 
 
 # JAX warns of every fork after it was imported, also of those that end in another program, as Spark's do.
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
-@pytest.mark.parametrize("page", WITH_PYTHON, ids=markdown.name)
+@pytest.mark.parametrize("page", WITH_PYTHON)
 def test_the_python_of_a_page_runs(
     page: Path, photos: Path, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,6 @@
 """Every example runs, as it stands, on the sample, and says that it is done.
 
-Those for buckets and clusters are told the addresses of real ones, which run on this machine.
+Those for buckets and clusters get the addresses of real ones, which run on this machine.
 """
 
 from __future__ import annotations
