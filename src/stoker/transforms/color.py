@@ -51,7 +51,7 @@ class ColorJitter:
 
 
 def check_jitter(jitter: ColorJitter | None) -> None:
-    """Refuse what is no `ColorJitter`.
+    """Refuse what is neither a `ColorJitter` nor None.
 
     Raises:
         ConfigError: It is something else, such as a number.
@@ -61,7 +61,7 @@ def check_jitter(jitter: ColorJitter | None) -> None:
 
 
 def jitter_spec(jitter: ColorJitter | None) -> _native.JitterSpec | None:
-    """Return the core's form of changes that there may be none of."""
+    """Return the core's form of colour changes; None for none."""
     return None if jitter is None else jitter.native()
 
 

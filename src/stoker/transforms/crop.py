@@ -1,10 +1,13 @@
-"""What transforms have in common that may mirror an image and change its colours."""
+"""Crops and resizes: frozen descriptions, carried out by the native core.
+
+Every transform gives the pixels that Pillow gives for the whole image decoded, cropped, then resized; the filter's
+antialiasing is Pillow's. Sizes are pixels; a single number is both height and width.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
 
 from stoker import _native
 from stoker.config import check_range
@@ -21,50 +24,22 @@ from stoker.transforms.settings import (
     short_text,
 )
 
-if TYPE_CHECKING:
-    from stoker.transforms.settings import Filter, Size
+
+def _check(size: Size, hflip: float, color_jitter: ColorJitter | None, resampling: Filter = "nearest") -> None:
+    """Refuse settings out of range, of a transform that may mirror an image and change its colours."""
+    extent(size)
+    check_probability("hflip", hflip)
+    check_jitter(color_jitter)
+    check_filter(resampling)
 
 
-class Mirrored(Protocol):
-    """Such a transform."""
-
-    @property
-    def size(self) -> Size:
-        """Height and width of the result."""
-
-    @property
-    def hflip(self) -> float:
-        """Probability of a left-right mirror image."""
-
-    @property
-    def color_jitter(self) -> ColorJitter | None:
-        """Random changes of the colours."""
-
-
-def check_mirrored(transform: Mirrored) -> None:
-    """Check the settings of these.
-
-    Raises:
-        ConfigError: A value is out of range.
-    """
-    extent(transform.size)
-    check_probability("hflip", transform.hflip)
-    check_jitter(transform.color_jitter)
-
-
-def mirrored_spec(kind: str, transform: Mirrored, resampling: Filter) -> _native.TransformSpec:
-    """Return the core's form of a transform of that kind which has no settings but these and a filter."""
-    height, width = extent(transform.size)
-    jitter = jitter_spec(transform.color_jitter)
-    return _native.TransformSpec(
-        kind=kind, width=width, height=height, filter=resampling, hflip=transform.hflip, jitter=jitter
-    )
-
-
-# Transforms of whole images that resize: frozen descriptions, carried out by the native core.
-#
-# Every transform gives the pixels that Pillow gives for the whole image decoded, cropped, then resized; the filter's
-# antialiasing is Pillow's. Sizes are pixels; a single number is both height and width.
+def _spec(
+    kind: str, size: Size, hflip: float, color_jitter: ColorJitter | None, resampling: Filter = "nearest"
+) -> _native.TransformSpec:
+    """Return the core's form of a transform that has no other settings than these."""
+    height, width = extent(size)
+    jitter = jitter_spec(color_jitter)
+    return _native.TransformSpec(kind=kind, width=width, height=height, filter=resampling, hflip=hflip, jitter=jitter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +70,11 @@ class RandomResizedCrop:
     __repr__ = short_text
 
     def __post_init__(self) -> None:
-        check_mirrored(self)
+        _check(self.size, self.hflip, self.color_jitter, self.filter)
         check_bounds("scale", self.scale, 0.0, 1.0)
         check_bounds("ratio", self.ratio, 0.0, 100.0)
         if self.ratio[0] < 1 / 100:
             raise ConfigError(f"ratio is {self.ratio}; it must not be below 1/100")
-        check_filter(self.filter)
 
     def native(self) -> _native.TransformSpec:
         """Return the core's form of this transform."""
@@ -174,20 +148,16 @@ class Resize:
     __repr__ = short_text
 
     def __post_init__(self) -> None:
-        check_mirrored(self)
-        check_filter(self.filter)
+        _check(self.size, self.hflip, self.color_jitter, self.filter)
 
     def native(self) -> _native.TransformSpec:
         """Return the core's form of this transform."""
-        return mirrored_spec("resize", self, self.filter)
-
-
-# Transforms that resample nothing: pixels as they are stored.
+        return _spec("resize", self.size, self.hflip, self.color_jitter, self.filter)
 
 
 @dataclass(frozen=True, slots=True)
 class TopLeft:
-    """The top left corner of the image, as it is stored.
+    """The top left corner of the image, as it is stored: nothing is resampled.
 
     An image that is smaller than ``size`` is an `stoker.errors.ImageError` that says both sizes.
 
@@ -207,11 +177,11 @@ class TopLeft:
     __repr__ = short_text
 
     def __post_init__(self) -> None:
-        check_mirrored(self)
+        _check(self.size, self.hflip, self.color_jitter)
 
     def native(self) -> _native.TransformSpec:
         """Return the core's form of this transform."""
-        return mirrored_spec("top_left", self, "nearest")
+        return _spec("top_left", self.size, self.hflip, self.color_jitter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,20 +207,17 @@ class RawTensor:
     __repr__ = short_text
 
     def __post_init__(self) -> None:
-        check_mirrored(self)
+        _check(self.size, self.hflip, self.color_jitter)
 
     def native(self) -> _native.TransformSpec:
         """Return the core's form of this transform."""
-        return mirrored_spec("exact", self, "nearest")
-
-
-# Several transforms of one decode.
+        return _spec("exact", self.size, self.hflip, self.color_jitter)
 
 
 ImageTransform = RandomResizedCrop | CenterCrop | Resize | TopLeft | RawTensor
 """A transform of a whole image."""
 
-MOST_TRANSFORMS = 64
+_MAX_TRANSFORMS = 64
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -264,7 +231,7 @@ class MultiCrop:
         transforms: 1 to 64 transforms of whole images; their sizes may differ.
 
     Raises:
-        ConfigError: There are none or too many, or one is no transform of whole images.
+        ConfigError: There are none or too many, or one is not a transform of whole images.
 
     Example:
         >>> crops = MultiCrop(*[RandomResizedCrop(224)] * 2, *[RandomResizedCrop(96, scale=(0.05, 0.4))] * 6)
@@ -275,8 +242,8 @@ class MultiCrop:
     transforms: tuple[ImageTransform, ...]
 
     def __init__(self, *transforms: ImageTransform) -> None:
-        if not 1 <= len(transforms) <= MOST_TRANSFORMS:
-            raise ConfigError(f"MultiCrop has {len(transforms)} transforms; it must have 1 to {MOST_TRANSFORMS}")
+        if not 1 <= len(transforms) <= _MAX_TRANSFORMS:
+            raise ConfigError(f"MultiCrop has {len(transforms)} transforms; it must have 1 to {_MAX_TRANSFORMS}")
         for transform in transforms:
             if not isinstance(transform, ImageTransform):
                 raise ConfigError(f"MultiCrop cannot hold {transform!r}; it takes transforms of whole images")
@@ -289,9 +256,6 @@ class MultiCrop:
 def native_transforms(transform: ImageTransform | ObjectCrops | MultiCrop) -> list[_native.TransformSpec]:
     """Return the core's form of each transform of one decode."""
     return [one.native() for one in transform.transforms] if isinstance(transform, MultiCrop) else [transform.native()]
-
-
-# Transforms of annotated objects instead of whole images.
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,12 +284,11 @@ class ObjectCrops:
     __repr__ = short_text
 
     def __post_init__(self) -> None:
-        check_mirrored(self)
-        check_filter(self.filter)
+        _check(self.size, self.hflip, self.color_jitter, self.filter)
 
     def native(self) -> _native.TransformSpec:
         """Return the core's form of this transform."""
-        return mirrored_spec("object_crop", self, self.filter)
+        return _spec("object_crop", self.size, self.hflip, self.color_jitter, self.filter)
 
 
 Transform = ImageTransform | ObjectCrops | MultiCrop

@@ -34,7 +34,7 @@ def extent(size: Size) -> tuple[int, int]:
     """Return (height, width) of a size.
 
     Raises:
-        ConfigError: A side is out of range or no whole number, or there are not two.
+        ConfigError: A side is out of range or not a whole number, or there are not two.
     """
     try:
         height, width = (size, size) if isinstance(size, int | Real) else size
@@ -44,7 +44,7 @@ def extent(size: Size) -> tuple[int, int]:
 
 
 def check_filter(name: str) -> None:
-    """Refuse a filter that there is not.
+    """Refuse an unknown filter.
 
     Raises:
         ConfigError: It is unknown.
@@ -54,7 +54,7 @@ def check_filter(name: str) -> None:
 
 
 def check_bounds(name: str, bounds: tuple[float, float], low: float, high: float) -> None:
-    """Refuse what is no range of numbers above ``low``, up to ``high``.
+    """Refuse what is not two growing numbers above ``low``, up to ``high``.
 
     Raises:
         ConfigError: It is not.
@@ -69,10 +69,10 @@ def check_bounds(name: str, bounds: tuple[float, float], low: float, high: float
 
 
 def check_probability(name: str, value: float) -> None:
-    """Refuse what is no probability.
+    """Refuse what is not a probability.
 
     Raises:
-        ConfigError: It is below 0, above 1, or no number.
+        ConfigError: It is below 0, above 1, or not a number.
     """
     if not (isinstance(value, Real) and 0.0 <= value <= 1.0):
         raise ConfigError(f"{name} is {value!r}; it must be between 0 and 1")
