@@ -14,7 +14,7 @@ import heapq
 import json
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -23,8 +23,7 @@ from stoker.errors import ConfigError
 from stoker.loader import ReadAhead
 from stoker.loader.position import Position
 from stoker.loader.remote.ranges import plan_ranges
-from stoker.loader.remote.schedule import upcoming
-from stoker.loader.samples import Request
+from stoker.loader.samples import Request, Samples, upcoming
 from stoker.order import BlockShuffle, EpochOrder, Topology, shuffle_quality, steps_left
 
 if TYPE_CHECKING:
@@ -328,7 +327,7 @@ def _samples(rank: int, data: Data, ranks: Ranks, span: Span) -> tuple[NDArray[n
     if steps < 2:
         message = f"{data.records} records are fewer than two batches of {ranks.batch_size} on {ranks.world_size} ranks"
         raise ConfigError(f"{message}; simulate fewer ranks, smaller batches, or more records")
-    future = islice(upcoming(_Images(order), topology, Position(span.epoch, 0)), steps)
+    future = islice(upcoming(cast("Samples", _Images(order)), topology, Position(span.epoch, 0)), steps)
     keys, groups = zip(*((batch.numbers, batch.group) for batch in future), strict=True)
     return np.concatenate(keys), np.concatenate(groups)
 

@@ -11,8 +11,7 @@ import pytest
 from stoker import _native
 from stoker.errors import IndexMismatchError
 from stoker.loader.remote.ranges import RangeLimits
-from stoker.loader.remote.read_ahead import Planner
-from stoker.loader.remote.schedule import Upcoming, everything
+from stoker.loader.remote.read_ahead import Planner, Upcoming, everything
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

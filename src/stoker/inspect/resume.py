@@ -53,7 +53,7 @@ class PlayedStep:
     state_bytes: int
 
 
-class Ranks:
+class RankLoaders:
     """The loaders of all ranks; a context manager, which closes them.
 
     Args:
@@ -373,7 +373,7 @@ class _Check:
         self.reference = Reference(0, 0)
         self.state_bytes = 0
 
-    def ranks(self, topology: Topology) -> Ranks:
+    def ranks(self, topology: Topology) -> RankLoaders:
         """Open the loaders of all ranks."""
 
         def make(rank: int) -> Loader:
@@ -388,7 +388,7 @@ class _Check:
                 **self._settings,
             )
 
-        return Ranks(make, topology.world_size)
+        return RankLoaders(make, topology.world_size)
 
     def read_reference(self, topology: Topology, limit: int) -> None:
         """Read the end of an epoch without a stop."""
@@ -450,7 +450,7 @@ class _Check:
         return ResumeChange("all", "in turn", chain[0].tail, len(compared) - 1, len(compared), sum(compared))
 
     def _run(
-        self, ranks: Ranks, topology: Topology, state: dict[str, Any], where: str
+        self, ranks: RankLoaders, topology: Topology, state: dict[str, Any], where: str
     ) -> Iterator[tuple[PlayedStep, int]]:
         """Go on from a state and hold every step against the reference; yield it and how many samples it had."""
         position = state["consumed"]

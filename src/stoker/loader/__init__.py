@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from stoker.loader.bad_samples import BadSample, BadSampleReport, OnBad
-from stoker.loader.batch import Batch, BatchOrigin, Boxes, BoxOutput, PaddedBoxes, batch_text, box_arrays
+from stoker.loader.batch import Batch, BatchOrigin, batch_text
+from stoker.loader.boxes import Boxes, BoxOutput, PaddedBoxes, box_arrays
 from stoker.loader.cache.caches import CacheStats, MemoryCache, NodeCache
 from stoker.loader.cache.directory import CacheDirectory, CacheEntry
 from stoker.loader.dataset import Dataset, Sample, label_of

@@ -16,15 +16,15 @@ from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError, StorageError, TooManyBadSamplesError
 from stoker.loader.bad_samples import OF_A_SAMPLE, BadSample, BadSampleReport, OnBad, substitutes
-from stoker.loader.batch import NO_BOXES, Batch, BatchOrigin, BoxOutput
+from stoker.loader.batch import Batch, BatchOrigin
+from stoker.loader.boxes import NO_BOXES, BoxOutput
 from stoker.loader.cache.caches import MemoryCache, NodeCache
 from stoker.loader.dataset import Dataset
 from stoker.loader.image_files import to_jpeg
 from stoker.loader.mix import Mix, MixedSamples, parts_of
 from stoker.loader.position import Position, RunIdentity
-from stoker.loader.remote.read_ahead import Prefetcher, ReadAhead
-from stoker.loader.remote.schedule import Upcoming, upcoming
-from stoker.loader.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, Shuffling
+from stoker.loader.remote.read_ahead import Prefetcher, ReadAhead, Upcoming
+from stoker.loader.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, upcoming
 from stoker.loader.stats import LoaderStats, stats_of
 from stoker.loader.trace import EventLog, event_log
 from stoker.order import BlockShuffle, EpochOrder, Step
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.loader.batch import NativeBoxes
+    from stoker.loader.boxes import NativeBoxes
     from stoker.order import Topology
 
 _RANGES = {"seed": (0, 2**64 - 1), "threads": (1, 4096), "max_pixels": (1, 2**32), "max_bad": (0, 2**62)}
@@ -236,7 +236,7 @@ class SampleEngine:
     def _request(self, slots: NDArray[np.uint64], epoch: int) -> Request:
         request = self.samples.locate(slots, epoch)
         if self._ahead is not None and self._scheduled:
-            self._ahead.need(len(slots))
+            self._ahead.ensure_planned(len(slots))
         elif self._ahead is not None:
             group = np.zeros(len(slots), np.int64)
             self._ahead.begin(iter([Upcoming(request.numbers, request.objects, group)]))
@@ -255,7 +255,7 @@ class SampleEngine:
         finished = self._native.next()
         submitted = self._submitted.popleft()
         if self._ahead is not None:
-            self._ahead.over(len(submitted.step.indices))
+            self._ahead.release(len(submitted.step.indices))
         for index, error in finished.failures:
             self._replace(finished, index, submitted, error)
         images, labels, indices, seeds, boxes = finished.take()
@@ -329,8 +329,9 @@ def _samples(dataset: Dataset | Mix, transform: Transform, settings: EngineSetti
     if not isinstance(transform, Transform):
         raise ConfigError(f"transform is {transform!r}; it must be a transform, such as stoker.CenterCrop(224)")
     kind = Objects if isinstance(transform, ObjectCrops) else Images
-    shuffling = Shuffling(settings.shuffle, settings.seed)
-    return MixedSamples(dataset, kind, shuffling) if isinstance(dataset, Mix) else kind(dataset, shuffling)
+    if isinstance(dataset, Mix):
+        return MixedSamples(dataset, kind, shuffle=settings.shuffle, seed=settings.seed)
+    return kind(dataset, shuffle=settings.shuffle, seed=settings.seed)
 
 
 def _check_boxes(dataset: Dataset | Mix) -> None:

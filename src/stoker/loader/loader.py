@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from stoker.loader.bad_samples import BadSampleReport, OnBad
-    from stoker.loader.batch import Batch, BoxOutput
+    from stoker.loader.batch import Batch
+    from stoker.loader.boxes import BoxOutput
     from stoker.loader.cache.caches import MemoryCache, NodeCache
     from stoker.loader.dataset import Dataset
     from stoker.loader.mix import Mix

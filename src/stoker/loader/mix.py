@@ -1,4 +1,4 @@
-"""Datasets mixed by weight, under the laws of a single one.
+"""Datasets mixed by weight, with the guarantees of a single one.
 
 An epoch of a mix has a fixed number of positions, of which each dataset gets its share; they alternate as evenly as
 whole numbers allow, so every stretch of an epoch, and with it every batch, has the proportions of the weights. The
@@ -16,7 +16,7 @@ from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
 from stoker.loader.dataset import Dataset
-from stoker.loader.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, Shuffling
+from stoker.loader.samples import WHOLE_IMAGE, Images, Objects, Request, Samples
 from stoker.order import EpochOrder
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.format import ClassLabel
+    from stoker.order import BlockShuffle
 
 
 _PURPOSE = 0x6D697874  # "mixt": keeps these seeds apart from what else is drawn from a loader's seed
@@ -87,14 +88,14 @@ def mix(
             datasets name their classes and do not agree; zeros say that equal labels mean the same.
 
     Raises:
-        ConfigError: A number is out of range, something is no dataset, or the class names differ and
+        ConfigError: A number is out of range, something is not a dataset, or the class names differ and
             ``label_offsets`` is left out.
     """
     if not datasets:
         raise ConfigError("there is nothing to mix: give at least one dataset")
     for dataset in datasets:
         if not isinstance(dataset, Dataset):
-            raise ConfigError(f"a mix is one of datasets, and {dataset!r} is none; give what stoker.open returned")
+            raise ConfigError(f"a mix is one of datasets, and {dataset!r} is not one; give what stoker.open returned")
     if samples_per_epoch is not None:
         check_range("samples_per_epoch", samples_per_epoch, 1, 2**31)
     return Mix(datasets, weights, samples_per_epoch, label_offsets)
@@ -111,17 +112,19 @@ class MixedSamples:
     Args:
         mixed: What is mixed.
         kind: What a sample of each dataset is.
-        shuffling: The order of each dataset's samples.
+        shuffle: Kind of the order of each dataset's samples.
+        seed: That of each dataset is made from it.
 
     Raises:
         ConfigError: A dataset is empty, or gets no sample in an epoch.
     """
 
-    def __init__(self, mixed: Mix, kind: type[Images] | type[Objects], shuffling: Shuffling) -> None:
-        seeds = [_part_seed(shuffling.seed, number) for number in range(len(mixed.datasets))]
+    def __init__(
+        self, mixed: Mix, kind: type[Images] | type[Objects], *, shuffle: bool | BlockShuffle, seed: int
+    ) -> None:
         self._parts: list[Samples] = [
-            kind(dataset, Shuffling(shuffling.shuffle, seed))
-            for dataset, seed in zip(mixed.datasets, seeds, strict=True)
+            kind(dataset, shuffle=shuffle, seed=_part_seed(seed, number))
+            for number, dataset in enumerate(mixed.datasets)
         ]
         self._offsets = mixed.label_offsets
         sizes = [part.size for part in self._parts]
@@ -130,9 +133,9 @@ class MixedSamples:
         self._image_starts = np.cumsum([0, *(part.images for part in self._parts[:-1])]).astype(np.uint64)
         self.size = sum(self._counts)
         self.images = sum(part.images for part in self._parts)
-        told = ";".join(f"{part.identity}:{count}" for part, count in zip(self._parts, self._counts, strict=True))
-        self.identity = f"mix-{_native.crc32c(told.encode()):08x}-{self.size}"
-        self._seed = shuffling.seed
+        counted = ";".join(f"{part.identity}:{count}" for part, count in zip(self._parts, self._counts, strict=True))
+        self.identity = f"mix-{_native.crc32c(counted.encode()):08x}-{self.size}"
+        self._seed = seed
 
     def order(self, epoch: int) -> EpochOrder:
         """Return the positions one after the other: what stands at each is up to `locate`."""

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 
 from stoker import _native
 from stoker.errors import ConfigError
-from stoker.loader.batch import Boxes, PaddedBoxes
+from stoker.loader.boxes import Boxes, PaddedBoxes
 from stoker.types import Box
 
 if TYPE_CHECKING:

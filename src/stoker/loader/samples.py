@@ -6,6 +6,7 @@ An epoch is a sequence of *slots* ``0 .. size - 1``. Of a dataset a slot is the 
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,36 +14,22 @@ import numpy as np
 
 from stoker import _native
 from stoker.loader.dataset import check_not_empty
-from stoker.order import EpochOrder
+from stoker.loader.remote.read_ahead import Upcoming
+from stoker.order import BlockShuffle, EpochOrder, steps_left, take_step
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from stoker.loader.dataset import Dataset
-    from stoker.order import BlockShuffle
+    from stoker.loader.position import Position
+    from stoker.order import Topology
     from stoker.types import SchemaInfo
 
 
-# What the native core must know of a layout.
-
-
-def record_keys(schema: SchemaInfo) -> _native.RecordKeys:
-    """Return where records of a layout hold what, in the core's form."""
-    return _native.RecordKeys(
-        image_key=schema.image_key,
-        label_key=schema.label_key,
-        source_key=schema.filename_key or "",
-        label_encoding=schema.label_encoding,
-        label_base=schema.label_base,
-        image_encoding=schema.image_encoding,
-        height_key=schema.height_key or "",
-        width_key=schema.width_key or "",
-        order_key=schema.order_key or "",
-        box_prefix=schema.box_prefix or "",
-    )
-
-
 WHOLE_IMAGE = -1
+"""The object of a sample that is all of its image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,32 +72,44 @@ class Samples(Protocol):
         """Return where the core reads them; with ``check`` it verifies the checksum of every record."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shuffling:
-    """How the samples of an epoch are ordered.
-
-    Attributes:
-        shuffle: Whether they are shuffled, and whether as blocks.
-        seed: 0 to 2**64 - 1.
-    """
-
-    shuffle: bool | BlockShuffle
-    seed: int
+def record_keys(schema: SchemaInfo) -> _native.RecordKeys:
+    """Return where records of a layout hold what, in the core's form."""
+    return _native.RecordKeys(
+        image_key=schema.image_key,
+        label_key=schema.label_key,
+        source_key=schema.filename_key or "",
+        label_encoding=schema.label_encoding,
+        label_base=schema.label_base,
+        image_encoding=schema.image_encoding,
+        height_key=schema.height_key or "",
+        width_key=schema.width_key or "",
+        order_key=schema.order_key or "",
+        box_prefix=schema.box_prefix or "",
+    )
 
 
 class Images:
-    """Whole images: every image of a dataset is a sample."""
+    """Whole images: every image of a dataset is a sample.
 
-    def __init__(self, dataset: Dataset, shuffling: Shuffling) -> None:
+    Args:
+        dataset: Whose images; it must have some.
+        shuffle: Kind of the order of an epoch; see `stoker.order.EpochOrder`.
+        seed: Of the order.
+
+    Raises:
+        ConfigError: The dataset is empty.
+    """
+
+    def __init__(self, dataset: Dataset, *, shuffle: bool | BlockShuffle, seed: int) -> None:
         self._dataset = dataset
-        self._shuffling = shuffling
+        self._shuffle, self._seed = shuffle, seed
         self.size = self.images = len(dataset)
         self.identity = dataset.identity
         check_not_empty(dataset)
 
     def order(self, epoch: int) -> EpochOrder:
         """Return the order of an epoch."""
-        return EpochOrder(self.size, self._shuffling.shuffle, self._shuffling.seed, epoch)
+        return EpochOrder(self.size, self._shuffle, self._seed, epoch)
 
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:  # noqa: ARG002 - a slot is always the same
         """Return the images with these numbers."""
@@ -130,8 +129,8 @@ class Objects(Images):
     An image without any counts as one. The first use of a dataset reads all of its annotations.
     """
 
-    def __init__(self, dataset: Dataset, shuffling: Shuffling) -> None:
-        super().__init__(dataset, shuffling)
+    def __init__(self, dataset: Dataset, *, shuffle: bool | BlockShuffle, seed: int) -> None:
+        super().__init__(dataset, shuffle=shuffle, seed=seed)
         self._counts = dataset.object_counts
         self._ends = np.cumsum(np.maximum(self._counts, 1), dtype=np.int64)  # of the samples of each image
         self.size = int(self._ends[-1])
@@ -149,3 +148,31 @@ class Objects(Images):
         """Return the samples of one image: one for each of its objects, or one for all of it."""
         end = int(self._ends[number])
         return range(end - max(1, int(self._counts[number])), end)
+
+
+def upcoming(samples: Samples, topology: Topology, position: Position) -> Iterator[Upcoming]:
+    """Yield this rank's batches from a position on, through one epoch after another; those without samples left out."""
+    consumed = position.consumed
+    for epoch in itertools.count(position.epoch):
+        order = samples.order(epoch)
+        for _ in range(steps_left(order.n, consumed, topology)):
+            step = take_step(order, consumed, topology)
+            if len(step.indices):
+                request = samples.locate(step.indices, epoch)
+                group = np.full(len(step.indices), _group(order, consumed), np.int64)
+                yield Upcoming(request.numbers, request.objects, group)
+            consumed = step.consumed
+        if steps_left(order.n, 0, topology) == 0:  # an epoch without a batch, and so are all others
+            return
+        consumed = 0
+
+
+def _group(order: EpochOrder, consumed: int) -> int:
+    """Return the same number for positions of one window of blocks, or where blocks do not matter, of one epoch.
+
+    That is near enough: a last block that is shorter moves the edges by less than a block.
+    """
+    if not isinstance(order.shuffle, BlockShuffle):
+        return order.epoch % 2**31
+    span = order.shuffle.block * order.shuffle.window
+    return (order.epoch % 2**31 << 32) + consumed // span

@@ -1,4 +1,13 @@
-"""The settings of reading ahead from stores."""
+"""Reading ahead from stores: one thread plans, some fetch, and the core hands out the bytes.
+
+::
+
+    what comes next ──▶ Planner ──▶ RemoteRanges (queue, budget) ──▶ fetchers ──▶ store
+                                          ▲   ▲────────────────────────┘ bytes
+    decoding threads ────── take ─────────┘
+
+Every thread is a daemon, starts when it is first needed, and ends with `Prefetcher.close` or with the loader.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +25,21 @@ from stoker import _native
 from stoker.config import check_range, check_size
 from stoker.errors import StokerError
 from stoker.loader.remote.ranges import RangeLimits, cut_windows, plan_ranges
-from stoker.loader.remote.schedule import everything
 from stoker.loader.trace import FetchLog
 from stoker.storage import stopping_when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from stoker.loader.remote.schedule import Upcoming
+    from numpy.typing import NDArray
+
     from stoker.storage import Location
+
+
+_WAIT_SECONDS = 3600.0  # then a thread looks around and waits again
+_JOIN_SECONDS = 0.5
+_ANY_NUMBER = 2**62
+_ALL_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +81,10 @@ class ReadAhead:
         return RangeLimits(window, check_size("gap", self.gap, 0), min(window, check_size("longest", self.longest, 1)))
 
 
-# The files of a dataset that lie in stores, under the numbers by which the core knows them.
-
-
 class RemoteFiles:
-    """Files of one dataset, some of which may be on this machine. Immutable, and safe from any thread.
+    """Files of one dataset, by the numbers that the core has for them. Immutable, and safe from any thread.
+
+    Some may be on this machine.
 
     Args:
         count: How many there are.
@@ -123,19 +137,23 @@ class StoppableFiles:
             return self._files[bisect.bisect_right(self._firsts, number) - 1].read(number, offset, length)
 
 
-# Planning what is read ahead from stores: from samples that come next to byte ranges, window by window.
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    """Samples that come one after the other.
+
+    Attributes:
+        numbers: uint64 (B,), images of the source.
+        objects: int32 (B,), which object of each; None: all whole.
+        group: int64 (B,), which window of blocks each is in; see `stoker.loader.remote.ranges.cut_windows`.
+    """
+
+    numbers: NDArray[np.uint64]
+    objects: NDArray[np.int32] | None
+    group: NDArray[np.int64]
 
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
-
-    from stoker.loader.remote.schedule import Upcoming
-
     Places = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-
-_LONG = 3600.0
 
 
 class Locate(Protocol):
@@ -188,7 +206,7 @@ class Planner:
         """Plan whenever little is queued, until the ranges are closed."""
         while not self._ranges.closed:
             self._has_future.wait()
-            if self._ranges.wait_for_demand(self._limits.window // 2 + 1, self._most_ahead, _LONG):
+            if self._ranges.wait_for_demand(self._limits.window // 2 + 1, self._most_ahead, _WAIT_SECONDS):
                 with self._lock:
                     if self._future is None:
                         self._has_future.clear()
@@ -242,23 +260,8 @@ class Planner:
             return nowhere, nowhere, nowhere
 
 
-# Reading ahead from stores: one thread plans, some fetch, and the core hands out the bytes.
-#
-# ::
-#
-#     schedule ──▶ planner ──▶ RemoteRanges (queue, budget) ──▶ fetchers ──▶ store
-#                                    ▲   ▲────────────────────────┘ bytes
-#     decoding threads ── take ──────┘
-#
-# Every thread is a daemon, starts when it is first needed, and ends with `Prefetcher.close` or with the loader.
-
-
-_JOIN_SECONDS = 0.5
-_ANY_NUMBER = 2**62
-
-
 class Prefetcher:
-    """Fetches what comes next. `begin`, `need`, `over` belong to one consumer thread.
+    """Fetches what comes next. `begin`, `ensure_planned` and `release` belong to one consumer thread.
 
     Args:
         files: The remote files of all datasets.
@@ -287,23 +290,23 @@ class Prefetcher:
         self._threads: list[threading.Thread] = []
         self.log = FetchLog()
         self._process = os.getpid()
-        self._needed = self._over = 0
+        self._planned = self._released = 0
 
     def begin(self, future: Iterator[Upcoming]) -> None:
-        """Go to another future; what was fetched for the one before is let go of."""
+        """Go to another future; what was fetched for the one before is freed."""
         self._start_threads()
-        self._needed = self._over = 0
+        self._planned = self._released = 0
         self._planner.begin(future)
 
-    def need(self, samples: int) -> None:
-        """Samples are about to be asked for: see that they are planned."""
-        self._needed += samples
-        self._planner.plan_until(self._needed)
+    def ensure_planned(self, samples: int) -> None:
+        """See that so many more samples are planned, which are about to be asked for."""
+        self._planned += samples
+        self._planner.plan_until(self._planned)
 
-    def over(self, samples: int) -> None:
-        """Samples were loaded, or not: nobody will ask for them any more."""
-        self._over += samples
-        self._ranges.release_until(self._over)
+    def release(self, samples: int) -> None:
+        """Free what is left of so many more samples: whether they were loaded or not, they are not asked for again."""
+        self._released += samples
+        self._ranges.release_until(self._released)
 
     def close(self) -> None:
         """Stop. Whoever waits gets an error; requests that hang are left alone. In a forked process: nothing."""
@@ -338,7 +341,7 @@ class _Fetcher:
 
     def run(self) -> None:
         while not self._ranges.closed:
-            job = self._ranges.next(_LONG)
+            job = self._ranges.next(_WAIT_SECONDS)
             if job is not None:
                 self._fetch(*job)
 
@@ -368,3 +371,10 @@ def read_through(files: RemoteFiles | None, records: _native.RecordSet) -> Itera
         yield ranges
     finally:
         reading.close()
+
+
+def everything(size: int) -> Iterator[Upcoming]:
+    """Yield the samples ``0 .. size - 1`` in their order."""
+    for start in range(0, size, _ALL_AT_ONCE):
+        numbers = np.arange(start, min(start + _ALL_AT_ONCE, size), dtype=np.uint64)
+        yield Upcoming(numbers, None, np.zeros(len(numbers), np.int64))
