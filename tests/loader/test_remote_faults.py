@@ -91,7 +91,7 @@ def test_a_store_that_is_gone_is_an_error_that_says_so(
             list(loader)
         faulty_s3.faults = []
         assert len(list(loader)) == 5  # and it goes on when the store is back
-    shard = next(path for path in behind_proxy.iterdir() if path.name.startswith("train"))
+    shard = (behind_proxy / "train*.tfrecord").matching()[0]
     shard.unlink()
     with (
         stoker.Loader(there, batch_size=8, transform=TRANSFORM) as loader,
@@ -124,7 +124,7 @@ def test_a_shard_that_was_cut_gives_the_records_before_the_cut(behind_proxy: Sto
     there = stoker.open(behind_proxy, "train")
     path, _, offset = there.records.where(17)
     shard = behind_proxy / path.rpartition("/")[2]
-    shard.write_bytes(shard.read_bytes()[: offset + 20])
+    shard.write_atomically(shard.read_bytes()[: offset + 20])
     with stoker.Loader(there, batch_size=17, transform=TRANSFORM) as loader:
         batches = iter(loader)
         assert next(batches).indices.tolist() == list(range(17))

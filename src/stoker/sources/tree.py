@@ -151,7 +151,7 @@ class SourceTree:
         root: What the user named.
         base: Folder that the paths of files are relative to: absolute, links resolved, or a URL such as
             ``s3://photos/train`` without a slash at the end. `locate` joins the two: what it returns is an absolute
-            path or a URL, of which `stoker.sources.reading.place_at` makes a ``Path`` or a ``RemotePath``.
+            path or a URL, of which `stoker.storage.place_at` makes a `Location`.
         classes: Names of all classes; the index is the label. In the order of the label map if one was given,
             otherwise by their bytes.
         texts: What each class is called in words; empty where unknown.

@@ -39,6 +39,7 @@ from stoker.storage.files import (
     write_file,
 )
 from stoker.storage.retrying import BACKENDS, open_store
+from stoker.storage.store import StoreError
 
 if TYPE_CHECKING:
     import threading
@@ -787,8 +788,9 @@ class StoreLocation(Location):
         if 0 < length <= known_size - start:
             try:
                 return self.store.read(self.key, start, length)
-            except StorageError:
-                if self.size() >= start + length:  # it is not that the object has become shorter
+            except StorageError as error:
+                given_up = isinstance(error.__cause__, StoreError) and error.__cause__.retry
+                if given_up or self.size() >= start + length:  # it is not that the object has become shorter
                     raise
         there = min(length, self.size() - start)
         return self.store.read(self.key, start, there) if there > 0 else b""

@@ -23,7 +23,7 @@ import numpy as np
 
 from stoker import _native
 from stoker.config import check_range, check_size
-from stoker.errors import StokerError
+from stoker.errors import StokerError, StorageError
 from stoker.loader.remote.ranges import RangeLimits, cut_windows, plan_ranges
 from stoker.loader.trace import FetchLog
 from stoker.storage import stopping_when
@@ -105,8 +105,18 @@ class RemoteFiles:
         return self._path_of(number - self.first)
 
     def read(self, number: int, offset: int, length: int) -> bytes:
-        """Return bytes of a file; the core calls this where nothing is read ahead."""
-        return self.path(number).read_range(offset, length, known_size=offset + length)
+        """Return bytes of a file; the core calls this where nothing is read ahead.
+
+        Raises:
+            StorageError: An object has become shorter. What is missing of a file on this machine, the core notices.
+            OSError: The file cannot be read.
+        """
+        path = self.path(number)
+        data = path.read_range(offset, length, known_size=offset + length)
+        if len(data) < length and not path.is_local:
+            message = f"{path} has become shorter: it has {offset + len(data)} bytes, and {offset + length} are needed"
+            raise StorageError(f"{message}; restore it, or build again", path=str(path))
+        return data
 
     def tell(self, records: _native.RecordSet | _native.FileSet) -> None:
         """Tell the core that the files of a set are these."""
