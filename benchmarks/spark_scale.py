@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import stoker.spark
 from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build
 from stoker.config import format_size
-from stoker.spark import spark_session
+from stoker.spark import started_session
 from tests.servers import spark_cluster
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def cluster_session(workers: int, cores: int, **more: str) -> Iterator[SparkSess
     with spark_cluster.running(spark_cluster.Size(workers=workers, cores=1, memory_mb=1500)) as cluster:
         os.environ.update(cluster.environment())
         settings = {**cluster.settings(), "spark.cores.max": str(cores), **more}
-        with spark_session(settings.pop("spark.master"), settings) as session:
+        with started_session(settings.pop("spark.master"), settings) as session:
             yield session
 
 

@@ -31,7 +31,7 @@ from benchmarks.rivals.serving import descendants, tree_seconds
 from benchmarks.rivals.turns import busy_seconds
 from stoker.builder import BuildSettings, build
 from stoker.cli.options import add_dataset_options, add_source_options, build_settings
-from stoker.spark import spark_session
+from stoker.spark import started_session
 from tests.servers import spark_cluster
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def turn(way: Way, settings: BuildSettings, cluster: spark_cluster.SparkCluster,
     if way.engine == "local":
         return timed(lambda: build(replace(settings, threads=way.count), folder / "out"))
     conf = {**cluster.settings(), "spark.cores.max": str(way.count)}
-    with spark_session(conf.pop("spark.master"), conf) as session:
+    with started_session(conf.pop("spark.master"), conf) as session:
         warm = replace(settings, source=replace(settings.source, limit=_WARM_IMAGES))
         stoker.spark.build(session, warm, folder / "warm")
         return timed(lambda: stoker.spark.build(session, settings, folder / "out"))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from scripts.fuzz_python.scratch import folder
-from stoker.builder.journal import JournalFile, format_result, format_settings, parse_result, parse_settings
-from stoker.builder.shard import ItemReject, ShardResult
+from stoker.format import ItemReject, ShardResult
 from stoker.format.directory import JOURNAL_NAME
+from stoker.format.journal import JournalFile, format_result, format_settings, parse_result, parse_settings
 from stoker.format.manifest import Shard
 
 _FOLDER = folder()

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from trees import contents, settings_for, write_tree
 
-from stoker.builder import ItemConverter, ShardJob, ShardResult, build, build_shard, open_source
+from stoker.builder import ItemConverter, ShardJob, build, build_shard, open_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from stoker.format import ShardResult
     from stoker.storage import Location
 
 

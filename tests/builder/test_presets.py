@@ -14,7 +14,7 @@ from trees import picture, settings_for, write_tree
 from reference.tf1_resize import resize_tf1
 from stoker import _native
 from stoker.builder import BuildReport, ShardSettings, SourceSettings, build
-from stoker.builder.plan import LARGE_BYTES, ExpectedSize
+from stoker.builder.estimate import LARGE_BYTES, ExpectedSize
 from stoker.builder.settings import PRESETS, BuildSettings, find_preset
 from stoker.errors import ConfigError
 from stoker.format import DlbsSchema, ImagenetSchema, TfdsSchema, TinySchema

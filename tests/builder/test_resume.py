@@ -16,8 +16,8 @@ import pytest
 from trees import contents, settings_for, write_tree
 
 from stoker.builder import BuildReport, build
-from stoker.builder.journal import JournalFile
 from stoker.errors import DestinationError
+from stoker.format.journal import JournalFile
 from stoker.recipe import Recipe, parse_resize
 
 HERE = Path(__file__).parent

@@ -73,7 +73,7 @@ def test_nobody_to_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     with open(os.devnull) as nothing:  # noqa: PTH123 - a file object is what sys.stdin is
         monkeypatch.setattr(sys, "stdin", nothing)
         assert main(["build", "--ask"]) == 2
-    assert "nobody to ask for 'ImageNet data dir'" in capsys.readouterr().err
+    assert "cannot ask for 'ImageNet data dir'" in capsys.readouterr().err
     assert main(["build"]) == 2
     assert "or --ask" in capsys.readouterr().err
 

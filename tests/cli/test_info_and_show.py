@@ -12,9 +12,8 @@ from PIL import Image
 
 from reference import example, tfrecord
 from small_datasets import write_dataset
-from stoker.builder.journal import format_result, format_settings
-from stoker.builder.shard import ShardResult
 from stoker.cli.main import main
+from stoker.format.journal import ShardResult, format_result, format_settings
 from stoker.format.manifest import Shard
 from stoker.inspect import SheetSpec, write_contact_sheet
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker
-from stoker.builder.journal import parse_result, parse_settings
 from stoker.cli.main import main
 from stoker.errors import ManifestError, StokerError
+from stoker.format.journal import parse_result, parse_settings
 from stoker.format.labels import read_labels
 from stoker.format.manifest import read_manifest
 from stoker.format.rejects import read_rejects

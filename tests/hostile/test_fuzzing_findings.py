@@ -16,11 +16,11 @@ from PIL import Image
 from reference import example as example_twin
 from reference import pictures
 from stoker import _native
-from stoker.builder.journal import parse_result, parse_settings
 from stoker.download import DownloadError
 from stoker.download.catalogue import Unpacking
 from stoker.download.unpack import unpack
 from stoker.errors import ExampleError, ManifestError, SourceError
+from stoker.format.journal import parse_result, parse_settings
 from stoker.format.manifest import parse_manifest
 from stoker.format.rejects import read_rejects
 from stoker.loader.cache.directory import find_entries

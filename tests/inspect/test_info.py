@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from reference import example, tfrecord
 from small_datasets import write_dataset
-from stoker.builder.journal import JOURNAL_VERSION
 from stoker.errors import (
     ConfigError,
     CorruptRecordError,
@@ -22,6 +21,7 @@ from stoker.errors import (
     ShardError,
 )
 from stoker.format.index import write_index
+from stoker.format.journal import JOURNAL_VERSION
 from stoker.inspect import (
     ClassCount,
     DatasetInfo,

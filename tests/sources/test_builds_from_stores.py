@@ -14,8 +14,7 @@ from builder.trees import contents, settings_for, write_tree
 from servers.rules import Answer, Fault, Flip, Reset, Truncate
 from sources.making import tar_bytes, xml
 from sources.uploading import copied
-from stoker.builder import SourceSettings, build
-from stoker.builder.shard import ItemConverter
+from stoker.builder import ItemConverter, SourceSettings, build
 from stoker.errors import StorageError
 from stoker.format import ImagenetSchema
 from stoker.recipe import Recipe

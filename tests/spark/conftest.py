@@ -10,7 +10,7 @@ from clusters import SHARDS, settings_of, write_source
 
 from servers import spark_cluster
 from stoker.builder import build
-from stoker.spark import spark_session
+from stoker.spark import started_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,7 @@ def session(cluster: spark_cluster.SparkCluster, s3_server: S3Server) -> Iterato
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**cluster.environment(), **store}.items():
             patch.setenv(name, value)
-        with spark_session(settings.pop("spark.master"), settings) as session:
+        with started_session(settings.pop("spark.master"), settings) as session:
             yield session
 
 

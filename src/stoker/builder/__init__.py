@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from stoker.builder.convert import ItemConverter, is_of_the_machine
 from stoker.builder.destination import check_destination
-from stoker.builder.forecast import BuildForecast, forecast
-from stoker.builder.journal import read_journal
-from stoker.builder.local import Engine, EngineFactory, LocalEngine
-from stoker.builder.plan import ExpectedSize
-from stoker.builder.run import BuildReport, build, build_tree, open_source
+from stoker.builder.estimate import BuildForecast, ExpectedSize, forecast
+from stoker.builder.local import Engine, EngineFactory, LocalEngine, build_shard
+from stoker.builder.plan import ShardJob, open_source
+from stoker.builder.run import BuildReport, build, build_tree
 from stoker.builder.settings import (
     DEFAULT_SHARD_BYTES,
     PRESETS,
@@ -17,7 +17,6 @@ from stoker.builder.settings import (
     SourceSettings,
     find_preset,
 )
-from stoker.builder.shard import ItemConverter, ShardJob, ShardResult, build_shard, is_of_the_machine
 
 __all__ = [
     "DEFAULT_SHARD_BYTES",
@@ -32,7 +31,6 @@ __all__ = [
     "LocalEngine",
     "Preset",
     "ShardJob",
-    "ShardResult",
     "ShardSettings",
     "SourceSettings",
     "build",
@@ -43,5 +41,4 @@ __all__ = [
     "forecast",
     "is_of_the_machine",
     "open_source",
-    "read_journal",
 ]

@@ -1,4 +1,4 @@
-"""Whether a directory may be built in, and what of the same build is already there."""
+"""The directory of a dataset: whether it may be built in, what is there already, and files for other systems."""
 
 from __future__ import annotations
 
@@ -19,36 +19,15 @@ from stoker.format import (
 from stoker.storage import TEMPORARY_MARK, location
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from stoker.builder.journal import Journal
-    from stoker.format import Manifest
-    from stoker.storage import Location
+    from stoker.format import Journal, Manifest, Shard
+    from stoker.storage import FileInfo, Location
     from stoker.types import Compression
 
 
-# What lies in a destination: names and lengths, asked for one by one on a disk, and listed once in a store.
-
-
-class Contents:
-    """The files of a dataset.
-
-    Args:
-        destination: Its directory.
-
-    Raises:
-        OSError: It cannot be listed.
-    """
-
-    def __init__(self, destination: Location) -> None:
-        self._look_up = destination.snapshot()
-
-    def has_shard(self, name: str, size_bytes: int, compression: Compression) -> bool:
-        """Return whether a shard is there in its full length, with an index if it must have one."""
-        found = self._look_up(name)
-        if found is None or found.size_bytes != size_bytes:
-            return False
-        return compression != "none" or self._look_up(new_index_name(name)) is not None
+SIZES_NAME = "sizes.txt"
+_SIZES = (("train", "train"), ("val", "validation"), ("test", "test"))
 
 
 def check_destination(destination: Location, source: str) -> None:
@@ -59,28 +38,9 @@ def check_destination(destination: Location, source: str) -> None:
             build.
         OSError: It cannot be listed.
     """
-    _refuse_overlap(destination, source)
-    _refuse_foreign(destination)
-
-
-def _refuse_overlap(destination: Location, source: str) -> None:
-    """Refuse to write into the tree that is read.
-
-    Raises:
-        DestinationError: ``destination`` is ``source`` or lies in it.
-    """
     if destination.lies_in(location(source)):
         message = f"{destination} lies in the source {source}; build into a directory outside it"
         raise DestinationError(message, path=str(destination))
-
-
-def _refuse_foreign(destination: Location) -> None:
-    """Refuse a directory that holds something else than a dataset or an unfinished build; a missing one is fine.
-
-    Raises:
-        DestinationError: It does, or it is not a directory.
-        OSError: It cannot be listed.
-    """
     if destination.is_file():
         message = f"{destination} is a file; give a directory for the dataset"
         raise DestinationError(message, path=str(destination))
@@ -107,10 +67,10 @@ def finished_dataset(destination: Location, settings: dict[str, Any]) -> Manifes
         message = f"{destination} holds something that cannot be built on: {error}"
         raise DestinationError(message, path=str(destination)) from error
     _refuse_other(destination, "a finished dataset", _manifest_settings(manifest), settings)
-    contents = Contents(destination)
+    contents = destination.snapshot()
     for split in manifest.splits.values():
         for shard in split.shards:
-            if not contents.has_shard(shard.name, shard.size_bytes, manifest.compression):
+            if not _has_shard(contents, shard, manifest.compression):
                 message = f"{destination} holds the finished dataset {manifest.dataset_id}, but {shard.name} or its"
                 message += (
                     " index is missing or has another length; restore it, or delete the directory and build again"
@@ -120,7 +80,7 @@ def finished_dataset(destination: Location, settings: dict[str, Any]) -> Manifes
 
 
 def resume(journal: Journal, destination: Location, settings: dict[str, Any]) -> None:
-    """Make the journal that of these settings: go on with the one there is, or begin.
+    """Make the journal that of these settings: resume the one there is, or begin one.
 
     Shards that the journal names and that are no longer there in full are forgotten, so that they are built again.
 
@@ -131,8 +91,16 @@ def resume(journal: Journal, destination: Location, settings: dict[str, Any]) ->
         journal.begin(settings)
     _refuse_other(destination, "an unfinished build", journal.settings or {}, settings)
     destination.remove_temporaries()
-    contents, compression = Contents(destination), settings["compression"]
-    journal.results = [r for r in journal.results if contents.has_shard(r.file.name, r.file.size_bytes, compression)]
+    contents, compression = destination.snapshot(), settings["compression"]
+    journal.results = [result for result in journal.results if _has_shard(contents, result.file, compression)]
+
+
+def _has_shard(contents: Callable[[str], FileInfo | None], shard: Shard, compression: Compression) -> bool:
+    """Return whether a shard is there in its full length, with an index if it must have one."""
+    found = contents(shard.name)
+    if found is None or found.size_bytes != shard.size_bytes:
+        return False
+    return compression != "none" or contents(new_index_name(shard.name)) is not None
 
 
 def _manifest_settings(manifest: Manifest) -> dict[str, Any]:
@@ -164,13 +132,6 @@ def _refuse_other(destination: Location, what: str, there: dict[str, Any], wante
 
 def _shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
-
-
-# Files that readers of other systems expect beside their shards.
-
-
-SIZES_NAME = "sizes.txt"
-_SIZES = (("train", "train"), ("val", "validation"), ("test", "test"))
 
 
 def write_companions(directory: Location, manifest: Manifest, classes: Sequence[bytes]) -> None:

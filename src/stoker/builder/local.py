@@ -14,18 +14,20 @@ from __future__ import annotations
 import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from stoker.builder.shard import ItemConverter, LoadingAhead, Outcome, ShardAssembler, ShardJob, ShardResult
-from stoker.storage import check_stacks
+from stoker.builder.convert import LoadingAhead, Outcome
+from stoker.format import ShardResult, ShardWriter
+from stoker.storage import check_stacks, location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from stoker.builder.shard import ItemConverter, ShardJob, ShardResult
+    from stoker.builder.convert import ItemConverter
+    from stoker.builder.plan import ShardJob
     from stoker.sources import Item
-    from stoker.storage import Location
+    from stoker.storage import Location, LocationLike
 
 
 _CHUNK_ITEMS = 16  # one hand-over between threads costs about as much as a tenth of reading an image
@@ -45,8 +47,66 @@ class _Chunk:
     is_last: bool
 
 
+class Engine(Protocol):
+    """Makes shards. Used once, from one thread."""
+
+    def run(self, jobs: Iterable[ShardJob]) -> None:
+        """Make every shard, in any order, and end only when all of them are reported.
+
+        Args:
+            jobs: The shards that are not there yet. Each job is made when it is asked for, so only those that are
+                held take memory.
+
+        Raises:
+            OSError: The source or the destination failed. What is reported stays; the rest is removed.
+            KeyboardInterrupt: The same.
+        """
+
+
+class EngineFactory(Protocol):
+    """Returns the engine of one build; `LocalEngine` is one."""
+
+    def __call__(
+        self,
+        converter: ItemConverter,
+        destination: Location,
+        threads: int,
+        committed: Callable[[ShardResult], None],
+        advanced: Callable[[int, int, int], None],
+        /,
+    ) -> Engine:
+        """Return an engine.
+
+        Args:
+            converter: Turns items into records.
+            destination: Where the shards go.
+            threads: Items converted at the same time on one machine.
+            committed: To be called, from one thread at a time, once for each shard that is complete in the destination.
+            advanced: To be called, from the thread that runs the engine, with the items, source bytes and rejects that
+                were added since.
+        """
+
+
+@dataclass(slots=True)
+class _Shard:
+    """A shard that is being written; ``tally`` holds no frames."""
+
+    job: ShardJob
+    writer: ShardWriter
+    tally: Outcome = field(default_factory=Outcome)
+
+    def commit(self) -> ShardResult:
+        """Give it its final name."""
+        with self.writer:
+            file = self.writer.commit()
+        tally = self.tally
+        return ShardResult(
+            file, self.job.split, tuple(tally.rejects), dict(tally.converted), tuple(tally.annotation_errors)
+        )
+
+
 class LocalEngine:
-    """Builds shards with threads of this process.
+    """Builds shards with threads of this process; see `Engine`.
 
     Args:
         converter: Turns items into records.
@@ -54,6 +114,8 @@ class LocalEngine:
         threads: Items converted at the same time.
         committed: Called, in the order of the jobs and from the calling thread, with every shard that is complete.
         advanced: Called after each chunk, from the calling thread, with its items, source bytes and rejects.
+        before_commit: Called, from any thread, when all of a shard is written and before it gets its final name; raises
+            to keep it from that.
     """
 
     def __init__(
@@ -63,11 +125,14 @@ class LocalEngine:
         threads: int,
         committed: Callable[[ShardResult], None],
         advanced: Callable[[int, int, int], None],
+        *,
+        before_commit: Callable[[], None] = lambda: None,
     ) -> None:
         self._converter = converter
         self._directory = directory
         self._committed = committed
         self._advanced = advanced
+        self._before_commit = before_commit
         self._max_chunks = threads * _CHUNKS_PER_THREAD
         self._max_bytes = self._max_chunks * _CHUNK_BYTES
         self._max_commits = _OPEN_UPLOADS if directory.requests_at_once > 1 else _OPEN_COMMITS
@@ -75,11 +140,11 @@ class LocalEngine:
         self._pool = ThreadPoolExecutor(threads, "stoker-convert")
         self._committer = ThreadPoolExecutor(self._max_commits, "stoker-commit")
         self._stop = threading.Event()
-        self._loading = None if converter.tree.is_local else LoadingAhead(converter.tree, self._stop)
+        self._loading = None if converter.is_local else LoadingAhead(converter, self._stop)
         self._window: deque[tuple[_Chunk, Future[Outcome]]] = deque()
         self._window_bytes = 0
-        self._shard: ShardAssembler | None = None
-        self._commits: deque[tuple[ShardAssembler, Future[ShardResult]]] = deque()
+        self._shard: _Shard | None = None
+        self._commits: deque[tuple[_Shard, Future[ShardResult]]] = deque()
 
     def run(self, jobs: Iterable[ShardJob]) -> None:
         """Build all jobs, in order. Once per engine.
@@ -102,11 +167,9 @@ class LocalEngine:
             self._close()
 
     def _submit(self, chunk: _Chunk) -> Future[Outcome]:
-        load = None
-        if self._loading is not None:
-            known, split = self._converter.known, chunk.job.split
-            load = self._loading.begin([item for item in chunk.items if (item, split) not in known], split)
-        return self._pool.submit(self._converter.convert, chunk.items, chunk.job.split, self._stop.is_set, load)
+        split = chunk.job.split
+        load = None if self._loading is None else self._loading.begin(chunk.items, split)
+        return self._pool.submit(self._converter.convert, chunk.items, split, self._stop.is_set, load)
 
     def _is_full(self, chunk: _Chunk) -> bool:
         if not self._window:
@@ -120,14 +183,20 @@ class LocalEngine:
         self._window.popleft()
         self._window_bytes -= chunk.size_bytes
         if self._shard is None:
-            self._shard = ShardAssembler(self._directory, chunk.job, self._stop)
-        self._shard.add(outcome)
+            job = chunk.job
+            self._shard = _Shard(job, ShardWriter(self._directory, job.name, job.compression, self._stop))
+        self._shard.writer.append_frames(outcome.frames)
+        self._shard.tally.add_notes(outcome)
         if chunk.is_last:
             shard, self._shard = self._shard, None
-            self._commits.append((shard, self._committer.submit(shard.commit)))
+            self._commits.append((shard, self._committer.submit(self._commit, shard)))
         while self._commits and (len(self._commits) > self._max_commits or self._commits[0][1].done()):
             self._finish_commit()
         self._advanced(len(chunk.items), chunk.size_bytes, len(outcome.rejects))
+
+    def _commit(self, shard: _Shard) -> ShardResult:
+        self._before_commit()
+        return shard.commit()
 
     def _finish_commit(self) -> None:
         """Report the oldest shard, once it is complete."""
@@ -143,12 +212,38 @@ class LocalEngine:
         self._pool.shutdown(cancel_futures=True)
         self._committer.shutdown(cancel_futures=True)
         if self._shard is not None:
-            self._shard.abort()
+            self._shard.writer.abort()
         for shard, future in self._commits:
-            shard.abort()
+            shard.writer.abort()
             complete = future.done() and not future.cancelled() and future.exception() is None
             if complete and self._directory.is_local:  # a store may not answer for long
                 self._committed(future.result())
+
+
+def build_shard(
+    converter: ItemConverter,
+    destination: LocationLike,
+    job: ShardJob,
+    before_commit: Callable[[], None] = lambda: None,
+) -> ShardResult:
+    """Build one shard, from the first item to its final name: what an engine for other machines runs on them.
+
+    Two attempts at the same job may run at once, on any machines: what each writes has a name of its own until it is
+    complete, and both write the same bytes.
+
+    Args:
+        converter: Turns items into records.
+        destination: The dataset.
+        job: The shard.
+        before_commit: Called when all is written and nothing has its final name yet; raises to keep it so.
+
+    Raises:
+        OSError: The source or the destination failed; nothing of this attempt is left.
+    """
+    results: list[ShardResult] = []
+    place = location(destination)
+    LocalEngine(converter, place, 1, results.append, lambda *_: None, before_commit=before_commit).run([job])
+    return results[0]
 
 
 def _chunks(jobs: Iterable[ShardJob]) -> Iterator[_Chunk]:
@@ -163,46 +258,3 @@ def _chunks(jobs: Iterable[ShardJob]) -> Iterator[_Chunk]:
             items.append(item)
             size_bytes += item.size_bytes
         yield _Chunk(job, items, size_bytes, is_last=True)
-
-
-# Where the shards of a build are made: by threads of this process, or by whatever else can run `build_shard`.
-
-
-class Engine(Protocol):
-    """Makes shards. Used once, from one thread."""
-
-    def run(self, jobs: Iterable[ShardJob]) -> None:
-        """Make every shard, in any order, and end only when all of them are reported.
-
-        Args:
-            jobs: The shards that are not there yet. Each job is made when it is asked for, so only those that are
-                held take memory.
-
-        Raises:
-            OSError: The source or the destination failed. What is reported stays; the rest is removed.
-            KeyboardInterrupt: The same.
-        """
-
-
-class EngineFactory(Protocol):
-    """Returns the engine of one build; `stoker.builder.local.LocalEngine` is one."""
-
-    def __call__(
-        self,
-        converter: ItemConverter,
-        destination: Location,
-        threads: int,
-        committed: Callable[[ShardResult], None],
-        advanced: Callable[[int, int, int], None],
-        /,
-    ) -> Engine:
-        """Return an engine.
-
-        Args:
-            converter: Turns items into records.
-            destination: Where the shards go.
-            threads: Items converted at the same time on one machine.
-            committed: To be called, from one thread at a time, once for each shard that is complete in the destination.
-            advanced: To be called, from the thread that runs the engine, with the items, source bytes and rejects that
-                were added since.
-        """

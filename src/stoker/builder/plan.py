@@ -8,69 +8,40 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stoker import _native
-from stoker.builder.shard import ShardJob
-from stoker.config import format_size
 from stoker.errors import ConfigError, SourceError
 from stoker.format import MAX_SHARDS
+from stoker.sources import SPLITS, list_source, with_objects
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from stoker.builder.settings import BuildSettings, ShardSettings
+    from stoker.builder.settings import BuildSettings, ShardSettings, SourceSettings
     from stoker.format import ShardNaming
-    from stoker.sources import Source
-    from stoker.storage import Location
-    from stoker.types import Compression
-
-
-# How many shards a split gets.
+    from stoker.sources import ItemTable, Source, SourceTree
+    from stoker.types import Compression, Progress
 
 
 FULL_SHARD = 100
 """Fewest records of a shard for which a preferred number of shards holds."""
 
 
-def count_shards(items: Mapping[str, int], sizes: Mapping[str, float], settings: ShardSettings) -> dict[str, int]:
-    """Return the number of shards of each split.
+@dataclass(frozen=True, slots=True, eq=False)
+class ShardJob:
+    """One shard to build.
 
-    Args:
-        items: Items of each split; none is 0.
-        sizes: Expected bytes of their records.
-        settings: What was asked for.
-
-    Raises:
-        ConfigError: More shards than items are asked for, or shards of a split that is not there.
+    Attributes:
+        name: Its name, relative to the destination.
+        split: Its split.
+        items: What goes into it, in order.
+        compression: Of the whole file.
     """
-    main = "train" if "train" in items else next(iter(items))
-    explicit: dict[str, int | None] = {main: settings.train}
-    if settings.validation is not None:
-        if "validation" not in items:
-            raise ConfigError("--validation-shards is given, but there is no split 'validation'")
-        explicit["validation"] = settings.validation
-    if settings.train is None and settings.preferred is not None and items[main] >= FULL_SHARD * settings.preferred[0]:
-        explicit[main] = settings.preferred[0]
-        if len(items) > 1 and items.get("validation", 0) >= FULL_SHARD * settings.preferred[1]:
-            explicit.setdefault("validation", settings.preferred[1])
-    for name, shards in explicit.items():
-        if shards is not None and shards > items[name]:
-            raise ConfigError(f"{shards} shards for the {items[name]} items of split {name!r}; ask for fewer shards")
-    # Shards of a split without a number of its own are as long as those of the main split.
-    target = settings.size_bytes
-    main_shards = explicit[main]
-    if main_shards is not None:
-        target = max(1, round(sizes[main] / main_shards))
-    counts = {}
-    for name, count in items.items():
-        wanted = explicit.get(name) or min(count, max(1, round(sizes[name] / target)))
-        if wanted > MAX_SHARDS:
-            raise ConfigError(f"{wanted} shards for split {name!r}, more than {MAX_SHARDS}; raise --shard-size")
-        counts[name] = wanted
-    return counts
 
-
-_SPLIT_ORDER = ("train", "validation", "test")
+    name: str
+    split: str
+    items: ItemTable
+    compression: Compression = "none"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,6 +97,33 @@ class Plan:
                 yield ShardJob(name, split.name, self.tree.table.take(split.shard_rows(shard)), self.compression)
 
 
+@dataclass(frozen=True, slots=True)
+class RecordSize:
+    """How long records are, told by a sample of them.
+
+    Attributes:
+        per_source_byte: Bytes of records for each byte of source.
+        per_record: Bytes of a record, where all are about as long; None where that depends on the source.
+    """
+
+    per_source_byte: float
+    per_record: float | None = None
+
+    def of(self, items: int, source_bytes: int) -> float:
+        """Return the expected bytes of so many records."""
+        return source_bytes * self.per_source_byte if self.per_record is None else items * self.per_record
+
+
+def open_source(source: SourceSettings, progress: Progress | None = None) -> SourceTree:
+    """List the images that the settings name.
+
+    Raises:
+        SourceError: They cannot be listed.
+    """
+    tree = list_source(source.root, source.options, progress)
+    return with_objects(tree, progress) if source.crop_objects else tree
+
+
 def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
     """Divide a tree into splits and shards, and put each split into its seeded order.
 
@@ -156,6 +154,84 @@ def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
         shards = count_shards(items, stored, settings.shards)
         plans = [_even(naming, name, rows, sizes[name], shards[name]) for name, rows in ordered.items()]
     return Plan(tree, tuple(plans), settings.shards.compression)
+
+
+def _divide(tree: Source, settings: BuildSettings) -> dict[str, NDArray[np.int64]]:
+    """Return the rows of each split, after some of train were left out and some held out."""
+    divided = dict(tree.splits)
+    limit = settings.source.limit
+    if limit is not None:
+        if "train" not in divided:
+            raise ConfigError(f"--num-images takes from train, and {tree.root} holds {', '.join(tree.splits)}")
+        rows = divided["train"]
+        if limit < len(rows):
+            divided["train"] = rows[np.sort(_native.permute(0, limit, len(rows), settings.seed, 1).astype(np.int64))]
+    if settings.source.held_out is not None:
+        divided |= _hold_out(tree, divided, settings.source.held_out, settings.seed)
+    return {name: divided[name] for name in SPLITS if name in divided}
+
+
+def _hold_out(
+    tree: Source, splits: Mapping[str, NDArray[np.int64]], held_out: tuple[str, float], seed: int
+) -> dict[str, NDArray[np.int64]]:
+    target, fraction = held_out
+    if "train" not in splits or len(splits.get(target, ())):
+        message = f"--split-fraction {target}={fraction:g} takes from train and needs a tree without {target}/"
+        raise ConfigError(f"{message}; {tree.root} holds {', '.join(splits)}")
+    rows = splits["train"]
+    moved = np.zeros(len(rows), bool)
+    # One sort finds where the rows of each class lie.
+    by_class = np.argsort(tree.table.labels[rows], kind="stable")
+    labels = tree.table.labels[rows][by_class]
+    starts = np.flatnonzero(np.diff(labels, prepend=-2))
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
+        count = int((end - start) * fraction + 0.5)
+        # The class is the epoch: each class has an order of its own.
+        chosen = _native.permute(0, count, end - start, seed, max(0, int(labels[start]))).astype(np.int64)
+        moved[by_class[start + chosen]] = True
+    return {"train": rows[~moved], target: rows[moved]}
+
+
+def _order(count: int, seed: int) -> NDArray[np.int64]:
+    return _native.permute(0, count, count, seed, 0).astype(np.int64)
+
+
+def count_shards(items: Mapping[str, int], sizes: Mapping[str, float], settings: ShardSettings) -> dict[str, int]:
+    """Return the number of shards of each split.
+
+    Args:
+        items: Items of each split; none is 0.
+        sizes: Expected bytes of their records.
+        settings: What was asked for.
+
+    Raises:
+        ConfigError: More shards than items are asked for, or shards of a split that is not there.
+    """
+    main = "train" if "train" in items else next(iter(items))
+    explicit: dict[str, int | None] = {main: settings.train}
+    if settings.validation is not None:
+        if "validation" not in items:
+            raise ConfigError("--validation-shards is given, but there is no split 'validation'")
+        explicit["validation"] = settings.validation
+    if settings.train is None and settings.preferred is not None and items[main] >= FULL_SHARD * settings.preferred[0]:
+        explicit[main] = settings.preferred[0]
+        if len(items) > 1 and items.get("validation", 0) >= FULL_SHARD * settings.preferred[1]:
+            explicit.setdefault("validation", settings.preferred[1])
+    for name, shards in explicit.items():
+        if shards is not None and shards > items[name]:
+            raise ConfigError(f"{shards} shards for the {items[name]} items of split {name!r}; ask for fewer shards")
+    # Shards of a split without a number of its own are as long as those of the main split.
+    target = settings.size_bytes
+    main_shards = explicit[main]
+    if main_shards is not None:
+        target = max(1, round(sizes[main] / main_shards))
+    counts = {}
+    for name, count in items.items():
+        wanted = explicit.get(name) or min(count, max(1, round(sizes[name] / target)))
+        if wanted > MAX_SHARDS:
+            raise ConfigError(f"{wanted} shards for split {name!r}, more than {MAX_SHARDS}; raise --shard-size")
+        counts[name] = wanted
+    return counts
 
 
 def _even(naming: ShardNaming, split: str, rows: NDArray[np.int64], size_bytes: int, shards: int) -> SplitPlan:
@@ -194,102 +270,3 @@ def plan_settings(plan: Plan, settings: BuildSettings) -> dict[str, Any]:
 def recipe_record(settings: BuildSettings) -> dict[str, Any]:
     """Return what happens to an image before it is a record, for the manifest and the journal."""
     return settings.recipe.resolved() | ({"crop_objects": True} if settings.source.crop_objects else {})
-
-
-def _order(count: int, seed: int) -> NDArray[np.int64]:
-    return _native.permute(0, count, count, seed, 0).astype(np.int64)
-
-
-def _divide(tree: Source, settings: BuildSettings) -> dict[str, NDArray[np.int64]]:
-    """Return the rows of each split, after some of train were left out and some held out."""
-    divided = dict(tree.splits)
-    limit = settings.source.limit
-    if limit is not None:
-        if "train" not in divided:
-            raise ConfigError(f"--num-images takes from train, and {tree.root} holds {', '.join(tree.splits)}")
-        rows = divided["train"]
-        if limit < len(rows):
-            divided["train"] = rows[np.sort(_native.permute(0, limit, len(rows), settings.seed, 1).astype(np.int64))]
-    if settings.source.held_out is not None:
-        divided |= _hold_out(tree, divided, settings.source.held_out, settings.seed)
-    return {name: divided[name] for name in _SPLIT_ORDER if name in divided}
-
-
-def _hold_out(
-    tree: Source, splits: Mapping[str, NDArray[np.int64]], held_out: tuple[str, float], seed: int
-) -> dict[str, NDArray[np.int64]]:
-    target, fraction = held_out
-    if "train" not in splits or len(splits.get(target, ())):
-        message = f"--split-fraction {target}={fraction:g} takes from train and needs a tree without {target}/"
-        raise ConfigError(f"{message}; {tree.root} holds {', '.join(splits)}")
-    rows = splits["train"]
-    moved = np.zeros(len(rows), bool)
-    # One sort finds where the rows of each class lie.
-    by_class = np.argsort(tree.table.labels[rows], kind="stable")
-    labels = tree.table.labels[rows][by_class]
-    starts = np.flatnonzero(np.diff(labels, prepend=-2))
-    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True):
-        count = int((end - start) * fraction + 0.5)
-        # The class is the epoch: each class has an order of its own.
-        chosen = _native.permute(0, count, end - start, seed, max(0, int(labels[start]))).astype(np.int64)
-        moved[by_class[start + chosen]] = True
-    return {"train": rows[~moved], target: rows[moved]}
-
-
-# How large a dataset will be, told before it is begun.
-
-
-LARGE_BYTES = 200_000_000_000
-"""A dataset that is expected to be larger needs a person's consent: ImageNet's JPEGs do not, its pixels do."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordSize:
-    """How long records are, told by a sample of them.
-
-    Attributes:
-        per_source_byte: Bytes of records for each byte of source.
-        per_record: Bytes of a record, where all are about as long; None where that depends on the source.
-    """
-
-    per_source_byte: float
-    per_record: float | None = None
-
-    def of(self, items: int, source_bytes: int) -> float:
-        """Return the expected bytes of so many records."""
-        return source_bytes * self.per_source_byte if self.per_record is None else items * self.per_record
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedSize:
-    """What a dataset will take.
-
-    Attributes:
-        records: How many records it will have.
-        size_bytes: Expected bytes of its shards before compression.
-        free_bytes: Free space where it will lie; None where a store does not say.
-    """
-
-    records: int
-    size_bytes: int
-    free_bytes: int | None
-
-    @classmethod
-    def of(cls, plan: Plan, size: RecordSize, destination: Location) -> ExpectedSize:
-        """Return what a plan amounts to."""
-        return cls(plan.items, round(size.of(plan.items, plan.size_bytes)), destination.free_bytes())
-
-    def refuse_huge(self) -> None:
-        """Refuse a dataset that is huge, or larger than the space that is free.
-
-        Raises:
-            ConfigError: It is.
-        """
-        size, free = format_size(self.size_bytes), format_size(self.free_bytes or 0)
-        if self.size_bytes > LARGE_BYTES:
-            message = f"the dataset will take about {size}, more than {format_size(LARGE_BYTES)}"
-            message += "" if self.free_bytes is None else f"; {free} are free"
-            raise ConfigError(f"{message}; add --yes to build it all the same")
-        if self.free_bytes is not None and self.size_bytes > self.free_bytes:
-            message = f"the dataset will take about {size}, and only {free} are free; make room or build elsewhere"
-            raise ConfigError(f"{message}, or add --yes to begin all the same: a full disk leaves a build to resume")

@@ -5,102 +5,42 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from stoker.builder.convert import ItemConverter
 from stoker.builder.destination import check_destination, finished_dataset, resume, write_companions
-from stoker.builder.estimate import sample_records
-from stoker.builder.journal import open_journal
+from stoker.builder.estimate import ExpectedSize, sample_records
 from stoker.builder.local import LocalEngine
-from stoker.builder.plan import ExpectedSize, Plan, make_plan, plan_settings, recipe_record
-from stoker.builder.shard import ItemConverter, ShardResult
+from stoker.builder.plan import make_plan, open_source, plan_settings, recipe_record
 from stoker.errors import DestinationError, StorageError
 from stoker.format import (
     Manifest,
     SourceInfo,
     Split,
     is_unfinished,
+    open_journal,
     read_rejects,
     write_labels,
     write_manifest,
     write_rejects,
 )
-from stoker.sources import list_folders, list_source, with_objects
 from stoker.storage import location
 from stoker.types import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from stoker.builder.journal import Journal
     from stoker.builder.local import EngineFactory
     from stoker.builder.plan import Plan, SplitPlan
-    from stoker.builder.settings import BuildSettings, SourceSettings
-    from stoker.builder.shard import ShardResult
-    from stoker.sources import FolderLister, Source, SourceTree
+    from stoker.builder.settings import BuildSettings
+    from stoker.format import Journal, ShardResult
+    from stoker.sources import Source
     from stoker.storage import Location, LocationLike
     from stoker.types import Progress
-
-
-# The last step of a build: what all shards together amount to.
-
-
-def make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardResult]) -> Manifest:
-    """Return the manifest of a build whose shards are all complete.
-
-    Args:
-        plan: What was planned.
-        settings: How it was built.
-        results: All shards, in the order of the plan.
-    """
-    converted: Counter[str] = Counter()
-    for result in results:
-        converted.update(result.converted)
-    return Manifest(
-        stoker_version=version("stoker"),
-        schema=settings.schema.info(len(plan.tree.classes)),
-        recipe=recipe_record(settings),
-        seed=settings.seed,
-        source=SourceInfo(plan.items, plan.size_bytes, plan.tree.fingerprint(), plan.tree.ignored),
-        converted=converted,
-        annotation_errors=sum(len(result.annotation_errors) for result in results),
-        splits={split.name: _split(plan, split, settings.schema.label_base, results) for split in plan.splits},
-        compression=settings.shards.compression,
-        shard_names=settings.shards.naming.text,
-        limit=settings.source.limit,
-    )
-
-
-def rejects_of(results: Sequence[ShardResult]) -> Iterator[Reject]:
-    """Yield every reject, in the order of the plan."""
-    for result in results:
-        for reject in result.rejects:
-            yield Reject(reject.key, result.split, reject.reason)
-
-
-def _split(plan: Plan, split: SplitPlan, label_base: int, results: Sequence[ShardResult]) -> Split:
-    mine = [result for result in results if result.split == split.name]
-    rejected = np.asarray([reject.label for result in mine for reject in result.rejects], np.int64)
-    # Item -1 counts what has no class.
-    counts = np.bincount(plan.tree.table.labels[split.rows] + 1, minlength=len(plan.tree.classes) + 1)
-    counts -= np.bincount(rejected + 1, minlength=len(counts))
-    shards = tuple(result.file for result in mine)
-    records = sum(shard.records for shard in shards)
-    assert records + len(rejected) == len(split.rows), "an item is neither in the dataset nor among its rejects"
-    return Split(
-        records=records,
-        size_bytes=sum(shard.size_bytes for shard in shards),
-        rejects=len(rejected),
-        class_counts=(0,) * label_base + tuple(counts[1:].tolist()),
-        shards=shards,
-        unlabelled=int(counts[0]),
-    )
-
-
-# What a build did.
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,28 +69,6 @@ class BuildReport:
     rejects: tuple[Reject, ...]
     annotation_errors: tuple[str, ...]
     warnings: tuple[str, ...]
-
-
-def complete_report(manifest: Manifest, destination: Location, tree: Source, started: float) -> BuildReport:
-    """Return what a build did that found its dataset finished.
-
-    Args:
-        manifest: Of the dataset.
-        destination: Where it lies.
-        tree: What it would have been built from.
-        started: When it began, by a monotonic clock.
-    """
-    return BuildReport(
-        outcome="complete",
-        manifest=manifest,
-        seconds=time.monotonic() - started,
-        items=0,
-        size_bytes=0,
-        resumed_shards=sum(len(split.shards) for split in manifest.splits.values()),
-        rejects=read_rejects(destination),
-        annotation_errors=(),
-        warnings=tree.warnings,
-    )
 
 
 def build(
@@ -193,35 +111,28 @@ def build_tree(
     announce: Callable[[ExpectedSize], None] | None = None,
     engine: EngineFactory = LocalEngine,
 ) -> BuildReport:
-    """Build a dataset from a source that is already listed; as `build` otherwise."""
+    """Build a dataset from a source that is already listed; as `build` otherwise.
+
+    The destination is one that `check_destination` accepts.
+    """
     started = time.monotonic()
     destination = location(destination)
-    check_destination(destination, settings.source.root)
     converter = ItemConverter(tree, settings.recipe, settings.schema)
-    size, known = sample_records(tree, converter, settings.threads)
+    size, converter.known = sample_records(converter, settings.threads)
     plan = make_plan(tree, settings, size)
     if not is_unfinished(destination):
         finished = finished_dataset(destination, plan_settings(plan, settings))
         if finished is not None:
             if not destination.has_locks:  # a second build of the same may have been killed after the first
                 destination.remove_temporaries()
-            return complete_report(finished, destination, tree, started)
+            return _complete_report(finished, destination, tree, started)
         expected = ExpectedSize.of(plan, size, destination)
         if announce is not None:
             announce(expected)
         if not settings.accept_size:
             expected.refuse_huge()
     with open_journal(destination) as journal:
-        run = _Run(plan, settings, destination, journal, progress)
-        return run.run(engine, replace(converter, known=known), started)
-
-
-def open_source(
-    source: SourceSettings, progress: Progress | None = None, lister: FolderLister = list_folders
-) -> SourceTree:
-    """List the images that the settings name; ``lister`` lists class folders."""
-    tree = list_source(source.root, source.options, progress, lister)
-    return with_objects(tree, progress) if source.crop_objects else tree
+        return _Run(plan, settings, destination, journal, progress).run(engine, converter, started)
 
 
 class _Run:
@@ -245,11 +156,12 @@ class _Run:
     def run(self, engine: EngineFactory, converter: ItemConverter, started: float) -> BuildReport:
         """Build what is missing and finish the dataset; whatever stops it leaves a build to resume."""
         try:
+            # By a build that ended since we looked, or died just before it could remove its journal.
             finished = finished_dataset(self._destination, self._wanted) or self._resume()
-            if finished is not None:  # by a build that ended, or died, just before it could remove its journal
+            if finished is not None:
                 self._destination.remove_temporaries()
                 self._journal.remove()
-                return complete_report(finished, self._destination, self._plan.tree, started)
+                return _complete_report(finished, self._destination, self._plan.tree, started)
             self._count_resumed()
             self._build_shards(engine, converter)
             return self._finish(started)
@@ -268,11 +180,12 @@ class _Run:
         error.add_note("what is finished is kept; run the same command again to resume")
 
     def _resume(self) -> Manifest | None:
-        """Go on with the build, or begin it; return the manifest if it is finished by now."""
+        """Resume the build, or begin it; return the manifest if it is finished by now."""
         resume(self._journal, self._destination, self._wanted)
+        if self._destination.has_locks:
+            return None
         try:
-            # In a store, where there is no lock, another build may have ended since we looked, and taken its journal
-            # away before we asked for it.
+            # Without a lock another build may have ended since we looked, and removed its journal before we read it.
             return finished_dataset(self._destination, self._wanted)
         except DestinationError:
             self._journal.remove()
@@ -293,10 +206,10 @@ class _Run:
     def _finish(self, started: float) -> BuildReport:
         """Write what describes the shards; the manifest last, and only if the rejects are accepted."""
         results = self._ordered_results()
-        manifest = make_manifest(self._plan, self._settings, results)
+        manifest = _make_manifest(self._plan, self._settings, results)
         tree, schema = self._plan.tree, self._settings.schema
         write_labels(self._destination, tree.classes, tree.texts, schema.label_base)
-        rejects = tuple(rejects_of(results))
+        rejects = tuple(_rejects_of(results))
         write_rejects(self._destination, rejects)
         write_companions(self._destination, manifest, tree.classes)
         withheld = manifest.rejects > self._settings.max_rejects
@@ -329,3 +242,77 @@ class _Run:
         self._new_bytes += size_bytes
         if self._progress is not None:
             self._progress(done=self._items, total=self._plan.items, size_bytes=self._new_bytes, rejects=self._rejects)
+
+
+def _complete_report(manifest: Manifest, destination: Location, tree: Source, started: float) -> BuildReport:
+    """Return what a build did that found its dataset finished.
+
+    Args:
+        manifest: Of the dataset.
+        destination: Where it lies.
+        tree: What it would have been built from.
+        started: When it began, by a monotonic clock.
+    """
+    return BuildReport(
+        outcome="complete",
+        manifest=manifest,
+        seconds=time.monotonic() - started,
+        items=0,
+        size_bytes=0,
+        resumed_shards=sum(len(split.shards) for split in manifest.splits.values()),
+        rejects=read_rejects(destination),
+        annotation_errors=(),
+        warnings=tree.warnings,
+    )
+
+
+def _make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardResult]) -> Manifest:
+    """Return the manifest of a build whose shards are all complete.
+
+    Args:
+        plan: What was planned.
+        settings: How it was built.
+        results: All shards, in the order of the plan.
+    """
+    converted: Counter[str] = Counter()
+    for result in results:
+        converted.update(result.converted)
+    return Manifest(
+        stoker_version=version("stoker"),
+        schema=settings.schema.info(len(plan.tree.classes)),
+        recipe=recipe_record(settings),
+        seed=settings.seed,
+        source=SourceInfo(plan.items, plan.size_bytes, plan.tree.fingerprint(), plan.tree.ignored),
+        converted=converted,
+        annotation_errors=sum(len(result.annotation_errors) for result in results),
+        splits={split.name: _split(plan, split, settings.schema.label_base, results) for split in plan.splits},
+        compression=settings.shards.compression,
+        shard_names=settings.shards.naming.text,
+        limit=settings.source.limit,
+    )
+
+
+def _rejects_of(results: Sequence[ShardResult]) -> Iterator[Reject]:
+    """Yield every reject, in the order of the plan."""
+    for result in results:
+        for reject in result.rejects:
+            yield Reject(reject.key, result.split, reject.reason)
+
+
+def _split(plan: Plan, split: SplitPlan, label_base: int, results: Sequence[ShardResult]) -> Split:
+    mine = [result for result in results if result.split == split.name]
+    rejected = np.asarray([reject.label for result in mine for reject in result.rejects], np.int64)
+    # Item -1 counts what has no class.
+    counts = np.bincount(plan.tree.table.labels[split.rows] + 1, minlength=len(plan.tree.classes) + 1)
+    counts -= np.bincount(rejected + 1, minlength=len(counts))
+    shards = tuple(result.file for result in mine)
+    records = sum(shard.records for shard in shards)
+    assert records + len(rejected) == len(split.rows), "an item is neither in the dataset nor among its rejects"
+    return Split(
+        records=records,
+        size_bytes=sum(shard.size_bytes for shard in shards),
+        rejects=len(rejected),
+        class_counts=(0,) * label_base + tuple(counts[1:].tolist()),
+        shards=shards,
+        unlabelled=int(counts[0]),
+    )

@@ -1,4 +1,4 @@
-"""What a build is told, checked before any file is opened."""
+"""The settings of a build, checked before any file is opened, and the presets of other systems' layouts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_SHARD_BYTES = 128_000_000
-"""Large enough to read in long strokes, small enough to copy, and to lose little when a build is interrupted."""
+"""Large enough to read in long requests, small enough to copy, and to lose little when a build is interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,7 @@ class BuildSettings:
         check_range("--max-rejects", self.max_rejects, 0, 2**63 - 1)
         preset = self.schema.info(0)
         if preset.preset == "tfds" and self.shards.compression != "none":
-            raise ConfigError(
-                "TensorFlow Datasets reads no compressed shards; leave --compression out, or --preset tfds"
-            )
+            raise ConfigError("TensorFlow Datasets reads no compressed shards; omit --compression, or --preset tfds")
         raw = isinstance(self.recipe.encode, RawEncode)
         if raw != (self.schema.stores == "raw"):
             what = "pixels" if self.schema.stores == "raw" else "JPEG files"
@@ -132,9 +130,6 @@ class BuildSettings:
             raise ConfigError(
                 f"preset {preset.preset} cannot say that its pixels are CHW; use --preset dlbs or raw:HWC"
             )
-
-
-# The layouts that can be asked for by name, each with the settings that belong to it.
 
 
 PresetName = Literal["imagenet", "imagenet-nvidia", "dlbs", "tiny-imagenet", "dogs-onehot", "tfds"]

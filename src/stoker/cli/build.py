@@ -28,72 +28,9 @@ if TYPE_CHECKING:
     from stoker.builder import BuildReport, ExpectedSize
 
 
-# `stoker build --ask`: the questions of NVIDIA's `generate_tfrecord_protos.sh`, and its environment variables.
-#
-# A variable that is set answers its question. What the original got wrong is right here: the answer to the question
-# about resizing is heeded, and Enter means the Yes that it offers.
-
-
-_SIDE, _QUALITY = 352, 90
-_MOST_DIGITS = 9
-
-
-def ask_settings(args: argparse.Namespace) -> None:
-    """Fill in what the command line leaves open: source, destination, preset, size and quality.
-
-    Asked in this order: ``DATA_DIR`` (or ``IMAGENET_DATA_DIR``), ``PROTO_OUT_DIR``, ``RESIZE_IMAGES``, ``NEW_HEIGHT``,
-    ``NEW_WIDTH``, ``JPEG_Q``.
-
-    Raises:
-        ConfigError: An answer is not one, or there is nobody to ask.
-    """
-    args.source = args.source or _answer("DATA_DIR", "IMAGENET_DATA_DIR", question="ImageNet data dir")
-    args.destination = args.destination or _answer("PROTO_OUT_DIR", question="TFRecord output dir")
-    args.preset = args.preset or "imagenet-nvidia"
-    if args.resize is not None or args.recipe == "keep" or args.img_size is not None:
-        return
-    if not _yes(_answer("RESIZE_IMAGES", question="Resize images to one size", default="Y")):
-        args.resize = "off"
-        return
-    height = _number("NEW_HEIGHT", "Height of the images", _SIDE)
-    width = _number("NEW_WIDTH", "Width of the images", _SIDE)
-    args.resize = f"exact:{width}x{height}"
-    if args.encode is None and args.quality is None:
-        args.quality = _number("JPEG_Q", "JPEG quality, 1 to 100", _QUALITY)
-
-
-def _answer(*variables: str, question: str, default: str | None = None) -> str:
-    for variable in variables:
-        if value := os.environ.get(variable):
-            return value
-    if not sys.stdin.isatty():
-        message = f"--ask has nobody to ask for {question!r}: standard input is no terminal"
-        raise ConfigError(f"{message}; set the environment variable {variables[0]}, or give it on the command line")
-    while True:
-        answer = typed(f"{question}{f' [{default}]' if default else ''}: ")
-        if answer is None:
-            message = f"{question!r} was not answered"
-            raise ConfigError(f"{message}; set the environment variable {variables[0]}, or give it on the command line")
-        if chosen := answer or default:
-            return chosen
-
-
-def _yes(answer: str) -> bool:
-    if answer.lower() in ("y", "yes", "true", "1"):
-        return True
-    if answer.lower() in ("n", "no", "false", "0"):
-        return False
-    raise ConfigError(f"{answer!r} is neither yes nor no; answer RESIZE_IMAGES with Y or n")
-
-
-def _number(variable: str, question: str, default: int) -> int:
-    answer = _answer(variable, question=question, default=str(default))
-    if not answer.isascii() or not answer.isdigit() or len(answer) > _MOST_DIGITS:
-        raise ConfigError(f"{variable} is {answer[:40]!r}; it must be a whole number")
-    return int(answer)
-
-
 _SHOWN = 5
+_SIDE, _QUALITY = 352, 90  # what --ask offers
+_MAX_DIGITS = 9
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
@@ -117,18 +54,75 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Build, report, and return 0, or 3 when the manifest is withheld."""
     if args.ask:
-        ask_settings(args)
+        _ask_settings(args)
     if args.source is None or args.destination is None:
         raise ConfigError("a build needs a source and a destination: stoker build SOURCE DESTINATION, or --ask")
     settings = build_settings(args)
     destination = location(args.destination)
     check_destination(destination, args.source)
-    with chosen_engine(args) as chosen:
+    with chosen_engine(args) as engine:
         with shown_progress("listing") as progress:
-            tree = open_source(settings.source, progress, chosen.lister)
+            tree = open_source(settings.source, progress)
         with shown_progress("building") as progress:
-            report = build_tree(tree, settings, destination, progress, announcer(args), chosen.engine)
+            report = build_tree(tree, settings, destination, progress, announcer(args), engine)
     return report_build(report, args)
+
+
+def _ask_settings(args: argparse.Namespace) -> None:
+    """Fill in what the command line leaves open: source, destination, preset, size and quality.
+
+    The questions are those of NVIDIA's ``generate_tfrecord_protos.sh``; an environment variable that is set answers its
+    own. Unlike there, the answer to the question about resizing counts, and Enter means the Yes that is offered. They
+    are, in order: ``DATA_DIR`` (or ``IMAGENET_DATA_DIR``), ``PROTO_OUT_DIR``, ``RESIZE_IMAGES``, ``NEW_HEIGHT``,
+    ``NEW_WIDTH``, ``JPEG_Q``.
+
+    Raises:
+        ConfigError: An answer is not valid, or standard input is not a terminal.
+    """
+    args.source = args.source or _answer("DATA_DIR", "IMAGENET_DATA_DIR", question="ImageNet data dir")
+    args.destination = args.destination or _answer("PROTO_OUT_DIR", question="TFRecord output dir")
+    args.preset = args.preset or "imagenet-nvidia"
+    if args.resize is not None or args.recipe == "keep" or args.img_size is not None:
+        return
+    if not _yes(_answer("RESIZE_IMAGES", question="Resize images to one size", default="Y")):
+        args.resize = "off"
+        return
+    height = _number("NEW_HEIGHT", "Height of the images", _SIDE)
+    width = _number("NEW_WIDTH", "Width of the images", _SIDE)
+    args.resize = f"exact:{width}x{height}"
+    if args.encode is None and args.quality is None:
+        args.quality = _number("JPEG_Q", "JPEG quality, 1 to 100", _QUALITY)
+
+
+def _answer(*variables: str, question: str, default: str | None = None) -> str:
+    for variable in variables:
+        if value := os.environ.get(variable):
+            return value
+    if not sys.stdin.isatty():
+        message = f"--ask cannot ask for {question!r}: standard input is not a terminal"
+        raise ConfigError(f"{message}; set the environment variable {variables[0]}, or give it on the command line")
+    while True:
+        answer = typed(f"{question}{f' [{default}]' if default else ''}: ")
+        if answer is None:
+            message = f"{question!r} was not answered"
+            raise ConfigError(f"{message}; set the environment variable {variables[0]}, or give it on the command line")
+        if chosen := answer or default:
+            return chosen
+
+
+def _yes(answer: str) -> bool:
+    if answer.lower() in ("y", "yes", "true", "1"):
+        return True
+    if answer.lower() in ("n", "no", "false", "0"):
+        return False
+    raise ConfigError(f"{answer!r} is neither yes nor no; answer RESIZE_IMAGES with Y or n")
+
+
+def _number(variable: str, question: str, default: int) -> int:
+    answer = _answer(variable, question=question, default=str(default))
+    if not answer.isascii() or not answer.isdigit() or len(answer) > _MAX_DIGITS:
+        raise ConfigError(f"{variable} is {answer[:40]!r}; it must be a whole number")
+    return int(answer)
 
 
 def announcer(args: argparse.Namespace) -> Callable[[ExpectedSize], None] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stoker.builder import (
@@ -20,7 +19,7 @@ from stoker.config import available_cpus, parse_size
 from stoker.errors import ConfigError
 from stoker.format import ShardNaming
 from stoker.recipe import FILTERS, JpegEncode, RawEncode, Recipe, parse_encode, parse_resize
-from stoker.sources import SourceOptions, list_folders
+from stoker.sources import SourceOptions
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stoker.builder import EngineFactory, Preset
-    from stoker.sources import FolderLister
 
 
 _SOURCE_OPTIONS = ("boxes", "class_names", "labels", "validation_labels")
@@ -133,9 +131,9 @@ def _recipe(args: argparse.Namespace, preset: Preset) -> Recipe:
     resize = parse_resize(resize_text)
     encode = _encode(args, preset)
     if resize is None and args.filter is not None:
-        raise ConfigError("--filter says how to --resize; give --resize too, or leave it away")
+        raise ConfigError("--filter says how to --resize; give --resize too, or omit it")
     if resize is None and isinstance(encode, JpegEncode) and (args.encode or args.quality is not None):
-        raise ConfigError("--encode and --quality say how to --resize; give --resize too, or leave them away")
+        raise ConfigError("--encode and --quality say how to --resize; give --resize too, or omit them")
     return Recipe(
         resize=resize,
         encode=encode,
@@ -195,9 +193,6 @@ def _held_out(text: str) -> tuple[str, float]:
         raise ConfigError(f"--split-fraction {text!r} is not understood; write validation=0.1") from None
 
 
-# Where a build runs: on this machine, or on a cluster.
-
-
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
     """Add what says where a build runs."""
     add = parser.add_argument
@@ -208,21 +203,8 @@ def add_engine_options(parser: argparse.ArgumentParser) -> None:
     add("--spark-conf", metavar="NAME=VALUE", action="append", default=[], help=text)
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """Where a build runs.
-
-    Attributes:
-        engine: Makes its engine.
-        lister: Lists the class folders of its source.
-    """
-
-    engine: EngineFactory
-    lister: FolderLister
-
-
 @contextmanager
-def chosen_engine(args: argparse.Namespace) -> Iterator[Chosen]:
+def chosen_engine(args: argparse.Namespace) -> Iterator[EngineFactory]:
     """Keep the engine that the options name while the ``with`` block runs.
 
     Raises:
@@ -231,15 +213,16 @@ def chosen_engine(args: argparse.Namespace) -> Iterator[Chosen]:
     """
     if args.engine == "local":
         if args.master is not None or args.spark_conf:
-            raise ConfigError("--master and --spark-conf are for --engine spark; give that, or leave them away")
-        yield Chosen(LocalEngine, list_folders)
+            raise ConfigError("--master and --spark-conf are for --engine spark; give that, or omit them")
+        yield LocalEngine
         return
     settings = dict(_setting(text) for text in args.spark_conf)
-    from stoker.spark import Cluster, spark_session  # noqa: PLC0415 - other builds need nothing of it
-
-    with spark_session(args.master, settings) as session:
-        cluster = Cluster(session)
-        yield Chosen(cluster.engine(), cluster.lister(args.source))
+    try:
+        from stoker import spark  # noqa: PLC0415 - pyspark is an extra
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"no module {error.name!r}; run pip install 'stoker[spark]'") from error
+    with spark.started_session(args.master, settings) as session:
+        yield spark.engine(session)
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -50,5 +50,5 @@ def _keys(args: argparse.Namespace) -> RecordKeys | None:
     if args.image_key is not None:
         return RecordKeys(args.image_key, args.label_key, args.from_label_base or 0)
     if args.label_key is not None or args.from_label_base is not None:
-        raise ConfigError("--label-key and --from-label-base go with --image-key; give it too, or leave them away")
+        raise ConfigError("--label-key and --from-label-base go with --image-key; give it too, or omit them")
     return None

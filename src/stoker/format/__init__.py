@@ -40,6 +40,14 @@ from stoker.format.index import (
     user_cache_directory,
     write_index,
 )
+from stoker.format.journal import (
+    ItemReject,
+    Journal,
+    ShardResult,
+    open_journal,
+    read_journal,
+    read_journal_head,
+)
 from stoker.format.labels import BACKGROUND, MAX_CLASSES, ClassLabel, read_labels, write_labels
 from stoker.format.layouts import (
     DlbsSchema,
@@ -80,6 +88,8 @@ __all__ = [
     "FoundSplit",
     "ImagenetSchema",
     "InflatedShard",
+    "ItemReject",
+    "Journal",
     "KeptIndex",
     "Manifest",
     "NvidiaSchema",
@@ -87,6 +97,7 @@ __all__ = [
     "Schema",
     "Shard",
     "ShardNaming",
+    "ShardResult",
     "ShardWriter",
     "SourceInfo",
     "Split",
@@ -106,11 +117,14 @@ __all__ = [
     "kept_indexes",
     "make_directory",
     "new_index_name",
+    "open_journal",
     "parse_index",
     "parse_shard_name",
     "payload_length",
     "read_index",
     "read_index_file",
+    "read_journal",
+    "read_journal_head",
     "read_labels",
     "read_manifest",
     "read_rejects",

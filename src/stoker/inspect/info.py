@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from stoker import _native
-from stoker.builder import read_journal
 from stoker.config import check_range
 from stoker.errors import (
     DatasetNotFoundError,
@@ -30,6 +29,7 @@ from stoker.format import (
     is_unfinished,
     parse_shard_name,
     read_index,
+    read_journal,
     read_labels,
     read_manifest,
     recognise,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from stoker.recipe.convert import StoredImage, convert
 from stoker.recipe.image_formats import SNIFF_BYTES, QuietPillow, decode_with_pillow, dimensions, sniff
 from stoker.recipe.recipe import FILTERS, Filter, JpegEncode, RawEncode, Recipe, Resize, parse_encode, parse_resize
+from stoker.recipe.stored_image import StoredImage, convert
 
 __all__ = [
     "FILTERS",

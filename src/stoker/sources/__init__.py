@@ -11,7 +11,6 @@ from stoker.sources.lists import find_files, shuffled
 from stoker.sources.reading import MAX_FILE_BYTES, read_file
 from stoker.sources.tar_format import FileWindow, walk
 from stoker.sources.tree import SPLITS, BoxSource, Source, SourceImage, SourceOptions, SourceTree, with_objects
-from stoker.sources.walking import FolderLister, Listing, Skipped, list_folders
 from stoker.storage import place_at, within
 
 __all__ = [
@@ -20,21 +19,17 @@ __all__ = [
     "BoxFolder",
     "BoxSource",
     "FileWindow",
-    "FolderLister",
     "Item",
     "ItemTable",
     "ItemTableBuilder",
     "LabelMap",
-    "Listing",
     "PipelineConfig",
-    "Skipped",
     "Source",
     "SourceImage",
     "SourceOptions",
     "SourceTree",
     "find_files",
     "has_control_character",
-    "list_folders",
     "list_source",
     "one_line",
     "place_at",

@@ -12,14 +12,13 @@ from stoker.errors import SourceError
 from stoker.sources.gather import Gathering
 from stoker.sources.imagenet.labels import LabelMap, class_texts, has_control_character, read_label_map
 from stoker.sources.tree import SourceTree
-from stoker.sources.walking import Skipped, list_folders, shown_names
+from stoker.sources.walking import Skipped, shown_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stoker.sources.items import ItemTable
     from stoker.sources.tree import BoxSource, SourceOptions
-    from stoker.sources.walking import FolderLister
     from stoker.storage import Location
     from stoker.types import Progress
 
@@ -38,7 +37,6 @@ class Draft:
         lists: Folders in which lists of texts are looked for.
         labels: The label map that the user gives.
         progress: Told about every few images.
-        lister: Lists the class folders.
         gathering: The images.
         skipped: What is no image, and what a person should know.
         archives: The tars they lie in.
@@ -51,7 +49,6 @@ class Draft:
     lists: tuple[Location, ...]
     labels: LabelMap | None = None
     progress: Progress | None = None
-    lister: FolderLister = list_folders
     gathering: Gathering = field(default_factory=Gathering)
     skipped: Skipped = field(default_factory=Skipped)
     archives: list[bytes] = field(default_factory=list)

@@ -224,7 +224,7 @@ def _gather_classes(draft: Draft, split: str, found: SplitFolder) -> None:
     classes = found.classes or ()
     folders = [found.path + name + b"/" for name in classes]
     before = len(draft.gathering)
-    for done, listing in enumerate(draft.lister(draft.base, folders), 1):
+    for done, listing in enumerate(list_folders(draft.base, folders), 1):
         folder = folders[done - 1]
         group = draft.gathering.group(Group(split, classes[done - 1], len(folder)))
         draft.skipped.add(listing.skipped)

@@ -16,12 +16,11 @@ from stoker.sources.lists import FileLists
 from stoker.sources.tar_format import is_compressed, is_tar
 from stoker.sources.tars import TarGatherer, find_tars, split_of
 from stoker.sources.tree import SourceOptions, SourceTree
-from stoker.sources.walking import folders_in, list_folders
+from stoker.sources.walking import folders_in
 from stoker.storage import location
 
 if TYPE_CHECKING:
     from stoker.sources.tree import BoxSource
-    from stoker.sources.walking import FolderLister
     from stoker.storage import Location
     from stoker.types import Progress
 
@@ -93,7 +92,6 @@ def list_source(
     root: str,
     options: SourceOptions | None = None,
     progress: Progress | None = None,
-    lister: FolderLister = list_folders,
 ) -> SourceTree:
     """List the images of a source.
 
@@ -111,7 +109,6 @@ def list_source(
         root: Path or URL of one of these.
         options: What the user says about it.
         progress: Told about every few images or annotations.
-        lister: Lists the class folders of a tree.
 
     Raises:
         SourceError: It does not exist, is nothing that can be listed, or is damaged.
@@ -121,7 +118,7 @@ def list_source(
     path = location(root)
     options = options or SourceOptions()
     if path.is_dir():
-        return _list_directory(path, options, progress, lister)
+        return _list_directory(path, options, progress)
     if not path.is_file():
         problem = "is neither a folder nor a file" if path.exists() else "does not exist"
         message = f"{root} {problem}; give the folder that holds the class folders, or train/ and validation/"
@@ -131,14 +128,12 @@ def list_source(
     return _list_files(path, options, progress)
 
 
-def _list_directory(
-    path: Location, options: SourceOptions, progress: Progress | None, lister: FolderLister
-) -> SourceTree:
+def _list_directory(path: Location, options: SourceOptions, progress: Progress | None) -> SourceTree:
     place = find_place(path.resolve())
     tars = find_tars(place.base)
     if tars and not _holds_folders(place.base):
         return _list_tars(str(path), tars, place.base, options, progress)
-    draft = Draft(str(path), place.base.spelled(), options, place.tops, progress=progress, lister=lister)
+    draft = Draft(str(path), place.base.spelled(), options, place.tops, progress=progress)
     label_places = (*place.tops, path.resolve().parent)
     folders = fill_from_folder(draft, label_places)
 

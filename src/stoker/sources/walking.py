@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from stoker.sources.reading import in_order
 from stoker.storage import place_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stoker.storage import Child
 
@@ -78,10 +77,6 @@ class Listing:
 
     files: list[tuple[bytes, int]]
     skipped: Skipped = field(default_factory=Skipped)
-
-
-FolderLister = Callable[[bytes, Iterable[bytes]], Iterator[Listing]]
-"""Does what `list_folders` does, perhaps elsewhere."""
 
 
 def scan(where: bytes) -> list[Child]:

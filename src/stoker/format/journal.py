@@ -1,0 +1,399 @@
+"""The journal of an unfinished build: its settings, and which shards are complete, so that a next run can go on.
+
+On a disk it is the file ``build.journal``, which is also the lock of the build. Its first line is a JSON object with
+the settings, every other line one for a shard that is there under its final name. A line counts once it ends in a
+newline; what follows the last good line is thrown away.
+
+A store can neither append to an object nor lock it. There the journal is a folder, removed after the manifest is
+written::
+
+    .stoker-build/settings.json           the settings; created only if it is not there, so one build decides them
+    .stoker-build/shards/NAME.json        for each finished shard, its entry after the CRC32C of settings and entry
+
+Two builds with the same settings write the same bytes and may run at once; one with other settings is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import stat
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, Protocol, Self
+
+from stoker import _native
+from stoker.errors import DestinationError
+from stoker.format.directory import BUILD_FOLDER, JOURNAL_NAME
+from stoker.format.manifest import Shard
+from stoker.storage import attach_filename, parse_json, stoppable_pool, sync_directory, write_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from stoker.storage import Location
+
+
+JOURNAL_FORMAT = "stoker-journal"
+JOURNAL_VERSION = 2
+"""Raised whenever the same settings would give other bytes, so that no dataset is half old and half new."""
+
+_MAX_LINE_BYTES = 2**28  # what is longer is not a line of a journal, and does not have to fit into memory
+_READ_AT_ONCE = 32
+_SETTINGS_NAME = "settings.json"
+_SUFFIX = ".json"
+_CHECKSUM_BYTES = 9  # eight digits and a newline
+_DAMAGED = (
+    AttributeError,
+    KeyError,
+    TypeError,
+    ValueError,
+)  # what a line raises that is damaged, or of another program
+
+
+@dataclass(frozen=True, slots=True)
+class ItemReject:
+    """An item that did not become a record; ``label`` is its class index."""
+
+    key: str
+    label: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShardResult:
+    """A shard that is complete in the destination, and what did not get into it."""
+
+    file: Shard
+    split: str
+    rejects: tuple[ItemReject, ...]
+    converted: Mapping[str, int]
+    annotation_errors: tuple[str, ...]
+
+
+class Journal(Protocol):
+    """The journal of one destination; for one thread at a time.
+
+    Attributes:
+        settings: Of the build that was begun here; None if none was.
+        results: The shards that are complete.
+    """
+
+    settings: dict[str, Any] | None
+    results: list[ShardResult]
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def begin(self, settings: dict[str, Any]) -> None:
+        """Start the journal of a new build.
+
+        Afterwards ``settings`` may be others than these, if another build has begun at the same time.
+        """
+
+    def append(self, result: ShardResult) -> None:
+        """Note that a shard is complete; that lasts when this returns.
+
+        Raises:
+            OSError: The disk is full, the store has gone, or the like.
+        """
+
+    def remove(self) -> None:
+        """Delete the journal, at the end of a build."""
+
+
+def open_journal(destination: Location) -> Journal:
+    """Open the journal of a destination, and make the directory if it is one of this machine.
+
+    Raises:
+        DestinationError: Another build holds its lock, or it is no journal.
+        OSError: It cannot be opened.
+    """
+    if not destination.has_locks:
+        return RemoteJournal(destination)
+    destination.make_directory()
+    return JournalFile(destination.local_path())
+
+
+def read_journal(destination: Location) -> tuple[Mapping[str, Any], Sequence[ShardResult]]:
+    """Return the settings of an unfinished build, and its complete shards; damaged entries are not counted.
+
+    Raises:
+        OSError: The journal cannot be read.
+    """
+    if not destination.has_locks:
+        try:
+            journal = RemoteJournal(destination)
+        except DestinationError:  # what is there is not a journal that can be read
+            return {}, []
+        return journal.settings or {}, journal.results
+    with (destination / JOURNAL_NAME).reader() as file:
+        header = file.readline(_MAX_LINE_BYTES)
+        settings = parse_settings(header) if header.endswith(b"\n") else "is not whole"
+        results = [result for result, _ in read_results(file)]
+    return {} if isinstance(settings, str) else settings, results
+
+
+def read_journal_head(destination: Location) -> bytes:
+    """Return what the journal of an unfinished build begins with; equal for builds with equal settings.
+
+    Raises:
+        FileNotFoundError: No build is under way.
+        OSError: The journal cannot be read.
+    """
+    if not destination.has_locks:
+        return (destination / BUILD_FOLDER / _SETTINGS_NAME).read_bytes()
+    with (destination / JOURNAL_NAME).reader() as file:
+        return file.readline(_MAX_LINE_BYTES)
+
+
+class JournalFile:
+    """The journal of one destination, locked as long as this object is open; see `Journal`.
+
+    The lock is the operating system's, on the open file: it ends with the process, also with ``kill -9``.
+
+    Args:
+        directory: Destination; must exist.
+
+    Raises:
+        DestinationError: Another build has the lock.
+        OSError: The file cannot be opened.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._path = directory / JOURNAL_NAME
+        self._file = self._open_locked()
+        self.settings: dict[str, Any] | None = None
+        """Settings of the build that was begun here; None if none was."""
+        self.results: list[ShardResult] = []
+        """Shards that it has finished."""
+        try:
+            with attach_filename(self._path):
+                self._read()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def begin(self, settings: dict[str, Any]) -> None:
+        """Start the journal of a new build."""
+        with attach_filename(self._path):
+            os.ftruncate(self._file, 0)
+            self._write_line(format_settings(settings))
+        sync_directory(self._directory)
+        self.settings = settings
+
+    def append(self, result: ShardResult) -> None:
+        """Note that a shard is complete; it is on the disk when this returns.
+
+        Raises:
+            OSError: The disk is full, or the like.
+        """
+        with attach_filename(self._path):
+            self._write_line(format_result(result))
+        self.results.append(result)
+
+    def close(self) -> None:
+        """Give the lock back. Idempotent."""
+        if self._file >= 0:
+            file, self._file = self._file, -1
+            with contextlib.suppress(OSError):  # every line was brought to the disk, or that was an error
+                os.close(file)
+
+    def remove(self) -> None:
+        """Delete the journal, at the end of a build, while the lock is still held."""
+        self._path.unlink()
+        sync_directory(self._directory)
+
+    def _open_locked(self) -> int:
+        while True:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+            try:
+                self._refuse_other_files(file)
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(file)
+                where = str(self._directory)
+                message = f"another build is writing to {where}; wait for it to end, or stop it"
+                raise DestinationError(message, path=where) from None
+            except BaseException:
+                os.close(file)
+                raise
+            # The other build may have finished, and deleted the file, between our open and our lock.
+            if self._path.exists() and self._path.stat().st_ino == os.fstat(file).st_ino:
+                return file
+            os.close(file)
+
+    def _refuse_other_files(self, file: int) -> None:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            message = f"{self._path} is a pipe or a device, not the journal of a build; delete it"
+            raise DestinationError(message, path=str(self._path))
+
+    def _write_line(self, line: bytes) -> None:
+        write_all(self._file, [line])
+        os.fsync(self._file)
+
+    def _read(self) -> None:
+        with os.fdopen(os.dup(self._file), "rb") as file:
+            header = file.readline(_MAX_LINE_BYTES)
+            good = len(header)
+            if not header.endswith(b"\n"):
+                return
+            self.settings = _own_settings(header, self._path)
+            for result, length in read_results(file):
+                self.results.append(result)
+                good += length
+        os.ftruncate(self._file, good)
+
+
+class RemoteJournal:
+    """The journal of one destination in a store; see `Journal`.
+
+    Args:
+        destination: The dataset.
+
+    Raises:
+        DestinationError: There is something else under its name.
+        OSError: The store fails; from any method.
+    """
+
+    def __init__(self, destination: Location) -> None:
+        self._folder = destination / BUILD_FOLDER
+        self._begun = self._folder / _SETTINGS_NAME
+        self.settings: dict[str, Any] | None = self._read_settings()
+        self.results: list[ShardResult] = self._read_results() if self.settings is not None else []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return
+
+    def begin(self, settings: dict[str, Any]) -> None:
+        """Put the settings there, unless another build has just put its own, which then hold."""
+        created = self._begun.create(format_settings(settings))
+        self.settings = settings if created else self._read_settings()
+
+    def append(self, result: ShardResult) -> None:
+        """Note that a shard is complete."""
+        line = format_result(result)
+        self._receipt(result.file.name).write_atomically(self._checksum(line) + line)
+        self.results.append(result)
+
+    def remove(self) -> None:
+        """Delete everything of it."""
+        self._folder.remove_folder()
+
+    def _checksum(self, line: bytes) -> bytes:
+        """Return what a receipt begins with; that of other settings begins with something else."""
+        assert self.settings is not None, "no build has begun"
+        return b"%08x\n" % _native.crc32c_of_parts([format_settings(self.settings), line])
+
+    def _receipt(self, shard: str) -> Location:
+        return self._folder / "shards" / f"{shard}{_SUFFIX}"
+
+    def _read_settings(self) -> dict[str, Any] | None:
+        try:
+            return _own_settings(self._begun.read_bytes(), self._begun)
+        except FileNotFoundError:
+            return None
+
+    def _read_results(self) -> list[ShardResult]:
+        names = [os.fsdecode(name) for name, _ in (self._folder / "shards").files_below()]
+        with stoppable_pool(_READ_AT_ONCE, "stoker-receipts") as pool:
+            return [result for result in pool.map(self._read_result, names) if result is not None]
+
+    def _read_result(self, name: str) -> ShardResult | None:
+        """Return the shard of a receipt, or None if the receipt is damaged, of other settings, or gone by now."""
+        try:
+            text = (self._folder / "shards" / name).read_bytes()
+        except FileNotFoundError:
+            return None
+        checksum, line = text[:_CHECKSUM_BYTES], text[_CHECKSUM_BYTES:]
+        if checksum != self._checksum(line):
+            return None
+        result = parse_result(line)
+        return result if result is not None and f"{result.file.name}{_SUFFIX}" == name else None
+
+
+def _own_settings(line: bytes, path: Path | Location) -> dict[str, Any]:
+    settings = parse_settings(line)
+    if isinstance(settings, str):
+        folder = path.parent.parent if path.name == _SETTINGS_NAME else path.parent
+        message = f"{path} {settings}; delete {folder} or build somewhere else"
+        raise DestinationError(message, path=str(path))
+    return settings
+
+
+def format_settings(settings: dict[str, Any]) -> bytes:
+    """Return the line that a journal begins with."""
+    return _line({"format": JOURNAL_FORMAT, "version": JOURNAL_VERSION, "settings": settings})
+
+
+def parse_settings(line: bytes) -> dict[str, Any] | str:
+    """Return the settings in the first line of a journal, or what is wrong with it."""
+    try:
+        content = parse_json(line)
+        if content["format"] == JOURNAL_FORMAT and content["version"] == JOURNAL_VERSION:
+            return dict(content["settings"])
+        return f"is of version {content['version']}, and this Stoker goes on with version {JOURNAL_VERSION} only"
+    except _DAMAGED:
+        return "is not a journal of Stoker's"
+
+
+def format_result(result: ShardResult) -> bytes:
+    """Return the line of a shard that is complete."""
+    file = result.file
+    return _line(
+        {
+            "shard": file.name,
+            "split": result.split,
+            "records": file.records,
+            "bytes": file.size_bytes,
+            "crc32c": f"{file.crc32c:08x}",
+            "rejects": [[reject.key, reject.label, reject.reason] for reject in result.rejects],
+            "converted": dict(result.converted),
+            "annotation_errors": list(result.annotation_errors),
+        }
+    )
+
+
+def parse_result(line: bytes) -> ShardResult | None:
+    """Return the shard of one line, or None if the line is damaged."""
+    try:
+        entry = parse_json(line)
+        return ShardResult(
+            Shard(str(entry["shard"]), int(entry["records"]), int(entry["bytes"]), int(entry["crc32c"], 16)),
+            str(entry["split"]),
+            tuple(ItemReject(str(key), int(label), str(reason)) for key, label, reason in entry["rejects"]),
+            {str(kind): int(count) for kind, count in entry["converted"].items()},
+            tuple(map(str, entry["annotation_errors"])),
+        )
+    except _DAMAGED:
+        return None
+
+
+def read_results(file: IO[bytes]) -> Iterator[tuple[ShardResult, int]]:
+    """Yield the shards of the lines that follow, each with the length of its line, up to one that is damaged or cut."""
+    while (line := file.readline(_MAX_LINE_BYTES)).endswith(b"\n") and (result := parse_result(line)) is not None:
+        yield result, len(line)
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    return json.dumps(content).encode() + b"\n"
