@@ -2,7 +2,7 @@
 
 A target is a module beside this one with ``one_input(data)`` and ``seeds()``, which are written to CORPUS first. Its
 property: `one_input` returns, or raises a `stoker.StokerError`. Any other exception ends the run, and libFuzzer keeps
-the input.
+the input in build/fuzz, unless -artifact_prefix says where.
 """
 
 from __future__ import annotations
@@ -53,7 +53,12 @@ def main() -> None:
         with contextlib.suppress(errors.StokerError):
             target.one_input(data)
 
-    atheris.Setup([sys.argv[0], corpus, *sys.argv[3:]], one_input)
+    options = sys.argv[3:]
+    if not any(option.startswith("-artifact_prefix=") for option in options):
+        artifacts = Path(__file__).resolve().parents[2] / "build" / "fuzz"
+        artifacts.mkdir(parents=True, exist_ok=True)
+        options.append(f"-artifact_prefix={artifacts}/py_{name}-")
+    atheris.Setup([sys.argv[0], corpus, *options], one_input)
     atheris.Fuzz()
 
 

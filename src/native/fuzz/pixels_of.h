@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/jpeg/libjpeg.h"
-#include "core/jpeg/scan_limit.h"
 #include "fuzz/input.h"
 
 namespace stoker::fuzz {

@@ -2,7 +2,7 @@
 #include "core/color/color_kernels.h"
 
 #include "core/base/kernels.h"
-#include "core/color/color_block.h"
+#include "core/color/color_loops.h"
 
 namespace stoker {
 namespace {

@@ -3,8 +3,10 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -13,18 +15,46 @@
 #include <string>
 #include <vector>
 
+#include "core/base/pixels.h"
 #include "core/clocks/consumer_clock.h"
 #include "core/clocks/stage_clock.h"
 #include "core/clocks/trace_log.h"
 #include "core/clocks/worker_clock.h"
 #include "core/color/pixel_format.h"
-#include "core/engine/engine_spec.h"
+#include "core/jpeg/decoder.h"
+#include "core/remote/remote_reader.h"
+#include "core/sources/memory_cache.h"
 #include "core/sources/sample_source.h"
 #include "core/threads/buffer_pool.h"
 #include "core/threads/pool.h"
 #include "core/transforms/transform.h"
 
 namespace stoker {
+
+// Makes a JPEG of an image in another format. Called by any worker, several at a time. What it throws fails
+// the sample.
+using ConvertImage = std::function<std::vector<uint8_t>(std::span<const uint8_t> image)>;
+
+// Which boxes batches have.
+struct BoxRule {
+  bool wanted = false;
+  double min_visible = 0.0;  // of a box's area
+};
+
+struct EngineSpec {
+  std::vector<TransformSpec> transforms;  // all of one decode; at least one
+  PixelFormat format;
+  BoxRule boxes;
+  DecodeMode decode = DecodeMode::kExact;
+  uint64_t seed = 0;
+  uint64_t max_pixels = kDefaultMaxPixels;
+  size_t batch_size = 1;  // the most samples a batch may have
+  size_t threads = 1;
+  size_t spare_buffers = 4;              // image buffers kept for reuse, of each transform
+  std::shared_ptr<MemoryCache> decoded;  // keeps whole images as pixels; may be none
+  std::shared_ptr<RemoteReader> ahead;   // fetches remote samples by a schedule; may be none
+  ConvertImage convert;  // for images that do not begin as a JPEG does; without it those are errors
+};
 
 // One sample of a batch.
 struct SampleRequest {

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "core/base/pixels.h"
-#include "core/jpeg/baseline/entropy.h"
+#include "core/jpeg/baseline/entropy_kernels.h"
 #include "core/jpeg/baseline/huffman.h"
 
 namespace stoker {

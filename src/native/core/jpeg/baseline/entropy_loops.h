@@ -1,7 +1,7 @@
 // The loops of EntropyKernels, compiled once for each instruction set.
 #pragma once
 
-#include "core/jpeg/baseline/entropy.h"
+#include "core/jpeg/baseline/entropy_kernels.h"
 
 namespace stoker {
 namespace {

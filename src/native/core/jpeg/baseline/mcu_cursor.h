@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/jpeg/baseline/baseline_header.h"
-#include "core/jpeg/baseline/entropy.h"
+#include "core/jpeg/baseline/entropy_kernels.h"
 
 namespace stoker {
 

@@ -10,9 +10,7 @@
 
 #include <cstring>
 
-#include "core/jpeg/baseline/inverse_dct.h"
-#include "core/jpeg/baseline/plane_rows.h"
-#include "core/jpeg/baseline/small_inverse_dct.h"
+#include "core/jpeg/baseline/plane_loops.h"
 
 namespace stoker {
 namespace {

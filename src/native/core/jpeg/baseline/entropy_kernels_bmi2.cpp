@@ -1,5 +1,5 @@
 // The same loops with shifts that need no flags. Compiled with -mbmi2 on x86-64, to nothing elsewhere.
-#include "core/jpeg/baseline/entropy.h"
+#include "core/jpeg/baseline/entropy_kernels.h"
 
 #ifdef __BMI2__
 #include "core/jpeg/baseline/entropy_loops.h"

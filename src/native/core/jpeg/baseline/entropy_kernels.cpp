@@ -1,5 +1,5 @@
 // The loops in plain C++, and which ones this processor runs.
-#include "core/jpeg/baseline/entropy.h"
+#include "core/jpeg/baseline/entropy_kernels.h"
 
 #include "core/base/kernels.h"
 #include "core/jpeg/baseline/entropy_loops.h"

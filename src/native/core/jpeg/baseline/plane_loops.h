@@ -1,8 +1,4 @@
-// Blocks decoded at a half, a quarter or an eighth of their size, compiled once for each instruction set.
-//
-// The side x side values of lowest frequency, times side / 8, are the DCT of the shrunken block: pixel i of
-// a line is c0 / sqrt(8) + sum over k of ck cos((2i + 1) k pi / (2 side)) / 2. Integers all the way, with 13
-// fractional bits and 3 between the passes: the same pixels everywhere.
+// What the sets of PlaneKernels share, compiled once for each instruction set.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +8,29 @@
 
 namespace stoker {
 namespace {
+
+// The accurate inverse DCT.
+
+constexpr int kFractionBits = 13, kKeptBits = 2;  // of the constants, and of values between the passes
+
+// The pixels of a block that has only a DC value.
+inline uint8_t color_of(int16_t dc, const uint16_t* quant) {
+  const auto value = static_cast<int16_t>(static_cast<uint16_t>(dc * quant[0] * (1 << kKeptBits)));
+  return static_cast<uint8_t>(std::clamp((value + (1 << (kKeptBits + 2))) >> (kKeptBits + 3), -128, 127) +
+                              128);
+}
+
+// Whether all values are in the first row. libjpeg's vector units then shift that row in place of the first
+// pass, so that what is beyond 16 bits wraps around and is not clipped.
+inline bool has_one_row(const int16_t* values) {
+  return std::all_of(values + 8, values + 64, [](int16_t value) { return value == 0; });
+}
+
+// Blocks decoded at a half, a quarter or an eighth of their size.
+//
+// The side x side values of lowest frequency, times side / 8, are the DCT of the shrunken block: pixel i of
+// a line is c0 / sqrt(8) + sum over k of ck cos((2i + 1) k pi / (2 side)) / 2. Integers all the way, with 13
+// fractional bits and 3 between the passes: the same pixels everywhere.
 
 constexpr int kSmallFraction = 13, kSmallKept = 3;
 constexpr int32_t kFlat = 2896, kCos1 = 3784, kCos3 = 1567;  // 1/sqrt(8), cos(pi/8)/2, cos(3 pi/8)/2
@@ -97,6 +116,38 @@ void small_inverse_dct(int16_t* values, size_t blocks, const uint16_t* quant, si
   const auto one = side == 4 ? half_block : side == 2 ? quarter_block : eighth_block;
   for (size_t i = 0; i < blocks; ++i) one(values + i * 64, quant, out + i * side, stride);
   std::memset(values, 0, blocks * 64 * sizeof *values);
+}
+
+// Rows, written for the compiler to vectorise.
+
+void double_columns(const uint8_t* __restrict in, size_t n, uint8_t* __restrict out) {
+  for (size_t i = 0; i < n; ++i) {
+    const auto at = static_cast<ptrdiff_t>(i);
+    const int here = 3 * in[at];
+    out[2 * i] = static_cast<uint8_t>((here + in[at - 1] + 1) >> 2);
+    out[2 * i + 1] = static_cast<uint8_t>((here + in[at + 1] + 2) >> 2);
+  }
+}
+
+void between_rows(const uint8_t* __restrict near, const uint8_t* __restrict far, int bias, size_t n,
+                  uint8_t* __restrict out) {
+  for (size_t i = 0; i < n; ++i) out[i] = static_cast<uint8_t>((3 * near[i] + far[i] + bias) >> 2);
+}
+
+void double_both(const uint8_t* __restrict near, const uint8_t* __restrict far, size_t n,
+                 uint8_t* __restrict out) {
+  for (size_t i = 0; i < n; ++i) {
+    const auto at = static_cast<ptrdiff_t>(i);
+    const int here = 3 * (3 * near[at] + far[at]);
+    out[2 * i] = static_cast<uint8_t>((here + 3 * near[at - 1] + far[at - 1] + 8) >> 4);
+    out[2 * i + 1] = static_cast<uint8_t>((here + 3 * near[at + 1] + far[at + 1] + 7) >> 4);
+  }
+}
+
+void grey_to_rgbx(const uint8_t* __restrict y, size_t n, uint8_t* __restrict out) {
+  for (size_t i = 0; i < n; ++i) {
+    out[4 * i] = out[4 * i + 1] = out[4 * i + 2] = out[4 * i + 3] = y[i];
+  }
 }
 
 }  // namespace

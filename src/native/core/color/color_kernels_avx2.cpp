@@ -2,7 +2,7 @@
 #include "core/color/color_kernels.h"
 
 #ifdef __AVX2__
-#include "core/color/color_block.h"
+#include "core/color/color_loops.h"
 
 namespace stoker {
 
