@@ -12,7 +12,7 @@ import numpy as np
 
 from stoker.errors import ConfigError, SourceError, StokerError, StorageError
 from stoker.format import MANIFEST_NAME, MAX_CLASSES, read_manifest
-from stoker.loader import foreign_remote_splits, foreign_splits, open_dataset, read_through
+from stoker.loader import find_splits, open_dataset, read_through
 from stoker.sources import SPLITS, Item, ItemTable, ItemTableBuilder, SourceImage, has_control_character, one_line
 from stoker.storage import location
 
@@ -204,7 +204,7 @@ def _splits(root: str) -> list[str]:
 def _found_splits(place: Location) -> Mapping[str, object]:
     if (place / MANIFEST_NAME).lexists():
         return read_manifest(place).splits
-    return foreign_splits(place) if place.is_local else foreign_remote_splits(place)
+    return find_splits(place)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from stoker.loader.loader import Loader, loader_settings
 from stoker.loader.mix import Mix, mix, parts_of
 from stoker.loader.opening import (
     RecordKeys,
-    foreign_splits,
     open_dataset,
     open_main_split,
     open_splits,
@@ -32,8 +31,8 @@ from stoker.loader.pictures import (
 )
 from stoker.loader.position import Position
 from stoker.loader.remote.read_ahead import ReadAhead, read_through
-from stoker.loader.remote.shards import foreign_remote_splits
 from stoker.loader.samples import Objects
+from stoker.loader.shards import find_splits
 from stoker.loader.stats import LoaderStats, StageStats
 from stoker.loader.trace import Trace, loader_in, trace
 
@@ -73,10 +72,9 @@ __all__ = [
     "displayable",
     "draw_boxes",
     "draw_pixel_boxes",
+    "find_splits",
     "fit",
     "fitted_size",
-    "foreign_remote_splits",
-    "foreign_splits",
     "label_of",
     "loader_in",
     "loader_settings",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import operator
+import os
 import time
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -13,14 +15,16 @@ import numpy as np
 from stoker import _native
 from stoker.config import available_cpus, format_size
 from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
+from stoker.format import FRAME_BYTES
 from stoker.loader.image_files import to_jpeg
 from stoker.loader.pictures import class_title, draw_boxes, fit, usable_boxes
-from stoker.loader.remote.read_ahead import RemoteFiles, read_through
+from stoker.loader.remote.read_ahead import read_through
+from stoker.loader.shards import record_set
 from stoker.recipe import dimensions, sniff
 from stoker.types import Box
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
     from PIL import Image
@@ -216,10 +220,8 @@ class Dataset:
         self.manifest = manifest
         self.opener: Callable[[], Dataset] | None = None
         self._files = files
-        self.records: _native.RecordSet | _native.FileSet = files.records if files else _record_set(shards)
-        self.remote = files.remote if files else _remote_files(shards)
-        if self.remote is not None:
-            self.remote.tell(self.records)
+        self.records: _native.RecordSet | _native.FileSet
+        self.records, self.remote = (files.records, files.remote) if files else record_set(shards)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -349,6 +351,49 @@ class Dataset:
         return sum(shard.size_bytes for shard in self.shards)
 
     @property
+    def sample_bytes(self) -> NDArray[np.uint64]:
+        """Bytes of each sample as its source gives them, uint64 (len(dataset),): of a record, or of a file."""
+        if self._files is not None:
+            return np.ascontiguousarray(self._files.table.sizes, np.uint64)
+        extents = [shard.extents[:, 1] for shard in self.shards]
+        return np.concatenate([np.empty(0, np.uint64), *extents]) - np.uint64(FRAME_BYTES)
+
+    def stamps(self) -> Iterator[bytes]:
+        """Yield what changes, or `sample_bytes` does, when the content does, as far as that shows without reading it.
+
+        - Of a dataset with a manifest its ``dataset_id``, which stands for every byte of it, and the split;
+        - of other datasets in stores the URL, the size and the etag of each shard, and the listing of images;
+        - of other shards, and of images in archives, path, size and time of change of each file;
+        - of images that are files the listing (names, sizes, labels), and path and time of change of each folder.
+
+        Raises:
+            OSError: A file is not there any more.
+        """
+        yield self.identity.encode("utf-8", "surrogateescape")
+        if self.manifest is not None:
+            return
+        if self.remote is not None:
+            yield self.path.encode("utf-8", "surrogateescape")
+            yield from (f"{shard.path} {shard.size_bytes} {shard.stamp}".encode() for shard in self.shards)
+            return
+        if self._files is None:
+            places = [shard.local_path for shard in self.shards]
+        else:
+            yield os.fsencode(Path(self.path).absolute())
+            places = self._file_places()
+        for place in places:
+            status = place.stat()
+            yield b"%b\0%d\0%d" % (os.fsencode(place.absolute()), status.st_size, status.st_mtime_ns)
+
+    def _file_places(self) -> list[Path]:
+        """Return the archives that hold images, and the folders of those that are files of their own."""
+        found = set()
+        for number in range(len(self)):
+            path, _, offset = self.records.where(number)
+            found.add(path if offset else os.path.dirname(path))  # noqa: PTH120 - a million of them
+        return [Path(path) for path in sorted(found)]
+
+    @property
     def has_boxes(self) -> bool:
         """Whether its layout has a place for annotated objects."""
         return self._files is not None or self.schema.box_prefix is not None
@@ -380,24 +425,6 @@ def _reopened(opener: Callable[[], Dataset], identity: str) -> Dataset:
         message = f"{found.path} holds the dataset {found.identity}, but the one that was pickled is {identity}"
         raise ConfigError(f"{message}; do not change a dataset while it is read, or open it again in each process")
     return found
-
-
-def _record_set(shards: Iterable[OpenShard]) -> _native.RecordSet:
-    """Return a native reader of shards; where extents are not known, it reads the index when it needs them."""
-    records = _native.RecordSet()
-    for shard in shards:
-        if shard.index is not None:
-            records.add_listed(str(shard.path), str(shard.index), shard.records, shard.size_bytes)
-        else:
-            path = shard.path if shard.inflated is None else shard.inflated.path
-            records.add(str(path), shard.extents, str(shard.path))
-    return records
-
-
-def _remote_files(shards: tuple[OpenShard, ...]) -> RemoteFiles | None:
-    """Return the files of shards that are read from a store; of one split, all are or none."""
-    paths = [shard.path for shard in shards if not shard.path.is_local and shard.inflated is None]
-    return RemoteFiles(len(paths), paths.__getitem__) if paths else None
 
 
 def check_not_empty(dataset: Dataset) -> None:

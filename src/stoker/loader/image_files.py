@@ -65,12 +65,11 @@ class ImageFiles:
             np.ascontiguousarray(table.offsets, np.int64),
         )
 
-        # Not a method: what the core holds must not hold the core's objects again.
-        self.remote = (
-            RemoteFiles(len(tree.archives) + len(table), partial(_place, tree, table))
-            if not tree.images_are_local
-            else None
-        )
+        self.remote: RemoteFiles | None = None
+        if not tree.images_are_local:
+            # Not a method: what the core holds must not hold the core's objects again.
+            self.remote = RemoteFiles(len(tree.archives) + len(table), partial(_place, tree, table))
+            self.remote.tell(self.records)
 
     def with_own_files(self) -> ImageFiles:
         """Return the same images with files that are opened anew."""

@@ -1,21 +1,66 @@
-"""A shard of a dataset, wherever it lies."""
+"""The shards of a split, on this machine or in a store: which there are, and where their records lie.
+
+On this machine an index lies beside each shard; a shard without one is scanned, and what was found is kept beside it,
+or else in the user's cache. The manifest of a dataset says how many records each shard has, so the order of an epoch
+and the place of a sample need no index: opening looks at every shard's length and index, and up to four million
+records it reads the indexes too, on all CPUs. Of more records an index is read when the first record of its shard is;
+see `docs/format.md`.
+
+In a store the place of every sample must be known before anything is read, so the indexes are fetched when a dataset
+is opened, many at a time, and kept in the user's cache (`stoker.format.index`): the next opening fetches none. A shard
+without an index is read through once, and what was found is kept in the same way.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
 
-from stoker.errors import IndexMismatchError, TruncatedShardError
-from stoker.format import read_index, read_index_file
+import numpy as np
+
+from stoker import _native
+from stoker.config import available_cpus
+from stoker.errors import (
+    ConfigError,
+    CorruptRecordError,
+    DatasetNotFoundError,
+    IndexMismatchError,
+    TruncatedShardError,
+)
+from stoker.format import (
+    FRAME_BYTES,
+    HEADER_BYTES,
+    KeptIndex,
+    compression_of,
+    compression_of_head,
+    find_shards,
+    holds_records,
+    index_places,
+    inflate,
+    new_index_name,
+    parse_shard_name,
+    payload_length,
+    read_index,
+    read_index_file,
+    refuse_incomplete,
+    write_index,
+)
+from stoker.loader.remote.read_ahead import RemoteFiles
+from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    import numpy as np
     from numpy.typing import NDArray
 
-    from stoker.format import InflatedShard
+    from stoker.format import InflatedShard, Shard
     from stoker.storage import Location
+
+_T = TypeVar("_T")
+
+_CONNECTIONS = 32  # requests at a time while shards in a store are opened
+_CHUNK_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +113,121 @@ class OpenShard:
         return read_index(self.path, self.size_bytes)
 
 
-def check_length(path: Location, found: int, listed: int) -> None:
+def record_set(shards: Sequence[OpenShard]) -> tuple[_native.RecordSet, RemoteFiles | None]:
+    """Return a native reader of shards, and those of their files that it reads from a store: all of a split or none.
+
+    Where extents are not known, it reads the index when it needs them.
+    """
+    records = _native.RecordSet()
+    for shard in shards:
+        if shard.index is not None:
+            records.add_listed(str(shard.path), str(shard.index), shard.records, shard.size_bytes)
+        else:
+            path = shard.path if shard.inflated is None else shard.inflated.path
+            records.add(str(path), shard.extents, str(shard.path))
+    paths = [shard.path for shard in shards if not shard.path.is_local and shard.inflated is None]
+    remote = RemoteFiles(len(paths), paths.__getitem__) if paths else None
+    if remote is not None:
+        remote.tell(records)
+    return records, remote
+
+
+def find_splits(place: Location) -> dict[str, Sequence[Location]]:
+    """Return the shards that a directory, a file, an object or a pattern names, by split; empty if there are none.
+
+    Raises:
+        DatasetNotFoundError: The names of the shards promise others that are not there.
+        OSError: The place cannot be read.
+    """
+    if place.is_dir():
+        found = find_shards(place)
+        refuse_incomplete(place, found)
+        return {name: split.paths for name, split in found.items()}
+    groups: dict[str, list[Location]] = {}
+    for match in [place] if place.is_file() else place.matching():
+        said = parse_shard_name(match.name)
+        if said is not None or (match == place and holds_records(place)):
+            groups.setdefault(said.split if said else "train", []).append(match)
+    return dict(groups)
+
+
+def open_found(place: Location, paths: Sequence[Location]) -> tuple[OpenShard, ...]:
+    """Open the shards of a split that `find_splits` found at a place.
+
+    Raises:
+        ConfigError: Some in a store are compressed and some are not.
+        DatasetNotFoundError: One is missing.
+        IndexMismatchError: An index is that of another file.
+        ShardError: One is damaged.
+    """
+    if place.is_local:
+        return _open_all(_open_file, paths)
+    folder = _StoreFolder(place if place in paths[0].parents else place.parent)
+    return _open_objects([folder.find(path) for path in paths])
+
+
+def listed_shards(directory: Location, listed: Sequence[Shard], *, plain: bool) -> tuple[OpenShard, ...]:
+    """Return the shards of a manifest; plain ones of this machine are not looked at yet: `open_listed` does that.
+
+    Args:
+        directory: Where the manifest lies.
+        listed: Its shards of one split.
+        plain: Whether they are not compressed.
+
+    Raises:
+        DatasetNotFoundError: One is missing.
+        TruncatedShardError: One is shorter or longer than listed.
+        IndexMismatchError: An index is that of another file, or lists another number of records.
+        ShardError: One without an index, or a compressed one, is damaged.
+    """
+    if not directory.is_local:
+        folder = _StoreFolder(directory)
+        objects = [folder.find(directory / each.name, f"{each.crc32c:08x}") for each in listed]
+        for shard, each in zip(objects, listed, strict=True):
+            _check_length(shard.path, shard.size_bytes, each.size_bytes)
+        opened = _open_objects(objects, plain=plain, counts=[each.records for each in listed])
+        return tuple(_with_records(shard, each.records) for shard, each in zip(opened, listed, strict=True))
+    if plain:
+        return tuple(
+            OpenShard(directory / shard.name, shard.records, shard.size_bytes, directory / new_index_name(shard.name))
+            for shard in listed
+        )
+    return _open_all(lambda shard: _open_listed_file(directory / shard.name, shard), listed)
+
+
+def open_listed(
+    records: _native.RecordSet, shards: Sequence[OpenShard], listed: Sequence[Shard]
+) -> tuple[OpenShard, ...]:
+    """Look at plain shards, which are those of `listed_shards`, and open what is not as listed one by one.
+
+    Args:
+        records: Their reader, which is corrected.
+        shards: As `listed_shards` gave them.
+        listed: What the manifest says of each.
+
+    Returns:
+        The shards as they are.
+
+    Raises:
+        DatasetNotFoundError: One is missing.
+        TruncatedShardError: One is shorter or longer than listed.
+        IndexMismatchError: An index is that of another file, or lists another number of records.
+        ShardError: One without an index is damaged.
+    """
+
+    def open_again(number: int) -> OpenShard:
+        shard = shards[number]
+        return _open_listed_file(shard.path, listed[number]) if shard.path.is_local else _read_anew(shard)
+
+    corrected = list(shards)
+    differing = records.open_listed(available_cpus())
+    for number, shard in zip(differing, _open_all(open_again, differing), strict=True):
+        records.set_extents(number, shard.extents)
+        corrected[number] = shard
+    return tuple(corrected)
+
+
+def _check_length(path: Location, found: int, listed: int) -> None:
     """See that a shard is as long as the manifest says.
 
     Raises:
@@ -79,7 +238,7 @@ def check_length(path: Location, found: int, listed: int) -> None:
         raise TruncatedShardError(message, path=str(path), offset=min(found, listed))
 
 
-def with_records(shard: OpenShard, listed: int) -> OpenShard:
+def _with_records(shard: OpenShard, listed: int) -> OpenShard:
     """Return a shard that has as many records as the manifest says.
 
     Raises:
@@ -89,3 +248,216 @@ def with_records(shard: OpenShard, listed: int) -> OpenShard:
         message = f"the index of {shard.path} lists {shard.records} records, but manifest.json says {listed}"
         raise IndexMismatchError(f"{message}; write it anew with 'stoker index'", path=str(shard.path))
     return shard
+
+
+# On this machine.
+
+
+def _open_all(open_one: Callable[[_T], OpenShard], shards: Sequence[_T]) -> tuple[OpenShard, ...]:
+    """Open shards side by side: scanning and inflating leave the interpreter to others."""
+    with stoppable_pool(min(available_cpus(), max(1, len(shards))), "stoker-open") as pool:
+        return tuple(pool.map(open_one, shards))
+
+
+def _open_listed_file(path: Location, listed: Shard) -> OpenShard:
+    _check_length(path, _size_of(path), listed.size_bytes)
+    return _with_records(_open_file(path), listed.records)
+
+
+def _open_file(path: Location) -> OpenShard:
+    """Open a shard by its index or by a scan, which is kept; a compressed one is inflated."""
+    size_bytes = _size_of(path)
+    if size_bytes and compression_of(path) != "none":
+        return _open_compressed(path)
+    try:
+        return OpenShard.of(path, read_index(path, size_bytes))
+    except FileNotFoundError:
+        kept = KeptIndex.of(path.local_path())
+    rows = kept.read()
+    if rows is None:
+        rows = _native.scan_shard(str(path), check=False)
+        try:
+            write_index(path, rows)
+        except OSError:  # a read-only place
+            kept.write(rows)
+    return OpenShard.of(path, rows)
+
+
+def _open_compressed(path: Location) -> OpenShard:
+    inflated = inflate(path)
+    return OpenShard.of(path, _native.scan_shard(str(inflated.path), check=False), inflated)
+
+
+def _size_of(path: Location) -> int:
+    try:
+        return path.size()
+    except FileNotFoundError as error:
+        raise _missing(path) from error
+
+
+def _missing(path: Location) -> DatasetNotFoundError:
+    return DatasetNotFoundError(f"shard {path} is missing; restore it, or build again", path=str(path))
+
+
+# In a store.
+
+
+@dataclass(frozen=True, slots=True)
+class _ListedObject:
+    """A shard as a listing knows it.
+
+    Attributes:
+        path: Its path.
+        size_bytes: Its length.
+        stamp: Stands for its content.
+        indexes: Where its index may be, of these what exists.
+    """
+
+    path: Location
+    size_bytes: int
+    stamp: str
+    indexes: tuple[Location, ...]
+
+    def kept(self) -> KeptIndex:
+        """Return the place of its index in the user's cache."""
+        return KeptIndex.of_remote(str(self.path), self.size_bytes, self.stamp)
+
+    def fetch_rows(self) -> NDArray[np.uint64]:
+        """Return where its records lie, by its index in the store, or else by reading all of it.
+
+        Raises:
+            IndexMismatchError: The index is that of another file.
+            ShardError: There is no index, and the shard is damaged.
+            OSError: The store cannot be read.
+        """
+        if not self.indexes:
+            return _scan(self.path, self.size_bytes)
+        return read_index_file(self.indexes[0], self.size_bytes)
+
+
+class _StoreFolder:
+    """What lies below a directory of a store, listed once.
+
+    Raises:
+        OSError: It cannot be listed.
+    """
+
+    def __init__(self, place: Location) -> None:
+        self._place = place
+        self._look_up = place.snapshot()
+
+    def find(self, path: Location, stamp: str | None = None) -> _ListedObject:
+        """Return a shard in it; ``stamp`` is what stands for its content if that is known.
+
+        Raises:
+            DatasetNotFoundError: It is missing.
+        """
+        info = self._look_up(self._name(path))
+        if info is None:
+            raise _missing(path)
+        indexes = tuple(place for place in index_places(path) if self._look_up(self._name(place)) is not None)
+        return _ListedObject(path, info.size_bytes, info.stamp if stamp is None else stamp, indexes)
+
+    def _name(self, path: Location) -> str:
+        return "/".join(path.parts[len(self._place.parts) :]) if self._place in path.parents else ""
+
+
+def _open_objects(
+    shards: Sequence[_ListedObject], *, plain: bool | None = None, counts: Sequence[int] | None = None
+) -> tuple[OpenShard, ...]:
+    """Open shards, many at a time.
+
+    Args:
+        shards: Which.
+        plain: Whether none is compressed; None: as their first bytes say.
+        counts: How many records each has, if that is known: then its index need not be looked at when it is kept.
+
+    Raises:
+        ConfigError: Some are compressed and some are not.
+        ShardError: One is damaged.
+    """
+    with stoppable_pool(_CONNECTIONS, "stoker-open") as pool:
+        if plain is None:
+            kinds = set(pool.map(_is_plain, shards))
+            if len(kinds) > 1:
+                raise ConfigError(f"{shards[0].path.parent} holds compressed shards and others; keep them apart")
+            plain = kinds != {False}
+        if plain:
+            return tuple(pool.map(_open_plain, shards, counts or [None] * len(shards)))
+    return _open_all(lambda shard: _open_compressed(shard.path), shards)
+
+
+def _read_anew(shard: OpenShard) -> OpenShard:
+    """Open a shard again whose kept index was damaged; a new one is kept.
+
+    Raises:
+        IndexMismatchError: Its index in the store is that of another file, or lists another number of records.
+        ShardError: It has none, and is damaged.
+        OSError: The store cannot be read.
+    """
+    path = shard.path
+    indexes = tuple(place for place in index_places(path) if place.is_file())
+    known = _ListedObject(path, shard.size_bytes, shard.stamp, indexes)
+    rows = known.fetch_rows()
+    known.kept().write(rows)
+    return _with_records(replace(OpenShard.of(path, rows), stamp=shard.stamp), shard.records)
+
+
+def _open_plain(shard: _ListedObject, count: int | None) -> OpenShard:
+    kept = shard.kept()
+    if count is not None and kept.may_list(count):
+        return OpenShard(shard.path, count, shard.size_bytes, kept.path, stamp=shard.stamp)
+    rows = kept.read()
+    if rows is None:
+        rows = shard.fetch_rows()
+        kept.write(rows)
+    if count == len(rows) and kept.may_list(count):
+        return OpenShard(shard.path, count, shard.size_bytes, kept.path, stamp=shard.stamp)
+    return replace(OpenShard.of(shard.path, rows), stamp=shard.stamp)
+
+
+def _is_plain(shard: _ListedObject) -> bool:
+    head = shard.path.read_range(0, HEADER_BYTES, known_size=shard.size_bytes)
+    return compression_of_head(head) == "none"
+
+
+def _scan(path: Location, size_bytes: int) -> NDArray[np.uint64]:
+    """Return where the records of a shard lie, uint64 (N, 2) of (offset, size) of each whole frame, in bytes.
+
+    The checksum of every length is verified, payloads are left to whoever reads them. Payloads that are longer than a
+    chunk of 8 MiB are not fetched.
+
+    Raises:
+        TruncatedShardError: The shard ends inside a record.
+        CorruptRecordError: The checksum of a length does not match.
+        OSError: The store cannot be read.
+    """
+    rows: list[tuple[int, int]] = []
+    at, start, chunk = 0, 0, memoryview(b"")
+    while at < size_bytes:
+        if size_bytes - at < FRAME_BYTES:
+            raise _cut_short(path, len(rows), at, size_bytes)
+        if not start <= at <= start + len(chunk) - HEADER_BYTES:
+            chunk = memoryview(path.read_range(at, min(_CHUNK_BYTES, size_bytes - at), known_size=size_bytes))
+            start = at
+        length = payload_length(bytes(chunk[at - start : at - start + HEADER_BYTES]))
+        if length is None:
+            raise _wrong_length(path, len(rows), at)
+        size = FRAME_BYTES + length
+        if size > size_bytes - at:
+            raise _cut_short(path, len(rows), at, size_bytes)
+        rows.append((at, size))
+        at += size
+    return np.array(rows, np.uint64).reshape(-1, 2)
+
+
+def _wrong_length(path: Location, record: int, offset: int) -> CorruptRecordError:
+    message = f"record {record} at byte {offset} of {path}: the checksum of its length does not match"
+    return CorruptRecordError(f"{message}; restore the shard", path=str(path), record=record, offset=offset)
+
+
+def _cut_short(path: Location, record: int, offset: int, size_bytes: int) -> TruncatedShardError:
+    message = f"record {record} at byte {offset} of {path}: it goes beyond the end of the shard at byte {size_bytes}"
+    return TruncatedShardError(
+        f"{message}; restore it, or build it again", path=str(path), record=record, offset=offset
+    )
