@@ -26,7 +26,7 @@ from pathlib import Path
 from trees import settings_for
 
 from stoker.builder import build
-from stoker.format.names import ShardNaming
+from stoker.format.shard_names import ShardNaming
 
 Disk = dict[str, bytes | None]
 """Content of each file by its path below the root; None for a directory."""

@@ -18,7 +18,7 @@ from stoker.builder.estimate import LARGE_BYTES, ExpectedSize
 from stoker.builder.settings import PRESETS, BuildSettings, find_preset
 from stoker.errors import ConfigError
 from stoker.format import DlbsSchema, ImagenetSchema, TfdsSchema, TinySchema
-from stoker.format.names import ShardNaming
+from stoker.format.shard_names import ShardNaming
 from stoker.recipe import JpegEncode, RawEncode, Recipe, parse_encode, parse_resize
 
 if TYPE_CHECKING:

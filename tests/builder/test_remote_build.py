@@ -14,7 +14,7 @@ from trees import settings_for, write_tree
 from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build
 from stoker.builder.settings import find_preset
 from stoker.errors import DatasetNotFoundError, DestinationError
-from stoker.format.names import ShardNaming
+from stoker.format.shard_names import ShardNaming
 from stoker.loader.opening import refuse_unfinished
 from stoker.recipe import Recipe, parse_encode, parse_resize
 from storage.places import place_in

@@ -118,7 +118,7 @@ def test_a_damaged_file_is_named_with_the_place(cut: int) -> None:
         (b"[]", "is \\[\\], not an object"),
         (b"\xff\xfe{}", "damaged"),
         (b"[" * 100_000, "damaged"),
-        (changed(format="other"), "no dataset of Stoker's"),
+        (changed(format="other"), "not a dataset of Stoker's"),
         (changed(version=True), "version true is not of the type int"),
         (changed(seed=-1), "seed -1 is not a count"),
         (changed(splits__train__records=5), "train.records 5 is not the sum over the shards or classes, 6"),
@@ -138,7 +138,7 @@ def test_a_damaged_file_is_named_with_the_place(cut: int) -> None:
         (changed(source=None), "source is null, not an object"),
         (format_manifest(MANIFEST).replace(b'"seed": 17', b'"seed": ' + b"1" * 5000), "damaged: Exceeds the limit"),
         (changed(splits__train__shards__0__name="\ud800"), "not the name of a file below"),
-        (changed(splits={"\ud800": json.loads(format_manifest(MANIFEST))["splits"]["train"]}), "which is no text"),
+        (changed(splits={"\ud800": json.loads(format_manifest(MANIFEST))["splits"]["train"]}), "which is not text"),
     ],
 )  # fmt: skip
 def test_every_field_is_checked(text: bytes, message: str) -> None:
@@ -174,5 +174,5 @@ def test_a_manifest_of_the_first_version_is_read_as_it_was_meant() -> None:
 def test_a_file_too_large_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "manifest.json").open("wb") as file:
         file.truncate(10**12)
-    with pytest.raises(ManifestError, match="no manifest"):
+    with pytest.raises(ManifestError, match="not a manifest"):
         read_manifest(tmp_path)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stoker.errors import ConfigError, ManifestError
-from stoker.format.directory import FoundSplit, ShardName, find_shards, parse_shard_name
+from stoker.format.directory import FoundSplit, find_shards
 from stoker.format.labels import ClassLabel, read_labels, write_labels
-from stoker.format.names import ShardNaming
 from stoker.format.rejects import read_rejects, write_rejects
+from stoker.format.shard_names import ShardName, ShardNaming, parse_shard_name
 from stoker.types import Reject
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from stoker.format import (
     DogsSchema,
     ImagenetSchema,
     NvidiaSchema,
-    Sample,
     Schema,
+    StoredSample,
     TfdsSchema,
     TinySchema,
     from_keys,
@@ -22,8 +22,8 @@ PRESETS: list[Schema] = [ImagenetSchema(), NvidiaSchema(), DlbsSchema(), TinySch
 NAMES = ["imagenet", "imagenet-nvidia", "dlbs", "tiny-imagenet", "dogs-onehot", "tfds"]
 
 
-def sample(label: int = 1, boxes: int = 1) -> Sample:
-    return Sample(
+def sample(label: int = 1, boxes: int = 1) -> StoredSample:
+    return StoredSample(
         image=bytes(12),
         width=2,
         height=2,

@@ -113,9 +113,9 @@ def test_a_shard_lies_below_its_manifest(copied: Path, name: str) -> None:
         read_manifest(copied)
 
 
-def test_a_split_whose_name_is_no_text(copied: Path) -> None:
+def test_a_split_whose_name_is_not_text(copied: Path) -> None:
     edited(copied, lambda content: content["splits"].update({"\ud800": content["splits"].pop("train")}))
-    with pytest.raises(ManifestError, match=r"splits has the name .*which is no text"):
+    with pytest.raises(ManifestError, match=r"splits has the name .*which is not text"):
         read_manifest(copied)
 
 

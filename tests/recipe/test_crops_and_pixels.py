@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 
 from reference.tf1_resize import resize_tf1
 from stoker.errors import ImageTooLargeError
-from stoker.recipe import JpegEncode, RawEncode, Recipe, Resize, convert
+from stoker.recipe import JpegEncode, RawEncode, Recipe, StoredSize, convert
 from stoker.recipe.geometry import object_corners
 from stoker.types import Box
 
@@ -58,11 +58,11 @@ def test_a_square_of_pixels(width: int, height: int) -> None:
     side = min(width, height)
     left, top = (width - side) // 2, (height - side) // 2
     square = decoded(data).crop((left, top, left + side, top + side))
-    stored = convert(data, Recipe(Resize("square", 30, 30), RawEncode(), "bilinear"))
+    stored = convert(data, Recipe(StoredSize("square", 30, 30), RawEncode(), "bilinear"))
     assert np.array_equal(raw(stored.data, 30, 30), np.asarray(square.resize((30, 30), Image.Resampling.BILINEAR)))
-    old = convert(data, Recipe(Resize("square", 30, 30), RawEncode(), "tf1-align-corners"))
+    old = convert(data, Recipe(StoredSize("square", 30, 30), RawEncode(), "tf1-align-corners"))
     assert np.array_equal(raw(old.data, 30, 30), resize_tf1(np.asarray(square), 30, 30, align_corners=True))
-    assert Recipe(Resize("square", 30, 30), RawEncode()).fixed_bytes() == len(stored.data)
+    assert Recipe(StoredSize("square", 30, 30), RawEncode()).fixed_bytes() == len(stored.data)
 
 
 def expected_corners(box: Box, width: int, height: int) -> tuple[int, int, int, int]:
@@ -90,7 +90,7 @@ def test_an_object_is_pillows_crop(x1: float, x2: float, y1: float, y2: float, w
     part = decoded(data).crop(expected_corners(box, width, height))
     stored = convert(data, Recipe(encode=RawEncode()), box)
     assert np.array_equal(raw(stored.data, stored.width, stored.height), np.asarray(part))
-    small = convert(data, Recipe(Resize("exact", 16, 12), RawEncode(), "bilinear"), box)
+    small = convert(data, Recipe(StoredSize("exact", 16, 12), RawEncode(), "bilinear"), box)
     assert np.array_equal(raw(small.data, 16, 12), np.asarray(part.resize((16, 12), Image.Resampling.BILINEAR)))
 
 
@@ -109,7 +109,9 @@ def test_an_object_of_a_turned_image(orientation: int, mode: str) -> None:
         side = min(upright.size)
         left, top = (upright.width - side) // 2, (upright.height - side) // 2
         upright = upright.crop((left, top, left + side, top + side))
-    recipe = Recipe(Resize("square" if mode == "square" else "exact", 10, 10), RawEncode(), "bilinear", exif="apply")
+    recipe = Recipe(
+        StoredSize("square" if mode == "square" else "exact", 10, 10), RawEncode(), "bilinear", exif="apply"
+    )
     stored = convert(data, recipe, box)
     assert np.array_equal(raw(stored.data, 10, 10), np.asarray(upright.resize((10, 10), Image.Resampling.BILINEAR)))
     placed = stored.geometry.place([box])
@@ -134,7 +136,7 @@ def test_an_object_is_stored_as_jpeg_of_quality_100_without_a_resize() -> None:
 def test_pixels_are_taken_in() -> None:
     pixels = np.asarray(decoded(jpeg(30, 20)))
     assert convert(pixels, Recipe(encode=RawEncode())).data == pixels.tobytes()
-    small = convert(pixels, Recipe(Resize("short", 8, 8), JpegEncode(95), "bilinear"))
+    small = convert(pixels, Recipe(StoredSize("short", 8, 8), JpegEncode(95), "bilinear"))
     assert decoded(small.data).size == (12, 8)
     with pytest.raises(ImageTooLargeError):
         convert(pixels, Recipe(encode=RawEncode(), max_pixels=599))

@@ -13,7 +13,7 @@ from PIL import Image, ImageOps
 from reference import pictures, transform
 from reference.tf1_resize import resize_tf1
 from stoker.errors import ImageError
-from stoker.recipe import JpegEncode, RawEncode, Recipe, Resize, convert
+from stoker.recipe import JpegEncode, RawEncode, Recipe, StoredSize, convert
 from stoker.recipe.geometry import object_corners
 from stoker.types import Box
 
@@ -69,8 +69,8 @@ def test_planes_of_a_turned_image(kind: str, orientation: int, words: str) -> No
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("kind", ["JPEG", "PNG"])
-@pytest.mark.parametrize("resize", [None, Resize("exact", 120, 90), Resize("square", 60, 60)])
-def test_another_object_is_found_where_its_box_says(kind: str, orientation: int, resize: Resize | None) -> None:
+@pytest.mark.parametrize("resize", [None, StoredSize("exact", 120, 90), StoredSize("square", 60, 60)])
+def test_another_object_is_found_where_its_box_says(kind: str, orientation: int, resize: StoredSize | None) -> None:
     marked = np.zeros((64, 96, 3), np.uint8)
     marked[24:40, 40:56] = 255
     data = pictures.encode(Image.fromarray(marked), format=kind, exif=exif(orientation))
@@ -92,7 +92,7 @@ def test_extreme_shapes_with_every_filter(name: str, width: int, height: int) ->
     data = pictures.jpeg(width, height)
     whole = np.asarray(pictures.rgb(data))
     for size in [(1, 1), (40, 40), (7, 300)]:
-        stored = convert(data, Recipe(Resize("exact", *size), RawEncode(), name))
+        stored = convert(data, Recipe(StoredSize("exact", *size), RawEncode(), name))
         assert (stored.width, stored.height) == size
         if name in transform.FILTERS:
             expected = np.asarray(Image.fromarray(whole).resize(size, transform.FILTERS[name]))
@@ -119,7 +119,7 @@ def test_any_box_gives_the_pixels_that_the_transforms_take(
     assert 0 <= corners[1] < corners[3] <= height
 
 
-@pytest.mark.parametrize("recipe", [RAW, Recipe(), Recipe(Resize("square", 3, 3), RawEncode())])
+@pytest.mark.parametrize("recipe", [RAW, Recipe(), Recipe(StoredSize("square", 3, 3), RawEncode())])
 @pytest.mark.parametrize(
     "pixels",
     [
@@ -135,7 +135,7 @@ def test_arrays_that_are_no_image_are_refused(pixels: np.ndarray, recipe: Recipe
         convert(pixels, recipe)
 
 
-@pytest.mark.parametrize("recipe", [RAW, Recipe(Resize("exact", 9, 9), RawEncode(), "tf1-legacy")])
+@pytest.mark.parametrize("recipe", [RAW, Recipe(StoredSize("exact", 9, 9), RawEncode(), "tf1-legacy")])
 def test_pixels_may_lie_apart_and_be_read_only(recipe: Recipe) -> None:
     pixels = pictures.pixels(20, 12)[::2, ::-1]
     pixels.flags.writeable = False
@@ -146,7 +146,7 @@ def test_pixels_may_lie_apart_and_be_read_only(recipe: Recipe) -> None:
 @pytest.mark.parametrize("crop", [None, Box(0.0, 0.0, 0.4, 0.1)])
 def test_a_file_cut_short_is_refused_though_the_missing_part_is_not_needed(crop: Box | None) -> None:
     data = pictures.jpeg(40, 200)
-    recipe = Recipe(Resize("square", 8, 8), RawEncode())
+    recipe = Recipe(StoredSize("square", 8, 8), RawEncode())
     convert(data, recipe, crop)
     with pytest.raises(ImageError):
         convert(data[:-200], recipe, crop)
@@ -154,6 +154,6 @@ def test_a_file_cut_short_is_refused_though_the_missing_part_is_not_needed(crop:
 
 def test_only_jpegs_have_the_limits_of_jpegs() -> None:
     wide = pictures.encode(Image.new("RGB", (40_000, 1)), format="PNG")
-    assert len(convert(wide, Recipe(Resize("short", 2, 2), RawEncode())).data) == 80_000 * 2 * 3
+    assert len(convert(wide, Recipe(StoredSize("short", 2, 2), RawEncode())).data) == 80_000 * 2 * 3
     with pytest.raises(ImageError, match="end at 65500"):
-        convert(wide, Recipe(Resize("short", 2, 2), JpegEncode()))
+        convert(wide, Recipe(StoredSize("short", 2, 2), JpegEncode()))

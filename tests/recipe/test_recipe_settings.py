@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.errors import ConfigError, ImageTooLargeError
-from stoker.recipe import JpegEncode, RawEncode, Recipe, Resize, parse_encode, parse_resize
+from stoker.recipe import JpegEncode, RawEncode, Recipe, StoredSize, parse_encode, parse_resize
 
 sides = st.integers(1, 5000)
 
@@ -42,7 +42,7 @@ def test_other_encode_words_are_refused(text: str) -> None:
 @given(sides, sides, st.integers(1, 1000))
 def test_kept_aspects_are_rounded_to_the_nearest_pixel(width: int, height: int, size: int) -> None:
     for mode, reference in (("short", min(width, height)), ("long", max(width, height))):
-        target = Resize(mode, size, size).target(width, height)  # type: ignore[arg-type]
+        target = StoredSize(mode, size, size).target(width, height)  # type: ignore[arg-type]
         assert (min if mode == "short" else max)(target) == size
         for got, side in zip(target, (width, height), strict=True):
             exact = side * size / reference
@@ -51,9 +51,9 @@ def test_kept_aspects_are_rounded_to_the_nearest_pixel(width: int, height: int, 
 
 @given(sides, sides, st.integers(1, 1000))
 def test_max_only_shrinks(width: int, height: int, size: int) -> None:
-    target = Resize("max", size, size).target(width, height)
+    target = StoredSize("max", size, size).target(width, height)
     assert target == (
-        (width, height) if max(width, height) <= size else Resize("long", size, size).target(width, height)
+        (width, height) if max(width, height) <= size else StoredSize("long", size, size).target(width, height)
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reference.tf1_resize import resize_tf1
 from stoker import _native
 from stoker.errors import StokerError
-from stoker.recipe import RawEncode, Recipe, Resize, convert
+from stoker.recipe import RawEncode, Recipe, StoredSize, convert
 
 SIDES = st.integers(1, 70)
 
@@ -51,7 +51,7 @@ def test_a_photographs_size(align: bool) -> None:
 @given(SIDES, SIDES, SIDES, SIDES, st.integers(0, 2**32))
 def test_the_nearest_pixel_is_tensorflow_2s(width: int, height: int, wide: int, high: int, seed: int) -> None:
     pixels = picture(width, height, seed)
-    recipe = Recipe(Resize("exact", wide, high), RawEncode(), "tf2-nearest")
+    recipe = Recipe(StoredSize("exact", wide, high), RawEncode(), "tf2-nearest")
     theirs = tf.image.resize(pixels, (high, wide), method="nearest").numpy()
     assert convert(pixels, recipe).data == theirs.tobytes()
 

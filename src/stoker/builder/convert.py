@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker import _native
 from stoker.errors import ExampleError, ImageError, ShardError, SourceError, StorageError
-from stoker.format import ItemReject, Sample
+from stoker.format import ItemReject, StoredSample
 from stoker.recipe import convert
 from stoker.sources import ItemTableBuilder, SourceTree
 from stoker.storage import location, new_pool
@@ -136,9 +136,9 @@ class ItemConverter:
             outcome.converted[image.converted] += 1
         return frame
 
-    def _sample(self, item: Item, filename: bytes, image: StoredImage, boxes: Sequence[Box]) -> Sample:
+    def _sample(self, item: Item, filename: bytes, image: StoredImage, boxes: Sequence[Box]) -> StoredSample:
         classes, label = self.tree.classes, item.label
-        return Sample(
+        return StoredSample(
             image=image.data,
             width=image.width,
             height=image.height,

@@ -7,13 +7,11 @@ from stoker.format.directory import (
     JOURNAL_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
-    MAX_SHARDS,
     REJECTS_NAME,
     FoundSplit,
     find_shards,
     group_shards,
     is_unfinished,
-    parse_shard_name,
     refuse_incomplete,
 )
 from stoker.format.frames import (
@@ -27,7 +25,6 @@ from stoker.format.frames import (
 )
 from stoker.format.index import (
     FRAME_BYTES,
-    INDEX_SUFFIX,
     INDEXES_FOLDER,
     KeptIndex,
     index_path,
@@ -54,16 +51,16 @@ from stoker.format.layouts import (
     DogsSchema,
     ImagenetSchema,
     NvidiaSchema,
-    Sample,
     Schema,
+    StoredSample,
     TfdsSchema,
     TinySchema,
     from_keys,
     recognise,
 )
 from stoker.format.manifest import Manifest, Shard, SourceInfo, Split, format_manifest, read_manifest, write_manifest
-from stoker.format.names import SPLIT_FOLDERS, ShardNaming
 from stoker.format.rejects import read_rejects, write_rejects
+from stoker.format.shard_names import INDEX_SUFFIX, MAX_SHARDS, SPLIT_FOLDERS, ShardNaming, parse_shard_name
 from stoker.format.tfds import write_tfds_metadata
 from stoker.format.writer import ShardWriter
 from stoker.storage import make_directory, sync_directory, write_atomically
@@ -93,7 +90,6 @@ __all__ = [
     "KeptIndex",
     "Manifest",
     "NvidiaSchema",
-    "Sample",
     "Schema",
     "Shard",
     "ShardNaming",
@@ -101,6 +97,7 @@ __all__ = [
     "ShardWriter",
     "SourceInfo",
     "Split",
+    "StoredSample",
     "TfdsSchema",
     "TinySchema",
     "compression_of",

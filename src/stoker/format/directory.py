@@ -1,20 +1,21 @@
-"""What lies where in the directory of a dataset: the names of its files, and its shards, found by their names."""
+"""The directory of a dataset: the names of its files, its text files within bounds, and its shards, found by name."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stoker.errors import DatasetNotFoundError
-from stoker.format.index import INDEX_SUFFIX
-from stoker.format.names import SPLIT_FOLDERS
-from stoker.storage import TEMPORARY_MARK, location
+from stoker.errors import DatasetNotFoundError, ManifestError
+from stoker.format.shard_names import MAX_SHARDS, SPLIT_FOLDERS, parse_shard_name
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from stoker.format.shard_names import ShardName
     from stoker.storage import Child, Location, LocationLike
 
 
@@ -25,30 +26,9 @@ JOURNAL_NAME = "build.journal"
 """In an unfinished build on this machine."""
 BUILD_FOLDER = ".stoker-build"
 """In an unfinished build in a store, which cannot append to a file."""
-MAX_SHARDS = 99_999
-"""Most shards of a split: the names hold five digits."""
 
-_NUMBERED = re.compile(
-    r"(?P<stem>.*?)-(?P<shard>[0-9]{5,9})-of-(?P<shards>[0-9]{5,9})(?P<suffix>(?:\.tfrecords?)?)", re.ASCII
-)
-_PLAIN = re.compile(r"(?P<stem>.+)\.tfrecords?(?:\.gz)?", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{1,9}")
-_SPLIT_WORD = re.compile(r"(?:^|[^a-z])(train|validation|val|test)(?:$|[^a-z])", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class ShardName:
-    """What the name of a shard says.
-
-    Attributes:
-        split: Split it belongs to; ``train`` when the name does not say.
-        shard: Its number, from 0; None when the name has none.
-        shards: How many shards the split has; None when the name does not say.
-    """
-
-    split: str
-    shard: int | None
-    shards: int | None
+_NO_TEXT = (errno.EFBIG, errno.EINVAL, errno.EISDIR, errno.ELOOP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +45,7 @@ class FoundSplit:
 
 
 def is_unfinished(directory: Location) -> bool:
-    """Return whether a build has begun in a directory and not come to its end.
+    """Return whether a build has begun in a directory and not ended.
 
     One that was killed after it had written the manifest, and before it could clean up, counts too.
 
@@ -73,23 +53,6 @@ def is_unfinished(directory: Location) -> bool:
         OSError: The store cannot be asked.
     """
     return (directory / (JOURNAL_NAME if directory.has_locks else BUILD_FOLDER)).exists()
-
-
-def parse_shard_name(name: str) -> ShardName | None:
-    """Return what the name of a file says, or None if it is not that of a shard.
-
-    Known are ``train-00000-of-01024`` (Google's scripts), the same with ``.tfrecord``,
-    ``NAME-train.tfrecord-00000-of-00008`` (TFDS), and any other name that ends in ``.tfrecord`` or ``.tfrecords``. The
-    split is the word ``train``, ``validation``, ``val`` or ``test`` in the name, else ``train``.
-    """
-    if name.endswith(INDEX_SUFFIX) or TEMPORARY_MARK in name or name.startswith("."):
-        return None
-    if found := _NUMBERED.fullmatch(name):
-        shard, shards = int(found["shard"]), int(found["shards"])
-        return ShardName(_split_in(found["stem"]), shard, shards) if shard < shards else None
-    if found := _PLAIN.fullmatch(name):
-        return ShardName(_split_in(found["stem"]), None, None)
-    return None
 
 
 def find_shards(directory: LocationLike) -> dict[str, FoundSplit]:
@@ -134,7 +97,7 @@ def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Locat
 
     Args:
         files: Files in the directory itself, in the order of their names.
-        folders: Those in each of its `stoker.format.names.SPLIT_FOLDERS`.
+        folders: Those in each of its `stoker.format.shard_names.SPLIT_FOLDERS`.
     """
     groups: dict[str, list[tuple[ShardName, Location]]] = {}
     for said, path in _named_shards(files):
@@ -168,8 +131,28 @@ def _natural(name: str) -> tuple[int, str]:
     return (int(leading[0]) if leading else -1, name)
 
 
-def _split_in(stem: str) -> str:
-    found = _SPLIT_WORD.search(stem.lower())
-    if found is None:
-        return "train"
-    return "validation" if found[1] == "val" else found[1]
+def read_text(path: Location, limit: int, kind: str) -> bytes:
+    """Return the content of one of the text files of a dataset.
+
+    Args:
+        path: The file.
+        limit: Most bytes that it may have.
+        kind: What it should be, such as ``manifest``.
+
+    Raises:
+        FileNotFoundError: There is none.
+        ManifestError: It is larger, or not a regular file, or a link that leads nowhere.
+        OSError: It cannot be read.
+    """
+    try:
+        return path.read_at_most(limit)
+    except FileNotFoundError:
+        if not path.lexists():
+            raise
+        problem = "is a link that leads nowhere"
+    except OSError as error:
+        if error.errno not in _NO_TEXT:
+            raise
+        problem = str(error.strerror)
+    message = f"{path} {problem[0].lower()}{problem[1:]}, so it is not a {kind}; restore it, or build again"
+    raise ManifestError(message, path=str(path))

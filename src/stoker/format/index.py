@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker.errors import IndexMismatchError
-from stoker.format.names import SPLIT_FOLDERS
+from stoker.format.shard_names import INDEX_SUFFIX, SPLIT_FOLDERS
 from stoker.storage import location, write_atomically
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from stoker.storage import Location, LocationLike
 
 
-INDEX_SUFFIX = ".idx"
 INDEX_FOLDER = "idx"
 PLAIN_SUFFIX = ".tfrecord"
 FOLDER_SUFFIX = ".tfrecords"
@@ -37,7 +36,12 @@ FRAME_BYTES = 16
 
 _MAX_DIGITS = 18  # keeps every number below 2**63
 _MAX_LINE_BYTES = 2 * _MAX_DIGITS + 2
+_MIN_LINE_BYTES = 4
 _FAULT_EXCERPT = 40
+
+INDEXES_FOLDER = "indexes"
+"""In the user's cache: indexes of shards that cannot have theirs beside them, such as those of a read-only mount."""
+_DIGITS = 32
 
 
 def index_path(shard: LocationLike) -> Location:
@@ -66,32 +70,6 @@ def new_index_name(name: str) -> str:
     """Return where a build writes the index of a shard; both are relative to the directory of the dataset."""
     beside = f"{name}{INDEX_SUFFIX}"
     return beside if "/" not in name and name.endswith(PLAIN_SUFFIX) else f"{INDEX_FOLDER}/{beside}"
-
-
-def format_index(sizes: NDArray[np.uint64]) -> bytes:
-    """Return the text of an index.
-
-    Args:
-        sizes: uint64 (N,): the frame sizes of the records in their order.
-    """
-    ends = np.cumsum(sizes, dtype=np.uint64)
-    return b"".join(b"%d %d\n" % pair for pair in zip((ends - sizes).tolist(), sizes.tolist(), strict=True))
-
-
-def write_index(shard: LocationLike, rows: NDArray[np.uint64]) -> Location:
-    """Write the index of a shard atomically and return its path.
-
-    Args:
-        shard: Path of the shard.
-        rows: uint64 (N, 2) of (offset, size), as `stoker._native.scan_shard` gives them.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    path = index_path(shard)
-    path.parent.make_directory()
-    path.write_atomically(format_index(rows[:, 1]))
-    return path
 
 
 def read_index(shard: LocationLike, shard_bytes: int) -> NDArray[np.uint64]:
@@ -131,6 +109,32 @@ def _content(path: Location, limit: int) -> bytes:
         if error.errno != errno.EINVAL:
             raise
         raise _mismatch(f"it {str(error.strerror).lower()}", path) from error
+
+
+def write_index(shard: LocationLike, rows: NDArray[np.uint64]) -> Location:
+    """Write the index of a shard atomically and return its path.
+
+    Args:
+        shard: Path of the shard.
+        rows: uint64 (N, 2) of (offset, size), as `stoker._native.scan_shard` gives them.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    path = index_path(shard)
+    path.parent.make_directory()
+    path.write_atomically(format_index(rows[:, 1]))
+    return path
+
+
+def format_index(sizes: NDArray[np.uint64]) -> bytes:
+    """Return the text of an index.
+
+    Args:
+        sizes: uint64 (N,): the frame sizes of the records in their order.
+    """
+    ends = np.cumsum(sizes, dtype=np.uint64)
+    return b"".join(b"%d %d\n" % pair for pair in zip((ends - sizes).tolist(), sizes.tolist(), strict=True))
 
 
 def parse_index(text: bytes, path: str | Location) -> NDArray[np.uint64]:
@@ -185,18 +189,6 @@ def _mismatch(
     return IndexMismatchError(message, path=str(path), record=record, offset=offset)
 
 
-# Indexes of shards that cannot have theirs beside them, such as those of a read-only mount: in the user's cache.
-#
-# A kept index has the same text as one beside a shard (`stoker.format.index`). Its name stands for the absolute path,
-# the length and the time of the last change of its shard, so that a shard that has changed is scanned again. It is
-# checked against the length of the shard as any index is; one that is damaged is as good as none.
-
-
-INDEXES_FOLDER = "indexes"
-_DIGITS = 32
-_LEAST_LINE_BYTES, _MOST_LINE_BYTES = 4, 38
-
-
 def user_cache_directory() -> Path | None:
     """Return where caches of this user lie.
 
@@ -218,6 +210,10 @@ def user_cache_directory() -> Path | None:
 @dataclass(frozen=True, slots=True)
 class KeptIndex:
     """The place of one shard's index in the user's cache.
+
+    The text is that of an index beside a shard. The name stands for the absolute path, the length and the time of the
+    last change of the shard, so that a shard that has changed is scanned again. It is checked against the length of the
+    shard as any index is; a damaged one counts as none.
 
     Make it before the shard is scanned, so that a change during the scan is noticed.
 
@@ -255,8 +251,8 @@ class KeptIndex:
         directory = user_cache_directory()
         if directory is None:
             return cls(None, size_bytes)
-        told = b"%b\0%d\0%b" % (where, size_bytes, stamp)
-        name = hashlib.sha256(told).hexdigest()[:_DIGITS] + INDEX_SUFFIX
+        digest_input = b"%b\0%d\0%b" % (where, size_bytes, stamp)
+        name = hashlib.sha256(digest_input).hexdigest()[:_DIGITS] + INDEX_SUFFIX
         return cls(directory / INDEXES_FOLDER / name, size_bytes)
 
     def may_list(self, records: int) -> bool:
@@ -265,7 +261,7 @@ class KeptIndex:
             size = self.path.stat().st_size if self.path is not None else -1
         except OSError:
             return False
-        return size >= 0 and size // _LEAST_LINE_BYTES >= records and size // _MOST_LINE_BYTES <= records
+        return size >= 0 and size // _MIN_LINE_BYTES >= records and size // _MAX_LINE_BYTES <= records
 
     def read(self) -> NDArray[np.uint64] | None:
         """Return uint64 (N, 2) of (offset, size) of each whole frame, in bytes; None if there is no whole index."""

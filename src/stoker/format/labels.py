@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stoker.errors import ManifestError
-from stoker.format.directory import LABELS_NAME
-from stoker.format.files import read_text
+from stoker.format.directory import LABELS_NAME, read_text
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -64,7 +63,9 @@ def read_labels(directory: LocationLike) -> tuple[ClassLabel, ...]:
     path = location(directory) / LABELS_NAME
     content = read_text(path, _MAX_LABELS_BYTES, "list of classes")
     if content.count(b"\n") > MAX_CLASSES:
-        message = f"{path} has more than {MAX_CLASSES} lines, so it is no list of classes; restore it, or build again"
+        message = (
+            f"{path} has more than {MAX_CLASSES} lines, so it is not a list of classes; restore it, or build again"
+        )
         raise ManifestError(message, path=str(path))
     lines = content.decode("utf-8", "surrogateescape").split("\n")
     if lines[-1] == "":

@@ -1,10 +1,10 @@
-"""The interface that every preset of features has."""
+"""The layouts of records: which features each preset writes, and telling the layout of a record from what it holds."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from stoker.config import check_range
 from stoker.errors import ConfigError
@@ -16,8 +16,35 @@ if TYPE_CHECKING:
     from stoker.types import Box, Features, ImageEncoding, TensorOrder
 
 
+BOX_PREFIX = "image/object/bbox/"
+_ONE_BYTES, _ONE_INT64 = FeatureSpec("bytes", 1), FeatureSpec("int64", 1)
+_SHARED = {
+    "image/channels": _ONE_INT64,
+    "image/class/label": _ONE_INT64,
+    "image/class/text": _ONE_BYTES,
+    "image/colorspace": _ONE_BYTES,
+    "image/encoded": _ONE_BYTES,
+    "image/filename": _ONE_BYTES,
+    "image/format": _ONE_BYTES,
+    "image/height": _ONE_INT64,
+    "image/width": _ONE_INT64,
+}
+_BOXES = {
+    BOX_PREFIX + "label": FeatureSpec("int64", None),
+    BOX_PREFIX + "xmax": FeatureSpec("float", None),
+    BOX_PREFIX + "xmin": FeatureSpec("float", None),
+    BOX_PREFIX + "ymax": FeatureSpec("float", None),
+    BOX_PREFIX + "ymin": FeatureSpec("float", None),
+}
+_DLBS_BYTES = ("class/synset", "class/text", "colorspace", "encoded", "filename", "format", "order")
+_DLBS_INT64 = ("channels", "class/label", "height", "width")
+_DLBS = {f"image/{key}": _ONE_BYTES for key in _DLBS_BYTES} | {f"image/{key}": _ONE_INT64 for key in _DLBS_INT64}
+_SYNSET = re.compile(rb"n[0-9]{8}")
+_NAME_KEYS = ("file_name", "filename", "image/filename", "image/file_name", "path", "name")
+
+
 @dataclass(frozen=True, slots=True)
-class Sample:
+class StoredSample:
     """Everything that is known about one stored image.
 
     Attributes:
@@ -59,43 +86,8 @@ class Schema(Protocol):
     def info(self, classes: int) -> SchemaInfo:
         """Return what a reader needs to know, for a dataset of so many classes."""
 
-    def to_features(self, sample: Sample) -> Features:
+    def to_features(self, sample: StoredSample) -> Features:
         """Return the features of one record."""
-
-
-def stored_label(sample: Sample, label_base: int) -> int:
-    """Return the number that a record holds for a sample's class: -1 for none, whatever the base."""
-    return sample.label + label_base if sample.label >= 0 else -1
-
-
-def one_hot(sample: Sample) -> list[int]:
-    """Return a 1 at the place of the sample's class and 0 at all others; all zeros without a class."""
-    return [int(label == sample.label) for label in range(sample.classes)]
-
-
-# The layouts of the ImageNet build scripts: Google's 15 keys, and the 9 that NVIDIA's version writes.
-
-
-BOX_PREFIX = "image/object/bbox/"
-_ONE_BYTES, _ONE_INT64 = FeatureSpec("bytes", 1), FeatureSpec("int64", 1)
-_SHARED = {
-    "image/channels": _ONE_INT64,
-    "image/class/label": _ONE_INT64,
-    "image/class/text": _ONE_BYTES,
-    "image/colorspace": _ONE_BYTES,
-    "image/encoded": _ONE_BYTES,
-    "image/filename": _ONE_BYTES,
-    "image/format": _ONE_BYTES,
-    "image/height": _ONE_INT64,
-    "image/width": _ONE_INT64,
-}
-_BOXES = {
-    BOX_PREFIX + "label": FeatureSpec("int64", None),
-    BOX_PREFIX + "xmax": FeatureSpec("float", None),
-    BOX_PREFIX + "xmin": FeatureSpec("float", None),
-    BOX_PREFIX + "ymax": FeatureSpec("float", None),
-    BOX_PREFIX + "ymin": FeatureSpec("float", None),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,25 +103,21 @@ class ImagenetSchema:
     """
 
     label_base: int = 1
+    stores: ClassVar[ImageEncoding] = "jpeg"
 
     def __post_init__(self) -> None:
         check_range("--label-base", self.label_base, 0, 1)
 
-    @property
-    def stores(self) -> ImageEncoding:
-        """JPEG files."""
-        return "jpeg"
-
     def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key depends on it
         """Return the 15 keys."""
         features = _SHARED | _BOXES | {"image/class/synset": _ONE_BYTES}
-        return image_class_info("imagenet", features, self.label_base, box_prefix=BOX_PREFIX)
+        return _image_class_info("imagenet", features, self.label_base, box_prefix=BOX_PREFIX)
 
-    def to_features(self, sample: Sample) -> Features:
+    def to_features(self, sample: StoredSample) -> Features:
         """Return the 15 features of one record."""
-        label = stored_label(sample, self.label_base)
+        label = _stored_label(sample, self.label_base)
         boxes = sample.boxes
-        return shared_features(sample, label, "JPEG") | {
+        return _shared_features(sample, label, "JPEG") | {
             "image/class/synset": ("bytes", [sample.class_name]),
             "image/class/text": ("bytes", [sample.class_text]),
             BOX_PREFIX + "label": ("int64", [label] * len(boxes)),
@@ -149,60 +137,19 @@ class NvidiaSchema:
     """
 
     label_base: int = 1
+    stores: ClassVar[ImageEncoding] = "jpeg"
 
     def __post_init__(self) -> None:
         check_range("--label-base", self.label_base, 0, 1)
 
-    @property
-    def stores(self) -> ImageEncoding:
-        """JPEG files."""
-        return "jpeg"
-
     def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key depends on it
         """Return the 9 keys."""
-        return image_class_info("imagenet-nvidia", _SHARED, self.label_base)
+        return _image_class_info("imagenet-nvidia", _SHARED, self.label_base)
 
-    def to_features(self, sample: Sample) -> Features:
+    def to_features(self, sample: StoredSample) -> Features:
         """Return the 9 features of one record."""
-        label = stored_label(sample, self.label_base)
-        return shared_features(sample, label, "JPEG") | {"image/class/text": ("bytes", [sample.class_name])}
-
-
-def image_class_info(
-    preset: str, features: dict[str, FeatureSpec], label_base: int, *, box_prefix: str | None = None
-) -> SchemaInfo:
-    """Return the description of a layout that shares the ``image/...`` keys of Google's."""
-    raw = "image/order" in features
-    return SchemaInfo(
-        preset=preset,
-        features=dict(sorted(features.items())),
-        image_key="image/encoded",
-        label_key="image/class/label",
-        filename_key="image/filename",
-        label_base=label_base,
-        image_encoding="raw" if raw else "jpeg",
-        height_key="image/height" if raw else None,
-        width_key="image/width" if raw else None,
-        order_key="image/order" if raw else None,
-        box_prefix=box_prefix,
-    )
-
-
-def shared_features(sample: Sample, label: int, image_format: str) -> Features:
-    """Return the features that all layouts with ``image/...`` keys have, but for ``image/class/text``."""
-    return {
-        "image/channels": ("int64", [3]),
-        "image/class/label": ("int64", [label]),
-        "image/colorspace": ("bytes", [b"RGB"]),
-        "image/encoded": ("bytes", [sample.image]),
-        "image/filename": ("bytes", [sample.filename]),
-        "image/format": ("bytes", [image_format.encode()]),
-        "image/height": ("int64", [sample.height]),
-        "image/width": ("int64", [sample.width]),
-    }
-
-
-# The layouts of an image and its label: the Cloud Storage notebook's one-hot records, and TFDS's.
+        label = _stored_label(sample, self.label_base)
+        return _shared_features(sample, label, "JPEG") | {"image/class/text": ("bytes", [sample.class_name])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,15 +157,11 @@ class DogsSchema:
     """Preset ``dogs-onehot``: ``image`` is a JPEG, ``label`` a list of int64, one for each class, of zeros and a 1."""
 
     label_base: int = 0
+    stores: ClassVar[ImageEncoding] = "jpeg"
 
     def __post_init__(self) -> None:
         if self.label_base != 0:
-            raise ConfigError("--label-base 1 has no meaning for one-hot labels; leave it out, or use --preset tfds")
-
-    @property
-    def stores(self) -> ImageEncoding:
-        """JPEG files."""
-        return "jpeg"
+            raise ConfigError("--label-base 1 has no meaning for one-hot labels; omit it, or use --preset tfds")
 
     def info(self, classes: int) -> SchemaInfo:
         """Return the two keys."""
@@ -232,9 +175,9 @@ class DogsSchema:
             label_encoding="one-hot",
         )
 
-    def to_features(self, sample: Sample) -> Features:
+    def to_features(self, sample: StoredSample) -> Features:
         """Return the two features of one record."""
-        return {"image": ("bytes", [sample.image]), "label": ("int64", one_hot(sample))}
+        return {"image": ("bytes", [sample.image]), "label": ("int64", _one_hot(sample))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,14 +189,10 @@ class TfdsSchema:
     """
 
     label_base: int = 0
+    stores: ClassVar[ImageEncoding] = "jpeg"
 
     def __post_init__(self) -> None:
         check_range("--label-base", self.label_base, 0, 1)
-
-    @property
-    def stores(self) -> ImageEncoding:
-        """JPEG files."""
-        return "jpeg"
 
     def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no length depends on it
         """Return the three keys."""
@@ -266,21 +205,13 @@ class TfdsSchema:
             label_base=self.label_base,
         )
 
-    def to_features(self, sample: Sample) -> Features:
+    def to_features(self, sample: StoredSample) -> Features:
         """Return the three features of one record."""
         return {
             "file_name": ("bytes", [sample.filename]),
             "image": ("bytes", [sample.image]),
-            "label": ("int64", [stored_label(sample, self.label_base)]),
+            "label": ("int64", [_stored_label(sample, self.label_base)]),
         }
-
-
-# The layouts that hold pixels instead of files: HPE's DLBS tensors and Hops' TinyImageNet.
-
-
-_DLBS_BYTES = ("class/synset", "class/text", "colorspace", "encoded", "filename", "format", "order")
-_DLBS_INT64 = ("channels", "class/label", "height", "width")
-_DLBS = {f"image/{key}": _ONE_BYTES for key in _DLBS_BYTES} | {f"image/{key}": _ONE_INT64 for key in _DLBS_INT64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,22 +223,18 @@ class DlbsSchema:
     """
 
     label_base: int = 0
+    stores: ClassVar[ImageEncoding] = "raw"
 
     def __post_init__(self) -> None:
         check_range("--label-base", self.label_base, 0, 1)
 
-    @property
-    def stores(self) -> ImageEncoding:
-        """Pixels."""
-        return "raw"
-
     def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key depends on it
         """Return the 11 keys."""
-        return image_class_info("dlbs", _DLBS, self.label_base)
+        return _image_class_info("dlbs", _DLBS, self.label_base)
 
-    def to_features(self, sample: Sample) -> Features:
+    def to_features(self, sample: StoredSample) -> Features:
         """Return the 11 features of one record."""
-        return shared_features(sample, stored_label(sample, self.label_base), "tensor") | {
+        return _shared_features(sample, _stored_label(sample, self.label_base), "tensor") | {
             "image/class/synset": ("bytes", [sample.class_name]),
             "image/class/text": ("bytes", [sample.class_text]),
             "image/order": ("bytes", [sample.order.encode()]),
@@ -325,14 +252,10 @@ class TinySchema:
     """
 
     label_base: int = 0
+    stores: ClassVar[ImageEncoding] = "raw"
 
     def __post_init__(self) -> None:
         check_range("--label-base", self.label_base, 0, 1)
-
-    @property
-    def stores(self) -> ImageEncoding:
-        """Pixels."""
-        return "raw"
 
     def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no length depends on it
         """Return the six keys."""
@@ -355,23 +278,60 @@ class TinySchema:
             width_key="width",
         )
 
-    def to_features(self, sample: Sample) -> Features:
+    def to_features(self, sample: StoredSample) -> Features:
         """Return the six features of one record."""
         return {
             "channel": ("int64", [3]),
             "height": ("int64", [sample.height]),
             "image_raw": ("bytes", [sample.image]),
-            "label": ("int64", [stored_label(sample, self.label_base)]),
-            "label_one_hot": ("bytes", [bytes(one_hot(sample))]),
+            "label": ("int64", [_stored_label(sample, self.label_base)]),
+            "label_one_hot": ("bytes", [bytes(_one_hot(sample))]),
             "width": ("int64", [sample.width]),
         }
 
 
-# Telling the layout of records from what the records themselves hold.
+def _image_class_info(
+    preset: str, features: dict[str, FeatureSpec], label_base: int, *, box_prefix: str | None = None
+) -> SchemaInfo:
+    """Return the description of a layout that shares the ``image/...`` keys of Google's."""
+    raw = "image/order" in features
+    return SchemaInfo(
+        preset=preset,
+        features=dict(sorted(features.items())),
+        image_key="image/encoded",
+        label_key="image/class/label",
+        filename_key="image/filename",
+        label_base=label_base,
+        image_encoding="raw" if raw else "jpeg",
+        height_key="image/height" if raw else None,
+        width_key="image/width" if raw else None,
+        order_key="image/order" if raw else None,
+        box_prefix=box_prefix,
+    )
 
 
-_SYNSET = re.compile(rb"n[0-9]{8}")
-_NAME_KEYS = ("file_name", "filename", "image/filename", "image/file_name", "path", "name")
+def _shared_features(sample: StoredSample, label: int, image_format: str) -> Features:
+    """Return the features that all layouts with ``image/...`` keys have, but for ``image/class/text``."""
+    return {
+        "image/channels": ("int64", [3]),
+        "image/class/label": ("int64", [label]),
+        "image/colorspace": ("bytes", [b"RGB"]),
+        "image/encoded": ("bytes", [sample.image]),
+        "image/filename": ("bytes", [sample.filename]),
+        "image/format": ("bytes", [image_format.encode()]),
+        "image/height": ("int64", [sample.height]),
+        "image/width": ("int64", [sample.width]),
+    }
+
+
+def _stored_label(sample: StoredSample, label_base: int) -> int:
+    """Return the number that a record holds for a sample's class: -1 for none, whatever the base."""
+    return sample.label + label_base if sample.label >= 0 else -1
+
+
+def _one_hot(sample: StoredSample) -> list[int]:
+    """Return a 1 at the place of the sample's class and 0 at all others; all zeros without a class."""
+    return [int(label == sample.label) for label in range(sample.classes)]
 
 
 def recognise(features: Features) -> SchemaInfo | None:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from stoker.errors import ManifestError, NewerManifestError
-from stoker.format.directory import MANIFEST_NAME
-from stoker.format.files import read_text
+from stoker.format.directory import MANIFEST_NAME, read_text
 from stoker.storage import location, parse_json
 from stoker.types import Compression, FeatureKind, FeatureSpec, ImageEncoding, LabelEncoding, SchemaInfo
 
@@ -35,6 +34,11 @@ SCHEMA_KEYS = (
     "box_prefix",
 )
 """Fields of `SchemaInfo` that ``schema`` holds under the same names, beside ``preset`` and ``features``."""
+
+_MAX_MANIFEST_BYTES = 2**28
+_SCHEMA_CHOICES = {"label_encoding": get_args(LabelEncoding), "image_encoding": get_args(ImageEncoding)}
+_OPTIONAL_KEYS = ("filename_key", "height_key", "width_key", "order_key", "box_prefix")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +93,8 @@ class SourceInfo:
 class Manifest:
     """The whole of ``manifest.json``; `docs/format.md` defines each field.
 
-    ``shard_names`` is the text of a `stoker.format.names.ShardNaming`; ``limit`` the number of images of train that
-    the dataset was restricted to, if any.
+    ``shard_names`` is the text of a `stoker.format.ShardNaming`; ``limit`` the number of images of train that the
+    dataset was restricted to, if any.
 
     There are no dates in it: the same input and settings give the same bytes.
     """
@@ -135,6 +139,26 @@ def dataset_id(splits: Mapping[str, Split]) -> str:
         for shard in splits[name].shards:
             digest.update(f"{shard.name} {shard.records} {shard.size_bytes} {shard.crc32c:08x}\n".encode())
     return digest.hexdigest()[:32]
+
+
+def write_manifest(directory: LocationLike, manifest: Manifest) -> None:
+    """Write ``manifest.json`` atomically.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    (location(directory) / MANIFEST_NAME).write_atomically(format_manifest(manifest))
+
+
+def read_manifest(directory: LocationLike) -> Manifest:
+    """Return the manifest of a dataset.
+
+    Raises:
+        FileNotFoundError: There is none: the directory is an unfinished build, or not a dataset of Stoker's.
+        ManifestError: It is damaged, contradicts itself, or is of a newer version.
+    """
+    path = location(directory) / MANIFEST_NAME
+    return parse_manifest(read_text(path, _MAX_MANIFEST_BYTES, "manifest"), path)
 
 
 def format_manifest(manifest: Manifest) -> bytes:
@@ -182,37 +206,10 @@ def _split_content(split: Split) -> dict[str, Any]:
     }
 
 
-def write_manifest(directory: LocationLike, manifest: Manifest) -> None:
-    """Write ``manifest.json`` atomically.
-
-    Raises:
-        OSError: It cannot be written.
-    """
-    (location(directory) / MANIFEST_NAME).write_atomically(format_manifest(manifest))
-
-
-# Reading `manifest.json`: every field is checked, because the file may have been damaged or edited by hand.
-
-
-_MAX_MANIFEST_BYTES = 2**28
-_SCHEMA_CHOICES = {"label_encoding": get_args(LabelEncoding), "image_encoding": get_args(ImageEncoding)}
-_OPTIONAL_KEYS = ("filename_key", "height_key", "width_key", "order_key", "box_prefix")
-_T = TypeVar("_T")
-
-
-def read_manifest(directory: LocationLike) -> Manifest:
-    """Return the manifest of a dataset.
-
-    Raises:
-        FileNotFoundError: There is none: the directory is an unfinished build, or no dataset of Stoker's.
-        ManifestError: It is damaged, contradicts itself, or is of a newer version.
-    """
-    path = location(directory) / MANIFEST_NAME
-    return parse_manifest(read_text(path, _MAX_MANIFEST_BYTES, "manifest"), path)
-
-
 def parse_manifest(text: bytes, path: str | Location) -> Manifest:
     """Return the manifest in ``text``; ``path`` is named in errors.
+
+    Every field is checked, because the file may have been damaged or edited by hand.
 
     Raises:
         ManifestError: It is damaged, contradicts itself, or is of a newer version.
@@ -226,12 +223,12 @@ def parse_manifest(text: bytes, path: str | Location) -> Manifest:
     except ValueError as error:
         raise ManifestError(f"{where} is damaged: {error}; restore it, or build again", path=where) from error
     if content.get("format", str) != FORMAT:
-        raise content.wrong("format", f"is not {FORMAT!r}, so this is no dataset of Stoker's")
+        raise content.wrong("format", f"is not {FORMAT!r}, so this is not a dataset of Stoker's")
     version = content.count("version")
     if version > VERSION:
         raise content.newer("version")
     if version < 1:
-        raise content.wrong("version", "is no version; the first was 1")
+        raise content.wrong("version", "is not a version; the first was 1")
     manifest = _manifest(content)
     if content.get("dataset_id", str) != manifest.dataset_id:
         raise content.wrong("dataset_id", f"is not that of the shards listed, {manifest.dataset_id}")
@@ -286,7 +283,7 @@ class _Node:
         inner = self.node(key)
         for name in inner.value:
             if not _is_text(name):
-                raise _damaged(self.path, f"{self.name}{key}", f"has the name {_shown(name)}, which is no text")
+                raise _damaged(self.path, f"{self.name}{key}", f"has the name {_shown(name)}, which is not text")
         return {name: make(inner.node(name)) for name in inner.value}
 
 

@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from stoker.errors import ManifestError
-from stoker.format.directory import REJECTS_NAME
-from stoker.format.files import read_text
+from stoker.format.directory import REJECTS_NAME, read_text
 from stoker.storage import location, parse_json
 from stoker.types import Reject
 

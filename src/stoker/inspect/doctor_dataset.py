@@ -20,7 +20,7 @@ from stoker.inspect.doctor_loader import doctor
 from stoker.inspect.doctor_system import files_of
 from stoker.loader import Loader, ReadAhead, mix, open_main_split
 from stoker.order import BlockShuffle
-from stoker.recipe import Recipe, Resize, convert, sniff
+from stoker.recipe import Recipe, StoredSize, convert, sniff
 from stoker.storage import require_cold, stoppable_pool
 from stoker.transforms import CenterCrop, RandomResizedCrop
 
@@ -370,7 +370,7 @@ def ways_to_decode(dataset: Dataset, images: Sequence[bytes], decoder: Decoder) 
     ]
     recipes = [("--recipe restart", Recipe(restart=True), "a rebuild without any loss")]
     if statistics.median(map(_short_side, some)) > _RESIZE:
-        small = Recipe(resize=Resize("short", _RESIZE, _RESIZE))
+        small = Recipe(resize=StoredSize("short", _RESIZE, _RESIZE))
         recipes.append((f"--resize short:{_RESIZE}", small, "a rebuild that keeps fewer pixels"))
     command = f"stoker {'repack' if dataset.shards else 'build'} {shlex.quote(dataset.path)} NEW"
     for name, recipe, cost in recipes:

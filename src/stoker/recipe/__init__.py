@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stoker.recipe.image_formats import SNIFF_BYTES, QuietPillow, decode_with_pillow, dimensions, sniff
-from stoker.recipe.recipe import FILTERS, Filter, JpegEncode, RawEncode, Recipe, Resize, parse_encode, parse_resize
+from stoker.recipe.recipe import FILTERS, Filter, JpegEncode, RawEncode, Recipe, StoredSize, parse_encode, parse_resize
 from stoker.recipe.stored_image import StoredImage, convert
 
 __all__ = [
@@ -14,8 +14,8 @@ __all__ = [
     "QuietPillow",
     "RawEncode",
     "Recipe",
-    "Resize",
     "StoredImage",
+    "StoredSize",
     "convert",
     "decode_with_pillow",
     "dimensions",

@@ -23,7 +23,7 @@ FILTERS: tuple[Filter, ...] = get_args(Filter)
 
 
 @dataclass(frozen=True, slots=True)
-class Resize:
+class StoredSize:
     """A size for the stored image.
 
     ==========  ====================================================================================
@@ -143,7 +143,7 @@ class Recipe:
             `stoker.Loader` does with ``decode="fast"``.
     """
 
-    resize: Resize | None = None
+    resize: StoredSize | None = None
     encode: JpegEncode | RawEncode = field(default_factory=JpegEncode)
     filter: Filter = "bicubic"
     check: Literal["header", "decode"] = "header"
@@ -213,7 +213,7 @@ class Recipe:
 _SUBSAMPLINGS: dict[str, Subsampling] = {"420": "4:2:0", "444": "4:4:4"}
 
 
-def parse_resize(text: str) -> Resize | None:
+def parse_resize(text: str) -> StoredSize | None:
     """Return the resize that a text stands for; None for ``off``.
 
     Args:
@@ -228,7 +228,7 @@ def parse_resize(text: str) -> Resize | None:
     if found is None or found[1] not in get_args(ResizeMode) or (found[1] == "exact") != (found[3] is not None):
         message = "write short:256, long:512, max:512, exact:300x300, square:300 or off"
         raise ConfigError(f"--resize {text!r} is not understood; {message}")
-    return Resize(cast("ResizeMode", found[1]), int(found[2]), int(found[3] or found[2]))
+    return StoredSize(cast("ResizeMode", found[1]), int(found[2]), int(found[3] or found[2]))
 
 
 def parse_encode(text: str) -> JpegEncode | RawEncode:

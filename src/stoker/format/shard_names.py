@@ -1,4 +1,4 @@
-"""What the shards of a dataset are called: the project's own way, and those of the systems that others know."""
+"""The names of shards: written in the project's own way or those of other systems, and read in any of them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import re
 from dataclasses import dataclass
 
 from stoker.errors import ConfigError
+from stoker.storage import TEMPORARY_MARK
 
 SPLIT_FOLDERS = {"train": "train", "val": "validation", "validation": "validation", "test": "test"}
 """Folders whose shards belong to a split, and to which."""
+
+INDEX_SUFFIX = ".idx"
+MAX_SHARDS = 99_999
+"""Most shards of a split: the names hold five digits."""
 
 _FIELD = re.compile(r"\{([a-z]*)(?::0?([1-9]))?\}")
 _FIELDS = frozenset({"split", "shard", "shards"})
@@ -20,6 +25,11 @@ _NAMED = {
 _PER_CLASS = "per-class"
 _HOPS_SPLITS = {"validation": "val"}
 _MAX_NAME = 200
+_NUMBERED = re.compile(
+    r"(?P<stem>.*?)-(?P<shard>[0-9]{5,9})-of-(?P<shards>[0-9]{5,9})(?P<suffix>(?:\.tfrecords?)?)", re.ASCII
+)
+_PLAIN = re.compile(r"(?P<stem>.+)\.tfrecords?(?:\.gz)?", re.ASCII)
+_SPLIT_WORD = re.compile(r"(?:^|[^a-z])(train|validation|val|test)(?:$|[^a-z])", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +103,42 @@ class ShardNaming:
         return ConfigError(
             f"--shard-names {self.text!r} is not understood: write {known}, tfds:NAME or a template; {advice}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ShardName:
+    """What the name of a shard says.
+
+    Attributes:
+        split: Split it belongs to; ``train`` when the name does not say.
+        shard: Its number, from 0; None when the name has none.
+        shards: How many shards the split has; None when the name does not say.
+    """
+
+    split: str
+    shard: int | None
+    shards: int | None
+
+
+def parse_shard_name(name: str) -> ShardName | None:
+    """Return what the name of a file says, or None if it is not that of a shard.
+
+    Known are ``train-00000-of-01024`` (Google's scripts), the same with ``.tfrecord``,
+    ``NAME-train.tfrecord-00000-of-00008`` (TFDS), and any other name that ends in ``.tfrecord`` or ``.tfrecords``. The
+    split is the word ``train``, ``validation``, ``val`` or ``test`` in the name, else ``train``.
+    """
+    if name.endswith(INDEX_SUFFIX) or TEMPORARY_MARK in name or name.startswith("."):
+        return None
+    if found := _NUMBERED.fullmatch(name):
+        shard, shards = int(found["shard"]), int(found["shards"])
+        return ShardName(_split_in(found["stem"]), shard, shards) if shard < shards else None
+    if found := _PLAIN.fullmatch(name):
+        return ShardName(_split_in(found["stem"]), None, None)
+    return None
+
+
+def _split_in(stem: str) -> str:
+    found = _SPLIT_WORD.search(stem.lower())
+    if found is None:
+        return "train"
+    return "validation" if found[1] == "val" else found[1]
