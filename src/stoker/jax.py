@@ -108,15 +108,15 @@ def batches(
     """Return an iterator of batches, through one epoch after another, each in its own order.
 
     A batch is a dict. Without ``sharding`` its leaves are the loader's own NumPy arrays; with it, each is a global
-    ``jax.Array`` over the batches of all processes. As JAX has no numbers of 64 bits unless it is told to, some leaves
-    then have another type; no bit is lost:
+    ``jax.Array`` over the batches of all processes. Unless JAX is configured to have numbers of 64 bits, some
+    leaves then have another type; no bit is lost:
 
     ==========  =====================  ===================  =====================================================
     leaf        without sharding       with sharding        meaning
     ==========  =====================  ===================  =====================================================
     ``images``  uint8 (B, H, W, 3)     the same             RGB 0..255; of `stoker.MultiCrop` a tuple
     ``labels``  int64 (B,)             int32 (B,)           as stored in the records; -1 where there is none
-    ``indices``    uint64 (B,)            uint32 (B, 2)        number of each sample: high half, low half
+    ``indices``  uint64 (B,)            uint32 (B, 2)        index of each sample: high half, low half
     ``valid``   bool (B,)              the same             false where ``tail="pad"`` filled the batch up
     ``seeds``   uint64 (B,)            uint32 (B, 2)        random bits of each sample in this epoch; the pairs are
                                                             what ``jax.random.wrap_key_data`` takes
@@ -131,7 +131,7 @@ def batches(
         batch_size: Images per batch on this process.
         transform: What becomes of each image.
         sharding: How batches lie on the devices of all processes: along their first axis, which is the only one that it
-            may speak of, as ``NamedSharding(mesh, PartitionSpec("data"))``. Every process has to give its own part.
+            may divide, as ``NamedSharding(mesh, PartitionSpec("data"))``. Every process has to give its own part.
         shard_index: This process's number; left out: ``jax.process_index()``.
         shard_count: How many processes share an epoch; left out: ``jax.process_count()``.
         epochs: The iterator ends before epoch ``epochs``, counted from 0 in whatever state it begins; None: never.
@@ -170,7 +170,7 @@ def _check_one_shape(settings: Mapping[str, Any]) -> None:
 def _check_sharding(sharding: jax.sharding.Sharding, batch_size: int, shard_count: int) -> None:
     if shard_count != jax.process_count():
         message = f"shard_count is {shard_count}, but with sharding batches are those of JAX's {jax.process_count()}"
-        raise ConfigError(f"{message} processes; leave it out")
+        raise ConfigError(f"{message} processes; omit it")
     try:
         sharding.shard_shape((batch_size * shard_count,))
     except ValueError as error:

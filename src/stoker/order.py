@@ -1,4 +1,14 @@
-"""Which sample comes when: integer functions of (records, seed, epoch, topology), without state and without I/O."""
+"""Which sample comes when: integer functions of (records, seed, epoch, topology), without state and without I/O.
+
+Every epoch has one global sequence ``G``, whatever the number of ranks. From position ``p`` on, a step of ``W`` ranks
+with batches of ``B`` consumes ``G[p : p + W * B]``; rank ``r`` takes the ``r``-th run of ``B`` samples of that. So a
+position alone says what is done and what is left, and a run can go on with another ``W`` and ``B``::
+
+    G      0 1 2 3 4 5 6 7 8 9 ...      W = 2, B = 3
+    rank 0 ─────       ─────
+    rank 1       ─────       ────
+           step 0      step 1
+"""
 
 from __future__ import annotations
 
@@ -29,9 +39,6 @@ __all__ = [
 ]
 
 
-# The settings of a block shuffle.
-
-
 @dataclass(frozen=True, slots=True)
 class BlockShuffle:
     """A shuffle for storage that wants long reads: random blocks, and samples shuffled among a few of them.
@@ -60,18 +67,6 @@ class BlockShuffle:
     def name(self) -> str:
         """What a saved state calls it: ``block:256:16``."""
         return f"block:{self.block}:{self.window}"
-
-
-# The canonical sequence of an epoch, and the share of it that one rank takes in one step.
-#
-# Every epoch has one global sequence `G`, whatever the number of ranks. From position `p` on, a step of `W` ranks with
-# batches of `B` consumes `G[p : p + W * B]`; rank `r` takes the `r`-th run of `B` samples of that. So a position alone
-# says what is done and what is left, and a run can go on with another `W` and `B`::
-#
-#     G      0 1 2 3 4 5 6 7 8 9 ...      W = 2, B = 3
-#     rank 0 ─────       ─────
-#     rank 1       ─────       ────
-#            step 0      step 1
 
 
 Tail = Literal["short", "drop", "pad", "wrap"]
@@ -218,9 +213,6 @@ def _filled_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
         indices = order.take(0, order.n)[positions % order.n]
     valid = positions < order.n if topology.tail == "pad" else np.ones(count, np.bool_)
     return Step(indices, valid, order.n)
-
-
-# How good a shuffle is, and what it costs a reader: measured on the sequence itself.
 
 
 MAX_POSITIONS = 1 << 18

@@ -219,7 +219,7 @@ def _read_in_order(dataset: Dataset) -> Iterator[None]:
         try:
             yield
         finally:
-            dataset.remote.tell(records)
+            dataset.remote.attach_to(records)
 
 
 def _file_name(sample: Sample) -> bytes:

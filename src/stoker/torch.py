@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["DataLoader", "MapDataset", "TorchBatch"]
 
 
-# One batch as tensors.
-
-
 # Lightning's half precision casts the fields of a copy: it refuses frozen dataclasses, and passes over fields without
 # init, which boxes in pixels and the position have to be.
 @dataclass(slots=True, eq=False)
@@ -143,13 +140,10 @@ def _mapped(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
     return value
 
 
-# The loader for PyTorch, on its own or in the hands of a trainer.
-
-
 class DataLoader:
     """`stoker.Loader` for PyTorch: the same batches, as tensors.
 
-    There are no worker processes: decoding runs on native threads, so nothing is forked or pickled. It is no
+    There are no worker processes: decoding runs on native threads, so nothing is forked or pickled. It is not a
     ``torch.utils.data.DataLoader``, which keeps trainers from splitting it among ranks a second time: it takes its own
     share already. Where it is made before the ranks are known, its first iteration says so.
 
@@ -205,7 +199,7 @@ class DataLoader:
 
     @property
     def sampler(self) -> _Epochs:
-        """What a trainer tells the epoch to; made anew each time."""
+        """What a trainer sets the epoch of; made anew each time."""
         return _Epochs(self) if self._shuffled else _SequentialEpochs(self)
 
     @property
@@ -285,7 +279,7 @@ class DataLoader:
 
 
 class _Epochs:
-    """What a trainer takes for a sampler, to tell it the epoch: Lightning does so before each.
+    """What a trainer takes for a sampler, to set its epoch: Lightning does so before each.
 
     A loaded state counts for more: what is left of its epoch comes first, also where the trainer takes that epoch for
     over because its limit of steps has cut it short.
@@ -313,9 +307,6 @@ class _NoBatchSampler:
     def __iter__(self) -> Iterator[list[int]]:
         message = "stoker.torch.DataLoader takes its own share of every batch; nothing can split it or skip its batches"
         raise ConfigError(f"{message}. To go on in the middle of an epoch use load_state_dict()")
-
-
-# Samples by number, for the stock `torch.utils.data.DataLoader`.
 
 
 class MapDataset(TorchDataset[tuple[Any, int]]):

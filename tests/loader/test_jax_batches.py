@@ -162,7 +162,7 @@ def test_a_batch_is_split_among_the_devices(train: stoker.Dataset, tmp_path: Pat
     [
         ({"sharding": True}, "tail='pad'"),
         ({"sharding": True, "tail": "short"}, "tail='pad'"),
-        ({"sharding": True, "tail": "pad", "shard_count": 2, "shard_index": 0}, "leave it out"),
+        ({"sharding": True, "tail": "pad", "shard_count": 2, "shard_index": 0}, "omit it"),
         ({"epochs": 0}, "epochs"),
         ({"shard_index": 2, "shard_count": 2}, "rank"),
         ({"tail": "drop", "batch_size": 19}, "no batch"),

@@ -1,4 +1,4 @@
-"""Checks of a loader's promises on a dataset of yours."""
+"""Check on any dataset that a run resumes exactly with other numbers of ranks and other batch sizes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from stoker.transforms import Transform
 
 __all__ = ["ResumeChange", "ResumeReport", "check_resume"]
-
-
-# All ranks of a run, played in one process, step by step.
 
 
 STATE_BYTES = 200
@@ -106,9 +103,6 @@ class RankLoaders:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
-
-
-# The uninterrupted epoch that every other run is held against.
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,9 +234,6 @@ def _hex(content: Content) -> str:
     return " ".join(f"{crc:08x}" for crc in content.pixels)
 
 
-# What a check of the resume law has tried.
-
-
 @dataclass(frozen=True, slots=True)
 class ResumeChange:
     """One change of topology, and at how many places of an epoch it was tried.
@@ -266,7 +257,7 @@ class ResumeChange:
 
 @dataclass(frozen=True, slots=True)
 class ResumeReport:
-    """A resume law that held. ``str(report)`` is a table.
+    """What a check of resuming has tried, without finding a fault. ``str(report)`` is a table.
 
     Attributes:
         dataset: What was read.
@@ -290,7 +281,7 @@ class ResumeReport:
         part = "all" if self.samples == self.epoch_samples else f"the last {self.samples:,} of"
         samples = f"{part} {self.epoch_samples:,} samples of epoch {self.epoch}, seed {self.seed}"
         lines = [
-            f"the resume law holds: {self.dataset}, {samples}; states of at most {self.state_bytes} bytes",
+            f"resuming is exact: {self.dataset}, {samples}; states of at most {self.state_bytes} bytes",
             f"{'before':>12}    {'after':<12}{'tail':<7}{'stops':>7}{'steps':>9}{'samples':>11}",
         ]
         lines += [
@@ -298,9 +289,6 @@ class ResumeReport:
             for row in self.changes
         ]
         return "\n".join(lines)
-
-
-# The resume law, tried with real loaders on any dataset.
 
 
 TOPOLOGIES = ((1, 7), (3, 32), (2, 5), (8, 7))
@@ -346,7 +334,7 @@ def check_resume(  # noqa: PLR0913 - settings, all by name
         loader: What makes the loaders: a class with the settings and methods of `stoker.Loader`.
 
     Raises:
-        AssertionError: The law does not hold; the message names the run and the first step or sample that breaks it.
+        AssertionError: Resuming is not exact; the message names the run and the first step or sample that breaks it.
         ConfigError: A setting is out of range.
     """
     chain = [Topology(size, world_size=ranks) for ranks, size in topologies]

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from stoker.types import Features, SchemaInfo
 
 
-# One record, as a person looks at it.
-
-
 _JPEG = b"\xff\xd8"
 
 
@@ -161,7 +158,7 @@ def label_of(features: Features, schema: SchemaInfo) -> int:
     """Return the class that features hold, as the loader gives it; -1 when there is none.
 
     Raises:
-        ExampleError: It is no number; or it is said to be one-hot, and holds something else than zeros and at most a
+        ExampleError: It is not a number; or it should be one-hot, and holds something else than zeros and at most a
             single 1.
     """
     if schema.label_key not in features:
@@ -232,8 +229,8 @@ class Dataset:
         Raises:
             IndexError: There is no such sample.
             ShardError: Its bytes are damaged.
-            ExampleError: It is no Example, or lacks the image.
-            OSError: It is a file that cannot be read.
+            ExampleError: It is not an Example, or lacks the image.
+            OSError: It is a file and cannot be read.
         """
         size, index = len(self), operator.index(index)
         if not -size <= index < size:
@@ -399,7 +396,7 @@ class Dataset:
         return self._files is not None or self.schema.box_prefix is not None
 
     def load_boxes(self) -> None:
-        """Read the annotations of image files, which the native reader is told; those of records lie in the records."""
+        """Read the annotations of image files and pass them to the native reader; records hold theirs themselves."""
         if self._files is not None:
             _ = self._files.object_counts
 

@@ -52,7 +52,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """How batches are made, whoever takes them: the settings of `stoker.Loader` that are not about ranks and steps.
+    """How batches are made, for any consumer: the settings of `stoker.Loader` that are not about ranks and steps.
 
     Attributes:
         batch_size: The most samples of a batch.
@@ -195,7 +195,7 @@ class SampleEngine:
         return stats_of(self._native.totals(), time.monotonic() - self._begun)
 
     def events(self) -> EventLog:
-        """Return what tells what its threads do."""
+        """Return the log of what its threads do."""
         fetches = None if self._ahead is None else self._ahead.log
         return event_log(self._native, self.settings.threads, fetches, self.settings.read_ahead.connections)
 

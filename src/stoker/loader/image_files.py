@@ -69,7 +69,7 @@ class ImageFiles:
         if not tree.images_are_local:
             # Not a method: what the core holds must not hold the core's objects again.
             self.remote = RemoteFiles(len(tree.archives) + len(table), partial(_place, tree, table))
-            self.remote.tell(self.records)
+            self.remote.attach_to(self.records)
 
     def with_own_files(self) -> ImageFiles:
         """Return the same images with files that are opened anew."""
@@ -95,7 +95,7 @@ class ImageFiles:
 
     @cached_property
     def object_counts(self) -> NDArray[np.uint32]:
-        """How many annotated objects each image has; reads every annotation, and tells the core where they are.
+        """How many annotated objects each image has; reads every annotation, and passes them to the core.
 
         An image with a damaged annotation counts as one without; a warning says how many there are.
         """
@@ -125,21 +125,18 @@ def _place(tree: SourceTree, table: ItemTable, number: int) -> Location:
     return place_at(within(tree.base, name))
 
 
-# Images in records and files that are no JPEG, whatever their names say.
-
-
 _AS_STORED = Recipe()
 
 
 def to_jpeg(data: bytes, max_pixels: int = _AS_STORED.max_pixels) -> bytes:
-    """Return an image of another format as the JPEG that ``stoker build`` would store for it.
+    """Return an image that is not a JPEG, whatever its name says, as the JPEG that ``stoker build`` would store for it.
 
     Args:
         data: The bytes of its file.
         max_pixels: An image with more is refused before memory is taken for it.
 
     Raises:
-        ImageError: It is no image, has more pixels, or cannot be decoded without losing any.
+        ImageError: It is not an image, has more pixels, or cannot be decoded without losing any.
     """
     stored = convert(data, replace(_AS_STORED, max_pixels=max_pixels)).data
     return bytes(stored)

@@ -73,7 +73,7 @@ class Loader:
         cache: Where samples are kept once they were read; `MemoryCache` or `NodeCache`.
         read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead; left out: `ReadAhead`'s defaults.
         on_bad: What becomes of a sample that cannot be loaded. With ``"substitute"`` another one takes its place, the
-            same in every run; ``Batch.indices`` tells which, `bad_samples` lists them, and the end of the epoch brings
+            same in every run; ``Batch.indices`` says which, `bad_samples` lists them, and the end of the epoch brings
             a `stoker.errors.BadSampleWarning`.
         max_bad: The most samples that are replaced in an epoch on this rank.
 
@@ -273,11 +273,8 @@ class Loader:
         self.close()
 
 
-# The settings of a loader from ALCF's `ilsvrc.json`.
-
-
 def loader_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what `stoker.Loader`, or an adapter, has to be told to do what such a file asks for.
+    """Return the settings of `stoker.Loader`, or of an adapter, for what ALCF's ``ilsvrc.json`` asks for.
 
     ``batch_size`` is taken as it is, ``crop_image_size`` becomes ``transform=ObjectCrops(...)``, any ``shuffle_buffer``
     ``shuffle=True`` (a whole shuffle, anew in each epoch), ``num_parallel_readers`` ``threads`` and
@@ -285,7 +282,7 @@ def loader_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     Raises:
         ConfigError: The file lacks ``batch_size`` or ``crop_image_size``, or a value is not what it should be.
-        SourceError: It is no such file.
+        SourceError: It is not such a file.
     """
     config = read_config(location(path))
     if config.batch_size is None or config.crop_image_size is None:

@@ -63,11 +63,11 @@ def open_dataset(
 
     Args:
         path: A directory that ``stoker build`` made; TFRecord shards of other origin, as a directory, one file or a
-            pattern such as ``old/train-*``; or images that nobody has built anything of: a tree of class folders, a
+            pattern such as ``old/train-*``; or images as they are: a tree of class folders, a
             file list, a directory of tars. Shards without an index are scanned once, and the index is kept if that is
             allowed (`stoker.format.index.index_path` says where); compressed ones are inflated into nameless
             temporary files. All of these may be in a bucket or in HDFS: ``s3://BUCKET/PATH``, ``gs://BUCKET/PATH``,
-            ``hdfs://HOST:PORT/PATH``; `docs/remote.md` tells how they are read.
+            ``hdfs://HOST:PORT/PATH``; `docs/remote.md` says how they are read.
         split: Which split; may be left out when there is only one.
         keys: Where the records hold what; found out from the first record when left out.
         source: For images: what the listing cannot find out by itself, such as the order of the classes.

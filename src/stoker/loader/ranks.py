@@ -17,7 +17,7 @@ source of this list that says something counts:
 
 ``SLURM_NTASKS`` is not looked at: in a batch script outside ``srun`` it counts processes that do not exist, and
 ``SLURM_PROCID`` is set there too. A later source that disagrees is warned of, unless it is damaged, or the launcher of
-the launcher: one ``torchrun`` a node under ``srun`` is no contradiction, and ``LOCAL_WORLD_SIZE`` shows it.
+the launcher: one ``torchrun`` a node under ``srun`` is not a contradiction, and ``LOCAL_WORLD_SIZE`` shows it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _Variables:
         if text is None:
             raise ConfigError(f"{other} is {os.environ[other]!r}, but {name} is not set; set both or none, {_REMEDY}")
         if not (text.isascii() and text.isdigit()):
-            raise ConfigError(f"{name} is {text!r}, which is no number of ranks; correct it, {_REMEDY}")
+            raise ConfigError(f"{name} is {text!r}, which is not a number of ranks; correct it, {_REMEDY}")
         return int(text)
 
 
@@ -144,7 +144,7 @@ def discover() -> Ranks:
         if not (read in _OUTER and _launched(other, chosen)):
             message = f"{chosen}, but {other}; {chosen.source} counts"
             warnings.warn(f"{message}. Give rank= and world_size= to settle it", RankWarning, stacklevel=2)
-    return chosen or Ranks(0, 1, "nobody")
+    return chosen or Ranks(0, 1, "default")
 
 
 def resolve(rank: int | None, world_size: int | None) -> Ranks:

@@ -128,7 +128,7 @@ def record_set(shards: Sequence[OpenShard]) -> tuple[_native.RecordSet, RemoteFi
     paths = [shard.path for shard in shards if not shard.path.is_local and shard.inflated is None]
     remote = RemoteFiles(len(paths), paths.__getitem__) if paths else None
     if remote is not None:
-        remote.tell(records)
+        remote.attach_to(records)
     return records, remote
 
 
@@ -424,7 +424,7 @@ def _is_plain(shard: _ListedObject) -> bool:
 def _scan(path: Location, size_bytes: int) -> NDArray[np.uint64]:
     """Return where the records of a shard lie, uint64 (N, 2) of (offset, size) of each whole frame, in bytes.
 
-    The checksum of every length is verified, payloads are left to whoever reads them. Payloads that are longer than a
+    The checksum of every length is verified, those of payloads are left to later reads. Payloads that are longer than a
     chunk of 8 MiB are not fetched.
 
     Raises:

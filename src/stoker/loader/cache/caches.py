@@ -1,8 +1,8 @@
-"""Caches: samples that were read once need not be read again.
+"""The caches of samples that were read once, in memory and on a disk of the node.
 
 Both caches hold what came first and throw nothing out for something else. An epoch reads every sample once, so what has
-just been read is needed later than everything that still waits for its turn, and making room for it only costs hits.
-With room for a share of the samples, that share is the hit rate of every epoch but the first, in any order.
+just been read is needed later than everything that still waits for its turn, and evicting that for it only costs hits.
+With space for a share of the samples, that share is the hit rate of every epoch but the first, in any order.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class MemoryCache:
     Args:
         budget: The most bytes it takes, all bookkeeping included, such as ``"8GB"`` or a number.
         keep: ``encoded``: samples as they are stored, which saves reading. ``decoded``: pixels, which saves decoding
-            too and takes five to ten times the room.
+            too and takes five to ten times the space.
 
     Attributes:
         budget: In bytes.
@@ -99,7 +99,7 @@ class MemoryCache:
         native: The cache of the core.
 
     Raises:
-        ConfigError: The budget is no size, or ``keep`` is neither.
+        ConfigError: The budget is not a size, or ``keep`` is neither.
     """
 
     def __init__(self, budget: str | int, keep: Literal["encoded", "decoded"] = "encoded") -> None:
@@ -148,7 +148,7 @@ class NodeCache:
 
     For datasets that are slow to read, such as those on network storage. What one process has read, all have; what
     is there, later runs find. Every hit is verified by checksums, so that no crash and no damage can give wrong bytes.
-    A disk that is full, and a directory that cannot be written, are no errors: the dataset is read, and one
+    A disk that is full, and a directory that cannot be written, are not errors: the dataset is read, and one
     `UserWarning` says so. Safe from any thread, and after a fork.
 
     Args:
@@ -161,7 +161,7 @@ class NodeCache:
         budget: In bytes.
 
     Raises:
-        ConfigError: The budget is no size, or too small for anything.
+        ConfigError: The budget is not a size, or too small for anything.
     """
 
     def __init__(self, directory: str | os.PathLike[str], budget: str | int) -> None:
@@ -170,7 +170,7 @@ class NodeCache:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._files: dict[str, _native.NodeCacheFile] = {}
-        self._no_room = False
+        self._refused = False
         self._failures = 0
         self._warned = False
 
@@ -208,7 +208,7 @@ class NodeCache:
         file_bytes = int(sizes.sum()) + FRAME_BYTES * len(sizes)
         samples = directory.acquire(key, about, file_bytes, self.budget)
         if samples is None:
-            self._no_room = True
+            self._refused = True
             return None
         counter = directory.open_file(BUDGET_NAME)
         try:
@@ -226,7 +226,7 @@ class NodeCache:
             stats.misses,
             stats.bytes,
             stats.budget,
-            stats.full or self._no_room,
+            stats.full or self._refused,
             stats.errors + self._failures,
         )
 

@@ -1,4 +1,4 @@
-"""The directory of a node cache: its files, who uses them, and how room is made.
+"""The directory of a node cache: its files, which of them are in use, and how entries are evicted.
 
 ::
 
@@ -7,8 +7,8 @@
     KEY.samples    the samples of one split of a dataset (`stoker._native.NodeCacheFile`)
     KEY.json       which dataset that is; the time of its last change is that of the last opening
 
-Whoever changes anything but samples holds an exclusive ``flock`` of ``budget``, and so does whoever takes bytes of it.
-Whoever uses samples holds a shared one of their file. Both end with the process, however it ends. Files of other
+A process that changes anything but samples, or takes bytes of the budget, holds an exclusive ``flock`` of ``budget``.
+One that uses samples holds a shared one of their file. Both end with the process, however it ends. Files of other
 names are never touched, and no symbolic link is followed.
 """
 
@@ -32,9 +32,6 @@ from stoker.storage import parse_json
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-
-# What lies in the directory of a node cache: `stoker.loader.cache.directory` says under which names.
 
 
 SAMPLES_SUFFIX = ".samples"
@@ -156,7 +153,7 @@ ENTRY_BYTES = 16384
 _TAG = b"Signature: 8a477f597d28d172789f06886806bc55\n# A cache of samples made by stoker: see stoker cache --help\n"
 _OTHERS = frozenset({INDEXES_FOLDER, "lost+found"})
 _NUMBER_BYTES = 8
-_PATIENCE_SECONDS, _PAUSE_SECONDS = 10.0, 0.01
+_LOCK_SECONDS, _PAUSE_SECONDS = 10.0, 0.01
 
 
 class CacheDirectory:
@@ -182,7 +179,7 @@ class CacheDirectory:
         names = [path.name for path in self.path.iterdir()]
         others = [name for name in names if not name.startswith(TAG_NAME) and name not in _OTHERS]
         if others and not self.is_tagged():  # which another process may have done just now
-            message = f"{self.path} is no cache of stoker, and holds {sorted(others)[0]!r} and perhaps more"
+            message = f"{self.path} is not a cache of stoker: it holds {sorted(others)[0]!r} and perhaps more"
             raise ConfigError(f"{message}; name a directory that is empty or not there yet")
         write_atomically(self.path / TAG_NAME, _TAG)
 
@@ -195,7 +192,7 @@ class CacheDirectory:
             return False
 
     def entries(self) -> list[CacheEntry]:
-        """Return the entries, those first that were not used for longest; none if it is no cache.
+        """Return the entries, those first that were not used for longest; none if it is not a cache.
 
         Raises:
             OSError: The directory cannot be read.
@@ -221,7 +218,7 @@ class CacheDirectory:
         """Open a file of this directory for reading and writing, making it if need be, and return its descriptor.
 
         Raises:
-            OSError: It cannot be opened, or is no regular file of one name.
+            OSError: It cannot be opened, or is not a regular file of one name.
         """
         path = self.path / name
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | OPEN_FLAGS, 0o600)
@@ -229,10 +226,10 @@ class CacheDirectory:
         if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
             return descriptor
         os.close(descriptor)
-        raise OSError(f"{path} is no file that a cache would make; remove it")
+        raise OSError(f"{path} is not a file that a cache would make; remove it")
 
     def acquire(self, key: str, about: About, file_bytes: int, budget: int) -> int | None:
-        """Make an entry or find it, make room for it, and return a descriptor of its file that holds it in use.
+        """Make an entry or find it, evict others for it, and return a descriptor of its file that holds it in use.
 
         Args:
             key: 32 hex digits.
@@ -252,22 +249,22 @@ class CacheDirectory:
             mine = next((entry for entry in entries if entry.key == key), None)
             there = mine.disk_bytes if mine else -ENTRY_BYTES
             others = [entry for entry in entries if entry is not mine]
-            used = self._make_room(others, used, budget - (file_bytes - there))
+            used = self._evict(others, used, budget - (file_bytes - there))
             if mine and used > budget:  # it was made under a larger budget
-                used, mine = self._make_room([mine], used, budget), None if not mine.in_use else mine
+                used, mine = self._evict([mine], used, budget), None if not mine.in_use else mine
             fits = mine is not None or used + ENTRY_BYTES <= budget
             _write_number(counter, used + ENTRY_BYTES if fits and mine is None else used)
             return self._open_samples(key, about, file_bytes) if fits else None
 
     def clear(self) -> list[CacheEntry]:
-        """Remove the entries that nobody uses, and return them.
+        """Remove the entries that are not in use, and return them.
 
         Raises:
             OSError: They cannot be removed.
         """
         with self.locked() as counter:
             entries = self.entries()
-            _write_number(counter, self._make_room(entries, _used(counter, entries), -1))
+            _write_number(counter, self._evict(entries, _used(counter, entries), -1))
             return [entry for entry in entries if not entry.in_use]
 
     def _open_samples(self, key: str, about: About, file_bytes: int) -> int:
@@ -275,17 +272,17 @@ class CacheDirectory:
         try:
             if os.fstat(descriptor).st_size != file_bytes:
                 os.ftruncate(descriptor, file_bytes)
-            self._wait_for(descriptor, fcntl.LOCK_SH)  # somebody may be looking whether it is in use
+            self._wait_for(descriptor, fcntl.LOCK_SH)  # another process may be looking whether it is in use
         except BaseException:
             os.close(descriptor)
             raise
-        # Without its description an entry is as good, so a full disk that has no room for one changes nothing.
+        # Without its description an entry is as good, so a full disk changes nothing.
         with contextlib.suppress(OSError):
             write_atomically(self.path / (key + ABOUT_SUFFIX), json.dumps(asdict(about)).encode())
         return descriptor
 
-    def _make_room(self, entries: list[CacheEntry], used: int, most: int) -> int:
-        """Remove entries that nobody uses until no more than ``most`` bytes are used; returns how many are."""
+    def _evict(self, entries: list[CacheEntry], used: int, most: int) -> int:
+        """Remove entries that are not in use until at most ``most`` bytes are used; return how many are."""
         for path in unfinished_files(self.path):
             path.unlink()
         for entry in entries:
@@ -296,7 +293,7 @@ class CacheDirectory:
         return used
 
     def _wait_for(self, descriptor: int, kind: int) -> None:
-        end = time.monotonic() + _PATIENCE_SECONDS
+        end = time.monotonic() + _LOCK_SECONDS
         while not try_lock(descriptor, kind):
             if time.monotonic() >= end:
                 raise TimeoutError(f"{self.path} has been locked by another process for too long")
@@ -304,7 +301,7 @@ class CacheDirectory:
 
 
 def _used(counter: int, entries: list[CacheEntry]) -> int:
-    """Return how many bytes are used: as the disk tells where nobody can be taking any, else as they were counted."""
+    """Return how many bytes are used: as the disk says while no process can take any, else as they were counted."""
     on_disk = sum(entry.disk_bytes + ENTRY_BYTES for entry in entries)
     counted = os.pread(counter, _NUMBER_BYTES, 0)
     if len(counted) < _NUMBER_BYTES or not any(entry.in_use for entry in entries):

@@ -58,7 +58,7 @@ class ReadAhead:
         longest: The most bytes of one request, unless a single sample has more.
 
     Raises:
-        ConfigError: A size is no size, or a number is out of range.
+        ConfigError: A size cannot be read, or a number is out of range.
     """
 
     budget: str | int = "256MB"
@@ -91,7 +91,7 @@ class RemoteFiles:
         path_of: Gives the path of one, from 0.
 
     Attributes:
-        first: Number of the first, which nobody else in this process has; the others follow.
+        first: Number of the first, unique in this process; the others follow.
         count: How many there are.
     """
 
@@ -118,13 +118,13 @@ class RemoteFiles:
             raise StorageError(f"{message}; restore it, or build again", path=str(path))
         return data
 
-    def tell(self, records: _native.RecordSet | _native.FileSet) -> None:
-        """Tell the core that the files of a set are these."""
+    def attach_to(self, records: _native.RecordSet | _native.FileSet) -> None:
+        """Make these the files of a native reader; it then reads them through `read`."""
         records.set_remote(_native.DirectReader(self.read), self.first)
 
 
 class StoppableFiles:
-    """The files of several datasets, for readers that can be told to stop. Safe from any thread.
+    """The files of several datasets, for readers that can be stopped. Safe from any thread.
 
     Args:
         files: Of each dataset.
@@ -141,7 +141,7 @@ class StoppableFiles:
 
         Raises:
             OSError: As `stoker.storage.Location.read_range`.
-            ClosedError: It was told to stop.
+            ClosedError: It was stopped.
         """
         with stopping_when(self._stop):
             return self._files[bisect.bisect_right(self._firsts, number) - 1].read(number, offset, length)
@@ -319,7 +319,7 @@ class Prefetcher:
         self._ranges.release_until(self._released)
 
     def close(self) -> None:
-        """Stop. Whoever waits gets an error; requests that hang are left alone. In a forked process: nothing."""
+        """Stop. Waiting threads get an error; requests that hang are left alone. In a forked process: nothing."""
         if os.getpid() != self._process:
             return
         self._stop.set()
@@ -359,7 +359,7 @@ class _Fetcher:
         begun = time.monotonic_ns()
         try:
             data = self._files.read(file, offset, length)
-        except BaseException as error:  # noqa: BLE001 - a thread root: whoever takes the bytes gets it
+        except BaseException as error:  # noqa: BLE001 - the root of a thread: the taker of the bytes gets the error
             self._ranges.fail(number, error)
         else:
             self._ranges.deliver(number, data)
