@@ -156,8 +156,9 @@ def count(*_):
 def once(number):
     out = Path(sys.argv[3], str(number))
     built = build(BuildSettings(SourceSettings(sys.argv[2]), threads=2), out)
-    with stoker.Loader(stoker.open(sys.argv[1], "train"), batch_size=4, transform=stoker.Resize(32), threads=2) as
-        loader: return built.manifest.dataset_id, [batch.images.tobytes() for batch in loader]
+    train = stoker.open(sys.argv[1], "train")
+    with stoker.Loader(train, batch_size=4, transform=stoker.Resize(32), threads=2) as loader:
+        return built.manifest.dataset_id, [batch.images.tobytes() for batch in loader]
 expected = once(0)
 signal.signal(signal.SIGALRM, count)
 signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)

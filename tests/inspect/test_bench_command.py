@@ -62,6 +62,7 @@ def test_every_setting_is_checked_before_anything_is_opened(capsys: pytest.Captu
         assert "there-is-no-such-place" not in capsys.readouterr().err
 
 
+@pytest.mark.needs("jinja2", "matplotlib")
 def test_a_page_without_a_place_is_refused_before_anything_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,6 +128,7 @@ def test_the_document_has_figures_for_each_round(dataset: Path, capsys: pytest.C
     assert [left["key"] for left in found["left_out"]] == ["bucket-serial"]
 
 
+@pytest.mark.needs("jinja2", "matplotlib")
 def test_loose_files_in_a_list_are_measured_and_figures_are_printed_even_if_the_page_fails(
     photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,6 +143,7 @@ def test_loose_files_in_a_list_are_measured_and_figures_are_printed_even_if_the_
     assert not page.exists()
 
 
+@pytest.mark.needs("jinja2", "matplotlib")
 def test_the_page_is_written(dataset: Path, tmp_path: Path) -> None:
     page = tmp_path / "a.html"
     assert main(["bench", str(dataset), *QUICK, "--only", "stoker-own", "--html", str(page)]) == 0

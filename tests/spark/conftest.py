@@ -10,7 +10,6 @@ from clusters import SHARDS, settings_of, write_source
 
 from servers import spark_cluster
 from stoker.builder import build
-from stoker.spark import started_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +39,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[spark_cluster.
 @pytest.fixture(scope="session")
 def session(cluster: spark_cluster.SparkCluster, s3_server: S3Server) -> Iterator[SparkSession]:
     """An application with a core on each worker, which leaves the others to a second one."""
+    from stoker.spark import started_session  # noqa: PLC0415 - skips these tests alone where pyspark is missing
+
     store = s3_server.environment()
     executors = {f"spark.executorEnv.{name}": value for name, value in store.items()}
     room = {"spark.cores.max": "2", "spark.executor.memory": "700m"}  # never two executors on one worker
