@@ -30,64 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["RecordSource", "open_records"]
 
 
-# What the classes of existing records are called.
-
-
-_SYNSET, _TEXT = "image/class/synset", "image/class/text"
-
-
-class ClassNames:
-    """Names and texts by class index: from ``labels.txt`` where there is one, otherwise from the records themselves.
-
-    A class that nothing names is called by its label, as ``12``.
-
-    Args:
-        datasets: The splits of one dataset.
-    """
-
-    def __init__(self, datasets: Sequence[Dataset]) -> None:
-        self._base = datasets[0].schema.label_base if datasets else 0
-        known = max((dataset.classes for dataset in datasets), key=len, default=())[self._base :]
-        self._names = {label: os.fsencode(one.name) for label, one in enumerate(known)}
-        self._texts = {label: one.text.encode("utf-8", "surrogateescape") for label, one in enumerate(known)}
-        self._listed = bool(known)
-        self._most = len(known) - 1
-
-    def see(self, label: int, sample: Sample) -> None:
-        """Take note of a record's class."""
-        self._most = max(self._most, label)
-        if label < 0 or self._listed or label in self._names:
-            return
-        synset, text = _first(sample, _SYNSET), _first(sample, _TEXT)
-        if sample.schema.preset == "imagenet-nvidia":
-            synset, text = text, b""
-        text = one_line(text)
-        if synset and not has_control_character(synset):  # anybody may have written the record
-            self._names[label] = synset
-            self._texts[label] = text
-        elif text:
-            self._texts.setdefault(label, text)
-
-    @property
-    def classes(self) -> tuple[bytes, ...]:
-        """Names, by index."""
-        return tuple(self._names.get(label, b"%d" % (label + self._base)) for label in range(self._most + 1))
-
-    @property
-    def texts(self) -> tuple[bytes, ...]:
-        """Texts, by index; empty where unknown."""
-        return tuple(self._texts.get(label, b"") for label in range(self._most + 1))
-
-
-def _first(sample: Sample, key: str) -> bytes:
-    kind, values = sample.features.get(key, ("", []))
-    return cast("bytes", values[0]) if kind == "bytes" and values else b""
-
-
-# A dataset, or TFRecords of any origin, listed as a source to build from.
-
-
 _REPORT_EVERY = 256
+_SYNSET, _TEXT = "image/class/synset", "image/class/text"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,7 +89,7 @@ class RecordSource:
 
         Raises:
             ShardError: The bytes of the record are damaged.
-            ExampleError: It is no Example, or lacks the image.
+            ExampleError: It is not an Example, or lacks the image.
             OSError: It cannot be read.
         """
         sample = self._sample(item)
@@ -175,7 +119,7 @@ def open_records(
         root: What `stoker.open` opens, image files excepted.
         keys: Where the records hold what; found out from the first record of each split when left out.
         crop_objects: Whether every annotated object is an item of its own; a record without one stays whole.
-        progress: Told after every few hundred records.
+        progress: Called after every few hundred records.
 
     Raises:
         DatasetNotFoundError: There is nothing to read.
@@ -300,3 +244,51 @@ class _Record:
     size_bytes: int
     objects: int
     is_damaged: bool = False
+
+
+class ClassNames:
+    """Names and texts by class index: from ``labels.txt`` where there is one, otherwise from the records themselves.
+
+    A class that nothing names is called by its label, as ``12``.
+
+    Args:
+        datasets: The splits of one dataset.
+    """
+
+    def __init__(self, datasets: Sequence[Dataset]) -> None:
+        self._base = datasets[0].schema.label_base if datasets else 0
+        known = max((dataset.classes for dataset in datasets), key=len, default=())[self._base :]
+        self._names = {label: os.fsencode(one.name) for label, one in enumerate(known)}
+        self._texts = {label: one.text.encode("utf-8", "surrogateescape") for label, one in enumerate(known)}
+        self._listed = bool(known)
+        self._most = len(known) - 1
+
+    def see(self, label: int, sample: Sample) -> None:
+        """Take note of a record's class."""
+        self._most = max(self._most, label)
+        if label < 0 or self._listed or label in self._names:
+            return
+        synset, text = _first(sample, _SYNSET), _first(sample, _TEXT)
+        if sample.schema.preset == "imagenet-nvidia":
+            synset, text = text, b""
+        text = one_line(text)
+        if synset and not has_control_character(synset):  # the record may be of any program
+            self._names[label] = synset
+            self._texts[label] = text
+        elif text:
+            self._texts.setdefault(label, text)
+
+    @property
+    def classes(self) -> tuple[bytes, ...]:
+        """Names, by index."""
+        return tuple(self._names.get(label, b"%d" % (label + self._base)) for label in range(self._most + 1))
+
+    @property
+    def texts(self) -> tuple[bytes, ...]:
+        """Texts, by index; empty where unknown."""
+        return tuple(self._texts.get(label, b"") for label in range(self._most + 1))
+
+
+def _first(sample: Sample, key: str) -> bytes:
+    kind, values = sample.features.get(key, ("", []))
+    return cast("bytes", values[0]) if kind == "bytes" and values else b""

@@ -70,7 +70,7 @@ def build(
     destination: str | os.PathLike[str] | Location,
     progress: Progress | None = None,
 ) -> BuildReport:
-    """Build a dataset with the executors of a Spark application, or go on with a build that was interrupted.
+    """Build a dataset with the executors of a Spark application, or resume a build that was interrupted.
 
     The dataset is byte for byte that of the engine for one machine. Executors need the same version of Stoker and
     must reach the images and the destination: in a store, or below a directory that all of them share. The session is
@@ -412,7 +412,7 @@ def pack(job: ShardJob) -> bytes:
 class BuildGuard:
     """Keeps attempts that Spark has lost sight of from writing into what has taken the place of their build.
 
-    Such an attempt may go on: on a machine that is cut off, or of a driver that was killed. While the same build is
+    Such an attempt may continue: on a machine that is cut off, or of a driver that was killed. While the same build is
     under way it does no harm, for it writes the same bytes. Afterwards another one may have begun in the same place.
 
     Attributes:

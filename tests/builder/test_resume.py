@@ -1,4 +1,4 @@
-"""A build that was stopped anywhere goes on, and ends with the same bytes."""
+"""A build that was stopped anywhere resumes, and ends with the same bytes."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def test_a_full_disk_is_a_failure_that_can_be_resumed(stoker: Run, tmp_path: Pat
     words = ("build", root.parent, small_disk / "out", "--shards", 1)
     if small_disk.is_mount():  # otherwise a limit on the length of files stands for the disk
         assert stoker(*words) == 2
-        assert "are free; make room or build elsewhere, or add --yes" in stoker.err
+        assert "are free; free some or build elsewhere, or add --yes" in stoker.err
         assert not (small_disk / "out").exists()
     words = (*words, "--yes")
     assert stoker(*words) == 1

@@ -1,4 +1,4 @@
-"""GZIP and ZLIB shards: written as TensorFlow reads them, told by content, inflated without losing a byte."""
+"""GZIP and ZLIB shards: written as TensorFlow reads them, recognised by content, inflated without losing a byte."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_streams_end_to_end_are_one_shard(
 def test_a_stream_cut_short_is_an_error(tmp_path: Path, cut: int) -> None:
     path = written(tmp_path, "gzip")
     path.write_bytes(path.read_bytes()[:-cut])
-    with pytest.raises(TruncatedShardError, match="goes on behind byte"):
+    with pytest.raises(TruncatedShardError, match="continues behind byte"):
         inflate(path)
 
 

@@ -1,4 +1,4 @@
-"""The layout of records is told by the records: those that are written, and those of the original programs."""
+"""The layout of records is found from the records: those that are written, and those of the original programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pixels of odd files, turned and cut every way, and input that nobody should trust."""
+"""Pixels of odd files, turned and cut every way, and input that must not be trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``stoker build --engine spark``: a driver of its own, that is killed, interrupted, or told how the wheel is sent."""
+"""``stoker build --engine spark``: a driver of its own, that is killed, interrupted, or sends the wheel along."""
 
 from __future__ import annotations
 
@@ -125,13 +125,13 @@ def test_the_wheel_can_be_sent_along_and_its_version_is_compared(
     tmp_path: Path,
 ) -> None:
     right = archive_of(tmp_path, stoker.__version__)
-    code, told = build_with_archive(right, cluster, source, tmp_path / "out", driver_environment)
-    assert (code, told["dataset_id"]) == (0, local[0].manifest.dataset_id)
+    code, printed = build_with_archive(right, cluster, source, tmp_path / "out", driver_environment)
+    assert (code, printed["dataset_id"]) == (0, local[0].manifest.dataset_id)
     assert contents(tmp_path / "out") == contents(local[1])
     other = archive_of(tmp_path, "9.9.9")
-    code, told = build_with_archive(other, cluster, source, tmp_path / "other", driver_environment)
+    code, printed = build_with_archive(other, cluster, source, tmp_path / "other", driver_environment)
     assert code == 2
-    assert f"stoker is 9.9.9 and not {stoker.__version__} on an executor" in told["error"]["message"]
+    assert f"stoker is 9.9.9 and not {stoker.__version__} on an executor" in printed["error"]["message"]
 
 
 def test_options_of_another_engine_are_refused(

@@ -114,7 +114,7 @@ def test_a_disk_that_fails_is_our_error_and_can_be_resumed(
     obstacle = out / f"train-00004-of-{SHARDS:05}.tfrecord"
 
     def block(**news: int) -> None:
-        if not news["size_bytes"]:  # the build has begun; what is no build's is refused before
+        if not news["size_bytes"]:  # the build has begun; anything else is refused before
             (obstacle / "in-the-way").mkdir(parents=True)
 
     with pytest.raises(ClusterError, match=rf"Is a directory.*\(shard {obstacle.name}, on ") as caught:

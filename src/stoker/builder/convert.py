@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 AT_ONCE = 64
 """Images of a store that are requested at the same time: at 200 ms a request these are 320 a second."""
 
-# The machine, or the server of its file system, not the item, is at fault: going on would reject everything.
+# The machine, or the server of its file system, not the item, is at fault: to continue would reject everything.
 _OF_THE_MACHINE = frozenset(
     {
         errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT, errno.ENODEV,
@@ -157,7 +157,7 @@ class LoadingAhead:
 
     Args:
         converter: For whose items; those that it knows are not loaded.
-        stop: Set by the owner before `close`, so that no load goes on waiting for its store.
+        stop: Set by the owner before `close`, so that no load waits for its store any longer.
     """
 
     def __init__(self, converter: ItemConverter, stop: threading.Event) -> None:

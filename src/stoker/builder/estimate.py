@@ -83,7 +83,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a sample of the items tells about the whole build.
+    """What a sample of the items says about the whole build.
 
     Attributes:
         sampled: Items that were converted.
@@ -124,7 +124,7 @@ def forecast(settings: BuildSettings, progress: Progress | None = None) -> Build
 
     Args:
         settings: What would be built.
-        progress: Told how far the listing is, where that takes long.
+        progress: Called as the listing advances, where that takes long.
 
     Raises:
         ConfigError: The settings do not fit the source.
@@ -282,5 +282,5 @@ class ExpectedSize:
             message += "" if self.free_bytes is None else f"; {free} are free"
             raise ConfigError(f"{message}; add --yes to build it all the same")
         if self.free_bytes is not None and self.size_bytes > self.free_bytes:
-            message = f"the dataset will take about {size}, and only {free} are free; make room or build elsewhere"
+            message = f"the dataset will take about {size}, and only {free} are free; free some or build elsewhere"
             raise ConfigError(f"{message}, or add --yes to begin all the same: a full disk leaves a build to resume")

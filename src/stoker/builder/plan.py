@@ -99,7 +99,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class RecordSize:
-    """How long records are, told by a sample of them.
+    """How long records are, found from a sample of them.
 
     Attributes:
         per_source_byte: Bytes of records for each byte of source.
@@ -130,12 +130,11 @@ def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
     Args:
         tree: The items.
         settings: Seed, shards and what is held out.
-        size: How long the records will be; decides the number of shards when the
-            settings give only their length.
+        size: How long the records will be; decides the number of shards when the settings give only their length.
 
     Raises:
         ConfigError: More shards than items, or nothing to hold out of.
-        SourceError: There is no item at all.
+        SourceError: There are no items.
     """
     splits = {name: rows for name, rows in _divide(tree, settings).items() if len(rows)}
     if not splits:

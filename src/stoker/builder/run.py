@@ -78,7 +78,7 @@ def build(
     announce: Callable[[ExpectedSize], None] | None = None,
     engine: EngineFactory = LocalEngine,
 ) -> BuildReport:
-    """Build a dataset from images, or go on with one that was interrupted.
+    """Build a dataset from images, or resume one that was interrupted.
 
     The same settings give the same bytes for any number of threads, in any destination, and after any number of
     interruptions. Only one build at a time can write to a directory; in a store two may, with the same settings.
@@ -86,12 +86,12 @@ def build(
     Args:
         settings: What to build.
         destination: Directory of the dataset, created if missing; or where it lies in a store.
-        progress: Told about every few items, from the calling thread.
-        announce: Told how large the dataset will be, before anything is written.
+        progress: Called after every few items, from the calling thread.
+        announce: Called with the size that the dataset will have, before anything is written.
         engine: Makes the shards; threads of this process unless another is given.
 
     Raises:
-        ConfigError: The settings do not fit the source, or nobody has agreed to the size of the dataset.
+        ConfigError: The settings do not fit the source, or the dataset is huge and ``accept_size`` is not set.
         SourceError: The source cannot be listed.
         DestinationError: The destination holds something else, or another build is writing to it.
         OSError: The destination cannot be written, or the store of the source or of the destination has gone. Run

@@ -126,7 +126,7 @@ def _number(variable: str, question: str, default: int) -> int:
 
 
 def announcer(args: argparse.Namespace) -> Callable[[ExpectedSize], None] | None:
-    """Return what tells a person how large the dataset will be; None where a program reads the output."""
+    """Return what prints how large the dataset will be; None where a program reads the output."""
     if args.json:
         return None
 

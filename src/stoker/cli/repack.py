@@ -24,7 +24,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add = parser.add_argument
     add("source", help="dataset, directory of TFRecords, one of them, or a pattern; or its URL")
     add("destination", help="directory of the new dataset, or its URL; new, empty, or an unfinished build")
-    add("--image-key", metavar="KEY", help="key of the encoded image (default: told by the first record)")
+    add("--image-key", metavar="KEY", help="key of the encoded image (default: found from the first record)")
     add("--label-key", metavar="KEY", help="with --image-key: key of the class (default: images without a class)")
     add("--from-label-base", type=int, choices=[0, 1], help="with --image-key: number of the first class (default 0)")
     add_selection_options(parser)

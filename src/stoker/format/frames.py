@@ -1,4 +1,4 @@
-"""What precedes the payload of a TFRecord: its length, and the masked CRC-32C of the length."""
+"""Telling TFRecords, plain or compressed, from other files by their first bytes; inflating compressed ones."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 HEADER_BYTES = 12
 _LENGTH_BYTES = 8
 _MASK_DELTA = 0xA282EAD8
+_READ_BYTES = 2**20
+_ANY_HEADER = 47  # zlib's number for a header of GZIP or of ZLIB
 
 
 def payload_length(header: bytes) -> int | None:
-    """Return the length that the first 12 bytes of a frame tell; None if they are fewer, or their checksum is another.
+    """Return the payload length in the first 12 bytes of a frame; None if they are fewer or their checksum is wrong.
 
     Nothing else that a file may begin with passes for one, but for one in 2**32.
     """
@@ -37,17 +39,6 @@ def payload_length(header: bytes) -> int | None:
     if len(header) != HEADER_BYTES or masked != int.from_bytes(checksum, "little"):
         return None
     return int.from_bytes(length, "little")
-
-
-# Compressed shards: telling them by their content, and making their records reachable.
-#
-# Nothing in a GZIP or ZLIB stream can be reached without inflating all that precedes it. A shard that is to be read in
-# any order is therefore inflated once, into a file that has no name: it vanishes with the last process that has it
-# open, also after `kill -9`.
-
-
-_READ_BYTES = 2**20
-_ANY_HEADER = 47  # zlib's number for a header of GZIP or of ZLIB
 
 
 def compression_of(path: LocationLike) -> Compression:
@@ -63,7 +54,7 @@ def compression_of(path: LocationLike) -> Compression:
 
 
 def compression_of_head(head: bytes) -> Compression:
-    """Return how a shard is compressed that begins with these 12 bytes, or is no longer than they are."""
+    """Return how a shard is compressed that begins with these 12 bytes, or is shorter."""
     if payload_length(head) is not None:
         return "none"
     if head[:3] == b"\x1f\x8b\x08":
@@ -124,11 +115,13 @@ class InflatedShard:
 def inflate(place: LocationLike) -> InflatedShard:
     """Return the uncompressed bytes of a shard.
 
-    Several streams end to end are one shard, as GZIP defines it. The bytes lie in the directory for temporary files,
-    which the environment variable ``TMPDIR`` names.
+    Nothing in a GZIP or ZLIB stream can be reached without inflating all that precedes it. A shard that is to be read
+    in any order is therefore inflated once, into a file without a name: it vanishes with the last process that has it
+    open, also after ``kill -9``. It lies in the directory for temporary files, which the environment variable
+    ``TMPDIR`` names. Several streams end to end are one shard, as GZIP defines it.
 
     Raises:
-        OSError: The shard cannot be read; or there is no room for the temporary file, see
+        OSError: The shard cannot be read; or there is no space for the temporary file, see
             `stoker.storage.is_scratch_full`.
         TruncatedShardError: The stream is damaged or ends too early.
     """
@@ -157,7 +150,7 @@ def _inflated(path: Location) -> Iterator[bytes]:
                 data = stream.unused_data if stream.eof else stream.unconsumed_tail
                 yield part
     if begun and not stream.eof:
-        raise _damaged(path, f"its compressed stream goes on behind byte {path.size()}, the last")
+        raise _damaged(path, f"its compressed stream continues behind byte {path.size()}, the last")
 
 
 def _damaged(path: Location, problem: str) -> TruncatedShardError:

@@ -1,4 +1,4 @@
-"""The journal of an unfinished build: its settings, and which shards are complete, so that a next run can go on.
+"""The journal of an unfinished build: its settings, and which shards are complete, so that a next run can resume it.
 
 On a disk it is the file ``build.journal``, which is also the lock of the build. Its first line is a JSON object with
 the settings, every other line one for a shard that is there under its final name. A line counts once it ends in a
@@ -112,7 +112,7 @@ def open_journal(destination: Location) -> Journal:
     """Open the journal of a destination, and make the directory if it is one of this machine.
 
     Raises:
-        DestinationError: Another build holds its lock, or it is no journal.
+        DestinationError: Another build holds its lock, or it is not a journal.
         OSError: It cannot be opened.
     """
     if not destination.has_locks:
@@ -352,7 +352,7 @@ def parse_settings(line: bytes) -> dict[str, Any] | str:
         content = parse_json(line)
         if content["format"] == JOURNAL_FORMAT and content["version"] == JOURNAL_VERSION:
             return dict(content["settings"])
-        return f"is of version {content['version']}, and this Stoker goes on with version {JOURNAL_VERSION} only"
+        return f"is of version {content['version']}, and this Stoker resumes version {JOURNAL_VERSION} only"
     except _DAMAGED:
         return "is not a journal of Stoker's"
 

@@ -42,7 +42,7 @@ def read_rejects(directory: LocationLike) -> tuple[Reject, ...]:
     rejects = []
     for number, line in enumerate(content.removesuffix(b"\n").split(b"\n")):
         if not line and not number:
-            continue  # nobody was rejected
+            continue  # nothing was rejected
         try:
             rejects.append(_reject(parse_json(line)))
         except (ValueError, TypeError, KeyError) as error:

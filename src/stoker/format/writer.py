@@ -40,7 +40,7 @@ class ShardWriter:
         directory: Directory of the dataset; must exist if it is on this machine.
         name: Final name of the shard, relative to ``directory``.
         compression: What is done to the bytes.
-        stop: Ends the waits for a store that does not answer, with `stoker.errors.ClosedError`; None if nobody can.
+        stop: Ends the waits for a store that does not answer, with `stoker.errors.ClosedError`; None if nothing can.
 
     Raises:
         OSError: From any method: the disk is full, the store has gone, or the like.
