@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from scripts.fuzz_python.made import tar_of
 from scripts.fuzz_python.scratch import folder
 from stoker.errors import SourceError
-from stoker.sources.imagenet.annotations import read_tiny_boxes
-from stoker.sources.imagenet.boxes import read_box_csv, read_box_tar
+from stoker.sources.imagenet.boxes import read_box_csv, read_box_tar, read_tiny_boxes
 
 if TYPE_CHECKING:
     from stoker.sources.imagenet.boxes import BoxTableBuilder

@@ -15,6 +15,7 @@ from stoker.config import format_seconds, format_size
 from stoker.errors import ConfigError
 from stoker.format import write_atomically
 from stoker.inspect import BenchProgress, BenchSpec, run_bench
+from stoker.sources import SOURCE_KINDS
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "images per second of every way to read your images: the ladder, Stoker, and the codec alone"
     parser = subparsers.add_parser("bench", help=text, description=text)
     add = parser.add_argument
-    add("dataset", help="folder of images, file list, dataset, TFRecords, or the URL of one")
+    add("dataset", help=f"dataset, TFRecords, {SOURCE_KINDS}, or the URL of one")
     add("--split", help="split to read (default: the only one, or train)")
     text = "crop and resize (default: train); objects: an image of each annotated object"
     add("--transform", choices=("train", "eval", "objects"), default="train", help=text)

@@ -19,6 +19,7 @@ from stoker.cli.output import EXIT_REJECTS, Printer, print_json, typed
 from stoker.cli.progress import shown_progress
 from stoker.config import format_seconds, format_size
 from stoker.errors import ConfigError
+from stoker.sources import SOURCE_KINDS
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -37,9 +38,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     text = "build TFRecord shards, index and manifest from images; run again to resume"
     parser = subparsers.add_parser("build", help=text, description=text)
-    text = "tree of class folders, directory of tars, one tar, file list, ilsvrc.json, or the URL of one"
     # Not nargs="?", which would not find the second behind an option; --ask needs neither.
-    parser.add_argument("source", help=text).required = False
+    parser.add_argument("source", help=f"{SOURCE_KINDS}, or the URL of one").required = False
     text = "directory of the dataset, or its URL (gs://, s3://, hdfs://); new, empty, or an unfinished build"
     parser.add_argument("destination", help=text).required = False
     add_source_options(parser)

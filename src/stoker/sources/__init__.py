@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from stoker.sources.file_lists import find_files, shuffled
 from stoker.sources.imagenet.boxes import BoxFolder, read_boxes
 from stoker.sources.imagenet.config_file import PipelineConfig, read_config
 from stoker.sources.imagenet.labels import LabelMap, has_control_character, one_line, read_label_map
-from stoker.sources.items import Item, ItemTable, ItemTableBuilder
-from stoker.sources.listing import list_source
-from stoker.sources.lists import find_files, shuffled
+from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
+from stoker.sources.listing import SOURCE_KINDS, list_source
 from stoker.sources.reading import MAX_FILE_BYTES, read_file
+from stoker.sources.source import BoxSource, Source, SourceImage, SourceOptions, SourceTree, with_objects
 from stoker.sources.tar_format import FileWindow, walk
-from stoker.sources.tree import SPLITS, BoxSource, Source, SourceImage, SourceOptions, SourceTree, with_objects
 from stoker.storage import place_at, within
 
 __all__ = [
     "MAX_FILE_BYTES",
+    "SOURCE_KINDS",
     "SPLITS",
     "BoxFolder",
     "BoxSource",

@@ -1,4 +1,4 @@
-"""Reading one source image whole: a file or an object of a store, or a slice of a tar."""
+"""Reading what a source consists of: whole files, slices of tars, the lines of lists; many at a time, in order."""
 
 from __future__ import annotations
 
@@ -14,9 +14,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
 
+    from stoker.storage import Location
+
 
 MAX_FILE_BYTES = 2**30
 """Largest source file that is read: a ``tf.train.Example`` cannot hold 2 GiB, and memory must stay bounded."""
+
+_MAX_LINE_BYTES = 2**16
+_MAX_LIST_BYTES = 2**28
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+AT_ONCE = 32
+"""Requests of a listing that are under way at the same time."""
+
+_WAITING_PER_THREAD = 2
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
 
 
 def read_file(path: bytes, size_hint: int = 0) -> bytes:
@@ -61,16 +75,37 @@ def _too_large() -> SourceError:
     return SourceError(f"the file is larger than {MAX_FILE_BYTES} bytes, the most that fits into one record")
 
 
-# Several tasks at a time whose results come in the order of the tasks.
+def numbered_lines(path: Location) -> Iterator[tuple[int, bytes]]:
+    """Yield the number (from 1) and the text of each line, without its end (LF or CR LF), blank ones too.
+
+    Raises:
+        SourceError: A line is too long to be one.
+        OSError: The file cannot be read.
+    """
+    number = 0
+    with path.reader() as file:
+        while line := file.readline(_MAX_LINE_BYTES + 1):
+            number += 1
+            if len(line) > _MAX_LINE_BYTES:
+                message = f"{path}: line {number} is longer than {_MAX_LINE_BYTES} bytes; is it a text file?"
+                raise SourceError(message, path=str(path))
+            if number == 1:
+                line = line.removeprefix(_BYTE_ORDER_MARK)
+            yield number, line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-_Task = TypeVar("_Task")
-_Result = TypeVar("_Result")
+def nonblank_lines(path: Location) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the text of each line that is not blank, of a list that is small enough to be held.
 
-AT_ONCE = 32
-"""Requests of a listing that are under way at the same time."""
-
-_WAITING_PER_THREAD = 2
+    Raises:
+        SourceError: The file is too large for a list, or a line is too long.
+        OSError: The file cannot be read.
+    """
+    if path.size() > _MAX_LIST_BYTES:
+        raise SourceError(f"{path} is larger than {_MAX_LIST_BYTES} bytes, too large for a list", path=str(path))
+    for number, line in numbered_lines(path):
+        if line.strip():
+            yield number, line
 
 
 def in_order(work: Callable[[_Task], _Result], tasks: Iterable[_Task], at_once: int = AT_ONCE) -> Iterator[_Result]:

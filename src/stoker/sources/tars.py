@@ -12,145 +12,24 @@ import re
 from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError
-from stoker.sources.gather import Group
-from stoker.sources.image_folders import SPLIT_FOLDERS
+from stoker.sources.folders import SPLIT_FOLDERS
+from stoker.sources.imagenet.annotations import BoxSearch
+from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
+from stoker.sources.items import Group
+from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tar_format import FileWindow, is_compressed, walk
 from stoker.sources.walking import is_sidecar
 
 if TYPE_CHECKING:
     import tarfile
     from collections import Counter
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from stoker.sources.draft import Draft
-    from stoker.sources.gather import Gathering
     from stoker.sources.imagenet.labels import ValidationLabels
+    from stoker.sources.items import ItemCollector
+    from stoker.sources.source import SourceOptions, SourceTree
     from stoker.storage import Location
-
-
-# The folders inside a tar, and what they mean once all of them are known.
-
-
-class TarFolders:
-    """Gathers the images of one tar folder by folder.
-
-    Attributes:
-        split: Split of the images, unless the tar itself has folders called after splits.
-        archive: Number of the tar.
-
-    Args:
-        gathering: Receives the images.
-        split: See above.
-        archive: See above.
-        labels: Classes of the images by their names; the folders then mean nothing.
-    """
-
-    def __init__(self, gathering: Gathering, split: str, archive: int, labels: ValidationLabels | None) -> None:
-        self.split = split
-        self.archive = archive
-        self._gathering = gathering
-        self._labels = labels
-        self._groups: dict[tuple[bytes, bytes | None], int] = {}
-        self._counts: dict[bytes, int] = {}
-
-    def folder(self, path: bytes) -> None:
-        """Note a folder, which may be an empty class."""
-        if path:
-            self._group(path, None)
-
-    def add(self, path: bytes, size_bytes: int, offset: int) -> None:
-        """Add an image.
-
-        Raises:
-            SourceError: The list of labels does not name it.
-        """
-        folder, _, name = path.rpartition(b"/")
-        group = self._group(folder, self._labels.class_of(name) if self._labels else None)
-        self._counts[folder] = self._counts.get(folder, 0) + 1
-        self._gathering.add(group, path, size_bytes, offset)
-
-    def settle(self, where: str, ignored: Counter[str]) -> list[str]:
-        """Decide what the folders are, and return what a person should know.
-
-        A folder that all others lie in means nothing. Below it are the folders of splits, if they are called so, and
-        the classes. Images of the test split that all lie in one folder have no label.
-
-        Args:
-            where: The tar.
-            ignored: Gets how many images lie outside any class.
-
-        Raises:
-            SourceError: There are images but no class.
-        """
-        folders = {folder: folder.split(b"/") if folder else [] for folder, _ in self._groups}
-        filled = [folder for folder in folders if folder in self._counts]
-        if self._labels is not None or not folders:
-            return []
-        top = _common_parts(folders.values())
-        if len(filled) == 1 and folders[filled[0]] == top:
-            self._settle_one(filled[0], where)
-            return []
-        with_splits = self._are_splits([parts[len(top) :] for parts in folders.values()])
-        loose = sum(
-            self._settle_folder(folder, parts, len(top), with_splits=with_splits) for folder, parts in folders.items()
-        )
-        if not loose:
-            return []
-        ignored["outside a class folder"] += loose
-        return [f"{loose} images in {where} lie outside any class folder and are not used"]
-
-    def _group(self, folder: bytes, class_name: bytes | None) -> int:
-        key = (folder, class_name)
-        if key not in self._groups:
-            below = len(folder) + 1 if folder else 0
-            self._groups[key] = self._gathering.group(Group(self.split, class_name, below, self.archive))
-        return self._groups[key]
-
-    def _settle_one(self, folder: bytes, where: str) -> None:
-        """Settle a tar whose images all lie in one folder: one class, or the test images."""
-        for (other, _), number in self._groups.items():
-            self._gathering.groups[number].split = self.split if other == folder else None
-        name = folder[folder.rfind(b"/") + 1 :]
-        if self.split == "test":
-            return
-        if self.split == "validation" or not name:
-            message = f"the images in {where} do not lie in class folders"
-            hint = (
-                "give their classes with --validation-labels"
-                if self.split == "validation"
-                else "give a tar that has them"
-            )
-            raise SourceError(f"{message}; {hint}", path=where)
-        self._gathering.groups[self._groups[folder, None]].class_name = name
-
-    def _settle_folder(self, folder: bytes, parts: list[bytes], skip: int, *, with_splits: bool) -> int:
-        """Give one folder its class; return how many images in it have none."""
-        group = self._gathering.groups[self._groups[folder, None]]
-        if with_splits and len(parts) > skip:
-            group.split = SPLIT_FOLDERS[parts[skip]]
-            skip += 1
-        if len(parts) <= skip:
-            group.split = None
-            return self._counts.get(folder, 0)
-        group.class_name = parts[skip]
-        group.below = len(b"/".join(parts[: skip + 1])) + 1
-        return 0
-
-    def _are_splits(self, folders: list[list[bytes]]) -> bool:
-        """Return whether the first parts are the names of splits, below which lie classes."""
-        first = {parts[0] for parts in folders if parts}
-        deep = {parts[0] for parts in folders if len(parts) > 1}
-        return bool(first) and first <= set(SPLIT_FOLDERS) and deep == first
-
-
-def _common_parts(folders: Iterable[list[bytes]]) -> list[bytes]:
-    """Return the folders that all of some folders lie in, or are."""
-    common = []
-    for parts in zip(*folders, strict=False):
-        if len(set(parts)) > 1:
-            break
-        common.append(parts[0])
-    return common
+    from stoker.types import Progress
 
 
 _ROLES = (
@@ -191,16 +70,174 @@ def split_of(name: str) -> str:
     return next((split for pattern, split in (*_ROLES, *_OTHER_ROLES) if pattern.fullmatch(name)), "train")
 
 
-class TarGatherer:
-    """Gathers the images of tars.
+def list_tars(
+    root: str, tars: Mapping[Location, str], folder: Location, options: SourceOptions, progress: Progress | None
+) -> SourceTree:
+    """List the images of tars.
 
     Args:
-        draft: Receives them.
+        root: What the user named.
+        tars: The tars, and the split of each.
+        folder: Folder they lie in.
+        options: What the user says about them.
+        progress: Called after every few images or annotations.
+
+    Raises:
+        ConfigError: The list of the validation labels needs a label map.
+        SourceError: A tar is compressed, damaged or cut short, its images have no classes, or there are none.
+        OSError: A file cannot be read.
+    """
+    builder = SourceBuilder(root, folder.spelled(), options, (folder,), progress=progress)
+    labels = None
+    listed = find_validation_labels((folder, folder.resolve().parent), options.validation_labels)
+    if listed is not None and "validation" in tars.values():
+        labels = read_validation_labels(listed, builder.labels)
+        if "train" not in tars.values():
+            builder.classes |= labels.class_names()  # a part of the images must have the labels of the whole
+    reader = TarReader(builder, labels)
+    for path, split in tars.items():
+        reader.add(path, split)
+    reader.finish()
+    if not builder.collector.class_names() and not len(builder.collector):
+        raise SourceError(f"{root} holds no image", path=root)
+    class_names = builder.settle()
+    splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
+    search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, progress)
+    return builder.finish(search.find(class_names, builder.skipped.warnings))
+
+
+class TarFolders:
+    """Gathers the images of one tar folder by folder.
+
+    Attributes:
+        split: Split of the images, unless the tar itself has folders called after splits.
+        archive: Number of the tar.
+
+    Args:
+        collector: Receives the images.
+        split: See above.
+        archive: See above.
+        labels: Classes of the images by their names; the folders then mean nothing.
+    """
+
+    def __init__(self, collector: ItemCollector, split: str, archive: int, labels: ValidationLabels | None) -> None:
+        self.split = split
+        self.archive = archive
+        self._collector = collector
+        self._labels = labels
+        self._groups: dict[tuple[bytes, bytes | None], int] = {}
+        self._counts: dict[bytes, int] = {}
+
+    def folder(self, path: bytes) -> None:
+        """Note a folder, which may be an empty class."""
+        if path:
+            self._group(path, None)
+
+    def add(self, path: bytes, size_bytes: int, offset: int) -> None:
+        """Add an image.
+
+        Raises:
+            SourceError: The list of labels does not name it.
+        """
+        folder, _, name = path.rpartition(b"/")
+        group = self._group(folder, self._labels.class_of(name) if self._labels else None)
+        self._counts[folder] = self._counts.get(folder, 0) + 1
+        self._collector.add(group, path, size_bytes, offset)
+
+    def settle(self, where: str, ignored: Counter[str]) -> list[str]:
+        """Decide what the folders are, and return what a person should know.
+
+        A folder that all others lie in means nothing. Below it are the folders of splits, if they are called so, and
+        the classes. Images of the test split that all lie in one folder have no label.
+
+        Args:
+            where: The tar.
+            ignored: Gets how many images lie outside any class.
+
+        Raises:
+            SourceError: There are images but no class.
+        """
+        folders = {folder: folder.split(b"/") if folder else [] for folder, _ in self._groups}
+        filled = [folder for folder in folders if folder in self._counts]
+        if self._labels is not None or not folders:
+            return []
+        top = _common_parts(folders.values())
+        if len(filled) == 1 and folders[filled[0]] == top:
+            self._settle_one(filled[0], where)
+            return []
+        with_splits = self._are_splits([parts[len(top) :] for parts in folders.values()])
+        loose = sum(
+            self._settle_folder(folder, parts, len(top), with_splits=with_splits) for folder, parts in folders.items()
+        )
+        if not loose:
+            return []
+        ignored["outside a class folder"] += loose
+        return [f"{loose} images in {where} lie outside any class folder and are not used"]
+
+    def _group(self, folder: bytes, class_name: bytes | None) -> int:
+        key = (folder, class_name)
+        if key not in self._groups:
+            below = len(folder) + 1 if folder else 0
+            self._groups[key] = self._collector.add_group(Group(self.split, class_name, below, self.archive))
+        return self._groups[key]
+
+    def _settle_one(self, folder: bytes, where: str) -> None:
+        """Settle a tar whose images all lie in one folder: one class, or the test images."""
+        for (other, _), number in self._groups.items():
+            self._collector.groups[number].split = self.split if other == folder else None
+        name = folder[folder.rfind(b"/") + 1 :]
+        if self.split == "test":
+            return
+        if self.split == "validation" or not name:
+            message = f"the images in {where} do not lie in class folders"
+            hint = (
+                "give their classes with --validation-labels"
+                if self.split == "validation"
+                else "give a tar that has them"
+            )
+            raise SourceError(f"{message}; {hint}", path=where)
+        self._collector.groups[self._groups[folder, None]].class_name = name
+
+    def _settle_folder(self, folder: bytes, parts: list[bytes], skip: int, *, with_splits: bool) -> int:
+        """Give one folder its class; return how many images in it have none."""
+        group = self._collector.groups[self._groups[folder, None]]
+        if with_splits and len(parts) > skip:
+            group.split = SPLIT_FOLDERS[parts[skip]]
+            skip += 1
+        if len(parts) <= skip:
+            group.split = None
+            return self._counts.get(folder, 0)
+        group.class_name = parts[skip]
+        group.prefix_bytes = len(b"/".join(parts[: skip + 1])) + 1
+        return 0
+
+    def _are_splits(self, folders: list[list[bytes]]) -> bool:
+        """Return whether the first parts are the names of splits, below which lie classes."""
+        first = {parts[0] for parts in folders if parts}
+        deep = {parts[0] for parts in folders if len(parts) > 1}
+        return bool(first) and first <= set(SPLIT_FOLDERS) and deep == first
+
+
+def _common_parts(folders: Iterable[list[bytes]]) -> list[bytes]:
+    """Return the folders that all of some folders lie in, or are."""
+    common = []
+    for parts in zip(*folders, strict=False):
+        if len(set(parts)) > 1:
+            break
+        common.append(parts[0])
+    return common
+
+
+class TarReader:
+    """Collects the images of tars.
+
+    Args:
+        builder: Receives them.
         labels: The classes of validation images without a class folder.
     """
 
-    def __init__(self, draft: Draft, labels: ValidationLabels | None) -> None:
-        self._draft = draft
+    def __init__(self, builder: SourceBuilder, labels: ValidationLabels | None) -> None:
+        self._builder = builder
         self._labels = labels
         self._unsafe: list[bytes] = []
         self._links: list[bytes] = []
@@ -218,10 +255,10 @@ class TarGatherer:
         if is_compressed(path):
             message = f"{path} is compressed, so its images cannot be read in place; unpack it with gunzip first"
             raise SourceError(message, path=str(path))
-        archive = len(self._draft.archives)
-        self._draft.archives.append(path.spelled())
+        archive = len(self._builder.archives)
+        self._builder.archives.append(path.spelled())
         by_number = self._labels if split == "validation" else None
-        folders = TarFolders(self._draft.gathering, split, archive, by_number)
+        folders = TarFolders(self._builder.collector, split, archive, by_number)
         self._seen_before = self._seen
         self._size = path.size()
         with path.reader() as file:
@@ -229,11 +266,11 @@ class TarGatherer:
             for member in walk(window):
                 self._add_member(window, member, folders)
                 self._advance(member.offset_data + member.size)
-        self._draft.skipped.warnings += folders.settle(str(path), self._draft.skipped.ignored)
+        self._builder.skipped.warnings += folders.settle(str(path), self._builder.skipped.ignored)
 
     def finish(self) -> None:
         """Report what was found and not used."""
-        warn = self._draft.skipped.warn
+        warn = self._builder.skipped.warn
         warn(self._unsafe, "members of tars whose names lead out of it are not used: {names}")
         warn(self._links, "links in tars are not followed: {names}")
 
@@ -253,20 +290,20 @@ class TarGatherer:
     def _add_inner(self, window: FileWindow, outer: bytes, folders: TarFolders) -> None:
         """Gather the images of a tar inside a tar: those of one class."""
         name = outer[outer.rfind(b"/") + 1 : -4]
-        gathering = self._draft.gathering
-        group = gathering.group(Group(folders.split, name, len(outer) + 1, folders.archive))
+        collector = self._builder.collector
+        group = collector.add_group(Group(folders.split, name, len(outer) + 1, folders.archive))
         for member in walk(window):
             path = self._safe_path(member)
             if path and self._is_file(member, path) and self._is_image(path):
                 self._advance(window.start + member.offset_data + member.size)
-                gathering.add(group, outer + b"/" + path, member.size, window.start + member.offset_data)
+                collector.add(group, outer + b"/" + path, member.size, window.start + member.offset_data)
 
     def _safe_path(self, member: tarfile.TarInfo) -> bytes | None:
         """Return the path of a member without ``.`` parts; None if it leads out of the tar."""
         name = member.name.encode("utf-8", "surrogateescape")
         parts = [part for part in name.split(b"/") if part not in (b"", b".")]
         if name.startswith(b"/") or b".." in parts or b"\0" in name:
-            self._draft.skipped.ignored["unsafe name"] += 1
+            self._builder.skipped.ignored["unsafe name"] += 1
             _note(self._unsafe, name)
             return None
         return b"/".join(parts)
@@ -275,18 +312,18 @@ class TarGatherer:
         if member.isreg() and not member.issparse() and path:
             return True
         if member.issym() or member.islnk():
-            self._draft.skipped.ignored["link"] += 1
+            self._builder.skipped.ignored["link"] += 1
             _note(self._links, path)
         elif not member.isdir():
-            self._draft.skipped.ignored["special file"] += 1
+            self._builder.skipped.ignored["special file"] += 1
         return False
 
     def _is_image(self, path: bytes) -> bool:
         name = path[path.rfind(b"/") + 1 :]
         if name.startswith(b"."):
-            self._draft.skipped.ignored["hidden"] += 1
+            self._builder.skipped.ignored["hidden"] += 1
         elif is_sidecar(name):
-            self._draft.skipped.count_sidecar(name)
+            self._builder.skipped.count_sidecar(name)
         else:
             return True
         return False
@@ -294,7 +331,7 @@ class TarGatherer:
     def _advance(self, end: int) -> None:
         """Count one image that ends at a byte of the tar; how many there will be is a guess from that."""
         self._seen += 1
-        progress = self._draft.progress
+        progress = self._builder.progress
         if progress is not None and self._seen % _PROGRESS_IMAGES == 0:
             done = self._seen - self._seen_before
             total = self._seen_before + done * self._size // max(1, end)

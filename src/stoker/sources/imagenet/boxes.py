@@ -15,9 +15,9 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from stoker.errors import SourceError, StorageError
-from stoker.sources.lines import numbered_lines
-from stoker.sources.reading import read_file
+from stoker.sources.reading import in_order, nonblank_lines, numbered_lines, read_file
 from stoker.sources.tar_format import ForwardBytes, open_stream, read_member, walk
+from stoker.storage import split_bucket, within
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 
 MAX_XML_BYTES = 2**22
 """Longest annotation that is read."""
+
+TINY_LIST = "val_annotations.txt"
+"""The classes and the boxes of Tiny ImageNet's validation images."""
+
+_TINY_SIDE = 64
 
 
 def image_stem(path: bytes) -> bytes:
@@ -73,6 +78,46 @@ class BoxFolder:
         stem = image_stem(image_path)
         parts = (self.path, class_name, stem) if self.per_class and class_name else (self.path, stem)
         return b"/".join(parts) + self.suffix
+
+
+@dataclass(frozen=True, slots=True)
+class MappedBoxes:
+    """Annotations that lie where the images do, below ``Annotations`` instead of ``Data`` (ILSVRC's own layout).
+
+    Attributes:
+        base: Folder that paths of images are relative to.
+        class_names: The whole label set.
+    """
+
+    base: bytes
+    class_names: frozenset[bytes]
+
+    @property
+    def where(self) -> str:
+        """What is replaced by what."""
+        return "Data -> Annotations"
+
+    def read(self, item_path: bytes, class_name: bytes) -> list[Box]:
+        """Return the boxes of an image; see `read_boxes`.
+
+        Raises:
+            SourceError: The annotation is damaged.
+        """
+        mapped = annotations_beside(within(self.base, item_path))
+        if mapped is None:
+            return []
+        annotation = os.path.splitext(mapped)[0] + b".xml"  # noqa: PTH122 - pathlib has no bytes paths
+        return read_boxes(annotation, class_name, self.class_names)
+
+
+def annotations_beside(where: bytes) -> bytes | None:
+    """Return an absolute path or a URL with ``Annotations`` for its last part ``Data``; None if it has no such part."""
+    bucket, rest = split_bucket(where)
+    parts = rest.split(b"/")
+    if b"Data" not in parts:
+        return None
+    parts[len(parts) - 1 - parts[::-1].index(b"Data")] = b"Annotations"
+    return (bucket and bucket + b"/") + b"/".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,3 +484,61 @@ def _fraction(text: bytes) -> float:
 def _bad_lines(path: Location, bad: list[int]) -> str:
     shown = ", ".join(map(str, bad[:_SHOWN_LINES])) + (", ..." if len(bad) > _SHOWN_LINES else "")
     return f"{path}: {len(bad)} lines are not NAME.JPEG,xmin,ymin,xmax,ymax and are not used: line {shown}"
+
+
+def read_tiny_boxes(base: Location, class_names: Iterable[bytes], warnings: list[str]) -> BoxTableBuilder | None:
+    """Return the boxes of all images of Tiny ImageNet; None if there is no file of them.
+
+    They lie in ``<wnid>_boxes.txt`` in each class folder and in `TINY_LIST`. A line is
+    ``NAME.JPEG<TAB>x0<TAB>y0<TAB>x1<TAB>y1``; in `TINY_LIST` the class follows the name. The numbers are pixels of the
+    64 x 64 image, from 0 to 63, the last one included (a whole image is ``0 0 63 63``), whatever the columns are called
+    elsewhere.
+
+    Args:
+        base: Folder of the splits.
+        class_names: Classes in whose folder there may be such a file.
+        warnings: Gets what a person should know.
+
+    Raises:
+        SourceError: A file is too large.
+        OSError: A file cannot be read.
+    """
+    names = [name.decode("utf-8", "surrogateescape") for name in sorted(class_names)]
+    lists = [base / "train" / name / f"{name}_boxes.txt" for name in names]
+    builder = BoxTableBuilder(str(base), replacing=False)
+    bad = found = 0
+    for lines in in_order(_lines_of, (*lists, base / "val" / TINY_LIST), base.requests_at_once):
+        found += lines is not None
+        bad += _add_list(lines or [], builder)
+    if bad:
+        warnings.append(f"{bad} lines of the lists of boxes in {base} hold no box and are not used")
+    return builder if found else None
+
+
+def _lines_of(path: Location) -> list[bytes] | None:
+    return [line for _, line in nonblank_lines(path)] if path.is_file() else None
+
+
+def _add_list(lines: Iterable[bytes], builder: BoxTableBuilder) -> int:
+    """Add the boxes of one file; return how many lines have none."""
+    seen: set[bytes] = set()
+    bad = 0
+    for line in lines:
+        if line in seen:  # a line that comes twice is one box
+            continue
+        seen.add(line)
+        columns = line.split(b"\t")
+        try:
+            x0, y0, x1, y1 = (int(column) for column in columns[-4:])
+            box = place_box(_edges(x0, x1), _edges(y0, y1), _TINY_SIDE, _TINY_SIDE)
+        except (ValueError, OverflowError):
+            bad += 1
+            continue
+        if box is not None:
+            builder.add(b"", image_stem(columns[0].strip()), [NamedBox(b"", box)])
+    return bad
+
+
+def _edges(first: int, last: int) -> tuple[int, int]:
+    """Return the edges around the pixels from ``first`` to ``last``, whichever of them is smaller."""
+    return min(first, last), max(first, last) + 1

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.imagenet.boxes import image_stem
 from stoker.sources.imagenet.devkit import MAX_META_BYTES, meta_of_devkit, read_meta
-from stoker.sources.lines import list_lines
+from stoker.sources.reading import nonblank_lines
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _find_list(folders: Iterable[Location]) -> Location | None:
 
 
 def _read_list(path: Location, classes: frozenset[bytes]) -> dict[bytes, bytes]:
-    entries = (split_text(line) for _, line in list_lines(path))
+    entries = (split_text(line) for _, line in nonblank_lines(path))
     return {name: text for name, text in entries if name in classes}
 
 
@@ -152,7 +152,7 @@ def read_label_map(where: str) -> LabelMap:
         return _numbered(where, read_meta(meta_of_devkit(path), where), devkit=True)
     if head.startswith(_GZIP_MAGIC) or head.lstrip().startswith(b"{"):
         return _numbered(where, _json_entries(_read_json(path), where), devkit=False)
-    return _from_lines(where, list(list_lines(path)))
+    return _from_lines(where, list(nonblank_lines(path)))
 
 
 def _from_lines(where: str, lines: Sequence[tuple[int, bytes]]) -> LabelMap:
@@ -255,8 +255,6 @@ LABEL_LISTS = (
 )
 """Lists that are found by their names, in the order in which they are looked for."""
 
-TINY_LIST = "val_annotations.txt"
-
 _NUMBER = re.compile(rb"ILSVRC[0-9]{4}_val_([0-9]{8})", re.IGNORECASE)
 _TINY_COLUMNS = 2
 
@@ -333,7 +331,7 @@ def read_validation_labels(path: Location, labels: LabelMap | None) -> Validatio
         SourceError: It is empty, or too large.
         OSError: It cannot be read.
     """
-    lines = list(list_lines(path))
+    lines = list(nonblank_lines(path))
     if not lines:
         raise SourceError(f"{path} is empty; it must say the classes of the validation images", path=str(path))
     first = lines[0][1]

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from stoker.types import Box, Progress
 
 
-SPLITS = ("train", "validation", "test")
-"""Every split there can be, in the order of the table."""
-
 _HASHED_ROWS = 2**14
 
 

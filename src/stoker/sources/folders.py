@@ -1,4 +1,14 @@
-"""A folder of images: splits, classes, and images that lie in one folder without any class.
+"""A folder of images as a source: splits, classes, and images that lie in one folder without any class.
+
+Where the images lie in it, and where their lists and annotations (`find_layout`):
+
+============================================  ==============================================================
+ILSVRC's own layout, also Kaggle's            ``[ILSVRC/]Data/CLS-LOC/{train,val,test}``; the source may be
+                                              any folder on the way
+NVIDIA's download script                      ``data/{train,validation}`` beside ``bounding_boxes/``
+Stanford Dogs                                 ``Images/<class>`` beside ``Annotation/``
+anything else                                 the folder itself
+============================================  ==============================================================
 
 Three layouts of a split are understood::
 
@@ -23,31 +33,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError
-from stoker.sources.gather import Group
-from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS
+from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS, BoxSearch
+from stoker.sources.imagenet.boxes import TINY_LIST, read_tiny_boxes
 from stoker.sources.imagenet.labels import (
     LABEL_LISTS,
     TEXT_LISTS,
-    TINY_LIST,
     find_validation_labels,
     read_validation_labels,
 )
-from stoker.sources.tree import SPLITS
+from stoker.sources.items import SPLITS, Group
+from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.walking import folders_in, is_sidecar, list_folders, scan, stays_inside
 from stoker.storage import place_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stoker.sources.draft import Draft
     from stoker.sources.imagenet.labels import ValidationLabels
+    from stoker.sources.source import BoxSource, SourceOptions, SourceTree
     from stoker.sources.walking import Skipped
     from stoker.storage import Child, Location
-
-
-# Which folders of a source are splits, and whether a split has class folders or images without any.
-#
-# What is understood is drawn in `stoker.sources.image_folders`.
+    from stoker.types import Progress
 
 
 SPLIT_FOLDERS = {b"train": "train", b"validation": "validation", b"val": "validation", b"test": "test"}
@@ -55,6 +61,97 @@ SPLIT_FOLDERS = {b"train": "train", b"validation": "validation", b"val": "valida
 
 _METADATA = frozenset(name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, TINY_LIST, "synsets.txt", "wnids.txt"))
 _TINY_FOLDER = b"images"
+
+
+_SPLIT_NAMES = ("train", "validation", "val")
+_NOT_CLASSES = ANNOTATION_FOLDERS | {b"lists"}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the parts of a folder lie.
+
+    Attributes:
+        base: Folder of the splits or the classes.
+        tops: Folders in which lists and annotations are looked for, in this order.
+    """
+
+    base: Location
+    tops: tuple[Location, ...]
+
+    def holds_folders(self) -> bool:
+        """Return whether there are folders that could be classes or splits."""
+        names = folders_in(self.base.spelled())
+        return any(not name.startswith(b".") and name not in _NOT_CLASSES for name in names)
+
+
+def find_layout(root: Location) -> Layout:
+    """Return where the parts of a folder lie, by the table above.
+
+    Args:
+        root: Absolute path of the folder.
+    """
+    inner = (root / "Data" / "CLS-LOC", root / "ILSVRC" / "Data" / "CLS-LOC")
+    base = root if root.parts[-2:] == ("Data", "CLS-LOC") else next((path for path in inner if path.is_dir()), None)
+    if base is not None:
+        return Layout(base, (base, *base.parents[1:3]))
+    if not _holds_splits(root) and _holds_splits(root / "data"):
+        return Layout(root / "data", (root / "data", root))
+    if _is_like_dogs(root):
+        return Layout(root / "Images", (root / "Images", root))
+    annotations = {"data": "bounding_boxes", "Images": "Annotation"}.get(root.name)
+    if annotations is not None and (root.parent / annotations).is_dir():
+        return Layout(root, (root, root.parent))
+    return Layout(root, (root,))
+
+
+def _holds_splits(folder: Location) -> bool:
+    return any((folder / name).is_dir() for name in _SPLIT_NAMES)
+
+
+def _is_like_dogs(root: Location) -> bool:
+    """Return whether there is a folder ``Images`` of folders, and beside it nothing that could be a class."""
+    images = root / "Images"
+    if not images.is_dir() or not folders_in(images.spelled()):
+        return False
+    others = _NOT_CLASSES | {b"Images"}
+    return all(name in others or name.startswith(b".") for name in folders_in(root.spelled()))
+
+
+def list_folder(path: Location, layout: Layout, options: SourceOptions, progress: Progress | None) -> SourceTree:
+    """List the images of a folder.
+
+    Args:
+        path: What the user named.
+        layout: Where its parts lie.
+        options: What the user says about it.
+        progress: Called after every few images or annotations.
+
+    Raises:
+        ConfigError: The list of the validation labels needs a label map.
+        SourceError: There is no class folder, a folder cannot be read, validation images have no labels, or a list is
+            damaged.
+        OSError: A file cannot be read.
+    """
+    builder = SourceBuilder(str(path), layout.base.spelled(), options, layout.tops, progress=progress)
+    splits = SplitFinder(builder, (*layout.tops, path.resolve().parent)).find()
+    _collect(builder, splits)
+    class_names = builder.settle()
+    return builder.finish(_find_boxes(builder, layout, splits, class_names))
+
+
+def _find_boxes(
+    builder: SourceBuilder, layout: Layout, splits: dict[str, SplitFolder], class_names: frozenset[bytes]
+) -> dict[str, BoxSource]:
+    warnings = builder.skipped.warnings
+    if builder.options.boxes is None:
+        listed = builder.skipped.ignored[".txt"] > 0  # lists of boxes lie beside the images, where they were counted
+        tiny = read_tiny_boxes(layout.base, class_names if listed else (), warnings)
+        if tiny is not None:
+            return dict.fromkeys(splits, tiny.finish(class_names))
+    paths = {split: found.path for split, found in splits.items()}
+    search = BoxSearch(builder.options.boxes, layout.tops, layout.base, paths, builder.progress)
+    return search.find(class_names, warnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +170,18 @@ class SplitFolder:
 
 
 class SplitFinder:
-    """Looks at the folders below ``draft.base``; counts and reports in ``draft`` what belongs to no class.
+    """Looks at the folders below ``builder.base``; counts and reports in ``builder`` what belongs to no class.
 
     Args:
-        draft: The source.
+        builder: The source.
         label_places: Folders in which a list of the validation labels is looked for.
     """
 
-    def __init__(self, draft: Draft, label_places: tuple[Location, ...]) -> None:
-        self._draft = draft
-        self._base = draft.base
-        self._skipped: Skipped = draft.skipped
-        self._labels = find_validation_labels(label_places, draft.options.validation_labels)
+    def __init__(self, builder: SourceBuilder, label_places: tuple[Location, ...]) -> None:
+        self._builder = builder
+        self._base = builder.base
+        self._skipped: Skipped = builder.skipped
+        self._labels = find_validation_labels(label_places, builder.options.validation_labels)
 
     def find(self) -> dict[str, SplitFolder]:
         """Return the folder of each split.
@@ -110,7 +207,7 @@ class SplitFinder:
         return {SPLIT_FOLDERS[name]: self._split(name) for name in names}
 
     def _without_splits(self, entries: Sequence[Child]) -> dict[str, SplitFolder]:
-        if self._draft.options.validation_labels is not None and not any(entry.is_folder for entry in entries):
+        if self._builder.options.validation_labels is not None and not any(entry.is_folder for entry in entries):
             return {"validation": SplitFolder(b"", None, self._read_labels())}
         return {"train": SplitFolder(b"", self._class_folders(b"", entries))}
 
@@ -140,10 +237,10 @@ class SplitFinder:
         tiny = place_at(self._base) / "val" / TINY_LIST
         path = self._labels or (tiny if tiny.is_file() else None)
         if path is None:
-            where = self._draft.root
+            where = self._builder.root
             message = f"{where} holds validation images without class folders; give their classes with"
             raise SourceError(f"{message} --validation-labels, or put {LABEL_LISTS[0]} into {where}", path=where)
-        return read_validation_labels(path, self._draft.labels)
+        return read_validation_labels(path, self._builder.labels)
 
     def _count_others(self, names: list[bytes]) -> None:
         """Count what lies beside the split folders, and warn of what may be images."""
@@ -187,74 +284,64 @@ def _may_matter(name: bytes) -> bool:
     return name not in ANNOTATION_FOLDERS and name not in _METADATA and not name.startswith(b".")
 
 
-def fill_from_folder(draft: Draft, label_places: tuple[Location, ...]) -> dict[str, SplitFolder]:
-    """Gather the images below ``draft.base``.
-
-    Args:
-        draft: Receives them.
-        label_places: Folders in which a list of the validation labels is looked for.
-
-    Returns:
-        The folder of each split.
-
-    Raises:
-        ConfigError: The list of the validation labels needs a label map.
-        SourceError: There is no class folder, a folder cannot be read, or validation images have no labels.
-    """
-    folders = SplitFinder(draft, label_places).find()
+def _collect(builder: SourceBuilder, folders: dict[str, SplitFolder]) -> None:
+    """Add the images of all splits."""
     if all(found.classes == () for found in folders.values()):
         message = (
-            f"{draft.root} holds no class folder; put the images of each class into a folder named after the class"
+            f"{builder.root} holds no class folder; put the images of each class into a folder named after the class"
         )
-        raise SourceError(message, path=draft.root)
+        raise SourceError(message, path=builder.root)
     for split, found in folders.items():
         if found.classes is None:
-            _gather_flat(draft, split, found)
+            _collect_flat(builder, split, found)
         else:
-            _gather_classes(draft, split, found)
+            _collect_classes(builder, split, found)
     labels = folders["validation"].labels if "validation" in folders else None
-    if labels is None and draft.options.validation_labels is not None:
-        draft.skipped.warnings.append("--validation-labels is not used: no validation images lie outside class folders")
+    if labels is None and builder.options.validation_labels is not None:
+        builder.skipped.warnings.append(
+            "--validation-labels is not used: no validation images lie outside class folders"
+        )
     if labels is not None and "train" not in folders:
-        draft.classes |= labels.class_names()  # a part of the images must have the labels of the whole
-    return folders
+        builder.classes |= labels.class_names()  # a part of the images must have the labels of the whole
 
 
-def _gather_classes(draft: Draft, split: str, found: SplitFolder) -> None:
+def _collect_classes(builder: SourceBuilder, split: str, found: SplitFolder) -> None:
     classes = found.classes or ()
     folders = [found.path + name + b"/" for name in classes]
-    before = len(draft.gathering)
-    for done, listing in enumerate(list_folders(draft.base, folders), 1):
+    before = len(builder.collector)
+    for done, listing in enumerate(list_folders(builder.base, folders), 1):
         folder = folders[done - 1]
-        group = draft.gathering.group(Group(split, classes[done - 1], len(folder)))
-        draft.skipped.add(listing.skipped)
+        group = builder.collector.add_group(Group(split, classes[done - 1], len(folder)))
+        builder.skipped.add(listing.skipped)
         for path, size in listing.files:
-            draft.gathering.add(group, folder + path, size)
-        if draft.progress is not None and done < len(folders):  # a listing that is over at once shows nothing
-            images = len(draft.gathering) - before
+            builder.collector.add(group, folder + path, size)
+        if builder.progress is not None and done < len(folders):  # a listing that is over at once shows nothing
+            images = len(builder.collector) - before
             total = before + max(images * len(folders) // done, images + 1)
-            draft.progress(done=before + images, total=total, size_bytes=0, rejects=0)
+            builder.progress(done=before + images, total=total, size_bytes=0, rejects=0)
 
 
-def _gather_flat(draft: Draft, split: str, found: SplitFolder) -> None:
+def _collect_flat(builder: SourceBuilder, split: str, found: SplitFolder) -> None:
     labels = found.labels
-    known = draft.gathering.class_names().union(draft.labels.names if draft.labels else ())
+    known = builder.collector.class_names().union(builder.labels.names if builder.labels else ())
     groups: dict[bytes | None, int] = {}
     unlabelled = 0
-    (listing,) = list_folders(draft.base, [found.path])
-    draft.skipped.add(listing.skipped)
+    (listing,) = list_folders(builder.base, [found.path])
+    builder.skipped.add(listing.skipped)
     for path, size in listing.files:
         name = labels.class_of(path) if labels is not None else None
         if labels is not None and labels.tolerant and known and name not in known:
             name = None
         unlabelled += name is None
         if name not in groups:
-            groups[name] = draft.gathering.group(Group(split, name, len(found.path)))
-        draft.gathering.add(groups[name], found.path + path, size)
+            groups[name] = builder.collector.add_group(Group(split, name, len(found.path)))
+        builder.collector.add(groups[name], found.path + path, size)
     if labels is None:
         return
     if labels.bad_lines:
-        draft.skipped.ignored["bad line of labels"] += labels.bad_lines
-        draft.skipped.warnings.append(f"{labels.where}: {labels.bad_lines} lines name no image or no class")
+        builder.skipped.ignored["bad line of labels"] += labels.bad_lines
+        builder.skipped.warnings.append(f"{labels.where}: {labels.bad_lines} lines name no image or no class")
     if unlabelled:
-        draft.skipped.warnings.append(f"{labels.where} gives no known class to {unlabelled} images: they have no label")
+        builder.skipped.warnings.append(
+            f"{labels.where} gives no known class to {unlabelled} images: they have no label"
+        )

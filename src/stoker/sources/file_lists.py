@@ -1,0 +1,274 @@
+"""Lists of files: a text file with the path of one image a line.
+
+A path is absolute, or relative to the folder of the list, or it is the URL of an object. Blank lines are counted,
+everything else is a path: there are no comments. Blanks around a path belong to it unless only the path without them is
+there. The class is the folder of the image, or the one above that if it is called ``images``. A file that is not there
+is an item all the same, so that a build names it among the rejects.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from array import array
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stoker import _native
+from stoker.errors import SourceError, StorageError
+from stoker.sources.imagenet.annotations import BoxSearch
+from stoker.sources.imagenet.boxes import MappedBoxes, annotations_beside
+from stoker.sources.imagenet.config_file import read_config
+from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
+from stoker.sources.items import Group
+from stoker.sources.reading import in_order, numbered_lines
+from stoker.sources.source_builder import SourceBuilder
+from stoker.storage import is_absolute, is_of_the_name, location, place_at, split_bucket, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from stoker.sources.items import ItemCollector
+    from stoker.sources.source import BoxSource, SourceOptions, SourceTree
+    from stoker.storage import Location
+    from stoker.types import Progress
+
+
+_NO_CLASS = frozenset({b"val", b"validation", b"test", b"train", b"images"})
+"""Folders that hold images of many classes."""
+
+_LISTED_FROM = 8
+"""Objects of one folder from which on that is listed."""
+
+
+def list_file_lists(path: Location, options: SourceOptions, progress: Progress | None) -> SourceTree:
+    """List the images that a file list names, or the lists of an ``ilsvrc.json``.
+
+    Args:
+        path: The list, or the configuration.
+        options: What the user says about it.
+        progress: Called after every few images or annotations.
+
+    Raises:
+        ConfigError: A value of the configuration is wrong, or the list of the validation labels needs a label map.
+        SourceError: A list is not there, is not a text, or its images do not lie in class folders.
+        OSError: A file cannot be read.
+    """
+    config = read_config(path) if path.suffix.lower() == ".json" else None
+    builder = SourceBuilder(str(path), path.parent.spelled(), options, (path.parent,), progress=progress)
+    lists = FileLists(builder, config.lists() if config else {path: "train"})
+    lists.fill()
+    class_names = builder.settle()
+    tree = builder.finish(lists.find_boxes(class_names))
+    if config is None or config.num_classes in (None, len(tree.classes)):
+        return tree
+    note = f"{path} says num_classes {config.num_classes}, but its lists have {len(tree.classes)} classes"
+    return dataclasses.replace(tree, warnings=(*tree.warnings, note))
+
+
+class FileLists:
+    """One or more lists, each of which is a split.
+
+    Args:
+        builder: Receives the images.
+        lists: The split of each list.
+    """
+
+    def __init__(self, builder: SourceBuilder, lists: Mapping[Location, str]) -> None:
+        self._builder = builder
+        self._lists = lists
+        self._folders: dict[tuple[str, bytes, bytes | None], int] = {}
+        self._hashes = array("q")
+        explicit = find_validation_labels((), builder.options.validation_labels)
+        self._labels = read_validation_labels(explicit, builder.labels) if explicit else None
+
+    def fill(self) -> None:
+        """Gather the images.
+
+        Raises:
+            SourceError: A list is not there, is no text, or its images do not lie in class folders.
+            OSError: A list cannot be read.
+        """
+        for path, split in self._lists.items():
+            if not path.is_file():
+                raise SourceError(f"the list {path} is not there or is no file", path=str(path))
+            folder = path.parent.spelled()
+            before = b"" if folder == self._builder.base else folder + b"/"
+            for number, line in numbered_lines(path):
+                self._add(line, split, before, f"line {number} of {path}")
+        collector = self._builder.collector
+        fill_sizes(collector, self._stored_folders(), self._builder.progress)
+        names = collector.class_names()
+        if names and names <= _NO_CLASS and not self._labels:
+            shown = " and ".join(sorted(map(os.fsdecode, names)))
+            message = f"all images of {self._builder.root} lie in a folder called {shown}, not in class folders"
+            raise SourceError(f"{message}; give their classes with --validation-labels", path=self._builder.root)
+        repeated = len(self._hashes) - len(np.unique(np.frombuffer(self._hashes, np.int64)))
+        if repeated:
+            self._builder.skipped.warnings.append(f"{repeated} lines repeat an earlier one; each is an item of its own")
+
+    def find_boxes(self, class_names: frozenset[bytes]) -> dict[str, BoxSource]:
+        """Return the annotations of each split.
+
+        Raises:
+            SourceError: See `BoxSearch.find`.
+            OSError: See `BoxSearch.find`.
+        """
+        splits = dict.fromkeys(self._lists.values(), b"")
+        explicit = self._builder.options.boxes
+        if explicit is not None:
+            search = BoxSearch(explicit, (), place_at(self._builder.base), splits)
+            return search.find(class_names, self._builder.skipped.warnings)
+        base = self._builder.base
+        found = (annotations_beside(within(base, folder)) for _, folder, _ in self._folders)
+        mapped = {folder for folder in found if folder is not None}
+        at_once = max((place_at(folder).requests_at_once for folder in mapped), default=1)
+        if not any(in_order(lambda folder: place_at(folder).is_dir(), mapped, at_once)):
+            return {}
+        return dict.fromkeys(splits, MappedBoxes(base, class_names))
+
+    def _add(self, line: bytes, split: str, before: bytes, where: str) -> None:
+        if not line.strip():
+            self._builder.skipped.ignored["blank line"] += 1
+            return
+        if b"\0" in line:
+            raise SourceError(f"{where} has a NUL byte, so it is no list of files", path=self._builder.root)
+        path, stripped = (text if is_absolute(text) else before + text for text in (line, line.strip()))
+        if path != stripped and self._size(path) is None and self._size(stripped) is not None:
+            path = stripped
+        # What lies in a store gets its size later, from a listing of its folder.
+        size = self._size(path) if place_at(within(self._builder.base, path)).is_local else 0
+        folder, _, name = path.rpartition(b"/")
+        self._hashes.append(hash((split, path)))
+        self._builder.collector.add(self._group(split, folder, name, where), path, size or 0)
+
+    def _stored_folders(self) -> dict[int, bytes]:
+        """Return the URL of the folder of each group that lies in a store."""
+        folders = ((number, within(self._builder.base, folder)) for (_, folder, _), number in self._folders.items())
+        return {number: folder for number, folder in folders if not place_at(folder).is_local}
+
+    def _size(self, path: bytes) -> int | None:
+        """Return the size of a file; None if there is none."""
+        place = place_at(within(self._builder.base, path))
+        try:
+            size = place.size()
+            return size if place.is_file() else 0
+        except StorageError:
+            raise
+        except OSError as error:
+            if place.is_local and not is_of_the_name(error):
+                raise
+            return None
+
+    def _group(self, split: str, folder: bytes, name: bytes, where: str) -> int:
+        parts = split_bucket(folder)[1].split(b"/")
+        class_name: bytes | None = parts[-2] if len(parts) > 1 and parts[-1] == b"images" else parts[-1]
+        if class_name in _NO_CLASS and self._labels is not None:
+            class_name = self._labels.class_of(name)
+        if class_name in (b"", b".", b".."):
+            raise SourceError(f"{where}: {os.fsdecode(name)} lies in no class folder", path=self._builder.root)
+        key = (split, folder, class_name)
+        if key not in self._folders:
+            self._folders[key] = self._builder.collector.add_group(Group(split, class_name, len(folder) + 1))
+        return self._folders[key]
+
+
+def fill_sizes(collector: ItemCollector, folders: Mapping[int, bytes], progress: Progress | None) -> None:
+    """Give every image that was gathered from a folder of a store its size; 0 stays what is not there.
+
+    Args:
+        collector: Holds the images, with a size of 0.
+        folders: URL of the folder of each group that lies in a store.
+        progress: Told how many have theirs.
+
+    Raises:
+        StorageError: A store is gone.
+    """
+    if not folders:
+        return
+    by_url = {url: number for number, url in enumerate(dict.fromkeys(folders.values()))}
+    folder_of = np.full(len(collector.groups), -1, np.int64)
+    for group, url in folders.items():
+        folder_of[group] = by_url[url]
+    rows_of = collector.rows_by(folder_of)
+    tasks = _tasks(collector, list(by_url), rows_of)
+    done = 0
+    for rows, sizes in in_order(_sizes, tasks):
+        collector.set_sizes(rows, sizes)
+        done += len(rows)
+        if progress is not None and done < len(collector):
+            progress(done=done, total=len(collector), size_bytes=0, rejects=0)
+
+
+def _tasks(
+    collector: ItemCollector, urls: list[bytes], rows_of: Iterator[tuple[int, list[int]]]
+) -> Iterator[tuple[bytes, list[int], list[bytes]]]:
+    """Yield a folder, rows of the collector, and the names of their files in it."""
+    for number, rows in rows_of:
+        names = [collector.file_name(row) for row in rows]
+        yield urls[number], rows, names
+
+
+def _sizes(task: tuple[bytes, list[int], list[bytes]]) -> tuple[list[int], list[int]]:
+    """Return the rows and the size of each; 0 for what is not there."""
+    url, rows, names = task
+    found = _listed(url, names) if len(names) >= _LISTED_FROM else None
+    if found is None:
+        return rows, [_size(within(url, name)) for name in names]
+    return rows, [found[name] for name in names]
+
+
+def _listed(url: bytes, names: list[bytes]) -> dict[bytes, int] | None:
+    """Return the size of each name that lies directly in a folder; None if that cannot be listed."""
+    found = dict.fromkeys(names, 0)
+    try:
+        for path, size in place_at(url).files_below():
+            if path in found:
+                found[path] = size or 0
+    except StorageError:
+        raise
+    except OSError:
+        return None
+    return found
+
+
+def _size(url: bytes) -> int:
+    try:
+        return place_at(url).size()
+    except StorageError:
+        raise
+    except OSError:
+        return 0  # still an item, so that the build names it among the rejects
+
+
+def find_files(patterns: Iterable[str]) -> list[bytes]:
+    """Return the absolute paths or the URLs of the files that match any of some patterns, in the order of their bytes.
+
+    Each comes once. A pattern that is a URL is matched against the names in its store.
+
+    ``*`` and ``?`` match inside a name, ``**`` any number of folders. Names that begin with a dot match only a pattern
+    that says so. Links stay links.
+
+    Raises:
+        SourceError: No file matches, or the name of one cannot stand in a list.
+    """
+    found: set[bytes] = set()
+    shown = []
+    for pattern in patterns:
+        shown.append(pattern)
+        found.update(os.fsencode(str(place)) for place in location(pattern).normalized().matching(regular=True))
+    if not found:
+        message = f"no file matches {' '.join(shown)}; quote the pattern, for example 'photos/**/*.JPEG'"
+        raise SourceError(message, path=shown[0] if shown else None)
+    for path in found:
+        if b"\n" in path or b"\r" in path:
+            message = f"{os.fsdecode(path)!r} has a line break in its name, so it cannot stand in a list; rename it"
+            raise SourceError(message, path=os.fsdecode(path))
+    return sorted(found)
+
+
+def shuffled(paths: list[bytes], seed: int) -> list[bytes]:
+    """Return the paths in the order that belongs to a seed (0 to 2**63 - 1), the same on every machine."""
+    order = _native.permute(0, len(paths), len(paths), seed, 0)
+    return [paths[at] for at in order.tolist()]
