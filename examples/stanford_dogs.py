@@ -29,7 +29,7 @@ def write_dogs(dataset: str, root: Path) -> None:
     for sample in (train[key] for key in range(min(60, len(train)))):
         known = train.classes[sample.label]
         breed = known.text.split(",")[0].replace(" ", "_") or "dog"
-        image, box = (Path(root, kind, f"{known.name}-{breed}", f"{known.name}_{sample.key}") for kind in KINDS)
+        image, box = (Path(root, kind, f"{known.name}-{breed}", f"{known.name}_{sample.index}") for kind in KINDS)
         height, width, _ = sample.decode().shape
         text = ANNOTATION.format(breed=breed, width=width, height=height, xmax=width // 2, ymax=height // 2)
         for path, content in ((image.with_suffix(".jpg"), sample.encoded), (box, text.encode())):

@@ -169,7 +169,7 @@ def _read_in_order(dataset: Dataset) -> Iterator[None]:
 def _file_name(sample: Sample) -> bytes:
     """Return the name that a record has, or one by its place: layouts without names are read into those with."""
     name = sample.source.encode("utf-8", "surrogateescape")
-    return name[name.rfind(b"/") + 1 :] or b"%d" % sample.key
+    return name[name.rfind(b"/") + 1 :] or b"%d" % sample.index
 
 
 class _Listing:

@@ -29,10 +29,10 @@ def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
     return stoker.open(place, keys=stoker.RecordKeys("image/encoded", "image/class/label", 0))
 
 
-def substitute(key: int, epoch: int) -> int:
+def substitute(index: int, epoch: int) -> int:
     """The first good sample that the draws of a bad one name."""
     for attempt in range(16):
-        words = sample_draw(SEED, epoch, key, 5, attempt)
+        words = sample_draw(SEED, epoch, index, 5, attempt)
         other = ((words[0] << 32 | words[1]) * RECORDS) >> 64
         if other not in BAD:
             return other
@@ -44,9 +44,9 @@ def epoch_of(train: stoker.Dataset, number: int = 0, **settings: object) -> tupl
         warnings.simplefilter("ignore", BadSampleWarning)
         loader.set_epoch(number)
         seen = [
-            (key, label, pixels.tobytes())
+            (index, label, pixels.tobytes())
             for batch in loader
-            for key, label, pixels in zip(batch.indices.tolist(), batch.labels.tolist(), batch.images, strict=True)
+            for index, label, pixels in zip(batch.indices.tolist(), batch.labels.tolist(), batch.images, strict=True)
         ]
         return seen, loader.bad_samples
 
@@ -55,18 +55,18 @@ def test_a_bad_sample_is_replaced_by_rule(train: stoker.Dataset) -> None:
     with stoker.Loader(train, batch_size=RECORDS, **SETTINGS | {"on_bad": "raise"}) as loader:
         order = loader._engine.samples.order(2).take(0, RECORDS).tolist()
     seen, report = epoch_of(train, 2)
-    for asked, (key, label, pixels) in zip(order, seen, strict=True):
-        assert key == (substitute(asked, 2) if asked in BAD else asked)
-        assert label == key + 1
-        shown = transform.show(pictures.rgb(image(key)), TRANSFORM, transform.Draws(SEED, 2, asked))
+    for asked, (index, label, pixels) in zip(order, seen, strict=True):
+        assert index == (substitute(asked, 2) if asked in BAD else asked)
+        assert label == index + 1
+        shown = transform.show(pictures.rgb(image(index)), TRANSFORM, transform.Draws(SEED, 2, asked))
         assert pixels == shown.tobytes()
     assert report.count == len(BAD)
-    assert [(bad.key, bad.substitute, bad.epoch) for bad in report.samples] == [
-        (key, substitute(key, 2), 2) for key in order if key in BAD
+    assert [(bad.index, bad.substitute, bad.epoch) for bad in report.samples] == [
+        (index, substitute(index, 2), 2) for index in order if index in BAD
     ]
     assert all(isinstance(bad.error, ImageError) for bad in report.samples)
     assert (
-        f"picture-{report.samples[0].key}.JPEG" in str(report.samples[0].error) or report.samples[0].error.record >= 0
+        f"picture-{report.samples[0].index}.JPEG" in str(report.samples[0].error) or report.samples[0].error.record >= 0
     )
 
 
@@ -115,12 +115,12 @@ def test_files_that_are_gone_are_bad_samples(tmp_path: Path) -> None:
         place.parent.mkdir(exist_ok=True)
         place.write_bytes(image(number))
     tree = stoker.open(tmp_path)
-    gone = [key for key in range(12) if tree[key].source.endswith("/7.jpg")]
+    gone = [index for index in range(12) if tree[index].source.endswith("/7.jpg")]
     (tmp_path / "class-1" / "7.jpg").unlink()
     with stoker.Loader(tree, batch_size=5, **SETTINGS) as loader, pytest.warns(BadSampleWarning, match="7.jpg"):
-        keys = [key for batch in loader for key in batch.indices.tolist()]
-    assert len(keys) == 12
-    assert set(range(12)) - set(keys) == set(gone)
+        indices = [index for batch in loader for index in batch.indices.tolist()]
+    assert len(indices) == 12
+    assert set(range(12)) - set(indices) == set(gone)
 
 
 def test_a_dataset_of_nothing_but_bad_samples_ends(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_shards_of_other_origin_open_by_directory_pattern_or_file(tmp_path: Path
         assert opened.labels.tolist() == list(range(1, 12))
     assert len(stoker.open(shards[1])) == 4
     sample = stoker.open(tmp_path)[-1]
-    assert (sample.key, sample.label, sample.source, sample.encoded) == (10, 11, "picture-10.JPEG", image(10))
+    assert (sample.index, sample.label, sample.source, sample.encoded) == (10, 11, "picture-10.JPEG", image(10))
     assert sample.decode().shape[2] == 3
     with pytest.raises(IndexError):
         stoker.open(tmp_path)[11]

@@ -133,7 +133,7 @@ def doctor(loader: Any, *, quiet: bool = False) -> Doctor:
     Raises:
         ConfigError: It is not a loader.
     """
-    return Doctor(loader_in(loader, Loader), quiet=quiet)
+    return Doctor(loader_in(loader), quiet=quiet)
 
 
 class Doctor:

@@ -366,7 +366,7 @@ def _row(
     tiles, outlines = [], []
     for place, column in enumerate(columns):
         transformer = applied[column.transform]
-        if column.object >= transformer.objects(sample.key):
+        if column.object >= transformer.objects(sample.index):
             tiles.append(Image.new("RGB", (TILE_WIDTH, TILE_HEIGHT), BACKGROUND))
             continue
         made = transformer.apply(sample, extent, column.epoch, column.object)
@@ -451,7 +451,7 @@ class SampleTransformer:
             StokerError: It cannot be loaded.
         """
         samples = self._engine.samples
-        slot = samples.of_image(sample.key)[object_] if isinstance(samples, Objects) else sample.key
+        slot = samples.of_image(sample.index)[object_] if isinstance(samples, Objects) else sample.index
         self._engine.submit(Step(np.array([slot], np.uint64), np.ones(1, np.bool_), consumed=0), epoch)
         batch = self._engine.next()
         part = None
@@ -504,7 +504,7 @@ def draw_sample(sample: Sample, classes: Sequence[ClassLabel], *, boxes: bool) -
     detail = f"{width} x {height}"
     if annotated:
         detail += f"  ·  {len(annotated)} box" + ("es" if len(annotated) > 1 else "")
-    return _draw_tile(picture, (*class_lines(sample.label, classes), detail), sample.key)
+    return _draw_tile(picture, (*class_lines(sample.label, classes), detail), sample.index)
 
 
 def class_lines(label: int, classes: Sequence[ClassLabel]) -> tuple[str, str]:

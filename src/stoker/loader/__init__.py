@@ -10,7 +10,7 @@ from stoker.loader.cache.directory import CacheDirectory, CacheEntry
 from stoker.loader.dataset import Dataset, Sample, label_of
 from stoker.loader.engine import EngineSettings, SampleEngine
 from stoker.loader.image_files import FILE_SCHEMA, ImageFiles
-from stoker.loader.loader import Loader, loader_settings
+from stoker.loader.loader import Loader, loader_in, loader_settings, trace
 from stoker.loader.mix import Mix, mix, parts_of
 from stoker.loader.opening import (
     RecordKeys,
@@ -34,7 +34,7 @@ from stoker.loader.remote.read_ahead import ReadAhead, read_through
 from stoker.loader.samples import Objects
 from stoker.loader.shards import find_splits
 from stoker.loader.stats import LoaderStats, StageStats
-from stoker.loader.trace import Trace, loader_in, trace
+from stoker.loader.trace import Trace
 
 __all__ = [
     "FILE_SCHEMA",

@@ -33,13 +33,13 @@ class BadSample:
     """A sample that could not be loaded, and what stands in its place.
 
     Attributes:
-        key: Its number.
+        index: Its number.
         substitute: Number of the sample in its place.
         epoch: When it happened.
         error: What was wrong, and where.
     """
 
-    key: int
+    index: int
     substitute: int
     epoch: int
     error: Exception
@@ -69,7 +69,7 @@ class BadSampleReport:
         """Say how many there were, if any."""
         if self.count:
             first = self.samples[0]
-            message = f"epoch {self.epoch}: {self.count} bad samples were replaced; the first is {first.key}"
+            message = f"epoch {self.epoch}: {self.count} bad samples were replaced; the first is {first.index}"
             warnings.warn(f"{message}: {first.error}", BadSampleWarning, stacklevel=3)
 
 

@@ -43,7 +43,7 @@ class Sample:
     """One record, or one file.
 
     Attributes:
-        key: Its number in the split.
+        index: Its number in the split.
         features: Everything it holds.
         encoded: The bytes of its image, as stored: a file, or pixels.
         label: Its class, as the loader gives it; -1 when there is none.
@@ -51,7 +51,7 @@ class Sample:
         schema: Which feature means what.
     """
 
-    key: int
+    index: int
     features: Features
     encoded: bytes
     label: int
@@ -62,7 +62,7 @@ class Sample:
         size = f"{format_size(len(self.encoded))} of {self.schema.image_encoding}"
         source = f" from {self.source!r}" if self.source else ""
         label = f"label {self.label}" if self.label >= 0 else "no label"
-        return f"<stoker.Sample #{self.key}{source}: {label}, {size}, {len(self.features)} features>"
+        return f"<stoker.Sample #{self.index}{source}: {label}, {size}, {len(self.features)} features>"
 
     def _repr_html_(self) -> str:
         from stoker.loader import notebook  # noqa: PLC0415 - only notebooks need it
@@ -94,7 +94,7 @@ class Sample:
         kind, values = self.features.get(key, ("float", []))
         if values and kind != "float":
             message = f"{key!r} holds {kind} values; corners of boxes are float"
-            raise ExampleError(f"sample {self.key} ({self.source}): {message}", source=self.source)
+            raise ExampleError(f"sample {self.index} ({self.source}): {message}", source=self.source)
         return [float(value) for value in cast("list[float]", values)]
 
     def decode(self) -> NDArray[np.uint8]:
@@ -133,7 +133,7 @@ class Sample:
         height, width = self._raw_extent()
         if min(height, width) < 1 or height * width * 3 != len(self.encoded):
             message = f"{len(self.encoded)} bytes of pixels are not {height} x {width} x 3"
-            raise ExampleError(f"sample {self.key} ({self.source}): {message}", source=self.source)
+            raise ExampleError(f"sample {self.index} ({self.source}): {message}", source=self.source)
         pixels = np.frombuffer(self.encoded, np.uint8)
         if self._text(self.schema.order_key) == b"CHW":
             return np.ascontiguousarray(pixels.reshape(3, height, width).transpose(1, 2, 0))
@@ -146,7 +146,7 @@ class Sample:
         try:
             height, width = (int(self.features[key][1][0]) for key in (self.schema.height_key, self.schema.width_key))
         except (KeyError, IndexError, ValueError):
-            raise ImageError(f"sample {self.key} ({self.source}) has no height or width") from None
+            raise ImageError(f"sample {self.index} ({self.source}) has no height or width") from None
         return height, width
 
     def _text(self, key: str | None) -> bytes:
@@ -235,12 +235,12 @@ class Dataset:
         size, index = len(self), operator.index(index)
         if not -size <= index < size:
             raise IndexError(f"there is no sample {index}; split {self.split} of {self.path} has {size}")
-        key = index % size
-        features = self._features(key)
-        encoded = self._bytes(features, self.schema.image_key, key)
+        index %= size
+        features = self._features(index)
+        encoded = self._bytes(features, self.schema.image_key, index)
         name = self.schema.filename_key
-        source = self._bytes(features, name, key).decode("utf-8", "replace") if name and name in features else ""
-        return Sample(key, features, encoded, label_of(features, self.schema), source, self.schema)
+        source = self._bytes(features, name, index).decode("utf-8", "replace") if name and name in features else ""
+        return Sample(index, features, encoded, label_of(features, self.schema), source, self.schema)
 
     def __repr__(self) -> str:
         shards = len(self.shards)
@@ -268,12 +268,12 @@ class Dataset:
         count = min(_STRIP_IMAGES, len(self))
         indices = _native.permute(0, count, len(self), 17, 0).tolist() if count else []
         end = time.monotonic() + _STRIP_SECONDS
-        for key in indices:
+        for index in indices:
             if time.monotonic() > end:
                 return
-            lines = [f"#{key}"]
+            lines = [f"#{index}"]
             try:
-                sample = self[key]
+                sample = self[index]
                 picture: Image.Image | str = sample.thumbnail(notebook.SIDE_PIXELS, notebook.MAX_PIXELS)
                 lines = [class_title(self.classes, sample.label), *lines]
             except (StokerError, OSError) as error:
@@ -302,15 +302,15 @@ class Dataset:
         own.opener = self.opener
         return own
 
-    def _features(self, key: int) -> Features:
-        payload = self.records.read(key)
-        return _native.parse_example(payload) if self._files is None else self._files.features(key, payload)
+    def _features(self, index: int) -> Features:
+        payload = self.records.read(index)
+        return _native.parse_example(payload) if self._files is None else self._files.features(index, payload)
 
-    def _bytes(self, features: Features, feature: str, key: int) -> bytes:
+    def _bytes(self, features: Features, feature: str, index: int) -> bytes:
         kind, values = features.get(feature, ("none", []))
         if kind == "bytes" and values:
             return cast("bytes", values[0])
-        path, record, offset = self.records.where(key)
+        path, record, offset = self.records.where(index)
         message = f"{path}, record {record} at byte {offset}: no bytes under {feature!r}; it has {sorted(features)}"
         raise ExampleError(message, path=path, record=record, offset=offset)
 

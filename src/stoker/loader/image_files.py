@@ -75,13 +75,13 @@ class ImageFiles:
         """Return the same images with files that are opened anew."""
         return ImageFiles(self._tree, self._split)
 
-    def features(self, key: int, data: bytes) -> Features:
+    def features(self, index: int, data: bytes) -> Features:
         """Return one image as features; its boxes are read from its annotation.
 
         Raises:
             SourceError: The annotation is damaged.
         """
-        item = self.table[key]
+        item = self.table[index]
         boxes = self._tree.read_boxes(item, self._split)
         return {
             "image": ("bytes", [data]),
@@ -102,13 +102,13 @@ class ImageFiles:
         counts = np.zeros(len(self.table), np.int64)
         boxes: list[Box] = []
         damaged = []
-        for key, item in enumerate(self.table):
+        for index, item in enumerate(self.table):
             try:
                 found: Sequence[Box] = self._tree.read_boxes(item, self._split)
             except SourceError as error:
                 damaged.append(str(error))
                 continue
-            counts[key] = len(found)
+            counts[index] = len(found)
             boxes += found
         if damaged:
             message = f"{len(damaged)} of {len(self.table)} annotations are damaged, their images count as one object"

@@ -9,6 +9,7 @@ batch. A consumer may leave an iteration early: its state says exactly where, an
 from __future__ import annotations
 
 import weakref
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stoker import _native
@@ -18,6 +19,7 @@ from stoker.loader.engine import EngineSettings, SampleEngine
 from stoker.loader.position import Position
 from stoker.loader.ranks import resolve
 from stoker.loader.remote.read_ahead import ReadAhead
+from stoker.loader.trace import Trace
 from stoker.order import Topology, steps_left, take_step
 from stoker.sources import read_config
 from stoker.storage import location
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from stoker.order import BlockShuffle, Tail
     from stoker.transforms import Transform
     from stoker.types import DecodeMode
+
+_MAX_WRAPPED = 4
 
 
 class Loader:
@@ -271,6 +275,46 @@ class Loader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def trace(loader: Any, path: str | Path, *, most: int = 2_000_000) -> Trace:
+    """Write what every thread of a loader does while a ``with`` block runs.
+
+    Costs a few percent of the decoding threads' time, and about 120 bytes of file an event, of which a JPEG makes five;
+    ``.gz`` at the end of the name compresses them to a tenth.
+
+    Args:
+        loader: A `stoker.Loader`, or an adapter that has one as its ``loader``, as `stoker.torch.DataLoader`.
+        path: The file to write; for https://ui.perfetto.dev or chrome://tracing.
+        most: The most events in the file; the others are counted in `Trace.lost` and in the file.
+
+    Raises:
+        ConfigError: It has no loader, or is being traced already.
+        OSError: The file cannot be written; raised when the block begins, or when it ends.
+
+    Example:
+        >>> with stoker.trace(loader, "input.trace.json.gz"):  # doctest: +SKIP
+        ...     train(loader)
+    """
+    return Trace(loader_in(loader).events(), Path(path), most)
+
+
+def loader_in(value: object) -> Loader:
+    """Return the loader that a value is or has: itself, its attribute ``loader``, or that one's, as adapters have them.
+
+    Args:
+        value: What a training loop iterates.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    found = value
+    for _ in range(_MAX_WRAPPED):
+        if isinstance(found, Loader):
+            return found
+        found = getattr(found, "loader", None)
+    message = f"{type(value).__name__} is not a stoker.Loader, and has none as its attribute 'loader'"
+    raise ConfigError(f"{message}; give the loader that the training loop iterates")
 
 
 def loader_settings(path: str | os.PathLike[str]) -> dict[str, Any]:

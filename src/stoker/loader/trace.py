@@ -1,4 +1,4 @@
-"""What the threads of a loader do when, and ``stoker.trace``, which writes it to a file.
+"""What the threads of a loader do when: the log of their events, and the file of a trace.
 
 The file is for https://ui.perfetto.dev and chrome://tracing: the JSON of Chrome's "Trace Event Format", with complete
 events (``X``) in microseconds, names of threads (``M``), and a counter (``C``) of the batches that were ready when one
@@ -14,8 +14,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from stoker.errors import ConfigError
 from stoker.loader.stats import STAGES
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 EVENT = np.dtype(
-    [("begin", "<u8"), ("end", "<u8"), ("key", "<u8"), ("batch", "<u4"), ("thread", "<u2"), ("what", "<u2")]
+    [("begin", "<u8"), ("end", "<u8"), ("value", "<u8"), ("batch", "<u4"), ("thread", "<u2"), ("what", "<u2")]
 )
 """One event, from ``begin`` to ``end`` in nanoseconds of `time.monotonic_ns`; ``batch`` counts from 0.
 
-``key`` is the sample's; of the consumer's events the number of batches that were ready, and of ``fetch`` the bytes."""
+``value`` is the index of the sample; of the consumer's events the batches that were ready, of ``fetch`` the bytes."""
 
 _CONSUMER = {100: "wait", 101: "gil", 102: "consume"}
 _FETCH = 200
@@ -45,10 +45,6 @@ _NAMES = dict(enumerate(STAGES)) | _CONSUMER | {_FETCH: "fetch"}
 
 _POLL_SECONDS = 0.1
 _KEPT = 1 << 16  # events of a thread between two polls
-_MOST = 2_000_000
-_MOST_WRAPPED = 4
-
-_Kind = TypeVar("_Kind")
 
 
 class FetchLog:
@@ -205,69 +201,20 @@ class Trace:
 
     def _write(self, events: NDArray[np.void]) -> None:
         process = os.getpid()
-        for begin, end, key, batch, thread, what in events.tolist():
+        for begin, end, value, batch, thread, what in events.tolist():
             name = _NAMES[what]
             row: dict[str, Any] = {"name": name, "ph": "X", "pid": process, "tid": thread}
             row |= {"ts": begin / 1000, "dur": (end - begin) / 1000}
-            row["args"] = {"bytes": key} if name == "fetch" else {"batch": batch}
+            row["args"] = {"bytes": value} if name == "fetch" else {"batch": batch}
             if name in ("wait", "gil", "consume"):
                 row["cat"] = "consumer"
             elif name != "fetch":
-                row["args"]["sample"] = key
+                row["args"]["sample"] = value
             self._file.write(",\n" + json.dumps(row))
             if name == "wait":
                 ready = {"name": "ready batches", "ph": "C", "pid": process, "ts": begin / 1000}
-                self._file.write(",\n" + json.dumps(ready | {"args": {"ready": key}}))
+                self._file.write(",\n" + json.dumps(ready | {"args": {"ready": value}}))
         self.events += len(events)
-
-
-@runtime_checkable
-class Traceable(Protocol):
-    """What has a log of its threads' events: a `stoker.Loader`."""
-
-    def events(self) -> EventLog:
-        """Return the log."""
-
-
-def trace(loader: Any, path: str | Path, *, most: int = _MOST) -> Trace:
-    """Write what every thread of a loader does while a ``with`` block runs.
-
-    Costs a few percent of the decoding threads' time, and about 120 bytes of file an event, of which a JPEG makes five;
-    ``.gz`` at the end of the name compresses them to a tenth.
-
-    Args:
-        loader: A `stoker.Loader`, or an adapter that has one as its ``loader``, as `stoker.torch.DataLoader`.
-        path: The file to write; for https://ui.perfetto.dev or chrome://tracing.
-        most: The most events in the file; the others are counted in `Trace.lost` and in the file.
-
-    Raises:
-        ConfigError: It has no loader, or is being traced already.
-        OSError: The file cannot be written; raised when the block begins, or when it ends.
-
-    Example:
-        >>> with stoker.trace(loader, "input.trace.json.gz"):  # doctest: +SKIP
-        ...     train(loader)
-    """
-    return Trace(loader_in(loader, Traceable).events(), Path(path), most)  # type: ignore[type-abstract]
-
-
-def loader_in(value: object, kind: type[_Kind]) -> _Kind:
-    """Return the loader that a value is or has: itself, its attribute ``loader``, or that one's, as adapters have them.
-
-    Args:
-        value: What a training loop iterates.
-        kind: What counts as a loader.
-
-    Raises:
-        ConfigError: There is none.
-    """
-    found = value
-    for _ in range(_MOST_WRAPPED):
-        if isinstance(found, kind):
-            return found
-        found = getattr(found, "loader", None)
-    message = f"{type(value).__name__} is not a stoker.Loader, and has none as its attribute 'loader'"
-    raise ConfigError(f"{message}; give the loader that the training loop iterates")
 
 
 def _opened(path: Path) -> TextIO:
