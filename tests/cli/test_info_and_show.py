@@ -15,7 +15,7 @@ from small_datasets import write_dataset
 from stoker.cli.main import main
 from stoker.format.journal import ShardResult, format_result, format_settings
 from stoker.format.manifest import Shard
-from stoker.inspect import SheetSpec, write_contact_sheet
+from stoker.inspect import SheetSpec, write_sheet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -156,7 +156,7 @@ def test_the_options_of_show_reach_the_sheet(
     manifest: Manifest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spec = SheetSpec(split="train", count=5, seed=4, columns=3, boxes=False)
-    expected = write_contact_sheet(tmp_path / "birds", tmp_path / "a.png", spec)
+    expected = write_sheet(tmp_path / "birds", tmp_path / "a.png", spec)
     words = ("--split", "train", "--count", 5, "--seed", 4, "--columns", 3, "--no-boxes", "--json")
     document = json.loads(printed(capsys, "show", tmp_path / "birds", "--out", tmp_path / "b.png", *words))
     assert document["keys"] == list(expected.keys)

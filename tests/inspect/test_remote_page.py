@@ -14,7 +14,7 @@ from small_datasets import write_class_folders, write_dataset
 from stoker import _native
 from stoker.cli.main import main
 from stoker.format.index import write_index
-from stoker.inspect import TransformSheetSpec, dataset_portrait, write_transform_sheet
+from stoker.inspect import SheetSpec, dataset_portrait, write_sheet
 from stoker.inspect.page import info_page
 from storage.places import copy, place_in
 
@@ -50,7 +50,7 @@ def test_the_page_of_a_store(
     assert main(["info", str(remote), "--html", str(tmp_path / "a.html")]) == 0
     assert re.search(r"<img src=\"data:", (tmp_path / "a.html").read_text(encoding="utf-8"))
     assert "<img" not in stoker.open(str(remote), split="train")._repr_html_()
-    spec = TransformSheetSpec((stoker.CenterCrop(32, 40), stoker.ObjectCrops(32)), count=2)
-    write_transform_sheet(str(remote), tmp_path / "there.png", spec)
-    write_transform_sheet(local, tmp_path / "here.png", spec)
+    spec = SheetSpec(transforms=(stoker.CenterCrop(32, 40), stoker.ObjectCrops(32)), count=2)
+    write_sheet(str(remote), tmp_path / "there.png", spec)
+    write_sheet(local, tmp_path / "here.png", spec)
     assert (tmp_path / "there.png").stat().st_size > 10_000

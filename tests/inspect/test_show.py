@@ -24,11 +24,9 @@ from stoker.inspect import (
     NAMED_TRANSFORMS,
     SampleTransformer,
     SheetSpec,
-    TransformSheetSpec,
     parse_epochs,
     parse_transforms,
-    write_contact_sheet,
-    write_transform_sheet,
+    write_sheet,
 )
 from stoker.inspect import show as sheets
 from stoker.loader import Sample
@@ -61,6 +59,11 @@ def shown(path: Path) -> np.ndarray:
         return np.asarray(image)
 
 
+def drawn_sample(dataset: stoker.Dataset, key: int, *, boxes: bool = True) -> np.ndarray:
+    sample = dataset[key]
+    return np.asarray(sheets.draw_sample(sample, sample.decode(), dataset.classes, boxes=boxes))
+
+
 def tile_of(sheet: np.ndarray, place: int, columns: int) -> np.ndarray:
     row, column = divmod(place, columns)
     left, top = 20 + column * (sheets.TILE_WIDTH + 20), 92 + row * (sheets.TILE_HEIGHT + 20)
@@ -68,7 +71,7 @@ def tile_of(sheet: np.ndarray, place: int, columns: int) -> np.ndarray:
 
 
 def test_every_tile_is_the_sample_that_the_report_names(made: Path, tmp_path: Path) -> None:
-    report = write_contact_sheet(made, tmp_path / "a.png", SheetSpec(count=7, columns=3))
+    report = write_sheet(made, tmp_path / "a.png", SheetSpec(count=7, columns=3))
     sheet = shown(tmp_path / "a.png")
     assert sheet.shape == (report.height, report.width, 3)
     assert report.width == 20 + 3 * (sheets.TILE_WIDTH + 20)
@@ -76,14 +79,14 @@ def test_every_tile_is_the_sample_that_the_report_names(made: Path, tmp_path: Pa
     assert (report.split, report.damaged, len(set(report.keys))) == ("train", {}, 7)
     train = stoker.open(made, split="train")
     for place, key in enumerate(report.keys):
-        expected = np.asarray(sheets.draw_sample(train[key], train.classes, boxes=True))
+        expected = drawn_sample(train, key)
         assert (tile_of(sheet, place, 3) == expected).all()
     assert (tile_of(sheet, 7, 3) == sheets.BACKGROUND).all()
 
 
 def test_the_seed_decides_which_samples(made: Path, tmp_path: Path) -> None:
     def keys(**settings: int) -> tuple[int, ...]:
-        return write_contact_sheet(made, tmp_path / "a.png", SheetSpec(**settings)).keys
+        return write_sheet(made, tmp_path / "a.png", SheetSpec(**settings)).keys
 
     assert keys(count=5) == keys(count=5)
     assert keys(count=5) == keys(count=10)[:5]
@@ -93,9 +96,7 @@ def test_the_seed_decides_which_samples(made: Path, tmp_path: Path) -> None:
 
 def test_boxes_are_drawn_where_they_are_and_only_if_asked(made: Path) -> None:
     train = stoker.open(made, split="train")
-    with_box, without = (
-        np.asarray(sheets.draw_sample(train[1], train.classes, boxes=drawn)) for drawn in (True, False)
-    )
+    with_box, without = (drawn_sample(train, 1, boxes=drawn) for drawn in (True, False))
     # 48 x 36 pixels are enlarged fourfold to 192 x 144, in the middle of 240 x 240 pixels behind a margin of 10.
     left, top = 10 + (240 - 192) // 2, 10 + (240 - 144) // 2
     picture = with_box[top : top + 144, left : left + 192]
@@ -116,7 +117,7 @@ def test_the_aspect_is_kept_and_small_images_are_not_blown_up(
 ) -> None:
     record = {"image/encoded": ("bytes", [pictures.encode(Image.new("RGB", size, (0, 200, 0)))])}
     (tmp_path / "a.tfrecord").write_bytes(tfrecord.frame(example.write(record)))
-    drawn = np.asarray(sheets.draw_sample(stoker.open(tmp_path)[0], (), boxes=True)).astype(int)
+    drawn = drawn_sample(stoker.open(tmp_path), 0).astype(int)
     green = np.abs(drawn - (0, 200, 0)).max(-1) < 8
     assert (green.any(0).sum(), green.any(1).sum()) == expected
     columns = np.flatnonzero(green.any(0))
@@ -129,7 +130,7 @@ def test_damaged_samples_have_tiles_that_say_so(made: Path, tmp_path: Path) -> N
     with Path(path).open("r+b") as file:
         file.seek(offset + 200)
         file.write(b"\0\1\2\3")
-    report = write_contact_sheet(made, tmp_path / "a.png", SheetSpec(columns=5))
+    report = write_sheet(made, tmp_path / "a.png", SheetSpec(columns=5))
     assert list(report.damaged) == [4]
     assert f"record {record} at byte {offset} of {path}" in report.damaged[4]
     sheet = shown(tmp_path / "a.png")
@@ -141,7 +142,7 @@ def test_damaged_samples_have_tiles_that_say_so(made: Path, tmp_path: Path) -> N
 def test_an_image_that_cannot_be_decoded_is_named_with_its_place(tmp_path: Path) -> None:
     records = [{"image/encoded": ("bytes", [b"no image"])}, {"image/class/label": ("int64", [1])}]
     (tmp_path / "a.tfrecord").write_bytes(b"".join(tfrecord.frame(example.write(record)) for record in records))
-    damaged = write_contact_sheet(tmp_path, tmp_path / "a.png", SheetSpec()).damaged
+    damaged = write_sheet(tmp_path, tmp_path / "a.png", SheetSpec()).damaged
     assert sorted(damaged) == [0, 1]
     assert f"record 0 at byte 0 of {tmp_path}/a.tfrecord: " in damaged[0]
     assert "record 1" in damaged[1]
@@ -198,7 +199,13 @@ def test_a_class_is_called_by_its_text_or_its_name() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"count": 0}, "--count is 0"), ({"columns": 31}, "--columns is 31"), ({"seed": -1}, "--seed is -1")],
+    [
+        ({"count": 0}, "--count is 0"),
+        ({"count": 601}, "--count is 601"),
+        ({"columns": 0}, "--columns is 0"),
+        ({"columns": 31}, "--columns is 31"),
+        ({"seed": -1}, "--seed is -1"),
+    ],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, int], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
@@ -212,12 +219,12 @@ def test_what_cannot_be_shown_is_said_and_nothing_is_written(made: Path, tmp_pat
         (tmp_path / "none", "a.png", None, DatasetNotFoundError, "no dataset"),
     ):
         with pytest.raises(error, match=message):
-            write_contact_sheet(place, tmp_path / name, SheetSpec(split=split))
+            write_sheet(place, tmp_path / name, SheetSpec(split=split))
     write_dataset(tmp_path / "empty", {"train": [0]})
     with pytest.raises(ConfigError, match="has no samples"):
-        write_contact_sheet(tmp_path / "empty", tmp_path / "a.png", SheetSpec())
+        write_sheet(tmp_path / "empty", tmp_path / "a.png", SheetSpec())
     with pytest.raises(FileNotFoundError):
-        write_contact_sheet(made, tmp_path / "nowhere/a.png", SheetSpec())
+        write_sheet(made, tmp_path / "nowhere/a.png", SheetSpec())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["birds", "empty"]
 
 
@@ -288,8 +295,8 @@ def cell(sheet: np.ndarray, row: int, column: int) -> np.ndarray:
 
 def test_the_pixels_are_in_the_picture_as_they_are(shard: Path, tmp_path: Path) -> None:
     transform = stoker.RandomResizedCrop(60, hflip=0.5)
-    spec = TransformSheetSpec((transform,), epochs=(0, 4), count=3, seed=SEED, boxes=False)
-    report = write_transform_sheet(shard, tmp_path / "a.png", spec)
+    spec = SheetSpec(transforms=(transform,), epochs=(0, 4), count=3, seed=SEED, boxes=False)
+    report = write_sheet(shard, tmp_path / "a.png", spec)
     with Image.open(tmp_path / "a.png") as image:
         sheet = np.asarray(image)
     assert sheet.shape == (report.height, report.width, 3)
@@ -308,15 +315,15 @@ def test_a_damaged_sample_costs_only_its_row(tmp_path: Path) -> None:
     with place.open("r+b") as file:
         file.seek(offset + 100)
         file.write(b"\0\1\2\3")
-    report = write_transform_sheet(
-        place, tmp_path / "a.png", TransformSheetSpec((NAMED_TRANSFORMS["train"], NAMED_TRANSFORMS["eval"]), count=6)
+    report = write_sheet(
+        place, tmp_path / "a.png", SheetSpec(transforms=(NAMED_TRANSFORMS["train"], NAMED_TRANSFORMS["eval"]), count=6)
     )
     assert list(report.damaged) == [2]
     assert str(path) in report.damaged[2]
 
 
 def test_columns() -> None:
-    spec = TransformSheetSpec(parse_transforms("train,eval,objects,Resize(32,hflip=1.0)"), epochs=(2, 5))
+    spec = SheetSpec(transforms=parse_transforms("train,eval,objects,Resize(32,hflip=1.0)"), epochs=(2, 5))
     assert [(c.transform, c.epoch, c.object) for c in sheets.columns_of(spec, 2)] == [
         (0, 2, 0),
         (0, 5, 0),

@@ -7,15 +7,12 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from stoker.cli.output import Printer, print_json
-from stoker.errors import ConfigError
 from stoker.inspect import (
     NAMED_TRANSFORMS,
     SheetSpec,
-    TransformSheetSpec,
     parse_epochs,
     parse_transforms,
-    write_contact_sheet,
-    write_transform_sheet,
+    write_sheet,
 )
 
 if TYPE_CHECKING:
@@ -30,55 +27,41 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "draw a contact sheet: random samples with their labels and boxes, or what the model sees of them, as one PNG"
     )
     parser = subparsers.add_parser("show", help=text, description=text)
-    spec = SheetSpec()
     add = parser.add_argument
     add("dataset", help="directory of a dataset; directory, pattern or file of TFRecords; images; or a URL")
     add("--out", required=True, metavar="FILE.png", help="the picture to write")
     add("--split", help="split to show (default: the only one, or train)")
-    add("--count", type=int, metavar="N", help=f"samples (default {spec.count}, with --transforms 6)")
+    add("--count", type=int, metavar="N", help="samples (default 24, with --transforms 6)")
     text = "decides which samples; with --transforms also the seed of the loader (default %(default)s)"
-    add("--seed", type=int, default=spec.seed, help=text)
-    add("--columns", type=int, metavar="N", help=f"samples in a row (default {spec.columns}); not with --transforms")
+    add("--seed", type=int, default=17, help=text)
+    add("--columns", type=int, metavar="N", help="samples in a row (default 6); not with --transforms")
     names = ", ".join(NAMED_TRANSFORMS)
     text = f"show what a loader gives: {names}, or your own, such as 'RandomResizedCrop(96, hflip=0.5),eval'"
     add("--transforms", metavar="TRANSFORMS", help=text)
     add("--epochs", metavar="EPOCHS", help="with --transforms: in these epochs, such as 0-3 or 0,5,89 (default 0-3)")
     text = "draw annotated boxes (default: yes)"
-    add("--boxes", action=argparse.BooleanOptionalAction, default=spec.boxes, help=text)
+    add("--boxes", action=argparse.BooleanOptionalAction, default=True, help=text)
     add("--json", action="store_true", help="print one JSON document")
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the sheet, print its path, and return 0."""
-    report = _transforms(args) if args.transforms is not None else _samples(args)
+    spec = SheetSpec(
+        split=args.split,
+        count=args.count,
+        seed=args.seed,
+        boxes=args.boxes,
+        columns=args.columns,
+        transforms=() if args.transforms is None else parse_transforms(args.transforms),
+        epochs=None if args.epochs is None else parse_epochs(args.epochs),
+    )
+    report = write_sheet(args.dataset, args.out, spec)
     if args.json:
         print_json(dataclasses.asdict(report))
     else:
         _print(report)
     return 0
-
-
-def _samples(args: argparse.Namespace) -> SheetReport:
-    if args.epochs is not None:
-        raise ConfigError(
-            "--epochs is for sheets of transforms; give --transforms too, for example --transforms train,eval"
-        )
-    default = SheetSpec()
-    count = default.count if args.count is None else args.count
-    columns = default.columns if args.columns is None else args.columns
-    return write_contact_sheet(args.dataset, args.out, SheetSpec(args.split, count, args.seed, columns, args.boxes))
-
-
-def _transforms(args: argparse.Namespace) -> SheetReport:
-    if args.columns is not None:
-        raise ConfigError("--columns is for sheets without --transforms, which have a row for each sample; omit it")
-    spec = TransformSheetSpec(parse_transforms(args.transforms), split=args.split, seed=args.seed, boxes=args.boxes)
-    if args.epochs is not None:
-        spec = dataclasses.replace(spec, epochs=parse_epochs(args.epochs))
-    if args.count is not None:
-        spec = dataclasses.replace(spec, count=args.count)
-    return write_transform_sheet(args.dataset, args.out, spec)
 
 
 def _print(report: SheetReport) -> None:

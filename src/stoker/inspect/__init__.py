@@ -23,11 +23,9 @@ from stoker.inspect.show import (
     SheetReport,
     SheetSpec,
     TransformedSample,
-    TransformSheetSpec,
     parse_epochs,
     parse_transforms,
-    write_contact_sheet,
-    write_transform_sheet,
+    write_sheet,
 )
 from stoker.inspect.verify import Problem, VerifyReport, verify_dataset
 
@@ -61,7 +59,6 @@ __all__ = [
     "Setup",
     "SheetReport",
     "SheetSpec",
-    "TransformSheetSpec",
     "TransformedSample",
     "UnfinishedInfo",
     "Verdict",
@@ -78,6 +75,5 @@ __all__ = [
     "parse_transforms",
     "run_bench",
     "verify_dataset",
-    "write_contact_sheet",
-    "write_transform_sheet",
+    "write_sheet",
 ]

@@ -82,8 +82,7 @@ _MAX_TEXT = 2000
 _MAX_EPOCHS = 30
 
 _MAX_TILES = 600  # a picture of about 50 megapixels
-_MAX_COLUMNS = 30
-_MAX_SAMPLES = 200  # with transforms
+_COLUMNS, _MAX_COLUMNS = 6, 30
 _MAX_OBJECTS = 3
 
 # Pixels.
@@ -117,61 +116,51 @@ _NAME_FONT, _SMALL_FONT = ImageFont.load_default(16), ImageFont.load_default(13)
 
 @dataclass(frozen=True, slots=True)
 class SheetSpec:
-    """What to show of samples as they are stored.
+    """What to show: samples as they are stored, or with ``transforms`` a row for each sample.
 
     Attributes:
         split: Which split; None takes the only one, or train.
-        count: How many samples; all of them when there are fewer.
-        seed: Decides which.
-        columns: Samples in a row.
+        count: How many samples; all of them when there are fewer. None: 24, or 6 with ``transforms``.
+        seed: Decides which; also the seed of the loader whose pixels are shown.
+        columns: Without ``transforms``: samples in a row; None: 6.
         boxes: Whether annotated boxes are drawn.
+        transforms: What to show of each sample after it is shown as stored.
+        epochs: With ``transforms``: in which epochs, None: 0 to 3; of a transform without random choices only the
+            first is shown.
 
     Raises:
-        ConfigError: A value is out of range.
+        ConfigError: A value is out of range, they ask for too many pictures, or do not go together.
     """
 
     split: str | None = None
-    count: int = 24
+    count: int | None = None
     seed: int = 17
-    columns: int = 6
+    columns: int | None = None
     boxes: bool = True
+    transforms: tuple[SheetTransform, ...] = ()
+    epochs: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        check_range("--count", self.count, 1, _MAX_TILES)
-        check_range("--columns", self.columns, 1, _MAX_COLUMNS)
-        check_range("--seed", self.seed, 0, 2**63 - 1)
-
-
-@dataclass(frozen=True, slots=True)
-class TransformSheetSpec:
-    """What to show of samples as a model sees them.
-
-    Attributes:
-        transforms: What to show of each sample.
-        epochs: In which epochs; of a transform without random choices only the first is shown.
-        split: Which split; None takes the only one, or train.
-        count: How many samples; all of them when there are fewer.
-        seed: Of the loader; also decides which samples.
-        boxes: Whether annotated boxes are drawn.
-
-    Raises:
-        ConfigError: A value is out of range, or they ask for too many pictures.
-    """
-
-    transforms: tuple[SheetTransform, ...]
-    epochs: tuple[int, ...] = (0, 1, 2, 3)
-    split: str | None = None
-    count: int = 6
-    seed: int = 17
-    boxes: bool = True
-
-    def __post_init__(self) -> None:
-        check_range("--count", self.count, 1, _MAX_SAMPLES)
+        if self.transforms and self.columns is not None:
+            raise ConfigError("--columns is for sheets without --transforms, which have a row for each sample; omit it")
+        if self.epochs is not None and not self.transforms:
+            raise ConfigError(
+                "--epochs is for sheets of transforms; give --transforms too, for example --transforms train,eval"
+            )
+        check_range("--count", self.samples, 1, _MAX_TILES)
+        check_range("--columns", _COLUMNS if self.columns is None else self.columns, 1, _MAX_COLUMNS)
         check_range("--seed", self.seed, 0, 2**63 - 1)
         columns = len(columns_of(self))
-        if (tiles := self.count * (1 + columns)) > _MAX_TILES:
-            message = f"{self.count} samples with {columns} transforms each are {tiles} pictures"
+        if (tiles := self.samples * (1 + columns)) > _MAX_TILES:
+            message = f"{self.samples} samples with {columns} transforms each are {tiles} pictures"
             raise ConfigError(f"{message}; show at most {_MAX_TILES}: fewer --count, --transforms or --epochs")
+
+    @property
+    def samples(self) -> int:
+        """How many samples are shown at most."""
+        if self.count is None:
+            return 6 if self.transforms else 24
+        return self.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,48 +184,13 @@ class SheetReport:
     damaged: dict[int, str]
 
 
-def write_contact_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec: SheetSpec) -> SheetReport:
+def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec: SheetSpec) -> SheetReport:
     """Draw random samples of a dataset and write them as one PNG, atomically.
 
-    The same dataset, split, count and seed show the same samples.
-
-    Args:
-        path: What `stoker.open` opens.
-        out: The PNG to write.
-        spec: What to show.
-
-    Raises:
-        ConfigError: ``out`` does not end in ``.png``, or there is no such split, or it is empty.
-        DatasetNotFoundError: There is no dataset at ``path``.
-        StokerError: The dataset as a whole cannot be opened.
-        OSError: The PNG cannot be written.
-    """
-    dataset, keys = _open(path, out, spec.split, spec.count, spec.seed)
-    columns = min(spec.columns, len(keys))
-    rows = -(-len(keys) // columns)
-    size = (columns * (TILE_WIDTH + _GAP) + _GAP, _HEADER + rows * (TILE_HEIGHT + _GAP) + _GAP)
-    sheet = Image.new("RGB", size, BACKGROUND)
-    _draw_contact_header(sheet, dataset, len(keys), spec.seed)
-    damaged = {}
-    for place, key in enumerate(keys):
-        row, column = divmod(place, columns)
-        try:
-            drawn = draw_sample(dataset[key], dataset.classes, boxes=spec.boxes)
-        except StokerError as error:
-            damaged[key] = _damage_of(error, dataset, key)
-            drawn = draw_damaged(key, damaged[key])
-        sheet.paste(drawn, (_GAP + column * (TILE_WIDTH + _GAP), _HEADER + row * (TILE_HEIGHT + _GAP)))
-    return _write(sheet, out, dataset, keys, damaged)
-
-
-def write_transform_sheet(
-    path: str | os.PathLike[str], out: str | os.PathLike[str], spec: TransformSheetSpec
-) -> SheetReport:
-    """Draw samples as stored and as the model sees them, and write them as one PNG, atomically.
-
-    The pixels are those of a batch of `stoker.Loader` with the same transform and seed in that epoch. They are shown
-    as they are, or larger by a whole factor; only those of more than 240 pixels are made smaller. Outlines in the
-    stored image show where each column comes from.
+    The same dataset, split, count and seed show the same samples. What a transform makes of them are the pixels of a
+    batch of `stoker.Loader` with the same transform and seed in that epoch. They are shown as they are, or larger by a
+    whole factor; only those of more than 240 pixels are made smaller. Outlines in the stored image show where each
+    column comes from.
 
     Args:
         path: What `stoker.open` opens.
@@ -250,41 +204,38 @@ def write_transform_sheet(
         StokerError: The dataset as a whole cannot be opened.
         OSError: The PNG cannot be written.
     """
-    dataset, keys = _open(path, out, spec.split, spec.count, spec.seed)
-    with ExitStack() as stack:
-        applied = [stack.enter_context(SampleTransformer(dataset, one, spec.seed)) for one in spec.transforms]
-        objects = max(one.objects(key) for one in applied for key in keys)
-        columns = columns_of(spec, min(_MAX_OBJECTS, objects))
-        width = _ROW_GAP + (TILE_WIDTH + _ROW_GAP) * (1 + len(columns))
-        sheet = Image.new("RGB", (width, _ROW_HEADER + len(keys) * (TILE_HEIGHT + _ROW_GAP)), BACKGROUND)
-        _draw_transform_header(sheet, dataset, spec, columns)
-        damaged = {}
-        for row, key in enumerate(keys):
-            try:
-                tiles = _row(dataset[key], dataset, applied, columns, boxes=spec.boxes)
-            except StokerError as error:
-                damaged[key] = _damage_of(error, dataset, key)
-                tiles = [draw_damaged(key, damaged[key])]
-            for place, drawn in enumerate(tiles):
-                sheet.paste(drawn, (_left(place), _ROW_HEADER + row * (TILE_HEIGHT + _ROW_GAP)))
-    return _write(sheet, out, dataset, keys, damaged)
-
-
-def _open(
-    path: str | os.PathLike[str], out: str | os.PathLike[str], split: str | None, count: int, seed: int
-) -> tuple[Dataset, list[int]]:
-    """Return a dataset and the numbers of the samples to show."""
     if location(out).suffix.lower() != ".png":
         raise ConfigError(f"the sheet is a PNG, so the name {str(out)!r} must end in .png")
-    dataset = open_main_split(path, split)
+    dataset = open_main_split(path, spec.split)
     if len(dataset) == 0:
         raise ConfigError(f"split {dataset.split} of {path} has no samples, so there is nothing to show")
-    return dataset, _native.permute(0, min(count, len(dataset)), len(dataset), seed, 0).tolist()
-
-
-def _write(
-    sheet: Image.Image, out: str | os.PathLike[str], dataset: Dataset, keys: list[int], damaged: dict[int, str]
-) -> SheetReport:
+    keys = _native.permute(0, min(spec.samples, len(dataset)), len(dataset), spec.seed, 0).tolist()
+    with ExitStack() as stack:
+        applied = [stack.enter_context(SampleTransformer(dataset, one, spec.seed)) for one in spec.transforms]
+        objects = max((one.objects(key) for one in applied for key in keys), default=0)
+        columns = columns_of(spec, min(_MAX_OBJECTS, objects))
+        tiles = 1 + len(columns)  # of each sample
+        if spec.transforms:
+            across, gap, header, bottom = tiles, _ROW_GAP, _ROW_HEADER, 0
+        else:
+            across, gap, header, bottom = min(spec.columns or _COLUMNS, len(keys)), _GAP, _HEADER, _GAP
+        rows = -(-len(keys) * tiles // across)
+        size = (gap + across * (TILE_WIDTH + gap), header + rows * (TILE_HEIGHT + gap) + bottom)
+        sheet = Image.new("RGB", size, BACKGROUND)
+        if spec.transforms:
+            _draw_transform_header(sheet, dataset, spec, columns)
+        else:
+            _draw_contact_header(sheet, dataset, len(keys), spec.seed)
+        damaged = {}
+        for number, key in enumerate(keys):
+            try:
+                drawn = _tiles(dataset[key], dataset, applied, columns, boxes=spec.boxes)
+            except StokerError as error:
+                damaged[key] = _damage_of(error, dataset, key)
+                drawn = [draw_damaged(key, damaged[key])]
+            for place, tile in enumerate(drawn, number * tiles):
+                row, column = divmod(place, across)
+                sheet.paste(tile, (gap + column * (TILE_WIDTH + gap), header + row * (TILE_HEIGHT + gap)))
     data = io.BytesIO()
     sheet.save(data, "PNG")
     write_atomically(location(out), data.getvalue())
@@ -329,16 +280,17 @@ class Column:
     title: str
 
 
-def columns_of(spec: TransformSheetSpec, objects: int = _MAX_OBJECTS) -> list[Column]:
+def columns_of(spec: SheetSpec, objects: int = _MAX_OBJECTS) -> list[Column]:
     """Return the columns of a sheet, from the left; of objects, no more than there are in one image."""
     made = []
+    epochs = (0, 1, 2, 3) if spec.epochs is None else spec.epochs
     for number, transform in enumerate(spec.transforms):
         if isinstance(transform, ObjectCrops):
-            made += [Column(number, spec.epochs[0], one, f"object {one + 1}") for one in range(objects)]
+            made += [Column(number, epochs[0], one, f"object {one + 1}") for one in range(objects)]
         elif is_random(transform):
-            made += [Column(number, epoch, 0, f"epoch {epoch}") for epoch in spec.epochs]
+            made += [Column(number, epoch, 0, f"epoch {epoch}") for epoch in epochs]
         else:
-            made.append(Column(number, spec.epochs[0], 0, "every epoch"))
+            made.append(Column(number, epochs[0], 0, "every epoch"))
     return made
 
 
@@ -349,21 +301,18 @@ def is_random(transform: SheetTransform) -> bool:
     return 0.0 < transform.hflip < 1.0 or transform.color_jitter is not None
 
 
-def _left(place: int) -> int:
-    return _ROW_GAP + place * (TILE_WIDTH + _ROW_GAP)
-
-
-def _column_color(place: int) -> Color:
+def _color(place: int) -> Color:
     return _COLUMN_COLORS[place % len(_COLUMN_COLORS)]
 
 
-def _row(
+def _tiles(
     sample: Sample, dataset: Dataset, applied: list[SampleTransformer], columns: list[Column], *, boxes: bool
 ) -> list[Image.Image]:
     """Return the tiles of one sample: as stored, then each column."""
     pixels = sample.decode()
     extent = (pixels.shape[1], pixels.shape[0])
-    tiles, outlines = [], []
+    tiles = [draw_sample(sample, pixels, dataset.classes, boxes=boxes)]
+    outlines = []
     for place, column in enumerate(columns):
         transformer = applied[column.transform]
         if column.object >= transformer.objects(sample.index):
@@ -371,29 +320,28 @@ def _row(
             continue
         made = transformer.apply(sample, extent, column.epoch, column.object)
         tiles.append(_draw_transformed(made, boxes=boxes))
-        outlines.append((made.region, _column_color(place)))
-    stored = draw_sample(sample, dataset.classes, boxes=boxes)
-    _outline(stored, extent, outlines)
-    return [stored, *tiles]
+        outlines.append((made.region, _color(place)))
+    _outline(tiles[0], extent, outlines)
+    return tiles
 
 
-def _draw_transform_header(
-    sheet: Image.Image, dataset: Dataset, spec: TransformSheetSpec, columns: list[Column]
-) -> None:
+def _draw_transform_header(sheet: Image.Image, dataset: Dataset, spec: SheetSpec, columns: list[Column]) -> None:
     draw = ImageDraw.Draw(sheet)
     step = TILE_WIDTH + _ROW_GAP
-    title = fitted(_title(dataset), _TITLE_FONT, step - _ROW_GAP)
+    title = fitted(_title(dataset), _TITLE_FONT, TILE_WIDTH)
     draw.text((_ROW_GAP, 16), title, font=_TITLE_FONT, fill=_BRIGHT)
     draw.text((_ROW_GAP, 50), f"seed {spec.seed}", font=_TEXT_FONT, fill=_DIM)
     draw.text((_ROW_GAP, 76), "as stored", font=_TEXT_FONT, fill=_DIM)
-    for number, transform in enumerate(spec.transforms):
-        mine = [place for place, column in enumerate(columns) if column.transform == number]
-        lines = wrapped(repr(transform), _TEXT_FONT, len(mine) * step - _ROW_GAP, 2)
-        for line, text in enumerate(lines, 2 - len(lines)):
-            draw.text((_left(mine[0] + 1), 24 + 20 * line), text, font=_TEXT_FONT, fill=_BRIGHT)
+    last = None
     for place, column in enumerate(columns):
-        left = _left(place + 1)
-        draw.rounded_rectangle((left, 79, left + 12, 91), 3, _column_color(place))
+        left = _ROW_GAP + (place + 1) * step
+        if column.transform != last:
+            last = column.transform
+            width = sum(one.transform == last for one in columns) * step - _ROW_GAP
+            lines = wrapped(repr(spec.transforms[last]), _TEXT_FONT, width, 2)
+            for line, text in enumerate(lines, 2 - len(lines)):
+                draw.text((left, 24 + 20 * line), text, font=_TEXT_FONT, fill=_BRIGHT)
+        draw.rounded_rectangle((left, 79, left + 12, 91), 3, _color(place))
         draw.text((left + 20, 76), column.title, font=_TEXT_FONT, fill=_DIM)
 
 
@@ -490,13 +438,10 @@ class SampleTransformer:
 # Tiles.
 
 
-def draw_sample(sample: Sample, classes: Sequence[ClassLabel], *, boxes: bool) -> Image.Image:
-    """Return the tile of one sample: the image with its aspect kept, class and text below.
-
-    Raises:
-        ImageError: The image cannot be decoded.
-    """
-    pixels = sample.decode()
+def draw_sample(
+    sample: Sample, pixels: NDArray[np.uint8], classes: Sequence[ClassLabel], *, boxes: bool
+) -> Image.Image:
+    """Return the tile of one sample with these pixels: the image with its aspect kept, class and text below."""
     height, width = pixels.shape[:2]
     picture = fit(pixels, PICTURE, PICTURE)
     annotated = usable_boxes(sample.boxes) if boxes else []
