@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reference import pictures
 from stoker import _native
-from stoker.format import ImagenetSchema, Sample
+from stoker.format import ImagenetSchema, StoredSample
 from stoker.format.labels import write_labels
 from stoker.format.manifest import Manifest, Shard, SourceInfo, Split, write_manifest
 from stoker.format.rejects import write_rejects
@@ -31,9 +31,9 @@ class Written:
     counts: list[int] = field(default_factory=lambda: [0] * (len(NAMES) + 1))
 
 
-def sample(number: int, size: tuple[int, int] = (48, 36)) -> Sample:
+def sample(number: int, size: tuple[int, int] = (48, 36)) -> StoredSample:
     label = number % len(NAMES)
-    return Sample(
+    return StoredSample(
         image=pictures.jpeg(*size, number, subsampling=2 * (number % 2)),
         width=size[0],
         height=size[1],
