@@ -46,24 +46,16 @@ class Rules:
     Attributes:
         layers: The packages of the tree from top to bottom; those of one layer do not import each other.
         only_in: The packages or modules that may import a third-party package, or the extension, by its name.
-        past_exports: How many imports of one package from another ("a -> b") still go past what that one exports.
-        cycles: Modules that still import each other.
-        repeated_classes: Names that more than one class still has.
     """
 
     layers: list[list[str]]
     only_in: dict[str, list[str]]
-    past_exports: dict[str, int]
-    cycles: list[list[str]]
-    repeated_classes: list[str]
 
     @classmethod
     def read(cls, path: Path) -> Rules:
         """Read the list."""
         content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-        left = content.get("left", {})
-        rest = left.get("past_exports", {}), left.get("cycles", []), left.get("repeated_classes", [])
-        return cls(content["layers"], content["only_in"], *rest)
+        return cls(content["layers"], content["only_in"])
 
 
 class Tree:
@@ -119,8 +111,8 @@ class Tree:
 
 def problems(tree: Tree, rules: Rules) -> list[str]:
     """Return everything in a tree that the rules forbid, and every rule that the tree has no use for."""
-    checks = (_unplaced, _upward, _past_exports, _third_party, _cycles, _repeated_classes)
-    return [problem for check in checks for problem in check(tree, rules)]
+    by_rule = [problem for check in (_unplaced, _upward, _third_party) for problem in check(tree, rules)]
+    return [*by_rule, *(problem for check in (_past_exports, _cycles, _repeated_classes) for problem in check(tree))]
 
 
 def _unplaced(tree: Tree, rules: Rules) -> Iterator[str]:
@@ -144,21 +136,14 @@ def _upward(tree: Tree, rules: Rules) -> Iterator[str]:
                 yield f"{found}: {other} is not below {mine}"
 
 
-def _past_exports(tree: Tree, rules: Rules) -> Iterator[str]:
-    past = defaultdict(list)
+def _past_exports(tree: Tree) -> Iterator[str]:
     for found in tree.imports:
         mine, other = _package(found.importer), _package(found.target)
         if found.target.startswith(f"{ROOT}.") and other not in (mine, "_native"):
             name = found.name or found.target.removeprefix(f"{ROOT}.{other}").removeprefix(".")
             is_direct = found.target.count(".") == 1 or (not found.name and found.target.count(".") == 2)
             if not is_direct or (name and name not in tree.exports(f"{ROOT}.{other}")):
-                past[f"{mine} -> {other}"].append(str(found))
-    for pair, found_here in past.items():
-        if len(found_here) > rules.past_exports.get(pair, 0):
-            yield f"{pair} goes past what the package exports:\n    " + "\n    ".join(found_here)
-    for pair, allowed in rules.past_exports.items():
-        if len(past[pair]) < allowed:
-            yield f"{pair}: {allowed} imports past the exports are listed as left, there are {len(past[pair])}"
+                yield f"{found}: not among what {other} exports"
 
 
 def _third_party(tree: Tree, rules: Rules) -> Iterator[str]:
@@ -176,16 +161,14 @@ def _third_party(tree: Tree, rules: Rules) -> Iterator[str]:
         yield from (f"{place} may import {name} and does not" for place in places if (name, place) not in used)
 
 
-def _cycles(tree: Tree, rules: Rules) -> Iterator[str]:
+def _cycles(tree: Tree) -> Iterator[str]:
     uses: dict[str, set[str]] = {module: set() for module in tree.modules}
     for found in tree.imports:
         if found.target in tree.modules and found.importer != found.target:
             uses[found.importer].add(found.target)
     reached = {module: _reachable(uses, module) for module in uses}
-    cycles = [sorted(o for o in reached[module] if module in reached[o]) for module in sorted(uses)]
-    found = [cycle for number, cycle in enumerate(cycles) if cycle and cycle not in cycles[:number]]
-    yield from (f"these modules import each other: {', '.join(cycle)}" for cycle in found if cycle not in rules.cycles)
-    yield from (f"listed as left, but not a cycle: {', '.join(cycle)}" for cycle in rules.cycles if cycle not in found)
+    cycles = {tuple(sorted(o for o in reached[module] if module in reached[o])) for module in uses} - {()}
+    yield from (f"these modules import each other: {', '.join(cycle)}" for cycle in sorted(cycles))
 
 
 def _reachable(uses: dict[str, set[str]], start: str) -> set[str]:
@@ -198,16 +181,14 @@ def _reachable(uses: dict[str, set[str]], start: str) -> set[str]:
     return reached
 
 
-def _repeated_classes(tree: Tree, rules: Rules) -> Iterator[str]:
+def _repeated_classes(tree: Tree) -> Iterator[str]:
     homes = defaultdict(list)
     for module, parsed in tree.modules.items():
         for node in parsed.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(module)
-    repeated = {name: found for name, found in homes.items() if len(found) > 1}
-    listed = set(rules.repeated_classes)
-    yield from (f"class {name} is in {' and '.join(sorted(repeated[name]))}" for name in sorted(set(repeated) - listed))
-    yield from (f"{name} is listed as left, but is one class" for name in sorted(listed - set(repeated)))
+    repeated = {name: sorted(found) for name, found in homes.items() if len(found) > 1}
+    yield from (f"class {name} is in {' and '.join(found)}" for name, found in repeated.items())
 
 
 def _dotted(path: str) -> str:

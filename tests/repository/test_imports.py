@@ -10,9 +10,6 @@ from repository.imports import LIST, Rules, Tree, problems
 RULES = Rules(
     layers=[["cli"], ["loader", "builder"], ["order"], ["_native"], ["errors"]],
     only_in={"numpy": ["*"], "rich": ["cli.table"], "stoker._native": ["order"]},
-    past_exports={},
-    cycles=[],
-    repeated_classes=[],
 )
 SOUND = {
     "__init__.py": "from stoker.loader import Loader\n",
@@ -46,11 +43,11 @@ def test_a_sound_tree_has_no_problems() -> None:
         ("errors.py", "def late():\n    import stoker.order", "order is not below errors"),
         ("errors.py", "from stoker import _native", "_native is not below errors"),
         ("order/permutation.py", "from ..loader import Loader", "loader is not below order"),
-        ("cli/main.py", "from stoker.loader.batches import Loader", "cli -> loader goes past what the package exports"),
-        ("cli/main.py", "from stoker.loader import batches", "cli -> loader goes past what the package exports"),
-        ("cli/main.py", "from stoker.loader import Hidden", "cli -> loader goes past what the package exports"),
-        ("cli/main.py", "import stoker.loader.batches", "cli -> loader goes past what the package exports"),
-        ("cli/main.py", "from stoker.builder import _plan", "cli -> builder goes past what the package exports"),
+        ("cli/main.py", "from stoker.loader.batches import Loader", "not among what loader exports"),
+        ("cli/main.py", "from stoker.loader import batches", "not among what loader exports"),
+        ("cli/main.py", "from stoker.loader import Hidden", "not among what loader exports"),
+        ("cli/main.py", "import stoker.loader.batches", "not among what loader exports"),
+        ("cli/main.py", "from stoker.builder import _plan", "not among what builder exports"),
         ("cli/main.py", "import stoker", "the package itself re-exports upper layers"),
         ("cli/main.py", "from stoker import Loader", "the package itself re-exports upper layers"),
         ("cli/main.py", "import rich.table", "rich may be imported only in cli.table"),
@@ -70,17 +67,11 @@ def test_a_rule_without_use_is_found() -> None:
     rules = Rules(
         layers=[["cli"], ["loader", "builder"], ["order", "store"], ["_native"], ["errors", "order"]],
         only_in={**RULES.only_in, "torch": ["loader"]},
-        past_exports={"cli -> loader": 1},
-        cycles=[["stoker.builder", "stoker.errors"]],
-        repeated_classes=["Loader"],
     )
     found = problems(Tree(SOUND), rules)
     for problem in (
         "stoker.store is in a layer, but there is no such package",
         "stoker.order is in more than one layer",
         "loader may import torch and does not",
-        "cli -> loader: 1 imports past the exports are listed as left, there are 0",
-        "listed as left, but not a cycle: stoker.builder, stoker.errors",
-        "Loader is listed as left, but is one class",
     ):
         assert problem in found
