@@ -294,7 +294,7 @@ def parse_json(text: bytes) -> Any:
     """Return what a JSON document in UTF-8 says, if every reader of JSON understands the same by it.
 
     Raises:
-        ValueError: It is no JSON (``json.JSONDecodeError``, with the place), or holds a key twice, a number that is
+        ValueError: It is not JSON (``json.JSONDecodeError``, with the place), or holds a key twice, a number that is
             not finite or has thousands of digits, or is nested more than 64 deep.
     """
     try:
@@ -328,7 +328,7 @@ def _finite(text: str) -> float:
 
 
 def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a number of JSON")
 
 
 def _children(node: object) -> list[Any]:

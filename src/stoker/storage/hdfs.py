@@ -52,7 +52,7 @@ class HdfsBackend:
         try:
             self._client = _asked(lambda: Client(f"hdfs://{where}" if where else None, _NEARLY_ONCE))
         except StoreError as error:
-            raise ConfigError(f"{name} is no HDFS that can be reached: {error}") from error
+            raise ConfigError(f"{name} is not an HDFS that can be reached: {error}") from error
         self._readers: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -141,13 +141,13 @@ class HdfsBackend:
         self._write(key, data, overwrite=False)
 
     def delete(self, key: str) -> None:
-        """Delete a file; one that is not there is no error."""
+        """Delete a file; one that is not there is not an error."""
         self._forget(key)
         with contextlib.suppress(FileNotFoundError):
             _asked(lambda: self._client.delete(f"/{key}"))
 
     def delete_folder(self, prefix: str) -> bool:
-        """Delete a directory with everything in it; one that is not there is no error."""
+        """Delete a directory with everything in it; one that is not there is not an error."""
         with contextlib.suppress(FileNotFoundError):
             _asked(lambda: self._client.delete(f"/{prefix}", recursive=True))
         return True

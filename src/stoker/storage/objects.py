@@ -145,7 +145,7 @@ class ObjectsBackend:
         _asked(lambda: obstore.put(self._writing, key, data, mode="create", use_multipart=False))
 
     def delete(self, key: str) -> None:
-        """Delete an object; one that is not there is no error."""
+        """Delete an object; one that is not there is not an error."""
         import obstore  # noqa: PLC0415
 
         with contextlib.suppress(FileNotFoundError):
@@ -246,7 +246,7 @@ class GcsBackend(ObjectsBackend):
         _asked_gcsfs(lambda: self._files.pipe_file(f"{self._bucket}/{key}", bytes(data), mode="create"))
 
     def delete(self, key: str) -> None:
-        """Delete an object; one that is not there is no error."""
+        """Delete an object; one that is not there is not an error."""
         with contextlib.suppress(FileNotFoundError):
             _asked_gcsfs(lambda: self._files.rm_file(f"{self._bucket}/{key}"))
 

@@ -321,7 +321,7 @@ class RetryingStore:
         return self._try("create", key, create)
 
     def delete(self, key: str) -> None:
-        """Delete an object; one that is not there is no error."""
+        """Delete an object; one that is not there is not an error."""
         self._try("delete", key, lambda: self._backend.delete(key))
 
     def delete_below(self, prefix: str) -> None:

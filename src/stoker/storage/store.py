@@ -119,7 +119,7 @@ class Backend(Protocol):
         """Write an object that is not there; ``FileExistsError`` if it is."""
 
     def delete(self, key: str) -> None:
-        """Delete an object; one that is not there is no error."""
+        """Delete an object; one that is not there is not an error."""
 
     def delete_folder(self, prefix: str) -> bool:
         """Delete a folder with everything below it at once, and return true; false where there are no folders."""
