@@ -22,7 +22,7 @@ from stoker.config import check_range, format_seconds, format_size, parse_size
 from stoker.errors import ConfigError
 from stoker.loader import ReadAhead
 from stoker.loader.position import Position
-from stoker.loader.remote.ranges import plan_ranges
+from stoker.loader.range_plan import plan_ranges
 from stoker.loader.samples import Request, Samples, upcoming
 from stoker.order import BlockShuffle, EpochOrder, Topology, shuffle_quality, steps_left
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.loader.remote.ranges import RangePlan
+    from stoker.loader.range_plan import RangePlan
 
 _FILE_BLOCK = 4096  # a cache counts blocks of the file system, so a record takes its bytes and half a block
 

@@ -21,7 +21,7 @@ _FOLLOWED = [
     "scripts.fuzz_python",
     "stoker.builder",
     "stoker.download",
-    "stoker.loader.cache.directory",
+    "stoker.loader.cache_directory",
     "stoker.loader.position",
     "stoker.format",
     "stoker.format",

@@ -10,7 +10,7 @@ from loader.shards import write_shards
 from stoker import _native
 from stoker.cli.main import main
 from stoker.format.index import INDEXES_FOLDER, KeptIndex
-from stoker.loader.cache.caches import NodeCache
+from stoker.loader.caches import NodeCache
 from stoker.loader.samples import record_keys
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from stoker.format.journal import parse_result, parse_settings
 from stoker.format.labels import read_labels
 from stoker.format.manifest import read_manifest
 from stoker.format.rejects import read_rejects
-from stoker.loader.cache.directory import _read_about
+from stoker.loader.cache_directory import _read_about
 
 if TYPE_CHECKING:
     from collections.abc import Callable

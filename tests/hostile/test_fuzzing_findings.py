@@ -23,7 +23,7 @@ from stoker.errors import ExampleError, ManifestError, SourceError
 from stoker.format.journal import parse_result, parse_settings
 from stoker.format.manifest import parse_manifest
 from stoker.format.rejects import read_rejects
-from stoker.loader.cache.directory import find_entries
+from stoker.loader.cache_directory import find_entries
 from stoker.sources import list_source, read_label_map
 from stoker.sources.imagenet.boxes import parse_annotation
 

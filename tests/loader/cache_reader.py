@@ -17,7 +17,7 @@ from pathlib import Path
 
 import stoker
 from stoker import _native
-from stoker.loader.cache.caches import NodeCache
+from stoker.loader.caches import NodeCache
 from stoker.loader.samples import record_keys
 
 

@@ -14,7 +14,7 @@ import stoker
 from loader.shards import write_shards
 from stoker import _native
 from stoker.errors import ConfigError
-from stoker.loader.cache.caches import MemoryCache
+from stoker.loader.caches import MemoryCache
 from stoker.loader.samples import record_keys
 
 if TYPE_CHECKING:

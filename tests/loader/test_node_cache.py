@@ -13,8 +13,8 @@ from loader.shards import payload, write_shards
 from reference import tfrecord
 from stoker import _native
 from stoker.errors import ConfigError
-from stoker.loader.cache.caches import NodeCache
-from stoker.loader.cache.directory import ENTRY_BYTES, TAG_NAME, CacheDirectory
+from stoker.loader.cache_directory import ENTRY_BYTES, TAG_NAME, CacheDirectory
+from stoker.loader.caches import NodeCache
 from stoker.loader.samples import record_keys
 
 RECORDS = 24

@@ -15,7 +15,7 @@ import pytest
 import stoker
 from loader.shards import write_shards
 from stoker import _native
-from stoker.loader.cache.caches import NodeCache
+from stoker.loader.caches import NodeCache
 from stoker.loader.samples import record_keys
 
 READER = Path(__file__).with_name("cache_reader.py")

@@ -10,8 +10,8 @@ import pytest
 
 from stoker import _native
 from stoker.errors import IndexMismatchError
-from stoker.loader.remote.ranges import RangeLimits
-from stoker.loader.remote.read_ahead import Planner, Upcoming, everything
+from stoker.loader.range_plan import RangeLimits
+from stoker.loader.read_ahead import Planner, Upcoming, everything
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

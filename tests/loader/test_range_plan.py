@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference import ranges as slow
-from stoker.loader.remote.ranges import RangeLimits, RangePlan, cut_windows, plan_ranges
+from stoker.loader.range_plan import RangeLimits, RangePlan, cut_windows, plan_ranges
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,7 +13,7 @@ import stoker
 from loader.remote_places import TRANSFORM, assert_same, copy, epochs, folder_in
 from loader.shards import write_annotated, write_shards
 from stoker.errors import ConfigError, DatasetNotFoundError, IndexMismatchError, TruncatedShardError
-from stoker.loader.cache.caches import NodeCache
+from stoker.loader.caches import NodeCache
 from stoker.torch import MapDataset
 
 if TYPE_CHECKING:

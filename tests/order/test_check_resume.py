@@ -1,4 +1,4 @@
-"""`check_resume` holds for Stoker's loader, and finds every loader that breaks the law."""
+"""`check_resume` holds for Stoker's loader, and finds every loader that resumes wrongly."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
     return stoker.open(directory)
 
 
-def test_the_law_holds_with_a_stop_at_every_step(train: stoker.Dataset) -> None:
+def test_resuming_is_exact_with_a_stop_at_every_step(train: stoker.Dataset) -> None:
     report = check_resume(train, transform=TRANSFORM, topologies=((1, 7), (3, 2), (2, 5), (8, 3)), every=1)
     assert (report.samples, report.epoch_samples, report.epoch) == (29, 29, 1)
     assert 60 < report.state_bytes < 200
@@ -202,7 +202,7 @@ class Repeating(stoker.Loader):
         (Repeating, r"the uninterrupted epoch: sample \d+ comes again at position \d+; it came at \d+"),
     ],
 )
-def test_a_loader_that_breaks_the_law_is_found(loader: type[stoker.Loader], said: str, train: stoker.Dataset) -> None:
+def test_a_loader_that_resumes_wrongly_is_found(loader: type[stoker.Loader], said: str, train: stoker.Dataset) -> None:
     with pytest.raises(AssertionError, match=said):
         check_resume(train, transform=TRANSFORM, topologies=SHORT, loader=loader)
 

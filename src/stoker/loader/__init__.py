@@ -5,8 +5,8 @@ from __future__ import annotations
 from stoker.loader.bad_samples import BadSample, BadSampleReport, OnBad
 from stoker.loader.batch import Batch, BatchOrigin, batch_text
 from stoker.loader.boxes import Boxes, BoxOutput, PaddedBoxes, box_arrays
-from stoker.loader.cache.caches import CacheStats, MemoryCache, NodeCache
-from stoker.loader.cache.directory import CacheDirectory, CacheEntry
+from stoker.loader.cache_directory import CacheDirectory, CacheEntry
+from stoker.loader.caches import CacheStats, MemoryCache, NodeCache
 from stoker.loader.dataset import Dataset, Sample, label_of
 from stoker.loader.engine import EngineSettings, SampleEngine
 from stoker.loader.image_files import FILE_SCHEMA, ImageFiles
@@ -30,7 +30,7 @@ from stoker.loader.pictures import (
     usable_boxes,
 )
 from stoker.loader.position import Position
-from stoker.loader.remote.read_ahead import ReadAhead, read_through
+from stoker.loader.read_ahead import ReadAhead, read_through
 from stoker.loader.samples import Objects
 from stoker.loader.shards import find_splits
 from stoker.loader.stats import LoaderStats, StageStats

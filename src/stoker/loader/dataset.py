@@ -18,7 +18,7 @@ from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
 from stoker.format import FRAME_BYTES
 from stoker.loader.image_files import to_jpeg
 from stoker.loader.pictures import class_title, draw_boxes, fit, usable_boxes
-from stoker.loader.remote.read_ahead import read_through
+from stoker.loader.read_ahead import read_through
 from stoker.loader.shards import record_set
 from stoker.recipe import dimensions, sniff
 from stoker.types import Box

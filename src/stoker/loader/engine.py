@@ -18,12 +18,12 @@ from stoker.errors import ConfigError, StorageError, TooManyBadSamplesError
 from stoker.loader.bad_samples import OF_A_SAMPLE, BadSample, BadSampleReport, OnBad, substitutes
 from stoker.loader.batch import Batch, BatchOrigin
 from stoker.loader.boxes import NO_BOXES, BoxOutput
-from stoker.loader.cache.caches import MemoryCache, NodeCache
+from stoker.loader.caches import MemoryCache, NodeCache
 from stoker.loader.dataset import Dataset
 from stoker.loader.image_files import to_jpeg
 from stoker.loader.mix import Mix, MixedSamples, parts_of
 from stoker.loader.position import Position, RunIdentity
-from stoker.loader.remote.read_ahead import Prefetcher, ReadAhead, Upcoming
+from stoker.loader.read_ahead import Prefetcher, ReadAhead, Upcoming
 from stoker.loader.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, upcoming
 from stoker.loader.stats import LoaderStats, stats_of
 from stoker.loader.trace import EventLog, event_log

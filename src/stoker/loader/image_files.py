@@ -12,7 +12,7 @@ import numpy as np
 
 from stoker import _native
 from stoker.errors import SourceError
-from stoker.loader.remote.read_ahead import RemoteFiles
+from stoker.loader.read_ahead import RemoteFiles
 from stoker.recipe import Recipe, convert
 from stoker.storage import place_at, within
 from stoker.types import SchemaInfo

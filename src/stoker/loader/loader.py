@@ -18,7 +18,7 @@ from stoker.errors import ClosedError, ConfigError
 from stoker.loader.engine import EngineSettings, SampleEngine
 from stoker.loader.position import Position
 from stoker.loader.ranks import resolve
-from stoker.loader.remote.read_ahead import ReadAhead
+from stoker.loader.read_ahead import ReadAhead
 from stoker.loader.trace import Trace
 from stoker.order import Topology, steps_left, take_step
 from stoker.sources import read_config
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from stoker.loader.bad_samples import BadSampleReport, OnBad
     from stoker.loader.batch import Batch
     from stoker.loader.boxes import BoxOutput
-    from stoker.loader.cache.caches import MemoryCache, NodeCache
+    from stoker.loader.caches import MemoryCache, NodeCache
     from stoker.loader.dataset import Dataset
     from stoker.loader.mix import Mix
     from stoker.loader.stats import LoaderStats

@@ -14,7 +14,7 @@ import numpy as np
 
 from stoker import _native
 from stoker.loader.dataset import check_not_empty
-from stoker.loader.remote.read_ahead import Upcoming
+from stoker.loader.read_ahead import Upcoming
 from stoker.order import BlockShuffle, EpochOrder, steps_left, take_step
 
 if TYPE_CHECKING:

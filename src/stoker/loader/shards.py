@@ -45,7 +45,7 @@ from stoker.format import (
     refuse_incomplete,
     write_index,
 )
-from stoker.loader.remote.read_ahead import RemoteFiles
+from stoker.loader.read_ahead import RemoteFiles
 from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from stoker import _native
 from stoker.config import check_size, format_size
 from stoker.errors import ConfigError
 from stoker.format import FRAME_BYTES
-from stoker.loader.cache.directory import BUDGET_NAME, ENTRY_BYTES, About, CacheDirectory
+from stoker.loader.cache_directory import BUDGET_NAME, ENTRY_BYTES, About, CacheDirectory
 from stoker.loader.mix import Mix, parts_of
 from stoker.storage import location
 

@@ -24,7 +24,7 @@ import numpy as np
 from stoker import _native
 from stoker.config import check_range, check_size
 from stoker.errors import StokerError, StorageError
-from stoker.loader.remote.ranges import RangeLimits, cut_windows, plan_ranges
+from stoker.loader.range_plan import RangeLimits, cut_windows, plan_ranges
 from stoker.loader.trace import FetchLog
 from stoker.storage import stopping_when
 
@@ -154,7 +154,7 @@ class Upcoming:
     Attributes:
         numbers: uint64 (B,), images of the source.
         objects: int32 (B,), which object of each; None: all whole.
-        group: int64 (B,), which window of blocks each is in; see `stoker.loader.remote.ranges.cut_windows`.
+        group: int64 (B,), which window of blocks each is in; see `stoker.loader.range_plan.cut_windows`.
     """
 
     numbers: NDArray[np.uint64]

@@ -1,1 +1,0 @@
-"""Samples that were read once need not be read again."""

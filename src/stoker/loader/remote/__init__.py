@@ -1,1 +1,0 @@
-"""Reading from stores ahead of use."""
