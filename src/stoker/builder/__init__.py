@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.builder.convert import ItemConverter, is_of_the_machine
+from stoker.builder.convert import ItemConverter, is_machine_error
 from stoker.builder.destination import check_destination
 from stoker.builder.estimate import BuildForecast, ExpectedSize, forecast
 from stoker.builder.local import Engine, EngineFactory, LocalEngine, build_shard
@@ -39,6 +39,6 @@ __all__ = [
     "check_destination",
     "find_preset",
     "forecast",
-    "is_of_the_machine",
+    "is_machine_error",
     "open_source",
 ]

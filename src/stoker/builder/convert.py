@@ -196,7 +196,7 @@ def request_threads(tree: Source, threads: int) -> int:
     return threads if tree.is_local else max(threads, AT_ONCE)
 
 
-def is_of_the_machine(error: OSError) -> bool:
+def is_machine_error(error: OSError) -> bool:
     """Return whether the process has run out of files or memory, or the server of a file system does not answer."""
     return error.errno in _OF_THE_MACHINE
 
@@ -213,7 +213,7 @@ def is_item_error(error: OSError, root: str) -> bool:
     Raises:
         StorageError: The store fails now.
     """
-    if isinstance(error, StorageError) or is_of_the_machine(error):
+    if isinstance(error, StorageError) or is_machine_error(error):
         return False
     return location(root).still_answers(error)
 

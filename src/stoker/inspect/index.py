@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from stoker import _native
-from stoker.builder import is_of_the_machine
+from stoker.builder import is_machine_error
 from stoker.config import available_cpus
 from stoker.errors import IndexMismatchError, ShardError
 from stoker.format import compression_of, index_path, read_index, write_index
@@ -73,7 +73,7 @@ def _index(path: Location) -> IndexedShard:
     try:
         return _index_readable(path, path.size())
     except OSError as error:
-        if is_scratch_full(error) or is_of_the_machine(error):
+        if is_scratch_full(error) or is_machine_error(error):
             raise
         what = f"{error.filename or path}: {error.strerror or error}"
         return IndexedShard(str(path), "failed", 0, 0, Problem(str(path), None, None, None, what))

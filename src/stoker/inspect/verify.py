@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from stoker import _native
-from stoker.builder import is_of_the_machine
+from stoker.builder import is_machine_error
 from stoker.config import available_cpus
 from stoker.errors import (
     DatasetNotFoundError,
@@ -424,7 +424,7 @@ def _unreadable(path: Location, error: OSError) -> _Frames:
         OSError: The shard is not the cause: there is no space for temporary files, or the process has run out of file
             descriptors or memory.
     """
-    if is_scratch_full(error) or is_of_the_machine(error):
+    if is_scratch_full(error) or is_machine_error(error):
         raise error
     missing = isinstance(error, FileNotFoundError)
     what = "the shard is missing" if missing else f"cannot be read: {error.strerror or error}"
