@@ -124,7 +124,7 @@ def test_rejects_are_shown_where_the_source_is_still_there(tmp_path: Path, monke
         "ant/gone.jpg": (False, "no longer there"),
         "ant/empty.jpg": (False, "an empty file"),
     }
-    monkeypatch.setattr("stoker.inspect.portrait._GALLERY", 2)
+    monkeypatch.setattr("stoker.inspect.page_contents._GALLERY", 2)
     some = dataset_portrait(tmp_path / "built").rejects.gallery
     assert len({one.details for one in some}) == 2  # of different reasons
     assert not any(one.uri for one in some)  # the source was not given

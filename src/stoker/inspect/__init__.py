@@ -1,9 +1,18 @@
 """Looking at datasets and loaders: whether they are whole, what they hold and look like, what holds them up."""
 
 from stoker.inspect.bench.measuring import BenchProgress, BenchReport, BenchRow, BenchSpec, run_bench
-from stoker.inspect.doctor_dataset import DatasetReport, DatasetSpec, examine
-from stoker.inspect.doctor_decision import Consumer, Decision, Evidence, Files, OtherThread, Setup, Verdict, decide
-from stoker.inspect.doctor_loader import Doctor, DoctorReport, doctor
+from stoker.inspect.diagnosis.dataset import DatasetReport, DatasetSpec, examine
+from stoker.inspect.diagnosis.decision import (
+    Consumer,
+    DoctorReport,
+    Evidence,
+    Files,
+    OtherThread,
+    Setup,
+    Verdict,
+    decide,
+)
+from stoker.inspect.diagnosis.loop import Doctor, doctor
 from stoker.inspect.index import IndexedShard, index_shards
 from stoker.inspect.info import (
     DEFAULT_RECORDS,
@@ -15,7 +24,7 @@ from stoker.inspect.info import (
     UnfinishedInfo,
     dataset_info,
 )
-from stoker.inspect.portrait import Portrait, dataset_portrait
+from stoker.inspect.page_contents import Portrait, dataset_portrait
 from stoker.inspect.resume import ResumeChange, ResumeReport, check_resume
 from stoker.inspect.show import (
     NAMED_TRANSFORMS,
@@ -41,7 +50,6 @@ __all__ = [
     "DatasetInfo",
     "DatasetReport",
     "DatasetSpec",
-    "Decision",
     "Doctor",
     "DoctorReport",
     "Evidence",

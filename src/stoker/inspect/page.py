@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from stoker.inspect.bench.measuring import BenchReport
     from stoker.inspect.info import ClassCount
-    from stoker.inspect.portrait import Measured, Portrait, SplitPortrait
+    from stoker.inspect.page_contents import Measured, Portrait, SplitPortrait
 
 # Name of the page's colour -> its value in light mode, in which charts are drawn; pages/layout.html has dark mode too.
 COLORS = {

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import stoker
 from stoker.cli.main import main
 from stoker.format.frames import compression_of
-from stoker.inspect import doctor_system
-from stoker.inspect.doctor_system import files_of, look_at_files
+from stoker.inspect.diagnosis import system
+from stoker.inspect.diagnosis.system import files_of, look_at_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,30 +43,30 @@ def test_of_shards_and_images_they_themselves(dataset: Path, photos: Path) -> No
 def test_only_own_cpus_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stat = tmp_path / "stat"
     stat.write_text("cpu 9999 0 0 0 0 0 0 0\ncpu0 100 0 0 7 7 0 0 0\ncpu1 900 0 0 0 0 0 0 0\nintr 1 2\n")
-    monkeypatch.setattr(doctor_system, "_STAT", stat)
+    monkeypatch.setattr(system, "_STAT", stat)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
-    assert doctor_system.read_times().machine == 100 / os.sysconf("SC_CLK_TCK")
+    assert system.read_times().machine == 100 / os.sysconf("SC_CLK_TCK")
 
 
 def test_a_quota_is_less_than_the_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_system, "available_cpus", lambda: len(os.sched_getaffinity(0)) - 1)
-    assert doctor_system.limited_by_quota()
-    monkeypatch.setattr(doctor_system, "available_cpus", lambda: len(os.sched_getaffinity(0)))
-    assert not doctor_system.limited_by_quota()
+    monkeypatch.setattr(system, "available_cpus", lambda: len(os.sched_getaffinity(0)) - 1)
+    assert system.limited_by_quota()
+    monkeypatch.setattr(system, "available_cpus", lambda: len(os.sched_getaffinity(0)))
+    assert not system.limited_by_quota()
 
 
 def test_a_gpu_in_use_is_seen_without_importing_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "torch", raising=False)
-    assert not doctor_system.uses_accelerator()
+    assert not system.uses_accelerator()
     for used in (False, True):
         cuda = types.SimpleNamespace(is_initialized=lambda used=used: used)
         monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=cuda))
-        assert doctor_system.uses_accelerator() is used
+        assert system.uses_accelerator() is used
 
 
 def test_where_the_system_does_not_say_nothing_is_invented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_TASKS", "_STAT", "_MEMORY"):
-        monkeypatch.setattr(doctor_system, name, tmp_path / "nothing")
-    assert doctor_system.scheduled(os.getpid()) == doctor_system.ThreadTime()
-    assert doctor_system.read_times().machine is None
-    assert not doctor_system.read_times().threads
+        monkeypatch.setattr(system, name, tmp_path / "nothing")
+    assert system.scheduled(os.getpid()) == system.ThreadTime()
+    assert system.read_times().machine is None
+    assert not system.read_times().threads

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from stoker.config import available_cpus
 from stoker.errors import ConfigError
-from stoker.inspect.doctor_decision import Files
+from stoker.inspect.diagnosis.decision import Files
 from stoker.loader import parts_of
 from stoker.storage import cached_bytes
 
@@ -40,6 +40,9 @@ class ThreadTime:
     running: float = 0.0
     queued: float = 0.0
     turns: int = 0
+
+    def __sub__(self, other: ThreadTime) -> ThreadTime:
+        return ThreadTime(self.running - other.running, self.queued - other.queued, self.turns - other.turns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import stoker
 from benchmarks.planted import SHIM, SLOW_READS
 from stoker.cli.main import main
 from stoker.inspect import Evidence, Files, Setup
-from stoker.inspect import doctor_dataset as examined
+from stoker.inspect.diagnosis import dataset as examined
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,7 +161,7 @@ def test_what_is_tried(dataset: Path, verdict: Verdict, setup: Setup, busy_share
 def test_the_command_of_a_rebuild_can_be_typed(dataset: Path, tmp_path: Path) -> None:
     spaced = shutil.copytree(dataset, tmp_path / "my data")
     train = stoker.open(spaced, split="train")
-    ways = examined.ways_to_decode(train, [train[0].encoded], examined.Decoder(stoker.CenterCrop(8, 8), 1))
+    ways = examined.ways_to_decode(train, [train[0].encoded], stoker.CenterCrop(8, 8), 1)
     assert f"stoker repack '{spaced}' NEW" in ways[2].remedy
 
 
@@ -172,9 +172,9 @@ def test_decoding_alone_keeps_to_its_time_and_memory(dataset: Path, monkeypatch:
     assert len(examined._some_jpegs(train, 0)) == 1
     monkeypatch.setattr(examined, "_MOST_IMAGE_BYTES", len(whole[0]) + 1)
     assert 1 <= len(examined._some_jpegs(train, 60)) <= 2
-    decoder = examined.Decoder(stoker.CenterCrop(8, 8), 2)
-    assert (decoder.speed(whole, 0.05) or 0) > 0
-    assert decoder.speed([b"pixels"], 0.05) is None
+    small = stoker.CenterCrop(8, 8)
+    assert (examined.decoding_speed(whole, small, 2, 0.05) or 0) > 0
+    assert examined.decoding_speed([b"pixels"], small, 2, 0.05) is None
 
 
 def test_raw_pixels_get_no_advice_for_jpegs(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

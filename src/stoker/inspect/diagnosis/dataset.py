@@ -16,8 +16,8 @@ import numpy as np
 from stoker import _native
 from stoker.config import available_cpus, check_range, check_seconds
 from stoker.errors import ConfigError, StokerError
-from stoker.inspect.doctor_loader import doctor
-from stoker.inspect.doctor_system import files_of
+from stoker.inspect.diagnosis.loop import doctor
+from stoker.inspect.diagnosis.system import files_of
 from stoker.loader import Loader, ReadAhead, mix, open_main_split
 from stoker.order import BlockShuffle
 from stoker.recipe import Recipe, StoredSize, convert, sniff
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.inspect.doctor_decision import Evidence, Setup, Verdict
-    from stoker.inspect.doctor_loader import DoctorReport
+    from stoker.inspect.diagnosis.decision import DoctorReport, Evidence, Verdict
     from stoker.loader import Dataset, Mix
     from stoker.types import DecodeMode
 
@@ -179,15 +178,14 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
         require_cold(files_of(dataset))
     reading = _reading_speed(dataset, threads, spec.seconds / 3)
     report(2, 3, "decoding alone")
-    decoder = Decoder(transform, threads)
     jpegs = _some_jpegs(dataset, spec.seconds / 3)
-    decoding = decoder.speed(jpegs, spec.seconds / 3) if jpegs else None
+    decoding = decoding_speed(jpegs, transform, threads, spec.seconds / 3) if jpegs else None
     ways: list[Way] = []
     if not spec.cold:  # the files are in memory by now
         if diagnosis.verdict != "decode-bound":
             ways = ways_to_load(diagnosis.verdict, dataset, settings, diagnosis.evidence)
         elif decoding is not None and not diagnosis.evidence.mostly_converts:
-            ways = ways_to_decode(dataset, jpegs, decoder)
+            ways = ways_to_decode(dataset, jpegs, transform, threads)
     trials = _try(ways, spec.seconds / 5, report)
     return DatasetReport(
         spec=spec,
@@ -278,43 +276,45 @@ def _some_jpegs(dataset: Dataset, seconds: float) -> list[bytes]:
     return images
 
 
-@dataclass(frozen=True, slots=True)
-class Decoder:
-    """Decodes and resizes images from memory, and does nothing else.
+def decoding_speed(
+    images: Sequence[bytes],
+    transform: RandomResizedCrop | CenterCrop,
+    threads: int,
+    seconds: float,
+    decode: DecodeMode = "exact",
+) -> float | None:
+    """Return images a second that threads decode from memory and resize, and do nothing else; None if one is damaged.
 
-    Attributes:
-        transform: What is made of each image.
+    Args:
+        images: JPEGs; they are taken again and again, as many as there is time for.
+        transform: What is made of each.
         threads: Decoding threads.
+        seconds: For how long, about.
+        decode: How.
     """
+    size = max(_LEAST_SLICE, _PER_THREAD * threads)
 
-    transform: RandomResizedCrop | CenterCrop
-    threads: int
+    def run(first: int) -> None:
+        indices = (np.arange(first, first + size) % len(images)).astype(np.uint64)
+        _native.decode_loop(
+            images=images,
+            indices=indices,
+            transform=transform.native(),
+            seed=0,
+            epoch=first,
+            threads=threads,
+            decode=decode,
+        )
 
-    def speed(self, images: Sequence[bytes], seconds: float, decode: DecodeMode = "exact") -> float | None:
-        """Return images a second, over as many slices as there is time for; None if one is damaged."""
-        size = max(_LEAST_SLICE, _PER_THREAD * self.threads)
-
-        def run(first: int) -> None:
-            indices = (np.arange(first, first + size) % len(images)).astype(np.uint64)
-            _native.decode_loop(
-                images=images,
-                indices=indices,
-                transform=self.transform.native(),
-                seed=0,
-                epoch=first,
-                threads=self.threads,
-                decode=decode,
-            )
-
-        try:
-            run(0)
-            began, done = time.perf_counter(), 0
-            while done == 0 or time.perf_counter() - began < seconds:
-                done += size
-                run(done)
-            return done / (time.perf_counter() - began)
-        except StokerError:
-            return None
+    try:
+        run(0)
+        began, done = time.perf_counter(), 0
+        while done == 0 or time.perf_counter() - began < seconds:
+            done += size
+            run(done)
+        return done / (time.perf_counter() - began)
+    except StokerError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,18 +350,14 @@ def _try(ways: list[Way], seconds: float, on_turn: OnTurn) -> list[Trial]:
     ]
 
 
-def ways_to_decode(dataset: Dataset, images: Sequence[bytes], decoder: Decoder) -> list[Way]:
-    """Return the decode mode and the recipes that make decoding cheaper, on some of the images, in memory.
-
-    Args:
-        dataset: Whose images these are.
-        images: JPEGs.
-        decoder: What decodes them.
-    """
+def ways_to_decode(
+    dataset: Dataset, images: Sequence[bytes], transform: RandomResizedCrop | CenterCrop, threads: int
+) -> list[Way]:
+    """Return the decode mode and the recipes that make decoding cheaper, on some of the dataset's images, in memory."""
     some = images[:_MOST_RECODED]
 
     def speed(images: Sequence[bytes], decode: DecodeMode, seconds: float, _: int) -> float:
-        return decoder.speed(images, seconds, decode) or 0.0
+        return decoding_speed(images, transform, threads, seconds, decode) or 0.0
 
     fast = 'decode="fast": other pixels, within a stated PSNR (docs/performance.md)'
     ways = [
@@ -399,40 +395,29 @@ def ways_to_load(verdict: Verdict, dataset: Dataset, settings: dict[str, Any], e
         settings: Of its loader.
         evidence: What the verdict was found by.
     """
+    setup = evidence.setup
+    more_threads, connections = max(8, 4 * setup.cpus), 2 * setup.connections
     changes: list[tuple[str, str, dict[str, Any]]] = []
-    if verdict == "thread-bound":
-        changes = [_for_threads(evidence)]
-    elif verdict == "storage-bound":
-        changes = _for_storage(dataset, evidence.setup)
-    now = Way("as it is", "", partial(_loading_speed, dataset, settings))
-    ways = [
-        Way(name, remedy, partial(_loading_speed, dataset, settings | changed)) for name, remedy, changed in changes
-    ]
-    return [now, *ways] if ways else []
-
-
-def _for_threads(evidence: Evidence) -> tuple[str, str, dict[str, Any]]:
-    if not evidence.lacks_threads:
-        text = f"prefetch={_PREFETCH}"
-        return text, f"{text}: costs memory for more batches", {"prefetch": _PREFETCH}
-    text = f"threads={evidence.setup.cpus}"
-    return text, f"{text}, or leave threads= out", {"threads": evidence.setup.cpus}
-
-
-def _for_storage(dataset: Dataset, setup: Setup) -> list[tuple[str, str, dict[str, Any]]]:
-    if dataset.remote is None:
-        threads = max(8, 4 * setup.cpus)
-        text = f"threads={threads}"
-        if setup.threads >= threads:
-            return []
-        return [(text, f"{text}: threads that wait for a disk cost no CPU", {"threads": threads})]
-    connections = 2 * setup.connections
-    more = f"read_ahead=stoker.ReadAhead(connections={connections})"
-    blocks = "shuffle=stoker.BlockShuffle(): stoker.order.shuffle_quality measures how well it mixes"
-    return [
-        (f"{connections} connections", more, {"read_ahead": ReadAhead(connections=connections)}),
-        ("block shuffle", blocks, {"shuffle": BlockShuffle()}),
-    ]
+    if verdict == "thread-bound" and evidence.lacks_threads:
+        name = f"threads={setup.cpus}"
+        changes = [(name, f"{name}, or leave threads= out", {"threads": setup.cpus})]
+    elif verdict == "thread-bound":
+        name = f"prefetch={_PREFETCH}"
+        changes = [(name, f"{name}: costs memory for more batches", {"prefetch": _PREFETCH})]
+    elif verdict == "storage-bound" and dataset.remote is not None:
+        more = f"read_ahead=stoker.ReadAhead(connections={connections})"
+        blocks = "shuffle=stoker.BlockShuffle(): stoker.order.shuffle_quality measures how well it mixes"
+        changes = [
+            (f"{connections} connections", more, {"read_ahead": ReadAhead(connections=connections)}),
+            ("block shuffle", blocks, {"shuffle": BlockShuffle()}),
+        ]
+    elif verdict == "storage-bound" and setup.threads < more_threads:
+        name = f"threads={more_threads}"
+        changes = [(name, f"{name}: threads that wait for a disk cost no CPU", {"threads": more_threads})]
+    if not changes:
+        return []
+    tried = [("as it is", "", {}), *changes]
+    return [Way(name, remedy, partial(_loading_speed, dataset, settings | changed)) for name, remedy, changed in tried]
 
 
 def _loading_speed(dataset: Dataset, given: dict[str, Any], seconds: float, seed: int) -> float:

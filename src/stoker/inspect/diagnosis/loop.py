@@ -18,13 +18,13 @@ import dataclasses
 import sys
 import threading
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stoker.config import available_cpus
 from stoker.errors import ConfigError
-from stoker.inspect.doctor_decision import Consumer, Evidence, OtherThread, Setup, decide
-from stoker.inspect.doctor_system import (
+from stoker.inspect.diagnosis.decision import Consumer, DoctorReport, Evidence, OtherThread, Setup, decide
+from stoker.inspect.diagnosis.system import (
     ThreadTime,
     Times,
     limited_by_quota,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from stoker.inspect.doctor_decision import Files, Verdict
+    from stoker.inspect.diagnosis.decision import Files
 
 _SLEEP_SECONDS = 0.008
 _LATE_SECONDS = 0.001
@@ -50,65 +50,6 @@ _GAP_SECONDS, _GAP_SHARE = 0.05, 0.2
 """Time between two looks that is neither waiting nor consuming, before something else was done in it."""
 _SYSTEM_SECONDS = 0.1
 _OWN_THREADS = "stoker-"
-
-
-@dataclass(frozen=True, slots=True)
-class DoctorReport:
-    """One verdict, one remedy, and what led there.
-
-    Attributes:
-        verdict: What holds the speed down: ``storage-bound``, ``cold-cache``, ``thread-bound``, ``decode-bound``,
-            ``consumer-bound``, ``transform-bound``, ``gil-bound``, ``balanced``, or ``unknown`` after too few batches.
-        sentence: The same for a person, with its figures.
-        remedy: The first thing to do.
-        evidence: All figures.
-    """
-
-    verdict: Verdict
-    sentence: str
-    remedy: str
-    evidence: Evidence
-
-    @property
-    def images_per_second(self) -> float:
-        """Samples that the consumer took a second."""
-        return self.evidence.speed
-
-    @property
-    def loader_images_per_second(self) -> float:
-        """Samples a second that the loader could make beside this consumer."""
-        return self.evidence.loader_speed
-
-    @property
-    def consumer_images_per_second(self) -> float | None:
-        """Samples a second that the consumer could take if it never waited; None where it only takes batches."""
-        return self.evidence.consumer_speed
-
-    def lines(self) -> list[str]:
-        """Return it for a person, in a few lines."""
-        lines = [f"{self.verdict}: {self.sentence}", f"remedy: {self.remedy}"]
-        return [*lines, self._speeds()] if self.evidence.batches else lines
-
-    def document(self) -> dict[str, Any]:
-        """Return it as what JSON can hold."""
-        return {
-            "verdict": self.verdict,
-            "sentence": self.sentence,
-            "remedy": self.remedy,
-            "images_per_second": round(self.images_per_second, 1),
-            "loader_images_per_second": round(self.loader_images_per_second, 1),
-            "consumer_images_per_second": self.consumer_images_per_second and round(self.consumer_images_per_second, 1),
-            "evidence": asdict(self.evidence),
-        }
-
-    def _speeds(self) -> str:
-        e = self.evidence
-        shares = (
-            f"waits for batches {e.wait_share:.0%}, for the interpreter {e.gil_share:.0%}, works {e.consumer_share:.0%}"
-        )
-        top = "" if e.consumer_speed is None else f"; without waiting it would take {e.consumer_speed:.0f}/s"
-        loader = f"the loader could make {e.loader_speed:.0f}/s"
-        return f"{e.speed:.0f} images/s over {e.batches} batches; the consumer {shares}{top}; {loader}"
 
 
 def doctor(loader: Any, *, quiet: bool = False) -> Doctor:
@@ -178,8 +119,7 @@ class Doctor:
         self._watch.stop()
         after = look_at_files(self._loader.dataset).cached_before
         evidence = self._watch.evidence(dataclasses.replace(self._files, cached_after=after))
-        decision = decide(evidence)
-        self._report = DoctorReport(decision.verdict, decision.sentence, decision.remedy, evidence)
+        self._report = decide(evidence)
         if not self._quiet and (kind is None or not issubclass(kind, Exception)):
             sys.stderr.write("".join(f"stoker doctor: {line}\n" for line in self._report.lines()))
             sys.stderr.flush()
@@ -196,12 +136,7 @@ class _Look:
     held: float
 
     def __sub__(self, other: _Look) -> _Look:
-        loop = ThreadTime(
-            self.loop.running - other.loop.running,
-            self.loop.queued - other.loop.queued,
-            self.loop.turns - other.loop.turns,
-        )
-        stats = self.stats - other.stats
+        stats, loop = self.stats - other.stats, self.loop - other.loop
         return _Look(self.at - other.at, stats, loop, self.slept - other.slept, self.held - other.held)
 
     @property
@@ -323,13 +258,12 @@ class _Watch:
             others = max(0.0, (last.machine - first.machine) / seconds - process)
         queued, threads = 0.0, []
         for number, after in last.threads.items():
-            before = first.threads.get(number, ThreadTime())
-            lacked = after.queued - before.queued
+            seen = after - first.threads.get(number, ThreadTime())
             name = self._names.get(number)
             if name is None:  # not a thread of Python
-                queued += lacked
+                queued += seen.queued
             elif number != self._loop_thread and not name.startswith(_OWN_THREADS):
-                threads.append(OtherThread(name, _part(after.running - before.running + lacked, seconds)))
+                threads.append(OtherThread(name, _part(seen.running + seen.queued, seconds)))
         threads.sort(key=lambda thread: -thread.busy_share)
         return process, others, queued / seconds, tuple(threads)
 

@@ -18,8 +18,8 @@ Thresholds are far from what plain cases give, because a share that is measured 
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 from stoker.config import format_size
 
@@ -268,25 +268,68 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """One verdict.
+class DoctorReport:
+    """One verdict, one remedy, and what led there.
 
     Attributes:
-        verdict: What holds the speed down.
+        verdict: What holds the speed down: ``storage-bound``, ``cold-cache``, ``thread-bound``, ``decode-bound``,
+            ``consumer-bound``, ``transform-bound``, ``gil-bound``, ``balanced``, or ``unknown`` after too few batches.
         sentence: The same for a person, with its figures.
         remedy: The first thing to do.
+        evidence: All figures.
     """
 
     verdict: Verdict
     sentence: str
     remedy: str
+    evidence: Evidence
+
+    @property
+    def images_per_second(self) -> float:
+        """Samples that the consumer took a second."""
+        return self.evidence.speed
+
+    @property
+    def loader_images_per_second(self) -> float:
+        """Samples a second that the loader could make beside this consumer."""
+        return self.evidence.loader_speed
+
+    @property
+    def consumer_images_per_second(self) -> float | None:
+        """Samples a second that the consumer could take if it never waited; None where it only takes batches."""
+        return self.evidence.consumer_speed
+
+    def lines(self) -> list[str]:
+        """Return it for a person, in a few lines."""
+        lines = [f"{self.verdict}: {self.sentence}", f"remedy: {self.remedy}"]
+        return [*lines, self._speeds()] if self.evidence.batches else lines
+
+    def document(self) -> dict[str, Any]:
+        """Return it as what JSON can hold."""
+        return {
+            "verdict": self.verdict,
+            "sentence": self.sentence,
+            "remedy": self.remedy,
+            "images_per_second": round(self.images_per_second, 1),
+            "loader_images_per_second": round(self.loader_images_per_second, 1),
+            "consumer_images_per_second": self.consumer_images_per_second and round(self.consumer_images_per_second, 1),
+            "evidence": asdict(self.evidence),
+        }
+
+    def _speeds(self) -> str:
+        e = self.evidence
+        shares = (
+            f"waits for batches {e.wait_share:.0%}, for the interpreter {e.gil_share:.0%}, works {e.consumer_share:.0%}"
+        )
+        top = "" if e.consumer_speed is None else f"; without waiting it would take {e.consumer_speed:.0f}/s"
+        loader = f"the loader could make {e.loader_speed:.0f}/s"
+        return f"{e.speed:.0f} images/s over {e.batches} batches; the consumer {shares}{top}; {loader}"
 
 
-def decide(evidence: Evidence) -> Decision:
+def decide(evidence: Evidence) -> DoctorReport:
     """Return what holds the speed down, and what to do first."""
     verdict = _verdict(evidence)
-    sentence, remedy = WORDS[verdict](evidence)
-    return Decision(verdict, sentence, remedy)
+    return DoctorReport(verdict, *WORDS[verdict](evidence), evidence)
 
 
 def _verdict(e: Evidence) -> Verdict:
