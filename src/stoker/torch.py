@@ -112,13 +112,8 @@ def _changed(batch: Batch | TorchBatch, kind: type, change: Callable[[Any], Any]
     return made
 
 
-def tensors(value: Any) -> Any:
-    """Return an array, or a tuple of them, as tensors that share its memory."""
-    return _mapped(value, np.ndarray, _tensor)
-
-
 def _for_numpy(tensor: Tensor) -> Tensor:
-    """Return a tensor that NumPy can read: it knows no memory of a GPU, and no bfloat16."""
+    """Return a tensor that NumPy can read: on the CPU, and not of bfloat16."""
     there = tensor.detach().cpu()
     return there.float() if there.dtype == torch.bfloat16 else there
 
@@ -153,7 +148,7 @@ class DataLoader:
         transform: What becomes of each image.
         pin_memory: Whether batches are copied to page-locked memory, for fast transfers to a GPU. Left out: if CUDA
             is there. The copy is made by the consumer's thread when it takes a batch.
-        settings: Any other setting of `stoker.Loader`.
+        settings: Any other setting of `stoker.Loader`, such as ``shuffle``, or ``rank`` and ``world_size``.
 
     Attributes:
         loader: The `stoker.Loader` behind it.
@@ -185,7 +180,6 @@ class DataLoader:
         self._discovered = settings.get("rank") is None
         self._loaded = False  # whether the next batch is the first after a loaded state
         self.loader = Loader(dataset, batch_size=batch_size, transform=transform, **settings)
-        self._shuffled = bool(settings.get("shuffle", False))
 
     @property
     def dataset(self) -> Dataset | Mix:
@@ -200,7 +194,7 @@ class DataLoader:
     @property
     def sampler(self) -> _Epochs:
         """What a trainer sets the epoch of; made anew each time."""
-        return _Epochs(self) if self._shuffled else _SequentialEpochs(self)
+        return _Epochs(self) if self.loader.settings.shuffle else _SequentialEpochs(self)
 
     @property
     def batch_sampler(self) -> _NoBatchSampler:
@@ -394,7 +388,7 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
         except BaseException:  # Ctrl-C, too: the next call must not get what this one asked for
             engine.drop_pending()
             raise
-        images = tensors(batch.images)
+        images = _mapped(batch.images, np.ndarray, _tensor)
         each = zip(*images, strict=True) if isinstance(images, tuple) else images
         return list(zip(each, batch.labels.tolist(), strict=True))
 

@@ -338,5 +338,5 @@ def _check_boxes(dataset: Dataset | Mix) -> None:
     for one in parts_of(dataset):
         if not one.has_boxes:
             message = f"{one.path} has no boxes: its records follow the layout {one.schema.preset!r}"
-            raise ConfigError(f"{message}; leave out boxes=, or build with --preset imagenet")
+            raise ConfigError(f"{message}; omit boxes=, or build with --preset imagenet")
         one.load_boxes()

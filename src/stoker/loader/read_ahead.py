@@ -17,7 +17,7 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.storage import Location
+
+    Places = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+    Locate = Callable[[NDArray[np.uint64], NDArray[np.int32] | None], Places]
 
 
 _WAIT_SECONDS = 3600.0  # then a thread looks around and waits again
@@ -162,25 +165,15 @@ class Upcoming:
     group: NDArray[np.int64]
 
 
-if TYPE_CHECKING:
-    Places = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-
-
-class Locate(Protocol):
-    """Tells where samples lie: `_native.BatchEngine.remote_places`."""
-
-    def __call__(self, numbers: NDArray[np.uint64], objects: NDArray[np.int32] | None = None, /) -> Places:
-        """Return file, offset and length of each, int64 (B,); file -1 for what need not be fetched."""
-
-
 class Planner:
     """Turns what comes next into ranges, window by window. Safe from any thread.
 
     Args:
         ranges: Where they are queued.
-        locate: Tells where samples lie.
+        locate: Gives file, offset and length of samples, int64 (B,), from ``numbers`` and ``objects`` of `Upcoming`;
+            file -1 for what need not be fetched. Such is `_native.BatchEngine.remote_places`.
         limits: How pieces become ranges.
-        most_ahead: The most samples that are planned beyond those that are over.
+        most_ahead: The most samples that are planned beyond those that were released.
     """
 
     def __init__(self, ranges: _native.RemoteRanges, locate: Locate, limits: RangeLimits, most_ahead: int) -> None:
@@ -271,14 +264,16 @@ class Planner:
 
 
 class Prefetcher:
-    """Fetches what comes next. `begin`, `ensure_planned` and `release` belong to one consumer thread.
+    """Fetches what comes next, on threads of its own.
+
+    `begin`, `ensure_planned` and `release` belong to one consumer thread.
 
     Args:
         files: The remote files of all datasets.
         settings: How far ahead, and with how many requests.
         ranges: What hands out the bytes.
-        locate: Tells where samples lie.
-        most_ahead: The most samples that are planned beyond those that are over.
+        locate: Says where samples lie; see `Planner`.
+        most_ahead: The most samples that are planned beyond those that were released.
 
     Attributes:
         log: Of the requests.
@@ -341,7 +336,7 @@ class Prefetcher:
 
 
 class _Fetcher:
-    """What the threads that fetch hold on to: not the prefetcher, whose end is theirs."""
+    """One thread that fetches. It does not hold the prefetcher, which could never be freed then."""
 
     def __init__(self, ranges: _native.RemoteRanges, files: StoppableFiles, log: FetchLog, number: int) -> None:
         self._ranges = ranges
@@ -375,7 +370,7 @@ def read_through(files: RemoteFiles | None, records: _native.RecordSet) -> Itera
         return
     settings = ReadAhead()
     ranges = _native.RemoteRanges(settings.budget_bytes)
-    reading = Prefetcher([files], settings, ranges, lambda numbers, _=None: records.remote_places(numbers))
+    reading = Prefetcher([files], settings, ranges, lambda numbers, _: records.remote_places(numbers))
     try:
         reading.begin(everything(len(records)))
         yield ranges
