@@ -27,11 +27,11 @@ from stoker.sources.source_builder import SourceBuilder
 from stoker.storage import is_absolute, is_of_the_name, location, place_at, split_bucket, within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from stoker.sources.items import ItemCollector
     from stoker.sources.source import BoxSource, SourceOptions, SourceTree
-    from stoker.storage import Location
+    from stoker.storage import FileInfo, Location
     from stoker.types import Progress
 
 
@@ -67,6 +67,10 @@ def list_file_lists(path: Location, options: SourceOptions, progress: Progress |
     return dataclasses.replace(tree, warnings=(*tree.warnings, note))
 
 
+def _size_later(_name: str) -> None:
+    return None
+
+
 class FileLists:
     """One or more lists, each of which is a split.
 
@@ -80,6 +84,7 @@ class FileLists:
         self._lists = lists
         self._folders: dict[tuple[str, bytes, bytes | None], int] = {}
         self._hashes = array("q")
+        self._look_ups: dict[bytes, Callable[[str], FileInfo | None]] = {}
         explicit = find_validation_labels((), builder.options.validation_labels)
         self._labels = read_validation_labels(explicit, builder.labels) if explicit else None
 
@@ -137,11 +142,15 @@ class FileLists:
         path, stripped = (text if is_absolute(text) else before + text for text in (line, line.strip()))
         if path != stripped and self._size(path) is None and self._size(stripped) is not None:
             path = stripped
-        # What lies in a store gets its size later, from a listing of its folder.
-        size = self._size(path) if place_at(within(self._builder.base, path)).is_local else 0
         folder, _, name = path.rpartition(b"/")
         self._hashes.append(hash((split, path)))
-        self._builder.collector.add(self._group(split, folder, name, where), path, size or 0)
+        group = self._group(split, folder, name, where)
+        if folder not in self._look_ups:
+            place = place_at(within(self._builder.base, folder))
+            # What lies in a store gets its size later, from a listing of its folder.
+            self._look_ups[folder] = place.snapshot() if place.is_local else _size_later
+        info = self._look_ups[folder](os.fsdecode(name))
+        self._builder.collector.add(group, path, 0 if info is None else info.size_bytes)
 
     def _stored_folders(self) -> dict[int, bytes]:
         """Return the URL of the folder of each group that lies in a store."""
