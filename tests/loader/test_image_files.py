@@ -1,4 +1,4 @@
-"""Images that nobody has built anything of: files and members of tars through the native reader."""
+"""Images as they are, without a build: files and members of tars through the native reader."""
 
 from __future__ import annotations
 

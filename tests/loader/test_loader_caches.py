@@ -86,7 +86,7 @@ def test_what_is_decoded_is_neither_read_nor_decoded_again(train: stoker.Dataset
     assert "hit" in repr(cache)
 
 
-def test_damage_is_found_though_nobody_asked_for_checks(train: stoker.Dataset) -> None:
+def test_damage_is_found_also_without_check(train: stoker.Dataset) -> None:
     path = train.shards[0].path
     data = bytearray(path.read_bytes())
     data[60] ^= 1

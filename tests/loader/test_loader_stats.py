@@ -59,7 +59,7 @@ def test_a_slow_consumer_is_seen(train: stoker.Dataset) -> None:
     assert stats.idle_seconds > stats.busy_seconds
     between = loader.stats() - stats
     assert (between.batches, between.threads) == (1, 1)
-    assert between.consumer_seconds == 0, "what is done between epochs is no consumption"
+    assert between.consumer_seconds == 0, "what is done between epochs does not count as consumption"
 
 
 def test_a_thread_that_holds_the_gil_is_seen(train: stoker.Dataset) -> None:

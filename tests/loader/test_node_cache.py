@@ -167,14 +167,14 @@ def other_shards(tmp_path: Path, name: str, records: int = 30) -> Path:
     return place
 
 
-def test_room_is_made_at_the_cost_of_what_nobody_uses_the_oldest_first(shards: Path, tmp_path: Path) -> None:
+def test_entries_that_are_not_in_use_are_evicted_the_oldest_first(shards: Path, tmp_path: Path) -> None:
     old, older = other_shards(tmp_path, "old", 31), other_shards(tmp_path, "older")
     for place in (older, old):
         read_all(NodeCache(tmp_path / "cache", "1MB"), place)
     directory = CacheDirectory(tmp_path / "cache")
     keys = [entry.key for entry in directory.entries()]
     used = sum(entry.disk_bytes for entry in directory.entries())
-    cache = NodeCache(tmp_path / "cache", used + 65536)  # room for two of the three
+    cache = NodeCache(tmp_path / "cache", used + 65536)  # space for two of the three
     before = state_of(old) | state_of(older)
     read_all(cache, shards)
     left = [entry.key for entry in directory.entries()]
@@ -184,8 +184,8 @@ def test_room_is_made_at_the_cost_of_what_nobody_uses_the_oldest_first(shards: P
     assert state_of(old) | state_of(older) == before
 
 
-@pytest.mark.parametrize(("budget", "room"), [(131072, False), (212992, True)])
-def test_what_is_in_use_is_never_evicted(shards: Path, tmp_path: Path, budget: int, room: bool) -> None:
+@pytest.mark.parametrize(("budget", "fits"), [(131072, False), (212992, True)])
+def test_what_is_in_use_is_never_evicted(shards: Path, tmp_path: Path, budget: int, fits: bool) -> None:
     other = other_shards(tmp_path, "other")
     busy = NodeCache(tmp_path / "cache", budget)
     for _ in range(2):
@@ -194,8 +194,8 @@ def test_what_is_in_use_is_never_evicted(shards: Path, tmp_path: Path, budget: i
     cache = NodeCache(tmp_path / "cache", budget)
     dataset = stoker.open(shards)
     source = cache.source(dataset, samples_of(dataset))
-    assert isinstance(source, _native.CachedSource) == room
-    if room:
+    assert isinstance(source, _native.CachedSource) == fits
+    if fits:
         read_all(cache, shards)
     assert cache.stats().full
     assert cache.stats().errors == 0

@@ -1,4 +1,4 @@
-"""What is planned ahead when places cannot be told, or nobody asks any more."""
+"""What is planned ahead when places are unknown, or no more samples are asked for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECORD = 10
 
 
 def places(numbers: NDArray[np.uint64], objects: NDArray[np.int32] | None = None) -> tuple[NDArray[np.int64], ...]:
-    """Where samples lie: one behind the other in one file; of the second 4096 nobody can tell."""
+    """Where samples lie: one behind the other in one file; of the second 4096 it is unknown."""
     if ((numbers >= 4096) & (numbers < 8192)).any():
         raise IndexMismatchError("the index does not describe its shard")
     offset = numbers.astype(np.int64) * RECORD

@@ -79,7 +79,7 @@ def test_any_changed_byte_of_a_record_is_found(tmp_path: Path) -> None:
         assert (caught.value.record, caught.value.offset) == (4, offset)
     bad[start + 900] ^= 0x41
     path.write_bytes(b"".join([*frames[:4], bytes(bad), *frames[5:]]))
-    (batch,) = (b for b in loaded(path, check=False) if 4 in b.indices)  # nobody looks
+    (batch,) = (b for b in loaded(path, check=False) if 4 in b.indices)  # unnoticed
     assert (batch.images[4] != pixels(4)).sum() == 1
 
 

@@ -1,4 +1,4 @@
-"""What TensorFlow is told of the batches, and which it gets."""
+"""What the element spec says of the batches, and which come."""
 
 from __future__ import annotations
 

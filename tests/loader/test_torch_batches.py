@@ -154,7 +154,7 @@ def test_a_state_of_a_batch_that_waits_in_a_queue(train: stoker.Dataset) -> None
         assert next(iter(loader)).indices.tolist() == ahead[0].indices.tolist()
 
 
-def test_a_loader_that_nobody_has_is_gone_at_once(train: stoker.Dataset) -> None:
+def test_a_loader_without_references_is_gone_at_once(train: stoker.Dataset) -> None:
     loader = DataLoader(train, **SETTINGS)
     loader.sampler.set_epoch(1)
     next(iter(loader))

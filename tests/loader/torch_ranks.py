@@ -64,7 +64,7 @@ def gradients(dataset: stoker.Dataset, state: dict[str, Any] | None = None) -> d
 
 
 def made_too_early(dataset: stoker.Dataset) -> dict[str, Any]:
-    """Loaders that were made when nobody knew the ranks."""
+    """Loaders that were made before the ranks were known."""
     rank, world_size = int(os.environ.pop("RANK")), int(os.environ.pop("WORLD_SIZE"))
     early = DataLoader(dataset, **SETTINGS)
     said_so = DataLoader(dataset, rank=0, world_size=1, **SETTINGS)

@@ -422,13 +422,3 @@ def _reopened(opener: Callable[[], Dataset], identity: str) -> Dataset:
         message = f"{found.path} holds the dataset {found.identity}, but the one that was pickled is {identity}"
         raise ConfigError(f"{message}; do not change a dataset while it is read, or open it again in each process")
     return found
-
-
-def check_not_empty(dataset: Dataset) -> None:
-    """Refuse a split without samples, of which no batch can be made.
-
-    Raises:
-        ConfigError: It is empty.
-    """
-    if len(dataset) == 0:
-        raise ConfigError(f"split {dataset.split} of {dataset.path} has no samples, so there is nothing to load")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from stoker import _native
-from stoker.loader.dataset import check_not_empty
+from stoker.errors import ConfigError
 from stoker.loader.read_ahead import Upcoming
 from stoker.order import BlockShuffle, EpochOrder, steps_left, take_step
 
@@ -101,11 +101,12 @@ class Images:
     """
 
     def __init__(self, dataset: Dataset, *, shuffle: bool | BlockShuffle, seed: int) -> None:
+        if len(dataset) == 0:
+            raise ConfigError(f"split {dataset.split} of {dataset.path} has no samples, so there is nothing to load")
         self._dataset = dataset
         self._shuffle, self._seed = shuffle, seed
         self.size = self.images = len(dataset)
         self.identity = dataset.identity
-        check_not_empty(dataset)
 
     def order(self, epoch: int) -> EpochOrder:
         """Return the order of an epoch."""
