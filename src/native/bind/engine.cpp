@@ -24,8 +24,8 @@
 namespace stoker::bind {
 namespace {
 
-// An engine in the hands of Python. In a process that was forked from the one that made it, its threads do
-// not exist and its locks may be held for ever: there it is left alone, also at the end.
+// An engine that Python owns. In a process that was forked from the one that made it, its threads do
+// not exist and its locks may be held forever: there it is left alone, also at the end.
 class Engine {
  public:
   Engine(std::shared_ptr<const SampleSource> source, EngineSpec spec)
@@ -158,7 +158,7 @@ nb::list failures_of(const FinishedBatch& finished) {
   return failures;
 }
 
-// What of the loader's figures is the engine's, under the names that feed/stats.py reads.
+// What of the loader's figures is the engine's, under the names that loader/stats.py reads.
 nb::dict totals(Engine& engine) {
   const EngineTotals all = engine.get().totals();
   nb::dict made, stages;

@@ -23,7 +23,7 @@ namespace stoker::bind {
 using Numbers = Column<uint64_t>;
 
 // (file, offset, length) of samples, each int64 (B,); file -1 where nothing has to be fetched. `place_of(i)`
-// runs without the GIL. A sample that cannot be located says so when it is read.
+// runs without the GIL. A sample that cannot be located is an error when it is read.
 template <typename PlaceOf>
 nb::tuple remote_places(size_t count, const PlaceOf& place_of) {
   std::vector<int64_t> files(count, -1), offsets(count), lengths(count);

@@ -1,8 +1,8 @@
 // Kernels: sets of functions that exist once for each instruction set, of which the processor decides.
 //
-// Files named after an instruction set hold its kernels and are compiled for it. They include nothing of this
-// file, nor any inline function of the standard library: the linker could keep a copy for the newer processor
-// for everybody.
+// Files named after an instruction set hold its kernels and are compiled for it. They do not include this
+// file, and keep what they define in an unnamed namespace: of an inline function with a name, the linker
+// could keep the copy for the newer processor for all of the program.
 #pragma once
 
 #include <initializer_list>

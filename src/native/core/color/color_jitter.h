@@ -44,7 +44,7 @@ struct ColorKernels;
 
 // Changes rows of RGB in place, with the fastest kernels that this processor has.
 void apply_jitter(const JitterPlan& plan, RgbSlot rows, Extent size);
-// The same with kernels of one's choice; all give the same bytes.
+// The same with the given kernels; all give the same bytes.
 void apply_jitter(const JitterPlan& plan, RgbSlot rows, Extent size, const ColorKernels& kernels);
 
 }  // namespace stoker

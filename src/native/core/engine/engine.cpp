@@ -107,7 +107,7 @@ void BatchEngine::submit(const BatchRequest& request) {
   made.seeds.resize(count);
   if (spec_.boxes.wanted)
     made.boxes.assign(spec_.transforms.size(), std::vector<std::vector<TransformedBox>>(count));
-  made.failures.reserve(count);  // so that a thread that has no memory left can still say so
+  made.failures.reserve(count);  // so that a thread without memory can still record its failure
   batch->left = count;
   {
     const std::lock_guard lock(mutex_);

@@ -79,8 +79,8 @@ struct NamedValues {
   std::variant<BytesValues, FloatValues, Int64Values> values;
 };
 
-// Knows how long the Example of some features is before it is written, so that it goes to where it shall lie
-// at once. Borrows what the features borrow. Features and errors: see write_example().
+// Knows how long the Example of some features is before it is written, so that it is written in place.
+// Borrows what the features borrow. Features and errors: see write_example().
 class ExampleWriter {
  public:
   explicit ExampleWriter(std::vector<NamedValues> features);

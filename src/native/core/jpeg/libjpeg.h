@@ -13,7 +13,7 @@
 namespace stoker {
 
 // libjpeg's own memory manager frees everything on jpeg_abort/jpeg_destroy, so jumping over its frames is
-// safe; code between arm() and the last libjpeg call must hold no object with a destructor.
+// safe; code between install() and the last libjpeg call must hold no object with a destructor.
 struct JpegErrors {
   jpeg_error_mgr base;  // first: libjpeg hands back a pointer to it
   std::jmp_buf escape;

@@ -37,7 +37,7 @@ class Permutation {
 // cells that the short one lacks cut out ("the hole"). See docs/order.md.
 class BlockPermutation {
  public:
-  // 1 <= n < 2^62; block and window at least 1, and as large as one likes.
+  // 1 <= n < 2^62; block and window at least 1, without upper bounds.
   BlockPermutation(uint64_t n, uint64_t block, uint64_t window, uint64_t seed, uint64_t epoch);
 
   // Writes the items at positions start .. start + out.size() - 1, all below n.

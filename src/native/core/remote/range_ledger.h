@@ -1,4 +1,4 @@
-// What RemoteRanges keeps in mind. All of it belongs to its mutex, and every function is called under it,
+// The state of RemoteRanges. All of it belongs to its mutex, and every function is called under it,
 // unless it says otherwise.
 #pragma once
 
@@ -56,7 +56,7 @@ struct RangeLedger {
   // Takes the mutex.
   void release_bytes(uint64_t length);
 
-  // Takes a range out of everything; who waits for it hears of it.
+  // Takes a range out of everything and wakes those who wait for it.
   void drop(const Shared& range, Released& released);
 
   void drop_all(Released& released);

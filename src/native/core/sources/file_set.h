@@ -14,7 +14,7 @@
 
 namespace stoker {
 
-// A file is read whole, so no listing may make a reader take more than this.
+// A file is read whole, so that a listing cannot make a reader allocate more than this.
 inline constexpr uint64_t kMostFileBytes = uint64_t{1} << 30;
 
 // Columns of one row per sample; paths are bytes, as the file system has them.

@@ -35,13 +35,13 @@ void RecordSet::append(std::string path, std::string name, uint64_t records) {
 void RecordSet::add(std::string path, std::vector<RecordExtent> extents, std::string name) {
   append(std::move(path), std::move(name), extents.size());
   listed_.emplace_back();
-  told_.push_back(std::make_shared<const ShardIndex>(std::move(extents)));
+  given_.push_back(std::make_shared<const ShardIndex>(std::move(extents)));
 }
 
 void RecordSet::add_listed(ListedShard shard) {
   append(shard.path, {}, shard.records);
   listed_.push_back(std::move(shard));
-  told_.emplace_back();
+  given_.emplace_back();
 }
 
 void RecordSet::set_extents(size_t shard, std::vector<RecordExtent> extents) {
@@ -49,12 +49,12 @@ void RecordSet::set_extents(size_t shard, std::vector<RecordExtent> extents) {
     throw Error(ErrorCode::kBadArgument, "There is no shard " + std::to_string(shard) + " with " +
                                              std::to_string(extents.size()) + " records");
   }
-  told_[shard] = std::make_shared<const ShardIndex>(std::move(extents));
+  given_[shard] = std::make_shared<const ShardIndex>(std::move(extents));
 }
 
 bool RecordSet::as_listed(size_t shard, bool eager) const {
   const ListedShard& listed = listed_[shard];
-  if (told_[shard]) return true;
+  if (given_[shard]) return true;
   if (!remote_.reader && length_of(listed.path) != listed.bytes) return false;
   if (!eager) return may_be_index(length_of(listed.index), listed.records);
   try {
@@ -98,7 +98,7 @@ RecordSet::Place RecordSet::locate(uint64_t index) const {
   const auto after = std::upper_bound(starts_.begin(), starts_.end(), index);
   const auto shard = static_cast<size_t>(after - starts_.begin()) - 1;
   const auto record = static_cast<size_t>(index - starts_[shard]);
-  return {shard, record, told_[shard] ? (*told_[shard])[record] : (*index_of(shard))[record]};
+  return {shard, record, given_[shard] ? (*given_[shard])[record] : (*index_of(shard))[record]};
 }
 
 Where RecordSet::where(const Place& place) const {

@@ -81,8 +81,9 @@ class RecordSet {
   OpenFiles files_;
   RemoteFiles remote_;  // without a reader: shards are files of this machine
   std::vector<uint64_t> starts_{0};
-  std::vector<std::shared_ptr<const ShardIndex>> told_;  // of each shard; nothing: it has an index to be read
-  std::vector<ListedShard> listed_;                      // of each shard
+  std::vector<std::shared_ptr<const ShardIndex>>
+      given_;                        // of each shard; nothing: it has an index to be read
+  std::vector<ListedShard> listed_;  // of each shard
   KeptTable<ShardIndex> indexes_;
 };
 

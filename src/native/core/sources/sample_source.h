@@ -62,8 +62,8 @@ class SampleSource {
   // The bytes that hold a sample; `scratch` keeps them until the next call. Errors say where by themselves.
   virtual std::span<const uint8_t> fetch(uint64_t number, SourceScratch& scratch) const = 0;
 
-  // The same for a caller that goes through the bytes once in any case and checks them by the way. If they
-  // are wrong, what he made of them is void, and fetch() tells what is the matter.
+  // The same for a caller that goes through the bytes once in any case and checks them in that pass. If they
+  // are wrong, the caller drops what it made of them, and fetch() throws what is wrong.
   virtual FetchedSample fetch_unchecked(uint64_t number, SourceScratch& scratch) const {
     return {fetch(number, scratch), std::nullopt};
   }

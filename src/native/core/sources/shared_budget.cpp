@@ -14,8 +14,8 @@
 namespace stoker {
 namespace {
 
-// The lock is held for a few microseconds at a time. One that is not to be had is held by a process that
-// cleans up, or was stopped; no training waits for either.
+// The lock is held for a few microseconds at a time. One that stays taken is held by a process that
+// cleans up, or was stopped; training does not wait for either.
 constexpr std::chrono::milliseconds kTimeout{5};
 constexpr std::chrono::microseconds kPause{50};
 

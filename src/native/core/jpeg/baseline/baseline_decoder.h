@@ -28,7 +28,7 @@ class BaselineDecoder {
 
   // Writes RGBX rows of a region that lies in the image at 1/`shrink` of its size (1, 2, 4 or 8; sides are
   // rounded up), the upper before the lower; up to kRgbxBytes * kPlanePadding bytes behind each row are
-  // overwritten. Only shrink = 1 gives libjpeg's pixels. False where libjpeg has to judge the data. Throws as
+  // overwritten. Only shrink = 1 gives libjpeg's pixels. False where the data are left to libjpeg. Throws as
   // McuCursor::open.
   bool decode(Rect region, int32_t shrink, uint8_t* out, size_t stride);
 

@@ -44,7 +44,7 @@ struct EntropyScan {
 };
 
 // For one instruction set. All return false for data that are not those of an image libjpeg decodes without
-// a warning, or that only it should judge.
+// a warning, or that are left to it.
 struct EntropyKernels {
   const char* name;
   bool (*decode)(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count);

@@ -51,7 +51,7 @@ void McuCursor::find_segments(const BaselineFrame& frame, size_t blocks) {
   total_ = static_cast<uint64_t>(frame.mcu_columns()) * static_cast<uint64_t>(frame.mcu_rows());
   interval_ = frame.restart_interval == 0 ? total_ : frame.restart_interval;
   const uint64_t markers = (total_ - 1) / interval_;
-  // An image that claims more than its bytes can hold is not worth a list of segments.
+  // An image that claims more than its bytes can hold gets no list of segments.
   if (markers > bytes_.size() / kMarkerBytes) refuse(0, markers, "the data end");
   starts_.clear();
   starts_.push_back(0);
@@ -81,7 +81,7 @@ void McuCursor::enter(uint64_t number) {
 bool McuCursor::go_to(uint64_t mcu) {
   const uint64_t number = mcu / interval_;
   if (number != segment_) {
-    // What is left in a segment whose MCUs were all read is for libjpeg to judge.
+    // What is left in a segment whose MCUs were all read is left to libjpeg.
     if (at_ == (segment_ + 1) * interval_ && !scan_.reader.at_end()) return false;
     enter(number);
   }
@@ -115,7 +115,7 @@ bool McuCursor::decode(uint64_t first, size_t count, std::span<const McuBlock> m
     at_ = first;
     count -= here;
   }
-  // Data behind the last MCU, or no marker, are for libjpeg to judge.
+  // Data behind the last MCU, or no marker, are left to libjpeg.
   return at_ < total_ || (scan_.reader.at_end() && scan_.reader.before_marker());
 }
 
