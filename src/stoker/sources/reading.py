@@ -8,7 +8,7 @@ from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
 from stoker.errors import SourceError
-from stoker.storage import place_at, stoppable_pool
+from stoker.storage import place_at, read_at, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -47,7 +47,7 @@ def read_file(path: bytes, size_hint: int = 0) -> bytes:
     if size_hint > MAX_FILE_BYTES:
         raise _too_large()
     try:
-        return place_at(path).read_at_most(MAX_FILE_BYTES)
+        return read_at(path, MAX_FILE_BYTES)
     except OSError as error:
         if error.errno == errno.EFBIG:
             raise _too_large() from error

@@ -878,6 +878,14 @@ def place_at(where: bytes) -> Location:
     return StoreLocation.parse((bucket + plain).decode("utf-8", "surrogateescape"))
 
 
+def read_at(where: bytes, limit: int) -> bytes:
+    """Return the whole file at an absolute path or a URL; see `place_at` and `Location.read_at_most`.
+
+    For files read once each by the million: making a `LocalLocation` takes half as long as reading a small file.
+    """
+    return place_at(where).read_at_most(limit) if _is_url(where) else read_at_most(os.fsdecode(where), limit)
+
+
 def split_bucket(where: bytes) -> tuple[bytes, bytes]:
     """Return the scheme and the bucket of a URL, and the rest without slashes in front; a path has no bucket."""
     if not _is_url(where):
