@@ -10,7 +10,6 @@ import io
 import math
 import re
 import statistics
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -118,6 +117,10 @@ def count(value: float) -> str:
     return f"{value:,.0f}"
 
 
+def _counts(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{number:,} {kind}" for kind, number in sorted(numbers.items()))
+
+
 def _environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "pages"),
@@ -127,7 +130,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    made.filters |= {"count": count, "size": format_size, "seconds": format_seconds}
+    made.filters |= {"count": count, "counts": _counts, "size": format_size, "seconds": format_seconds}
     return made
 
 
@@ -181,13 +184,6 @@ def svg(figure: Figure, name: str, title: str) -> Markup:
 # The page about a dataset.
 
 
-@dataclass(frozen=True, slots=True)
-class _KeyFigure:
-    value: str
-    name: str
-    bad: bool = False
-
-
 def info_page(portrait: Portrait) -> str:
     """Return a self-contained page about a dataset: one file, readable without network or JavaScript.
 
@@ -203,8 +199,7 @@ def info_page(portrait: Portrait) -> str:
         portrait=portrait,
         name=portrait.path.rstrip("/").rpartition("/")[2] or portrait.path,
         kind=_KINDS[portrait.kind],
-        figures=_figures(portrait),
-        facts=_facts(portrait),
+        extent=[int(np.median(measured.column(name))) for name in ("width", "height")] if measured.readable else None,
         split_colors={name: SPLIT_COLORS[n % len(SPLIT_COLORS)] for n, name in enumerate(splits)},
         class_groups=_class_groups(classes),
         most=max((known.total for known in classes), default=0),
@@ -215,53 +210,12 @@ def info_page(portrait: Portrait) -> str:
     )
 
 
-def _figures(portrait: Portrait) -> list[_KeyFigure]:
-    readable = portrait.measured.readable
-    made = [_KeyFigure(count(portrait.samples), "images"), _KeyFigure(count(len(portrait.classes)), "classes")]
-    made.append(_KeyFigure(format_size(portrait.size_bytes), "on disk"))
-    if readable:
-        width, height = (int(np.median(portrait.measured.column(name))) for name in ("width", "height"))
-        made.append(_KeyFigure(f"{width} \N{MULTIPLICATION SIGN} {height}", "median size"))
-    rejects = portrait.rejects
-    if portrait.kind == "dataset":
-        made.append(_KeyFigure(count(rejects.total), "rejected", bad=rejects.total > 0))
-    else:
-        made.append(_KeyFigure(count(rejects.total), f"unreadable of {rejects.of:,}", bad=rejects.total > 0))
-    return made
-
-
-def _facts(portrait: Portrait) -> list[tuple[str, str]]:
-    """Return what the build recorded, by its name."""
-    manifest = portrait.manifest
-    if manifest is None:
-        return [("Layout", f"{portrait.schema.preset}, label base {portrait.schema.label_base}")]
-    source = manifest.source
-    facts = [
-        ("Dataset", manifest.dataset_id),
-        ("Written by", f"stoker {manifest.stoker_version}"),
-        ("Source", f"{source.items:,} items, {format_size(source.size_bytes)}, fingerprint {source.fingerprint}"),
-        ("Ignored", _counted(source.ignored)),
-        ("Recipe", ", ".join(f"{key} {value}" for key, value in manifest.recipe.items())),
-        ("Converted", _counted(manifest.converted)),
-        ("Damaged annotations", f"{manifest.annotation_errors:,}" if manifest.annotation_errors else ""),
-        ("Compression", manifest.compression if manifest.compression != "none" else ""),
-        ("Limit", "" if manifest.limit is None else f"{manifest.limit:,} images of train"),
-        ("Seed", str(manifest.seed)),
-    ]
-    return [(name, text) for name, text in facts if text]
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{number:,} {kind}" for kind, number in sorted(counts.items()))
-
-
-def _class_groups(classes: Sequence[ClassCount]) -> list[dict[str, Any]]:
-    """Return the classes that are named, in columns side by side."""
+def _class_groups(classes: Sequence[ClassCount]) -> list[tuple[str, Sequence[ClassCount]]]:
+    """Return the classes that are named, in columns side by side, with the titles of these."""
     if len(classes) > _ALL_NAMED:
-        ends = [("The most frequent", classes[:_ENDS]), ("The rarest", classes[-_ENDS:])]
-        return [{"title": title, "classes": known} for title, known in ends]
+        return [("The most frequent", classes[:_ENDS]), ("The rarest", classes[-_ENDS:])]
     half = len(classes) if len(classes) <= _ENDS else -(-len(classes) // 2)
-    return [{"title": "", "classes": known} for known in (classes[:half], classes[half:]) if known]
+    return [("", known) for known in (classes[:half], classes[half:]) if known]
 
 
 def class_curve(classes: Sequence[ClassCount], splits: Sequence[str]) -> Markup:
@@ -423,7 +377,7 @@ def _bench_settings(report: BenchReport) -> list[tuple[str, str]]:
         ("Dataset", task.dataset),
         ("Split", f"{task.split}, {report.images:,} images"),
         ("Images read", f"{prepared.images:,}, {encoded} as JPEG, {decoded} as pixels{crops}"),
-        ("Converted", ", ".join(f"{number:,} {kind}" for kind, number in sorted(prepared.converted.items()))),
+        ("Converted", _counts(prepared.converted)),
         ("Unreadable", f"{len(prepared.unreadable):,} left out in all cases" if prepared.unreadable else ""),
         ("Transform", task.transform),
         ("Batch", f"{task.batch_size:,} {report.counted}"),
