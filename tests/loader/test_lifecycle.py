@@ -184,7 +184,7 @@ def test_numbers_of_numpy_are_numbers_and_a_state_stays_json(shards: list[Path])
         batch = next(iter(loader))
         state = json.loads(json.dumps(loader.state_dict()))
     assert (state["epoch"], state["consumed"], state["seed"], len(batch)) == (1, 4, 3, 2)
-    assert type(stoker.open(shards[0])[np.int64(-1)].key) is int
+    assert type(stoker.open(shards[0])[np.int64(-1)].index) is int
 
 
 @pytest.mark.parametrize(
