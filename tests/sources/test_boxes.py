@@ -56,7 +56,7 @@ def test_an_image_without_annotation_has_no_boxes(tmp_path: Path) -> None:
         ("<annotation>", "damaged annotation"),
         ("<annotation/>", "no <size/width>"),
         (xml(size=("0", "10")), "size is 0 x 10"),
-        (xml(("n01", "nan", "0", "1", "1")), "<xmin> is 'nan', which is no finite number"),
+        (xml(("n01", "nan", "0", "1", "1")), "<xmin> is 'nan', which is not a finite number"),
         (xml(("n01", "0", "0", "inf", "1")), "<xmax> is 'inf'"),
         (xml(("n01", "x" * 10_000, "0", "1", "1")), "<xmin> is '" + "x" * 40 + "', which"),
         ('<!DOCTYPE a [<!ENTITY b "c">]><annotation>&b;</annotation>', "EntitiesForbidden"),

@@ -189,7 +189,7 @@ def test_a_configuration_without_lists_is_refused(tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text('{"data": {}}')
     with pytest.raises(ConfigError, match="neither train_filelist nor test_filelist"):
         list_source(str(tmp_path / "c.json"))
-    with pytest.raises(SourceError, match=r"the list .*train\.txt is not there"):
+    with pytest.raises(SourceError, match=r"the list .*train\.txt does not exist"):
         list_source(write_config(tmp_path / "c.json"))
     with pytest.raises(ConfigError, match="as train_filelist and as test_filelist"):
         list_source(write_config(tmp_path / "c.json", test_filelist=CONFIG["train_filelist"]))

@@ -63,7 +63,7 @@ def test_the_list_may_be_given_and_the_folder_may_be_the_source_itself(tmp_path:
     assert listed(list_source(str(root), options), "validation") == expected(EXPECTED)
     alone = list_source(str(root / "val"), options)
     assert listed(alone, "validation") == expected(EXPECTED)
-    with pytest.raises(SourceError, match=r"--validation-labels .* is not there"):
+    with pytest.raises(SourceError, match=r"--validation-labels .* does not exist"):
         list_source(str(root), SourceOptions(validation_labels=str(tmp_path / "none.txt")))
 
 

@@ -105,13 +105,13 @@ def test_negative_sizes_do_not_lead_round_in_circles(tmp_path: Path) -> None:
     header[148:156] = b" " * 8
     header[148:156] = b"%06o\0 " % sum(header)
     # Python's tarfile refuses such a header itself in some versions.
-    refused = "the size of 'a/2.jpg' is -1536|damaged at byte 1024: what is there is no header"
+    refused = "the size of 'a/2.jpg' is -1536|damaged at byte 1024: this is not a header"
     with pytest.raises(SourceError, match=refused):
         list_source(str(write(tmp_path, PLAIN[:1024] + bytes(header) + PLAIN[1024:])))
 
 
 def test_garbage_between_members_is_not_the_end(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"damaged at byte 1024: what is there is no header"):
+    with pytest.raises(SourceError, match=r"damaged at byte 1024: this is not a header"):
         list_source(str(write(tmp_path, PLAIN[:1024] + b"\x01" * 512 + PLAIN[1024:])))
 
 
@@ -121,7 +121,7 @@ def test_a_compressed_tar_of_images_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_tar_of_nothing_is_no_source(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="holds no image"):
+    with pytest.raises(SourceError, match="holds no images"):
         list_source(str(write(tmp_path, tar_bytes({}))))
 
 

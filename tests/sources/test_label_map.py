@@ -141,7 +141,7 @@ def test_a_devkit_without_meta_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_map_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="is not there"):
+    with pytest.raises(SourceError, match="does not exist"):
         read_label_map(str(tmp_path / "none"))
 
 

@@ -1,4 +1,4 @@
-"""Lists of files: a text file with the path of one image a line.
+"""File lists: text files with the path of one image a line. `find_files` makes one, `list_file_lists` lists its images.
 
 A path is absolute, or relative to the folder of the list, or it is the URL of an object. Blank lines are counted,
 everything else is a path: there are no comments. Blanks around a path belong to it unless only the path without them is
@@ -27,7 +27,7 @@ from stoker.sources.source_builder import SourceBuilder
 from stoker.storage import is_absolute, is_of_the_name, location, place_at, split_bucket, within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from stoker.sources.items import ItemCollector
     from stoker.sources.source import BoxSource, SourceOptions, SourceTree
@@ -39,7 +39,7 @@ _NO_CLASS = frozenset({b"val", b"validation", b"test", b"train", b"images"})
 """Folders that hold images of many classes."""
 
 _LISTED_FROM = 8
-"""Objects of one folder from which on that is listed."""
+"""How many objects of one folder are worth a listing of it."""
 
 
 def list_file_lists(path: Location, options: SourceOptions, progress: Progress | None) -> SourceTree:
@@ -89,15 +89,15 @@ class FileLists:
         self._labels = read_validation_labels(explicit, builder.labels) if explicit else None
 
     def fill(self) -> None:
-        """Gather the images.
+        """Add the images to the builder.
 
         Raises:
-            SourceError: A list is not there, is no text, or its images do not lie in class folders.
+            SourceError: A list is not there, is not a text, or its images do not lie in class folders.
             OSError: A list cannot be read.
         """
         for path, split in self._lists.items():
             if not path.is_file():
-                raise SourceError(f"the list {path} is not there or is no file", path=str(path))
+                raise SourceError(f"the list {path} does not exist or is not a file", path=str(path))
             folder = path.parent.spelled()
             before = b"" if folder == self._builder.base else folder + b"/"
             for number, line in numbered_lines(path):
@@ -138,7 +138,7 @@ class FileLists:
             self._builder.skipped.ignored["blank line"] += 1
             return
         if b"\0" in line:
-            raise SourceError(f"{where} has a NUL byte, so it is no list of files", path=self._builder.root)
+            raise SourceError(f"{where} has a NUL byte, so this is not a list of files", path=self._builder.root)
         path, stripped = (text if is_absolute(text) else before + text for text in (line, line.strip()))
         if path != stripped and self._size(path) is None and self._size(stripped) is not None:
             path = stripped
@@ -184,15 +184,17 @@ class FileLists:
 
 
 def fill_sizes(collector: ItemCollector, folders: Mapping[int, bytes], progress: Progress | None) -> None:
-    """Give every image that was gathered from a folder of a store its size; 0 stays what is not there.
+    """Set the size of every image in a folder of a store; it stays 0 for what is not there.
+
+    It comes from listings of the folders, where they have many images: not one request for each object.
 
     Args:
         collector: Holds the images, with a size of 0.
         folders: URL of the folder of each group that lies in a store.
-        progress: Told how many have theirs.
+        progress: Called with how many have theirs.
 
     Raises:
-        StorageError: A store is gone.
+        StorageError: A store cannot be reached.
     """
     if not folders:
         return
@@ -200,8 +202,11 @@ def fill_sizes(collector: ItemCollector, folders: Mapping[int, bytes], progress:
     folder_of = np.full(len(collector.groups), -1, np.int64)
     for group, url in folders.items():
         folder_of[group] = by_url[url]
-    rows_of = collector.rows_by(folder_of)
-    tasks = _tasks(collector, list(by_url), rows_of)
+    urls = list(by_url)
+    tasks = (
+        (urls[number], rows, [collector.file_name(row) for row in rows])
+        for number, rows in collector.rows_by(folder_of)
+    )
     done = 0
     for rows, sizes in in_order(_sizes, tasks):
         collector.set_sizes(rows, sizes)
@@ -210,17 +215,8 @@ def fill_sizes(collector: ItemCollector, folders: Mapping[int, bytes], progress:
             progress(done=done, total=len(collector), size_bytes=0, rejects=0)
 
 
-def _tasks(
-    collector: ItemCollector, urls: list[bytes], rows_of: Iterator[tuple[int, list[int]]]
-) -> Iterator[tuple[bytes, list[int], list[bytes]]]:
-    """Yield a folder, rows of the collector, and the names of their files in it."""
-    for number, rows in rows_of:
-        names = [collector.file_name(row) for row in rows]
-        yield urls[number], rows, names
-
-
 def _sizes(task: tuple[bytes, list[int], list[bytes]]) -> tuple[list[int], list[int]]:
-    """Return the rows and the size of each; 0 for what is not there."""
+    """Return the rows of files of a folder and the size of each; 0 for what is not there."""
     url, rows, names = task
     found = _listed(url, names) if len(names) >= _LISTED_FROM else None
     if found is None:

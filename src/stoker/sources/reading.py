@@ -111,11 +111,12 @@ def nonblank_lines(path: Location) -> Iterator[tuple[int, bytes]]:
 def in_order(work: Callable[[_Task], _Result], tasks: Iterable[_Task], at_once: int = AT_ONCE) -> Iterator[_Result]:
     """Yield the result of each task in the order of the tasks.
 
-    At most twice as many results as there are threads are held. The first error of a task, in their order, ends it all.
+    At most twice as many results as there are threads are held. The first error of a task, in their order,
+    ends the iteration.
 
     Args:
-        work: Done for each task, in any thread.
-        tasks: Taken as there is room, in the calling thread.
+        work: Called with each task, in any thread.
+        tasks: Taken when there is room, in the calling thread.
         at_once: How many tasks are done at the same time; 1 takes no thread.
     """
     if at_once == 1:

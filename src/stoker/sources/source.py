@@ -1,4 +1,4 @@
-"""What is in a source of images: the same table, whichever way the images lie."""
+"""What a source is once it is listed: the same table of items, however the images lie."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
 
 _HASHED_ROWS = 2**14
+_PROGRESS_ITEMS = 256
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What a person says about a source; None where Stoker is to find it.
+    """What the user says about a source; None where Stoker is to find it.
 
     Attributes:
         boxes: Annotations: a folder of XML files, a tar of them, or a CSV file.
@@ -111,7 +112,7 @@ class Source(Protocol):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should know."""
+        """Warnings for the user."""
 
     @property
     def boxes(self) -> Mapping[str, BoxSource]:
@@ -119,7 +120,7 @@ class Source(Protocol):
 
     @property
     def is_local(self) -> bool:
-        """Whether no image waits for a network; otherwise many should be loaded at a time."""
+        """Whether all images are local; otherwise many should be loaded at a time."""
 
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with everything of the listing that can change a dataset."""
@@ -155,7 +156,7 @@ class SourceTree:
         table: All items: by split, then by label, then by the bytes of the path below the class.
         splits: For each split that is there, the rows of ``table`` that belong to it (int64, ascending).
         ignored: Files that are not items, counted by suffix or by kind.
-        warnings: What a person should know.
+        warnings: Warnings for the user.
         boxes: The annotations of each split that has some.
         archives: Absolute paths or URLs of the tars that ``table.archives`` counts.
     """
@@ -207,7 +208,7 @@ class SourceTree:
         """Return one image and its annotation.
 
         Raises:
-            OSError: It cannot be read; a ``StorageError``, if it is the store that is gone.
+            OSError: It cannot be read; a ``StorageError``, if its store cannot be reached.
             SourceError: It is larger than `stoker.sources.MAX_FILE_BYTES`, or its archive is shorter than it was.
         """
         path = self.locate(item)
@@ -254,12 +255,6 @@ def _file_names(table: ItemTable) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
-# A source of objects: each annotated box of each image is an item of its own.
-
-
-_PROGRESS_ITEMS = 256
-
-
 def with_objects(tree: SourceTree, progress: Progress | None = None) -> SourceTree:
     """Return the source with one row for each annotated object of each image.
 
@@ -268,7 +263,7 @@ def with_objects(tree: SourceTree, progress: Progress | None = None) -> SourceTr
 
     Args:
         tree: A source of whole images.
-        progress: Told about every few images.
+        progress: Called after every few images.
     """
     builder = ItemTableBuilder()
     splits = {}

@@ -1,7 +1,7 @@
-"""The members of a tar, read header by header; nothing is ever unpacked, and nothing in it is believed.
+"""The members of a tar, read header by header; nothing is ever unpacked, and nothing in it is trusted.
 
-`tarfile` understands the headers (ustar, GNU long names, PAX). What it reads from is one of the classes of
-`stoker.sources.tar_format`.
+`tarfile` understands the headers (ustar, GNU long names, PAX). It reads from a part of a file (`FileWindow`) or a
+stream (`ForwardBytes`), which bound how much a header can make it read.
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stoker.storage import Location
-
-
-# What tars are read from: a part of a file, or a stream. Both bound how much a header can make them read.
 
 
 TAR_DAMAGE = (
@@ -184,7 +181,7 @@ def is_compressed(path: Location) -> bool:
 
 @contextmanager
 def open_stream(path: Location) -> Iterator[IO[bytes]]:
-    """Open a tar that may be compressed with gzip, told by its content.
+    """Open a tar that may be compressed with gzip, recognised by its content.
 
     Raises:
         OSError: It cannot be opened.
@@ -240,7 +237,7 @@ def walk(source: TarBytes) -> Iterator[tarfile.TarInfo]:
         return
     if len(source.last) < tarfile.BLOCKSIZE:
         raise cut_short(source, tar.offset, "the blocks of zeros that end a tar are missing")
-    raise damaged(source, tar.offset, "what is there is no header")
+    raise damaged(source, tar.offset, "this is not a header")
 
 
 def read_member(source: TarBytes, member: tarfile.TarInfo, limit: int) -> bytes:

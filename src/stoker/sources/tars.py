@@ -1,4 +1,4 @@
-"""Images that are read out of tars in place: nothing is unpacked, an image is one positioned read.
+"""Tars as a source: their images are read in place; nothing is unpacked, an image is one positioned read.
 
 Understood are ImageNet's own tars (the train tar holds one tar for each class; those of validation and test hold the
 images directly) and tars of class folders, such as Stanford Dogs' ``images.tar``. In paths a tar inside a tar is a
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from stoker.types import Progress
 
 
-_ROLES = (
+_KNOWN_NAMES = (
     (re.compile(r"ILSVRC2012_img_train\.tar"), "train"),
     (re.compile(r"ILSVRC2012_img_val\.tar"), "validation"),
     (re.compile(r"ILSVRC2012_img_test.*\.tar"), "test"),
     (re.compile(r"images\.tar"), "train"),
 )
-_OTHER_ROLES = (
+_OTHER_NAMES = (
     (re.compile(r"(.*[^a-z])?val(idation)?([^a-z].*)?\.tar", re.IGNORECASE), "validation"),
     (re.compile(r"(.*[^a-z])?test([^a-z].*)?\.tar", re.IGNORECASE), "test"),
 )
@@ -55,7 +55,7 @@ def find_tars(folder: Location) -> dict[Location, str]:
     found: dict[str, Location] = {}
     for child in folder.children():
         path = folder / os.fsdecode(child.name)
-        split = next((split for pattern, split in _ROLES if pattern.fullmatch(path.name)), None)
+        split = next((split for pattern, split in _KNOWN_NAMES if pattern.fullmatch(path.name)), None)
         if split is None or not child.is_file:
             continue
         if split in found:
@@ -67,7 +67,7 @@ def find_tars(folder: Location) -> dict[Location, str]:
 
 def split_of(name: str) -> str:
     """Return the split of a tar that the user names: ``train`` unless its name says something else."""
-    return next((split for pattern, split in (*_ROLES, *_OTHER_ROLES) if pattern.fullmatch(name)), "train")
+    return next((split for pattern, split in (*_KNOWN_NAMES, *_OTHER_NAMES) if pattern.fullmatch(name)), "train")
 
 
 def list_tars(
@@ -99,7 +99,7 @@ def list_tars(
         reader.add(path, split)
     reader.finish()
     if not builder.collector.class_names() and not len(builder.collector):
-        raise SourceError(f"{root} holds no image", path=root)
+        raise SourceError(f"{root} holds no images", path=root)
     class_names = builder.settle()
     splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
     search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, progress)
@@ -107,7 +107,7 @@ def list_tars(
 
 
 class TarFolders:
-    """Gathers the images of one tar folder by folder.
+    """Collects the images of one tar folder by folder.
 
     Attributes:
         split: Split of the images, unless the tar itself has folders called after splits.
@@ -145,14 +145,14 @@ class TarFolders:
         self._collector.add(group, path, size_bytes, offset)
 
     def settle(self, where: str, ignored: Counter[str]) -> list[str]:
-        """Decide what the folders are, and return what a person should know.
+        """Decide what the folders are, and return the warnings.
 
         A folder that all others lie in means nothing. Below it are the folders of splits, if they are called so, and
         the classes. Images of the test split that all lie in one folder have no label.
 
         Args:
             where: The tar.
-            ignored: Gets how many images lie outside any class.
+            ignored: Receives how many images lie outside any class.
 
         Raises:
             SourceError: There are images but no class.
@@ -177,8 +177,8 @@ class TarFolders:
     def _group(self, folder: bytes, class_name: bytes | None) -> int:
         key = (folder, class_name)
         if key not in self._groups:
-            below = len(folder) + 1 if folder else 0
-            self._groups[key] = self._collector.add_group(Group(self.split, class_name, below, self.archive))
+            prefix_bytes = len(folder) + 1 if folder else 0
+            self._groups[key] = self._collector.add_group(Group(self.split, class_name, prefix_bytes, self.archive))
         return self._groups[key]
 
     def _settle_one(self, folder: bytes, where: str) -> None:
@@ -246,7 +246,7 @@ class TarReader:
         self._size = 0  # of the tar
 
     def add(self, path: Location, split: str) -> None:
-        """Gather the images of one tar.
+        """Add the images of one tar.
 
         Raises:
             SourceError: It is compressed, damaged, cut short, or its images have no classes.
@@ -257,8 +257,8 @@ class TarReader:
             raise SourceError(message, path=str(path))
         archive = len(self._builder.archives)
         self._builder.archives.append(path.spelled())
-        by_number = self._labels if split == "validation" else None
-        folders = TarFolders(self._builder.collector, split, archive, by_number)
+        labels = self._labels if split == "validation" else None
+        folders = TarFolders(self._builder.collector, split, archive, labels)
         self._seen_before = self._seen
         self._size = path.size()
         with path.reader() as file:
@@ -288,7 +288,7 @@ class TarReader:
             folders.add(path, member.size, window.start + member.offset_data)
 
     def _add_inner(self, window: FileWindow, outer: bytes, folders: TarFolders) -> None:
-        """Gather the images of a tar inside a tar: those of one class."""
+        """Add the images of a tar inside a tar: those of one class."""
         name = outer[outer.rfind(b"/") + 1 : -4]
         collector = self._builder.collector
         group = collector.add_group(Group(folders.split, name, len(outer) + 1, folders.archive))

@@ -26,11 +26,11 @@ _SHOWN = 5
 
 @dataclass(slots=True)
 class Skipped:
-    """What was seen and is not an item.
+    """What a listing met that is not an item.
 
     Attributes:
         ignored: How many, by suffix or by kind (``hidden``, ``special file``, ``link out of the tree``, ...).
-        warnings: What a person should know, in the order it was found.
+        warnings: Warnings for the user, in the order in which they were found.
     """
 
     ignored: Counter[str] = field(default_factory=Counter)
@@ -46,7 +46,7 @@ class Skipped:
         self.ignored[_suffix(name).decode()] += 1
 
     def add(self, other: Skipped) -> None:
-        """Append what was seen elsewhere."""
+        """Append what another listing met."""
         self.ignored += other.ignored
         self.warnings += other.warnings
 
@@ -58,7 +58,7 @@ def shown_names(names: Sequence[bytes]) -> str:
 
 
 def is_sidecar(name: bytes) -> bool:
-    """Return whether a file of that name lies beside images and is none itself."""
+    """Return whether a file of that name lies beside images and is not one itself."""
     return _suffix(name) in SIDECARS
 
 
@@ -84,7 +84,7 @@ def scan(where: bytes) -> list[Child]:
 
     Raises:
         SourceError: It cannot be read.
-        StorageError: The store is gone.
+        StorageError: The store cannot be reached.
     """
     with _listing(where):
         return place_at(where).children()
@@ -95,7 +95,7 @@ def folders_in(where: bytes) -> list[bytes]:
 
     Raises:
         SourceError: It cannot be read.
-        StorageError: The store is gone.
+        StorageError: The store cannot be reached.
     """
     with _listing(where):
         return place_at(where).folders()
@@ -108,7 +108,7 @@ def seen_in(where: bytes) -> Iterator[tuple[bytes, bool]]:
 
     Raises:
         SourceError: It cannot be read.
-        StorageError: The store is gone.
+        StorageError: The store cannot be reached.
     """
     with _listing(where):
         yield from ((child.name, child.is_folder) for child in place_at(where).some_children())
@@ -119,7 +119,7 @@ def list_folders(root: bytes, folders: Iterable[bytes]) -> Iterator[Listing]:
 
     Raises:
         SourceError: One cannot be read.
-        StorageError: The store is gone.
+        StorageError: The store cannot be reached.
     """
 
     def listing(folder: bytes) -> Listing:
@@ -183,7 +183,7 @@ def _hidden_part(path: bytes) -> bytes | None:
 
 @contextmanager
 def _listing(where: bytes) -> Iterator[None]:
-    """Make an error of a source of what keeps a folder from being listed, unless the store is gone."""
+    """Raise a `SourceError` for what keeps a folder from being listed, unless the store cannot be reached."""
     try:
         yield
     except StorageError:

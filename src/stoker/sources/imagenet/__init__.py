@@ -1,1 +1,8 @@
-"""The label and box formats that come with ImageNet and its relatives."""
+"""The label and box formats that come with ImageNet and its relatives.
+
+- ``labels``: label maps, texts of classes, and classes of validation images without class folders
+- ``devkit``: ``meta.mat`` of ILSVRC's development kit; ``meta_reader`` is the process that reads it
+- ``boxes``: box formats: PASCAL VOC's XML in folders or a tar, a CSV, Tiny ImageNet's lists
+- ``annotations``: which of these lies where in a source
+- ``config_file``: ``ilsvrc.json``
+"""

@@ -44,7 +44,7 @@ class BoxSearch:
         tops: Folders in which annotations are looked for otherwise, in this order.
         base: Absolute path or URL of the images, whose component ``Data`` may be replaced by ``Annotations``.
         split_folders: Folder of each split below ``base``: empty, or ending in a slash.
-        progress: Told about every few annotations of a tar.
+        progress: Called after every few annotations of a tar.
     """
 
     explicit: str | None
@@ -63,7 +63,7 @@ class BoxSearch:
 
         Args:
             class_names: The whole label set.
-            warnings: Gets what a person should know.
+            warnings: Receives warnings.
 
         Raises:
             SourceError: What the user names is not there, or a file is damaged.
@@ -89,7 +89,7 @@ class BoxSearch:
         if self.explicit is not None:
             place = location(self.explicit)
             if not place.exists():
-                message = f"--boxes {self.explicit} is not there; give a folder of XML files, a tar of them or a CSV"
+                message = f"--boxes {self.explicit} does not exist; give a folder of XML files, a tar of them or a CSV"
                 raise SourceError(message, path=self.explicit)
             return place.resolve()
         # In ILSVRC's layout the folder that mirrors that of the images is more exact than the one above it.
@@ -124,7 +124,7 @@ def _folder_source(top: Location, split_folder: str, class_names: frozenset[byte
     place = inner if split_folder and inner.is_dir() else top
     where = place.spelled()
     folders = folders_in(where)
-    names = [name for name, _ in seen_in(where + b"/" + folders[0])] if folders else []  # one folder tells enough
+    names = [name for name, _ in seen_in(where + b"/" + folders[0])] if folders else []  # one folder shows enough
     suffix = b"" if names and not any(name.endswith(b".xml") for name in names) else b".xml"
     return BoxFolder(where, per_class=bool(folders), class_names=class_names, suffix=suffix)
 

@@ -1,4 +1,9 @@
-"""Bounding boxes from the XML files that lie beside ImageNet-shaped trees (PASCAL VOC's format)."""
+"""Formats of bounding boxes, each of which is a `stoker.sources.BoxSource` in the end.
+
+- XML of PASCAL VOC's format in a folder (`BoxFolder`) or where the images lie (`MappedBoxes`), read image by image
+- XML in a tar (`read_box_tar`), the CSV that the ImageNet build scripts make (`read_box_csv`), and Tiny ImageNet's
+  lists (`read_tiny_boxes`), read once into a `BoxTable`
+"""
 
 from __future__ import annotations
 
@@ -145,14 +150,14 @@ def read_boxes(path: bytes, class_name: bytes, class_names: Collection[bytes]) -
 
     Raises:
         SourceError: The file is damaged, or a number in it is not finite.
-        StorageError: The store that it lies in is gone.
+        StorageError: Its store cannot be reached.
     """
     try:
         text = read_file(path, 2**12)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except StorageError:
-        raise  # the store is gone; it is not this annotation
+        raise  # the store fails, not this annotation
     except OSError as error:
         raise SourceError(f"cannot read the annotation: {error.strerror or error}", path=os.fsdecode(path)) from error
     try:
@@ -216,11 +221,8 @@ def _number(element: Element, path: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ValueError(f"<{path}> is {text.strip()[:40]!r}, which is no finite number")
+        raise ValueError(f"<{path}> is {text.strip()[:40]!r}, which is not a finite number")
     return value
-
-
-# The boxes of a whole data set in arrays: what is read once from a tar or a list, and looked up by name.
 
 
 _MAX_KEY_BYTES = 255
@@ -316,7 +318,7 @@ class BoxTableBuilder:
         Args:
             folder: Name of the folder of the annotation; it may be the class.
             stem: Name of the annotation without its ending.
-            boxes: Its boxes; an empty name is no name.
+            boxes: Its boxes; an empty name means none.
 
         Raises:
             SourceError: There are too many, or the name is too long for one.
@@ -344,7 +346,7 @@ class BoxTableBuilder:
         self.damaged[self._key(folder, stem)] = problem
 
     def finish(self, class_names: frozenset[bytes]) -> BoxTable:
-        """Return the table; annotations that lie in folders named after classes are told apart by them.
+        """Return the table; annotations that lie in folders named after classes are looked up by class.
 
         Args:
             class_names: The whole label set.
@@ -390,9 +392,6 @@ def _lookup_key(key: bytes, *, with_folder: bool) -> bytes:
     return key if with_folder else key[key.rfind(b"/") + 1 :]
 
 
-# Boxes from one file: a tar of XML annotations, or the CSV that the ImageNet build scripts make of them.
-
-
 _PROGRESS_MEMBERS = 1024
 _SHOWN_LINES = 5
 
@@ -405,7 +404,7 @@ def read_box_tar(path: Location, progress: Progress | None) -> BoxTableBuilder:
 
     Args:
         path: The tar.
-        progress: Told about every few members.
+        progress: Called after every few members.
 
     Raises:
         SourceError: The tar is damaged.
@@ -446,7 +445,7 @@ def read_box_csv(path: Location) -> tuple[BoxTableBuilder, list[str]]:
     Boxes are put in order, clamped and dropped when empty, as those of XML files are.
 
     Returns:
-        The boxes, and what a person should know about lines that are something else.
+        The boxes, and warnings about lines that are something else.
 
     Raises:
         SourceError: Not one line is such a line.
@@ -476,7 +475,7 @@ def read_box_csv(path: Location) -> tuple[BoxTableBuilder, list[str]]:
 
 def _fraction(text: bytes) -> float:
     value = float(text)
-    if not -1e6 < value < 1e6:  # also false for what is no number
+    if not -1e6 < value < 1e6:  # also false for NaN
         raise ValueError
     return value
 
@@ -487,7 +486,7 @@ def _bad_lines(path: Location, bad: list[int]) -> str:
 
 
 def read_tiny_boxes(base: Location, class_names: Iterable[bytes], warnings: list[str]) -> BoxTableBuilder | None:
-    """Return the boxes of all images of Tiny ImageNet; None if there is no file of them.
+    """Return the boxes of all images of Tiny ImageNet; None if there is no such file.
 
     They lie in ``<wnid>_boxes.txt`` in each class folder and in `TINY_LIST`. A line is
     ``NAME.JPEG<TAB>x0<TAB>y0<TAB>x1<TAB>y1``; in `TINY_LIST` the class follows the name. The numbers are pixels of the
@@ -497,7 +496,7 @@ def read_tiny_boxes(base: Location, class_names: Iterable[bytes], warnings: list
     Args:
         base: Folder of the splits.
         class_names: Classes in whose folder there may be such a file.
-        warnings: Gets what a person should know.
+        warnings: Receives warnings.
 
     Raises:
         SourceError: A file is too large.
@@ -511,7 +510,7 @@ def read_tiny_boxes(base: Location, class_names: Iterable[bytes], warnings: list
         found += lines is not None
         bad += _add_list(lines or [], builder)
     if bad:
-        warnings.append(f"{bad} lines of the lists of boxes in {base} hold no box and are not used")
+        warnings.append(f"{bad} lines of the lists of boxes in {base} are not boxes and are not used")
     return builder if found else None
 
 

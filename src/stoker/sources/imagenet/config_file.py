@@ -36,7 +36,7 @@ _SIDES = 2
 
 @dataclass(frozen=True, slots=True)
 class PipelineConfig:
-    """The section ``data``; None where it has no such key.
+    """The section ``data``; None for keys that are absent.
 
     Attributes:
         where: The file.
@@ -92,7 +92,9 @@ def read_config(path: Location) -> PipelineConfig:
         OSError: It cannot be read.
     """
     if path.size() > _MAX_CONFIG_BYTES:
-        raise SourceError(f"{path} is larger than {_MAX_CONFIG_BYTES} bytes, so it is no configuration", path=str(path))
+        raise SourceError(
+            f"{path} is larger than {_MAX_CONFIG_BYTES} bytes, so it is not a configuration", path=str(path)
+        )
     try:
         document = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -136,4 +138,4 @@ def _expected(key: str) -> str:
         return f"a whole number of at least {_NUMBERS[key]}"
     if key == "crop_image_size":
         return "two whole numbers, height and width"
-    return "true or false" if key == "reshuffle_each_iteration" else "a text"
+    return "true or false" if key == "reshuffle_each_iteration" else "a string"

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 MAX_META_BYTES = 2**26
 """Longest ``meta.mat`` that is read."""
 
-_PATIENCE_SECONDS = 60.0
-"""For a reader that takes half a second."""
+_TIMEOUT_SECONDS = 60.0
+"""Of a reader that takes half a second."""
 
 
 def meta_of_devkit(path: Location) -> bytes:
@@ -36,13 +36,13 @@ def meta_of_devkit(path: Location) -> bytes:
         for member in walk(source):
             if member.isreg() and member.name.rpartition("/")[2] == "meta.mat":
                 return read_member(source, member, MAX_META_BYTES)
-    raise SourceError(f"{path} holds no meta.mat, so it is no devkit of ILSVRC 2012", path=str(path))
+    raise SourceError(f"{path} holds no meta.mat, so it is not the devkit of ILSVRC 2012", path=str(path))
 
 
 def read_meta(data: bytes, where: str) -> list[tuple[bytes, int, bytes]]:
     """Return the name, the number (from 1) and the text of each class.
 
-    Inner nodes of the hierarchy, which have children, are no classes.
+    Inner nodes of the hierarchy, which have children, are not classes.
 
     Args:
         data: A ``meta.mat``.
@@ -58,29 +58,29 @@ def read_meta(data: bytes, where: str) -> list[tuple[bytes, int, bytes]]:
     if len(data) > MAX_META_BYTES:
         raise SourceError(f"{where} is larger than {MAX_META_BYTES} bytes, too large for a meta.mat", path=where)
     try:
-        return [(name.encode(), number, text.encode()) for name, number, text in _read_apart(data)]
+        return [(name.encode(), number, text.encode()) for name, number, text in _run_reader(data)]
     except (subprocess.SubprocessError, ValueError) as error:
         raise SourceError(f"{where} is not the meta.mat of ILSVRC 2012: {_reason(error)}", path=where) from error
 
 
-def _read_apart(data: bytes) -> list[tuple[str, int, str]]:
+def _run_reader(data: bytes) -> list[tuple[str, int, str]]:
     """Read a ``meta.mat`` in another process, which it may crash or fill.
 
     Raises:
         SubprocessError: That failed, or did not end.
-        ValueError: It holds what is no text.
+        ValueError: It holds something that is not a text.
     """
-    reader = [sys.executable, "-P", str(Path(__file__).with_name("meta_reader.py"))]  # which needs nothing else of ours
-    few_threads = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # each would take memory, of which there is little
+    reader = [sys.executable, "-P", str(Path(__file__).with_name("meta_reader.py"))]  # imports nothing of Stoker
+    few_threads = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # each takes memory, which the reader limits
     done = subprocess.run(  # noqa: S603 - our own module under our own interpreter
-        reader, input=data, capture_output=True, check=True, timeout=_PATIENCE_SECONDS, env=few_threads
+        reader, input=data, capture_output=True, check=True, timeout=_TIMEOUT_SECONDS, env=few_threads
     )
     found: list[tuple[str, int, str]] = json.loads(done.stdout)
     return found
 
 
 def _reason(error: Exception) -> str:
-    """Return the last line of what another process had to say, or that it said nothing."""
+    """Return the last line that the reader wrote, or that it crashed."""
     if not isinstance(error, subprocess.CalledProcessError):
         return str(error)
     lines = error.stderr.decode("utf-8", "replace").strip().splitlines()

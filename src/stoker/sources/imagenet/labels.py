@@ -1,4 +1,6 @@
-"""Which class has which label, from every kind of list there is for ImageNet.
+"""The classes of images from every kind of list there is for ImageNet: labels, texts, and classes of validation images.
+
+A label map (`read_label_map`) fixes which class has which label:
 
 ====================================  ==============================================================================
 list                                  a label is
@@ -14,6 +16,21 @@ one class a line                      the number of the line
 
 Nothing is ever keyed by text: two synsets of ImageNet are called "crane", and two "maillot". In a `LabelMap` labels
 always count from 0; what is written is decided by the label base of the schema.
+
+A list of texts (`class_texts`) says what a class is called in words.
+
+A list of validation labels (`read_validation_labels`) gives the classes of validation images that lie in one folder or
+one tar, without a folder for each class:
+
+====================================================  ==============================================================
+list                                                  the class of an image
+====================================================  ==============================================================
+``imagenet_2012_validation_synset_labels.txt``,       line i is the class of ``ILSVRC2012_val_%08d`` i
+``synset_labels.txt``
+``LOC_val_solution.csv`` (Kaggle)                     ``NAME,WNID x1 y1 x2 y2 [WNID ...]``; the first class counts
+``ILSVRC2012_validation_ground_truth.txt`` (devkit)   line i is the devkit's number of the class of image i
+``val_annotations.txt`` (Tiny ImageNet)               ``NAME.JPEG<TAB>WNID<TAB>...``
+====================================================  ==============================================================
 """
 
 from __future__ import annotations
@@ -40,80 +57,24 @@ if TYPE_CHECKING:
     from stoker.storage import Location
 
 
-# What classes are called in words, from the lists that come with ImageNet.
-
-
 TEXT_LISTS = ("imagenet_metadata.txt", "words.txt", "LOC_synset_mapping.txt")
 """Lists of texts, in the order in which they are looked for."""
 
+LABEL_LISTS = (
+    "imagenet_2012_validation_synset_labels.txt",
+    "synset_labels.txt",
+    "LOC_val_solution.csv",
+    "ILSVRC2012_validation_ground_truth.txt",
+)
+"""Lists that are found by their names, in the order in which they are looked for."""
+
 _BREED_FOLDER = re.compile(rb"n[0-9]{8}-(.+)", re.DOTALL)
-
-
-def class_texts(
-    folders: Iterable[Location], classes: Sequence[bytes], explicit: str | None, mapped: Mapping[bytes, bytes]
-) -> tuple[bytes, ...]:
-    """Return the text of each class, empty where nothing names it.
-
-    A list has one class a line: its name, a tab (or, without any tab in the line, the first blank), its text in UTF-8.
-    A class that no list names but that is called as those of Stanford Dogs are (``n02085620-Chihuahua``) has what
-    follows the dash as its text.
-
-    Args:
-        folders: Where one of `TEXT_LISTS` is looked for when ``explicit`` is None.
-        classes: Names of the classes.
-        explicit: A list named by the user.
-        mapped: Texts of the label map; they come before those of a list that was found.
-
-    Raises:
-        OSError: The list cannot be read.
-        SourceError: ``explicit`` names none of the classes, or the list is too large to be one.
-    """
-    path = location(explicit) if explicit is not None else _find_list(folders)
-    listed = _read_list(path, frozenset(classes)) if path is not None else {}
-    if explicit is not None and not any(listed.values()):
-        message = f"{path} names none of the {len(classes)} classes; each line must be a class, a tab and its text"
-        raise SourceError(message, path=str(path))
-    known = {**mapped, **listed} if explicit is not None else {**listed, **mapped}
-    return tuple(known.get(name) or _breed(name) for name in classes)
-
-
-def split_text(line: bytes) -> tuple[bytes, bytes]:
-    """Return the name and the text of a line of a list."""
-    name, _, text = line.partition(b"\t") if b"\t" in line else line.strip().partition(b" ")
-    # A tab separates the columns of labels.txt too.
-    return name.strip(), text.replace(b"\t", b" ").strip()
-
-
-def has_control_character(text: bytes) -> bool:
-    """Return whether a name or a text would break a line of ``labels.txt``, or its columns."""
-    return any(byte < 32 for byte in text)
-
-
-def one_line(text: bytes) -> bytes:
-    """Return a text with a blank for each control character, so that it can stand in ``labels.txt``."""
-    return bytes(32 if byte < 32 else byte for byte in text)
-
-
-def _find_list(folders: Iterable[Location]) -> Location | None:
-    places = list(folders)
-    candidates = (place / name for name in TEXT_LISTS for place in places)
-    return next((path for path in candidates if path.is_file()), None)
-
-
-def _read_list(path: Location, classes: frozenset[bytes]) -> dict[bytes, bytes]:
-    entries = (split_text(line) for _, line in nonblank_lines(path))
-    return {name: text for name, text in entries if name in classes}
-
-
-def _breed(name: bytes) -> bytes:
-    found = _BREED_FOLDER.fullmatch(name)
-    return found[1].replace(b"_", b" ") if found else b""
-
-
 _WNID = re.compile(rb"n[0-9]{8}")
 _DEVKIT_LINE = re.compile(rb"\s*(n[0-9]{8})\s+([0-9]{1,9})\s+(\S.*)", re.DOTALL)
 _MAX_JSON_BYTES = 2**26
 _GZIP_MAGIC = b"\x1f\x8b"
+_NUMBER = re.compile(rb"ILSVRC[0-9]{4}_val_([0-9]{8})", re.IGNORECASE)
+_TINY_COLUMNS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +95,17 @@ class LabelMap:
 
 
 def read_label_map(where: str) -> LabelMap:
-    """Read a label map; its kind is told by its content.
+    """Read a label map; its kind is recognised by its content.
 
     Raises:
-        SourceError: It does not exist, or is none of the lists of `stoker.sources.imagenet.labels`.
+        SourceError: It does not exist, or is not one of the lists above.
         ConfigError: It names a class twice or one that cannot be written into ``labels.txt``, its labels have gaps, or
             SciPy is needed and not there.
         OSError: It cannot be read.
     """
     path = location(where)
     if not path.is_file():
-        raise SourceError(f"the label map {where} is not there or is no file", path=where)
+        raise SourceError(f"the label map {where} does not exist or is not a file", path=where)
     head = path.read_head(128)
     if head.startswith(b"MATLAB 5.0 MAT-file"):
         return _numbered(where, read_meta(path.read_head(MAX_META_BYTES + 1), where), devkit=True)
@@ -198,7 +159,7 @@ def _numbered(where: str, entries: Iterable[tuple[bytes, int, bytes]], *, devkit
 
 
 def _map(where: str, names: Sequence[bytes], texts: Sequence[bytes], *, devkit: bool) -> LabelMap:
-    """Return a map whose names and texts can stand in ``labels.txt``, which JSON and MATLAB do not see to."""
+    """Return a map whose names and texts can stand in ``labels.txt``, which JSON and MATLAB do not ensure."""
     for name in names:
         if not name or has_control_character(name):
             shown = name.decode("utf-8", "replace")
@@ -237,26 +198,65 @@ def _json_entry(name: Any, fields: Any) -> tuple[bytes, int, bytes]:
     return name.encode(), label, text.encode()
 
 
-# The classes of validation images that lie in one folder or one tar, without a folder for each class.
-#
-# ===================================================  ==============================================================
-# `imagenet_2012_validation_synset_labels.txt`,      line i is the class of `ILSVRC2012_val_%08d` i `synset_labels.txt`
-# `LOC_val_solution.csv` (Kaggle)                    `NAME,WNID x1 y1 x2 y2 [WNID ...]`; the first class counts
-# `ILSVRC2012_validation_ground_truth.txt` (devkit)  line i is the devkit's number of the class of image i
-# `val_annotations.txt` (Tiny ImageNet)              `NAME.JPEG<TAB>WNID<TAB>...`
-# ===================================================  ==============================================================
+def class_texts(
+    folders: Iterable[Location], classes: Sequence[bytes], explicit: str | None, mapped: Mapping[bytes, bytes]
+) -> tuple[bytes, ...]:
+    """Return the text of each class, empty where nothing names it.
+
+    A list has one class a line: its name, a tab (or, without any tab in the line, the first blank), its text in UTF-8.
+    A class that no list names but that is called as those of Stanford Dogs are (``n02085620-Chihuahua``) has what
+    follows the dash as its text.
+
+    Args:
+        folders: Where one of `TEXT_LISTS` is looked for when ``explicit`` is None.
+        classes: Names of the classes.
+        explicit: A list named by the user.
+        mapped: Texts of the label map; they come before those of a list that was found.
+
+    Raises:
+        OSError: The list cannot be read.
+        SourceError: ``explicit`` names none of the classes, or the list is too large to be one.
+    """
+    path = location(explicit) if explicit is not None else _find_list(folders)
+    listed = _read_list(path, frozenset(classes)) if path is not None else {}
+    if explicit is not None and not any(listed.values()):
+        message = f"{path} names none of the {len(classes)} classes; each line must be a class, a tab and its text"
+        raise SourceError(message, path=str(path))
+    known = {**mapped, **listed} if explicit is not None else {**listed, **mapped}
+    return tuple(known.get(name) or _breed(name) for name in classes)
 
 
-LABEL_LISTS = (
-    "imagenet_2012_validation_synset_labels.txt",
-    "synset_labels.txt",
-    "LOC_val_solution.csv",
-    "ILSVRC2012_validation_ground_truth.txt",
-)
-"""Lists that are found by their names, in the order in which they are looked for."""
+def _find_list(folders: Iterable[Location]) -> Location | None:
+    places = list(folders)
+    candidates = (place / name for name in TEXT_LISTS for place in places)
+    return next((path for path in candidates if path.is_file()), None)
 
-_NUMBER = re.compile(rb"ILSVRC[0-9]{4}_val_([0-9]{8})", re.IGNORECASE)
-_TINY_COLUMNS = 2
+
+def _read_list(path: Location, classes: frozenset[bytes]) -> dict[bytes, bytes]:
+    entries = (split_text(line) for _, line in nonblank_lines(path))
+    return {name: text for name, text in entries if name in classes}
+
+
+def _breed(name: bytes) -> bytes:
+    found = _BREED_FOLDER.fullmatch(name)
+    return found[1].replace(b"_", b" ") if found else b""
+
+
+def split_text(line: bytes) -> tuple[bytes, bytes]:
+    """Return the name and the text of a line of a list."""
+    name, _, text = line.partition(b"\t") if b"\t" in line else line.strip().partition(b" ")
+    # A tab separates the columns of labels.txt too.
+    return name.strip(), text.replace(b"\t", b" ").strip()
+
+
+def has_control_character(text: bytes) -> bool:
+    """Return whether a name or a text would break a line of ``labels.txt``, or its columns."""
+    return any(byte < 32 for byte in text)
+
+
+def one_line(text: bytes) -> bytes:
+    """Return a text with a blank for each control character, so that it can stand in ``labels.txt``."""
+    return bytes(32 if byte < 32 else byte for byte in text)
 
 
 @dataclass(slots=True)
@@ -268,7 +268,7 @@ class ValidationLabels:
         by_number: The class of image i at index i - 1; empty if the list goes by names.
         by_name: The class by the name of the image, without its ending.
         tolerant: Whether an image that the list does not name is an item without a label instead of an error.
-        bad_lines: Lines that name no image or no class.
+        bad_lines: Lines without an image or a class.
     """
 
     where: str
@@ -308,26 +308,26 @@ def find_validation_labels(folders: Iterable[Location], explicit: str | None) ->
     """Return the list named by the user, or the first of `LABEL_LISTS` that lies in one of some folders.
 
     Raises:
-        SourceError: ``explicit`` is no file.
+        SourceError: ``explicit`` is not a file.
     """
     if explicit is not None:
         path = location(explicit)
         if not path.is_file():
-            raise SourceError(f"--validation-labels {explicit} is not there or is no file", path=explicit)
+            raise SourceError(f"--validation-labels {explicit} does not exist or is not a file", path=explicit)
         return path
     places = list(folders)
     return next((place / name for name in LABEL_LISTS for place in places if (place / name).is_file()), None)
 
 
 def read_validation_labels(path: Location, labels: LabelMap | None) -> ValidationLabels:
-    """Read a list; its kind is told by its content.
+    """Read a list; its kind is recognised by its content.
 
     Args:
         path: The list.
         labels: The label map of the user; that of the devkit is needed for the devkit's numbers.
 
     Raises:
-        ConfigError: It holds the devkit's numbers and ``labels`` is none of the devkit's maps.
+        ConfigError: It holds the devkit's numbers and ``labels`` is not one of the devkit's maps.
         SourceError: It is empty, or too large.
         OSError: It cannot be read.
     """
