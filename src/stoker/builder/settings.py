@@ -36,7 +36,7 @@ class SourceSettings:
     """Where the images are, which of them are taken, and how they are divided.
 
     Attributes:
-        root: Tree of class folders, directory of archives, file list, or an existing dataset.
+        root: Any source that `stoker.sources.list_source` lists, or an existing dataset.
         options: What the listing cannot find out by itself.
         held_out: Split and fraction (0..1) of every class of train that is moved to it; None moves nothing.
         limit: Images of train that are taken, a seeded choice; None takes all.

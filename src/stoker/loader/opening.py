@@ -63,8 +63,8 @@ def open_dataset(
 
     Args:
         path: A directory that ``stoker build`` made; TFRecord shards of other origin, as a directory, one file or a
-            pattern such as ``old/train-*``; or images as they are: a tree of class folders, a
-            file list, a directory of tars. Shards without an index are scanned once, and the index is kept if that is
+            pattern such as ``old/train-*``; or images as they are, in any source that ``stoker build`` takes
+            (`docs/images.md` lists them). Shards without an index are scanned once, and the index is kept if that is
             allowed (`stoker.format.index.index_path` says where); compressed ones are inflated into nameless
             temporary files. All of these may be in a bucket or in HDFS: ``s3://BUCKET/PATH``, ``gs://BUCKET/PATH``,
             ``hdfs://HOST:PORT/PATH``; `docs/remote.md` says how they are read.

@@ -44,8 +44,7 @@ class BenchSpec:
     """What to measure.
 
     Attributes:
-        dataset: Whatever `stoker.open` understands: a folder of images, a file list, a dataset, TFRecords of other
-            origin, or the URL of one.
+        dataset: Anything that `stoker.open` opens: images of any kind, a dataset, TFRecords of other origin.
         split: Its split; None: the only one, or ``train``.
         transform: ``train``, ``eval`` or ``objects``; see `stoker.inspect.bench.Task`.
         batch_size: Images per batch.
