@@ -125,18 +125,21 @@ def _histogram(directory: Location, manifest: Manifest) -> tuple[ClassCount, ...
     with contextlib.suppress(FileNotFoundError):  # `verify` reports what is missing
         labels = read_labels(directory)
     classes = max((len(split.class_counts) for split in manifest.splits.values()), default=0)
-    return tuple(
-        ClassCount(
-            label,
-            labels[label].name if label < len(labels) else "",
-            labels[label].text if label < len(labels) else "",
-            {
-                name: split.class_counts[label] if label < len(split.class_counts) else 0
-                for name, split in manifest.splits.items()
-            },
-        )
-        for label in range(manifest.schema.label_base, classes)
-    )
+    splits = {name: dict(enumerate(split.class_counts)) for name, split in manifest.splits.items()}
+    return tuple(class_count(labels, label, splits) for label in range(manifest.schema.label_base, classes))
+
+
+def class_count(classes: Sequence[ClassLabel], label: int, splits: Mapping[str, Mapping[int, int]]) -> ClassCount:
+    """Return how often a class occurs.
+
+    Args:
+        classes: Those with a name, by their id.
+        label: Its id, whether it has a name or not.
+        splits: How often each id occurs, by split.
+    """
+    known = classes[label] if 0 <= label < len(classes) else None
+    name, text = (known.name, known.text) if known else ("", "")
+    return ClassCount(label, name, text, {split: counts.get(label, 0) for split, counts in splits.items()})
 
 
 @dataclass(frozen=True, slots=True)

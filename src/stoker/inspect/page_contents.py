@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import re
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +19,7 @@ from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ImageError, ImageTooLargeError, SourceError, StokerError
 from stoker.format import read_rejects
-from stoker.inspect.info import ClassCount
+from stoker.inspect.info import class_count
 from stoker.loader import class_title, data_uri, fit, open_splits, usable_boxes
 from stoker.recipe import QuietPillow, decode_with_pillow, dimensions, sniff
 from stoker.storage import location, stoppable_pool
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from stoker.format import Manifest
+    from stoker.inspect.info import ClassCount
     from stoker.loader import Dataset, Sample
     from stoker.storage import Location
     from stoker.types import Progress, SchemaInfo
@@ -264,21 +265,12 @@ def _classes(splits: Mapping[str, Dataset], measured: Measured) -> tuple[tuple[C
     """Return the classes, how many samples they count, and how many of these have none."""
     counts: dict[str, dict[int, int]] = {name: _counts(one) for name, one in splits.items()}
     if any(one.manifest is None and one.shards for one in splits.values()):  # to count all is to read all
-        counts = {name: {} for name in splits}
-        for seen in measured.seen:
-            counts[seen.split][seen.label] = counts[seen.split].get(seen.label, 0) + 1
+        counts = {name: Counter(one.label for one in measured.seen if one.split == name) for name in splits}
     some = next(iter(splits.values()))
-    labels = set(range(some.schema.label_base, len(some.classes))) | {
-        label for found in counts.values() for label in found
-    }
-    made = []
-    for label in sorted(labels - {-1}):
-        name, text = "", ""
-        with contextlib.suppress(IndexError):
-            name, text = some.classes[label].name, some.classes[label].text
-        made.append(ClassCount(label, name, text, {split: found.get(label, 0) for split, found in counts.items()}))
+    labels = set(range(some.schema.label_base, len(some.classes))).union(*counts.values())
+    made = tuple(class_count(some.classes, label, counts) for label in sorted(labels - {-1}))
     unlabelled = sum(found.get(-1, 0) for found in counts.values())
-    return tuple(made), sum(sum(found.values()) for found in counts.values()), unlabelled
+    return made, sum(sum(found.values()) for found in counts.values()), unlabelled
 
 
 def _counts(dataset: Dataset) -> dict[int, int]:
@@ -298,13 +290,10 @@ def _counts(dataset: Dataset) -> dict[int, int]:
 
 def _drawn(splits: Mapping[str, Dataset], most: int) -> list[tuple[str, int]]:
     """Return (split, number) of random samples of all splits: all of them, in a random order, where they are few."""
-    names, sizes = list(splits), [len(one) for one in splits.values()]
-    total = sum(sizes)
-    drawn = _native.permute(0, min(most, total), total, _SEED, 0).astype(np.int64) if total else np.empty(0, np.int64)
-    ends = np.array(list(accumulate(sizes)), np.int64)
-    which = np.searchsorted(ends, drawn, side="right")
-    starts = ends - np.array(sizes, np.int64)
-    return [(names[part], int(number - starts[part])) for part, number in zip(which, drawn, strict=True)]
+    names, ends = list(splits), list(accumulate(map(len, splits.values())))
+    numbers = _native.permute(0, min(most, ends[-1]), ends[-1], _SEED, 0).tolist() if ends[-1] else []
+    starts = [0, *ends]
+    return [(names[part], number - starts[part]) for number in numbers for part in [bisect_right(ends, number)]]
 
 
 def _measure(splits: Mapping[str, Dataset], places: Sequence[tuple[str, int]], progress: Progress | None) -> Measured:
