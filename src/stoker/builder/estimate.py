@@ -72,7 +72,7 @@ class Survey:
 
     Attributes:
         looked_at: Files that were opened: all, or a sample of `SURVEY_LIMIT`.
-        formats: How many of them have which content, in the words of `stoker.recipe.convert`, or ``unreadable``.
+        formats: How many of them have which content, in the words of `stoker.recipe.sniff`, or ``unreadable``.
         odd: Those that are odd, in the order of the tree.
     """
 
