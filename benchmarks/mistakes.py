@@ -25,15 +25,19 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from stoker.config import available_cpus
-from stoker.inspect.bench import BenchProgress, Task
-from stoker.inspect.bench.images import ImageList, prepare
+from stoker.cli.progress import shown_progress
+from stoker.inspect.bench import BenchSpec
+from stoker.inspect.bench.images import Images, prepare
 from stoker.inspect.bench.read_tensorflow import load_transform, pipeline
 from stoker.inspect.bench.reading import Meter
-from stoker.loader.opening import open_main_split
+from stoker.loader import open_main_split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from stoker.loader import Dataset
+
+    Corners = list[list[tuple[float, float, float, float]]]
 
 SLEEP_SECONDS = 1.0
 Figures = dict[str, list[float]]
@@ -75,35 +79,59 @@ def rate(batches: Iterator[Any], steps: int, pause: float = 0.0) -> float:
     return images / (time.perf_counter() - began)
 
 
-def path_cache(task: Task) -> Any:
+def path_cache(spec: BenchSpec, images: Images) -> Any:
     """The notebook's pipeline: what is cached are names, and each epoch reads and decodes everything again."""
-    transform = load_transform(task.transform)
-    paths = ImageList.read(task).files(task)
+    transform = load_transform(spec.transform)
 
     def load(path: Any) -> Any:
-        return transform(tf.io.decode_jpeg(tf.io.read_file(path), channels=3), tf.zeros([0, 4]))
+        return transform(tf.io.decode_jpeg(tf.io.read_file(path), channels=3))
 
-    cached = tf.data.Dataset.from_tensor_slices(paths).cache().shuffle(len(paths)).repeat()
-    images = cached.map(load, num_parallel_calls=task.threads)
-    return images.batch(task.batch_size, drop_remainder=True).prefetch(2)
+    cached = tf.data.Dataset.from_tensor_slices(images.files()).cache().shuffle(len(images.numbers)).repeat()
+    pixels = cached.map(load, num_parallel_calls=spec.threads)
+    return pixels.batch(spec.batch_size, drop_remainder=True).prefetch(2)
 
 
-def ways(task: Task, objects: Task, options: argparse.Namespace) -> dict[str, Callable[[], float]]:
+def object_crops(spec: BenchSpec, images: Images, corners: Corners) -> Any:
+    """The script's pipeline: an image of each annotated object."""
+
+    def load(path: Any, boxes: Any) -> Any:
+        image = tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        numbers = tf.zeros([tf.shape(boxes)[0]], tf.int32)
+        return tf.ensure_shape(tf.image.crop_and_resize(image[None], boxes, numbers, [224, 224]), [None, 224, 224, 3])
+
+    boxes = tf.ragged.constant(corners, ragged_rank=1, inner_shape=(4,), dtype=tf.float32)
+    listed = tf.data.Dataset.from_tensor_slices((images.files(), boxes)).shuffle(len(corners)).repeat()
+    crops = listed.map(load, num_parallel_calls=spec.threads).unbatch().map(lambda crop: tf.cast(crop, tf.uint8))
+    return crops.batch(spec.batch_size, drop_remainder=True).prefetch(2)
+
+
+def corners_of(dataset: Dataset, images: Images) -> Corners:
+    """Return the annotated objects of each image as (ymin, xmin, ymax, xmax); all of an image that has none."""
+    part = images.open_own() if images.shards else dataset
+    found = [[(box.ymin, box.xmin, box.ymax, box.xmax) for box in part[number].boxes] for number in images.numbers]
+    return [boxes or [(0.0, 0.0, 1.0, 1.0)] for boxes in found]
+
+
+def ways(
+    spec: BenchSpec, images: Images, corners: Corners, options: argparse.Namespace
+) -> dict[str, Callable[[], float]]:
     """Each figure: a function that measures it once."""
-    images = len(ImageList.read(task).names)
-    files_a_crop = images / ImageList.read(task).objects
+    count = len(images.numbers)
+    files_a_crop = count / sum(map(len, corners))
     serial, ahead, pixels = (
-        Pipeline(pipeline(task, key), images, options) for key in ("serial", "prefetch", "cache-memory")
+        Pipeline(pipeline(spec, images, key), count, options) for key in ("serial", "prefetch", "cache-memory")
     )
-    crops = Pipeline(pipeline(objects, "prefetch"), images, options)
-    paths = Pipeline(path_cache(task), images, options)
+    crops = Pipeline(object_crops(spec, images, corners), count, options)
+    paths = Pipeline(path_cache(spec, images), count, options)
     return {
         "right: one file at a time": serial.right,
         "sleep: one file at a time, with the sleep": serial.with_pause,
         "right: parallel and ahead": ahead.right,
         "sleep: parallel and ahead, with the sleep": ahead.with_pause,
         "ready: parallel and ahead, a few batches": ahead.after_pause,
-        "start: parallel and ahead, from the start": lambda: rate(iter(pipeline(task, "prefetch")), options.steps),
+        "start: parallel and ahead, from the start": lambda: rate(
+            iter(pipeline(spec, images, "prefetch")), options.steps
+        ),
         "paths: parallel and ahead, names cached": paths.right,
         "right: parallel and ahead, decoded images cached": pixels.right,
         "crops: crops, as if they were files": crops.right,
@@ -124,13 +152,11 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="stoker-mistakes-") as folder:
         dataset = open_main_split(options.photos, None)
-        task, objects = (
-            Task(options.photos, dataset.split, transform, options.batch, available_cpus(), data=folder)
-            for transform in ("train", "objects")
-        )
-        prepared = prepare(dataset, task, options.images, frozenset({"files"}), BenchProgress().phase)
-        print(f"{prepared.images} images, {prepared.samples} crops, batch {options.batch}")
-        measures = ways(task, objects, options)
+        spec = BenchSpec(options.photos, batch_size=options.batch, images=options.images)
+        images = prepare(dataset, spec, folder, frozenset({"files"}), shown_progress)
+        corners = corners_of(dataset, images)
+        print(f"{len(corners)} images, {sum(map(len, corners))} crops, batch {options.batch}")
+        measures = ways(spec, images, corners, options)
         figures: Figures = {name: [] for name in measures}
         for _ in range(options.rounds):
             for name, measure in measures.items():

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from stoker.inspect.bench import BenchProgress, Task
+from stoker.inspect.bench import BenchSpec
 from stoker.inspect.bench.images import prepare
-from stoker.loader.opening import open_main_split
+from stoker.loader import open_main_split
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stoker.inspect.bench import Prepared
+    from stoker.inspect.bench.images import Images
 
 FORMS = frozenset({"files", "plain", "gzip", "raw", "restart"})
 
 
-def made(source: Path, data: Path, most: int | None = None, **changes: Any) -> Prepared:
+def made(source: Path, folder: Path, most: int | None = None, forms: frozenset[Any] = FORMS) -> Images:
     """Prepare every form of some images."""
-    data.mkdir(exist_ok=True)
-    forms = changes.pop("forms", FORMS)
-    dataset = open_main_split(source, None)
-    return prepare(dataset, task_for(source, data), most, forms, BenchProgress().phase, caches_file=True)
+    folder.mkdir(exist_ok=True)
+    spec = BenchSpec(str(source), images=most, threads=2)
+    return prepare(open_main_split(source, None), spec, str(folder), forms, lambda *_: nullcontext(ignore))
 
 
-def task_for(source: Path, data: Path, transform: str = "eval", **changes: Any) -> Task:
-    """A task on what was prepared, in small batches."""
-    settings: dict[str, Any] = {"split": "train", "batch_size": 4, "threads": 2} | changes
-    return Task(dataset=str(source), transform=transform, data=str(data), **settings)  # type: ignore[arg-type]
+def ignore(**_progress: int) -> None:
+    """Show no progress."""
+
+
+def spec_for(transform: Any = "eval", batch_size: int = 4) -> BenchSpec:
+    """What is done with the prepared images, in small batches."""
+    return BenchSpec("", transform=transform, batch_size=batch_size, threads=2)

@@ -15,8 +15,9 @@ import pytest
 from repository.checkout import ROOT
 from stoker.cli.main import main
 from stoker.errors import ConfigError
-from stoker.inspect.bench import cases
-from stoker.inspect.bench.cases import CASES, Case, Task, chosen_cases, find_case, objection
+from stoker.inspect.bench import BenchSpec, cases
+from stoker.inspect.bench.cases import CASES, Case, find_case, objection
+from stoker.loader import open_main_split
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,13 +48,13 @@ def test_the_page_lists_the_cases_in_their_order() -> None:
 
 
 def test_without_a_choice_everything_is_measured() -> None:
-    assert chosen_cases(()) == CASES
-    assert [case.key for case in chosen_cases(("stoker", "codec"))] == ["codec", "stoker"]
+    assert BenchSpec("").chosen == list(CASES)
+    assert [case.key for case in BenchSpec("", only=("stoker", "codec")).chosen] == ["codec", "stoker"]
 
 
 def test_unknown_names_are_answered_with_those_there_are() -> None:
     with pytest.raises(ConfigError, match=r"--only knows no 'stokr'; it knows codec, .*stoker-raw"):
-        chosen_cases(("stokr",))
+        BenchSpec("", only=("stokr",))
 
 
 def test_every_setting_is_checked_before_anything_is_opened(capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,49 +84,53 @@ def test_pages_without_their_packages_are_refused_before_anything_is_measured(
     assert "stoker[report]" in capsys.readouterr().err
 
 
-def test_tensorflow_that_is_missing_is_named_with_its_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tensorflow_that_is_missing_is_named_with_its_installation(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = open_main_split(photos, None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    assert find_case("interleave").missing == "not installed: pip install 'stoker[tensorflow]'"
-    assert find_case("python-serial").missing == ""
+    missing = objection(find_case("interleave"), BenchSpec(""), dataset)
+    assert missing == "not installed: pip install 'stoker[tensorflow]'"
+    assert objection(find_case("python-serial"), BenchSpec(""), dataset) == ""
 
 
 @pytest.mark.parametrize(
-    ("key", "changes", "reason"),
+    ("key", "source", "cold", "reason"),
     [
-        ("bucket-serial", {}, "in a bucket"),
-        ("stoker-files", {"own": "files"}, "the same as stoker-own"),
-        ("stoker-raw", {"transform": "objects"}, "annotated objects"),
-        ("codec", {"transform": "objects"}, "annotated objects"),
-        ("stoker-own", {"transform": "objects", "has_boxes": False}, "no annotated objects"),
-        ("stoker-own", {"cold": True, "own": "compressed"}, "inflates"),
-        pytest.param("cache-memory", {"cold": True}, "in memory", marks=needs_tensorflow),
-        ("stoker-node-cache", {"cold": True, "in_a_bucket": True}, "without a cache"),
-        ("stoker-files", {"own": "files", "in_a_bucket": True}, ""),
-        ("bucket-serial", {"in_a_bucket": True}, ""),
-        pytest.param("cache-file", {"cold": True}, "", marks=needs_tensorflow),
-        ("stoker", {}, ""),
+        ("stoker-files", "photos", False, "the same as stoker-own"),
+        ("stoker-files", "dataset", False, ""),
+        ("stoker-own", "compressed", True, "inflates"),
+        ("stoker-own", "compressed", False, ""),
+        ("python-cache", "dataset", True, "in memory"),
+        pytest.param("cache-file", "dataset", True, "", marks=needs_tensorflow),
+        ("stoker", "photos", True, ""),
     ],
 )
-def test_what_does_not_apply_is_left_out_with_a_reason(key: str, changes: dict[str, Any], reason: str) -> None:
-    place = "s3://bucket/dataset" if changes.get("in_a_bucket") else "/dataset"
-    task = Task(place, "train", changes.get("transform", "train"), 4, 2, cold=changes.get("cold", False))
-    own, has_boxes = changes.get("own", "plain"), changes.get("has_boxes", True)
-    found = objection(find_case(key), task, own, has_boxes=has_boxes)
+def test_what_does_not_apply_is_left_out_with_a_reason(
+    photos: Path, dataset: Path, tmp_path: Path, key: str, source: str, cold: bool, reason: str
+) -> None:
+    if source == "compressed":
+        assert main(["build", str(photos), str(tmp_path / "compressed"), "--compression", "gzip"]) == 0
+    places = {"photos": photos, "dataset": dataset, "compressed": tmp_path / "compressed"}
+    found = objection(find_case(key), BenchSpec("", cold=cold), open_main_split(places[source], None))
     assert (reason in found) if reason else not found
 
 
 def test_the_document_has_figures_for_each_round(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = document_of(capsys, str(dataset), "--only", "codec,python-serial,stoker-own,bucket-serial")
+    found = document_of(capsys, str(dataset), "--only", "codec,python-serial,stoker-own")
     assert [row["key"] for row in found["rows"]] == ["codec", "python-serial", "stoker-own"]
     assert [row["group"] for row in found["rows"]] == ["limit", "ladder", "stoker"]
     for row in found["rows"]:
-        assert len(row["images_per_second"]) == 2
-        assert row["median_images_per_second"] > 0
+        assert len(row["images_per_second"]) == len(row["images_per_cpu_second"]) == 2
+        assert min(row["images_per_second"]) > 0
     assert found["rows"][0]["of_limit"] == 1.0
-    assert found["prepared"]["images"] == 12
-    assert found["prepared"]["written_bytes"] > 0
-    assert (found["images"], found["page_cache"], found["still_cached"]) == (40, "warm", None)
-    assert [left["key"] for left in found["left_out"]] == ["bucket-serial"]
+    assert (found["images"], found["images_read"], found["still_cached"]) == (40, 12, None)
+    assert (found["spec"]["split"], found["left_out"], found["failed"]) == ("train", {}, {})
+
+
+def test_without_the_codec_nothing_is_known_of_the_limit(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = document_of(capsys, str(dataset), "--only", "stoker")
+    assert [row["of_limit"] for row in found["rows"]] == [None]
 
 
 @pytest.mark.needs("jinja2", "matplotlib")
@@ -150,38 +155,15 @@ def test_the_page_is_written(dataset: Path, tmp_path: Path) -> None:
     assert "Stoker: your data as they are" in page.read_text(encoding="utf-8")
 
 
-def test_crops_are_counted_apart_from_files(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [
-        "bench",
-        str(photos),
-        "--transform",
-        "objects",
-        "--only",
-        "stoker-own",
-        "--seconds",
-        "0.1",
-        "--rounds",
-        "1",
-    ]
-    assert main([*words, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    prepared, row = found["prepared"], found["rows"][0]
-    assert prepared["samples"] > prepared["images"] == 40
-    expected = row["median_images_per_second"] * prepared["images"] / prepared["samples"]
-    assert row["median_files_per_second"] == pytest.approx(expected)
-    assert row["of_limit"] is None
-
-
 def test_a_case_that_fails_is_reported_the_others_measured_and_nothing_left_behind(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    broken = Case("broken", "Broken", "ladder", "its process does not know it", "nothing")
+    broken = Case("broken", "Broken", "its process does not know it", module="nothing")
     monkeypatch.setattr(cases, "CASES", (broken, find_case("stoker")))
     found = document_of(capsys, str(dataset), code=1)
     assert [row["key"] for row in found["rows"]] == ["stoker"]
-    assert found["left_out"][0]["failed"]
-    assert found["left_out"][0]["reason"].startswith("failed: StopIteration")
+    assert found["failed"]["broken"].startswith("StopIteration")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -194,7 +176,7 @@ def test_a_bucket_is_read_where_it_is(
         assert s3_server.ask("PUT", f"/{bucket}/ds/{path.name}", path.read_bytes()).status == 200
     for name, value in s3_server.environment().items():
         monkeypatch.setenv(name, value)
-    keys = "bucket-parallel,stoker-node-cache"  # which do what bucket-serial and stoker-own do, and more
+    keys = "python-serial,stoker-own"
     found = document_of(capsys, f"s3://{bucket}/ds", "--only", keys)
     assert [row["key"] for row in found["rows"]] == keys.split(",")
-    assert found["left_out"] == []
+    assert found["left_out"] == {}

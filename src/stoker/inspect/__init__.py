@@ -1,6 +1,6 @@
 """Looking at datasets and loaders: whether they are whole, what they hold and look like, what holds them up."""
 
-from stoker.inspect.bench.measuring import BenchProgress, BenchReport, BenchRow, BenchSpec, run_bench
+from stoker.inspect.bench import BenchReport, BenchRow, BenchSpec, run_bench
 from stoker.inspect.diagnosis.dataset import DatasetReport, DatasetSpec, examine
 from stoker.inspect.diagnosis.decision import (
     Consumer,
@@ -41,7 +41,6 @@ from stoker.inspect.verify import Problem, VerifyReport, verify_dataset
 __all__ = [
     "DEFAULT_RECORDS",
     "NAMED_TRANSFORMS",
-    "BenchProgress",
     "BenchReport",
     "BenchRow",
     "BenchSpec",

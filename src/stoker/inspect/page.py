@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import math
 import re
-import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from stoker.inspect.bench.measuring import BenchReport
+    from stoker.inspect.bench import BenchReport
     from stoker.inspect.info import ClassCount
     from stoker.inspect.page_contents import Measured, Portrait, SplitPortrait
 
@@ -341,59 +340,11 @@ def _finish(axes: Axes, title: str, note: str, median: float) -> None:
     axes.set_ylim(bottom=0)
 
 
-_BENCH_GROUPS = {"limit": "The limit", "ladder": "The ladder", "stoker": "Stoker"}
-
-
 def bench_page(report: BenchReport) -> str:
     """Return a self-contained page about a benchmark: one file, readable without network or JavaScript.
 
     Args:
         report: What was measured.
     """
-    task = report.task
-    return render(
-        "bench.html",
-        report=report,
-        name=task.dataset.rstrip("/").rpartition("/")[2] or task.dataset,
-        most=max((max(row.images_per_second) for row in report.rows), default=1.0),
-        groups=[
-            (group, title, rows)
-            for group, title in _BENCH_GROUPS.items()
-            if (rows := [row for row in report.rows if row.group == group])
-        ],
-        per_cpu={row.key: statistics.median(row.images_per_cpu_second) for row in report.rows},
-        settings=_bench_settings(report),
-        machine=_bench_machine(report),
-        missing=[left for left in report.left_out if not left.failed],
-        failed=[left for left in report.left_out if left.failed],
-    )
-
-
-def _bench_settings(report: BenchReport) -> list[tuple[str, str]]:
-    task, prepared = report.task, report.prepared
-    encoded, decoded = format_size(prepared.encoded_bytes), format_size(prepared.decoded_bytes)
-    crops = f"; {prepared.samples:,} crops" if report.counted == "crops" else ""
-    rows = [
-        ("Dataset", task.dataset),
-        ("Split", f"{task.split}, {report.images:,} images"),
-        ("Images read", f"{prepared.images:,}, {encoded} as JPEG, {decoded} as pixels{crops}"),
-        ("Converted", _counts(prepared.converted)),
-        ("Unreadable", f"{len(prepared.unreadable):,} left out in all cases" if prepared.unreadable else ""),
-        ("Transform", task.transform),
-        ("Batch", f"{task.batch_size:,} {report.counted}"),
-        ("Threads", str(task.threads)),
-        ("Page cache", report.page_cache),
-        ("Rounds", f"{report.rounds} of {report.seconds:g} s each, in turns"),
-    ]
-    return [(name, text) for name, text in rows if text]
-
-
-def _bench_machine(report: BenchReport) -> list[tuple[str, str]]:
-    machine = report.machine
-    return [
-        ("Processor", machine.processor),
-        ("CPUs", str(machine.cpus)),
-        ("Memory", format_size(machine.memory_bytes) if machine.memory_bytes else "not known"),
-        ("System", machine.system),
-        ("Python", machine.python),
-    ]
+    dataset = report.spec.dataset
+    return render("bench.html", report=report, name=dataset.rstrip("/").rpartition("/")[2] or dataset)

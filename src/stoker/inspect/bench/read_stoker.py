@@ -7,42 +7,42 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker import _native
-from stoker.inspect.bench.cases import SEED
-from stoker.inspect.bench.images import ImageList
-from stoker.loader import Loader, MemoryCache, NodeCache, open_dataset
-from stoker.sources import SourceOptions
+from stoker.inspect.bench.cases import RATIO, RESIZE, SCALE, SEED, SIDE, find_case
+from stoker.loader import Loader, MemoryCache, open_dataset
+from stoker.transforms import CenterCrop, RandomResizedCrop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stoker.inspect.bench.cases import Task
-    from stoker.loader import Dataset
+    from stoker.inspect.bench.cases import BenchSpec
+    from stoker.inspect.bench.images import Images
 
 _MOST_IMAGES = 4096  # kept in memory by the codec alone; enough that the processor's caches do not help
 _IMAGES_A_RUN = 512  # of the codec: its threads are started anew each run, so a run is long compared with that
 _CACHE_BUDGET = 2**40  # whether there is enough memory was checked before
 _ANY_NUMBER = 2**31
-_OWN = ("own", "node-cache")
 
 
-def batches(task: Task, form: str) -> Iterator[int]:
-    """Read epoch after epoch; yield the images of each batch."""
-    if form == "codec":
-        yield from _codec_alone(task)
+def batches(spec: BenchSpec, images: Images, key: str) -> Iterator[int]:
+    """Read epoch after epoch in the way of a case; yield the images of each batch."""
+    if key == "codec":
+        yield from _codec_alone(spec, images)
+    case = find_case(key)
+    is_own = case.needs == "own"
     with Loader(
-        _dataset(task, form),
-        batch_size=task.batch_size,
-        transform=task.stoker_transform,
-        decode="fast" if form == "fast" else "exact",
-        shuffle=task.is_shuffled,
+        images.open_own() if is_own else open_dataset(images.place(case.needs), "train"),
+        batch_size=spec.batch_size,
+        transform=_transform(spec),
+        decode="fast" if key == "stoker-fast" else "exact",
+        shuffle=spec.is_shuffled,
         seed=SEED,
-        threads=task.threads,
+        threads=spec.threads,
         tail="wrap",
         rank=0,
         world_size=1,
-        cache=_cache(task, form),
+        cache=MemoryCache(_CACHE_BUDGET, keep="decoded") if case.keeps else None,
         # Only the user's own data may hold images that cannot be decoded.
-        on_bad="substitute" if form in _OWN else "raise",
+        on_bad="substitute" if is_own else "raise",
         max_bad=_ANY_NUMBER,
     ) as loader:
         while True:
@@ -50,37 +50,27 @@ def batches(task: Task, form: str) -> Iterator[int]:
                 yield len(batch)
 
 
-def _dataset(task: Task, form: str) -> Dataset:
-    if form in _OWN:
-        return ImageList.read(task).open_own()
-    boxes = str(task.place("boxes.csv")) if task.transform == "objects" else None
-    folder = form if form in ("files", "gzip", "restart", "raw") else "plain"
-    return open_dataset(task.place(folder), "train", source=SourceOptions(boxes=boxes))
+def _transform(spec: BenchSpec) -> RandomResizedCrop | CenterCrop:
+    return RandomResizedCrop(SIDE, SCALE, RATIO, hflip=0.5) if spec.transform == "train" else CenterCrop(SIDE, RESIZE)
 
 
-def _cache(task: Task, form: str) -> MemoryCache | NodeCache | None:
-    if form == "cache":
-        return MemoryCache(_CACHE_BUDGET, keep="decoded")
-    return NodeCache(task.place("node-cache"), _CACHE_BUDGET) if form == "node-cache" else None
-
-
-def _codec_alone(task: Task) -> Iterator[int]:
+def _codec_alone(spec: BenchSpec, images: Images) -> Iterator[int]:
     """Decode and resize the regions that the loader decodes, from memory, in the loader's order, run after run."""
-    dataset = open_dataset(task.place("plain"), "train")
-    images = [dataset[i].encoded for i in range(min(len(dataset), _MOST_IMAGES))]
-    size, transform = len(images), task.stoker_transform.native()
+    dataset = open_dataset(images.place("plain"), "train")
+    encoded = [dataset[i].encoded for i in range(min(len(dataset), _MOST_IMAGES))]
+    size, transform = len(encoded), _transform(spec).native()
     epochs = -(-_IMAGES_A_RUN // size)  # in a pass, or few images would make short runs
     epoch = 0
     while True:
         numbers = range(epoch, epoch + epochs)
         in_order = np.arange(size, dtype=np.uint64)
         order = np.concatenate(
-            [_native.permute(0, size, size, SEED, number) if task.is_shuffled else in_order for number in numbers]
+            [_native.permute(0, size, size, SEED, number) if spec.is_shuffled else in_order for number in numbers]
         )
         for start in range(0, len(order), _IMAGES_A_RUN):
             indices = order[start : start + _IMAGES_A_RUN]
             _native.decode_loop(
-                images=images, indices=indices, transform=transform, seed=SEED, epoch=epoch, threads=task.threads
+                images=encoded, indices=indices, transform=transform, seed=SEED, epoch=epoch, threads=spec.threads
             )
             yield len(indices)
         epoch += epochs

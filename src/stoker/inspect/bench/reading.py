@@ -1,4 +1,4 @@
-"""One case in a process of its own: ``python -m stoker.inspect.bench.reading KEY TASK-AS-JSON SECONDS``.
+"""One case in a process of its own: ``python -m stoker.inspect.bench.reading KEY SPEC-AS-JSON FOLDER``.
 
 It warms up for as long as a turn takes, a second at most, and then takes turns; see `stoker.inspect.bench.turns`. Cases
 share no threads, imports or memory, and are not started anew for each round.
@@ -11,10 +11,10 @@ import json
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
-from stoker.inspect.bench.cases import Task, find_case
-from stoker.inspect.bench.images import files_read_by, samples_read_by
+from stoker.inspect.bench.cases import BenchSpec, find_case
+from stoker.inspect.bench.images import Images
 from stoker.storage import drop_from_page_cache
 
 if TYPE_CHECKING:
@@ -68,35 +68,29 @@ class Meter:
         return {"images": read, "seconds": elapsed, "cpu_seconds": time.process_time() - cpu}
 
 
-def turn(meter: Meter, seconds: float, samples: int, cold: list[Path] | None) -> dict[str, Any]:
-    """Take one turn; a cold one is one pass over the samples at most, because a second would not be cold."""
+def turn(meter: Meter, seconds: float, images: int, cold: list[Path] | None) -> dict[str, Any]:
+    """Take one turn; a cold one is one pass over the images at most, because a second would not be cold."""
     meter.lead_in(seconds)
     if cold is None:
-        return {**meter.measure(seconds), "still_cached": None}
+        return meter.measure(seconds)
     # Here and not in the process that hands out the turns: the line above has just read some of the files.
     still_cached = drop_from_page_cache(cold)
-    return {**meter.measure(seconds, samples), "still_cached": still_cached}
+    return {**meter.measure(seconds, images), "still_cached": still_cached}
 
 
-def main(key: str, work: str, seconds: str) -> None:
+def main(key: str, spec_json: str, folder: str) -> None:
     """Serve one case until standard input ends."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)  # what libraries print must not look like an answer
-    case, task = find_case(key), Task(**json.loads(work))
-    module = importlib.import_module(f"stoker.inspect.bench.{case.module}")
-    meter = Meter(module.batches(task, case.form))
-    samples = samples_read_by(case, task)
-    meter.warm_up(min(_WARM_UP_SECONDS, float(seconds)), samples if case.fills else 0)
-    cold = files_read_by(case, task) if task.cold else None
-    _answer(answers, {})
+    case, spec, images = find_case(key), BenchSpec(**json.loads(spec_json)), Images.read(folder)
+    meter = Meter(importlib.import_module(f"stoker.inspect.bench.{case.module}").batches(spec, images, key))
+    count = images.read_by(case)
+    meter.warm_up(min(_WARM_UP_SECONDS, spec.seconds), count if case.keeps else 0)
+    cold = images.files_read_by(case) if spec.cold else None
+    answers.write("{}\n")
     for line in sys.stdin:
-        _answer(answers, turn(meter, float(line), samples, cold))
+        answers.write(json.dumps(turn(meter, float(line), count, cold)) + "\n")
     os._exit(0)  # threads of libraries would be waited for, some of them for ever
-
-
-def _answer(answers: TextIO, said: dict[str, Any]) -> None:
-    answers.write(json.dumps(said) + "\n")
-    answers.flush()
 
 
 if __name__ == "__main__":
