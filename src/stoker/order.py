@@ -293,7 +293,7 @@ def _sampled_batches(order: EpochOrder, batch_size: int, positions: int) -> Iter
 def _entropies(order: EpochOrder, batch_size: int) -> NDArray[np.float64]:
     """Entropy of each batch that is looked at, in bits."""
     regions = min(_REGIONS, max(2, order.n // (_BATCHES_OF_A_REGION * batch_size)))
-    # Not key * regions // n: that overflows for the largest n.
+    # Not index * regions // n: that overflows for the largest n.
     starts = np.array([order.n * region // regions for region in range(1, regions)], np.uint64)
     return np.array([_entropy(indices, starts) for indices in _sampled_batches(order, batch_size, MAX_POSITIONS)])
 

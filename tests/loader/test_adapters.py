@@ -136,7 +136,7 @@ def test_errors_reach_tensorflow_with_their_message(tmp_path: Path) -> None:
 
 def test_states_pass_between_frameworks(train: stoker.Dataset) -> None:
     with stoker.Loader(train, **SETTINGS) as plain:
-        expected = [key for batch in plain for key in batch.indices.tolist()]
+        expected = [index for batch in plain for index in batch.indices.tolist()]
     taken = []
     with stoker.torch.DataLoader(train, **SETTINGS) as first:
         taken += next(iter(first)).indices.tolist()
@@ -153,7 +153,7 @@ def test_states_pass_between_frameworks(train: stoker.Dataset) -> None:
         state = stoker.tensorflow.state_at(position, train, **SETTINGS)
     with stoker.Loader(train, **SETTINGS) as fourth:
         fourth.load_state_dict(state)
-        taken += [key for batch in fourth for key in batch.indices.tolist()]
+        taken += [index for batch in fourth for index in batch.indices.tolist()]
     assert taken == expected
 
 

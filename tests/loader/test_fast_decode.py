@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "things").mkdir()
     for i in range(15):
         image = photograph(80 + 57 * i, 60 + 43 * i, i).convert(KINDS[i % 5].get("mode", "RGB"))
-        options = {key: value for key, value in KINDS[i % 5].items() if key != "mode"}
+        options = {name: value for name, value in KINDS[i % 5].items() if name != "mode"}
         (root / "things" / f"{i:02d}.jpg").write_bytes(pictures.encode(image, quality=92, **options))
     return root
 
@@ -49,7 +49,9 @@ def epoch(folder: Path, transform: stoker.transforms.Transform, **settings: obje
     """The pixels of each sample."""
     with stoker.Loader(stoker.open(folder), transform=transform, **{"batch_size": 4, "seed": 5, **settings}) as loader:
         return {
-            int(key): image.copy() for batch in loader for key, image in zip(batch.indices, batch.images, strict=True)
+            int(index): image.copy()
+            for batch in loader
+            for index, image in zip(batch.indices, batch.images, strict=True)
         }
 
 
@@ -68,17 +70,17 @@ def test_fast_pixels_are_close_to_exact_ones(folder: Path, kind: str, size: int)
     exact = epoch(folder, transforms[kind])
     fast = epoch(folder, transforms[kind], decode="fast")
     assert exact.keys() == fast.keys()
-    quality = [psnr(exact[key], fast[key]) for key in exact]
+    quality = [psnr(exact[index], fast[index]) for index in exact]
     assert min(quality) > 26
     assert np.median(quality) > 38
-    assert any((exact[key] != fast[key]).any() for key in exact)
+    assert any((exact[index] != fast[index]).any() for index in exact)
 
 
 def test_fast_pixels_are_the_same_for_any_threads_and_batches(folder: Path) -> None:
     transform = stoker.RandomResizedCrop(64, hflip=0.5)
     expected = epoch(folder, transform, decode="fast", threads=1, shuffle=True)
     other = epoch(folder, transform, decode="fast", threads=4, batch_size=7, shuffle=True)
-    assert all((expected[key] == other[key]).all() for key in expected)
+    assert all((expected[index] == other[index]).all() for index in expected)
 
 
 def test_several_transforms_share_one_shrunken_decode(folder: Path) -> None:
@@ -86,13 +88,13 @@ def test_several_transforms_share_one_shrunken_decode(folder: Path) -> None:
     with stoker.Loader(stoker.open(folder), batch_size=15, transform=transforms, decode="fast") as loader:
         batch = next(iter(loader))
     exact = epoch(folder, stoker.Resize(40))
-    assert min(psnr(exact[key], image) for key, image in enumerate(batch.images[0])) > 30
+    assert min(psnr(exact[index], image) for index, image in enumerate(batch.images[0])) > 30
 
 
 def test_pixels_that_are_only_copied_are_exact(folder: Path) -> None:
     exact = epoch(folder, stoker.TopLeft(60))
     fast = epoch(folder, stoker.TopLeft(60), decode="fast")
-    assert all((exact[key] == fast[key]).all() for key in exact)
+    assert all((exact[index] == fast[index]).all() for index in exact)
 
 
 def test_another_word_and_a_cache_of_whole_images_are_refused(folder: Path) -> None:

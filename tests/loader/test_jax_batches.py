@@ -33,7 +33,7 @@ def one_device() -> NamedSharding:
     return NamedSharding(Mesh(np.array(jax.devices()[:1]), ("data",)), PartitionSpec("data"))
 
 
-def keys_of(batches: Any) -> list[list[int]]:
+def indices_of(batches: Any) -> list[list[int]]:
     return [batch["indices"].tolist() for batch in batches]
 
 
@@ -55,30 +55,30 @@ def test_epochs_follow_one_another_without_end(train: stoker.Dataset) -> None:
         epochs = [[batch.indices.tolist() for batch in loader] for _ in range(3)]
     with stoker.jax.batches(train, **SETTINGS) as batches:
         assert iter(batches) is batches
-        assert keys_of(itertools.islice(batches, 15)) == [keys for epoch in epochs for keys in epoch]
+        assert indices_of(itertools.islice(batches, 15)) == [keys for epoch in epochs for keys in epoch]
     with stoker.jax.batches(train, epochs=2, **SETTINGS) as batches:
-        assert keys_of(batches) == epochs[0] + epochs[1]
-        assert keys_of(batches) == []
+        assert indices_of(batches) == epochs[0] + epochs[1]
+        assert indices_of(batches) == []
 
 
 @pytest.mark.parametrize("taken", [0, 3, 5, 8])
 def test_a_state_goes_on_and_ends_where_the_whole_run_would(train: stoker.Dataset, taken: int) -> None:
     with stoker.jax.batches(train, epochs=2, **SETTINGS) as batches:
-        whole = keys_of(batches)
+        whole = indices_of(batches)
     with stoker.jax.batches(train, epochs=2, **SETTINGS) as batches:
         list(itertools.islice(batches, taken))
         state = json.loads(json.dumps(batches.get_state()))
     with stoker.jax.batches(train, epochs=2, **SETTINGS) as batches:
         next(batches)  # set_state may come at any time
         batches.set_state(state)
-        assert keys_of(batches) == whole[taken:]
+        assert indices_of(batches) == whole[taken:]
 
 
 def test_shards_of_the_data_are_disjoint(train: stoker.Dataset) -> None:
     parts = []
     for index in range(3):
         with stoker.jax.batches(train, shard_index=index, shard_count=3, epochs=1, **SETTINGS) as batches:
-            parts.append(keys_of(batches))
+            parts.append(indices_of(batches))
     assert [len(part) for part in parts] == [2, 2, 2]
     assert sorted(key for part in parts for keys in part for key in keys) == list(range(18))
 

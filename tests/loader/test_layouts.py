@@ -77,11 +77,11 @@ def test_tensors_give_the_pixels_of_pillow(tmp_path: Path, layout: object, chose
     with stoker.Loader(train, batch_size=5, transform=chosen, shuffle=True, seed=SEED, threads=3) as loader:
         keys = []
         for batch in loader:
-            for pixels, label, key in zip(batch.images, batch.labels, batch.indices.tolist(), strict=True):
-                draws = transform.Draws(SEED, 0, key)
-                assert (pixels == transform.show(Image.fromarray(picture(key)), chosen, draws)).all(), key
-                assert label == key % 5
-                keys.append(key)
+            for pixels, label, index in zip(batch.images, batch.labels, batch.indices.tolist(), strict=True):
+                draws = transform.Draws(SEED, 0, index)
+                assert (pixels == transform.show(Image.fromarray(picture(index)), chosen, draws)).all(), index
+                assert label == index % 5
+                keys.append(index)
     assert sorted(keys) == list(range(RECORDS))
     assert train.labels.tolist() == [i % 5 for i in range(RECORDS)]
     assert (train[4].decode() == picture(4)).all()

@@ -135,7 +135,7 @@ def test_a_cache_changes_nothing_about_which_samples_are_bad(tmp_path: Path) -> 
         settings = {"transform": small, "on_bad": "substitute", "cache": cache}
         with stoker.Loader(broken, batch_size=6, **settings) as loader, warnings.catch_warnings():
             warnings.simplefilter("ignore", BadSampleWarning)
-            return [key for _ in range(6) for batch in loader for key in batch.indices.tolist()]
+            return [index for _ in range(6) for batch in loader for index in batch.indices.tolist()]
 
     plain = keys(None)
     for budget in (2000, 10_000_000):

@@ -35,9 +35,9 @@ def test_pixels_labels_and_keys_are_those_of_the_datasets(parts: list[stoker.Dat
     with stoker.Loader(mixed, batch_size=8, transform=TRANSFORM, shuffle=True, seed=5, threads=3) as loader:
         position = 0
         for batch in loader:
-            assert sum(key >= 6 for key in batch.indices.tolist()) == 6  # 3 of 4 in every batch
-            for pixels, label, key in zip(batch.images, batch.labels.tolist(), batch.indices.tolist(), strict=True):
-                part, number = int(key >= 6), key - 6 * (key >= 6)
+            assert sum(index >= 6 for index in batch.indices.tolist()) == 6  # 3 of 4 in every batch
+            for pixels, label, index in zip(batch.images, batch.labels.tolist(), batch.indices.tolist(), strict=True):
+                part, number = int(index >= 6), index - 6 * (index >= 6)
                 shares[part] += 1
                 assert label == number + 1 + 1000 * part
                 draws = transform.Draws(5, 0, position)  # of the position: a sample may come twice in an epoch
@@ -50,27 +50,27 @@ def test_objects_are_mixed_like_images(parts: list[stoker.Dataset]) -> None:
     mixed = stoker.mix([parts[0], parts[0]])
     with stoker.Loader(mixed, batch_size=4, transform=stoker.ObjectCrops(12)) as loader:
         found = {
-            int(key): pixels.tobytes()
+            int(index): pixels.tobytes()
             for batch in loader
-            for key, pixels in zip(batch.indices, batch.images, strict=True)
+            for index, pixels in zip(batch.indices, batch.images, strict=True)
         }
     with stoker.Loader(parts[0], batch_size=4, transform=stoker.ObjectCrops(12)) as loader:
         alone = {
-            int(key): pixels.tobytes()
+            int(index): pixels.tobytes()
             for batch in loader
-            for key, pixels in zip(batch.indices, batch.images, strict=True)
+            for index, pixels in zip(batch.indices, batch.images, strict=True)
         }
     objects = len(alone)
     assert sorted(found) == list(range(2 * objects))
-    assert all(found[key] == alone[key % objects] for key in found)
+    assert all(found[index] == alone[index % objects] for index in found)
 
 
 def test_boxes_of_mixed_datasets_keep_their_classes_apart(parts: list[stoker.Dataset]) -> None:
     mixed = stoker.mix([parts[0], parts[0]], label_offsets=[0, 100])
     with stoker.Loader(mixed, batch_size=12, transform=stoker.Resize(8), boxes=stoker.BoxOutput(pad_to=3)) as loader:
         (batch,) = loader
-    for key, labels in zip(batch.indices.tolist(), batch.boxes.labels, strict=True):
-        assert set(labels.tolist()) <= {-1, key % 6 + 1 + 100 * (key >= 6)}
+    for index, labels in zip(batch.indices.tolist(), batch.boxes.labels, strict=True):
+        assert set(labels.tolist()) <= {-1, index % 6 + 1 + 100 * (index >= 6)}
 
 
 def test_a_mix_is_another_dataset_than_its_parts(parts: list[stoker.Dataset]) -> None:
@@ -129,6 +129,6 @@ def test_classes_that_differ_need_offsets(dataset: Path, tmp_path: Path, photos:
     with stoker.Loader(mixed, batch_size=len(mixed), transform=stoker.CenterCrop(8, 16)) as loader:
         (batch,) = loader
     labels = dict(zip(batch.indices.tolist(), batch.labels.tolist(), strict=True))
-    assert [labels[key] for key in range(len(built))] == built.labels.tolist()
-    assert [labels[key] for key in range(len(built), len(mixed))] == (tree.labels + 1).tolist()
+    assert [labels[index] for index in range(len(built))] == built.labels.tolist()
+    assert [labels[index] for index in range(len(built), len(mixed))] == (tree.labels + 1).tolist()
     assert np.unique(batch.labels).tolist() == np.unique(built.labels).tolist()

@@ -48,8 +48,8 @@ def test_every_stretch_of_an_epoch_has_the_proportions_of_the_whole(counts: list
         assert (abs(until - exact) < len(counts)).all()
 
 
-def keys_of(loader: stoker.Loader) -> list[int]:
-    return [key for batch in loader for key in batch.indices.tolist()]
+def indices_of(loader: stoker.Loader) -> list[int]:
+    return [index for batch in loader for index in batch.indices.tolist()]
 
 
 @given(
@@ -66,7 +66,7 @@ def test_no_sample_comes_twice_more_often_than_another(
     seen: Counter[int] = Counter()
     with stoker.Loader(mixed, batch_size=7, transform=TRANSFORM, shuffle=shuffle, seed=seed, threads=1) as loader:
         for _ in range(3):
-            keys = keys_of(loader)
+            keys = indices_of(loader)
             assert len(keys) == length
             seen.update(keys)
     first = 0
@@ -79,7 +79,7 @@ def test_no_sample_comes_twice_more_often_than_another(
 
 def test_without_weights_an_epoch_holds_every_sample_once(parts: list[stoker.Dataset]) -> None:
     with stoker.Loader(stoker.mix(parts), batch_size=4, transform=TRANSFORM, shuffle=True, seed=3) as loader:
-        epochs = [keys_of(loader) for _ in range(2)]
+        epochs = [indices_of(loader) for _ in range(2)]
     assert [sorted(keys) for keys in epochs] == [list(range(sum(SIZES)))] * 2
     assert epochs[0] != epochs[1]
 

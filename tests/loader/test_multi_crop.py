@@ -39,10 +39,10 @@ def load(train: stoker.Dataset, **settings: object) -> stoker.Batch:
 def test_each_transform_equals_pillow_with_random_choices_of_its_own(train: stoker.Dataset) -> None:
     batch = load(train, transform=TRANSFORMS, threads=3)
     assert [images.shape[1] for images in batch.images] == [20, 16, 12, 20]
-    for at, key in enumerate(batch.indices.tolist()):
-        picture = pictures.rgb(image(key))
+    for at, index in enumerate(batch.indices.tolist()):
+        picture = pictures.rgb(image(index))
         for number, (chosen, images) in enumerate(zip(TRANSFORMS.transforms, batch.images, strict=True)):
-            draws = transform.Draws(SEED, 3, key, number)
+            draws = transform.Draws(SEED, 3, index, number)
             assert (images[at] == transform.show(picture, chosen, draws)).all()
     assert (batch.images[0] != batch.images[3]).any()
 
@@ -59,11 +59,11 @@ def test_each_transform_has_its_own_boxes(train: stoker.Dataset) -> None:
     assert len(batch.boxes) == 4
     assert (batch.boxes[1].corners == alone.boxes.corners).all()
     whole = load(train, transform=stoker.Resize(100), boxes=stoker.BoxOutput(pad_to=3)).boxes
-    for at, key in enumerate(batch.indices.tolist()):
-        assert whole.counts[at] == len(boxes(key))
-        assert whole.labels[at, : len(boxes(key))].tolist() == [key + 1] * len(boxes(key))
-        expected = np.clip(np.float32(boxes(key)) * 100, 0, 100).reshape(-1, 4)
-        np.testing.assert_allclose(whole.corners[at, : len(boxes(key))], expected, atol=1e-3)
+    for at, index in enumerate(batch.indices.tolist()):
+        assert whole.counts[at] == len(boxes(index))
+        assert whole.labels[at, : len(boxes(index))].tolist() == [index + 1] * len(boxes(index))
+        expected = np.clip(np.float32(boxes(index)) * 100, 0, 100).reshape(-1, 4)
+        np.testing.assert_allclose(whole.corners[at, : len(boxes(index))], expected, atol=1e-3)
 
 
 def test_a_share_of_a_short_last_step_may_be_empty_in_every_form(train: stoker.Dataset) -> None:
@@ -85,8 +85,8 @@ def test_a_share_of_a_short_last_step_may_be_empty_in_every_form(train: stoker.D
 
 def test_seeds_belong_to_the_sample_and_the_epoch(train: stoker.Dataset) -> None:
     batch = load(train, transform=CENTER, threads=2)
-    for key, seed in zip(batch.indices.tolist(), batch.seeds.tolist(), strict=True):
-        words = sample_draw(SEED, 3, key, 4, 0)
+    for index, seed in zip(batch.indices.tolist(), batch.seeds.tolist(), strict=True):
+        words = sample_draw(SEED, 3, index, 4, 0)
         assert seed == words[0] << 32 | words[1]
     assert len(set(batch.seeds.tolist())) == RECORDS
 

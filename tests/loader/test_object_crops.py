@@ -41,15 +41,15 @@ def test_every_object_of_an_epoch_is_cut_out_as_pillow_does(train: stoker.Datase
         for epoch in range(2):
             seen = []
             for batch in loader:
-                for pixels, label, key in zip(batch.images, batch.labels, batch.indices.tolist(), strict=True):
-                    number, box = SAMPLES[key]
+                for pixels, label, index in zip(batch.images, batch.labels, batch.indices.tolist(), strict=True):
+                    number, box = SAMPLES[index]
                     corners = None if box is None else np.float32(box)
-                    draws = transform.Draws(SEED, epoch, key)
+                    draws = transform.Draws(SEED, epoch, index)
                     assert (
                         pixels == transform.object_crop(pictures.rgb(image(number)), TRANSFORM, draws, corners)
                     ).all()
                     assert label == number + 1
-                    seen.append(key)
+                    seen.append(index)
             assert sorted(seen) == list(range(len(SAMPLES)))
 
 

@@ -24,8 +24,8 @@ def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
     return stoker.open(directory)
 
 
-def expected(chosen: object, key: int, epoch: int) -> np.ndarray:
-    whole, draws = pictures.rgb(image(key)), transform.Draws(SEED, epoch, key)
+def expected(chosen: object, index: int, epoch: int) -> np.ndarray:
+    whole, draws = pictures.rgb(image(index)), transform.Draws(SEED, epoch, index)
     if isinstance(chosen, stoker.RandomResizedCrop):
         return transform.random_resized_crop(whole, chosen, draws)
     if isinstance(chosen, stoker.CenterCrop):
@@ -50,10 +50,10 @@ def test_every_transform_gives_the_pixels_of_pillow(train: stoker.Dataset, chose
         for epoch in range(2):
             seen = []
             for batch in loader:
-                for pixels, label, key in zip(batch.images, batch.labels, batch.indices.tolist(), strict=True):
-                    assert (pixels == expected(chosen, key, epoch)).all(), (key, epoch)
-                    assert label == key + 1
-                    seen.append(key)
+                for pixels, label, index in zip(batch.images, batch.labels, batch.indices.tolist(), strict=True):
+                    assert (pixels == expected(chosen, index, epoch)).all(), (index, epoch)
+                    assert label == index + 1
+                    seen.append(index)
             assert sorted(seen) == list(range(RECORDS))
 
 

@@ -85,16 +85,16 @@ def test_resuming_with_other_ranks_and_leaving_early(bucket: StoreLocation, data
     there = stoker.open(copy(dataset, bucket), "train")
     settings: dict[str, Any] = {"transform": TRANSFORM, "shuffle": True, "seed": 5, "read_ahead": SMALL}
     with stoker.Loader(there, batch_size=8, **settings) as loader:
-        whole = [key for batch in loader for key in batch.indices.tolist()]
+        whole = [index for batch in loader for index in batch.indices.tolist()]
         loader.set_epoch(0)
         taken = next(iter(loader)).indices.tolist()
         state = loader.state_dict()
-        second = [key for batch in loader for key in batch.indices.tolist()]  # the next epoch
+        second = [index for batch in loader for index in batch.indices.tolist()]  # the next epoch
     rest = []
     for rank in range(2):
         with stoker.Loader(there, batch_size=8, rank=rank, world_size=2, **settings) as loader:
             loader.load_state_dict(state)
-            rest += [key for batch in loader for key in batch.indices.tolist()]
+            rest += [index for batch in loader for index in batch.indices.tolist()]
             assert loader.state_dict()["epoch"] == 1
     assert taken == whole[:8]
     assert sorted(taken + rest) == sorted(whole) == sorted(second)

@@ -24,7 +24,7 @@ def train(tmp_path: Path) -> stoker.Dataset:
     return stoker.open(tmp_path)
 
 
-def keys_of(passed: tf.data.Dataset) -> list[int]:
+def indices_of(passed: tf.data.Dataset) -> list[int]:
     return [key for (keys,) in passed for key in keys.numpy().tolist()]
 
 
@@ -92,14 +92,14 @@ def test_errors_keep_their_message_and_the_next_pass_starts_anew(tmp_path: Path)
 
 def test_a_state_begins_with_the_rest_of_its_epoch(train: stoker.Dataset) -> None:
     with stoker.Loader(train, **SETTINGS) as loader:
-        epochs = [[key for batch in loader for key in batch.indices.tolist()] for _ in range(3)]
+        epochs = [[index for batch in loader for index in batch.indices.tolist()] for _ in range(3)]
     whole = stoker.tensorflow.dataset(train, fields=("indices", "position"), **SETTINGS)
     *_, (_, position) = whole.skip(1).take(2).prefetch(1)  # 3 batches of epoch 0 were trained on
     state = stoker.tensorflow.state_at(position, train, **SETTINGS)
     assert (state["epoch"], state["consumed"]) == (0, 12)
     rest = stoker.tensorflow.dataset(train, fields=("indices",), state=state, **SETTINGS)
     assert rest.cardinality() == tf.data.UNKNOWN_CARDINALITY
-    assert [keys_of(rest) for _ in range(3)] == [epochs[0][12:], epochs[1], epochs[2]]
+    assert [indices_of(rest) for _ in range(3)] == [epochs[0][12:], epochs[1], epochs[2]]
 
 
 def test_a_state_at_the_end_of_an_epoch_begins_with_the_next(train: stoker.Dataset) -> None:

@@ -58,7 +58,10 @@ def test_the_loader_is_served_from_its_own_process(train: stoker.Dataset) -> Non
     dispatcher = service.DispatchServer()
     worker = service.WorkerServer(service.WorkerConfig(dispatcher_address=dispatcher.target.split("://")[1]))
     made = stoker.tensorflow.dataset(train, fields=("indices",), shuffle=True, seed=9, **SETTINGS)
-    epochs = [[key for (keys,) in served(made, dispatcher.target) for key in keys.numpy().tolist()] for _ in range(2)]
+    epochs = [
+        [index for (indices,) in served(made, dispatcher.target) for index in indices.numpy().tolist()]
+        for _ in range(2)
+    ]
     assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(18))
     assert epochs[0] != epochs[1]
     del worker

@@ -48,12 +48,12 @@ def test_the_state_is_part_of_a_checkpoint(train: stoker.Dataset, tmp_path: Path
     with DataLoader(train, **SETTINGS) as loader, stoker.Loader(train, **SETTINGS) as plain:
         accelerator.register_for_checkpointing(loader)
         batches = iter(loader)
-        seen = [key for _ in range(3) for key in next(batches).indices.tolist()]
+        seen = [index for _ in range(3) for index in next(batches).indices.tolist()]
         accelerator.save_state(tmp_path / "kept")
         list(batches)
         accelerator.load_state(tmp_path / "kept")
-        seen += [key for batch in loader for key in batch.indices.tolist()]
-        assert seen == [key for batch in plain for key in batch.indices.tolist()]
+        seen += [index for batch in loader for index in batch.indices.tolist()]
+        assert seen == [index for batch in plain for index in batch.indices.tolist()]
 
 
 def test_skipping_batches_is_refused(train: stoker.Dataset) -> None:

@@ -55,7 +55,7 @@ def sequence(shards: Path) -> list[int]:
 
 
 def flat(steps: Sequence[Sequence[int]]) -> list[int]:
-    return [key for step in steps for key in step]
+    return [index for step in steps for index in step]
 
 
 @pytest.mark.timeout(2 * LIMIT)
@@ -122,6 +122,6 @@ def test_two_ranks_in_the_hands_of_accelerate(shards: Path, tmp_path: Path) -> N
 def test_two_ranks_in_the_hands_of_lightning(shards: Path, tmp_path: Path) -> None:
     ranks = [rank["lightning"] for rank in torchrun(2, "lightning", shards, tmp_path / "out")]
     for first in (0, 4):  # four steps an epoch
-        keys = [key for rank in ranks for key in flat(rank["steps"][first : first + 4])]
+        keys = [index for rank in ranks for index in flat(rank["steps"][first : first + 4])]
         assert sorted(keys) == list(range(RECORDS))
     assert [len(rank["steps"]) for rank in ranks] == [8, 8]

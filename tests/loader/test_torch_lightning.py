@@ -70,7 +70,7 @@ def epochs_of(dataset: stoker.Dataset, count: int) -> list[tuple[int, list[int]]
 
 
 def flat(batches: list[list[int]]) -> list[int]:
-    return [key for batch in batches for key in batch]
+    return [index for batch in batches for index in batch]
 
 
 def test_fit_with_validation(train: stoker.Dataset) -> None:

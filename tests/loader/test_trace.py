@@ -34,7 +34,7 @@ def test_every_stage_of_every_sample_is_in_it(train: stoker.Dataset, tmp_path: P
         list(loader)
         begun = time.monotonic() * 1e6
         with stoker.trace(loader, tmp_path / "run.json") as tracing:
-            keys = [int(key) for batch in loader for key in batch.indices]
+            keys = [int(index) for batch in loader for index in batch.indices]
         ended = time.monotonic() * 1e6
         list(loader)  # not traced any more
     document = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))

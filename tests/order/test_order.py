@@ -126,7 +126,7 @@ def test_a_filled_step_goes_round_and_round(n: int, batch_size: int, world_size:
     consumed = data.draw(st.integers(max(0, n - batch_size * world_size), n - 1))
     shares = [take_step(order, consumed, Topology(batch_size, rank, world_size, tail)) for rank in range(world_size)]
     positions = range(consumed, consumed + batch_size * world_size)
-    assert [key for share in shares for key in share.indices.tolist()] == [sequence[p % n] for p in positions]
+    assert [index for share in shares for index in share.indices.tolist()] == [sequence[p % n] for p in positions]
     valid = [ok for share in shares for ok in share.valid.tolist()]
     assert valid == [tail == "wrap" or p < n for p in positions]
     assert {share.indices.dtype for share in shares} == {np.dtype(np.uint64)}

@@ -70,10 +70,10 @@ def test_a_window_of_any_dataset_is_made_of_whole_blocks(
     assert any(holds_whole_blocks(order.take(start, min(count, n - start)), n, block, window) for start, count in spans)
 
 
-def holds_whole_blocks(keys: np.ndarray, n: int, block: int, window: int) -> bool:
-    numbers, counts = np.unique(keys // np.uint64(block), return_counts=True)
+def holds_whole_blocks(indices: np.ndarray, n: int, block: int, window: int) -> bool:
+    numbers, counts = np.unique(indices // np.uint64(block), return_counts=True)
     sizes = np.array([min(block, n - int(number) * block) for number in numbers])
-    return len(np.unique(keys)) == len(keys) and len(numbers) <= window and bool((counts == sizes).all())
+    return len(np.unique(indices)) == len(indices) and len(numbers) <= window and bool((counts == sizes).all())
 
 
 def test_golden_numbers_never_change() -> None:
@@ -101,10 +101,10 @@ def test_epochs_seeds_and_windows_are_independent() -> None:
 def test_samples_of_a_window_look_random() -> None:
     # Each eighth of a window draws evenly from each of its blocks: chi-square with 49 degrees of freedom.
     block, window = 512, 8
-    keys = EpochOrder(2**20, BlockShuffle(block, window), 3, 0).take(0, block * window)
-    numbers = np.unique(keys // np.uint64(block), return_inverse=True)[1]
+    indices = EpochOrder(2**20, BlockShuffle(block, window), 3, 0).take(0, block * window)
+    numbers = np.unique(indices // np.uint64(block), return_inverse=True)[1]
     table = np.zeros((8, window))
-    np.add.at(table, (np.arange(len(keys)) * 8 // len(keys), numbers), 1)
+    np.add.at(table, (np.arange(len(indices)) * 8 // len(indices), numbers), 1)
     assert ((table - 64) ** 2 / 64).sum() < 95
 
 

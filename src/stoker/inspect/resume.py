@@ -142,13 +142,13 @@ class Reference:
         Raises:
             AssertionError: A sample comes twice.
         """
-        for key, content in zip(batch.indices.tolist(), contents_of(batch), strict=True):
+        for index, content in zip(batch.indices.tolist(), contents_of(batch), strict=True):
             position = self.start + len(self.sequence)
-            if key in self.contents:
-                message = f"the uninterrupted epoch: sample {key} comes again at position {position}"
-                raise AssertionError(f"{message}; it came at {self.start + self.sequence.index(key)}")
-            self.sequence.append(key)
-            self.contents[key] = content
+            if index in self.contents:
+                message = f"the uninterrupted epoch: sample {index} comes again at position {position}"
+                raise AssertionError(f"{message}; it came at {self.start + self.sequence.index(index)}")
+            self.sequence.append(index)
+            self.contents[index] = content
 
     def finish(self) -> None:
         """Look at the whole.
@@ -159,7 +159,7 @@ class Reference:
         expected = self.size - self.start
         if len(self.sequence) != expected:
             raise AssertionError(f"the uninterrupted epoch: {len(self.sequence)} samples came, and not {expected}")
-        strange = next((key for key in self.sequence if not 0 <= key < self.size), None)
+        strange = next((index for index in self.sequence if not 0 <= index < self.size), None)
         if strange is not None:
             raise AssertionError(f"the uninterrupted epoch: there is no sample {strange}; there are {self.size}")
 
@@ -184,12 +184,14 @@ class Reference:
         self._check_shares([len(batch) for batch in step.batches], left, topology, where)
         position = before
         for rank, batch in enumerate(step.batches):
-            for key, valid, content in zip(
+            for index, valid, content in zip(
                 batch.indices.tolist(), batch.valid.tolist(), contents_of(batch), strict=True
             ):
-                self._check_sample(position, key, content, f"{where}, rank {rank}")
+                self._check_sample(position, index, content, f"{where}, rank {rank}")
                 if valid != (position < self.size or topology.tail != "pad"):
-                    raise AssertionError(f"{where}, rank {rank}: sample {key} at position {position} has valid={valid}")
+                    raise AssertionError(
+                        f"{where}, rank {rank}: sample {index} at position {position} has valid={valid}"
+                    )
                 position += 1
         return position - before
 
@@ -202,22 +204,22 @@ class Reference:
         if any(share != topology.batch_size for share in shares):
             raise AssertionError(f"{where}: the ranks take {shares} samples, and not {topology.batch_size} each")
 
-    def _check_sample(self, position: int, key: int, content: Content, where: str) -> None:
+    def _check_sample(self, position: int, index: int, content: Content, where: str) -> None:
         place = position % self.size - self.start
         if place < 0:  # a filling from a part of the epoch that was not read
             return
         expected = self.sequence[place]
-        if key != expected:
-            message = f"{where}: position {position} holds sample {key}, where the uninterrupted epoch has {expected}"
+        if index != expected:
+            message = f"{where}: position {position} holds sample {index}, where the uninterrupted epoch has {expected}"
             raise AssertionError(f"{message}; so a sample comes twice and another never")
-        known = self.contents[key]
+        known = self.contents[index]
         if content.pixels != known.pixels:
-            message = f"{where}: sample {key} has other pixels than in the uninterrupted epoch"
+            message = f"{where}: sample {index} has other pixels than in the uninterrupted epoch"
             raise AssertionError(f"{message}: CRC-32C {_hex(content)}, not {_hex(known)}")
         if content.label != known.label:
-            raise AssertionError(f"{where}: sample {key} has label {content.label}, not {known.label}")
+            raise AssertionError(f"{where}: sample {index} has label {content.label}, not {known.label}")
         if content.seed != known.seed:
-            raise AssertionError(f"{where}: sample {key} has the seed {content.seed}, not {known.seed}")
+            raise AssertionError(f"{where}: sample {index} has the seed {content.seed}, not {known.seed}")
 
 
 def contents_of(batch: Batch) -> list[Content]:
