@@ -83,7 +83,7 @@ def test_a_class_that_labels_txt_cannot_hold(tmp_path: Path, name: str, capsys: 
     assert f"the class folder {name!r} has a control character" in capsys.readouterr().err
 
 
-def test_links_and_what_is_no_file(tmp_path: Path) -> None:
+def test_links_and_special_files(tmp_path: Path) -> None:
     """Links to files are followed wherever they lead; those to folders only below the source, which ``up`` is not."""
     source = put(tmp_path / "source", "a/1.jpg", "b/2.jpg")
     put(tmp_path / "elsewhere", "1.jpg", "x/2.jpg")

@@ -62,7 +62,7 @@ def test_a_tar_gives_what_its_files_would_give(
         assert outcome(table, name) == outcome(folder, name)
 
 
-def test_equal_names_in_two_classes_are_told_apart(tmp_path: Path) -> None:
+def test_equal_names_in_two_classes_are_kept_apart(tmp_path: Path) -> None:
     path = tmp_path / "boxes.tar"
     texts = {"n01": xml(("n01", "0", "0", "100", "50")), "n02": xml(("n02", "0", "0", "50", "50"))}
     path.write_bytes(tar_bytes({f"top/{name}/1.xml": text.encode() for name, text in texts.items()}))

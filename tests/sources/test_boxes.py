@@ -90,7 +90,7 @@ def test_annotations_beside_the_images_are_found(tmp_path: Path, annotation: str
     assert tree.boxes["train"].locate(b"n01", tree.table.path(0)) == bytes(tmp_path / annotation)
 
 
-def test_annotations_are_found_in_the_layout_of_ilsvrc_and_where_told(tmp_path: Path) -> None:
+def test_annotations_are_found_in_the_layout_of_ilsvrc_and_where_the_user_says(tmp_path: Path) -> None:
     touch(
         tmp_path, "Data/CLS-LOC/train/n01/n01_1.JPEG", "Annotations/CLS-LOC/train/n01/n01_1.xml", "mine/n01/n01_1.xml"
     )

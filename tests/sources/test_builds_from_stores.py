@@ -112,7 +112,7 @@ def test_images_are_asked_for_many_at_a_time(
     assert len(heads) <= 2 * (IMAGES + 2) + 2  # once for the sample, once for the build; never to learn a size
 
 
-def test_a_store_that_is_gone_is_no_fault_of_an_image(
+def test_a_store_that_fails_is_not_an_error_of_an_image(
     tree: Path, faulty_s3: FaultProxy, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("_SECONDS", "_FIRST_WAIT"):

@@ -93,7 +93,7 @@ def test_flat_lists_need_labels(tmp_path: Path) -> None:
         (b"\xff\xd8\xff\xe0\0\x10JFIF", "NUL"),
     ],
 )
-def test_what_is_no_list_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
+def test_files_that_are_not_lists_are_refused(tmp_path: Path, data: bytes, message: str) -> None:
     path = tmp_path / "list.txt"
     path.write_bytes(data)
     with pytest.raises(SourceError, match=message):
@@ -179,7 +179,7 @@ def test_a_wrong_value_is_named(tmp_path: Path, key: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"data": []}', "{}", "[" * 10**5])
-def test_what_is_no_configuration_is_refused(tmp_path: Path, text: str) -> None:
+def test_files_that_are_not_configurations_are_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "c.json").write_text(text)
     with pytest.raises(SourceError, match=r"c\.json"):
         list_source(str(tmp_path / "c.json"))

@@ -177,7 +177,7 @@ def test_special_files_are_not_items(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing", "file.txt"])
-def test_a_source_that_is_no_directory(tmp_path: Path, name: str) -> None:
+def test_a_source_that_is_not_a_directory(tmp_path: Path, name: str) -> None:
     fill(tmp_path, "file.txt")
     with pytest.raises(SourceError, match="class folder"):
         list_source(str(tmp_path / name))

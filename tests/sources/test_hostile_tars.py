@@ -69,7 +69,7 @@ def test_names_that_lead_out_are_counted_and_not_used(tmp_path: Path, name: str)
     assert name in tree.warnings[0]
 
 
-def test_links_devices_and_sparse_files_are_no_items(tmp_path: Path) -> None:
+def test_links_devices_and_sparse_files_are_not_items(tmp_path: Path) -> None:
     data = b"".join(
         [
             member("a/link.jpg", tarfile.SYMTYPE, "/etc/passwd"),
@@ -120,7 +120,7 @@ def test_a_compressed_tar_of_images_says_what_to_do(tmp_path: Path) -> None:
         list_source(str(write(tmp_path, gzip.compress(PLAIN), "images.tar.gz")))
 
 
-def test_a_tar_of_nothing_is_no_source(tmp_path: Path) -> None:
+def test_an_empty_tar_is_not_a_source(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="holds no images"):
         list_source(str(write(tmp_path, tar_bytes({}))))
 

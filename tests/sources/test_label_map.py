@@ -128,7 +128,7 @@ def test_maps_that_contradict_themselves_are_refused(tmp_path: Path, text: str, 
     ],
     ids=range(14),
 )  # fmt: skip
-def test_what_is_no_map_is_refused(tmp_path: Path, data: bytes) -> None:
+def test_files_that_are_not_label_maps_are_refused(tmp_path: Path, data: bytes) -> None:
     where = write(tmp_path / "list", data)
     with pytest.raises(SourceError) as caught:
         read_label_map(where)

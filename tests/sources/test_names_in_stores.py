@@ -37,7 +37,7 @@ def put(server: S3Server, bucket: StoreLocation, *names: str) -> None:
         assert server.ask("PUT", path).status == 200
 
 
-def test_marks_of_folders_are_no_items(tmp_path: Path, bucket: StoreLocation, s3_server: S3Server) -> None:
+def test_marks_of_folders_are_not_items(tmp_path: Path, bucket: StoreLocation, s3_server: S3Server) -> None:
     fill(tmp_path, "cat/1.jpg", "cat/sub/2.jpg", "dog/3.jpg")
     (tmp_path / "dog/empty.jpg").touch()
     (tmp_path / "bird").mkdir()

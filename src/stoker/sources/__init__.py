@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from stoker.sources.file_lists import find_files, shuffled
 from stoker.sources.imagenet.boxes import BoxFolder, read_boxes
-from stoker.sources.imagenet.config_file import PipelineConfig, read_config
+from stoker.sources.imagenet.config_file import read_config
 from stoker.sources.imagenet.labels import LabelMap, has_control_character, one_line, read_label_map
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
 from stoker.sources.listing import SOURCE_KINDS, list_source
-from stoker.sources.reading import MAX_FILE_BYTES, read_file
 from stoker.sources.source import BoxSource, Source, SourceImage, SourceOptions, SourceTree, with_objects
 from stoker.sources.tar_format import FileWindow, walk
-from stoker.storage import place_at, within
 
 __all__ = [
-    "MAX_FILE_BYTES",
     "SOURCE_KINDS",
     "SPLITS",
     "BoxFolder",
@@ -24,7 +21,6 @@ __all__ = [
     "ItemTable",
     "ItemTableBuilder",
     "LabelMap",
-    "PipelineConfig",
     "Source",
     "SourceImage",
     "SourceOptions",
@@ -33,13 +29,10 @@ __all__ = [
     "has_control_character",
     "list_source",
     "one_line",
-    "place_at",
     "read_boxes",
     "read_config",
-    "read_file",
     "read_label_map",
     "shuffled",
     "walk",
     "with_objects",
-    "within",
 ]

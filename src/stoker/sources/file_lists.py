@@ -56,7 +56,7 @@ def list_file_lists(path: Location, options: SourceOptions, progress: Progress |
         OSError: A file cannot be read.
     """
     config = read_config(path) if path.suffix.lower() == ".json" else None
-    builder = SourceBuilder(str(path), path.parent.spelled(), options, (path.parent,), progress=progress)
+    builder = SourceBuilder(str(path), path.parent.spelled(), options, (path.parent,), progress)
     lists = FileLists(builder, config.lists() if config else {path: "train"})
     lists.fill()
     class_names = builder.settle()
@@ -65,10 +65,6 @@ def list_file_lists(path: Location, options: SourceOptions, progress: Progress |
         return tree
     note = f"{path} says num_classes {config.num_classes}, but its lists have {len(tree.classes)} classes"
     return dataclasses.replace(tree, warnings=(*tree.warnings, note))
-
-
-def _size_later(_name: str) -> None:
-    return None
 
 
 class FileLists:
@@ -181,6 +177,10 @@ class FileLists:
         if key not in self._folders:
             self._folders[key] = self._builder.collector.add_group(Group(split, class_name, len(folder) + 1))
         return self._folders[key]
+
+
+def _size_later(_name: str) -> None:
+    return None
 
 
 def fill_sizes(collector: ItemCollector, folders: Mapping[int, bytes], progress: Progress | None) -> None:

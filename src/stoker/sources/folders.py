@@ -61,8 +61,6 @@ SPLIT_FOLDERS = {b"train": "train", b"validation": "validation", b"val": "valida
 
 _METADATA = frozenset(name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, TINY_LIST, "synsets.txt", "wnids.txt"))
 _TINY_FOLDER = b"images"
-
-
 _SPLIT_NAMES = ("train", "validation", "val")
 _NOT_CLASSES = ANNOTATION_FOLDERS | {b"lists"}
 
@@ -133,7 +131,7 @@ def list_folder(path: Location, layout: Layout, options: SourceOptions, progress
             damaged.
         OSError: A file cannot be read.
     """
-    builder = SourceBuilder(str(path), layout.base.spelled(), options, layout.tops, progress=progress)
+    builder = SourceBuilder(str(path), layout.base.spelled(), options, layout.tops, progress)
     splits = SplitFinder(builder, (*layout.tops, path.resolve().parent)).find()
     _collect(builder, splits)
     class_names = builder.settle()
@@ -219,12 +217,9 @@ class SplitFinder:
             return SplitFolder(name + b"/", self._class_folders(name + b"/", entries))
         if folders == [_TINY_FOLDER] and self._is_tiny():
             return self._flat(split, name + b"/" + _TINY_FOLDER + b"/")
-        flat = not folders and any(_may_matter(entry.name) and not is_sidecar(entry.name) for entry in entries)
-        return (
-            self._flat(split, name + b"/")
-            if flat
-            else SplitFolder(name + b"/", self._class_folders(name + b"/", entries))
-        )
+        if not folders and any(_may_matter(entry.name) and not is_sidecar(entry.name) for entry in entries):
+            return self._flat(split, name + b"/")
+        return SplitFolder(name + b"/", self._class_folders(name + b"/", entries))
 
     def _flat(self, split: str, folder: bytes) -> SplitFolder:
         return SplitFolder(folder, None, self._read_labels() if split == "validation" else None)
@@ -267,7 +262,7 @@ class SplitFinder:
                 self._skipped.count_sidecar(entry.name)
             elif not entry.is_folder:
                 loose += 1
-            elif not entry.is_link or self._stays_inside(self._base + b"/" + folder + entry.name):
+            elif not entry.is_link or self._leads_inside(self._base + b"/" + folder + entry.name):
                 classes.append(entry.name)
         if loose:
             self._skipped.ignored["outside a class folder"] += loose
@@ -275,7 +270,7 @@ class SplitFinder:
             self._skipped.warnings.append(f"{loose} files in {where} lie outside any class folder and are not used")
         return tuple(classes)
 
-    def _stays_inside(self, link: bytes) -> bool:
+    def _leads_inside(self, link: bytes) -> bool:
         return stays_inside(link, place_at(link).spelled(), self._base, self._skipped)
 
 

@@ -209,7 +209,7 @@ class SourceTree:
 
         Raises:
             OSError: It cannot be read; a ``StorageError``, if its store cannot be reached.
-            SourceError: It is larger than `stoker.sources.MAX_FILE_BYTES`, or its archive is shorter than it was.
+            SourceError: It is larger than 1 GiB, or its archive is shorter than it was.
         """
         path = self.locate(item)
         in_archive = item.archive >= 0

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stoker.errors import SourceError
-from stoker.sources.imagenet.labels import LabelMap, class_texts, has_control_character, read_label_map
+from stoker.sources.imagenet.labels import class_texts, has_control_character, read_label_map
 from stoker.sources.items import ItemCollector
 from stoker.sources.source import SourceTree
 from stoker.sources.walking import Skipped, shown_names
@@ -17,13 +16,13 @@ from stoker.sources.walking import Skipped, shown_names
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from stoker.sources.imagenet.labels import LabelMap
     from stoker.sources.items import ItemTable
     from stoker.sources.source import BoxSource, SourceOptions
     from stoker.storage import Location
     from stoker.types import Progress
 
 
-@dataclass(slots=True)
 class SourceBuilder:
     """A source while it is listed: first it is filled, then its classes are settled, then it is finished.
 
@@ -31,32 +30,42 @@ class SourceBuilder:
         root: What the user named.
         base: Folder that the paths of files are relative to: an absolute path or a URL.
         options: What the user says about it.
-        text_folders: Folders in which lists of texts are looked for.
-        labels: The label map that the user gives.
         progress: Called after every few images.
+        labels: The label map that the user gives.
         collector: The images.
         skipped: What is not an image, and the warnings, in the order in which they are shown.
         archives: The tars the images lie in.
         classes: Classes besides those of the images.
+
+    Args:
+        root: See above.
+        base: See above.
+        options: See above.
+        text_folders: Folders in which lists of texts are looked for.
+        progress: See above.
     """
 
-    root: str
-    base: bytes
-    options: SourceOptions
-    text_folders: tuple[Location, ...]
-    labels: LabelMap | None = None
-    progress: Progress | None = None
-    collector: ItemCollector = field(default_factory=ItemCollector)
-    skipped: Skipped = field(default_factory=Skipped)
-    archives: list[bytes] = field(default_factory=list)
-    classes: set[bytes] = field(default_factory=set)
-    _names: list[bytes] = field(default_factory=list)
-    _table: ItemTable | None = None
-    _splits: dict[str, NDArray[np.int64]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.options.labels is not None:
-            self.labels = read_label_map(self.options.labels)
+    def __init__(
+        self,
+        root: str,
+        base: bytes,
+        options: SourceOptions,
+        text_folders: tuple[Location, ...],
+        progress: Progress | None,
+    ) -> None:
+        self.root = root
+        self.base = base
+        self.options = options
+        self.progress = progress
+        self.labels: LabelMap | None = read_label_map(options.labels) if options.labels is not None else None
+        self.collector = ItemCollector()
+        self.skipped = Skipped()
+        self.archives: list[bytes] = []
+        self.classes: set[bytes] = set()
+        self._text_folders = text_folders
+        self._names: list[bytes] = []
+        self._table: ItemTable | None = None
+        self._splits: dict[str, NDArray[np.int64]] = {}
 
     def settle(self) -> frozenset[bytes]:
         """Give every class its label and every image its place; return the classes, by which boxes are chosen.
@@ -81,14 +90,14 @@ class SourceBuilder:
         Raises:
             SourceError: The list of texts is damaged or names none of the classes.
         """
-        assert self._table is not None
+        assert self._table is not None, "the source is not settled"
         known = zip(self.labels.names, self.labels.texts, strict=True) if self.labels else ()
         texts = {name: text for name, text in known if text}
         return SourceTree(
             root=self.root,
             base=self.base,
             classes=tuple(self._names),
-            texts=class_texts(self.text_folders, self._names, self.options.class_names, texts),
+            texts=class_texts(self._text_folders, self._names, self.options.class_names, texts),
             table=self._table,
             splits=self._splits,
             ignored=dict(sorted(self.skipped.ignored.items())),

@@ -87,7 +87,7 @@ def list_tars(
         SourceError: A tar is compressed, damaged or cut short, its images have no classes, or there are none.
         OSError: A file cannot be read.
     """
-    builder = SourceBuilder(root, folder.spelled(), options, (folder,), progress=progress)
+    builder = SourceBuilder(root, folder.spelled(), options, (folder,), progress)
     labels = None
     listed = find_validation_labels((folder, folder.resolve().parent), options.validation_labels)
     if listed is not None and "validation" in tars.values():

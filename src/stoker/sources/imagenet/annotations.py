@@ -1,4 +1,4 @@
-"""Finding the annotations that belong to a source of images."""
+"""Finding the annotations that belong to a source of images; their formats are in `stoker.sources.imagenet.boxes`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError
-from stoker.sources.imagenet.boxes import (
-    BoxFolder,
-    annotations_beside,
-    read_box_csv,
-    read_box_tar,
-)
+from stoker.sources.imagenet.boxes import BoxFolder, annotations_beside, read_box_csv, read_box_tar
 from stoker.sources.tar_format import is_compressed, is_tar
 from stoker.sources.walking import folders_in, seen_in
 from stoker.storage import location, place_at
@@ -66,7 +61,7 @@ class BoxSearch:
             warnings: Receives warnings.
 
         Raises:
-            SourceError: What the user names is not there, or a file is damaged.
+            SourceError: What the user names does not exist, or a file is damaged.
             OSError: A file cannot be read.
         """
         place = self._find_place()
@@ -93,7 +88,7 @@ class BoxSearch:
                 raise SourceError(message, path=self.explicit)
             return place.resolve()
         # In ILSVRC's layout the folder that mirrors that of the images is more exact than the one above it.
-        found = _first_folder(self.tops[:1]) or _mapped(self.base) or _first_folder(self.tops[1:])
+        found = _first_folder(self.tops[:1]) or _beside_images(self.base) or _first_folder(self.tops[1:])
         return _inside(found) if found is not None else self._first_file(_FILES)
 
     def _first_file(self, names: tuple[str, ...]) -> Location | None:
@@ -129,6 +124,6 @@ def _folder_source(top: Location, split_folder: str, class_names: frozenset[byte
     return BoxFolder(where, per_class=bool(folders), class_names=class_names, suffix=suffix)
 
 
-def _mapped(base: Location) -> Location | None:
-    mapped = annotations_beside(os.fsencode(str(base)))
-    return place_at(mapped) if mapped is not None and place_at(mapped).is_dir() else None
+def _beside_images(base: Location) -> Location | None:
+    where = annotations_beside(os.fsencode(str(base)))
+    return place_at(where) if where is not None and place_at(where).is_dir() else None
