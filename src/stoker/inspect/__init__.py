@@ -27,20 +27,17 @@ from stoker.inspect.info import (
 from stoker.inspect.page_contents import Portrait, dataset_portrait
 from stoker.inspect.resume import ResumeChange, ResumeReport, check_resume
 from stoker.inspect.show import (
-    NAMED_TRANSFORMS,
     SampleTransformer,
     SheetReport,
     SheetSpec,
+    SheetTransform,
     TransformedSample,
-    parse_epochs,
-    parse_transforms,
     write_sheet,
 )
 from stoker.inspect.verify import Problem, VerifyReport, verify_dataset
 
 __all__ = [
     "DEFAULT_RECORDS",
-    "NAMED_TRANSFORMS",
     "BenchReport",
     "BenchRow",
     "BenchSpec",
@@ -66,6 +63,7 @@ __all__ = [
     "Setup",
     "SheetReport",
     "SheetSpec",
+    "SheetTransform",
     "TransformedSample",
     "UnfinishedInfo",
     "Verdict",
@@ -78,8 +76,6 @@ __all__ = [
     "examine",
     "index_shards",
     "page",  # a module that needs the extra ``report``, so it is not imported here
-    "parse_epochs",
-    "parse_transforms",
     "run_bench",
     "verify_dataset",
     "write_sheet",

@@ -6,12 +6,10 @@ a tile that says why. Memory: the sheet, and one decoded image at a time.
 
 from __future__ import annotations
 
-import ast
 import io
-import re
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -38,13 +36,9 @@ from stoker.order import Step
 from stoker.storage import location
 from stoker.transforms import (
     CenterCrop,
-    ColorJitter,
     ImageTransform,
     ObjectCrops,
     RandomResizedCrop,
-    RawTensor,
-    Resize,
-    TopLeft,
 )
 
 if TYPE_CHECKING:
@@ -64,22 +58,6 @@ if TYPE_CHECKING:
 
 SheetTransform = ImageTransform | ObjectCrops
 """A transform that a sheet can show."""
-
-NAMED_TRANSFORMS: dict[str, SheetTransform] = {
-    "train": RandomResizedCrop(224, hflip=0.5),
-    "eval": CenterCrop(224, resize=256),
-    "jitter": RandomResizedCrop(224, hflip=0.5, color_jitter=ColorJitter(0.4, 0.4, 0.4, 0.1)),
-    "objects": ObjectCrops(224),
-}
-"""Transforms that have a name."""
-
-_KINDS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (CenterCrop, ColorJitter, ObjectCrops, RandomResizedCrop, RawTensor, Resize, TopLeft)
-}
-_EPOCHS = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
-_MAX_TEXT = 2000
-_MAX_EPOCHS = 30
 
 _MAX_TILES = 600  # a picture of about 50 megapixels
 _COLUMNS, _MAX_COLUMNS = 6, 30
@@ -563,67 +541,3 @@ def wrapped(text: str, font: Font, width: int, lines: int) -> list[str]:
             line = line[cut:]
     made.append(line)
     return made if len(made) <= lines else [*made[: lines - 1], "…"]
-
-
-# What people type.
-
-
-def parse_transforms(text: str) -> tuple[SheetTransform, ...]:
-    """Return the transforms that a text names: ``train,eval`` or ``RandomResizedCrop(96, scale=(0.2, 1)),eval``.
-
-    The text is read, never run: names of `NAMED_TRANSFORMS`, and the classes of `stoker.transforms` with numbers and
-    texts.
-
-    Raises:
-        ConfigError: It is something else, or a setting is out of range.
-    """
-    try:
-        if len(text) > _MAX_TEXT:
-            raise ValueError(f"longer than {_MAX_TEXT} characters")
-        tree = ast.parse(f"({text},)", mode="eval").body
-        if not isinstance(tree, ast.Tuple):
-            raise ValueError("not a list of transforms")
-        return tuple(_transform(node) for node in tree.elts)
-    except ConfigError:
-        raise
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
-        detail = error.msg if isinstance(error, SyntaxError) else str(error)
-        known = f"{', '.join(NAMED_TRANSFORMS)}, or for example 'RandomResizedCrop(224, scale=(0.2, 1)),eval'"
-        raise ConfigError(f"--transforms {text[:200]!r} cannot be read ({detail}); give {known}") from error
-
-
-def _transform(node: ast.expr) -> SheetTransform:
-    if isinstance(node, ast.Name) and node.id in NAMED_TRANSFORMS:
-        return NAMED_TRANSFORMS[node.id]
-    made = _value(node)
-    if not isinstance(made, SheetTransform):
-        raise ValueError(f"{ast.unparse(node)[:60]} is not a transform")
-    return made
-
-
-def _value(node: ast.expr) -> Any:
-    if not isinstance(node, ast.Call | ast.Name):
-        return ast.literal_eval(node)
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in _KINDS:
-        raise ValueError(f"no transform is called {ast.unparse(node)[:60]}")
-    if any(word.arg is None for word in node.keywords):
-        raise ValueError("settings are given by name")
-    words = {str(word.arg): _value(word.value) for word in node.keywords}
-    return _KINDS[node.func.id](*map(_value, node.args), **words)
-
-
-def parse_epochs(text: str) -> tuple[int, ...]:
-    """Return the epochs of a text such as ``0-3`` or ``0,5,89``.
-
-    Raises:
-        ConfigError: It is something else, or names too many.
-    """
-    epochs: list[int] = []
-    for part in text.split(","):
-        found = _EPOCHS.fullmatch(part.strip())
-        if found is None:
-            raise ConfigError(f"--epochs is {text[:200]!r}; give for example 0-3, or 0,5,89")
-        first, last = int(found[1]), int(found[2] or found[1])
-        check_range("--epochs (how many)", len(epochs) + last - first + 1, len(epochs) + 1, _MAX_EPOCHS)
-        epochs += range(first, last + 1)
-    return tuple(epochs)
