@@ -10,7 +10,7 @@ import io
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,7 +30,6 @@ except ModuleNotFoundError as error:
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
@@ -51,8 +50,6 @@ COLORS = {
     "ember": "#d2571e",
     "slate": "#8b95a5",
 }
-SPLIT_COLORS = ("blue", "teal", "sand", "slate")
-"""Of the splits of a dataset, in their order."""
 
 _PIXELS_PER_INCH = 72  # an SVG unit is then a pixel of the page
 _STYLE: dict[Any, Any] = {
@@ -97,13 +94,8 @@ _KINDS = {"dataset": "Stoker dataset", "records": "TFRecords", "files": "image f
 # Any page or chart.
 
 
-def render(template: str, **values: Any) -> str:
-    """Return a page.
-
-    Args:
-        template: Name of a file in ``pages``.
-        values: What it shows; text is escaped, except where it is ``Markup``.
-    """
+def _render(template: str, **values: Any) -> str:
+    """Return a page made of a file in ``pages``; text is escaped, except where it is ``Markup``."""
     return _ENVIRONMENT.get_template(template).render(**values)
 
 
@@ -111,7 +103,7 @@ def _shown(value: Any) -> Any:
     return displayable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def count(value: float) -> str:
+def _count(value: float) -> str:
     """Return a number with separators of thousands."""
     return f"{value:,.0f}"
 
@@ -129,38 +121,23 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    made.filters |= {"count": count, "counts": _counts, "size": format_size, "seconds": format_seconds}
+    made.filters |= {"count": _count, "counts": _counts, "size": format_size, "seconds": format_seconds}
     return made
 
 
 _ENVIRONMENT = _environment()
 
 
-def style() -> AbstractContextManager[None]:
-    """Return a context in which charts are drawn and written in the style of the pages."""
-    return mpl.rc_context(_STYLE)
+def _figure(height: float) -> Figure:
+    """Return an empty chart of this height in pixels of a page."""
+    return Figure((_WIDTH / _PIXELS_PER_INCH, height / _PIXELS_PER_INCH), dpi=_PIXELS_PER_INCH, layout="constrained")
 
 
-def sheet(width: float, height: float) -> Figure:
-    """Return an empty chart.
-
-    Args:
-        width: In pixels of a page.
-        height: The same.
-    """
-    return Figure((width / _PIXELS_PER_INCH, height / _PIXELS_PER_INCH), dpi=_PIXELS_PER_INCH, layout="constrained")
-
-
-def grid(axes: Axes, axis: Literal["x", "y"]) -> None:
-    """Draw grid lines across one axis only."""
-    axes.grid(visible=True, axis=axis, which="major")
-
-
-def svg(figure: Figure, name: str, title: str) -> Markup:
+def _svg(figure: Figure, name: str, title: str) -> Markup:
     """Return a chart as an element of a page.
 
     Args:
-        figure: The chart, drawn inside `style`.
+        figure: The chart, drawn and written in ``_STYLE``.
         name: Letters that no other chart of the page has; precedes the names of its parts.
         title: What it shows, for screen readers.
     """
@@ -193,13 +170,13 @@ def info_page(portrait: Portrait) -> str:
     classes = sorted(portrait.classes, key=lambda known: (-known.total, known.label))
     measured = portrait.measured
     many_shards = any(len(split.shard_bytes) > 1 for split in portrait.splits.values())
-    return render(
+    return _render(
         "info.html",
         portrait=portrait,
         name=portrait.path.rstrip("/").rpartition("/")[2] or portrait.path,
         kind=_KINDS[portrait.kind],
         extent=[int(np.median(measured.column(name))) for name in ("width", "height")] if measured.readable else None,
-        split_colors={name: SPLIT_COLORS[n % len(SPLIT_COLORS)] for n, name in enumerate(splits)},
+        split_colors={name: _split_color(number) for number, name in enumerate(splits)},
         class_groups=_class_groups(classes),
         most=max((known.total for known in classes), default=0),
         empty_classes=sum(known.total == 0 for known in classes),
@@ -207,6 +184,11 @@ def info_page(portrait: Portrait) -> str:
         size_chart=size_charts(measured) if measured.readable else None,
         shard_chart=shard_chart(portrait.splits) if many_shards else None,
     )
+
+
+def _split_color(number: int) -> str:
+    """Return the name of the colour of a split, by its place among the splits."""
+    return ("blue", "teal", "sand", "slate")[number % 4]
 
 
 def _class_groups(classes: Sequence[ClassCount]) -> list[tuple[str, Sequence[ClassCount]]]:
@@ -219,15 +201,15 @@ def _class_groups(classes: Sequence[ClassCount]) -> list[tuple[str, Sequence[Cla
 
 def class_curve(classes: Sequence[ClassCount], splits: Sequence[str]) -> Markup:
     """Return the classes from the most frequent to the rarest, one curve for each split."""
-    with style():
-        figure = sheet(_WIDTH, 250)
+    with mpl.rc_context(_STYLE):
+        figure = _figure(250)
         axes = figure.add_subplot()
         most, least = 0, math.inf
         for number, split in enumerate(splits):
             counts = np.sort([known.counts[split] for known in classes])[::-1]
             if not counts.any():
                 continue
-            color = COLORS[SPLIT_COLORS[number % len(SPLIT_COLORS)]]
+            color = COLORS[_split_color(number)]
             heights, edges = _steps(counts)
             axes.stairs(heights, edges, fill=True, color=color, alpha=0.16)
             axes.stairs(heights, edges, color=color, linewidth=1.8, baseline=None)
@@ -239,12 +221,12 @@ def class_curve(classes: Sequence[ClassCount], splits: Sequence[str]) -> Markup:
             axes.set_ylim(0, max(1.0, most * 1.08))
             axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
         axes.set_xlim(0, len(classes))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: _count(x)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: _count(y)))
         axes.set_xlabel("classes, from the most frequent to the rarest")
         axes.set_ylabel("samples")
-        grid(axes, "y")
-        return svg(figure, "classes", "samples of each class, sorted")
+        axes.grid(visible=True, axis="y", which="major")
+        return _svg(figure, "classes", "samples of each class, sorted")
 
 
 def _steps(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -258,26 +240,26 @@ def _steps(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
 def size_charts(measured: Measured) -> Markup:
     """Return four histograms: width, height, aspect ratio and bytes of the images."""
     width, height, size = (measured.column(name) for name in ("width", "height", "size_bytes"))
-    with style():
-        figure = sheet(_WIDTH, 400)
+    with mpl.rc_context(_STYLE):
+        figure = _figure(400)
         panels = figure.subplots(2, 2)
         _histogram(panels[0, 0], width, "width, pixels")
         _histogram(panels[0, 1], height, "height, pixels")
         _aspects(panels[1, 0], width / height)
         _histogram(panels[1, 1], size, "bytes per image", named=format_size)
         figure.set_layout_engine("constrained", wspace=0.06, hspace=0.08)
-        return svg(figure, "sizes", "distributions of width, height, aspect ratio and bytes of the images")
+        return _svg(figure, "sizes", "distributions of width, height, aspect ratio and bytes of the images")
 
 
 def shard_chart(splits: Mapping[str, SplitPortrait]) -> Markup:
     """Return the bytes of each shard in their order; of very many shards, the means of neighbours."""
     shown = {name: split.shard_bytes for name, split in splits.items() if split.shard_bytes}
-    with style():
-        figure = sheet(_WIDTH, 190)
+    with mpl.rc_context(_STYLE):
+        figure = _figure(190)
         axes = figure.add_subplot()
         left, most = 0.0, 1.0
         for number, sizes in enumerate(shown.values()):
-            color = COLORS[SPLIT_COLORS[number % len(SPLIT_COLORS)]]
+            color = COLORS[_split_color(number)]
             if len(sizes) <= _MOST_BARS:
                 axes.bar(left + np.arange(len(sizes)) + 0.5, sizes, 0.82, color=color)
             else:
@@ -291,11 +273,11 @@ def shard_chart(splits: Mapping[str, SplitPortrait]) -> Markup:
         axes.yaxis.set_major_locator(MaxNLocator(3))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: format_size(y)))
         axes.xaxis.set_major_locator(NullLocator())
-        grid(axes, "y")
-        return svg(figure, "shards", "bytes of each shard")
+        axes.grid(visible=True, axis="y", which="major")
+        return _svg(figure, "shards", "bytes of each shard")
 
 
-def _histogram(axes: Axes, values: NDArray[np.float64], title: str, named: Callable[[float], str] = count) -> None:
+def _histogram(axes: Axes, values: NDArray[np.float64], title: str, named: Callable[[float], str] = _count) -> None:
     low, high = float(values.min()), float(np.percentile(values, 99.5))
     most = float(values.max())
     # A few giants would press all others into one bar: the last bar holds what is above.
@@ -347,4 +329,4 @@ def bench_page(report: BenchReport) -> str:
         report: What was measured.
     """
     dataset = report.spec.dataset
-    return render("bench.html", report=report, name=dataset.rstrip("/").rpartition("/")[2] or dataset)
+    return _render("bench.html", report=report, name=dataset.rstrip("/").rpartition("/")[2] or dataset)
