@@ -27,7 +27,7 @@ import tensorflow as tf
 
 from stoker.cli.progress import shown_progress
 from stoker.inspect.bench import BenchSpec
-from stoker.inspect.bench.images import Images, prepare
+from stoker.inspect.bench.images import BenchImages, prepare
 from stoker.inspect.bench.read_tensorflow import load_transform, pipeline
 from stoker.inspect.bench.reading import Meter
 from stoker.loader import open_main_split
@@ -79,7 +79,7 @@ def rate(batches: Iterator[Any], steps: int, pause: float = 0.0) -> float:
     return images / (time.perf_counter() - began)
 
 
-def path_cache(spec: BenchSpec, images: Images) -> Any:
+def path_cache(spec: BenchSpec, images: BenchImages) -> Any:
     """The notebook's pipeline: what is cached are names, and each epoch reads and decodes everything again."""
     transform = load_transform(spec.transform)
 
@@ -91,7 +91,7 @@ def path_cache(spec: BenchSpec, images: Images) -> Any:
     return pixels.batch(spec.batch_size, drop_remainder=True).prefetch(2)
 
 
-def object_crops(spec: BenchSpec, images: Images, corners: Corners) -> Any:
+def object_crops(spec: BenchSpec, images: BenchImages, corners: Corners) -> Any:
     """The script's pipeline: an image of each annotated object."""
 
     def load(path: Any, boxes: Any) -> Any:
@@ -105,7 +105,7 @@ def object_crops(spec: BenchSpec, images: Images, corners: Corners) -> Any:
     return crops.batch(spec.batch_size, drop_remainder=True).prefetch(2)
 
 
-def corners_of(dataset: Dataset, images: Images) -> Corners:
+def corners_of(dataset: Dataset, images: BenchImages) -> Corners:
     """Return the annotated objects of each image as (ymin, xmin, ymax, xmax); all of an image that has none."""
     part = images.open_own() if images.shards else dataset
     found = [[(box.ymin, box.xmin, box.ymax, box.xmax) for box in part[number].boxes] for number in images.numbers]
@@ -113,7 +113,7 @@ def corners_of(dataset: Dataset, images: Images) -> Corners:
 
 
 def ways(
-    spec: BenchSpec, images: Images, corners: Corners, options: argparse.Namespace
+    spec: BenchSpec, images: BenchImages, corners: Corners, options: argparse.Namespace
 ) -> dict[str, Callable[[], float]]:
     """Each figure: a function that measures it once."""
     count = len(images.numbers)

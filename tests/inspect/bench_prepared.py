@@ -12,12 +12,12 @@ from stoker.loader import open_main_split
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stoker.inspect.bench.images import Images
+    from stoker.inspect.bench.images import BenchImages
 
 FORMS = frozenset({"files", "plain", "gzip", "raw", "restart"})
 
 
-def made(source: Path, folder: Path, most: int | None = None, forms: frozenset[Any] = FORMS) -> Images:
+def made(source: Path, folder: Path, most: int | None = None, forms: frozenset[Any] = FORMS) -> BenchImages:
     """Prepare every form of some images."""
     folder.mkdir(exist_ok=True)
     spec = BenchSpec(str(source), images=most, threads=2)

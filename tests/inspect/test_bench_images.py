@@ -13,7 +13,7 @@ import stoker
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DestinationError
 from stoker.inspect.bench.cases import find_case
-from stoker.inspect.bench.images import Images
+from stoker.inspect.bench.images import BenchImages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ def names_in(dataset: stoker.Dataset) -> list[str]:
 
 def test_every_form_holds_the_same_images(photos: Path, tmp_path: Path) -> None:
     images = made(photos, tmp_path / "data", most=11)
-    assert images == Images.read(str(tmp_path / "data"))
+    assert images == BenchImages.read(str(tmp_path / "data"))
     names = [path.rpartition("/")[2] for path in images.files()]
     assert len(names) == 11
     for form in ("plain", "gzip", "restart"):

@@ -51,7 +51,7 @@ _SHARDS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Images:
+class BenchImages:
     """The images that all cases read, and where they lie in the user's data.
 
     Attributes:
@@ -75,7 +75,7 @@ class Images:
     unreadable: Sequence[str]
 
     @classmethod
-    def read(cls, folder: str) -> Images:
+    def read(cls, folder: str) -> BenchImages:
         """Return what `prepare` has written."""
         return cls(**json.loads(Path(folder, "images.json").read_text(encoding="utf-8")))
 
@@ -113,7 +113,7 @@ class Images:
         return replace(tree, splits={self.split: tree.splits[self.split][np.asarray(self.numbers, np.int64)]})
 
 
-def prepare(dataset: Dataset, spec: BenchSpec, folder: str, forms: frozenset[Form], phase: Phase) -> Images:
+def prepare(dataset: Dataset, spec: BenchSpec, folder: str, forms: frozenset[Form], phase: Phase) -> BenchImages:
     """Make some of a dataset's images in every form that is needed.
 
     Args:
@@ -144,7 +144,7 @@ def prepare(dataset: Dataset, spec: BenchSpec, folder: str, forms: frozenset[For
     return images
 
 
-def _write_files(dataset: Dataset, most: int | None, folder: str, progress: Progress) -> Images:
+def _write_files(dataset: Dataset, most: int | None, folder: str, progress: Progress) -> BenchImages:
     """Choose images that Pillow and Stoker can decode, and write them as JPEG files with a list of them."""
     limit = most or _MOST_IMAGES
     shards = _fewest_shards(dataset, limit)
@@ -174,7 +174,7 @@ def _write_files(dataset: Dataset, most: int | None, folder: str, progress: Prog
     if not chosen:
         why = f": {unreadable[0]}" if unreadable else ", which is empty"
         raise ConfigError(f"no image can be read of split {dataset.split} of {dataset.path}{why}")
-    images = Images(folder, dataset.path, dataset.split, shards, sorted(chosen), encoded, decoded, unreadable)
+    images = BenchImages(folder, dataset.path, dataset.split, shards, sorted(chosen), encoded, decoded, unreadable)
     images.place("images.json").write_text(json.dumps(asdict(images)), encoding="utf-8")
     return images
 
@@ -219,7 +219,7 @@ def _read(dataset: Dataset, number: int) -> tuple[bytes, int] | str:
     return stored.data, stored.width * stored.height * 3
 
 
-def _build(images: Images, form: Form, threads: int, progress: Progress) -> None:
+def _build(images: BenchImages, form: Form, threads: int, progress: Progress) -> None:
     raw = Recipe(resize=parse_resize(f"square:{RAW_SIDE}"), encode=RawEncode())
     shards = min(_SHARDS, len(images.numbers))
     settings = BuildSettings(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from stoker.inspect.bench.cases import BenchSpec, Case, Group
-    from stoker.inspect.bench.images import Images, Phase
+    from stoker.inspect.bench.images import BenchImages, Phase
     from stoker.types import Progress
 
 
@@ -202,7 +202,7 @@ def _not_shown(_doing: str, _what: str, _bad: str) -> AbstractContextManager[Pro
 
 
 def _measure(
-    cases: Sequence[Case], spec: BenchSpec, images: Images, phase: Phase
+    cases: Sequence[Case], spec: BenchSpec, images: BenchImages, phase: Phase
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
     """Start all cases, have them take their turns, and end them, whatever happens.
 

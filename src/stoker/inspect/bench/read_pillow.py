@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.inspect.bench.cases import BenchSpec
-    from stoker.inspect.bench.images import Images
+    from stoker.inspect.bench.images import BenchImages
 
 
-def batches(spec: BenchSpec, images: Images, key: str) -> Iterator[int]:
+def batches(spec: BenchSpec, images: BenchImages, key: str) -> Iterator[int]:
     """Read without end, in the way of a case; yield the images of each batch."""
     chance = random.Random(SEED)  # noqa: S311 - crops are not a secret
     opened = functools.cache(decode) if key == "python-cache" else decode

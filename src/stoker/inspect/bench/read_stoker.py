@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stoker.inspect.bench.cases import BenchSpec
-    from stoker.inspect.bench.images import Images
+    from stoker.inspect.bench.images import BenchImages
 
 _MOST_IMAGES = 4096  # kept in memory by the codec alone; enough that the processor's caches do not help
 _IMAGES_A_RUN = 512  # of the codec: its threads are started anew each run, so a run is long compared with that
@@ -23,7 +23,7 @@ _CACHE_BUDGET = 2**40  # whether there is enough memory was checked before
 _ANY_NUMBER = 2**31
 
 
-def batches(spec: BenchSpec, images: Images, key: str) -> Iterator[int]:
+def batches(spec: BenchSpec, images: BenchImages, key: str) -> Iterator[int]:
     """Read epoch after epoch in the way of a case; yield the images of each batch."""
     if key == "codec":
         yield from _codec_alone(spec, images)
@@ -54,7 +54,7 @@ def _transform(spec: BenchSpec) -> RandomResizedCrop | CenterCrop:
     return RandomResizedCrop(SIDE, SCALE, RATIO, hflip=0.5) if spec.transform == "train" else CenterCrop(SIDE, RESIZE)
 
 
-def _codec_alone(spec: BenchSpec, images: Images) -> Iterator[int]:
+def _codec_alone(spec: BenchSpec, images: BenchImages) -> Iterator[int]:
     """Decode and resize the regions that the loader decodes, from memory, in the loader's order, run after run."""
     dataset = open_dataset(images.place("plain"), "train")
     encoded = [dataset[i].encoded for i in range(min(len(dataset), _MOST_IMAGES))]

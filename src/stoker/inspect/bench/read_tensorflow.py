@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from stoker.inspect.bench.cases import BenchSpec
-    from stoker.inspect.bench.images import Images
+    from stoker.inspect.bench.images import BenchImages
 
 _ATTEMPTS = 10
 _BATCHES_AHEAD = 2
@@ -27,13 +27,13 @@ _FILE_WINDOW = 64
 _SHARDS_AT_A_TIME = 8
 
 
-def batches(spec: BenchSpec, images: Images, key: str) -> Iterator[int]:
+def batches(spec: BenchSpec, images: BenchImages, key: str) -> Iterator[int]:
     """Run one case's pipeline without end; yield the images of each batch."""
     for pixels in pipeline(spec, images, key):
         yield int(pixels.shape[0])
 
 
-def pipeline(spec: BenchSpec, images: Images, key: str) -> tf.data.Dataset:
+def pipeline(spec: BenchSpec, images: BenchImages, key: str) -> tf.data.Dataset:
     """Return one case's pipeline: batches of pixels, uint8 (B, 224, 224, 3), without end."""
     transform = load_transform(spec.transform)
     parallel = {} if key == "serial" else {"num_parallel_calls": spec.threads}
@@ -74,7 +74,7 @@ def load_transform(transform: str) -> Callable[[Any], Any]:
     return {"train": _random_crop, "eval": _center}[transform]
 
 
-def _records(images: Images, key: str, parallel: dict[str, int]) -> Any:
+def _records(images: BenchImages, key: str, parallel: dict[str, int]) -> Any:
     folder = {"raw": "raw", "tfrecord-gzip": "gzip"}.get(key, "plain")
     shards = sorted(str(path) for path in images.place(folder).glob("*.tfrecord"))
     if key in ("tfrecord", "tfrecord-gzip"):

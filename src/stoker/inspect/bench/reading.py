@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from stoker.inspect.bench.cases import BenchSpec, find_case
-from stoker.inspect.bench.images import Images
+from stoker.inspect.bench.images import BenchImages
 from stoker.storage import drop_from_page_cache
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def main(key: str, spec_json: str, folder: str) -> None:
     """Serve one case until standard input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)  # what libraries print must not look like an answer
-    case, spec, images = find_case(key), BenchSpec(**json.loads(spec_json)), Images.read(folder)
+    case, spec, images = find_case(key), BenchSpec(**json.loads(spec_json)), BenchImages.read(folder)
     meter = Meter(importlib.import_module(f"stoker.inspect.bench.{case.module}").batches(spec, images, key))
     count = images.read_by(case)
     meter.warm_up(min(_WARM_UP_SECONDS, spec.seconds), count if case.keeps else 0)
