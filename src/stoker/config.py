@@ -111,7 +111,7 @@ def check_size(name: str, size: str | int, least: int) -> int:
     """Return a number of bytes that is given as such, or as `parse_size` takes it.
 
     Raises:
-        ConfigError: It is no size, below ``least``, or above `MAX_SIZE`; the message names the setting.
+        ConfigError: It is not a size, below ``least``, or above `MAX_SIZE`; the message names the setting.
     """
     return check_range(name, parse_size(size) if isinstance(size, str) else size, least, MAX_SIZE)
 
@@ -141,7 +141,7 @@ def check_range(name: str, value: int, low: int, high: int) -> int:
     """Return ``value`` as a plain int if it lies in ``low..high``; integers of NumPy are welcome.
 
     Raises:
-        ConfigError: It does not, or is no whole number; the message names the setting, the value and the range.
+        ConfigError: It does not, or is not an integer; the message names the setting, the value and the range.
     """
     try:
         whole = operator.index(value)
@@ -153,7 +153,7 @@ def check_range(name: str, value: int, low: int, high: int) -> int:
 
 
 def check_seconds(name: str, value: float, low: float, high: float) -> None:
-    """Refuse a duration that does not lie in ``low..high``, or is no number.
+    """Refuse a duration that does not lie in ``low..high``, or is not a number.
 
     Raises:
         ConfigError: The message names the setting, the value and the range, in seconds.

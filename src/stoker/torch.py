@@ -193,7 +193,7 @@ class DataLoader:
 
     @property
     def sampler(self) -> _Epochs:
-        """What a trainer sets the epoch of; made anew each time."""
+        """What a trainer sets the epoch of; made again each time."""
         return _Epochs(self) if self.loader.settings.shuffle else _SequentialEpochs(self)
 
     @property
@@ -309,7 +309,7 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
     An image is a tensor, or with `stoker.MultiCrop` a tuple of them, one for each transform. Pixels are those of
     `stoker.torch.DataLoader` with the same seed, in the same epoch. A whole batch of numbers, as the stock loader asks
     for it, is decoded at once, by native threads; so ``num_workers=0`` is already parallel. In worker processes, forked
-    or spawned, it opens its files anew and decodes with one thread, unless ``threads`` says otherwise. Not safe from
+    or spawned, it opens its files again and decodes with one thread, unless ``threads`` says otherwise. Not safe from
     several threads of one process.
 
     Args:

@@ -1,4 +1,4 @@
-"""The few values that every room speaks."""
+"""The few values that every package uses."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SchemaInfo:
 
     Attributes:
         preset: Name of the layout.
-        features: Every key that a record has; empty where nobody has said.
+        features: Every key that a record has; empty where not specified.
         image_key: Key of the image.
         label_key: Key of the class.
         filename_key: Key of the source file's base name, if it is stored.

@@ -87,7 +87,7 @@ def test_what_is_no_cache_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "notes.txt").write_text("not of a cache")
     for place in (tmp_path, tmp_path / "nowhere"):
         assert main(["cache", "--dir", str(place), "--clear"]) == 2
-        assert "is no cache of stoker" in capsys.readouterr().err
+        assert "is not a cache of Stoker" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 

@@ -2,7 +2,7 @@
 
 A proxy as companies have them: a client that is told of it by ``https_proxy`` asks it for a connection to
 ``storage.googleapis.com``, and trusts the certificate that it presents, because ``CURL_CA_BUNDLE`` says so. The
-certificate is made anew each time, and its key is thrown away. It is for reading small files: whole answers pass.
+certificate is made again each time, and its key is thrown away. It is for reading small files: whole answers pass.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ class _Run:
             with contextlib.suppress(OSError):
                 self._destination.remove_temporaries()
         if isinstance(error, OSError) and not isinstance(error, StorageError) and error.filename is None:
-            error.filename = str(self._destination)  # of a write, which knows no name
+            error.filename = str(self._destination)  # a failed write carries no file name
         error.add_note("what is finished is kept; run the same command again to resume")
 
     def _resume(self) -> Manifest | None:

@@ -27,7 +27,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("cache", help=text, description=text)
     place = "the cache (default: $STOKER_CACHE_DIR, else $XDG_CACHE_HOME/stoker, else ~/.cache/stoker)"
     parser.add_argument("--dir", metavar="DIR", help=place)
-    parser.add_argument("--clear", action="store_true", help="remove what nobody is using")
+    parser.add_argument("--clear", action="store_true", help="remove what is not in use")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     return parser
 
@@ -62,15 +62,15 @@ def _place(named: str | None) -> Path:
     """Return the directory that is meant.
 
     Raises:
-        ConfigError: It is no cache, or the user has none.
+        ConfigError: It is not a cache, or the user has none.
     """
     if named is not None and not location(named).is_local:
         raise ConfigError(f"{named} is in a store, and a cache lies on this machine; name its directory with --dir")
     place = user_cache_directory() if named is None else Path(named)
     if place is None:
-        raise ConfigError("this user has no home, and so no cache; name one with --dir")
+        raise ConfigError("this user has no home directory, so there is no default cache; name one with --dir")
     if named is not None and not CacheDirectory(place).is_tagged() and not (place / INDEXES_FOLDER).is_dir():
-        raise ConfigError(f"{place} is no cache of stoker; name the directory that was given to stoker.NodeCache")
+        raise ConfigError(f"{place} is not a cache of Stoker; name the directory that was given to stoker.NodeCache")
     return place
 
 

@@ -78,7 +78,7 @@ class Printer:
             made.add_row(*(printable(str(cell)) for cell in row))
         with self._console.capture() as captured:
             self._console.print(made)
-        for line in captured.get().splitlines():  # a last column to the left is padded, which nobody wants in a file
+        for line in captured.get().splitlines():  # a last column to the left is padded, which a file should not have
             sys.stdout.write(line.rstrip() + "\n")
 
 

@@ -211,7 +211,7 @@ class Client:
         asks = "basic" in ", ".join(response.headers.getlist("WWW-Authenticate")).lower()
         if origin not in self._trusted or origin in self._wanted or (response.status == 401 and not asks):
             return False
-        # A refusal that does not ask for an account is no reason to ask a person for one.
+        # A refusal that does not ask for an account is not a reason to ask a person for one.
         if self._account is None and response.status == 401 and self._ask is not None:
             self._account = self._ask()
         if self._account is None:

@@ -185,7 +185,7 @@ def _not_an_index(text: bytes, path: str | Location) -> IndexMismatchError:
 def _mismatch(
     problem: str, path: str | Location, *, record: int | None = None, offset: int | None = None
 ) -> IndexMismatchError:
-    message = f"{path} does not describe its shard: {problem}; write it anew with 'stoker index'"
+    message = f"{path} does not describe its shard: {problem}; write it again with 'stoker index'"
     return IndexMismatchError(message, path=str(path), record=record, offset=offset)
 
 

@@ -161,7 +161,7 @@ class DogsSchema:
 
     def __post_init__(self) -> None:
         if self.label_base != 0:
-            raise ConfigError("--label-base 1 has no meaning for one-hot labels; omit it, or use --preset tfds")
+            raise ConfigError("--label-base 1 does not apply to one-hot labels; omit it, or use --preset tfds")
 
     def info(self, classes: int) -> SchemaInfo:
         """Return the two keys."""

@@ -106,7 +106,7 @@ def try_lock(descriptor: int, kind: int) -> bool:
     """Take a lock of ``flock``, and return whether it was to be had at once.
 
     Raises:
-        OSError: The file system knows no locks.
+        OSError: The file system has no locks.
     """
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)

@@ -183,7 +183,7 @@ class Dataset:
     """One split of a dataset: ``len(dataset)`` samples, ``dataset[i]``, its labels and classes.
 
     Opening reads the manifest, the indexes unless they are very many, and of TFRecords of other origin the first
-    record. Reading is safe from any thread. Make one with `stoker.open`. Pickled, it is opened anew where it is
+    record. Reading is safe from any thread. Make one with `stoker.open`. Pickled, it is opened again where it is
     unpickled, from the same place; what then lies there must be the same dataset.
 
     Attributes:

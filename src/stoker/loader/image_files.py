@@ -72,7 +72,7 @@ class ImageFiles:
             self.remote.attach_to(self.records)
 
     def with_own_files(self) -> ImageFiles:
-        """Return the same images with files that are opened anew."""
+        """Return the same images with files that are opened again."""
         return ImageFiles(self._tree, self._split)
 
     def features(self, index: int, data: bytes) -> Features:

@@ -321,7 +321,7 @@ def loader_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the settings of `stoker.Loader`, or of an adapter, for what ALCF's ``ilsvrc.json`` asks for.
 
     ``batch_size`` is taken as it is, ``crop_image_size`` becomes ``transform=ObjectCrops(...)``, any ``shuffle_buffer``
-    ``shuffle=True`` (a whole shuffle, anew in each epoch), ``num_parallel_readers`` ``threads`` and
+    ``shuffle=True`` (a full shuffle, different in each epoch), ``num_parallel_readers`` ``threads`` and
     ``prefetch_buffer_size`` ``prefetch``. What the file leaves open, or has as 0, is left to the loader.
 
     Raises:

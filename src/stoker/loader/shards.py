@@ -246,7 +246,7 @@ def _with_records(shard: OpenShard, listed: int) -> OpenShard:
     """
     if shard.records != listed:
         message = f"the index of {shard.path} lists {shard.records} records, but manifest.json says {listed}"
-        raise IndexMismatchError(f"{message}; write it anew with 'stoker index'", path=str(shard.path))
+        raise IndexMismatchError(f"{message}; write it again with 'stoker index'", path=str(shard.path))
     return shard
 
 

@@ -175,7 +175,7 @@ def make_directory(directory: Path, within: Path | None = None) -> None:
 
     Args:
         directory: Which.
-        within: A directory that is not made anew if it has gone, such as a dataset's with all that was in it.
+        within: A directory that is not created again if it is gone, such as a dataset's with all that was in it.
 
     Raises:
         OSError: One of them cannot be made, or is a file.

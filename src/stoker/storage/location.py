@@ -377,7 +377,7 @@ class Location(ABC):
         """Make a folder and those above it that are missing; does nothing in a store, which has none.
 
         Args:
-            within: A folder that is not made anew if it has gone, such as a dataset's with all that was in it.
+            within: A folder that is not created again if it is gone, such as a dataset's with all that was in it.
 
         Raises:
             OSError: One of them cannot be made, or is a file.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stoker.inspect.bench.images import BenchImages
 
 _MOST_IMAGES = 4096  # kept in memory by the codec alone; enough that the processor's caches do not help
-_IMAGES_A_RUN = 512  # of the codec: its threads are started anew each run, so a run is long compared with that
+_IMAGES_A_RUN = 512  # of the codec: its threads are started again each run, so a run is long compared with that
 _CACHE_BUDGET = 2**40  # whether there is enough memory was checked before
 _ANY_NUMBER = 2**31
 

@@ -1,7 +1,7 @@
 """One case in a process of its own: ``python -m stoker.inspect.bench.reading KEY SPEC-AS-JSON FOLDER``.
 
 It warms up for as long as a turn takes, a second at most, and then takes turns; see `stoker.inspect.bench.turns`. Cases
-share no threads, imports or memory, and are not started anew for each round.
+share no threads, imports or memory, and are not started again for each round.
 """
 
 from __future__ import annotations
