@@ -77,7 +77,7 @@ def test_the_page_says_what_the_portrait_says(made: Path) -> None:
 def test_a_sample_of_many_is_spread_over_the_splits(made: Path) -> None:
     few = dataset_portrait(made, samples=5)
     assert not few.measured.whole
-    assert len({(one.split, one.key) for one in few.measured.seen}) == 5
+    assert len({(one.split, one.index) for one in few.measured.seen}) == 5
     assert few.counted == 13
     assert few.measured.seen == dataset_portrait(made).measured.seen[:5]
     assert "From the headers of 5 random images" in " ".join(checked(info_page(few)).text.split())

@@ -79,7 +79,7 @@ class SampleHeader:
 
     Attributes:
         split: Its split.
-        key: Its number there.
+        index: Its number there.
         label: Its class; -1 for none.
         width: Pixels a row; 0 where it is unreadable.
         height: Rows.
@@ -90,7 +90,7 @@ class SampleHeader:
     """
 
     split: str
-    key: int
+    index: int
     label: int = -1
     width: int = 0
     height: int = 0
@@ -311,16 +311,16 @@ def _measure(splits: Mapping[str, Dataset], places: Sequence[tuple[str, int]], p
     return Measured(tuple(seen), whole=len(places) == sum(map(len, splits.values())))
 
 
-def _look(dataset: Dataset, key: int) -> SampleHeader:
+def _look(dataset: Dataset, index: int) -> SampleHeader:
     split = dataset.split
     try:
-        sample = dataset[key]
+        sample = dataset[index]
         width, height, kind = _header(sample)
     except (StokerError, OSError) as error:
-        where, record, offset = dataset.records.where(key)
+        where, record, offset = dataset.records.where(index)
         place = f"{where}, record {record} at byte {offset}" if dataset.shards else where
-        return SampleHeader(split, key, source=place, problem=str(error))
-    return SampleHeader(split, key, sample.label, width, height, len(sample.encoded), kind, sample.source)
+        return SampleHeader(split, index, source=place, problem=str(error))
+    return SampleHeader(split, index, sample.label, width, height, len(sample.encoded), kind, sample.source)
 
 
 def _header(sample: Sample) -> tuple[int, int, str]:
@@ -344,9 +344,9 @@ def _header(sample: Sample) -> tuple[int, int, str]:
 def _thumbnail(dataset: Dataset, one: SampleHeader) -> Thumbnail:
     """Return a small picture of a sample; one that cannot be decoded says why."""
     title = class_title(dataset.classes, one.label)
-    place, extent = f"{one.split} #{one.key}", f"{one.width} \N{MULTIPLICATION SIGN} {one.height}"
+    place, extent = f"{one.split} #{one.index}", f"{one.width} \N{MULTIPLICATION SIGN} {one.height}"
     try:
-        sample = dataset[one.key]
+        sample = dataset[one.index]
         picture = sample.thumbnail(_SIDE)
         boxes = len(usable_boxes(sample.boxes))
     except (StokerError, OSError) as error:

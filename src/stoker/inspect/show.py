@@ -187,44 +187,44 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
     dataset = open_main_split(path, spec.split)
     if len(dataset) == 0:
         raise ConfigError(f"split {dataset.split} of {path} has no samples, so there is nothing to show")
-    keys = _native.permute(0, min(spec.samples, len(dataset)), len(dataset), spec.seed, 0).tolist()
+    indices = _native.permute(0, min(spec.samples, len(dataset)), len(dataset), spec.seed, 0).tolist()
     with ExitStack() as stack:
         applied = [stack.enter_context(SampleTransformer(dataset, one, spec.seed)) for one in spec.transforms]
-        objects = max((one.objects(key) for one in applied for key in keys), default=0)
+        objects = max((one.objects(index) for one in applied for index in indices), default=0)
         columns = columns_of(spec, min(_MAX_OBJECTS, objects))
         tiles = 1 + len(columns)  # of each sample
         if spec.transforms:
             across, gap, header, bottom = tiles, _ROW_GAP, _ROW_HEADER, 0
         else:
-            across, gap, header, bottom = min(spec.columns or _COLUMNS, len(keys)), _GAP, _HEADER, _GAP
-        rows = -(-len(keys) * tiles // across)
+            across, gap, header, bottom = min(spec.columns or _COLUMNS, len(indices)), _GAP, _HEADER, _GAP
+        rows = -(-len(indices) * tiles // across)
         size = (gap + across * (TILE_WIDTH + gap), header + rows * (TILE_HEIGHT + gap) + bottom)
         sheet = Image.new("RGB", size, BACKGROUND)
         if spec.transforms:
             _draw_transform_header(sheet, dataset, spec, columns)
         else:
-            _draw_contact_header(sheet, dataset, len(keys), spec.seed)
+            _draw_contact_header(sheet, dataset, len(indices), spec.seed)
         damaged = {}
-        for number, key in enumerate(keys):
+        for number, index in enumerate(indices):
             try:
-                drawn = _tiles(dataset[key], dataset, applied, columns, boxes=spec.boxes)
+                drawn = _tiles(dataset[index], dataset, applied, columns, boxes=spec.boxes)
             except StokerError as error:
-                damaged[key] = _damage_of(error, dataset, key)
-                drawn = [draw_damaged(key, damaged[key])]
+                damaged[index] = _damage_of(error, dataset, index)
+                drawn = [draw_damaged(index, damaged[index])]
             for place, tile in enumerate(drawn, number * tiles):
                 row, column = divmod(place, across)
                 sheet.paste(tile, (gap + column * (TILE_WIDTH + gap), header + row * (TILE_HEIGHT + gap)))
     data = io.BytesIO()
     sheet.save(data, "PNG")
     write_atomically(location(out), data.getvalue())
-    return SheetReport(str(out), sheet.width, sheet.height, dataset.split, tuple(keys), damaged)
+    return SheetReport(str(out), sheet.width, sheet.height, dataset.split, tuple(indices), damaged)
 
 
-def _damage_of(error: StokerError, dataset: Dataset, key: int) -> str:
+def _damage_of(error: StokerError, dataset: Dataset, index: int) -> str:
     """Return what is wrong with a sample, and where it is: an error of its image does not know that."""
     if error.path is not None:
         return str(error)
-    path, record, offset = dataset.records.where(key)
+    path, record, offset = dataset.records.where(index)
     return f"record {record} at byte {offset} of {path}: {error}"
 
 
@@ -399,10 +399,10 @@ class SampleTransformer:
             colors=tuple(colors),
         )
 
-    def objects(self, key: int) -> int:
+    def objects(self, index: int) -> int:
         """Return how many samples the transform makes of one image."""
         samples = self._engine.samples
-        return len(samples.of_image(key)) if isinstance(samples, Objects) else 1
+        return len(samples.of_image(index)) if isinstance(samples, Objects) else 1
 
     def __enter__(self) -> Self:
         return self
@@ -439,7 +439,7 @@ def class_lines(label: int, classes: Sequence[ClassLabel]) -> tuple[str, str]:
     return (phrase, f"{known.name}  ·  label {label}") if phrase else (known.name, f"label {label}")
 
 
-def draw_damaged(key: int, problem: str) -> Image.Image:
+def draw_damaged(index: int, problem: str) -> Image.Image:
     """Return the tile of a sample that cannot be shown: it says why."""
     drawn, draw = _card(_DAMAGED_CARD)
     draw.text((_MARGIN + 4, _MARGIN + 4), "damaged", font=_TITLE_FONT, fill=_DAMAGED_TEXT)
@@ -447,7 +447,7 @@ def draw_damaged(key: int, problem: str) -> Image.Image:
     for line in wrapped(problem, _SMALL_FONT, PICTURE - 8, (PICTURE - 44) // step):
         draw.text((_MARGIN + 4, top), line, font=_SMALL_FONT, fill=_BRIGHT)
         top += step
-    _caption(draw, ("cannot be shown", "", ""), key, _DAMAGED_TEXT)
+    _caption(draw, ("cannot be shown", "", ""), index, _DAMAGED_TEXT)
     return drawn
 
 
@@ -482,7 +482,7 @@ def _outline(stored: Image.Image, extent: tuple[int, int], outlines: Sequence[tu
         draw.rectangle(place, outline=color, width=2)
 
 
-def _draw_tile(picture: Image.Image, lines: tuple[str, str, str], key: int | None = None) -> Image.Image:
+def _draw_tile(picture: Image.Image, lines: tuple[str, str, str], index: int | None = None) -> Image.Image:
     """Return a tile with a picture of at most `PICTURE` pixels a side, three lines of text, and a sample's number."""
     drawn, draw = _card(_CARD)
     well = (_MARGIN, _MARGIN, _MARGIN + PICTURE - 1, _MARGIN + PICTURE - 1)
@@ -492,7 +492,7 @@ def _draw_tile(picture: Image.Image, lines: tuple[str, str, str], key: int | Non
     mask = Image.new("L", (picture.width * 3, picture.height * 3), 0)
     ImageDraw.Draw(mask).rounded_rectangle((0, 0, mask.width - 1, mask.height - 1), _RADIUS * 3, 255)
     drawn.paste(picture, (left, top), mask.resize(picture.size, Image.Resampling.BOX))
-    _caption(draw, lines, key, _BRIGHT)
+    _caption(draw, lines, index, _BRIGHT)
     return drawn
 
 
@@ -503,12 +503,12 @@ def _card(color: Color) -> tuple[Image.Image, ImageDraw.ImageDraw]:
     return drawn, draw
 
 
-def _caption(draw: ImageDraw.ImageDraw, lines: tuple[str, str, str], key: int | None, color: Color) -> None:
+def _caption(draw: ImageDraw.ImageDraw, lines: tuple[str, str, str], index: int | None, color: Color) -> None:
     """Write three lines below the image, and the number of the sample to the right of the last."""
     left, top, width = _MARGIN + 2, PICTURE + 2 * _MARGIN - 1, PICTURE - 4
     draw.text((left, top), fitted(lines[0], _NAME_FONT, width), font=_NAME_FONT, fill=color)
     draw.text((left, top + 25), fitted(lines[1], _SMALL_FONT, width), font=_SMALL_FONT, fill=_DIM)
-    number = "" if key is None else f"#{key}"
+    number = "" if index is None else f"#{index}"
     draw.text((left + width, top + 45), number, font=_SMALL_FONT, fill=_DIM, anchor="ra")
     free = width - PICTURE // 20 - int(_SMALL_FONT.getlength(number))
     draw.text((left, top + 45), fitted(lines[2], _SMALL_FONT, free), font=_SMALL_FONT, fill=_DIM)
