@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 from stoker.download.fetch import DownloadError, check_space
 from stoker.errors import SourceError
 from stoker.format import sync_directory
-from stoker.sources import FileWindow, walk
+from stoker.sources import FileWindow, tar_members
 from stoker.storage import temporary_name
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _zip_parts(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[byte
 
 
 def _tar_members(path: Path, file: IO[bytes]) -> Iterator[_Member]:
-    for info in walk(FileWindow(file, 0, path.stat().st_size, path.name)):
+    for info in tar_members(FileWindow(file, 0, path.stat().st_size, path.name)):
         if info.isreg() and not info.issparse():
             name, size = info.name.removeprefix("./"), info.size
             yield _Member(name, size, partial(_tar_parts, file, info.offset_data, size))

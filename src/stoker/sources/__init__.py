@@ -1,4 +1,11 @@
-"""Where images come from: a source is listed once, in an order that no file system can change."""
+"""Where images come from: a source is listed once, in an order that no file system can change.
+
+- ``listing``: tells the kinds of sources apart; start here to add one
+- ``folders``, ``tars``, ``file_lists``: the kinds
+- ``source_builder``, ``items``: what each kind fills; ``source``: the result
+- ``imagenet``: formats of labels and boxes
+- ``walking``, ``tar_format``, ``reading``: reading folders, tars and files
+"""
 
 from __future__ import annotations
 
@@ -9,7 +16,7 @@ from stoker.sources.imagenet.labels import LabelMap, has_control_character, one_
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
 from stoker.sources.listing import SOURCE_KINDS, list_source
 from stoker.sources.source import BoxSource, Source, SourceImage, SourceOptions, SourceTree, with_objects
-from stoker.sources.tar_format import FileWindow, walk
+from stoker.sources.tar_format import FileWindow, tar_members
 
 __all__ = [
     "SOURCE_KINDS",
@@ -33,6 +40,6 @@ __all__ = [
     "read_config",
     "read_label_map",
     "shuffled",
-    "walk",
+    "tar_members",
     "with_objects",
 ]

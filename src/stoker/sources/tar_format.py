@@ -209,7 +209,7 @@ def cut_short(source: TarBytes, offset: int, problem: str) -> SourceError:
 _MAX_HEADER_BYTES = 2**20
 
 
-def walk(source: TarBytes) -> Iterator[tarfile.TarInfo]:
+def tar_members(source: TarBytes) -> Iterator[tarfile.TarInfo]:
     """Yield the members of a tar in order, directories and links too.
 
     Names are as the tar spells them: not safe to be joined to any path. Sizes are checked against the end of a tar
@@ -241,7 +241,7 @@ def walk(source: TarBytes) -> Iterator[tarfile.TarInfo]:
 
 
 def read_member(source: TarBytes, member: tarfile.TarInfo, limit: int) -> bytes:
-    """Return the bytes of the member that `walk` has just yielded.
+    """Return the bytes of the member that `tar_members` has just yielded.
 
     Raises:
         SourceError: It is larger than ``limit``, or the tar ends inside it.

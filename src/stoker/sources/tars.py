@@ -17,7 +17,7 @@ from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.tar_format import FileWindow, is_compressed, walk
+from stoker.sources.tar_format import FileWindow, is_compressed, tar_members
 from stoker.sources.walking import is_sidecar
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class TarReader:
         self._size = path.size()
         with path.reader() as file:
             window = FileWindow(file, 0, self._size, str(path))
-            for member in walk(window):
+            for member in tar_members(window):
                 self._add_member(window, member, folders)
                 self._advance(member.offset_data + member.size)
         self._builder.skipped.warnings += folders.settle(str(path), self._builder.skipped.ignored)
@@ -292,7 +292,7 @@ class TarReader:
         name = outer[outer.rfind(b"/") + 1 : -4]
         collector = self._builder.collector
         group = collector.add_group(Group(folders.split, name, len(outer) + 1, folders.archive))
-        for member in walk(window):
+        for member in tar_members(window):
             path = self._safe_path(member)
             if path and self._is_file(member, path) and self._is_image(path):
                 self._advance(window.start + member.offset_data + member.size)

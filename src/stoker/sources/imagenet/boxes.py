@@ -21,7 +21,7 @@ from defusedxml.ElementTree import fromstring
 
 from stoker.errors import SourceError, StorageError
 from stoker.sources.reading import in_order, nonblank_lines, numbered_lines, read_file
-from stoker.sources.tar_format import ForwardBytes, open_stream, read_member, walk
+from stoker.sources.tar_format import ForwardBytes, open_stream, read_member, tar_members
 from stoker.storage import split_bucket, within
 from stoker.types import Box
 
@@ -414,7 +414,7 @@ def read_box_tar(path: Location, progress: Progress | None) -> BoxTableBuilder:
     total = path.size()
     with open_stream(path) as stream:
         source = ForwardBytes(stream, str(path))
-        for done, member in enumerate(walk(source)):
+        for done, member in enumerate(tar_members(source)):
             if member.isreg() and not member.issparse():
                 _add_member(builder, source, member)
             if progress is not None and done % _PROGRESS_MEMBERS == 0:

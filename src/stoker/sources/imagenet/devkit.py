@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.errors import ConfigError, SourceError
-from stoker.sources.tar_format import ForwardBytes, open_stream, read_member, walk
+from stoker.sources.tar_format import ForwardBytes, open_stream, read_member, tar_members
 
 if TYPE_CHECKING:
     from stoker.storage import Location
@@ -33,7 +33,7 @@ def meta_of_devkit(path: Location) -> bytes:
     """
     with open_stream(path) as stream:
         source = ForwardBytes(stream, str(path))
-        for member in walk(source):
+        for member in tar_members(source):
             if member.isreg() and member.name.rpartition("/")[2] == "meta.mat":
                 return read_member(source, member, MAX_META_BYTES)
     raise SourceError(f"{path} holds no meta.mat, so it is not the devkit of ILSVRC 2012", path=str(path))
