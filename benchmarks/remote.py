@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import stoker
-from stoker.storage import location, retrying
+from stoker.storage import location, stores
 from stoker.storage.objects import S3Backend
 from tests.servers import s3
 
@@ -177,7 +177,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    backends: dict[str, Callable[[str], Backend]] = retrying.BACKENDS
+    backends: dict[str, Callable[[str], Backend]] = stores.BACKENDS
     backends["s3"] = _Delayed
     with bucket_with(options.dataset) as (server, remote):
         ways = ways_of(str(options.dataset), remote, options)

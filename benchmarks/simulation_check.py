@@ -23,7 +23,7 @@ import stoker
 from benchmarks.remote import Way, _Delayed, bucket_with, turn
 from benchmarks.simulation import Data, Ranks, Span, Storage, simulate
 from stoker.config import available_cpus
-from stoker.storage import StoreLocation, retrying
+from stoker.storage import StoreLocation, stores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,7 +110,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    backends: dict[str, Callable[[str], Backend]] = retrying.BACKENDS
+    backends: dict[str, Callable[[str], Backend]] = stores.BACKENDS
     backends["s3"] = _Delayed
     rows = []
     with bucket_with(options.dataset) as (_, place):

@@ -6,7 +6,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from stoker.storage import StoreLocation, location, retrying
+from stoker.storage import StoreLocation, location, stores
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ def place_in(
         for name, value in server.environment(proxy).items():
             monkeypatch.setenv(name, value)
         found = location(f"{kind}://{server.make_bucket()}/folder")
-    monkeypatch.setattr(retrying, "_opened", {})  # an earlier test had another server or proxy
+    monkeypatch.setattr(stores, "_opened", {})  # an earlier test had another server or proxy
     assert isinstance(found, StoreLocation)
     return found
 

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING
 
 from stoker.errors import ConfigError, StorageError
 from stoker.storage.files import write_all
-from stoker.storage.retrying import stoppable_pool
+from stoker.storage.pools import stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -38,8 +38,8 @@ from stoker.storage.files import (
     too_large,
     write_file,
 )
-from stoker.storage.retrying import BACKENDS, open_store
 from stoker.storage.store import StoreError
+from stoker.storage.stores import BACKENDS, open_store
 
 if TYPE_CHECKING:
     import threading

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import mmap
-import os
 import random
 import re
-import resource
 import threading
 import time
 from collections import OrderedDict
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
     from stoker.storage.store import Backend, Blob, Children, Data, Entry
 
 _T = TypeVar("_T")
-_thread = threading.local()
 
 MAX_AT_ONCE = 1024
 """Requests at a time to a store that never was busy; callers have smaller limits of their own."""
@@ -43,10 +39,6 @@ _MD5 = re.compile(r'"?(?:([0-9a-f]{32})|([0-9A-Za-z+/]{22}==))"?')  # in hex, or
 _SAME_READS = 4
 _MAX_SUSPECTS = 1024
 _ENOUGH = 8
-
-_USUAL_STACK_BYTES = 8 << 20
-_BESIDE_STACK_BYTES = 2 << 20
-"""What Python and the C library take for a thread before it runs anything, rounded up."""
 
 
 class Backoff:
@@ -390,116 +382,3 @@ class RetryingStore:
     def _refused(self, what: str, key: str) -> PermissionError:
         advice = "give credentials that may do so; see docs/remote.md"
         return PermissionError(13, f"the store does not allow to {what} this; {advice}", f"{self.name}/{key}")
-
-
-def _gcs(root: str) -> Backend:
-    from stoker.storage.objects import GcsBackend  # noqa: PLC0415 - its clients are an extra
-
-    return GcsBackend(root)
-
-
-def _s3(root: str) -> Backend:
-    from stoker.storage.objects import S3Backend  # noqa: PLC0415 - its client is an extra
-
-    return S3Backend(root)
-
-
-def _hdfs(root: str) -> Backend:
-    from stoker.storage.hdfs import HdfsBackend  # noqa: PLC0415 - its client is an extra
-
-    return HdfsBackend(root)
-
-
-BACKENDS: dict[str, Callable[[str], Backend]] = {"gs": _gcs, "s3": _s3, "hdfs": _hdfs}
-"""What opens the stores of each scheme."""
-
-_lock = threading.Lock()
-_opened: dict[tuple[int, str], RetryingStore] = {}
-os.register_at_fork(after_in_child=lambda: globals().update(_lock=threading.Lock()))
-
-
-def open_store(root: str) -> RetryingStore:
-    """Return the store of a scheme and bucket such as ``s3://photos``.
-
-    Each is opened once in a process, and a forked process opens one of its own. What a pool of `stoppable_pool` asks
-    for stops waiting with the pool.
-
-    Raises:
-        ConfigError: The client that it needs is not installed.
-    """
-    wanted = (os.getpid(), root)
-    with _lock:
-        if wanted not in _opened:
-            _opened[wanted] = RetryingStore(BACKENDS[root.partition("://")[0]](root))
-        store = _opened[wanted]
-    stop: threading.Event | None = getattr(_thread, "stop", None)
-    return store if stop is None else store.stoppable(stop)
-
-
-def stop_waiting_when(stop: threading.Event) -> None:
-    """Let this thread give up waiting for any store once an event is set, with a ``ClosedError``.
-
-    For the threads of a pool, whose owner must not wait minutes for them when the work is cancelled.
-    """
-    _thread.stop = stop
-
-
-@contextmanager
-def stopping_when(stop: threading.Event) -> Iterator[None]:
-    """Let this thread give up waiting for any store once an event is set, as long as the ``with`` block runs."""
-    before = getattr(_thread, "stop", None)
-    _thread.stop = stop
-    try:
-        yield
-    finally:
-        _thread.stop = before
-
-
-def new_pool(threads: int, name: str, stop: threading.Event) -> ThreadPoolExecutor:
-    """Return threads none of which goes on waiting for a store once ``stop`` is set; the caller shuts them down.
-
-    Raises:
-        MemoryError: Their stacks do not fit.
-    """
-    check_stacks(threads)
-    return ThreadPoolExecutor(threads, name, initializer=stop_waiting_when, initargs=(stop,))
-
-
-@contextmanager
-def stoppable_pool(threads: int, name: str) -> Iterator[ThreadPoolExecutor]:
-    """Keep a pool of threads while the ``with`` block runs.
-
-    Leaving the block early, with Ctrl-C or an error, waits for at most one request of each thread; what has not
-    begun is dropped.
-
-    Args:
-        threads: How many.
-        name: What their names begin with.
-
-    Raises:
-        MemoryError: Their stacks do not fit.
-    """
-    stop = threading.Event()
-    pool = new_pool(threads, name, stop)
-    try:
-        yield pool
-    finally:
-        stop.set()
-        pool.shutdown(cancel_futures=True)
-
-
-def check_stacks(threads: int) -> None:
-    """See that so many threads can be started, before the first is.
-
-    Python waits forever for a thread that had no memory left to begin with (CPython issue 140746).
-
-    Raises:
-        MemoryError: Their stacks do not fit into the address space that this process may have.
-    """
-    limit = resource.getrlimit(resource.RLIMIT_STACK)[0]
-    stack = threading.stack_size() or (_USUAL_STACK_BYTES if limit == resource.RLIM_INFINITY else limit)
-    size = threads * (stack + _BESIDE_STACK_BYTES)
-    try:
-        mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ).close()
-    except OSError as error:
-        raise MemoryError(f"no memory for {threads} threads: their stacks take {size:,} bytes") from error
