@@ -2,7 +2,7 @@
 
 >>> import stoker                                                         # doctest: +SKIP
 >>> train = stoker.open("dataset/", split="train")                        # doctest: +SKIP
->>> transform = stoker.RandomResizedCrop(224, hflip=0.5)                       # doctest: +SKIP
+>>> transform = stoker.RandomResizedCrop(224, hflip=0.5)                  # doctest: +SKIP
 >>> for batch in stoker.Loader(train, batch_size=256, transform=transform, shuffle=True, seed=17):  # doctest: +SKIP
 ...     print(batch.images.shape, batch.labels.shape)
 
@@ -13,10 +13,10 @@ builds on a cluster; they are imported on first use.
 from __future__ import annotations
 
 import importlib
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from stoker import errors as errors
+from stoker.config import VERSION
 from stoker.loader import (
     BadSample,
     BadSampleReport,
@@ -58,7 +58,7 @@ from stoker.transforms import (
 if TYPE_CHECKING:
     from stoker.inspect import DoctorReport, doctor
 
-__version__ = version("stoker")
+__version__ = VERSION
 __all__ = [
     "BadSample",
     "BadSampleReport",

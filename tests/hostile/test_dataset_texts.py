@@ -144,7 +144,7 @@ TEXTS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "a hundred brackets": (lambda text: seed(text, b"[" * 100 + b"]" * 100), "nested"),
     "five thousand digits": (lambda text: seed(text, b"9" * 5000), "digits"),
     "a number that is infinite": (lambda text: seed(text, b"1e400"), "1e400 is too large"),
-    "no number": (lambda text: seed(text, b"NaN"), "NaN is no number"),
+    "no number": (lambda text: seed(text, b"NaN"), "NaN is not a number"),
     "a key twice": (lambda text: seed(text, b'0, "seed": 1'), "'seed' twice"),
 }
 

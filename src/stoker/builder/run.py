@@ -6,7 +6,6 @@ import contextlib
 import time
 from collections import Counter
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -16,6 +15,7 @@ from stoker.builder.destination import check_destination, finished_dataset, resu
 from stoker.builder.estimate import ExpectedSize, sample_records
 from stoker.builder.local import LocalEngine
 from stoker.builder.plan import make_plan, open_source, plan_settings, recipe_record
+from stoker.config import VERSION
 from stoker.errors import DestinationError, StorageError
 from stoker.format import (
     Manifest,
@@ -278,7 +278,7 @@ def _make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardR
     for result in results:
         converted.update(result.converted)
     return Manifest(
-        stoker_version=version("stoker"),
+        stoker_version=VERSION,
         schema=settings.schema.info(len(plan.tree.classes)),
         recipe=recipe_record(settings),
         seed=settings.seed,

@@ -146,7 +146,9 @@ class SourceTree:
     """Everything a build needs to know about images that are files or members of tars. Read-only; see `Source`.
 
     Attributes:
-        root: What the user named.
+        root: What the user named. If it is a file, such as a list, an image that is missing is a reject wherever its
+            folder should be; if it is a folder, one whose folder is gone, too, ends the build
+            (`Location.still_answers`).
         base: Folder that the paths of files are relative to: absolute, links resolved, or a URL such as
             ``s3://photos/train`` without a slash at the end. `locate` joins the two: what it returns is an absolute
             path or a URL, of which `stoker.storage.place_at` makes a `Location`.
