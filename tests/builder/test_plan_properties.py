@@ -153,7 +153,7 @@ def test_sizes(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "MB", "-1", "1XB", "0", "0.1", "1e3", "9" * 30])
-def test_what_is_no_size(text: str) -> None:
+def test_what_is_not_a_size(text: str) -> None:
     with pytest.raises(ConfigError, match="size"):
         parse_size(text)
 

@@ -201,7 +201,7 @@ def test_a_dataset_that_is_huge_needs_consent(tmp_path: Path) -> None:
     assert ExpectedSize(1, LARGE_BYTES, 10**13).refuse_huge() is None
 
 
-def test_the_size_is_told_before_anything_is_written(source: Path, tmp_path: Path) -> None:
+def test_the_size_is_reported_before_anything_is_written(source: Path, tmp_path: Path) -> None:
     told: list[ExpectedSize] = []
 
     def announce(expected: ExpectedSize) -> None:

@@ -184,7 +184,7 @@ def test_a_journal_that_ends_anywhere_is_good_up_to_its_last_line(tmp_path: Path
 
 
 @pytest.mark.parametrize("damage", [b'{"shard": "a", "records": 1e999}', b"[" * 200_000, b"[1]"])
-def test_a_line_that_no_build_wrote_is_no_shard(tmp_path: Path, damage: bytes) -> None:
+def test_a_line_that_no_build_wrote_is_not_a_shard(tmp_path: Path, damage: bytes) -> None:
     with JournalFile(tmp_path) as journal:
         journal.begin({"seed": 1})
     with (tmp_path / "build.journal").open("ab") as file:

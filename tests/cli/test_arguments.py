@@ -31,7 +31,7 @@ def test_every_command_is_known_by_its_name(capsys: pytest.CaptureFixture[str]) 
         ("doctor a --seconds nan", "seconds is nan"),
     ],
 )
-def test_a_number_that_is_none_is_told_in_our_words(
+def test_an_invalid_number_is_an_error_in_our_words(
     words: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(words.split()) == 2
@@ -48,7 +48,7 @@ def test_options_may_stand_between_source_and_destination(tmp_path: Path, capsys
     assert "no directory to download to" in capsys.readouterr().err
 
 
-def test_the_end_of_input_is_no_answer(tmp_path: Path) -> None:
+def test_the_end_of_input_is_not_an_answer(tmp_path: Path) -> None:
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(tmp_path)
@@ -67,7 +67,7 @@ def test_the_end_of_input_is_no_answer(tmp_path: Path) -> None:
     assert b"Traceback" not in shown
 
 
-def test_a_number_of_too_many_digits_is_no_answer(
+def test_a_number_of_too_many_digits_is_not_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, value in {"DATA_DIR": str(tmp_path), "PROTO_OUT_DIR": "out", "RESIZE_IMAGES": "Y"}.items():

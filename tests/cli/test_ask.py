@@ -53,7 +53,7 @@ def test_no_means_no(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ("JPEG_Q", "0", "quality"),
     ],
 )
-def test_answers_that_are_none(
+def test_invalid_answers(
     photos: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -69,7 +69,9 @@ def test_answers_that_are_none(
     assert not (tmp_path / "out").exists()
 
 
-def test_nobody_to_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_standard_input_without_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with open(os.devnull) as nothing:  # noqa: PTH123 - a file object is what sys.stdin is
         monkeypatch.setattr(sys, "stdin", nothing)
         assert main(["build", "--ask"]) == 2

@@ -155,7 +155,7 @@ def test_no_command_or_a_wrong_one_is_usage(stoker: Run) -> None:
     assert "invalid choice: 'bild'" in stoker.err
 
 
-def test_plan_tells_and_writes_nothing(stoker: Run, source: Path, tmp_path: Path) -> None:
+def test_plan_prints_and_writes_nothing(stoker: Run, source: Path, tmp_path: Path) -> None:
     (source / "cat/odd.JPEG").write_bytes(b"\x89PNG\r\n\x1a\n")
     (source / "cat/empty.JPEG").touch()
     (source / "dog/notes.txt").touch()
@@ -267,7 +267,7 @@ def test_ctrl_c_ends_soon_and_the_build_goes_on_later(tmp_path: Path) -> None:
     assert main(words[3:]) == 0
 
 
-def test_a_reader_that_goes_away_is_no_traceback(source: Path) -> None:
+def test_a_closed_pipe_gives_no_traceback(source: Path) -> None:
     words = [*COMMAND, "plan", str(source), "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -83,7 +83,7 @@ def test_without_a_directory_it_is_the_users(
     assert document(capsys)["entries"] == []
 
 
-def test_what_is_no_cache_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_a_cache_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notes.txt").write_text("not of a cache")
     for place in (tmp_path, tmp_path / "nowhere"):
         assert main(["cache", "--dir", str(place), "--clear"]) == 2

@@ -1,7 +1,7 @@
 """Datasets that earlier versions wrote: read, verified, resumed and repacked by this one.
 
 Each folder of ``datasets/`` was written by ``scripts/compat_dataset.py`` with the Stoker of its time, and never
-changes. If a test here fails, what users have on their disks has become unreadable or something else: mend the code,
+changes. If a test here fails, what users have on their disks has become unreadable or something else: fix the code,
 and not the folder.
 """
 

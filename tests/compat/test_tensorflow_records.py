@@ -100,7 +100,7 @@ def test_damaged_bytes_are_read_as_protobuf_reads_them(features: dict, data: st.
     assert refused or found == expected
 
 
-def test_a_kindless_feature_is_no_feature() -> None:
+def test_a_feature_without_a_kind_is_not_a_feature() -> None:
     example = tf.train.Example(features=tf.train.Features(feature={"nothing": tf.train.Feature()}))
     assert _native.parse_example(example.SerializeToString()) == {}
 

@@ -18,7 +18,7 @@ def test_a_size_is_a_number_and_a_unit(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["MB", "-1", "1,5GB", "1 XB", "1e9", "0", "0.5", "4194305TiB", "9" * 400, "٣"])
-def test_what_is_no_size_is_refused_with_its_text(text: str) -> None:
+def test_what_is_not_a_size_is_refused_with_its_text(text: str) -> None:
     with pytest.raises(ConfigError, match=text[:20]):
         parse_size(text)
 

@@ -209,7 +209,7 @@ def test_a_place_is_taken_apart() -> None:
         "https://mirror.exämple/",
     ],
 )
-def test_a_place_that_is_none_is_refused_without_repeating_it(url: str) -> None:
+def test_an_invalid_url_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(ConfigError, match="--url is not the place of files") as caught:
         parse_base(url)
     assert KEY not in "".join(traceback.format_exception(caught.value))

@@ -179,7 +179,7 @@ def test_a_shard_that_changes_while_it_is_read(dataset: Path, tmp_path: Path, ch
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "labels.txt"])
-def test_texts_that_are_replaced_do_not_matter_to_who_has_opened(dataset: Path, tmp_path: Path, name: str) -> None:
+def test_texts_that_are_replaced_do_not_matter_to_open_datasets(dataset: Path, tmp_path: Path, name: str) -> None:
     copy = Path(shutil.copytree(dataset, tmp_path / "copy"))
     train = stoker.open(copy, "train")
     (copy / name).write_bytes(b"{}")

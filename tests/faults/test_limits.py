@@ -91,7 +91,7 @@ def test_builds_with_little_memory(tmp_path: Path) -> None:
     assert codes == {0, 1}
 
 
-def test_no_room_for_the_stacks_of_threads(dataset: Path) -> None:
+def test_no_memory_for_the_stacks_of_threads(dataset: Path) -> None:
     found = run(
         """
         used = int(Path("/proc/self/status").read_text().split("VmSize:")[1].split()[0]) << 10

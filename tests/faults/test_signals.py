@@ -73,7 +73,7 @@ def test_a_build_that_gets_signals_is_finished_by_the_next(
     assert not list(out.glob("*.tmp-*"))
 
 
-def test_output_that_nobody_reads(dataset: Path) -> None:
+def test_output_without_a_reader(dataset: Path) -> None:
     command = f"{sys.executable} -m stoker.cli.main info {dataset} | head -c 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True)
     assert "Traceback" not in done.stderr

@@ -46,7 +46,9 @@ def test_what_is_written_is_one_stream_without_an_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "zlib"])
-def test_the_compression_is_told_by_content(tmp_path: Path, compression: Literal["none", "gzip", "zlib"]) -> None:
+def test_the_compression_is_found_from_the_content(
+    tmp_path: Path, compression: Literal["none", "gzip", "zlib"]
+) -> None:
     path = written(tmp_path, compression)
     assert compression_of(path) == compression
     assert holds_records(path)

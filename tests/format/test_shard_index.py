@@ -48,7 +48,7 @@ def test_any_changed_number_is_found(sizes: list[int], data: st.DataObject) -> N
     [b"0 16", b"0\n", b"0 16 2\n", b" 16\n", b"0  16\n", b"0 16\n\n", b"-1 16\n", b"0 16\r\n", b"0 1e3\n", b"0\t16\n",
      b"a b\n", b"\n", b"0 " + b"9" * 19 + b"\n", b"16\n0 ", b"0 16\n16", b"\xff 1\n", b"0,16\n", b"0 16\x0016 16\n"],
 )  # fmt: skip
-def test_what_is_no_index_is_refused(text: bytes) -> None:
+def test_what_is_not_an_index_is_refused(text: bytes) -> None:
     with pytest.raises(IndexMismatchError, match="not lines of 'offset size'"):
         parse_index(text, "x.idx")
 

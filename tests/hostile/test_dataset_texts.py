@@ -49,7 +49,7 @@ def no_file(path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["pipe", "directory", "device", "link to nowhere", "link to itself"])
 @pytest.mark.parametrize("name", list(READERS))
-def test_what_is_no_file_is_neither_waited_for_nor_read(copied: Path, name: str, kind: str) -> None:
+def test_what_is_not_a_file_is_neither_waited_for_nor_read(copied: Path, name: str, kind: str) -> None:
     """A reader of a pipe waits for ever, and one of ``/dev/zero`` takes all memory."""
     no_file(copied / name, kind)
     with pytest.raises(ManifestError, match=name) as caught:
@@ -66,7 +66,7 @@ def test_a_terabyte_of_zeros_is_not_read(copied: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "directory", "device", "link to nowhere", "link to itself"])
-def test_a_manifest_that_is_no_file_makes_no_foreign_dataset(copied: Path, photos: Path, kind: str) -> None:
+def test_a_manifest_that_is_not_a_file_makes_no_foreign_dataset(copied: Path, photos: Path, kind: str) -> None:
     """Without its manifest the directory would be opened as shards of other origin, and be built over."""
     shard = (copied / SHARD).read_bytes()
     no_file(copied / "manifest.json", kind)
@@ -155,7 +155,7 @@ def seed(text: bytes, value: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("case", list(TEXTS))
-def test_what_readers_could_understand_differently_is_no_manifest(copied: Path, case: str) -> None:
+def test_what_readers_could_understand_differently_is_not_a_manifest(copied: Path, case: str) -> None:
     change, problem = TEXTS[case]
     path = copied / "manifest.json"
     path.write_bytes(change(path.read_bytes()))
@@ -183,7 +183,7 @@ LINES = [b"[" * 10**6, b"9" * 5000, b"\0", b"{}", b"1", b'{"key": "x", "split": 
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: ascii(line[:20]))
-def test_a_line_that_is_no_reject_is_named(copied: Path, line: bytes) -> None:
+def test_a_line_that_is_not_a_reject_is_named(copied: Path, line: bytes) -> None:
     path = copied / "rejects.jsonl"
     path.write_bytes(b'{"key": "x", "split": "train", "reason": "y"}\n' + line + b"\n")
     with pytest.raises(ManifestError, match=r"rejects\.jsonl line 2 is not a reject") as caught:

@@ -14,7 +14,7 @@ TARGETS = sorted(path.stem for path in FOLDER.glob("*.py") if "\ndef one_input("
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_target_keeps_its_law_on_its_seeds(name: str) -> None:
+def test_a_target_keeps_its_property_on_its_seeds(name: str) -> None:
     target = importlib.import_module(f"scripts.fuzz_python.{name}")
     sound = 0
     for data in [*target.seeds(), b"", b"\xff" * 40]:

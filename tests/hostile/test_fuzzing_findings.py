@@ -55,7 +55,7 @@ def test_an_adobe_marker_behind_a_jfif_marker() -> None:
     assert _native.probe_jpeg(with_segments(adobe)).color == "ycbcr"
 
 
-def test_four_inks_with_a_transform_that_nobody_defined() -> None:
+def test_four_inks_with_an_undefined_transform() -> None:
     """libjpeg takes any transform but 0 for YCCK."""
     inks = pictures.jpeg(16, 16, mode="CMYK")
     at = inks.index(b"Adobe") + 11
@@ -80,7 +80,7 @@ def test_a_tag_or_a_length_of_six_bytes(payload: bytes) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["nobody-knows-this", "hex", "rot13", "idna", "utf-7", "euc-jp"])
-def test_an_annotation_in_an_encoding_that_is_none(encoding: str) -> None:
+def test_an_annotation_in_an_unknown_encoding(encoding: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_annotation(b'<?xml version="1.0" encoding="%b"?><annotation/>' % encoding.encode())
 

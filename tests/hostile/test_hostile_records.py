@@ -77,7 +77,7 @@ def test_a_record_that_cannot_be_used_is_named_by_everything(
 
 
 @pytest.mark.parametrize("edge", [float("nan"), float("inf"), -float("inf")])
-def test_boxes_that_are_no_numbers(tmp_path: Path, edge: float) -> None:
+def test_boxes_that_are_not_numbers(tmp_path: Path, edge: float) -> None:
     place = write(tmp_path / "records", payload(), payload(**{f"{BOX}xmin": ("float", [edge])}))
     with stoker.Loader(
         stoker.open(place), batch_size=2, transform=stoker.Resize(16), boxes=stoker.BoxOutput()
@@ -137,7 +137,7 @@ def loader(tmp_path: Path) -> stoker.Loader:
 
 
 @pytest.mark.parametrize("state", STATES, ids=repr)
-def test_what_is_no_state(loader: stoker.Loader, state: Any) -> None:
+def test_what_is_not_a_state(loader: stoker.Loader, state: Any) -> None:
     with loader, pytest.raises(ConfigError, match="state"):
         loader.load_state_dict(state)
 

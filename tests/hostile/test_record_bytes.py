@@ -111,7 +111,7 @@ def test_a_named_pipe_in_place_of_a_shard(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["", "nowhere\0.tfrecord", "/dev/zero"])
-def test_paths_that_are_no_shard(path: str) -> None:
+def test_paths_that_are_not_shards(path: str) -> None:
     """The empty path, one that C cuts at its zero byte, and a device that never ends."""
     with pytest.raises((OSError, ValueError)):
         _native.scan_shard(path)

@@ -92,7 +92,7 @@ def test_records_of_other_origin(tmp_path: Path) -> None:
     assert "1 of 12 images that were looked at cannot be read" in " ".join(page.text.split())
 
 
-def test_image_files_and_those_that_are_none(tmp_path: Path) -> None:
+def test_image_files_and_other_files(tmp_path: Path) -> None:
     write_class_folders(tmp_path / "photos", ["ant", "bee"], 3)
     (tmp_path / "photos/ant/notes.jpg").write_text("no image")
     whole = pictures.jpeg(200, 150, 1)

@@ -215,7 +215,7 @@ def test_records_of_other_origin(
         assert said(capsys, command, place) == said(capsys, command, local)
 
 
-def test_what_the_wire_does_is_no_damage(
+def test_what_the_network_does_is_not_damage(
     faulty_s3: FaultProxy,
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
@@ -230,7 +230,7 @@ def test_what_the_wire_does_is_no_damage(
     assert faulty_s3.traffic.faults["Flip"] > 0
 
 
-def test_a_full_scratch_disk_is_no_damage(
+def test_a_full_scratch_disk_is_not_damage(
     s3: StoreLocation, written: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy(written, s3)

@@ -110,7 +110,7 @@ def test_members_of_a_tar_are_read_in_place(tmp_path: Path) -> None:
         everything(source)
 
 
-def test_objects_of_files_are_those_that_were_told(tree: tuple) -> None:
+def test_objects_of_files_are_those_that_were_set(tree: tuple) -> None:
     base, names, data = tree
     source = file_set(str(base), names, [len(one) for one in data])
     boxes = np.float32([(0.1, 0.2, 0.6, 0.9), (0.5, 0.5, 1.0, 1.0), (0.0, 0.0, 0.3, 0.3)])
@@ -198,7 +198,7 @@ def odd(tree: tuple) -> _native.FileSet:
     return file_set(str(base), names, [0] * len(data))
 
 
-def test_what_is_no_jpeg_is_converted_when_its_turn_comes(odd: _native.FileSet) -> None:
+def test_what_is_not_a_jpeg_is_converted_when_its_turn_comes(odd: _native.FileSet) -> None:
     given: list[bytes] = []
 
     def convert(data: bytes) -> bytes:
@@ -295,7 +295,7 @@ def test_a_loader_over_a_tree_takes_what_is_in_it(tmp_path: Path) -> None:
                 assert spread < 3 if order[key].name == "3.JPEG" else spread == 0
 
 
-def test_what_is_no_jpeg_has_the_same_limit(tmp_path: Path) -> None:
+def test_what_is_not_a_jpeg_has_the_same_limit(tmp_path: Path) -> None:
     (tmp_path / "class").mkdir()
     (tmp_path / "class" / "0.JPEG").write_bytes(PNG)
     width, height = pictures.rgb(PNG).size

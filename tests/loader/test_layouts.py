@@ -167,7 +167,7 @@ def test_a_layout_without_boxes_has_no_objects_to_crop(tmp_path: Path) -> None:
         stoker.Loader(train, batch_size=4, transform=stoker.ObjectCrops(8))
 
 
-def test_a_shard_whose_path_is_no_utf8_is_read_and_named(tmp_path: Path) -> None:
+def test_a_shard_whose_path_is_not_utf8_is_read_and_named(tmp_path: Path) -> None:
     directory = tmp_path / os.fsdecode(b"caf\xe9")
     directory.mkdir()
     train = write(directory, [mixed(0), mixed(1) | {"image/encoded": ("bytes", [b""])}])

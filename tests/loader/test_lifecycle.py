@@ -116,7 +116,7 @@ def test_a_superseded_iteration_leaves_the_current_one_alone(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("with_state", [False, True])
-def test_who_goes_elsewhere_ends_the_iteration_under_way(shards: list[Path], *, with_state: bool) -> None:
+def test_a_new_position_ends_the_iteration_under_way(shards: list[Path], *, with_state: bool) -> None:
     with stoker.Loader(stoker.open(shards[0]), batch_size=3, transform=TRANSFORM, shuffle=True) as loader:
         batches = iter(loader)
         next(batches)
@@ -216,7 +216,7 @@ def test_settings_out_of_range_are_refused_at_once(shards: list[Path], settings:
         stoker.Loader(stoker.open(shards[0]), **{"batch_size": 2, "transform": TRANSFORM, **settings})
 
 
-def test_what_is_no_dataset_is_refused(shards: list[Path]) -> None:
+def test_what_is_not_a_dataset_is_refused(shards: list[Path]) -> None:
     with pytest.raises(ConfigError, match=r"give what stoker\.open or stoker\.mix returned"):
         stoker.Loader(str(shards[0]), batch_size=2, transform=TRANSFORM)
     for datasets in (stoker.open(shards[0]), [str(shards[0])]):  # the first one is a sequence of samples

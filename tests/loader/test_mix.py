@@ -27,7 +27,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> list[stoker.Dataset]:
     return [stoker.open(annotated), stoker.open(plain)]
 
 
-def test_pixels_labels_and_keys_are_those_of_the_datasets(parts: list[stoker.Dataset]) -> None:
+def test_pixels_labels_and_indices_are_those_of_the_datasets(parts: list[stoker.Dataset]) -> None:
     mixed = stoker.mix(parts, [1, 3], samples_per_epoch=40, label_offsets=[0, 1000])
     assert len(mixed) == 40
     assert "2 datasets" in repr(mixed)

@@ -260,7 +260,7 @@ def hostile(kind: str, directory: Path, name: str, victim: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "hard link", "directory", "pipe"])
 @pytest.mark.parametrize("which", ["samples", "budget"])
-def test_what_is_no_file_of_its_own_is_not_used(shards: Path, tmp_path: Path, kind: str, which: str) -> None:
+def test_files_that_are_not_its_own_are_not_used(shards: Path, tmp_path: Path, kind: str, which: str) -> None:
     directory = tmp_path / "cache"
     read_all(NodeCache(directory, "10MB"), shards)
     victim = tmp_path / "victim"

@@ -147,7 +147,7 @@ def test_sources_that_agree_are_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found() == (1, 4)
 
 
-def test_a_torchrun_on_every_node_of_a_slurm_step_is_no_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torchrun_on_every_node_of_a_slurm_step_is_not_a_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
     set_all(monkeypatch, {"RANK": "5", "WORLD_SIZE": "8", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"})
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
     assert found() == (5, 8)
@@ -185,7 +185,7 @@ def test_variables_that_make_no_sense_are_named(
     assert resolve(3, 4) == Ranks(3, 4, "given")  # who gives both is not asked again
 
 
-def test_damage_of_a_source_that_does_not_count_is_no_matter(
+def test_damage_of_a_source_that_does_not_count_is_ignored(
     monkeypatch: pytest.MonkeyPatch, process_group: None
 ) -> None:
     set_all(monkeypatch, {"WORLD_SIZE": "4", "PMI_RANK": "x"})

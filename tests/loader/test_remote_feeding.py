@@ -211,7 +211,7 @@ def test_images_and_tars_in_a_bucket_are_read_as_they_are(bucket: StoreLocation,
     assert_same(epochs(tars[0], shuffle=True), epochs(tars[1], shuffle=True, read_ahead=SMALL))
 
 
-def test_numbers_of_a_sampler_are_fetched_batch_by_batch(bucket: StoreLocation, dataset: Path) -> None:
+def test_indices_of_a_sampler_are_fetched_batch_by_batch(bucket: StoreLocation, dataset: Path) -> None:
     here, there = (
         MapDataset(stoker.open(dataset, "train"), TRANSFORM),
         MapDataset(stoker.open(copy(dataset, bucket), "train"), TRANSFORM),

@@ -78,7 +78,7 @@ def test_the_pixels_are_those_of_the_loader(train: stoker.Dataset) -> None:
 
 
 @pytest.mark.parametrize("index", [RECORDS, -RECORDS - 1])
-def test_a_number_that_is_none_is_an_index_error(train: stoker.Dataset, index: int) -> None:
+def test_an_invalid_index_is_an_index_error(train: stoker.Dataset, index: int) -> None:
     with pytest.raises(IndexError, match=str(index)):
         stoker.torch.MapDataset(train, TRANSFORM)[index]
 
@@ -172,7 +172,7 @@ def test_a_call_that_was_interrupted_leaves_nothing_behind(train: stoker.Dataset
     assert [label for _, label in samples.__getitems__([5, 7])] == [6, 8]
 
 
-def test_a_mix_has_no_samples_by_number(train: stoker.Dataset) -> None:
+def test_a_mix_has_no_samples_by_index(train: stoker.Dataset) -> None:
     with pytest.raises(ConfigError, match=r"not <stoker\.Mix of 1 datasets"):
         stoker.torch.MapDataset(stoker.mix([train]), TRANSFORM)
 

@@ -224,7 +224,7 @@ def png_header(width: int, height: int) -> bytes:
         (save("BMP")[:60], "damaged bmp"),
     ],
 )
-def test_what_is_no_image_is_refused_with_a_reason(data: bytes, reason: str, recipe: Recipe) -> None:
+def test_what_is_not_an_image_is_refused_with_a_reason(data: bytes, reason: str, recipe: Recipe) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ImageError, match=reason):

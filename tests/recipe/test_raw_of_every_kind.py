@@ -130,7 +130,7 @@ def test_any_box_gives_the_pixels_that_the_transforms_take(
         np.zeros((4, 5, 3), np.float32),
     ],
 )
-def test_arrays_that_are_no_image_are_refused(pixels: np.ndarray, recipe: Recipe) -> None:
+def test_arrays_that_are_not_images_are_refused(pixels: np.ndarray, recipe: Recipe) -> None:
     with pytest.raises(ImageError, match="pixels are uint8"):
         convert(pixels, recipe)
 

@@ -53,7 +53,7 @@ def test_photographs_to_tables(photos: Path, tmp_path: Path) -> None:
     assert not list((tmp_path / "stoker" / "data").glob("out-*"))
 
 
-def test_who_is_asked_for_and_not_installed_is_a_failure(photos: Path, tmp_path: Path) -> None:
+def test_a_rival_that_is_asked_for_and_not_installed_is_a_failure(photos: Path, tmp_path: Path) -> None:
     counts = ["--photos-count", "4", "--build-count", "4", "--raw-count", "4"]
     done = run([photos, "--build", tmp_path, "--only", "ffcv", "--lines", "raw", "--rounds", "1", *counts])
     assert done.returncode == 1

@@ -69,7 +69,7 @@ def test_encodings_of_bodies_pass_the_proxy_as_they_are(s3_server: S3Server, fau
     assert faulty_s3.traffic.sent["PUT"] == len(packed)
 
 
-def test_s3_gives_nothing_to_who_does_not_sign_or_signs_wrongly(s3_server: S3Server) -> None:
+def test_s3_refuses_requests_without_a_right_signature(s3_server: S3Server) -> None:
     bucket = s3_server.make_bucket()
     url = f"{s3_server.endpoint}/{bucket}/x"
     assert s3_server.ask("PUT", f"/{bucket}/x", b"x").status == 200

@@ -147,7 +147,7 @@ def test_what_is_forbidden_is_not_tried_again(faulty: tuple[FaultProxy, StoreLoc
     assert sum(proxy.traffic.faults.values()) == 1
 
 
-def test_who_waits_can_be_stopped(faulty: tuple[FaultProxy, StoreLocation]) -> None:
+def test_a_wait_can_be_stopped(faulty: tuple[FaultProxy, StoreLocation]) -> None:
     proxy, folder = faulty
     (folder / "object").write_atomically(DATA)
     proxy.faults = [Fault(Answer(503))]

@@ -142,7 +142,7 @@ def test_an_object_as_a_file(folder: StoreLocation) -> None:
         assert file.read(100) == data[-4:]
 
 
-def test_a_forked_process_is_told_so(folder: StoreLocation) -> None:
+def test_a_forked_process_gets_an_error(folder: StoreLocation) -> None:
     (folder / "here").write_atomically(b"x")
     context = multiprocessing.get_context("fork")
     reader, writer = context.Pipe()

@@ -37,7 +37,7 @@ def planned(ranges: _native.RemoteRanges) -> list[int]:
     return found
 
 
-def test_samples_whose_places_cannot_be_told_are_left_to_who_reads_them() -> None:
+def test_samples_whose_places_are_unknown_are_left_to_the_readers() -> None:
     ranges = _native.RemoteRanges(2**20)
     planner = Planner(ranges, places, RangeLimits(window=2**19, gap=0, longest=2**19), 2**62)
     planner.begin(everything(3 * 4096))
