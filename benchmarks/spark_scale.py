@@ -3,7 +3,7 @@
 ::
 
     python benchmarks/spark_scale.py memory --items 1000000 --stop-after 20
-    python benchmarks/spark_scale.py packed environment.tar.gz shared/data/imagenet
+    python benchmarks/spark_scale.py packed environment.tar.gz data/imagenet
 
 Both run a real standalone cluster on this machine: a master, and workers with one core each. ``memory`` lists a tree
 of so many files, which are hard links to a few tiny images, plans it, sends out all slices, and stops after some shards

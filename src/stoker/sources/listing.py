@@ -1,4 +1,4 @@
-"""One function that lists any source of images. Here, and only here, the kinds of sources are told apart.
+"""One function that lists any source of images. Here, and only here, the kinds of sources are distinguished.
 
 ===========================  ==========================================================  ==============================
 kind                         recognised as                                               listed by

@@ -116,7 +116,7 @@ def in_order(work: Callable[[_Task], _Result], tasks: Iterable[_Task], at_once: 
 
     Args:
         work: Called with each task, in any thread.
-        tasks: Taken when there is room, in the calling thread.
+        tasks: Taken when there is space, in the calling thread.
         at_once: How many tasks are done at the same time; 1 takes no thread.
     """
     if at_once == 1:

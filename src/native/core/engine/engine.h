@@ -1,4 +1,4 @@
-// The read path: sample numbers in, batches of pixels out, on native threads.
+// The read path: sample indices in, batches of pixels out, on native threads.
 #pragma once
 
 #include <chrono>

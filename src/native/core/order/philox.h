@@ -14,7 +14,7 @@ std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint3
 enum class RandomOp : uint32_t { kCrop = 1, kFlip = 2, kColor = 3, kUser = 4, kSubstitute = 5 };
 
 // The stream of one operation on one sample in one transform. Draw `i` is a pure function of all six numbers.
-// The counter is (key low, key high, epoch, transform << 24 | op << 16 | i); the Philox key is the seed.
+// The counter is (index low, index high, epoch, transform << 24 | op << 16 | i); the Philox key is the seed.
 class SampleRandom {
  public:
   SampleRandom(uint64_t seed, uint64_t epoch, uint64_t sample, uint8_t transform = 0)

@@ -1,6 +1,6 @@
 // Any bytes as an Example: an error of ours, or features that survive being written and read again; finding a
-// feature, or a glance at it, agrees with reading them all; and what a sample says of itself, every view may
-// rely on.
+// feature, or a glance at it, agrees with reading them all; and what a sample says of itself, every
+// transform may rely on.
 #include "core/examples/example.h"
 
 #include <algorithm>
@@ -88,7 +88,7 @@ void show(std::span<const uint8_t> payload) {
   static const stoker::RecordSource source = tensors();
   stoker::SourceScratch scratch;
   stoker::TransformDecoder decoder;
-  const stoker::TransformSpec view{.kind = stoker::TransformKind::kObjectCrop, .out = {5, 3}};
+  const stoker::TransformSpec transform{.kind = stoker::TransformKind::kObjectCrop, .out = {5, 3}};
   std::vector<stoker::LabelledBox> boxes;
   std::vector<stoker::TransformedBox> shown;
   std::vector<uint8_t> out(5 * 3 * stoker::kRgbBytes);
@@ -97,7 +97,7 @@ void show(std::span<const uint8_t> payload) {
     succeeds([&] {
       const auto sample = source.describe({0, object}, payload, scratch, name);
       const stoker::RgbSlot slot{out.data(), 5 * stoker::kRgbBytes};
-      decoder.decode(sample.image, {&view, 1}, stoker::SampleRandom(0, 0, 0), stoker::kDefaultMaxPixels,
+      decoder.decode(sample.image, {&transform, 1}, stoker::SampleRandom(0, 0, 0), stoker::kDefaultMaxPixels,
                      {&slot, 1});
       source.append_boxes(0, payload, sample.label, scratch, boxes);
       stoker::transform_boxes(decoder.plans()[0], decoder.size(), boxes, 0.0, shown);

@@ -57,7 +57,7 @@ bool is_frame(std::span<const uint8_t> place) {
 }
 
 // The fuzzer cannot compute checksums: where it asks for one, the frame in that place gets them.
-void mend(std::vector<uint8_t>& file, const std::vector<uint64_t>& sizes, uint64_t number) {
+void repair(std::vector<uint8_t>& file, const std::vector<uint64_t>& sizes, uint64_t number) {
   const auto place = place_of(file, sizes, number);
   if (place.empty()) return;
   const auto payload = place.subspan(stoker::kFrameHeaderBytes, sizes[number]);
@@ -75,7 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint8_t good = input.byte(), small = input.byte(), counted = input.byte();
   std::vector<uint8_t> bytes = input.rest();
   for (uint64_t i = 0; i < sizes.size(); ++i) {
-    if ((good >> i & 1) != 0) mend(bytes, sizes, i);
+    if ((good >> i & 1) != 0) repair(bytes, sizes, i);
   }
   const MemoryFile file(bytes), counter(std::vector<uint8_t>(counted % 9, counted));
   const uint64_t budget = small % 2 == 0 ? uint64_t{1} << 62 : uint64_t{small} * 64;

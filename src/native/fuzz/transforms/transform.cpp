@@ -1,4 +1,4 @@
-// Views of JPEG bytes and of raw pixels, in both modes of decoding, and images made anew from a part of
+// Transforms of JPEG bytes and raw pixels, in both modes of decoding, and images made anew from a part of
 // another: an error, or exactly the pixels asked for, none written beside them, the same ones again from a
 // decoder that has seen nothing before.
 #include "core/jpeg/decoder.h"
