@@ -92,7 +92,7 @@ def verify_it(place: Path) -> Any:
 
 
 def feed_it(place: Path, **settings: Any) -> Any:
-    """An epoch: keys, labels and pixels of all samples in their order."""
+    """An epoch: indices, labels and pixels of all samples in their order."""
     train = stoker.open(place / "dataset", "train")
     with stoker.Loader(train, batch_size=2, transform=stoker.Resize(16), shuffle=True, threads=2, **settings) as loader:
         return [

@@ -28,7 +28,7 @@ def folder_in(
 
 
 def epochs(dataset: stoker.Dataset | stoker.Mix, count: int = 2, **settings: Any) -> list[list[np.ndarray[Any, Any]]]:
-    """All that some epochs give: images, labels, keys and the mark of what is valid, batch by batch."""
+    """All that some epochs give: images, labels, indices and the mark of what is valid, batch by batch."""
     with stoker.Loader(
         dataset, **({"batch_size": 8, "transform": TRANSFORM, "seed": 5, "threads": 3} | settings)
     ) as loader:

@@ -254,7 +254,7 @@ class FaultProxy:
                 continue
             for at in range(0, len(read), _PACED_PIECE):
                 piece = read[at : at + _PACED_PIECE]
-                # Each piece has its turn on the line, whoever sends it.
+                # Each piece has its turn on the line, no matter who sends it.
                 self._free_at[way] = max(self._free_at[way], loop.time()) + len(piece) / self.bandwidth
                 await asyncio.sleep(self._free_at[way] - loop.time())
                 yield piece

@@ -62,12 +62,12 @@ class PaddedBoxes:
 class BoxOutput:
     """That batches have boxes, and in which form.
 
-    Boxes are cropped, scaled, clipped and mirrored as the pixels are; one that has nothing left in the transform is
-    left out.
+    Boxes are cropped, scaled, clipped and mirrored as the pixels are; one of which nothing is
+    left in the result is omitted.
 
     Attributes:
         pad_to: Boxes of every sample in `PaddedBoxes`, 1 to 65,536; None for `Boxes` of any number.
-        min_visible: A box with less than this share of its area in the transform is left out, 0 to 1.
+        min_visible: A box with less than this share of its area in the result is omitted, 0 to 1.
 
     Raises:
         ConfigError: A value is out of range.

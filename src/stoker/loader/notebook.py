@@ -91,14 +91,14 @@ def batch_block(batch: Any) -> str:
 
 
 def _sample_figures(batch: Any, place: int) -> list[str]:
-    transforms = batch.images if isinstance(batch.images, tuple) else (batch.images,)
-    boxes = batch.boxes if isinstance(batch.boxes, tuple) else (batch.boxes,) * len(transforms)
+    parts = batch.images if isinstance(batch.images, tuple) else (batch.images,)
+    boxes = batch.boxes if isinstance(batch.boxes, tuple) else (batch.boxes,) * len(parts)
     lines = [
         class_title(batch.origin.classes if batch.origin else (), int(batch.labels[place])),
         f"#{int(batch.indices[place])}" + ("" if batch.valid[place] else ", fills up"),
     ]
     figures = []
-    for images, annotated in zip(transforms, boxes, strict=True):
+    for images, annotated in zip(parts, boxes, strict=True):
         pixels = original_pixels(np.asarray(images[place]), batch.origin.output if batch.origin else None)
         picture = fit(pixels, SIDE_PIXELS, SIDE_PIXELS)
         draw_pixel_boxes(picture, (pixels.shape[1], pixels.shape[0]), corners_of(annotated, place))

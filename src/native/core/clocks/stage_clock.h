@@ -19,7 +19,7 @@ enum class Stage : uint8_t {
   kParse,     // which bytes are the image, the label, the boxes
   kConvert,   // the caller's function makes a JPEG of another format
   kDecode,    // JPEG to pixels
-  kResample,  // to the size of the transforms, and their colours
+  kResample,  // to the sizes and colours that the transforms ask for
   kWrite,     // into the batch: types and layouts; raw pixels are copied and checked in one pass
 };
 inline constexpr size_t kStages = 8;

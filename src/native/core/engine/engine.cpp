@@ -298,7 +298,7 @@ StoredImage BatchEngine::keep(StoredImage image, uint64_t number, int64_t label,
   try {
     image.size = scratch.decoder.decode_whole(image.bytes, spec_.max_pixels, scratch.whole);
   } catch (const Error&) {
-    return image;  // whether what is broken matters to the transforms is up to them, with a cache as without
+    return image;  // whether what is broken matters is up to the transforms, with a cache as without
   }
   scratch.source.clock.mark(Stage::kDecode);
   image.encoding = ImageEncoding::kRaw;
