@@ -38,6 +38,13 @@ __all__ = [
     "take_step",
 ]
 
+MAX_POSITIONS = 1 << 18
+"""The most positions of an epoch that `shuffle_quality` looks at; a longer epoch is sampled."""
+
+_REGIONS = 251  # at most; a prime: batches that are spread evenly do not all begin at the border of a region
+_BATCHES_OF_A_REGION = 4  # at least; a batch in order would else lie in several regions
+_BATCHES = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class BlockShuffle:
@@ -213,14 +220,6 @@ def _filled_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
         indices = order.take(0, order.n)[positions % order.n]
     valid = positions < order.n if topology.tail == "pad" else np.ones(count, np.bool_)
     return Step(indices, valid, order.n)
-
-
-MAX_POSITIONS = 1 << 18
-"""The most positions of an epoch that are looked at; a longer epoch is sampled."""
-
-_REGIONS = 251  # at most; a prime: batches that are spread evenly do not all begin at the border of a region
-_BATCHES_OF_A_REGION = 4  # at least; a batch in order would else lie in several regions
-_BATCHES = 1024
 
 
 @dataclass(frozen=True, slots=True)

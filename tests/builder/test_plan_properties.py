@@ -26,11 +26,15 @@ def tree_of(**splits: list[int]) -> SourceTree:
     """A tree that exists only as numbers: for each split, how many items each class has."""
     labels = [label for counts in splits.values() for label, count in enumerate(counts) for _ in range(count)]
     names = [b"item%d" % row for row in range(len(labels))]
-    table = ItemTable.of_files(
+    none = np.full(len(labels), -1, np.int32)
+    table = ItemTable(
         b"".join(names),
-        np.cumsum([0, *map(len, names)]),
-        np.asarray(labels, np.int32),
-        np.asarray([1000 + row for row in range(len(labels))], np.int64),
+        starts=np.cumsum([0, *map(len, names)]),
+        labels=np.asarray(labels, np.int32),
+        sizes=np.arange(1000, 1000 + len(labels)),
+        archives=none,
+        offsets=np.zeros(len(labels), np.int64),
+        objects=none,
     )
     ends = np.cumsum([sum(counts) for counts in splits.values()])
     rows = {name: np.arange(end - sum(counts), end) for (name, counts), end in zip(splits.items(), ends, strict=True)}

@@ -31,6 +31,12 @@ __all__ = ["ResumeChange", "ResumeReport", "check_resume"]
 
 STATE_BYTES = 200
 """A state is shorter than this, as JSON."""
+TOPOLOGIES = ((1, 7), (3, 32), (2, 5), (8, 7))
+"""Ranks and batch sizes that a run goes through, unless others are named."""
+
+_EPOCH = 1  # not the first one, so that a loader which forgets the epoch is noticed
+_STOPS = 8
+_STOPS_OF_OTHER_TAILS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +230,8 @@ class Reference:
 
 def contents_of(batch: Batch) -> list[Content]:
     """Return what each sample of a batch became."""
-    transforms = batch.images if isinstance(batch.images, tuple) else (batch.images,)
-    arrays = [np.asarray(transform) for transform in transforms]
+    parts = batch.images if isinstance(batch.images, tuple) else (batch.images,)
+    arrays = [np.asarray(part) for part in parts]
     return [
         Content(tuple(_native.crc32c(array[row].tobytes()) for array in arrays), label, seed)
         for row, (label, seed) in enumerate(zip(batch.labels.tolist(), batch.seeds.tolist(), strict=True))
@@ -291,14 +297,6 @@ class ResumeReport:
             for row in self.changes
         ]
         return "\n".join(lines)
-
-
-TOPOLOGIES = ((1, 7), (3, 32), (2, 5), (8, 7))
-"""Ranks and batch sizes that a run goes through, unless others are named."""
-
-_EPOCH = 1  # not the first one, so that a loader which forgets the epoch is noticed
-_STOPS = 8
-_STOPS_OF_OTHER_TAILS = 3
 
 
 def check_resume(  # noqa: PLR0913 - settings, all by name

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+TAG_NAME = "CACHEDIR.TAG"
+BUDGET_NAME = "budget"
+ENTRY_BYTES = 16384
+"""What an entry takes beside its samples: its description, and how the file system remembers where its blocks are."""
 SAMPLES_SUFFIX = ".samples"
 ABOUT_SUFFIX = ".json"
 OPEN_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -42,6 +46,10 @@ OPEN_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _OWN = re.compile(r"(?P<key>[0-9a-f]{32})\.(?:samples|json)(?P<unfinished>\.tmp-.*)?")
 _BLOCK_BYTES = 512  # of st_blocks, whatever the file system
 _ABOUT_BYTES = 65536
+_TAG = b"Signature: 8a477f597d28d172789f06886806bc55\n# A cache of samples made by stoker: see stoker cache --help\n"
+_OTHERS = frozenset({INDEXES_FOLDER, "lost+found"})
+_NUMBER_BYTES = 8
+_LOCK_SECONDS, _PAUSE_SECONDS = 10.0, 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,17 +151,6 @@ def _read_about(path: Path) -> tuple[About | None, float | None]:
         return About(str(known["dataset"]), str(known["split"]), int(known["samples"])), last_use
     except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None, None
-
-
-TAG_NAME = "CACHEDIR.TAG"
-BUDGET_NAME = "budget"
-ENTRY_BYTES = 16384
-"""What an entry takes beside its samples: its description, and how the file system remembers where its blocks are."""
-
-_TAG = b"Signature: 8a477f597d28d172789f06886806bc55\n# A cache of samples made by stoker: see stoker cache --help\n"
-_OTHERS = frozenset({INDEXES_FOLDER, "lost+found"})
-_NUMBER_BYTES = 8
-_LOCK_SECONDS, _PAUSE_SECONDS = 10.0, 0.01
 
 
 class CacheDirectory:

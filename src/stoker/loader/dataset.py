@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 
 _JPEG = b"\xff\xd8"
+_STRIP_IMAGES, _STRIP_SECONDS = 8, 1.0
+_NAMED_CLASSES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +175,6 @@ def label_of(features: Features, schema: SchemaInfo) -> int:
     if len(ones) > 1 or any(digit not in (0, 1) for digit in digits):
         raise ExampleError(f"{schema.label_key!r} is not one-hot: {len(ones)} of its {len(digits)} values are 1")
     return ones[0] + schema.label_base if ones else -1
-
-
-_STRIP_IMAGES, _STRIP_SECONDS = 8, 1.0
-_NAMED_CLASSES = 12
 
 
 class Dataset:

@@ -48,6 +48,8 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "cache": ((MemoryCache, NodeCache, NoneType), "a stoker.MemoryCache, a stoker.NodeCache or None"),
     "read_ahead": ((ReadAhead,), "a stoker.ReadAhead"),
 }
+_MAX_AHEAD = 1 << 16
+"""The most samples that are planned beyond those in use, however small they are; and never much beyond an epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +100,6 @@ class EngineSettings:
     def decoded_cache(self) -> _native.MemoryCache | None:
         """What keeps whole images as pixels, if anything does."""
         return self.cache.native if isinstance(self.cache, MemoryCache) and self.cache.keep == "decoded" else None
-
-
-_MAX_AHEAD = 1 << 16
-"""The most samples that are planned beyond those in use, however small they are; and never much beyond an epoch."""
 
 
 @dataclass(frozen=True, slots=True)

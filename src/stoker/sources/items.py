@@ -83,14 +83,6 @@ class ItemTable:
     offsets: NDArray[np.int64]
     objects: NDArray[np.int32]
 
-    @classmethod
-    def of_files(
-        cls, names: bytes, starts: NDArray[np.int64], labels: NDArray[np.int32], sizes: NDArray[np.int64]
-    ) -> ItemTable:
-        """Return a table of whole images that are files of their own; the three other columns take no memory."""
-        none = np.broadcast_to(np.int32(-1), len(labels))
-        return cls(names, starts, labels, sizes, none, np.broadcast_to(np.int64(0), len(labels)), none)
-
     def __len__(self) -> int:
         return len(self.labels)
 

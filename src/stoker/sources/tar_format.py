@@ -32,6 +32,8 @@ TAR_DAMAGE = (
 )
 """What `tarfile` and `gzip` raise on damaged input."""
 
+_MAX_HEADER_BYTES = 2**20
+
 
 class TarBytes(Protocol):
     """What a tar is read from.
@@ -204,9 +206,6 @@ def cut_short(source: TarBytes, offset: int, problem: str) -> SourceError:
     """Return the error of a tar that ends too early; ``offset`` is where that was noticed."""
     message = f"{source.where} is cut short at byte {offset}: {problem}; fetch or make it again"
     return SourceError(message, path=source.where, offset=offset)
-
-
-_MAX_HEADER_BYTES = 2**20
 
 
 def tar_members(source: TarBytes) -> Iterator[tarfile.TarInfo]:

@@ -24,6 +24,8 @@ from stoker.transforms.settings import (
     short_text,
 )
 
+_MAX_TRANSFORMS = 64
+
 
 def _check(size: Size, hflip: float, color_jitter: ColorJitter | None, resampling: Filter = "nearest") -> None:
     """Refuse settings out of range, of a transform that may mirror an image and change its colours."""
@@ -216,8 +218,6 @@ class RawTensor:
 
 ImageTransform = RandomResizedCrop | CenterCrop | Resize | TopLeft | RawTensor
 """A transform of a whole image."""
-
-_MAX_TRANSFORMS = 64
 
 
 @dataclass(frozen=True, slots=True, init=False)

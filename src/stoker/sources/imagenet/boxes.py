@@ -42,6 +42,14 @@ TINY_LIST = "val_annotations.txt"
 """The classes and the boxes of Tiny ImageNet's validation images."""
 
 _TINY_SIDE = 64
+_MAX_KEY_BYTES = 255
+"""Longest name a file can have; the keys are stored at the length of the longest."""
+
+_MAX_BOXES = 2**24
+_MAX_NAMES = 2**16
+_MAX_DAMAGED = 2**18
+_PROGRESS_MEMBERS = 1024
+_SHOWN_LINES = 5
 
 
 def image_stem(path: bytes) -> bytes:
@@ -225,14 +233,6 @@ def _number(element: Element, path: str) -> float:
     return value
 
 
-_MAX_KEY_BYTES = 255
-"""Longest name a file can have; the keys are stored at the length of the longest."""
-
-_MAX_BOXES = 2**24
-_MAX_NAMES = 2**16
-_MAX_DAMAGED = 2**18
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxTable:
     """Boxes by the names of images. Read-only; safe in any thread.
@@ -390,10 +390,6 @@ class BoxTableBuilder:
 
 def _lookup_key(key: bytes, *, with_folder: bool) -> bytes:
     return key if with_folder else key[key.rfind(b"/") + 1 :]
-
-
-_PROGRESS_MEMBERS = 1024
-_SHOWN_LINES = 5
 
 
 def read_box_tar(path: Location, progress: Progress | None) -> BoxTableBuilder:
