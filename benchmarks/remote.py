@@ -35,7 +35,7 @@ from tests.servers import s3
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stoker.storage.store import Backend
+    from stoker.storage.backend import Backend
     from tests.servers.s3 import S3Server
 
 _TICKS = os.sysconf("SC_CLK_TCK")

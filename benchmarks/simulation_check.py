@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stoker.loader.dataset import Dataset
-    from stoker.storage.store import Backend
+    from stoker.storage.backend import Backend
 
 BATCH = 32
 

@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 _PIECE = 1 << 18
-_PACED_PIECE = 1 << 14  # small enough that connections take turns at a limited bandwidth
+_PIECE_BYTES = 1 << 14  # small enough that connections take turns at a limited bandwidth
 _REMEMBERED = 100_000
 # Of one connection, not of the message (RFC 9110, 7.6.1); aiohttp frames bodies itself.
 _HOP_BY_HOP = {
@@ -212,7 +212,7 @@ class FaultProxy:
             await response.prepare(request)
         except ConnectionError as error:
             raise _ClientGoneError from error
-        async for piece in _wrong(self._paced(answer.content, "received"), action, answer.content_length or 0):
+        async for piece in _wrong(self._at_bandwidth(answer.content, "received"), action, answer.content_length or 0):
             self.traffic.received[request.method] += len(piece)
             try:
                 await response.write(piece)
@@ -237,7 +237,7 @@ class FaultProxy:
 
     async def _upload(self, request: web.BaseRequest, fault: Fault | None = None) -> AsyncIterator[bytes]:
         left = fault.action.at if fault is not None and isinstance(fault.action, CutUpload) else None
-        async for piece in self._paced(request.content, "sent"):
+        async for piece in self._at_bandwidth(request.content, "sent"):
             self.traffic.sent[request.method] += len(piece)
             if left is not None and fault is not None and left < len(piece):
                 yield piece[:left]
@@ -246,14 +246,14 @@ class FaultProxy:
             left = None if left is None else left - len(piece)
             yield piece
 
-    async def _paced(self, content: StreamReader, way: str) -> AsyncIterator[bytes]:
+    async def _at_bandwidth(self, content: StreamReader, way: str) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
         async for read in content.iter_any():
             if not self.bandwidth:
                 yield read
                 continue
-            for at in range(0, len(read), _PACED_PIECE):
-                piece = read[at : at + _PACED_PIECE]
+            for at in range(0, len(read), _PIECE_BYTES):
+                piece = read[at : at + _PIECE_BYTES]
                 # Each piece has its turn on the line, no matter who sends it.
                 self._free_at[way] = max(self._free_at[way], loop.time()) + len(piece) / self.bandwidth
                 await asyncio.sleep(self._free_at[way] - loop.time())

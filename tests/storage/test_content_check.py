@@ -7,8 +7,8 @@ import hashlib
 
 import pytest
 
+from stoker.storage.backend import Blob, StoreError
 from stoker.storage.retrying import ContentCheck
-from stoker.storage.store import Blob, StoreError
 
 DATA = b"an image"
 MD5 = f'"{hashlib.md5(DATA).hexdigest()}"'

@@ -10,7 +10,7 @@ import pytest
 
 from stoker.errors import ClosedError
 from stoker.storage import RetryingStore, stop_waiting_when
-from stoker.storage.store import Entry, StoreError
+from stoker.storage.backend import Entry, StoreError
 from storage.places import place_in
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What a URL means, and that a remote path behaves as pathlib's do."""
+"""What a URL means, and that a location in a store behaves as the paths of pathlib do."""
 
 from __future__ import annotations
 

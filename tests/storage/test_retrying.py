@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.errors import ClosedError
+from stoker.storage.backend import StoreError
 from stoker.storage.retrying import Backoff, RateLimit
-from stoker.storage.store import StoreError
 
 FAILED = StoreError("503", busy=True)
 

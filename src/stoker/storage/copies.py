@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
 
+    from stoker.storage.backend import Data
     from stoker.storage.retrying import RetryingStore
-    from stoker.storage.store import Data
 
 _CHUNK_BYTES = 2**22
 _OTHER_CHUNK_BYTES = _CHUNK_BYTES // 3 * 2  # what goes wrong at the same place of every answer goes wrong elsewhere

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from stoker.storage.store import Data
+    from stoker.storage.backend import Data
 
 TEMPORARY_MARK = ".tmp-"
 """What the name of every unfinished file contains, followed by something unique."""

@@ -9,13 +9,13 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker.errors import ConfigError
+from stoker.storage.backend import Blob, Children, Entry, StoreError, missing_client, refuse_longer
 from stoker.storage.files import temporary_name
-from stoker.storage.store import Blob, Children, Entry, StoreError, missing_client, refuse_longer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stoker.storage.store import Data
+    from stoker.storage.backend import Data
 
 _T = TypeVar("_T")
 _WRITE_BYTES = 2**22
@@ -30,7 +30,7 @@ _NEARLY_ONCE = {
 
 
 class HdfsBackend:
-    """The files of one HDFS; see `stoker.storage.store.Backend`.
+    """The files of one HDFS; see `stoker.storage.backend.Backend`.
 
     The client checks the checksums of the blocks it reads. Files get their name by a rename when they are complete.
 

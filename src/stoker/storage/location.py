@@ -23,6 +23,7 @@ from pathlib import Path, PosixPath
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from stoker.errors import ConfigError, StorageError
+from stoker.storage.backend import StoreError
 from stoker.storage.copies import LocalCopy, ObjectReader, StoreStaging, store_copy
 from stoker.storage.files import (
     TEMPORARY_MARK,
@@ -38,7 +39,6 @@ from stoker.storage.files import (
     too_large,
     write_file,
 )
-from stoker.storage.store import StoreError
 from stoker.storage.stores import BACKENDS, open_store
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Self
 
+    from stoker.storage.backend import Data
     from stoker.storage.files import Staging
     from stoker.storage.retrying import RetryingStore
-    from stoker.storage.store import Data
 
 _SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*://")
 _LONGEST_SCHEME = 32

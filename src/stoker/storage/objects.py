@@ -15,14 +15,14 @@ import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker.errors import StorageError
-from stoker.storage.store import Blob, Children, Entry, StoreError, missing_client, refuse_longer
+from stoker.storage.backend import Blob, Children, Entry, StoreError, missing_client, refuse_longer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from obstore.store import ClientConfig, ObjectStore
 
-    from stoker.storage.store import Data
+    from stoker.storage.backend import Data
 
 _T = TypeVar("_T")
 _STATUS = re.compile(r"status code: (\d{3})")
@@ -65,7 +65,7 @@ def check_process() -> None:
 
 
 class ObjectsBackend:
-    """Objects of one bucket; see `stoker.storage.store.Backend`.
+    """Objects of one bucket; see `stoker.storage.backend.Backend`.
 
     Args:
         name: Scheme and bucket.

@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from stoker.errors import ClosedError, StorageError
-from stoker.storage.store import StoreError
+from stoker.storage.backend import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from stoker.storage.store import Backend, Blob, Children, Data, Entry
+    from stoker.storage.backend import Backend, Blob, Children, Data, Entry
 
 _T = TypeVar("_T")
 

@@ -12,7 +12,7 @@ from stoker.storage.retrying import RetryingStore
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stoker.storage.store import Backend
+    from stoker.storage.backend import Backend
 
 
 def _gcs(root: str) -> Backend:

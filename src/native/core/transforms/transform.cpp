@@ -85,8 +85,7 @@ int32_t clip(double at, int32_t last) {
   return at < last ? static_cast<int32_t>(at) : last;
 }
 
-// What of one side of a box is in the result: its ends, in pixels of the result, and the share of its
-// length.
+// What of one side of a box remains: its ends, in pixels of the result, and the share of its length.
 struct Interval {
   double from = 0.0;
   double to = 0.0;
