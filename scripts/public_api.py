@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ADAPTERS = ("jax", "spark", "tensorflow", "torch")
+IN_PACKAGES = {
+    "stoker.inspect": ("ResumeChange", "ResumeReport", "check_resume"),
+    "stoker.order": ("EpochOrder", "ShuffleQuality", "shuffle_quality"),
+}
 _OF_THE_MACHINE = {"threads"}
 _PROTOCOL = {"__call__", "__contains__", "__enter__", "__exit__", "__getitem__", "__iter__", "__len__", "__next__"}
 
@@ -38,14 +42,15 @@ def api() -> str:
 
 
 def _python() -> Iterator[str]:
-    for name in stoker.__all__:
-        thing = getattr(stoker, name)
-        if inspect.isclass(thing):
-            yield from _class(f"stoker.{name}", thing)
-        elif callable(thing):
-            yield f"function stoker.{name}{inspect.signature(thing)}"
-        else:
-            yield f"module stoker.{name}"
+    for package, names in {"stoker": tuple(stoker.__all__), **IN_PACKAGES}.items():
+        for name in names:
+            thing = getattr(importlib.import_module(package), name)
+            if inspect.isclass(thing):
+                yield from _class(f"{package}.{name}", thing)
+            elif callable(thing):
+                yield f"function {package}.{name}{inspect.signature(thing)}"
+            else:
+                yield f"module {package}.{name}"
 
 
 def _class(name: str, cls: type) -> Iterator[str]:

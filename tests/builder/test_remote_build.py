@@ -98,13 +98,13 @@ def test_presets_and_compression(
 def test_a_second_run_builds_only_what_is_missing(place: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
     interrupted(source, place)
     there = stored(place)
-    receipts = [name for name in there if name.startswith(".stoker-build/shards/")]
-    assert 1 <= len(receipts) < 4
+    entries = [name for name in there if name.startswith(".stoker-build/shards/")]
+    assert 1 <= len(entries) < 4
     assert {name: data for name, data in there.items() if not name.startswith(".")}.items() <= whole.items()
     with pytest.raises(DatasetNotFoundError, match="unfinished build"):
         refuse_unfinished(place)  # type: ignore[arg-type]
     report = run(source, place)
-    assert (report.resumed_shards, report.outcome) == (len(receipts), "built")
+    assert (report.resumed_shards, report.outcome) == (len(entries), "built")
     assert report.items < 17
     assert stored(place) == whole
 
@@ -121,36 +121,36 @@ def test_a_withheld_manifest_keeps_the_build(s3_place: StoreLocation, source: Pa
 SHARD = "train-00001-of-00004.tfrecord"
 
 
-@pytest.mark.parametrize("damage", ["no shard", "cut shard", "no index", "no receipt", "cut receipt", "other settings"])
+@pytest.mark.parametrize("damage", ["no shard", "cut shard", "no index", "no entry", "cut entry", "other settings"])
 def test_what_is_not_whole_is_built_again(
     s3_place: StoreLocation, source: Path, whole: dict[str, bytes], damage: str
 ) -> None:
     run(source, s3_place, max_rejects=0)
-    receipt = s3_place / f".stoker-build/shards/{SHARD}.json"
+    entry = s3_place / f".stoker-build/shards/{SHARD}.json"
     if damage == "no shard":
         (s3_place / SHARD).unlink()
     elif damage == "cut shard":
         (s3_place / SHARD).write_atomically(whole[SHARD][:-1])
     elif damage == "no index":
         (s3_place / f"{SHARD}.idx").unlink()
-    elif damage == "no receipt":
-        receipt.unlink()
-    elif damage == "cut receipt":
-        receipt.write_atomically(receipt.read_bytes()[:-20])
+    elif damage == "no entry":
+        entry.unlink()
+    elif damage == "cut entry":
+        entry.write_atomically(entry.read_bytes()[:-20])
     else:
         other = s3_place.with_name("other")
         run(source, other, max_rejects=0, seed=1)
-        receipt.write_atomically((other / f".stoker-build/shards/{SHARD}.json").read_bytes())
+        entry.write_atomically((other / f".stoker-build/shards/{SHARD}.json").read_bytes())
     assert run(source, s3_place).resumed_shards == 3
     assert stored(s3_place) == whole
 
 
-def test_any_changed_byte_of_a_receipt_is_noticed(s3_place: StoreLocation, source: Path) -> None:
+def test_any_changed_byte_of_a_entry_is_noticed(s3_place: StoreLocation, source: Path) -> None:
     run(source, s3_place, max_rejects=0)
-    receipt = s3_place / f".stoker-build/shards/{SHARD}.json"
-    text = receipt.read_bytes()
+    entry = s3_place / f".stoker-build/shards/{SHARD}.json"
+    text = entry.read_bytes()
     for at in range(0, len(text), 23):
-        receipt.write_atomically(text[:at] + bytes([text[at] ^ 1]) + text[at + 1 :])
+        entry.write_atomically(text[:at] + bytes([text[at] ^ 1]) + text[at + 1 :])
         assert run(source, s3_place, max_rejects=0).resumed_shards == 3, at
 
 

@@ -293,7 +293,7 @@ class RemoteJournal:
     def append(self, result: ShardResult) -> None:
         """Note that a shard is complete."""
         line = format_result(result)
-        self._receipt(result.file.name).write_atomically(self._checksum(line) + line)
+        self._entry(result.file.name).write_atomically(self._checksum(line) + line)
         self.results.append(result)
 
     def remove(self) -> None:
@@ -301,11 +301,11 @@ class RemoteJournal:
         self._folder.remove_folder()
 
     def _checksum(self, line: bytes) -> bytes:
-        """Return what a receipt begins with; that of other settings begins with something else."""
+        """Return what an entry begins with; that of other settings begins with something else."""
         assert self.settings is not None, "no build has begun"
         return b"%08x\n" % _native.crc32c_of_parts([format_settings(self.settings), line])
 
-    def _receipt(self, shard: str) -> Location:
+    def _entry(self, shard: str) -> Location:
         return self._folder / "shards" / f"{shard}{_SUFFIX}"
 
     def _read_settings(self) -> dict[str, Any] | None:
@@ -316,11 +316,11 @@ class RemoteJournal:
 
     def _read_results(self) -> list[ShardResult]:
         names = [os.fsdecode(name) for name, _ in (self._folder / "shards").files_below()]
-        with stoppable_pool(_READ_AT_ONCE, "stoker-receipts") as pool:
+        with stoppable_pool(_READ_AT_ONCE, "stoker-journal") as pool:
             return [result for result in pool.map(self._read_result, names) if result is not None]
 
     def _read_result(self, name: str) -> ShardResult | None:
-        """Return the shard of a receipt, or None if the receipt is damaged, of other settings, or gone by now."""
+        """Return the shard of an entry, or None if the entry is damaged, of other settings, or gone by now."""
         try:
             text = (self._folder / "shards" / name).read_bytes()
         except FileNotFoundError:
