@@ -84,12 +84,12 @@ class Training:
         losses = nn.functional.cross_entropy(self.model(images), labels, reduction="none") * counted
         everywhere: list[Any] = [None] * dist.get_world_size()
         dist.all_gather_object(everywhere, (batch.indices[batch.valid].tolist(), losses.sum().item()))
-        keys = [key for part, _ in everywhere for key in part]
+        indices = [index for part, _ in everywhere for index in part]
         self.optimizer.zero_grad()
         # DDP takes the mean over processes; this makes of it the mean over the samples of the step.
-        (losses.sum() * dist.get_world_size() / len(keys)).backward()  # type: ignore[no-untyped-call]
+        (losses.sum() * dist.get_world_size() / len(indices)).backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
-        self.seen += [(epoch, key) for key in keys]
+        self.seen += [(epoch, index) for index in indices]
         self.losses.append((epoch, sum(loss for _, loss in everywhere)))
 
     def save(self, path: Path) -> None:

@@ -149,7 +149,7 @@ def test_show_writes_the_sheet_and_prints_its_path(
         assert said == f"{out}: 4 samples of train, {sheet.width} x {sheet.height} pixels\n"
     words = ("show", tmp_path / "birds", "--out", out, "--split", "validation", "--seed", 1, "--json")
     document = json.loads(printed(capsys, *words))
-    assert (document["path"], document["split"], sorted(document["keys"])) == (str(out), "validation", [0, 1])
+    assert (document["path"], document["split"], sorted(document["indices"])) == (str(out), "validation", [0, 1])
 
 
 def test_the_options_of_show_reach_the_sheet(
@@ -159,7 +159,7 @@ def test_the_options_of_show_reach_the_sheet(
     expected = write_sheet(tmp_path / "birds", tmp_path / "a.png", spec)
     words = ("--split", "train", "--count", 5, "--seed", 4, "--columns", 3, "--no-boxes", "--json")
     document = json.loads(printed(capsys, "show", tmp_path / "birds", "--out", tmp_path / "b.png", *words))
-    assert document["keys"] == list(expected.keys)
+    assert document["indices"] == list(expected.indices)
     assert (tmp_path / "b.png").read_bytes() == (tmp_path / "a.png").read_bytes()
 
 

@@ -73,22 +73,22 @@ def test_every_tile_is_the_sample_that_the_report_names(made: Path, tmp_path: Pa
     assert sheet.shape == (report.height, report.width, 3)
     assert report.width == 20 + 3 * (sheets.TILE_WIDTH + 20)
     assert report.height == 92 + 3 * (sheets.TILE_HEIGHT + 20) + 20
-    assert (report.split, report.damaged, len(set(report.keys))) == ("train", {}, 7)
+    assert (report.split, report.damaged, len(set(report.indices))) == ("train", {}, 7)
     train = stoker.open(made, split="train")
-    for place, key in enumerate(report.keys):
+    for place, key in enumerate(report.indices):
         expected = drawn_sample(train, key)
         assert (tile_of(sheet, place, 3) == expected).all()
     assert (tile_of(sheet, 7, 3) == sheets.BACKGROUND).all()
 
 
 def test_the_seed_decides_which_samples(made: Path, tmp_path: Path) -> None:
-    def keys(**settings: int) -> tuple[int, ...]:
-        return write_sheet(made, tmp_path / "a.png", SheetSpec(**settings)).keys
+    def indices(**settings: int) -> tuple[int, ...]:
+        return write_sheet(made, tmp_path / "a.png", SheetSpec(**settings)).indices
 
-    assert keys(count=5) == keys(count=5)
-    assert keys(count=5) == keys(count=10)[:5]
-    assert keys(count=5) != keys(count=5, seed=18)
-    assert sorted(keys(count=600)) == list(range(10))
+    assert indices(count=5) == indices(count=5)
+    assert indices(count=5) == indices(count=10)[:5]
+    assert indices(count=5) != indices(count=5, seed=18)
+    assert sorted(indices(count=600)) == list(range(10))
 
 
 def test_boxes_are_drawn_where_they_are_and_only_if_asked(made: Path) -> None:
@@ -131,7 +131,7 @@ def test_damaged_samples_have_tiles_that_say_so(made: Path, tmp_path: Path) -> N
     assert list(report.damaged) == [4]
     assert f"record {record} at byte {offset} of {path}" in report.damaged[4]
     sheet = shown(tmp_path / "a.png")
-    for place, key in enumerate(report.keys):
+    for place, key in enumerate(report.indices):
         red = (tile_of(sheet, place, 5)[5, 130] == (66, 30, 32)).all()
         assert red == (key == 4)
 
@@ -299,7 +299,7 @@ def test_the_pixels_are_in_the_picture_as_they_are(shard: Path, tmp_path: Path) 
     assert sheet.shape == (report.height, report.width, 3)
     for column, epoch in enumerate(spec.epochs, 1):
         expected = loaded(stoker.open(shard), transform, epoch)
-        for row, key in enumerate(report.keys):
+        for row, key in enumerate(report.indices):
             shown = cell(sheet, row, column)[10:250, 10:250]
             enlarged = expected[key][0].repeat(4, 0).repeat(4, 1)  # 240 pixels; the corners are round
             assert (shown[10:-10] == enlarged[10:-10]).all()
@@ -350,7 +350,7 @@ def test_the_command(shard: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     ]
     assert main(words) == 0
     report = json.loads(capsys.readouterr().out)
-    assert (report["width"], len(report["keys"])) == (16 + 4 * (sheets.TILE_WIDTH + 16), 2)
+    assert (report["width"], len(report["indices"])) == (16 + 4 * (sheets.TILE_WIDTH + 16), 2)
     assert main(["show", str(shard), "--out", out, "--epochs", "1"]) == 2
     assert main(["show", str(shard), "--out", out, "--transforms", "train", "--columns", "2"]) == 2
     assert main(["show", str(shard), "--out", out, "--transforms", "train", "--count", "200"]) == 2

@@ -91,7 +91,7 @@ def _print(report: SheetReport) -> None:
     lines = [f"damaged: sample {key}: {problem}" for key, problem in report.damaged.items()]
     printer.some(lines, _SHOWN, "find all damage with 'stoker verify'")
     printer.line(
-        f"{report.path}: {len(report.keys)} samples of {report.split}, {report.width} x {report.height} pixels"
+        f"{report.path}: {len(report.indices)} samples of {report.split}, {report.width} x {report.height} pixels"
     )
 
 

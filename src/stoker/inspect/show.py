@@ -150,7 +150,7 @@ class SheetReport:
         width: Its width in pixels.
         height: Its height in pixels.
         split: The split shown.
-        keys: Numbers of the samples in the split, in the order of the tiles.
+        indices: Numbers of the samples in the split, in the order of the tiles.
         damaged: What is wrong with those that could not be shown, by number.
     """
 
@@ -158,7 +158,7 @@ class SheetReport:
     width: int
     height: int
     split: str
-    keys: tuple[int, ...]
+    indices: tuple[int, ...]
     damaged: dict[int, str]
 
 
