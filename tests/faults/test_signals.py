@@ -55,8 +55,8 @@ def wait_for(condition: object, process: subprocess.Popen[bytes]) -> None:
 def test_a_build_that_gets_signals_is_finished_by_the_next(
     tmp_path: Path, signals: list[signal.Signals], code: int
 ) -> None:
-    source, out = write_tree(tmp_path / "source", {"a": 30, "b": 30}), tmp_path / "out"
-    command = [*STOKER, "build", str(source), str(out), "--shards", "12", "--resize", "short:64", "--json"]
+    source, out = write_tree(tmp_path / "source", {"a": 300, "b": 300}), tmp_path / "out"  # not done before the signals
+    command = [*STOKER, "build", str(source), str(out), "--shards", "60", "--resize", "short:64", "--json"]
     process = subprocess.Popen([*command, "--threads", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     journal = out / "build.journal"
     wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 2, process)

@@ -137,5 +137,6 @@ input()
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as benchmark:
         assert benchmark.stdout is not None
         pid = int(benchmark.stdout.readline())
+        wait_for_state(pid, "T")  # as the kernel wakes only what has stopped when its parent ends
         benchmark.kill()
     wait_for_state(pid, "Z")
