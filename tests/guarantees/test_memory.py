@@ -41,12 +41,19 @@ print(re.search(r"VmHWM:\s+([0-9]+) kB", open("/proc/self/status").read())[1], r
 
 
 def peak(program: str, path: Path) -> tuple[int, int]:
-    """Return the largest resident size in bytes, and the samples or records."""
+    """Return the largest resident size in bytes, and the samples or records.
+
+    The least of three runs: what the allocator keeps differs by a megabyte from one to the next.
+    """
     command = [sys.executable, "-c", program, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-    assert done.returncode == 0, done.stderr
-    kib, count = map(int, done.stdout.split())
-    return kib * 1024, count
+    sizes = []
+    for _ in range(3):
+        shutil.rmtree(f"{path}.dataset", ignore_errors=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        assert done.returncode == 0, done.stderr
+        kib, count = map(int, done.stdout.split())
+        sizes.append(kib * 1024)
+    return min(sizes), count
 
 
 @pytest.fixture
