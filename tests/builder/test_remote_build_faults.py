@@ -188,13 +188,15 @@ def test_a_full_scratch_disk(
 def test_kills_at_random_moments(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    place = place_in("s3", request, monkeypatch)
+    proxy: FaultProxy = request.getfixturevalue("faulty_s3")
+    place = place_in("s3", request, monkeypatch, proxy.url)
     source = write_tree(tmp_path / "src", {"a": 100, "b": 100})
     command = [*COMMAND, str(source), str(place), "--shards", "20", "--threads", "2", "--json"]
     rng = random.Random(6)
     killed = 0
+    monkeypatch.setattr(proxy, "latency", 0.05)  # so that a shard takes longer than it is waited for
     while killed < 3:
-        before = len(stored(place))
+        before = len(list(place.store.entries(place.key)))
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         while len(list(place.store.entries(place.key))) == before and process.poll() is None:
             time.sleep(0.002)
@@ -204,6 +206,7 @@ def test_kills_at_random_moments(
             break
         killed += 1
     assert killed >= 2
+    proxy.latency = 0
     last = subprocess.run(command, capture_output=True, check=True, timeout=60)
     run(source, tmp_path / "whole", shards=20)
     assert stored(place) == files(tmp_path / "whole")

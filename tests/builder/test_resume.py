@@ -76,7 +76,7 @@ def test_kills_at_random_moments(tmp_path: Path) -> None:
         before = journal_lines(out)
         while journal_lines(out) == before and process.poll() is None:
             time.sleep(0.001)
-        time.sleep(rng.uniform(0, 0.03))
+        time.sleep(rng.uniform(0, 0.01))
         process.kill()
         if process.wait() != -signal.SIGKILL:
             break
