@@ -1,4 +1,4 @@
-"""Run the programs of docs/clients.md as they stand there: each in its client's environment, where the datasets lie."""
+"""Run the programs of docs/how-to/other-readers.md as they stand there, each in its client's environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from source_trees import Photo
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "clients.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "other-readers.md"
 
 
 def check_program(heading: str, data: Path, wanted: Callable[[Photo], Any]) -> None:

@@ -2,7 +2,7 @@
 
     python examples/dlbs_tensors.py dataset/
 
-The images of a dataset stand for your ImageNet folders. See docs/systems/dlbs.md.
+The images of a dataset stand for your ImageNet folders. See docs/how-to/migrate/dlbs.md.
 """
 
 from __future__ import annotations

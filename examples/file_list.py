@@ -2,7 +2,7 @@
 
     python examples/file_list.py dataset/
 
-The images of a dataset stand for ILSVRC. See docs/systems/file-lists.md.
+The images of a dataset stand for ILSVRC. See docs/how-to/migrate/file-lists.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python examples/imagenet_tars.py dataset/
 
-The images of a dataset stand for ILSVRC2012. See docs/systems/imagenet.md.
+The images of a dataset stand for ILSVRC2012. See docs/how-to/migrate/imagenet.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python examples/stanford_dogs_gcs.py dataset/ gs://bucket/dogs
 
-The images of a dataset stand for the dogs. See docs/systems/dogs.md.
+The images of a dataset stand for the dogs. See docs/how-to/migrate/dogs.md.
 """
 
 from __future__ import annotations

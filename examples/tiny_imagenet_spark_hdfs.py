@@ -2,7 +2,7 @@
 
     python examples/tiny_imagenet_spark_hdfs.py dataset/ hdfs://namenode:8020/Projects/tiny spark://master:7077
 
-The images of a dataset, made small, stand for tiny-imagenet-200. See docs/systems/tiny-imagenet.md.
+The images of a dataset, made small, stand for tiny-imagenet-200. See docs/how-to/migrate/tiny-imagenet.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds every libFuzzer target under ASan and UBSan, makes seeds, and runs each target for a while, JOBS at a time;
-# then the parsers written in Python, under atheris. docs/fuzzing.md says what each of them checks.
+# then the parsers written in Python, under atheris. docs/contributing/fuzzing.md says what each of them checks.
 #
 #   scripts/fuzz.sh BUILD_DIRECTORY SECONDS_PER_TARGET [TARGET ...]
 #

@@ -4,7 +4,7 @@
 #   scripts/libjpeg_turbo.sh PREFIX
 #
 # Does nothing if PREFIX holds this version. The source is checked against its SHA-256; LIBJPEG_TURBO_SOURCE names a file or
-# a URL with the same bytes (distributions keep them). CFLAGS and CMAKE_ARGS go to CMake. docs/releasing.md says how to
+# a URL with the same bytes (distributions keep them). CFLAGS and CMAKE_ARGS go to CMake. docs/contributing/releasing.md says how to
 # change the version.
 set -euo pipefail
 

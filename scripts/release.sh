@@ -152,7 +152,7 @@ case $what in
 esac
 if [ "$what" = release ]; then wanted=${2:?usage: scripts/release.sh release VERSION} && check_ready; fi
 if [ "$what" != sdist ]; then
-  [ "$(uname -s)" = Linux ] || fail "wheels for $(uname -s) are made by cibuildwheel; docs/releasing.md says how"
+  [ "$(uname -s)" = Linux ] || fail "wheels for $(uname -s) are made by cibuildwheel; docs/contributing/releasing.md says how"
   CFLAGS="-O3 -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2" scripts/libjpeg_turbo.sh "$jpeg"
 fi
 case $what in

@@ -194,7 +194,7 @@ def _narrow(labels: Any) -> Any:
     narrow = labels.astype(np.int32)
     if (narrow != labels).any():
         raise ConfigError(
-            f"label {labels[narrow != labels][0]} does not fit into int32, which JAX has; see docs/jax.md"
+            f"label {labels[narrow != labels][0]} does not fit into int32, which JAX has; see docs/how-to/jax.md"
         )
     return narrow
 

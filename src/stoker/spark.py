@@ -465,7 +465,7 @@ def check_versions(wanted: Mapping[str, str]) -> None:
     ]
     if other:
         message = f"{', '.join(other)} on an executor, so its bytes could differ"
-        raise ConfigError(f"{message}; give it the driver's versions, as docs/spark.md says")
+        raise ConfigError(f"{message}; give it the driver's versions, as docs/how-to/spark.md says")
 
 
 def _version(package: str) -> str:
@@ -496,7 +496,8 @@ def explain(error: Exception) -> ClusterError | ConfigError:
     """Return an error of ours for one of Spark's: what a task met, or the last line before the traces of Java."""
     marked = re.search(re.escape(_FAILURE_MARK) + r"(\{.*\})", str(error))
     if marked is None:
-        return ClusterError(f"Spark could not build: {_reason(str(error))}; docs/spark.md says what executors need")
+        reason = _reason(str(error))
+        return ClusterError(f"Spark could not build: {reason}; docs/how-to/spark.md says what executors need")
     said = json.loads(marked[1])
     return ConfigError(said["message"]) if said["is_setup"] else ClusterError(said["message"])
 

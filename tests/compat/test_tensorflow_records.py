@@ -29,7 +29,7 @@ values = (
     | st.tuples(st.just("float"), st.lists(st.floats(width=32), max_size=6))
 )
 STRICTER = re.compile("more than 64 bits|an impossible number|nested too deeply")
-"""Where some protobuf drops what does not fit: docs/fuzzing.md, "Where the comparisons allow a difference"."""
+"""Where some protobuf drops what does not fit: docs/contributing/fuzzing.md, the section on allowed differences."""
 
 features_dicts = st.dictionaries(keys, values, max_size=5)
 

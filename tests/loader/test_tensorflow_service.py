@@ -68,6 +68,6 @@ def test_the_loader_is_served_from_its_own_process(train: stoker.Dataset) -> Non
 
 
 def test_the_loader_cannot_travel_to_another_process(train: stoker.Dataset, elsewhere: str) -> None:
-    # As docs/tensorflow.md says; should a later TensorFlow know how to, this page is to be written anew.
+    # As docs/how-to/tensorflow.md says; should a later TensorFlow know how to, this page is to be written anew.
     with pytest.raises(tf.errors.InvalidArgumentError):
         list(served(stoker.tensorflow.dataset(train, **SETTINGS), elsewhere))

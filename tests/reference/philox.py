@@ -17,6 +17,6 @@ def philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> list[int
 
 
 def sample_draw(seed: int, epoch: int, sample: int, op: int, i: int) -> list[int]:
-    """Draw ``i`` of operation ``op`` on one sample, as docs/determinism.md defines it."""
+    """Draw ``i`` of operation ``op`` on one sample, as docs/explanation/determinism.md defines it."""
     counter = (sample & MASK, sample >> 32, epoch & MASK, op << 16 | i)
     return philox(counter, (seed & MASK, seed >> 32))

@@ -11,7 +11,7 @@ from repository.checkout import NATIVE, ROOT, parse
 if TYPE_CHECKING:
     from pathlib import Path
 
-GUARANTEES = ROOT / "docs" / "guarantees.md"
+GUARANTEES = ROOT / "docs" / "contributing" / "guarantees.md"
 _PYTHON = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 _NATIVE = re.compile(r"`src/native/tests/([\w/]+\.cpp)`: \"([^\"]+)\"")
 

@@ -1,4 +1,4 @@
-"""The drawings of docs/architecture.md are those of the code."""
+"""The drawings of docs/explanation/architecture.md are those of the code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from repository.checkout import NATIVE, ROOT
 from repository.imports import LIST, Rules
 
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "explanation" / "architecture.md"
 CORE = NATIVE / "core"
 
 

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 # Python that is shown and cannot run here: how many blocks of a page, and why. Each must still be there.
 NOT_RUN = {
-    "docs/clients.md": (4, "runs in environments of its own: `make test-clients`"),
-    "docs/remote.md": (1, "names of buckets"),
-    "docs/systems/dlbs.md": (1, "a dataset of the original system"),
-    "docs/systems/dogs.md": (2, "a bucket, and a line of the original notebook"),
-    "docs/systems/file-lists.md": (1, "a file list of the original system"),
-    "docs/systems/tiny-imagenet.md": (1, "a cluster"),
+    "docs/how-to/other-readers.md": (4, "runs in environments of its own: `make test-clients`"),
+    "docs/how-to/buckets.md": (1, "names of buckets"),
+    "docs/how-to/migrate/dlbs.md": (1, "a dataset of the original system"),
+    "docs/how-to/migrate/dogs.md": (2, "a bucket, and a line of the original notebook"),
+    "docs/how-to/migrate/file-lists.md": (1, "a file list of the original system"),
+    "docs/how-to/migrate/tiny-imagenet.md": (1, "a cluster"),
 }
-QUICK_START = ROOT / "docs" / "quick-start.md"
+QUICK_START = ROOT / "docs" / "tutorials" / "first-dataset.md"
 OF_THE_MACHINE = {"pip install .", "make demo"}  # CI installs in this way; the demo is these commands once more
-NEEDS_JAVA = {"docs/spark.md"}
+NEEDS_JAVA = {"docs/how-to/spark.md"}
 WITH_PYTHON = [
     pytest.param(page, id=markdown.name(page), marks=[pytest.mark.servers] if markdown.name(page) in NEEDS_JAVA else [])
     for page in pages()

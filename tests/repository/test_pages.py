@@ -14,9 +14,9 @@ from repository.named_tests import guarantees, names_a_test, unknown_tests
 if TYPE_CHECKING:
     from pathlib import Path
 
-HOSTILE = ROOT / "docs" / "hostile-data.md"
-FUZZING = ROOT / "docs" / "fuzzing.md"
-SIZING = (ROOT / "docs" / "sizing.md").read_text(encoding="utf-8")
+HOSTILE = ROOT / "docs" / "contributing" / "hostile-data.md"
+FUZZING = ROOT / "docs" / "contributing" / "fuzzing.md"
+SIZING = (ROOT / "docs" / "how-to" / "sizing.md").read_text(encoding="utf-8")
 NAMING = [page for page in pages() if names_a_test(page.read_text(encoding="utf-8"))]
 _NAMES = re.compile(r"^\| `(\w+)` \| ([\d.]+) \|", re.MULTILINE)
 _FIGURES = re.compile(r"^\|.*\| `([^`|]+)` \| ([\d.]+) \|$", re.MULTILINE)
@@ -79,7 +79,7 @@ def test_a_figure_is_what_its_formula_gives(formula: str, figure: str) -> None:
 
 
 def test_the_figures_of_the_example_are_those_of_the_performance_page() -> None:
-    measured = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    measured = (ROOT / "docs" / "explanation" / "performance.md").read_text(encoding="utf-8")
     reading = measured[measured.index("## Reading photographs") : measured.index("**Evaluation transform**")]
     per_cpu = dict(re.findall(r"^\| \*\*(Stoker[^*]*)\*\* \| [^|]*\| (\d+) \|", reading, re.MULTILINE))
     stored = {

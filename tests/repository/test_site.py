@@ -108,7 +108,8 @@ def test_the_reference_of_the_api_is_complete(site: Path) -> None:
 
 
 def test_names_in_the_text_lead_to_the_reference(site: Path) -> None:
-    assert 'href="api/torch.html#stoker.torch.DataLoader"><code>' in (site / "pytorch.html").read_text("utf-8")
+    page = (site / "how-to" / "pytorch.html").read_text("utf-8")
+    assert 'href="../api/torch.html#stoker.torch.DataLoader"><code>' in page
     for name, place in api.places().items():
         assert name in seen(site / place).ids or name == place.removesuffix(".html").replace("api/", "stoker."), name
 
@@ -128,12 +129,14 @@ def test_search_knows_every_page_also_without_a_server(site: Path) -> None:
 
 
 def test_links_into_the_repository_lead_to_pages_that_show_it(site: Path) -> None:
-    assert repository.relinked("[a](../../examples/file_list.py)", ROOT / "docs/systems/dogs.md") == (
-        "[a](../source/examples/file_list.py.md)"
+    assert repository.relinked("[a](../../examples/file_list.py)", ROOT / "docs/how-to/migrate/dogs.md") == (
+        "[a](../../source/examples/file_list.py.md)"
     )
-    assert repository.relinked("[a](docs/order.md#exactly)", ROOT / "README.md") == "[a](../order.md#exactly)"
+    assert repository.relinked("[a](docs/explanation/order.md#exactly)", ROOT / "README.md") == (
+        "[a](../explanation/order.md#exactly)"
+    )
     assert repository.relinked("[a](../examples)", ROOT / "docs/index.md") == "[a](source/examples/index.md)"
-    assert repository.relinked("[order.md](order.md#x)", ROOT / "docs/jax.md") == (
+    assert repository.relinked("[order.md](order.md#x)", ROOT / "docs/explanation/memory.md") == (
         "[Order, ranks and resuming](order.md#x)"
     )
     code = "```text\n[a](../nowhere.py)\n```\n"

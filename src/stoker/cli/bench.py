@@ -41,7 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--seconds", type=float, default=spec.seconds, help="time per case and round (default: %(default)s)")
     add("--rounds", type=int, default=spec.rounds, help="turns of each case (default: %(default)s)")
     add("--images", type=int, metavar="N", help="take at most N images (default: 1000, fewer if they are large)")
-    text = "measure these cases alone: a,b,c; see docs/bench.md"
+    text = "measure these cases alone: a,b,c; see docs/how-to/measure.md"
     add("--only", type=_keys, default=(), metavar="NAMES", help=text)
     text = "drop the files from the page cache before each measurement: figures of the disk, not of memory"
     add("--cold", action="store_true", help=text)

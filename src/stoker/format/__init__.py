@@ -1,4 +1,4 @@
-"""The files of a dataset: shards, their indexes, the manifest, labels and rejects. `docs/format.md` is the norm."""
+"""The files of a dataset: shards, indexes, manifest, labels and rejects. `docs/reference/format.md` is the norm."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class SourceInfo:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The whole of ``manifest.json``; `docs/format.md` defines each field.
+    """The whole of ``manifest.json``; `docs/reference/format.md` defines each field.
 
     ``shard_names`` is the text of a `stoker.format.ShardNaming`; ``limit`` the number of images of train that the
     dataset was restricted to, if any.

@@ -63,7 +63,7 @@ class Loader:
         shuffle: Whether each epoch has its own random order; with `stoker.BlockShuffle` one that reads block by block.
         decode: ``"exact"``: the pixels of libjpeg's accurate decode, resized as Pillow does, difference 0. ``"fast"``:
             JPEGs are decoded at a half, a quarter or an eighth of their size where the crop is resized to no
-            more than that, with coarser weights; docs/performance.md says how close that is. The same pixels in
+            more than that, with coarser weights (docs/explanation/performance.md has how close). The same pixels in
             every run, too.
         seed: Of the order and of the transforms' random choices, 0 to 2**64 - 1.
         tail: What happens to samples that do not fill a last batch; see `stoker.order.Tail`.

@@ -64,10 +64,10 @@ def open_dataset(
     Args:
         path: A directory that ``stoker build`` made; TFRecord shards of other origin, as a directory, one file or a
             pattern such as ``old/train-*``; or images as they are, in any source that ``stoker build`` takes
-            (`docs/images.md` lists them). Shards without an index are scanned once, and the index is kept if that is
+            (see `docs/reference/images.md`). Shards without an index are scanned once, and the index is kept if that is
             allowed (`stoker.format.index.index_path` says where); compressed ones are inflated into nameless
             temporary files. All of these may be in a bucket or in HDFS: ``s3://BUCKET/PATH``, ``gs://BUCKET/PATH``,
-            ``hdfs://HOST:PORT/PATH``; `docs/remote.md` says how they are read.
+            ``hdfs://HOST:PORT/PATH``; `docs/how-to/buckets.md` says how they are read.
         split: Which split; may be left out when there is only one.
         keys: Where the records hold what; found out from the first record when left out.
         source: For images: what the listing cannot find out by itself, such as the order of the classes.

@@ -51,7 +51,7 @@ class ReadAhead:
 
     A loader knows which samples it will need, in which order, also in the epoch to come. It asks for their bytes as far
     ahead as the budget reaches, so that the store's latency is waited for once and not once for each sample.
-    `docs/remote.md` says which numbers fit which store.
+    `docs/how-to/buckets.md` says which numbers fit which store.
 
     Attributes:
         budget: The most bytes that are asked for and not used yet, such as ``"1GB"`` or a number. Half of it is what

@@ -4,7 +4,7 @@ On this machine an index lies beside each shard; a shard without one is scanned,
 or else in the user's cache. The manifest of a dataset says how many records each shard has, so the order of an epoch
 and the place of a sample need no index: opening looks at every shard's length and index, and up to four million
 records it reads the indexes too, on all CPUs. Of more records an index is read when the first record of its shard is;
-see `docs/format.md`.
+see `docs/reference/format.md`.
 
 In a store the place of every sample must be known before anything is read, so the indexes are fetched when a dataset
 is opened, many at a time, and kept in the user's cache (`stoker.format.index`): the next opening fetches none. A shard

@@ -12,8 +12,8 @@ file list                    any other file                                     
 
 To add a kind: write a module with a function that fills a `stoker.sources.source_builder.SourceBuilder` and returns its
 `SourceTree`, then add a row and a branch here, and its name to `SOURCE_KINDS`, which help and messages show. It also
-needs a row in docs/images.md#sources, an entry in tests/sources/layouts.py, which tries it in every store, and a seed
-or a target for the fuzzer in scripts/fuzz_python.
+needs a row in docs/reference/images.md#sources, an entry in tests/sources/layouts.py, which tries it in every store,
+and a seed or a target for the fuzzer in scripts/fuzz_python.
 """
 
 from __future__ import annotations

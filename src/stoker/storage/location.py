@@ -607,7 +607,7 @@ class StoreLocation(Location):
             raise ConfigError(f"{url} names no bucket; write {found['scheme']}://BUCKET/PATH")
         if "@" in found["bucket"]:
             raise ConfigError(
-                f"{found['scheme']}://...@... holds credentials; give them as docs/remote.md says instead"
+                f"{found['scheme']}://...@... holds credentials; give them as docs/how-to/buckets.md says instead"
             )
         key = (found["key"] or "").strip("/")
         if key and any(part in ("", ".", "..") for part in key.split("/")):

@@ -380,5 +380,5 @@ class RetryingStore:
             raise ClosedError(f"stopped while waiting for {self.name}")
 
     def _refused(self, what: str, key: str) -> PermissionError:
-        advice = "give credentials that may do so; see docs/remote.md"
+        advice = "give credentials that may do so; see docs/how-to/buckets.md"
         return PermissionError(13, f"the store does not allow to {what} this; {advice}", f"{self.name}/{key}")

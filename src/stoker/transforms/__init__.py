@@ -3,8 +3,8 @@
 These are descriptions; `src/native/core/transforms` carries them out. A new setting goes into the description (`crop`),
 `TransformSpec` and the plan (``transform.h``, ``transform.cpp``), the decoder (``transform_decoder.cpp``), what counts
 as shown as stored (``shows_as_stored`` in ``engine.cpp``) and the binding (``bind/transforms.cpp``); a random one also
-into ``RandomOp`` (``philox.h``) and docs/determinism.md. Its slow twin is in ``tests/reference/transform.py``, its row
-in docs/feeding.md; then ``make stub`` and ``make api``.
+into ``RandomOp`` (``philox.h``) and docs/explanation/determinism.md. Its slow twin is in
+``tests/reference/transform.py``, its row in docs/how-to/transforms.md; then ``make stub`` and ``make api``.
 """
 
 from __future__ import annotations

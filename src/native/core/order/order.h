@@ -8,7 +8,7 @@ namespace stoker {
 
 // A Feistel network on the grid of a x b >= n cells, a = ceil(sqrt(n)), with cycle walking for the few cells
 // past n (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). Every round adds a keyed
-// hash of one coordinate to the other, so every round, and the whole, is one to one. See docs/determinism.md.
+// hash of one coordinate to the other, so every round, and the whole, is one to one: docs/explanation/determinism.md.
 class Permutation {
  public:
   // 1 <= n < 2^62.
@@ -34,7 +34,7 @@ class Permutation {
 // The same for storage that wants long reads: contiguous blocks are visited in a random order, and samples
 // are shuffled within windows of consecutive visits. Constant memory, and any position costs the same. The
 // last block may be short: positions are those of a layout where every visit has `block` cells, with the
-// cells that the short one lacks cut out ("the hole"). See docs/order.md.
+// cells that the short one lacks cut out ("the hole"). See docs/explanation/order.md.
 class BlockPermutation {
  public:
   // 1 <= n < 2^62; block and window at least 1, without upper bounds.

@@ -359,7 +359,7 @@ def ways_to_decode(
     def speed(images: Sequence[bytes], decode: DecodeMode, seconds: float, _: int) -> float:
         return decoding_speed(images, transform, threads, seconds, decode) or 0.0
 
-    fast = 'decode="fast": other pixels, within a stated PSNR (docs/performance.md)'
+    fast = 'decode="fast": other pixels, within a stated PSNR (docs/explanation/performance.md)'
     ways = [
         Way("as it is", "", partial(speed, some, "exact")),
         Way('decode="fast"', fast, partial(speed, some, "fast")),
