@@ -129,7 +129,7 @@ def test_search_knows_every_page_also_without_a_server(site: Path) -> None:
 
 
 def test_links_into_the_repository_lead_to_pages_that_show_it(site: Path) -> None:
-    assert repository.relinked("[a](../../examples/file_list.py)", ROOT / "docs/how-to/migrate/dogs.md") == (
+    assert repository.relinked("[a](../../../examples/file_list.py)", ROOT / "docs/how-to/migrate/dogs.md") == (
         "[a](../../source/examples/file_list.py.md)"
     )
     assert repository.relinked("[a](docs/explanation/order.md#exactly)", ROOT / "README.md") == (
