@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import signal
@@ -24,6 +25,7 @@ MUST_RUN_ALL = os.environ.get("STOKER_CI") == "1"
 OPTIONAL = {
     "accelerate",
     "aiohttp",
+    "albumentations",
     "boto3",
     "cyclonedx",
     "elftools",
@@ -33,6 +35,7 @@ OPTIONAL = {
     "jax",
     "jinja2",
     "jsonschema",
+    "kornia",
     "lightning",
     "markdown_it",
     "matplotlib",
@@ -47,6 +50,7 @@ OPTIONAL = {
     "tensorboard",
     "tensorflow",
     "torch",
+    "torchvision",
 }
 
 # Times vary too much on a busy machine to be a property of an example.
@@ -126,3 +130,18 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if MUST_RUN_ALL and skipped and exitstatus == pytest.ExitCode.OK:
         reporter.write_sep("!", f"STOKER_CI=1: {len(skipped)} skipped, which counts as failed", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(scope="session")
+def torchvision() -> object:
+    """Let torchvision be imported: its usual wheel loads its compiled operators beside PyTorch with CUDA only.
+
+    Its transforms need none of them, so declaring them is enough.
+    """
+    import torch  # noqa: PLC0415 - an extra, and slow to import
+
+    operators = torch.library.Library("torchvision", "FRAGMENT")
+    for name in ("nms", "qnms"):
+        with contextlib.suppress(RuntimeError):  # it is there
+            operators.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    return operators  # without which they are gone again

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import SequentialSampler, get_worker_info
@@ -18,7 +20,7 @@ from stoker.config import available_cpus, check_range
 from stoker.errors import ConfigError
 from stoker.loader import Dataset, EngineSettings, Loader, SampleEngine, batch_text
 from stoker.order import Step
-from stoker.transforms import ObjectCrops, Output
+from stoker.transforms import ObjectCrops, Output, Transform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from stoker.loader import Batch, BatchOrigin, Mix, Position
-    from stoker.transforms import Transform
+
+    OwnTransform = Callable[[Any], Any]
 
 __all__ = ["DataLoader", "MapDataset", "TorchBatch"]
 
@@ -306,7 +309,8 @@ class _NoBatchSampler:
 class MapDataset(TorchDataset[tuple[Any, int]]):
     """A dataset for ``torch.utils.data.DataLoader`` and for samplers of your own: pairs of image and label.
 
-    An image is a tensor, or with `stoker.MultiCrop` a tuple of them, one for each transform. Pixels are those of
+    An image is a tensor, or with `stoker.MultiCrop` a tuple of them, one for each transform. Functions of your own get
+    it as a Pillow image (a tuple of them), as the ``transform`` of torchvision's datasets does. Pixels are those of
     `stoker.torch.DataLoader` with the same seed, in the same epoch. A whole batch of numbers, as the stock loader asks
     for it, is decoded at once, by native threads; so ``num_workers=0`` is already parallel. In worker processes, forked
     or spawned, it opens its files again and decodes with one thread, unless ``threads`` says otherwise. Not safe from
@@ -314,16 +318,19 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
 
     Args:
         dataset: What to read; see `stoker.open`.
-        transform: What becomes of each image. With `stoker.ObjectCrops` samples are annotated objects, not images.
-        seed: Of the transform's random choices, 0 to 2**64 - 1.
-        output: Type, layout and scale of the pixels; left out: uint8, NHWC.
+        transform: What becomes of each image: a transform of Stoker's, a function of your own, or a list that starts
+            with one of Stoker's and goes on with functions, each of which gets what the one before returned. A function
+            that comes first gets the whole image, decoded by the thread that asks for it. With `stoker.ObjectCrops`
+            samples are annotated objects, not images.
+        seed: Of the random choices of Stoker's transform, 0 to 2**64 - 1.
+        output: Type, layout and scale of the pixels; left out: uint8, NHWC. Not with functions of your own.
         threads: Decoding threads; left out: one for each CPU that this process may use, in a worker process one.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
 
     Raises:
-        ConfigError: A setting is out of range, or ``dataset`` is a mix; or, in a spawned worker, another dataset lies
-            where this one was opened.
+        ConfigError: A setting is out of range, ``dataset`` is a mix, or ``transform`` is not of these forms; or, in a
+            spawned worker, another dataset lies where this one was opened.
         ShardError: On use: a record is damaged.
         ExampleError: On use: a record lacks the image or the label.
         ImageError: On use: an image cannot be decoded without losing pixels.
@@ -332,7 +339,7 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
     def __init__(
         self,
         dataset: Dataset,
-        transform: Transform,
+        transform: Transform | OwnTransform | Sequence[Transform | OwnTransform],
         *,
         seed: int = 0,
         output: Output | None = None,
@@ -345,6 +352,11 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
             raise ConfigError(f"{message}; a mix has positions in an epoch: give it to stoker.torch.DataLoader")
         self.dataset = dataset
         self.transform = transform
+        self._first, self._functions = _split(transform)
+        if self._functions and output is not None:
+            message = f"functions of your own get Pillow images, so there is no output={output!r}"
+            raise ConfigError(f"{message}; omit it and convert in the last function")
+        self._process = os.getpid()
         self._threads = threads
         self._settings = EngineSettings(
             batch_size=1,
@@ -354,7 +366,7 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
             check=check,
             max_pixels=max_pixels,
         )
-        objects = isinstance(transform, ObjectCrops)
+        objects = isinstance(self._first, ObjectCrops)
         self._size = int(np.maximum(dataset.object_counts, 1).sum()) if objects else len(dataset)
         # In shared memory, so that workers that outlive an epoch hear of the next one.
         self._epoch = cast("Any", torch.zeros((), dtype=torch.int64)).share_memory_()
@@ -380,17 +392,36 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
         """
         if not indices:
             return []
-        engine = self._engine_for(len(indices))
-        slots = np.array([self._number(index) for index in indices], np.uint64)
+        if self._process != os.getpid():  # a fork: the engine and the files are the parent's
+            self._engine, self._process = None, os.getpid()
+            self.dataset = self.dataset.with_own_files()
+        numbers = [self._number(index) for index in indices]
+        samples = self._whole(numbers) if self._first is None else self._transformed(self._first, numbers)
+        return [(self._through_functions(image), label) for image, label in samples]
+
+    def _whole(self, numbers: list[int]) -> Iterator[tuple[Any, int]]:
+        for sample in map(self.dataset.__getitem__, numbers):
+            yield sample.decode(), sample.label
+
+    def _transformed(self, transform: Transform, numbers: list[int]) -> Iterator[tuple[Any, int]]:
+        engine = self._engine_for(transform, len(numbers))
+        slots = np.array(numbers, np.uint64)
         engine.submit(Step(slots, np.ones(len(slots), np.bool_), consumed=0), int(self._epoch))
         try:
             batch = engine.next()
         except BaseException:  # Ctrl-C, too: the next call must not get what this one asked for
             engine.drop_pending()
             raise
-        images = _mapped(batch.images, np.ndarray, _tensor)
+        images = batch.images if self._functions else _mapped(batch.images, np.ndarray, _tensor)
         each = zip(*images, strict=True) if isinstance(images, tuple) else images
-        return list(zip(each, batch.labels.tolist(), strict=True))
+        return zip(each, batch.labels.tolist(), strict=True)
+
+    def _through_functions(self, image: Any) -> Any:
+        if self._functions:
+            image = _mapped(image, np.ndarray, Image.fromarray)
+        for function in self._functions:
+            image = function(image)
+        return image
 
     def set_epoch(self, epoch: int) -> None:
         """Go to an epoch: random transforms show something else in each. Worker processes that run already follow."""
@@ -405,22 +436,41 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_engine": None, "_close_engine": None}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _process=os.getpid())
+
     def _number(self, index: int) -> int:
         if not -self._size <= index < self._size:
             raise IndexError(f"there is no sample {index}; split {self.dataset.split} has {self._size}")
         return index % self._size
 
-    def _engine_for(self, count: int) -> SampleEngine:
+    def _engine_for(self, transform: Transform, count: int) -> SampleEngine:
         """Return an engine of this process that takes so many samples at once."""
-        if self._engine is not None and not self._engine.usable:  # a fork: the engine and the files are the parent's
-            self._engine = None
-            self.dataset = self.dataset.with_own_files()
         if self._engine is None or self._engine.settings.batch_size < count:
             self.close()
             threads = 1 if self._threads is None and get_worker_info() is not None else self._settings.threads
             batch_size = check_range("the number of samples asked for at once", count, 1, 2**20)
             settings = dataclasses.replace(self._settings, batch_size=batch_size, threads=threads)
-            self._engine = SampleEngine(self.dataset, self.transform, settings)
+            self._engine = SampleEngine(self.dataset, transform, settings)
             # At the latest when the interpreter exits; in a forked process it does nothing.
             self._close_engine = weakref.finalize(self, self._engine.closing())
         return self._engine
+
+
+def _split(
+    transform: Transform | OwnTransform | Sequence[Transform | OwnTransform],
+) -> tuple[Transform | None, tuple[OwnTransform, ...]]:
+    """Return the transform of Stoker's that comes first, if one does, and the functions after it."""
+    steps = list(transform) if isinstance(transform, (list, tuple)) else [transform]
+    if not steps:
+        raise ConfigError("transform is an empty list; give a transform of Stoker's, a function, or both")
+    first = steps[0] if isinstance(steps[0], Transform) else None
+    functions: list[OwnTransform] = []
+    for step in steps[0 if first is None else 1 :]:
+        if isinstance(step, Transform):
+            raise ConfigError(f"transform has {step!r} in its list; only the first may be one of Stoker's")
+        if not callable(step):
+            message = f"transform is {step!r}; it must be a transform of Stoker's, a function of your own"
+            raise ConfigError(f"{message}, or a list that starts with one of Stoker's")
+        functions.append(step)
+    return first, tuple(functions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import shutil
@@ -12,8 +13,10 @@ import textwrap
 import threading
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch.utils.data import DataLoader
 
 import stoker
@@ -270,3 +273,63 @@ def test_a_dataset_that_was_not_opened_cannot_be_pickled(train: stoker.Dataset) 
     made = stoker.Dataset(path=train.path, split="train", schema=train.schema, shards=train.shards)
     with pytest.raises(TypeError, match=r"stoker\.open did not open it"):
         pickle.dumps(made)
+
+
+def brightest(picture: Image.Image) -> int:
+    """A function that a spawned worker can import."""
+    return max(high for _, high in picture.getextrema())
+
+
+def test_a_function_gets_what_the_transform_made(train: stoker.Dataset) -> None:
+    pictures = stoker.torch.MapDataset(train, [TRANSFORM, lambda picture: picture], seed=3)
+    wanted = expected(train, 0)
+    for key, (picture, label) in enumerate(pictures.__getitems__(list(range(RECORDS)))):
+        assert (picture.mode, label) == ("RGB", wanted[key][1])
+        assert (np.asarray(picture) == wanted[key][0].numpy()).all()
+    chained = stoker.torch.MapDataset(train, [TRANSFORM, np.asarray, np.max], seed=3)
+    assert [chained[key][0] for key in range(RECORDS)] == [int(wanted[key][0].max()) for key in range(RECORDS)]
+
+
+def test_a_function_alone_gets_the_whole_image(train: stoker.Dataset) -> None:
+    pictures = stoker.torch.MapDataset(train, transform=np.asarray)
+    for key, (pixels, label) in enumerate(pictures.__getitems__([0, 5, 17])):
+        sample = train[[0, 5, 17][key]]
+        whole = np.asarray(Image.open(io.BytesIO(sample.encoded)).convert("RGB"))
+        assert (pixels == whole).all()
+        assert label == sample.label
+
+
+def test_a_function_gets_all_crops_of_a_multi_crop(train: stoker.Dataset) -> None:
+    crops = stoker.MultiCrop(TRANSFORM, stoker.CenterCrop(12))
+    sizes, _ = stoker.torch.MapDataset(train, [crops, lambda pictures: [each.size for each in pictures]])[0]
+    assert sizes == [(24, 24), (12, 12)]
+
+
+@pytest.mark.parametrize("steps", [brightest, [TRANSFORM, brightest]], ids=["whole", "crop"])
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@in_threaded_process
+def test_functions_in_workers(train: stoker.Dataset, method: str, steps: object) -> None:
+    samples = stoker.torch.MapDataset(train, steps, seed=3)
+    here = [value for value, _ in samples.__getitems__(list(range(RECORDS)))]
+    loader = DataLoader(samples, batch_size=4, num_workers=2, multiprocessing_context=method, timeout=100)
+    assert torch.cat([values for values, _ in loader]).tolist() == here
+
+
+@pytest.mark.parametrize(
+    ("transform", "said"),
+    [
+        ([], "empty list"),
+        ("crop", "transform is 'crop'"),
+        ([TRANSFORM, 3], "transform is 3"),
+        ([brightest, TRANSFORM], "only the first"),
+        ([TRANSFORM, TRANSFORM], "only the first"),
+    ],
+)
+def test_what_is_not_a_transform_is_refused(train: stoker.Dataset, transform: object, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        stoker.torch.MapDataset(train, transform)
+
+
+def test_functions_leave_no_choice_of_output(train: stoker.Dataset) -> None:
+    with pytest.raises(ConfigError, match="omit it and convert in the last function"):
+        stoker.torch.MapDataset(train, [TRANSFORM, brightest], output=stoker.Output("float32"))

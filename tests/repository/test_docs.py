@@ -43,8 +43,15 @@ WITH_PYTHON = [
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 @pytest.mark.parametrize("page", WITH_PYTHON)
 def test_the_python_of_a_page_runs(
-    page: Path, photos: Path, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path,
+    photos: Path,
+    dataset: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> None:
+    if "from torchvision" in markdown.program(page):
+        request.getfixturevalue("torchvision")
     shutil.copytree(photos, tmp_path / "photos")
     shutil.copytree(dataset, tmp_path / "dataset")
     monkeypatch.chdir(tmp_path)
