@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NAMES = (b"n01", b"n02", b"n03")
 TEXTS = (b"red kite, Milvus milvus", b"", b"caf\xc3\xa9")
-SCHEMA = ImagenetSchema()
+SCHEMA = ImagenetSchema(label_base=1)
 
 
 @dataclass

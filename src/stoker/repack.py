@@ -58,6 +58,11 @@ class RecordSource:
     identity: str
 
     @property
+    def label_base(self) -> int:
+        """Number of the first class in the records."""
+        return self.datasets[0].schema.label_base if self.datasets else 0
+
+    @property
     def ignored(self) -> Mapping[str, int]:
         """Nothing: every record is an item."""
         return {}

@@ -71,6 +71,11 @@ class SchemaInfo:
     order_key: str | None = None
     box_prefix: str | None = None
 
+    @property
+    def label_note(self) -> str:
+        """What a person must know about the class ids; empty where they start at 0."""
+        return f"labels start at {self.label_base} (preset {self.preset})" if self.label_base else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Box:

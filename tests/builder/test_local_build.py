@@ -62,9 +62,9 @@ def test_a_dataset_holds_every_image_once_with_all_its_features(tmp_path: Path) 
         *(f"train-0000{i}-of-00003.tfrecord{suffix}" for i in range(3) for suffix in ("", ".idx")),
         "validation-00000-of-00001.tfrecord", "validation-00000-of-00001.tfrecord.idx",
     ]  # fmt: skip
-    assert manifest.splits["train"].class_counts == (0, 5, 4)
-    assert manifest.splits["validation"].class_counts == (0, 0, 3)
-    assert [label.name for label in read_labels(tmp_path / "out")] == ["background", "cat", "dog"]
+    assert manifest.splits["train"].class_counts == (5, 4)
+    assert manifest.splits["validation"].class_counts == (0, 3)
+    assert [label.name for label in read_labels(tmp_path / "out")] == ["cat", "dog"]
     records = examples(tmp_path / "out", manifest)
     assert {record["image/filename"][1][0] for record in records} == {
         *(b"cat_%d.JPEG" % i for i in range(5)), *(b"dog_%d.JPEG" % i for i in range(4)),
@@ -73,7 +73,7 @@ def test_a_dataset_holds_every_image_once_with_all_its_features(tmp_path: Path) 
         name = record["image/filename"][1][0].decode()
         folder = name.split("_")[0]
         boxes = [[pytest.approx(v)] for v in (0.1, 0.5, 0.1, 0.5)] if name == "dog_1.JPEG" else [[], [], [], []]
-        label = {"cat": 1, "dog": 2}[folder]
+        label = {"cat": 0, "dog": 1}[folder]
         assert record == {
             "image/channels": ("int64", [3]),
             "image/class/label": ("int64", [label]),
@@ -100,16 +100,16 @@ def test_resized_records_state_the_stored_size_and_label_base_counts(tmp_path: P
     source = write_tree(tmp_path / "src", {"a": 2, "b": 1})
     (source / "b/grey.png").write_bytes(picture(9, "PNG", "L"))
     recipe = Recipe(resize=parse_resize("short:15"))
-    report = run(source, tmp_path / "out", recipe=recipe, schema=ImagenetSchema(0))
+    report = run(source, tmp_path / "out", recipe=recipe, schema=ImagenetSchema(1))
     records = examples(tmp_path / "out", report.manifest)
-    assert sorted(record["image/class/label"][1][0] for record in records) == [0, 0, 1, 1]
+    assert sorted(record["image/class/label"][1][0] for record in records) == [1, 1, 2, 2]
     for record in records:
         info = _native.probe_jpeg(record["image/encoded"][1][0])
         assert (info.width, info.height, info.components) == (20, 15, 3)
         assert (record["image/width"][1], record["image/height"][1]) == ([20], [15])
     assert report.manifest.converted == {"png": 1}
-    assert report.manifest.splits["train"].class_counts == (2, 2)
-    assert [label.name for label in read_labels(tmp_path / "out")] == ["a", "b"]
+    assert report.manifest.splits["train"].class_counts == (0, 2, 2)
+    assert [label.name for label in read_labels(tmp_path / "out")] == ["background", "a", "b"]
     assert report.manifest.recipe == recipe.resolved()
 
 
@@ -180,7 +180,7 @@ def test_every_item_is_a_record_or_a_reject_and_the_manifest_waits(tmp_path: Pat
     assert (accepted.outcome, accepted.items, accepted.resumed_shards) == ("built", 0, 2)
     assert {path.name: path.stat().st_mtime_ns for path in out.iterdir() if "tfrecord" in path.name} == before
     split = read_manifest(out).splits["train"]
-    assert (split.records, split.rejects, split.class_counts) == (57, 4, (0, 32, 25))
+    assert (split.records, split.rejects, split.class_counts) == (57, 4, (32, 25))
     assert read_manifest(out).converted == {"png": 1, "cmyk jpeg": 1}
     assert accepted.rejects == report.rejects
 

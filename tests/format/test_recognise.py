@@ -18,7 +18,14 @@ from stoker.format import (
 )
 from stoker.types import Box, Features, SchemaInfo
 
-PRESETS: list[Schema] = [ImagenetSchema(), NvidiaSchema(), DlbsSchema(), TinySchema(), DogsSchema(), TfdsSchema()]
+PRESETS: list[Schema] = [
+    ImagenetSchema(label_base=1),
+    NvidiaSchema(label_base=1),
+    DlbsSchema(),
+    TinySchema(),
+    DogsSchema(),
+    TfdsSchema(),
+]
 NAMES = ["imagenet", "imagenet-nvidia", "dlbs", "tiny-imagenet", "dogs-onehot", "tfds"]
 
 
@@ -67,7 +74,7 @@ def test_an_image_without_a_class(schema: Schema) -> None:
 
 def test_the_exact_values_of_the_original_layouts() -> None:
     assert NvidiaSchema().to_features(sample())["image/class/text"] == ("bytes", [b"n01440764"])
-    assert ImagenetSchema().to_features(sample())["image/class/label"] == ("int64", [2])
+    assert ImagenetSchema(label_base=1).to_features(sample())["image/class/label"] == ("int64", [2])
     dlbs = DlbsSchema().to_features(sample())
     assert (dlbs["image/class/label"], dlbs["image/format"]) == (("int64", [1]), ("bytes", [b"tensor"]))
     assert TinySchema().to_features(sample())["label_one_hot"] == ("bytes", [b"\0\1\0"])

@@ -10,6 +10,7 @@ import pytest
 import stoker
 from loader.shards import image, write_annotated, write_shards
 from reference import pictures, transform
+from stoker.cli.main import main
 from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -118,8 +119,14 @@ def test_nothing_to_mix_is_refused() -> None:
         stoker.mix([])
 
 
-def test_classes_that_differ_need_offsets(dataset: Path, tmp_path: Path, photos: Path) -> None:
-    built = stoker.open(dataset, "train")
+def test_a_folder_and_what_was_built_of_it_have_the_same_classes(dataset: Path, photos: Path) -> None:
+    mixed = stoker.mix([stoker.open(dataset, "train"), stoker.open(photos, "train")])
+    assert len(mixed.classes) == 5
+
+
+def test_classes_that_differ_need_offsets(tmp_path: Path, photos: Path) -> None:
+    assert main(["build", str(photos), str(tmp_path / "built"), "--preset", "imagenet"]) == 0
+    built = stoker.open(tmp_path / "built", "train")  # counts labels from 1
     tree = stoker.open(photos, "train")  # counts labels from 0, and names the same classes
     names = [known.name for known in built.classes]
     assert names != [known.name for known in tree.classes]

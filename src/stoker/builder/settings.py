@@ -140,7 +140,8 @@ class Preset:
     """What a preset means unless other options say otherwise.
 
     Attributes:
-        schema: Builds its schema: called with a label base, or with nothing for its own.
+        schema: Builds its schema: called with a label base.
+        label_base: Number of the first class.
         resize: As ``--resize`` has it; ``off`` for none.
         encode: As ``--encode`` has it; None leaves it to the recipe.
         filter: As ``--filter`` has it; None leaves it to the recipe.
@@ -150,6 +151,7 @@ class Preset:
     """
 
     schema: type[DlbsSchema | DogsSchema | ImagenetSchema | NvidiaSchema | TfdsSchema | TinySchema]
+    label_base: int = 0
     resize: str = "off"
     encode: str | None = None
     filter: Filter | None = None
@@ -158,25 +160,25 @@ class Preset:
     compression: Compression = "none"
 
     def make_schema(self, label_base: int | None) -> Schema:
-        """Return the schema with a label base, or with its own.
+        """Return the schema with a label base, or, given None, with that of the preset.
 
         Raises:
             ConfigError: It has no such base.
         """
-        return self.schema() if label_base is None else self.schema(label_base)
+        return self.schema(self.label_base if label_base is None else label_base)
 
 
 PLAIN = Preset(ImagenetSchema)
-"""Without a preset: Google's 15 keys in shards that are named and numbered as suits any reader."""
+"""Without a preset: Google's 15 keys, class ids from 0, in shards that are named and numbered as suits any reader."""
 
 PRESETS: dict[PresetName, Preset] = {
-    "imagenet": Preset(ImagenetSchema, shard_names="google", shards=(1024, 128)),
+    "imagenet": Preset(ImagenetSchema, 1, shard_names="google", shards=(1024, 128)),
     "imagenet-nvidia": Preset(
-        NvidiaSchema, "exact:352x352", "jpeg:90", "bilinear", shard_names="google", shards=(1024, 128)
+        NvidiaSchema, 1, "exact:352x352", "jpeg:90", "bilinear", shard_names="google", shards=(1024, 128)
     ),
-    "dlbs": Preset(DlbsSchema, "square:256", "raw", "bilinear", shard_names="google"),
+    "dlbs": Preset(DlbsSchema, resize="square:256", encode="raw", filter="bilinear", shard_names="google"),
     "tiny-imagenet": Preset(TinySchema, encode="raw", shard_names="per-class"),
-    "dogs-onehot": Preset(DogsSchema, "exact:224x224", "jpeg:95", "tf2-nearest", "part", (4, 1), "gzip"),
+    "dogs-onehot": Preset(DogsSchema, 0, "exact:224x224", "jpeg:95", "tf2-nearest", "part", (4, 1), "gzip"),
     "tfds": Preset(TfdsSchema, shard_names="tfds"),
 }
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stoker.builder import BuildReport, ExpectedSize
+    from stoker.format import Manifest
 
 
 _SHOWN = 5
@@ -153,6 +154,8 @@ def _document(report: BuildReport, destination: str) -> dict[str, Any]:
         "outcome": report.outcome,
         "destination": destination,
         "dataset_id": manifest.dataset_id,
+        "classes": manifest.classes,
+        "label_base": manifest.schema.label_base,
         "splits": {
             name: {"records": s.records, "bytes": s.size_bytes, "shards": len(s.shards), "rejects": s.rejects}
             for name, s in manifest.splits.items()
@@ -182,6 +185,7 @@ def _print(report: BuildReport, destination: str) -> None:
         for name, s in manifest.splits.items()
     ]
     printer.table(["split", ">records", ">shards", ">bytes", ">rejects"], rows)
+    printer.line(_classes(manifest))
     printer.line(_speed(report))
     if manifest.converted:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(manifest.converted.items()))
@@ -195,6 +199,11 @@ def _print(report: BuildReport, destination: str) -> None:
         printer.line(f"manifest withheld because of {manifest.rejects:,} rejects; {accept}")
     else:
         printer.line(f"dataset {manifest.dataset_id} in {destination}")
+
+
+def _classes(manifest: Manifest) -> str:
+    count, note = manifest.classes, manifest.schema.label_note
+    return f"{count:,} class{'es' * (count != 1)}{', ' * bool(note)}{note}"
 
 
 def _speed(report: BuildReport) -> str:

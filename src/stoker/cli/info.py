@@ -135,12 +135,12 @@ def _print_dataset(found: DatasetInfo) -> None:
     printer.line("")
     _print_schema(printer, schema)
     printer.line("")
-    _print_histogram(printer, found.histogram, list(manifest.splits))
+    _print_histogram(printer, found.histogram, list(manifest.splits), schema.label_note)
 
 
 def _print_schema(printer: Printer, schema: SchemaInfo) -> None:
     uses = {schema.image_key: "the image", schema.label_key: "its class", schema.filename_key: "its source"}
-    printer.line(f"schema: {schema.preset}, {len(schema.features)} features, label base {schema.label_base}")
+    printer.line(f"schema: {schema.preset}, {len(schema.features)} features")
     rows = [
         (key, feature.kind, "any" if feature.length is None else feature.length, uses.get(key, ""))
         for key, feature in schema.features.items()
@@ -148,10 +148,11 @@ def _print_schema(printer: Printer, schema: SchemaInfo) -> None:
     printer.table(["feature", "kind", ">length", "use"], rows)
 
 
-def _print_histogram(printer: Printer, histogram: Sequence[ClassCount], splits: Sequence[str]) -> None:
+def _print_histogram(printer: Printer, histogram: Sequence[ClassCount], splits: Sequence[str], note: str) -> None:
     ordered = sorted(histogram, key=lambda known: (-known.total, known.label))
     empty = sum(known.total == 0 for known in ordered)
-    printer.line(f"classes: {len(ordered):,}" + (f", {empty:,} of them without records" if empty else ""))
+    facts = [f"{empty:,} of them without records"] * bool(empty) + [note] * bool(note)
+    printer.line(", ".join([f"classes: {len(ordered):,}", *facts]))
     top, bottom = (ordered, []) if len(ordered) <= 2 * _ENDS + 2 else (ordered[:_ENDS], ordered[-_ENDS:])
     most = max((known.total for known in ordered), default=0)
     rows = [_class_row(known, splits, most) for known in top]

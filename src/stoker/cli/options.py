@@ -76,7 +76,8 @@ def add_dataset_options(parser: argparse.ArgumentParser) -> None:
     add("--check", choices=["header", "decode"], default="header", help="how kept JPEGs are checked (default header)")
     add("--exif", choices=["keep", "apply"], default="keep", help="EXIF orientation: as stored (default) or applied")
     add("--max-pixels", type=int, metavar="N", default=2**27, help="reject larger images (default %(default)s)")
-    add("--label-base", type=int, choices=[0, 1], help="number of the first class (default: the preset's; else 1)")
+    text = "number of the first class (default 0; 1 with --preset imagenet and imagenet-nvidia)"
+    add("--label-base", type=int, choices=[0, 1], help=text)
     add("--seed", type=int, default=0, help="of the order of the records (default 0)")
     add("--threads", "--num-workers", type=int, default=available_cpus(), metavar="N", help="default: all, %(default)s")
     add("--json", action="store_true", help="print one JSON document")

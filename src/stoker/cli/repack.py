@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
-from stoker.builder import build_tree, check_destination
+from stoker.builder import build_tree, check_destination, find_preset
 from stoker.cli.build import announcer, report_build
 from stoker.cli.options import add_consent_options, add_dataset_options, add_selection_options, build_settings
 from stoker.cli.progress import shown_progress
@@ -41,6 +42,9 @@ def run(args: argparse.Namespace) -> int:
     with shown_progress("listing") as progress:
         crop_objects = settings.source.crop_objects
         source = open_records(args.source, keys, crop_objects=crop_objects, progress=progress)
+    if args.preset is None and args.label_base is None:  # nothing asks for other class ids than those there are
+        schema = find_preset(None).make_schema(source.label_base)
+        settings = dataclasses.replace(settings, schema=schema)
     with shown_progress("building") as progress:
         report = build_tree(source, settings, destination, progress, announcer(args))
     return report_build(report, args)

@@ -99,10 +99,10 @@ class ImagenetSchema:
     label of its image. ``image/class/text`` is empty when the class has no known text.
 
     Attributes:
-        label_base: Number of the first class: 1 as Google writes it (0 is the background), or 0.
+        label_base: Number of the first class: 0, or 1 as Google writes it (0 is the background).
     """
 
-    label_base: int = 1
+    label_base: int = 0
     stores: ClassVar[ImageEncoding] = "jpeg"
 
     def __post_init__(self) -> None:
@@ -133,10 +133,10 @@ class NvidiaSchema:
     """Preset ``imagenet-nvidia``: no boxes and no synset; ``image/class/text`` holds the synset.
 
     Attributes:
-        label_base: Number of the first class: 1 as the original writes it, or 0.
+        label_base: Number of the first class: 0, or 1 as the original writes it.
     """
 
-    label_base: int = 1
+    label_base: int = 0
     stores: ClassVar[ImageEncoding] = "jpeg"
 
     def __post_init__(self) -> None:
@@ -384,9 +384,9 @@ def _image_class(features: Features) -> SchemaInfo:
     if "image/order" in features or _text(features, "image/format") == b"tensor":
         info = DlbsSchema().info(0)
     elif "image/class/synset" not in features and _SYNSET.fullmatch(_text(features, "image/class/text")):
-        info = NvidiaSchema().info(0)
+        info = NvidiaSchema(label_base=1).info(0)
     else:
-        info = ImagenetSchema().info(0)
+        info = ImagenetSchema(label_base=1).info(0)
     return _named(replace(info, features={}), features)
 
 

@@ -126,6 +126,12 @@ class Manifest:
         """Rejects of all splits."""
         return sum(split.rejects for split in self.splits.values())
 
+    @property
+    def classes(self) -> int:
+        """How many classes there are, with or without records."""
+        counted = max((len(split.class_counts) for split in self.splits.values()), default=0)
+        return max(0, counted - self.schema.label_base)
+
 
 def dataset_id(splits: Mapping[str, Split]) -> str:
     r"""Return the identity of a dataset.

@@ -237,9 +237,10 @@ def _draw_contact_header(sheet: Image.Image, dataset: Dataset, shown: int, seed:
     draw.text((_GAP, 18), fitted(_title(dataset), _TITLE_FONT, width), font=_TITLE_FONT, fill=_BRIGHT)
     shards = len(dataset.shards)
     parts = [f"{shown} of {len(dataset):,} samples", f"{shards:,} shard" + "s" * (shards != 1)]
+    if dataset.classes:
+        classes = len(dataset.classes) - dataset.schema.label_base
+        parts.append(f"{classes:,} class" + "es" * (classes != 1))
     if dataset.manifest is not None:
-        counts = dataset.manifest.splits[dataset.split].class_counts
-        parts.append(f"{sum(count > 0 for count in counts):,} classes")
         parts.append(f"schema {dataset.manifest.schema.preset}")
     text = "   ·   ".join([*parts, f"seed {seed}"])
     draw.text((_GAP, 56), fitted(text, _TEXT_FONT, width), font=_TEXT_FONT, fill=_DIM)

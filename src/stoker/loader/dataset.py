@@ -243,7 +243,18 @@ class Dataset:
     def __repr__(self) -> str:
         shards = len(self.shards)
         where = f"{shards} shard{'s' * (shards != 1)}" if self._files is None else "files"
-        return f"<stoker.Dataset {self.path!r} split={self.split!r}: {len(self):,} samples in {where}>"
+        classes = f", {self._classes}" if self.classes else ""
+        return f"<stoker.Dataset {self.path!r} split={self.split!r}: {len(self):,} samples in {where}{classes}>"
+
+    @property
+    def _classes(self) -> str:
+        """How many classes there are, and where their ids start unless that is 0.
+
+        The base of records without a manifest is a guess that nothing here depends on, so it is not mentioned.
+        """
+        count = len(self.classes) - self.schema.label_base
+        note = self.schema.label_note if self.manifest is not None else ""
+        return f"{count:,} class{'es' * (count != 1)}{', ' * bool(note)}{note}"
 
     def _repr_html_(self) -> str:
         from stoker.loader.notebook import block, escaped  # noqa: PLC0415 - only notebooks need it
@@ -255,7 +266,7 @@ class Dataset:
             labels = range(self.schema.label_base, len(self.classes))
             names = [class_title(self.classes, label) for label in labels[:_NAMED_CLASSES]]
             names += ["…"] * (len(labels) > _NAMED_CLASSES)
-            facts.append(f"{len(labels):,} classes: {', '.join(names)}")
+            facts.append(f"{self._classes}: {', '.join(names)}")
         figures = () if self.remote is not None else self._strip()  # what a store holds would take too long
         return block(f"<b>{escaped(self.path)}</b> / {escaped(self.split)}", facts, figures)
 

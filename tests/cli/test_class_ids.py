@@ -1,0 +1,125 @@
+"""Class ids are the same whichever way images are read, and start at 0 unless a preset or the user says otherwise."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+import stoker
+from reference import pictures
+from stoker.cli.main import main
+from stoker.format import read_labels
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = ["cat", "dog", "owl"]
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    for number, name in enumerate(NAMES):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for image in range(2):
+            seed = number * 2 + image
+            (tmp_path / "photos" / name / f"{name}{image}.jpg").write_bytes(pictures.jpeg(40, 30, seed))
+    return tmp_path / "photos"
+
+
+def ids(dataset: stoker.Dataset) -> dict[str, int]:
+    """The class of each image by its name, as samples and as `labels` have it."""
+    assert [sample.label for sample in dataset] == dataset.labels.tolist()
+    return {sample.source.rpartition("/")[2][:3]: sample.label for sample in dataset}
+
+
+def as_folder(photos: Path) -> Path:
+    return photos
+
+
+def as_list(photos: Path) -> Path:
+    paths = sorted(str(path) for path in photos.rglob("*.jpg"))
+    (photos.parent / "list.txt").write_text("\n".join(paths))
+    return photos.parent / "list.txt"
+
+
+def as_config(photos: Path) -> Path:
+    as_list(photos)
+    (photos.parent / "ilsvrc.json").write_text(json.dumps({"data": {"train_filelist": "list.txt"}}))
+    return photos.parent / "ilsvrc.json"
+
+
+def as_tar(photos: Path) -> Path:
+    with tarfile.open(photos.parent / "photos.tar", "w") as tar:
+        tar.add(photos, "photos")
+    return photos.parent / "photos.tar"
+
+
+@pytest.mark.parametrize("make", [as_folder, as_list, as_config, as_tar])
+def test_every_path_gives_the_same_ids(photos: Path, tmp_path: Path, make: object) -> None:
+    source = make(photos)  # type: ignore[operator]
+    opened = stoker.open(source)
+    assert main(["build", str(source), str(tmp_path / "built")]) == 0
+    built = stoker.open(tmp_path / "built")
+    assert ids(opened) == ids(built) == {"cat": 0, "dog": 1, "owl": 2}
+    assert [label.name for label in opened.classes] == [label.name for label in built.classes] == NAMES
+    assert len(read_labels(tmp_path / "built")) == len(NAMES)
+    assert main(["verify", str(tmp_path / "built")]) == 0
+
+
+@pytest.mark.parametrize("preset", ["dlbs", "tiny-imagenet", "dogs-onehot", "tfds"])
+def test_presets_whose_ids_start_at_0(photos: Path, tmp_path: Path, preset: str) -> None:
+    assert main(["build", str(photos), str(tmp_path / "built"), "--preset", preset]) == 0
+    built = stoker.open(tmp_path / "built")
+    assert sorted(set(built.labels.tolist())) == [0, 1, 2]
+    assert [label.name for label in built.classes] == NAMES
+    assert "start at" not in repr(built)
+
+
+@pytest.mark.parametrize("preset", ["imagenet", "imagenet-nvidia"])
+def test_presets_whose_ids_start_at_1_say_so(
+    photos: Path, tmp_path: Path, preset: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = f"labels start at 1 (preset {preset})"
+    assert main(["build", str(photos), str(tmp_path / "built"), "--preset", preset]) == 0
+    assert f"3 classes, {note}\n" in capsys.readouterr().out
+    built = stoker.open(tmp_path / "built")
+    assert sorted(set(built.labels.tolist())) == [1, 2, 3]
+    assert [label.name for label in built.classes] == ["background", *NAMES]
+    assert f"3 classes, {note}" in repr(built)
+    assert f"3 classes, {note}" in built._repr_html_()
+    assert main(["info", str(tmp_path / "built")]) == 0
+    assert f"classes: 3, {note}\n" in capsys.readouterr().out
+
+
+def test_nothing_is_said_about_ids_that_start_at_0(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["build", str(photos), str(tmp_path / "built")]) == 0
+    assert main(["info", str(tmp_path / "built")]) == 0
+    printed = capsys.readouterr().out
+    assert "\n3 classes\n" in printed
+    assert "\nclasses: 3\n" in printed
+    assert "start at" not in printed + repr(stoker.open(tmp_path / "built"))
+
+
+def test_the_base_can_be_chosen(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for base, preset in ((1, []), (0, ["--preset", "imagenet"])):
+        to = tmp_path / f"built{base}"
+        assert main(["build", str(photos), str(to), *preset, "--label-base", str(base), "--json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert (document["classes"], document["label_base"]) == (3, base)
+        assert ids(stoker.open(to)) == {name: base + number for number, name in enumerate(NAMES)}
+
+
+def test_repacking_without_a_preset_keeps_the_ids(photos: Path, tmp_path: Path) -> None:
+    for number, options in enumerate(([], ["--preset", "imagenet"])):
+        built, packed = tmp_path / f"built{number}", tmp_path / f"packed{number}"
+        assert main(["build", str(photos), str(built), *options]) == 0
+        assert main(["repack", str(built), str(packed)]) == 0
+        assert ids(stoker.open(packed)) == ids(stoker.open(built))
+        assert stoker.open(packed).classes == stoker.open(built).classes
+    assert main(["repack", str(built), str(tmp_path / "zero"), "--label-base", "0"]) == 0
+    assert ids(stoker.open(tmp_path / "zero")) == {"cat": 0, "dog": 1, "owl": 2}
