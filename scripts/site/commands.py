@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import re
 from functools import partial
 
 import stoker.cli.main
+from stoker.cli.output import EXIT_CODES
 
-_EXIT_CODE = re.compile(r"^(\d+)  +(\S.*)$", re.MULTILINE)
 _WIDTH = 96  # of usage lines; the default would be that of the terminal
 
 
@@ -32,7 +31,7 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
 
 
 def _exit_codes() -> list[str]:
-    rows = [f"| {code} | {_cell(meaning)} |" for code, meaning in _EXIT_CODE.findall(stoker.cli.main.__doc__ or "")]
+    rows = [f"| {code} | {_cell(meaning)} |" for code, meaning in EXIT_CODES.items()]
     return ["\n".join(["| code | meaning |", "|---:|---|", *rows])]
 
 

@@ -1,17 +1,23 @@
-"""What every command does with what it is given: its words, answers at a terminal, numbers that are none."""
+"""What every command does with what it is given: its words, answers at a terminal, values that are not valid."""
 
 from __future__ import annotations
 
 import os
 import pty
+import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
+import stoker
 import stoker.cli
 from builder.trees import write_tree
 from stoker.cli.main import COMMANDS, main
+from stoker.cli.output import EXIT_CODES
+from stoker.errors import SourceError
+from stoker.format import read_manifest
 
 
 def test_every_command_is_known_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,6 +26,109 @@ def test_every_command_is_known_by_its_name(capsys: pytest.CaptureFixture[str]) 
     for wrong in ("output", "main", "frobnicate"):
         assert main([wrong]) == 2
         assert "bench" in capsys.readouterr().err, wrong  # what there is instead
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "see"),
+    [
+        ("bulid a b", "no command 'bulid'; did you mean build?", "stoker"),
+        ("help bulid", "no command 'bulid'; did you mean build?", "stoker"),
+        ("build a b --shard 4", "--shard is ambiguous: it could be --shards, --shard-size or --shard-names", "build"),
+        ("build a b --shrads 4", "no option --shrads; did you mean --shards?", "build"),
+        ("build a b --zzz", "no option --zzz", "build"),
+        ("build a b -z", "no option -z", "build"),
+        ("build a b c", "one word too many: 'c'", "build"),
+        (
+            "plan a --preset imagnet",
+            "--preset is 'imagnet'; it must be imagenet, imagenet-nvidia, dlbs, tiny-imagenet, dogs-onehot or tfds;",
+            "plan",
+        ),
+        ("plan a --label_base 2", "--label-base is 2; it must be 0 or 1", "plan"),
+        ("plan a --shards few", "--shards is 'few'; it must be a whole number", "plan"),
+        ("doctor a --seconds long", "--seconds is 'long'; it must be a number", "doctor"),
+        ("plan a --shards", "--shards needs a value: --shards N", "plan"),
+        ("verify", "stoker verify needs dataset", "verify"),
+        ("-q show a", "stoker show needs --out", "show"),
+        ("download cifar d", "dataset is 'cifar'; it must be ", "download"),
+        ("build a", "a build needs a source and a destination", "build"),
+        ("plan a --filter box", "--filter says how to --resize", "plan"),
+    ],
+)
+def test_wrong_use_prints_what_is_wrong_and_where_the_help_is(
+    words: str, message: str, see: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words.split()) == 2
+    error, hint = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"stoker: error: {message}")
+    assert hint == f"see stoker{'' if see == 'stoker' else ' ' + see} --help"
+
+
+def test_options_may_be_shortened_and_written_with_underscores(tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "source", {"a": 3})
+    words = ["build", str(source), str(tmp_path / "out"), "--num_images=2", "--num_sh", "2", "--label_base", "0"]
+    assert main(words) == 0
+    manifest = read_manifest(tmp_path / "out")
+    assert (manifest.limit, len(manifest.splits["train"].shards), manifest.schema.label_base) == (2, 2, 0)
+
+
+def test_a_value_is_not_taken_for_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--", "--shrads"]) == 2
+    assert "--shrads does not exist" in capsys.readouterr().err
+    assert main(["plan", "--shrads a"]) == 2
+    assert "--shrads a does not exist" in capsys.readouterr().err
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    def printed(*words: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 0
+        return capsys.readouterr().out
+
+    assert printed("--version") == f"stoker {stoker.__version__}\n"
+    assert printed("help") == printed("--help") == printed("-h")
+    assert printed("help", "build") == printed("build", "--help")
+    assert main([]) == 2
+    assert capsys.readouterr().out == printed("--help")
+    shown = printed("--help")
+    assert all(f"  {name} " in shown for name in COMMANDS)
+    assert all(f"  {code} " in shown and text in shown for code, text in EXIT_CODES.items())
+
+
+def test_the_package_runs_as_a_module() -> None:
+    words = [sys.executable, "-m", "stoker", "--version"]
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == f"stoker {stoker.__version__}\n"
+
+
+def test_quiet_prints_the_result_alone_and_verbose_everything(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write_tree(tmp_path / "source", {"a": 3})
+    for number in range(7):
+        (source / f"a/bad{number}.JPEG").write_bytes(b"no image here")
+    capsys.readouterr()
+    assert main(["-q", "build", str(source), str(tmp_path / "out")]) == 3
+    quiet = capsys.readouterr()
+    assert quiet.err == ""
+    assert [line.split()[0] for line in quiet.out.splitlines()] == [*["rejected"] * 5, "...", "manifest"]
+    assert main(["build", str(source), str(tmp_path / "out"), "--verbose"]) == 3
+    verbose = capsys.readouterr().out
+    assert sum(line.startswith("rejected") for line in verbose.splitlines()) == 7
+    assert main(["build", str(source), str(tmp_path / "other")]) == 3  # neither is kept for the next command
+    usual = capsys.readouterr()
+    assert "... and 2 more" in usual.out
+    assert "building: " in usual.err
+
+
+def test_what_python_warns_of_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def warn(*_: object) -> None:
+        warnings.warn("2 images\x1b[31m have no label", UserWarning, stacklevel=1)
+        raise SourceError("and that is all")
+
+    monkeypatch.setattr("stoker.cli.verify.verify_dataset", warn)
+    assert main(["verify", "a"]) == 2
+    lines = ["stoker: warning: 2 images\\x1b[31m have no label", "stoker: error: and that is all"]
+    assert capsys.readouterr().err.splitlines() == lines
 
 
 @pytest.mark.parametrize(

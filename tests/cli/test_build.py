@@ -119,7 +119,7 @@ def test_rejects_withhold_the_manifest_until_accepted(stoker: Run, source: Path,
         (["{src}", "{out}", "--resize", "short:9", "--recipe", "keep"], "contradict"),
         (["{src}", "{out}", "--split-fraction", "0.1"], "--split-fraction '0.1'"),
         (["{src}", "{out}", "--threads", "0"], "--threads is 0"),
-        (["{src}", "{out}", "--frobnicate"], "unrecognized arguments"),
+        (["{src}", "{out}", "--frobnicate"], "no option --frobnicate"),
         (["{src}", "{src}/dataset"], "lies in the source"),
         (["{src}", "{src}/../full"], "holds something else (precious.txt)"),
         (["{src}/none", "{out}"], "none does not exist; give a folder of class folders"),
@@ -135,7 +135,7 @@ def test_usage_errors_exit_with_2_and_write_nothing(
     filled = [word.format(src=source, out=tmp_path / "out") for word in words]
     assert stoker("build", *filled) == 2
     assert message in stoker.err
-    assert stoker.err.splitlines()[-1].startswith("stoker: error: ")
+    assert next(line for line in stoker.err.splitlines() if message in line).startswith("stoker: error: ")
     assert "Traceback" not in stoker.err
     assert stoker("build", *filled, "--json") == 2
     assert message in stoker.json["error"]["message"]
@@ -152,7 +152,7 @@ def test_a_missing_list_of_names_is_a_failure_that_names_it(stoker: Run, source:
 def test_no_command_or_a_wrong_one_is_usage(stoker: Run) -> None:
     assert stoker() == 2
     assert stoker("bild") == 2
-    assert "invalid choice: 'bild'" in stoker.err
+    assert "no command 'bild'; did you mean build?" in stoker.err
 
 
 def test_plan_prints_and_writes_nothing(stoker: Run, source: Path, tmp_path: Path) -> None:

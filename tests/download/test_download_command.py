@@ -125,7 +125,7 @@ def test_an_account_in_the_url_is_used_and_not_shown(
         ([], "no directory to download to"),
         (["--url", f"https://ada:{KEY}@host/?x"], "--url is not the place of files"),
         (["--devkit"], "--devkit is for imagenet"),
-        (["--nix"], "unrecognized arguments"),
+        (["--nix"], "no option --nix"),
     ],
 )
 def test_wrong_words_are_refused(rest: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

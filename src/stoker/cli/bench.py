@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from stoker.cli.output import EXIT_FAILED, Printer, bar, print_json
+from stoker.cli.parser import add_output_options
 from stoker.cli.progress import shown_progress
 from stoker.config import format_size
 from stoker.errors import ConfigError
@@ -46,7 +47,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "drop the files from the page cache before each measurement: figures of the disk, not of memory"
     add("--cold", action="store_true", help=text)
     add("--html", metavar="FILE", help="write a page with the figures")
-    add("--json", action="store_true", help="print one JSON document")
+    add_output_options(parser)
     return parser
 
 

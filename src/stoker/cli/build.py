@@ -15,7 +15,8 @@ from stoker.cli.options import (
     build_settings,
     chosen_engine,
 )
-from stoker.cli.output import EXIT_REJECTS, Printer, print_json, typed
+from stoker.cli.output import EXIT_REJECTS, Printer, is_quiet, print_json, typed
+from stoker.cli.parser import UsageError, add_output_options
 from stoker.cli.progress import shown_progress
 from stoker.config import format_seconds, format_size
 from stoker.errors import ConfigError
@@ -49,6 +50,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_engine_options(parser)
     text = "ask for directories, size and quality as NVIDIA's script did, or take them from its environment variables"
     parser.add_argument("--ask", action="store_true", help=text)
+    add_output_options(parser)
     return parser
 
 
@@ -57,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     if args.ask:
         _ask_settings(args)
     if args.source is None or args.destination is None:
-        raise ConfigError("a build needs a source and a destination: stoker build SOURCE DESTINATION, or --ask")
+        raise UsageError("a build needs a source and a destination: stoker build SOURCE DESTINATION, or --ask")
     settings = build_settings(args)
     destination = location(args.destination)
     check_destination(destination, args.source)
@@ -134,7 +136,7 @@ def announcer(args: argparse.Namespace) -> Callable[[ExpectedSize], None] | None
     def announce(expected: ExpectedSize) -> None:
         size, free = format_size(expected.size_bytes), expected.free_bytes
         where = f"to {args.destination}" if free is None else f"{format_size(free)} free at {args.destination}"
-        Printer().line(f"{expected.records:,} records, about {size}; {where}")
+        Printer().detail(f"{expected.records:,} records, about {size}; {where}")
 
     return announce
 
@@ -180,16 +182,8 @@ def _print(report: BuildReport, destination: str) -> None:
         printer.line(f"{destination} is already complete: dataset {manifest.dataset_id}; nothing was touched")
         return
     printer.some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "see 'stoker plan'")
-    rows = [
-        (name, f"{s.records:,}", f"{len(s.shards):,}", format_size(s.size_bytes), f"{s.rejects:,}")
-        for name, s in manifest.splits.items()
-    ]
-    printer.table(["split", ">records", ">shards", ">bytes", ">rejects"], rows)
-    printer.line(_classes(manifest))
-    printer.line(_speed(report))
-    if manifest.converted:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(manifest.converted.items()))
-        printer.line(f"converted to JPEG: {kinds}")
+    if not is_quiet():
+        _print_splits(printer, report)
     annotations = [f"annotation of {error}" for error in report.annotation_errors]
     printer.some(annotations, _SHOWN, "their images are stored without boxes")
     rejects = [f"rejected {reject.key}: {reject.reason}" for reject in report.rejects]
@@ -204,6 +198,20 @@ def _print(report: BuildReport, destination: str) -> None:
 def _classes(manifest: Manifest) -> str:
     count, note = manifest.classes, manifest.schema.label_note
     return f"{count:,} class{'es' * (count != 1)}{', ' * bool(note)}{note}"
+
+
+def _print_splits(printer: Printer, report: BuildReport) -> None:
+    manifest = report.manifest
+    rows = [
+        (name, f"{s.records:,}", f"{len(s.shards):,}", format_size(s.size_bytes), f"{s.rejects:,}")
+        for name, s in manifest.splits.items()
+    ]
+    printer.table(["split", ">records", ">shards", ">bytes", ">rejects"], rows)
+    printer.line(_classes(manifest))
+    printer.line(_speed(report))
+    if manifest.converted:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(manifest.converted.items()))
+        printer.line(f"converted to JPEG: {kinds}")
 
 
 def _speed(report: BuildReport) -> str:

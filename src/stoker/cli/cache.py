@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stoker.cli.output import Printer, print_json
+from stoker.cli.parser import add_output_options
 from stoker.config import format_size
 from stoker.errors import ConfigError
 from stoker.format import INDEXES_FOLDER, kept_indexes, user_cache_directory
@@ -28,7 +29,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     place = "the cache (default: $STOKER_CACHE_DIR, else $XDG_CACHE_HOME/stoker, else ~/.cache/stoker)"
     parser.add_argument("--dir", metavar="DIR", help=place)
     parser.add_argument("--clear", action="store_true", help="remove what is not in use")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_output_options(parser)
     return parser
 
 

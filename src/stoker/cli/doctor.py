@@ -6,7 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from stoker.cli.output import Printer, print_json
+from stoker.cli.output import Printer, is_quiet, print_json
+from stoker.cli.parser import add_output_options
 from stoker.config import format_seconds, format_size
 from stoker.inspect import DatasetReport, DatasetSpec, examine
 
@@ -32,7 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="drop the files from the page cache first: what a first epoch meets; tries no remedy",
     )
-    add("--json", action="store_true", help="print one JSON document")
+    add_output_options(parser)
     return parser
 
 
@@ -62,6 +63,8 @@ class _Parts:
         self._began = time.monotonic()
 
     def __call__(self, number: int, parts: int, name: str) -> None:
+        if is_quiet():
+            return
         if number == 0:
             self._began = time.monotonic()
         elapsed = time.monotonic() - self._began

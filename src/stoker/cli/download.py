@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stoker.cli.output import Printer, print_json, typed
+from stoker.cli.parser import UsageError, add_output_options
 from stoker.cli.progress import ProgressDisplay
 from stoker.config import format_seconds, format_size
 from stoker.download import DATASETS, Account, download, parse_base
@@ -37,7 +38,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         action="store_true",
         help="imagenet: the development kit too, which has the label ids of the challenge",
     )
-    add("--json", action="store_true", help="print one JSON document")
+    add_output_options(parser)
     return parser
 
 
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     """Download, report, and return 0."""
     dataset = DATASETS[args.dataset]
     if args.devkit and not any(file.optional for file in dataset.files):
-        raise ConfigError(f"--devkit is for imagenet; {dataset.name} has none")
+        raise UsageError(f"--devkit is for imagenet; {dataset.name} has none")
     place, account = (None, None) if args.url is None else parse_base(args.url)
     account = account or _account_of_environment(dataset)
     directory = Path(args.directory or _directory(dataset))
@@ -94,7 +95,7 @@ def _directory(dataset: RemoteDataset) -> str:
     if variable and sys.stdin.isatty():
         return _answer("directory to download to: ", "the directory")
     also = f", or set {variable}" if variable else ""
-    raise ConfigError(f"no directory to download to; write 'stoker download {dataset.name} DIR'{also}")
+    raise UsageError(f"no directory to download to; write 'stoker download {dataset.name} DIR'{also}")
 
 
 def _account_of_environment(dataset: RemoteDataset) -> Account | None:
@@ -179,4 +180,4 @@ def _print(report: DownloadReport) -> None:
     if report.fetched_bytes:
         rate = f"{format_size(report.fetched_bytes / max(report.seconds, 1e-3))}/s"
         printer.line(f"{format_size(report.fetched_bytes)} fetched in {format_seconds(report.seconds)}: {rate}")
-    printer.line(f"next: stoker plan {report.source}")
+    printer.detail(f"next: stoker plan {report.source}")

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from stoker.cli.output import EXIT_DAMAGED, EXIT_FAILED, Printer, print_json
+from stoker.cli.parser import add_output_options
 from stoker.cli.progress import shown_progress
 from stoker.inspect import IndexedShard, index_shards
 
@@ -22,7 +23,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "write the index beside TFRecords, so that they can be read in any order without a rebuild"
     parser = subparsers.add_parser("index", help=text, description=text)
     parser.add_argument("files", nargs="+", help="TFRecords, directories of them, or patterns; or their URLs")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_output_options(parser)
     return parser
 
 

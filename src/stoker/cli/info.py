@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from stoker.cli.output import Printer, bar, print_json
+from stoker.cli.parser import add_output_options
 from stoker.cli.progress import shown_progress
 from stoker.config import format_size
 from stoker.format import format_manifest, write_atomically
@@ -41,7 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--html", metavar="FILE", help=text)
     text = "with --html: what the dataset was built from, to show the rejects that are still there"
     add("--source", metavar="PATH", help=text)
-    add("--json", action="store_true", help="print one JSON document")
+    add_output_options(parser)
     return parser
 
 

@@ -7,8 +7,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from stoker.cli.output import Printer
+from stoker.cli.parser import UsageError, add_output_options
 from stoker.config import check_range
-from stoker.errors import ConfigError, SourceError
+from stoker.errors import SourceError
 from stoker.format import write_atomically
 from stoker.sources import find_files, shuffled
 from stoker.storage import location
@@ -26,13 +27,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--out", metavar="FILE", help="where to write the list (default: standard output)")
     add("--shuffle", action="store_true", help="put the paths into a seeded order")
     add("--seed", type=int, metavar="N", help="of the order (default 0)")
+    add_output_options(parser, json=False)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the list and return 0."""
     if args.seed is not None and not args.shuffle:
-        raise ConfigError("--seed is for --shuffle; give both or none")
+        raise UsageError("--seed is for --shuffle; give both or none")
     seed = check_range("--seed", args.seed or 0, 0, 2**63 - 1)
     out = None if args.out is None else location(args.out).absolute()
     own = None if out is None else os.fsencode(str(out))

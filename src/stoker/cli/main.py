@@ -2,17 +2,7 @@
 
 A command is a module of this package, named in `COMMANDS`, with two functions: ``add_parser(subparsers)`` adds its
 parser, and ``run(args)`` does the work and returns the exit code. The name of the module is the name of the command.
-
-====  =========================================================================================
-code  meaning
-====  =========================================================================================
-0     done
-1     failed
-2     usage: a setting, the source or the destination is not usable as given
-3     finished, but with more rejects than ``--max-rejects``
-4     ``verify`` or ``index`` found damage
-130   interrupted
-====  =========================================================================================
+Only the module of the command that was typed is imported; the help of ``stoker`` alone needs none.
 """
 
 from __future__ import annotations
@@ -22,43 +12,56 @@ import contextlib
 import importlib
 import os
 import sys
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from stoker.cli.output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, print_error, print_json
+from stoker.cli.output import (
+    EXIT_CODES,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    print_error,
+    print_json,
+    print_warning,
+    set_verbosity,
+)
+from stoker.cli.parser import CommandParser, UsageError, alternatives, did_you_mean, examples
+from stoker.config import VERSION
 from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError, SourceError, StokerError, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     Reported = StokerError | OSError | MemoryError | RuntimeError
 
-COMMANDS = (
-    "bench",
-    "build",
-    "cache",
-    "doctor",
-    "download",
-    "index",
-    "info",
-    "list",
-    "plan",
-    "repack",
-    "sample",
-    "show",
-    "verify",
-)
+COMMAND_GROUPS = {
+    "build a dataset": {
+        "sample": "make a small tree of artificial photographs to try things on",
+        "download": "download ImageNet, TinyImageNet or Stanford Dogs",
+        "list": "write a list of files, which is a source of images too",
+        "plan": "say what a build would do: classes, counts, bytes, minutes",
+        "build": "turn images into TFRecord shards, an index and a manifest",
+        "repack": "turn TFRecords into a dataset of another layout or size",
+        "index": "write the index beside TFRecords of any origin",
+    },
+    "look at a dataset": {
+        "info": "print what a dataset holds, or write a page with charts",
+        "show": "draw random samples, or what the model sees of them",
+        "verify": "check every checksum, every record and every image",
+    },
+    "read it fast": {
+        "doctor": "find what slows reading down, and one remedy",
+        "bench": "measure images per second of every way to read images",
+        "cache": "list or empty the caches on this machine",
+    },
+}
+COMMANDS = {name: text for group in COMMAND_GROUPS.values() for name, text in group.items()}
+"""What each command does, in the order of the help."""
+
 _USAGE_ERRORS = (ConfigError, DatasetNotFoundError, DestinationError, SourceError)
 _NO_THREAD = "can't start new thread"
 """What a `RuntimeError` of Python's says when the system has no thread for it; there is no other sign."""
-
-
-class _Parser(argparse.ArgumentParser):
-    """Reports wrong arguments the way every other error is reported."""
-
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        raise ConfigError(message)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,8 +77,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in words
     try:
-        args = _parser(words).parse_args(words)
-        code: int = args.run(args)
+        if not words:
+            _parser(["--help"]).print_help()
+            return EXIT_USAGE
+        args = _parser(words).parse_args(_without_help_command(words))
+        set_verbosity(-1 if args.quiet else int(args.verbose))
+        with _shown_warnings():
+            code: int = args.run(args)
         sys.stdout.flush()  # here, where a closed pipe is still an error that is handled
         return code
     except BrokenPipeError:
@@ -85,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (StokerError, OSError, MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and str(error) != _NO_THREAD:
             raise
-        return _report(error, as_json=as_json)
+        return _report(error, words, as_json=as_json)
     except KeyboardInterrupt as interrupt:
         print(printable("; ".join(["stoker: interrupted", *_notes(interrupt)])), file=sys.stderr)  # noqa: T201 - see _report
         return EXIT_INTERRUPTED
@@ -98,24 +106,85 @@ def _fill_closed_streams() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - to the end
 
 
+def _without_help_command(words: Sequence[str]) -> list[str]:
+    """Return ``build --help`` for ``help build``, and ``--help`` for ``help``; other words as they are."""
+    return [*words[1:2], "--help"] if words[:1] == ["help"] else list(words)
+
+
+def _command(words: Sequence[str]) -> str | None:
+    """Return the command among the words, which options of ``stoker`` itself may precede; None if there is none."""
+    return next((word for word in _without_help_command(words) if not word.startswith("-")), None)
+
+
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    parser = _Parser(prog="stoker", description="Images on disk to TFRecord shards to training batches.")
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    # Importing what one command needs is enough to run it; only the help text needs all of them.
-    for name in [name for name in COMMANDS if name in words[:1]] or COMMANDS:
-        module = importlib.import_module(f"stoker.cli.{name}")
+    """Return the parser of these words: with the command that they name, or with all commands if they name none.
+
+    Raises:
+        UsageError: They name something else.
+    """
+    parser = CommandParser(
+        prog="stoker",
+        usage="stoker COMMAND [OPTIONS]",
+        description="Images on disk to TFRecord shards to training batches.",
+        epilog=_overview(),
+        add_help=False,
+    )
+    options = parser.add_argument_group("options, before or after the command")
+    options.add_argument("-h", "--help", action="help", help="show this help, or that of the command")
+    options.add_argument("--version", action="version", version=f"stoker {VERSION}", help="show the version")
+    options.add_argument("-q", "--quiet", action="store_true", help="print warnings, errors and the result alone")
+    options.add_argument("-v", "--verbose", action="store_true", help="print more: whole lists, retries of stores")
+    name = _command(words)
+    if name is not None and name not in COMMANDS:
+        known = did_you_mean(name, COMMANDS) or f"; there are {alternatives(list(COMMANDS)).replace(' or ', ' and ')}"
+        raise UsageError(f"no command {name!r}{known}")
+    subparsers = parser.add_subparsers(dest="command", required=True, prog="stoker", help=argparse.SUPPRESS)
+    # What says which command it is has no need of the others, and they take time to import.
+    for one in COMMANDS if name is None and not {"-h", "--help", "--version"} & set(words) else [name] if name else []:
+        module = importlib.import_module(f"stoker.cli.{one}")
         command = module.add_parser(subparsers)
         command.set_defaults(run=module.run)
     return parser
 
 
-def _report(error: Reported, *, as_json: bool) -> int:
+def _overview() -> str:
+    """Return what follows the options in the help of ``stoker``: commands, exit codes, examples."""
+    lines = []
+    for title, group in COMMAND_GROUPS.items():
+        lines += [f"{title}:", *(f"  {name:10} {text}" for name, text in group.items()), ""]
+    lines += ["exit codes:", *(f"  {code:<10} {text}" for code, text in EXIT_CODES.items()), ""]
+    shown = examples(
+        "stoker sample photos                      # artificial photographs",
+        "stoker build photos dataset               # run again to resume",
+        "stoker info dataset",
+        "stoker help build                         # the same as stoker build --help",
+    )
+    return "\n".join([*lines, shown])
+
+
+def _report(error: Reported, words: Sequence[str], *, as_json: bool) -> int:
     message = "; ".join([_message(error), *_notes(error)])
     print_error(message)
+    if isinstance(error, UsageError):
+        name = _command(words)
+        print(f"see stoker {name} --help" if name in COMMANDS else "see stoker --help", file=sys.stderr)  # noqa: T201
     if as_json:
         with contextlib.suppress(OSError):  # it may be the very output that has failed
             print_json({"error": _error_fields(error, message)})
     return EXIT_USAGE if isinstance(error, _USAGE_ERRORS) else EXIT_FAILED
+
+
+@contextlib.contextmanager
+def _shown_warnings() -> Iterator[None]:
+    """Report what Python code warns of in one line, as errors are."""
+
+    def show(message: Warning | str, *_: object) -> None:
+        print_warning(str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 def _notes(error: BaseException) -> list[str]:
@@ -139,7 +208,7 @@ def _error_fields(error: Reported, message: str) -> dict[str, Any]:
     ours = error if isinstance(error, StokerError) else None
     filename = error.filename if isinstance(error, OSError) and isinstance(error.filename, (str, bytes)) else None
     return {
-        "type": type(error).__name__,
+        "type": "ConfigError" if isinstance(error, UsageError) else type(error).__name__,
         "message": message,
         "path": (ours and ours.path) or (os.fsdecode(filename) if filename is not None else None),
         "record": ours and ours.record,

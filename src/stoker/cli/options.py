@@ -15,6 +15,7 @@ from stoker.builder import (
     SourceSettings,
     find_preset,
 )
+from stoker.cli.parser import UsageError
 from stoker.config import available_cpus, parse_size
 from stoker.errors import ConfigError
 from stoker.format import ShardNaming
@@ -80,7 +81,6 @@ def add_dataset_options(parser: argparse.ArgumentParser) -> None:
     add("--label-base", type=int, choices=[0, 1], help=text)
     add("--seed", type=int, default=0, help="of the order of the records (default 0)")
     add("--threads", "--num-workers", type=int, default=available_cpus(), metavar="N", help="default: all, %(default)s")
-    add("--json", action="store_true", help="print one JSON document")
 
 
 def add_consent_options(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +94,7 @@ def build_settings(args: argparse.Namespace) -> BuildSettings:
     """Return the settings that the options stand for.
 
     Raises:
-        ConfigError: An option is out of range, or contradicts another.
+        UsageError: An option is out of range, or contradicts another.
     """
     preset = find_preset(args.preset)
     return BuildSettings(
@@ -111,7 +111,7 @@ def build_settings(args: argparse.Namespace) -> BuildSettings:
 
 def _source(args: argparse.Namespace) -> SourceSettings:
     if args.num_images != -1 and args.num_images < 1:
-        raise ConfigError(f"--num-images is {args.num_images}; give a number of images, or -1 for all")
+        raise UsageError(f"--num-images is {args.num_images}; give a number of images, or -1 for all")
     return SourceSettings(
         root=args.source,
         options=SourceOptions(**{name: getattr(args, name, None) for name in _SOURCE_OPTIONS}),
@@ -132,9 +132,9 @@ def _recipe(args: argparse.Namespace, preset: Preset) -> Recipe:
     resize = parse_resize(resize_text)
     encode = _encode(args, preset)
     if resize is None and args.filter is not None:
-        raise ConfigError("--filter says how to --resize; give --resize too, or omit it")
+        raise UsageError("--filter says how to --resize; give --resize too, or omit it")
     if resize is None and isinstance(encode, JpegEncode) and (args.encode or args.quality is not None):
-        raise ConfigError("--encode and --quality say how to --resize; give --resize too, or omit them")
+        raise UsageError("--encode and --quality say how to --resize; give --resize too, or omit them")
     return Recipe(
         resize=resize,
         encode=encode,
@@ -159,7 +159,7 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
     for first, second in (*keeping, *_CONTRADICTIONS):
         if getattr(args, first) is not None and getattr(args, second) is not None:
             names = " and ".join(f"--{name.replace('_', '-')}" for name in (first, second))
-            raise ConfigError(f"{names} contradict each other; give one of them")
+            raise UsageError(f"{names} contradict each other; give one of them")
 
 
 def _shards(args: argparse.Namespace, preset: Preset) -> ShardSettings:
@@ -191,7 +191,7 @@ def _held_out(text: str) -> tuple[str, float]:
     try:
         return split, float(fraction)
     except ValueError:
-        raise ConfigError(f"--split-fraction {text!r} is not understood; write validation=0.1") from None
+        raise UsageError(f"--split-fraction {text!r} is not understood; write validation=0.1") from None
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
@@ -209,12 +209,12 @@ def chosen_engine(args: argparse.Namespace) -> Iterator[EngineFactory]:
     """Keep the engine that the options name while the ``with`` block runs.
 
     Raises:
-        ConfigError: An option is for another engine, or is not understood.
+        UsageError: An option is for another engine, or is not understood.
         ClusterError: Spark does not start.
     """
     if args.engine == "local":
         if args.master is not None or args.spark_conf:
-            raise ConfigError("--master and --spark-conf are for --engine spark; give that, or omit them")
+            raise UsageError("--master and --spark-conf are for --engine spark; give that, or omit them")
         yield LocalEngine
         return
     settings = dict(_setting(text) for text in args.spark_conf)
@@ -229,5 +229,5 @@ def chosen_engine(args: argparse.Namespace) -> Iterator[EngineFactory]:
 def _setting(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.startswith("spark."):
-        raise ConfigError(f"--spark-conf {text} is not understood; write it as spark.executor.memory=2g")
+        raise UsageError(f"--spark-conf {text} is not understood; write it as spark.executor.memory=2g")
     return name, value

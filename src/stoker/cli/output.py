@@ -47,6 +47,24 @@ def bar(share: float, width: int) -> str:
     return block * math.ceil(share * width)
 
 
+def set_verbosity(level: int) -> None:
+    """Say how much is printed: -1 with ``--quiet``, 1 with ``--verbose``, otherwise 0."""
+    _verbosity[0] = level
+
+
+_verbosity = [0]
+
+
+def is_quiet() -> bool:
+    """Return whether only warnings, errors and the result are printed."""
+    return _verbosity[0] < 0
+
+
+def is_verbose() -> bool:
+    """Return whether everything is printed."""
+    return _verbosity[0] > 0
+
+
 class Printer:
     """Standard output for a person: colours only on a terminal, and not with ``NO_COLOR``; no line is cut."""
 
@@ -61,11 +79,19 @@ class Printer:
             shown.stylize(_TONES[word[0]], 0, word.end())
         self._console.print(shown)
 
+    def detail(self, text: str) -> None:
+        """Print one line that is not the result; nothing with ``--quiet``."""
+        if not is_quiet():
+            self.line(text)
+
     def some(self, lines: Sequence[str], count: int, rest: str) -> None:
-        """Print the first lines, and one that says how many more there are and where; all if they are few."""
-        for line in lines[:count]:
+        """Print the first lines, and one that says how many more there are and where; all if they are few.
+
+        With ``--verbose`` all are printed.
+        """
+        for line in lines if is_verbose() else lines[:count]:
             self.line(line)
-        if len(lines) > count:
+        if len(lines) > count and not is_verbose():
             self.line(f"... and {len(lines) - count} more; {rest}")
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -84,8 +110,17 @@ class Printer:
 
 def print_error(text: str) -> None:
     """Print one line about what went wrong on standard error."""
+    _print_problem("error", "bold red", text)
+
+
+def print_warning(text: str) -> None:
+    """Print one line about what may be wrong on standard error."""
+    _print_problem("warning", "bold yellow", text)
+
+
+def _print_problem(kind: str, style: str, text: str) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False, markup=False)
-    console.print(Text.assemble(("stoker: error:", "bold red"), " ", printable(text)))
+    console.print(Text.assemble((f"stoker: {kind}:", style), " ", printable(text)))
 
 
 # Asking the person at the terminal.
@@ -102,11 +137,19 @@ def typed(question: str) -> str | None:
     return line.strip() if line else None
 
 
-# What the exit code of a command means; `stoker.cli.main` has the table, with 0 for done.
-
+# What the exit code of a command means.
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_REJECTS = 3
 EXIT_DAMAGED = 4
 EXIT_INTERRUPTED = 130
+
+EXIT_CODES = {
+    0: "done",
+    EXIT_FAILED: "failed",
+    EXIT_USAGE: "usage: an option, the source or the destination is wrong",
+    EXIT_REJECTS: "finished, but with more rejects than --max-rejects",
+    EXIT_DAMAGED: "verify or index found damage",
+    EXIT_INTERRUPTED: "interrupted",
+}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stoker.builder import forecast
 from stoker.cli.options import add_dataset_options, add_source_options, build_settings
 from stoker.cli.output import Printer, print_json
+from stoker.cli.parser import add_output_options
 from stoker.cli.progress import shown_progress
 from stoker.config import format_seconds, format_size
 
@@ -27,6 +28,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("source", help="as for 'stoker build'")
     add_source_options(parser)
     add_dataset_options(parser)
+    add_output_options(parser)
     return parser
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich import progress
 from rich.console import Console
 
+from stoker.cli.output import is_quiet
 from stoker.config import format_seconds, format_size
 from stoker.errors import printable
 
@@ -47,7 +48,10 @@ def shown_progress(verb: str, what: str = "images", bad: str = "rejected") -> It
 
 
 class ProgressDisplay:
-    """One bar for each task on a terminal, while it moves; elsewhere lines. Use it as a context; one thread."""
+    """One bar for each task on a terminal, while it moves; elsewhere lines. Use it as a context; one thread.
+
+    Nothing is shown with ``--quiet``.
+    """
 
     def __init__(self) -> None:
         self._console = Console(stderr=True, highlight=False, markup=False, emoji=False)
@@ -71,6 +75,8 @@ class ProgressDisplay:
 
     def say(self, text: str) -> None:
         """Print a line."""
+        if is_quiet():
+            return
         self._console.print(printable(text), soft_wrap=True)
 
     def show(self, name: str, done: int, total: int | None, count: str, detail: Callable[[float], list[str]]) -> None:
@@ -83,6 +89,8 @@ class ProgressDisplay:
             count: How much that is, in words.
             detail: Returns what else to say of it, given the speed that `rich` estimates; 0 while it cannot.
         """
+        if is_quiet():
+            return
         now = time.monotonic()
         if self._bar is None or name != self._name or done < self._bar.tasks[0].completed:
             self.pause()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from stoker.builder import build_tree, check_destination, find_preset
 from stoker.cli.build import announcer, report_build
 from stoker.cli.options import add_consent_options, add_dataset_options, add_selection_options, build_settings
+from stoker.cli.parser import UsageError, add_output_options
 from stoker.cli.progress import shown_progress
-from stoker.errors import ConfigError
 from stoker.loader import RecordKeys
 from stoker.repack import open_records
 from stoker.storage import location
@@ -31,6 +31,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_selection_options(parser)
     add_dataset_options(parser)
     add_consent_options(parser)
+    add_output_options(parser)
     return parser
 
 
@@ -54,5 +55,5 @@ def _keys(args: argparse.Namespace) -> RecordKeys | None:
     if args.image_key is not None:
         return RecordKeys(args.image_key, args.label_key, args.from_label_base or 0)
     if args.label_key is not None or args.from_label_base is not None:
-        raise ConfigError("--label-key and --from-label-base go with --image-key; give it too, or omit them")
+        raise UsageError("--label-key and --from-label-base go with --image-key; give it too, or omit them")
     return None

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.cli.output import Printer, print_json
+from stoker.cli.parser import add_output_options
 from stoker.cli.progress import shown_progress
 from stoker.config import format_size
 from stoker.sample import SampleSpec, make_sample
@@ -31,7 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--validation", type=int, default=spec.validation_per_class, metavar="N", help=text)
     add("--seed", type=int, default=spec.seed, help="of everything random (default %(default)s)")
     add("--damaged", action="store_true", help="put damaged files among the others")
-    add("--json", action="store_true", help="print one JSON document")
+    add_output_options(parser)
     return parser
 
 
@@ -62,4 +63,4 @@ def _print(report: SampleReport, directory: str) -> None:
     printer.line(f"{verb} {report.images:,} images, {format_size(report.size_bytes)}, in {directory}")
     printer.some([f"odd: {key}: {what}" for key, what in report.oddities.items()], _SHOWN, "--json lists them all")
     printer.some([f"damaged: {key}: {what}" for key, what in report.damaged.items()], _SHOWN, "--json lists them all")
-    printer.line(f"next: stoker plan {directory}")
+    printer.detail(f"next: stoker plan {directory}")

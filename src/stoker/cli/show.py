@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stoker.cli.output import Printer, print_json
+from stoker.cli.parser import UsageError, add_output_options
 from stoker.config import check_range
 from stoker.errors import ConfigError
 from stoker.inspect import SheetSpec, SheetTransform, write_sheet
@@ -63,7 +64,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--epochs", metavar="EPOCHS", help="with --transforms: in these epochs, such as 0-3 or 0,5,89 (default 0-3)")
     text = "draw annotated boxes (default: yes)"
     add("--boxes", action=argparse.BooleanOptionalAction, default=True, help=text)
-    add("--json", action="store_true", help="print one JSON document")
+    add_output_options(parser)
     return parser
 
 
@@ -116,7 +117,7 @@ def parse_transforms(text: str) -> tuple[SheetTransform, ...]:
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
         detail = error.msg if isinstance(error, SyntaxError) else str(error)
         known = f"{', '.join(NAMED_TRANSFORMS)}, or for example 'RandomResizedCrop(224, scale=(0.2, 1)),eval'"
-        raise ConfigError(f"--transforms {text[:200]!r} cannot be read ({detail}); give {known}") from error
+        raise UsageError(f"--transforms {text[:200]!r} cannot be read ({detail}); give {known}") from error
 
 
 def _transform(node: ast.expr) -> SheetTransform:
@@ -149,7 +150,7 @@ def parse_epochs(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         found = _EPOCHS.fullmatch(part.strip())
         if found is None:
-            raise ConfigError(f"--epochs is {text[:200]!r}; give for example 0-3, or 0,5,89")
+            raise UsageError(f"--epochs is {text[:200]!r}; give for example 0-3, or 0,5,89")
         first, last = int(found[1]), int(found[2] or found[1])
         check_range("--epochs (how many)", len(epochs) + last - first + 1, len(epochs) + 1, _MAX_EPOCHS)
         epochs += range(first, last + 1)

@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from stoker.cli.output import EXIT_DAMAGED, Printer, print_json
+from stoker.cli.parser import add_output_options
 from stoker.cli.progress import shown_progress
 from stoker.config import check_range, format_size
 from stoker.inspect import VerifyReport, verify_dataset
@@ -22,7 +23,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("verify", help=text, description=text)
     parser.add_argument("dataset", help="directory of a dataset, directory of TFRecords, or one TFRecord; or its URL")
     parser.add_argument("--threads", type=int, help="checks at a time (default: one per CPU)")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    add_output_options(parser)
     return parser
 
 

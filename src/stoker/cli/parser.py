@@ -1,0 +1,154 @@
+"""How the words after ``stoker`` are read: argparse, with messages of one line that name what was probably meant."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import shutil
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from stoker.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_MAX_WIDTH = 100
+_HELP_COLUMN = 27
+
+
+class UsageError(ConfigError):
+    """The words of a command are wrong, or contradict each other; `stoker.cli.main` also says where its help is."""
+
+
+class CommandParser(argparse.ArgumentParser):
+    """An `argparse.ArgumentParser` whose errors are `UsageError`: what is wrong, and what was probably meant.
+
+    Options may be shortened while that is unambiguous, and written with underscores.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        settings.setdefault("formatter_class", _HelpFormatter)
+        super().__init__(**settings)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse the words; an option or a word that the command does not take is an error."""
+        assert args is not None, "main() passes the words"
+        found, extras = super().parse_known_args(self._spelled_out(args), namespace)
+        if extras:
+            self.error(f"no option {extras[0]}" if extras[0].startswith("-") else f"one word too many: {extras[0]!r}")
+        return found, extras
+
+    def _spelled_out(self, words: Sequence[str]) -> list[str]:
+        """Return the words with the full names of the options that are this parser's to read."""
+        spelled: list[str] = []
+        for number, word in enumerate(words):
+            if word == "--" or (self._subparsers is not None and not word.startswith("-")):
+                return [*spelled, *words[number:]]
+            spelled.append(self._option(word) if word.startswith("--") else word)
+        return spelled
+
+    def _option(self, word: str) -> str:
+        typed, equals, value = word.partition("=")
+        name = typed.replace("_", "-")
+        known = [option for option in self._option_string_actions if option.startswith("--")]
+        matching = [name] if name in known else [option for option in known if option.startswith(name)]
+        if " " in typed:  # argparse takes it for a value
+            return word
+        if not matching:
+            self.error(f"no option {typed}{did_you_mean(name, known)}")
+        if len({id(self._option_string_actions[option]) for option in matching}) > 1:
+            self.error(f"{typed} is ambiguous: it could be {alternatives(matching)}")
+        return f"{matching[0]}{equals}{value}"
+
+    # What argparse finds wrong with one argument. Its own messages name the value in other ways than ours, and have no
+    # candidates before Python 3.14.
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            self.error(
+                f"{_name(action)} is {value!r}; it must be {alternatives(known)}{did_you_mean(str(value), known)}"
+            )
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError:
+            kind = "a whole number" if action.type is int else "a number"
+            self.error(f"{_name(action)} is {arg_string!r}; it must be {kind}")
+
+    def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
+        try:
+            return super()._match_argument(action, arg_strings_pattern)
+        except argparse.ArgumentError:
+            example = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+            self.error(f"{_name(action)} needs a value: {_name(action)} {example}")
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse would print after its usage.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise UsageError(message.replace("the following arguments are required:", f"{self.prog} needs"))
+
+    def format_help(self) -> str:
+        """Return the help, whose first line does not repeat every option."""
+        if self.usage is None:
+            self.usage = " ".join([self.prog, "[OPTIONS]", *map(_placeholder, self._get_positional_actions())])
+        return super().format_help()
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """Keeps the lines of a text that has several, such as examples, and wraps the others."""
+
+    def __init__(self, prog: str) -> None:
+        width = min(shutil.get_terminal_size().columns, _MAX_WIDTH) - 2
+        super().__init__(prog, max_help_position=_HELP_COLUMN, width=width)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
+
+    def _get_default_metavar_for_positional(self, action: argparse.Action) -> str:
+        return action.dest.upper()
+
+
+def add_output_options(parser: argparse.ArgumentParser, *, json: bool = True) -> None:
+    """Add what every command has: how much it prints, and in which form."""
+    group = parser.add_argument_group("output")
+    if json:
+        group.add_argument("--json", action="store_true", help="print one JSON document")
+    # Without defaults: `stoker -q build` sets them before the command is read.
+    add, default = group.add_argument, argparse.SUPPRESS
+    add("-q", "--quiet", action="store_true", default=default, help="print warnings, errors and the result alone")
+    add("-v", "--verbose", action="store_true", default=default, help="print more: whole lists, retries of stores")
+
+
+def examples(*lines: str) -> str:
+    """Return the end of a command's help: commands that can be copied."""
+    return "\n".join(["examples:", *(f"  {line}" for line in lines)])
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``; did you mean X?``, or nothing where no name is close to the word."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def alternatives(names: Sequence[str]) -> str:
+    """Return names as a person lists them: ``a, b or c``."""
+    return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def _name(action: argparse.Action) -> str:
+    """Return an argument as one types it: of several spellings the first."""
+    return action.option_strings[0] if action.option_strings else action.dest
+
+
+def _placeholder(action: argparse.Action) -> str:
+    shown = (
+        f"{action.dest.upper() if action.metavar is None else action.metavar}{' ...' if action.nargs == '+' else ''}"
+    )
+    return shown if action.required else f"[{shown}]"
