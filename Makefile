@@ -139,6 +139,10 @@ stub: $(INSTALLED) $(DEVELOPED)  ## Write src/stoker/_native.pyi anew from the e
 api: $(INSTALLED)  ## Write tests/repository/public_api.txt anew from the package.
 	$(BIN)/python scripts/public_api.py > tests/repository/public_api.txt
 
+.PHONY: reference
+reference: $(INSTALLED) $(DEVELOPED)  ## Write the pages of docs/reference that are made from the code anew.
+	$(BIN)/python -m scripts.reference.pages
+
 .PHONY: docs
 docs: $(INSTALLED) $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Run every code block and example of the documentation, follow every link.
 	$(PYTEST) tests/repository/test_{docs,examples,notebooks,pages,site}.py

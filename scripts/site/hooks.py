@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from pathlib import Path, PurePosixPath
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from mkdocs.structure.files import File
 
-from scripts.site import api, commands, repository
+from scripts.reference import api
+from scripts.site import repository
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -21,7 +23,7 @@ _NAME = re.compile(r"<code>(?P<name>stoker(\.\w+)+)</code>(?!</a>)")
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that no file in ``docs`` has, and put folders into the navigation."""
-    made = {"cli.md": commands.page(), "decisions/index.md": _decisions(), **api.pages(), **repository.pages()}
+    made = {"decisions/index.md": _decisions(), **repository.pages()}
     for place, text in made.items():
         files.append(File.generated(config, place, content=text))
     config.nav = _filled(config.nav, files)
@@ -38,17 +40,26 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Turn public names that the text mentions into links to what the reference says of them."""
     del config, files
-    places = api.places()
+    places = _places()
+    here = PurePosixPath(page.file.dest_uri)
 
     def linked(code: re.Match[str]) -> str:
         place = places.get(code["name"])
         if place is None:
             return code[0]
-        address = os.path.relpath(place, PurePosixPath(page.file.dest_uri).parent)
-        heading = "" if code["name"].removeprefix("stoker.") in (*api.ADAPTERS, "errors") else f"#{code['name']}"
-        return f'<a href="{address}{heading}">{code[0]}</a>'
+        address, _, heading = place.partition("#")
+        if address == str(here):
+            return code[0]
+        return f'<a href="{os.path.relpath(address, here.parent)}#{heading}">{code[0]}</a>'
 
     return _NAME.sub(linked, html)
+
+
+@functools.cache
+def _places() -> dict[str, str]:
+    """Return where on the site each public name is described."""
+    places = api.Reference().places.items()
+    return {name: place.removeprefix("docs/").replace(".md#", ".html#") for name, place in places}
 
 
 def _decisions() -> str:

@@ -32,10 +32,12 @@ NOT_RUN = {
 QUICK_START = ROOT / "docs" / "tutorials" / "first-dataset.md"
 OF_THE_MACHINE = {"pip install .", "make demo"}  # CI installs in this way; the demo is these commands once more
 NEEDS_JAVA = {"docs/how-to/spark.md"}
+SIGNATURES = "docs/reference/api/"  # made from the code: test_reference.py
 WITH_PYTHON = [
     pytest.param(page, id=markdown.name(page), marks=[pytest.mark.servers] if markdown.name(page) in NEEDS_JAVA else [])
     for page in pages()
-    if any(block.language == "python" for block in markdown.blocks(page))
+    if not markdown.name(page).startswith(SIGNATURES)
+    and any(block.language == "python" for block in markdown.blocks(page))
 ]
 
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import pytest
 from markdown_it import MarkdownIt
 
-import stoker
 from repository import markdown
-from repository.checkout import PACKAGE, ROOT, pages
+from repository.checkout import ROOT, pages
 from repository.site_pages import COUNTED, Seen
-from scripts.site import api, commands, repository
+from scripts.reference import api
+from scripts.site import repository
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,8 +71,7 @@ def test_a_build_that_is_quiet_is_not_strict() -> None:
 def test_every_page_is_in_the_navigation(site: Path) -> None:
     menu = seen(site / "index.html").menu
     places = {page.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for page in PAGES_OF_DOCS}
-    made = {"cli.html", "decisions/index.html", "source/examples/index.html"}
-    made |= {place.removesuffix(".md") + ".html" for place in api.pages()}
+    made = {"decisions/index.html", "source/examples/index.html"}
     assert places | made <= {address.partition("#")[0] for address in menu} | {"index.html"}
 
 
@@ -87,31 +86,12 @@ def test_a_page_is_on_the_site_what_it_is_on_a_code_host(site: Path, page: Path)
     assert markdown.headings(page) <= there.ids
 
 
-def test_the_reference_of_commands_is_complete(site: Path) -> None:
-    text = (site / "cli.html").read_text(encoding="utf-8")
-    names = [path.stem for path in (PACKAGE / "cli").glob("*.py") if "def add_parser(" in path.read_text("utf-8")]
-    assert set(commands.parsers()) == set(names)
-    for name, parser in commands.parsers().items():
-        section = text[text.index(f'<h2 id="stoker-{name}"') :].partition("<h2 ")[2].partition("<h2 ")[0]
-        described = section.partition("<table>")[2]  # not in the line of the usage alone
-        options = {option for action in parser._actions for option in action.option_strings} - {"-h", "--help"}
-        assert {option for option in options if option not in described} == set(), name
-
-
-def test_the_reference_of_the_api_is_complete(site: Path) -> None:
-    ids = set().union(*(seen(page).ids for page in (site / "api").glob("*.html")))
-    names = {f"stoker.{name}" for name in stoker.__all__ if name != "errors"}
-    for module in (*api.ADAPTERS, "errors"):
-        names |= {f"stoker.{module}.{name}" for name in api.public_names(api.module_of(module))}
-    assert names <= ids
-    assert {"stoker.Loader.state_dict", "stoker.torch.DataLoader", "stoker.errors.ConfigError"} <= ids
-
-
 def test_names_in_the_text_lead_to_the_reference(site: Path) -> None:
     page = (site / "how-to" / "pytorch.html").read_text("utf-8")
-    assert 'href="../api/torch.html#stoker.torch.DataLoader"><code>' in page
-    for name, place in api.places().items():
-        assert name in seen(site / place).ids or name == place.removesuffix(".html").replace("api/", "stoker."), name
+    assert 'href="../reference/api/torch.html#stokertorchdataloader"><code>' in page
+    for place in api.Reference().places.values():
+        address, _, heading = place.removeprefix("docs/").partition("#")
+        assert heading in seen((site / address).with_suffix(".html")).ids, place
 
 
 def test_the_index_of_decisions_has_them_all(site: Path) -> None:

@@ -1,0 +1,285 @@
+"""The pages of the Python API, from the docstrings and signatures of the package. Nothing of it is imported."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import griffe
+
+from scripts.reference import docstrings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = "docs/reference/api"
+_PROTOCOL = {"__call__", "__getitem__", "__iter__", "__len__"}
+_WIDTH = 100
+
+# Every public name of `stoker` is on one page, in this order; `pages` fails where one is missing.
+PAGES = {
+    "opening": ("Opening data", ["open", "RecordKeys", "SourceOptions"]),
+    "loader": ("Loader", ["Loader", "loader_settings", "LoaderStats", "StageStats", "trace"]),
+    "transforms": (
+        "Transforms",
+        [
+            "RandomResizedCrop",
+            "CenterCrop",
+            "Resize",
+            "TopLeft",
+            "RawTensor",
+            "MultiCrop",
+            "ObjectCrops",
+            "ColorJitter",
+            "Output",
+        ],
+    ),
+    "batch": (
+        "Batches",
+        ["Batch", "Position", "BoxOutput", "Boxes", "PaddedBoxes", "BadSample", "BadSampleReport"],
+    ),
+    "dataset": ("Datasets", ["Dataset", "Sample", "mix", "Mix"]),
+    "caches": ("Caches and read-ahead", ["MemoryCache", "NodeCache", "CacheStats", "ReadAhead"]),
+    "order": ("Order", ["BlockShuffle", "order.EpochOrder", "order.shuffle_quality", "order.ShuffleQuality"]),
+    "torch": ("stoker.torch", ["torch.*"]),
+    "tensorflow": ("stoker.tensorflow", ["tensorflow.*"]),
+    "jax": ("stoker.jax", ["jax.*"]),
+    "spark": ("stoker.spark", ["spark.*"]),
+    "inspect": (
+        "Diagnosis",
+        ["doctor", "DoctorReport", "inspect.check_resume", "inspect.ResumeReport", "inspect.ResumeChange"],
+    ),
+    "errors": ("stoker.errors", ["errors.*"]),
+}
+
+
+class Reference:
+    """What the pages of the API say, and where each name is."""
+
+    def __init__(self) -> None:
+        loader = griffe.GriffeLoader(search_paths=[ROOT / "src"], docstring_parser="google", allow_inspection=False)
+        loader.load("stoker")
+        self._package = loader.modules_collection["stoker"]
+        self._listed = {page: _names(self._package, names) for page, (_, names) in PAGES.items()}
+        _check_complete(self._package, self._listed)
+        self.places = {
+            place: address
+            for page, names in self._listed.items()
+            for place, address in _places(self._package, page, names)
+        }
+        """Page and heading of each name, by the name with ``stoker.`` before it."""
+
+    def pages(self) -> dict[str, str]:
+        """Return the text of each page by its path in the repository."""
+        links = docstrings.Links(self.places, ROOT, f"{FOLDER}/index.md")
+        made = {links.page: _index(self._listed, links)}
+        for page, (title, _) in PAGES.items():
+            entries = [_entry(self._package, name, links) for name in self._listed[page]]
+            parts = [f"# {title}", *_introduction(self._package, page, links), *entries]
+            made[f"{FOLDER}/{page}.md"] = "\n\n".join(parts) + "\n"
+        return made
+
+
+def _names(package: griffe.Module, names: list[str]) -> list[str]:
+    found = []
+    for name in names:
+        module, _, star = name.rpartition(".")
+        found += [f"{module}.{member}" for member in _public(package[module])] if star == "*" else [name]
+    return found
+
+
+def _places(package: griffe.Module, page: str, names: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield where each name of a page is, and each method of its classes."""
+    for name in names:
+        yield f"stoker.{name}", f"{FOLDER}/{page}.md#{_slug(f'stoker.{name}')}"
+        thing = _found(package, name)
+        for member in thing.members.values() if isinstance(thing, griffe.Class) else ():
+            if isinstance(member, griffe.Function) and _is_shown(member):
+                yield f"stoker.{name}.{member.name}", f"{FOLDER}/{page}.md#{_slug(f'{thing.name}.{member.name}')}"
+
+
+def _public(module: griffe.Object | griffe.Alias) -> list[str]:
+    """Return ``__all__`` of a module; where there is none, its own classes and functions without an underscore."""
+    if module.exports is not None:
+        return [str(name) for name in module.exports]
+    defined = [member for member in module.members.values() if not member.is_alias and not member.name.startswith("_")]
+    functions = module.name != "errors"  # that has one, for other modules
+    return [member.name for member in defined if member.is_class or (functions and member.is_function)]
+
+
+def _check_complete(package: griffe.Module, listed: dict[str, list[str]]) -> None:
+    names = [name for names in listed.values() for name in names]
+    public = [name for name in _public(package) if not package[name].is_module]
+    if missing := [name for name in public if name not in names]:
+        raise ValueError(f"no page of the reference has {', '.join(missing)}; add them to PAGES in {__file__}")
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"two pages of the reference have {', '.join(twice)}; see PAGES in {__file__}")
+
+
+def _index(listed: dict[str, list[str]], links: docstrings.Links) -> str:
+    parts = [
+        "# Python API",
+        "Made from the docstrings by `make reference`; a test compares these pages with the code.",
+    ]
+    rows = [
+        f"| [{title}]({page}.md) | {', '.join(links.code(f'stoker.{name}') for name in listed[page])} |"
+        for page, (title, _) in PAGES.items()
+    ]
+    return "\n\n".join([*parts, "\n".join(["| page | names |", "|---|---|", *rows])]) + "\n"
+
+
+def _introduction(package: griffe.Module, page: str, links: docstrings.Links) -> list[str]:
+    """Return what the docstring of a module says that has a page of its own."""
+    if page in package.members and package[page].is_module and PAGES[page][1] == [f"{page}.*"]:
+        docstring = package[page].docstring
+        return [docstrings.markdown(docstring.value, links)] if docstring else []
+    return []
+
+
+def _found(package: griffe.Module, name: str) -> griffe.Object:
+    member = package[name]
+    found = member.final_target if isinstance(member, griffe.Alias) else member
+    # A function may have the name of its module.
+    return found.members[found.name] if isinstance(found, griffe.Module) and found.name in found.members else found  # type: ignore[return-value]
+
+
+def _entry(package: griffe.Module, name: str, links: docstrings.Links) -> str:
+    thing = _found(package, name)
+    parts = [f"## `stoker.{name}`"]
+    if isinstance(thing, griffe.Class):
+        parts += _class(thing, links)
+    elif isinstance(thing, griffe.Function):
+        parts += [_code(f"{name.rpartition('.')[2]}{_signature(thing)}"), *_sections(thing, links, [])]
+    return "\n\n".join(parts)
+
+
+def _class(cls: griffe.Class, links: docstrings.Links) -> list[str]:
+    parts = []
+    bases = [str(base) for base in cls.bases]
+    is_error = cls.module.name == "errors"
+    if not is_error:
+        parts.append(_code(f"{cls.name}{_arguments(cls.parameters, '')}"))
+    if bases and (is_error or not cls.module.canonical_path.startswith("stoker.order")):
+        linked = ", ".join(links.code(base, cls.module.canonical_path) for base in bases)
+        parts.append(f"Base{'s' if len(bases) > 1 else ''}: {linked}")
+    members = [member for member in cls.members.values() if _is_shown(member)]
+    properties = [member for member in members if isinstance(member, griffe.Attribute)]
+    parts += _sections(cls, links, properties)
+    for method in members:
+        if isinstance(method, griffe.Function):
+            signature = _code(f"{method.name}{_signature(method)}")
+            parts += [f"### `{cls.name}.{method.name}`", signature, *_sections(method, links, [])]
+    return parts
+
+
+def _is_shown(member: griffe.Object | griffe.Alias) -> bool:
+    """Whether a member of a class is for users: public, documented, and no object of the native core."""
+    public = not member.name.startswith("_") or member.name in _PROTOCOL
+    if not public or member.is_alias or member.docstring is None:
+        return False
+    if isinstance(member, griffe.Function):
+        types = [member.returns, *(parameter.annotation for parameter in member.parameters)]
+        return not any("stoker._native" in path for expression in types for path in _paths(expression))
+    return isinstance(member, griffe.Attribute) and "property" in member.labels
+
+
+def _paths(expression: str | griffe.Expr | None) -> Iterator[str]:
+    """Yield the full names in a type."""
+    if isinstance(expression, griffe.Expr):
+        for part in expression.iterate(flat=True):
+            if isinstance(part, griffe.ExprName):
+                target = _resolved(part)
+                yield target.canonical_path if target else part.canonical_path
+                if isinstance(target, griffe.Attribute) and isinstance(target.value, griffe.Expr):
+                    yield str(target.value)
+
+
+def _sections(thing: griffe.Object, links: docstrings.Links, properties: list[griffe.Attribute]) -> list[str]:
+    if thing.docstring is None:
+        raise ValueError(f"{thing.canonical_path} has no docstring")
+    more = []
+    for member in properties:
+        section = next(iter(member.docstring.parse("google"))) if member.docstring else None
+        text = section.value if isinstance(section, griffe.DocstringSectionText) else ""
+        annotation = str(member.annotation or "")
+        more.append(docstrings.item(member.name, text, links, "" if annotation.startswith("_") else annotation))
+    return docstrings.sections(thing.docstring, links, more)
+
+
+def _signature(function: griffe.Function) -> str:
+    returns = "" if function.returns is None else f" -> {_expression(function.returns)}"
+    return _arguments(function.parameters, returns)
+
+
+def _arguments(parameters: griffe.Parameters, returns: str) -> str:
+    shown = [parameter for parameter in parameters if parameter.name not in ("self", "cls")]
+    texts: list[str] = []
+    starred = False
+    for parameter in shown:
+        kind = parameter.kind
+        if kind is griffe.ParameterKind.keyword_only and not starred:
+            texts.append("*")
+            starred = True
+        prefix = {griffe.ParameterKind.var_positional: "*", griffe.ParameterKind.var_keyword: "**"}.get(kind, "")
+        starred = starred or prefix == "*"
+        text = prefix + parameter.name
+        if parameter.annotation is not None:
+            text += f": {_expression(parameter.annotation)}"
+        if parameter.default is not None and not prefix:
+            text += f" = {_value(parameter.default)}" if parameter.annotation else f"={_value(parameter.default)}"
+        texts.append(text)
+    line = f"({', '.join(texts)}){returns}"
+    if len(line) <= _WIDTH - 20:
+        return line
+    return "(\n" + "".join(f"    {text},\n" for text in texts) + f"){returns}"
+
+
+def _expression(expression: str | griffe.Expr) -> str:
+    """Write a type, with the names of literals in the place of the name that the code gives to their choice."""
+    if isinstance(expression, str):
+        return expression
+    parts = [part if isinstance(part, str) else _named(part) for part in expression.iterate(flat=True)]
+    return "".join(parts)
+
+
+def _named(part: griffe.Expr) -> str:
+    target = _resolved(part)
+    if isinstance(target, griffe.Attribute) and str(target.value).startswith("Literal["):
+        return str(target.value).replace("'", '"')
+    return str(part)
+
+
+def _value(expression: str | griffe.Expr) -> str:
+    """Write a default; a constant by its value."""
+    if isinstance(expression, griffe.Expr):
+        target = _resolved(expression)
+        if isinstance(target, griffe.Attribute) and target.value is not None:
+            return str(target.value)
+    return str(expression).replace("'", '"')
+
+
+def _resolved(expression: griffe.Expr) -> griffe.Object | None:
+    if not isinstance(expression, griffe.ExprName | griffe.ExprAttribute):
+        return None
+    path = expression.canonical_path
+    name = expression if isinstance(expression, griffe.ExprName) else expression.first
+    parent = name.parent if isinstance(name, griffe.ExprName) else None
+    while isinstance(parent, griffe.ExprName):
+        parent = parent.parent
+    if not path.startswith("stoker.") or not isinstance(parent, griffe.Object):
+        return None
+    try:
+        found = parent.modules_collection[path]
+    except (KeyError, griffe.AliasResolutionError):
+        return None
+    return found.final_target if isinstance(found, griffe.Alias) else found
+
+
+def _code(text: str) -> str:
+    return f"```python\n{text}\n```"
+
+
+def _slug(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

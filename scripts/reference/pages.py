@@ -1,0 +1,29 @@
+"""Write the pages of the reference that are made from the code: ``python -m scripts.reference.pages``."""
+
+from __future__ import annotations
+
+from scripts.reference import api, commands, settings
+from scripts.reference.docstrings import Links
+
+ROOT = api.ROOT
+
+
+def pages() -> dict[str, str]:
+    """Return the text of each page by its path in the repository."""
+    reference = api.Reference()
+    links = Links(reference.places, ROOT, settings.PAGE)
+    return {**reference.pages(), commands.PAGE: commands.page(), settings.PAGE: settings.page(links)}
+
+
+def stale() -> list[str]:
+    """Return pages of the API that are there and no longer made."""
+    there = (path.relative_to(ROOT).as_posix() for path in (ROOT / api.FOLDER).glob("*.md"))
+    return sorted(set(there) - set(pages()))
+
+
+if __name__ == "__main__":
+    for name in stale():
+        (ROOT / name).unlink()
+    for name, text in pages().items():
+        (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,169 @@
+"""The page of settings, read from the code: presets and their records, forms of the options, environment variables."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scripts.reference import docstrings
+from stoker.builder.settings import PLAIN, PRESETS, Preset
+from stoker.format.shard_names import ShardNaming
+from stoker.loader import ranks
+from stoker.recipe import FILTERS, parse_encode
+from stoker.recipe.recipe import StoredSize
+
+if TYPE_CHECKING:
+    from stoker.types import FeatureSpec
+
+PAGE = "docs/reference/settings.md"
+ROOT = Path(__file__).resolve().parents[2]
+_CLASSES = 10
+
+# What each form of --encode means; each is given to the parser.
+_ENCODES = {
+    "jpeg:90": "baseline JPEG of that quality (1 to 100), chroma subsampled 4:2:0, optimised Huffman tables",
+    "jpeg:90:420": "the same",
+    "jpeg:90:444": "the same without chroma subsampling",
+    "raw": "pixels, `height * width * 3` bytes: row after row of RGB (`HWC`)",
+    "raw:CHW": "pixels: all of red, then green, then blue",
+}
+_FILTERS = {
+    "nearest": "Pillow's",
+    "box": "Pillow's",
+    "bilinear": "Pillow's, with antialiasing",
+    "bicubic": "Pillow's, with antialiasing; the default of a build",
+    "lanczos": "Pillow's, with antialiasing",
+    "tf1-align-corners": "TensorFlow 1's `resize_bilinear(align_corners=True)`, cut down to uint8",
+    "tf1-legacy": "TensorFlow 1's `resize_bilinear(align_corners=False)`, cut down to uint8",
+    "tf2-nearest": "TensorFlow 2's `resize(..., method='nearest')`",
+}
+_VARIABLES = {
+    "STOKER_CACHE_DIR": "caches of this user: indexes of shards that lie where nothing can be written",
+    "XDG_CACHE_HOME": "the same in its folder `stoker`, where `STOKER_CACHE_DIR` is not set (default `~/.cache`)",
+    "AWS_ACCESS_KEY_ID": "S3: with the other `AWS_...` variables of AWS's tools, the account",
+    "AWS_ENDPOINT_URL_S3": "S3: another server than Amazon's",
+    "AWS_ENDPOINT_URL": "S3: the same, where the variable above is not set",
+    "AWS_SKIP_SIGNATURE": "S3: public buckets without an account",
+    "AWS_WEB_IDENTITY_TOKEN_FILE": "S3: a role, as Kubernetes gives it",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI": "S3: a role, as ECS and EKS give it",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "S3: the same",
+    "STORAGE_EMULATOR_HOST": "GCS: another server than Google's, without an account",
+    "JAVA_HOME": "Spark: Java, where `java` is not on the path",
+    "PYSPARK_PYTHON": "Spark: Python of the executors (default: this one)",
+    "PYSPARK_GATEWAY_PORT": "Spark: set by `spark-submit`, which has started Java already",
+    "IMAGENET_USERNAME": "`stoker download imagenet`: name of the account",
+    "IMAGENET_ACCESS_KEY": "`stoker download imagenet`: its key",
+    "IMAGENET_OUT_DIR": "`stoker download imagenet`: directory, where the command names none",
+    "DATA_DIR": "`stoker build --ask`: source",
+    "IMAGENET_DATA_DIR": "`stoker build --ask`: source, where `DATA_DIR` is not set",
+    "PROTO_OUT_DIR": "`stoker build --ask`: destination",
+    "RESIZE_IMAGES": "`stoker build --ask`: Y or n",
+    "NEW_HEIGHT": "`stoker build --ask`: height of the images",
+    "NEW_WIDTH": "`stoker build --ask`: width of the images",
+    "JPEG_Q": "`stoker build --ask`: quality",
+}
+_RANKS = {
+    "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
+    "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
+}  # fmt: skip
+# What Stoker sets for libraries and programs that it starts.
+_SET = {"CUDA_VISIBLE_DEVICES", "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "OPENBLAS_NUM_THREADS", "TF_CPP_MIN_LOG_LEVEL"}
+_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|RANK")
+
+
+def page(links: docstrings.Links) -> str:
+    """Return the Markdown of the page.
+
+    Raises:
+        ValueError: A filter or a variable of the code is not described, or the other way round.
+    """
+    for text in _ENCODES:
+        parse_encode(text)
+    _compare("filters", set(FILTERS), set(_FILTERS))
+    _compare("environment variables", _read_variables(), _VARIABLES.keys() | _RANKS | _SET)
+    parts = [
+        "# Settings",
+        "Values of the options of `stoker build`, `plan` and `repack`, presets, and environment variables.",
+        "Made from the code by `make reference`.",
+        "## Presets",
+        "Other options override what a preset sets. Without one, a record has the keys of `imagenet`.",
+        _table(["preset", *_PRESET_COLUMNS], [_preset_row(name, preset) for name, preset in _presets().items()]),
+        "## Record keys",
+        "`[1]`: one value in every record; `[*]`: any number; `[C]`: one for each class.",
+        _table(["preset", "keys"], [[f"`{name}`", _keys(preset)] for name, preset in PRESETS.items()]),
+        "## `--resize`",
+        _of_docstring(StoredSize, links),
+        "The other side of a kept aspect is rounded to the nearest pixel, halves upwards, and is at least 1.",
+        "## `--encode`",
+        _table(["text", "stored image"], [[f"`{text}`", meaning] for text, meaning in _ENCODES.items()]),
+        "## `--filter`",
+        _table(["filter", "what it is"], [[f"`{name}`", _FILTERS[name]] for name in FILTERS]),
+        "## `--shard-names`",
+        _of_docstring(ShardNaming, links),
+        "## Environment variables",
+        _table(["variable", "meaning"], [[f"`{name}`", meaning] for name, meaning in _VARIABLES.items()]),
+        "## Ranks",
+        "Which of how many ranks a process is, where `rank=` and `world_size=` are not given.",
+        docstrings.markdown("\n\n".join((inspect.getdoc(ranks) or "").split("\n\n")[1:]), links),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+_PRESET_COLUMNS = ("first class", "`--resize`", "`--encode`", "`--filter`", "`--shard-names`", "shards", "compression")
+
+
+def _presets() -> dict[str, Preset]:
+    return {"none": PLAIN} | {str(name): preset for name, preset in PRESETS.items()}
+
+
+def _preset_row(name: str, preset: Preset) -> list[str]:
+    texts = [preset.resize, preset.encode or "", preset.filter or "", preset.shard_names]
+    shards = "by size" if preset.shards is None else " and ".join(map(str, preset.shards))
+    base = str(preset.make_schema(None).label_base)
+    return [f"`{name}`" if name != "none" else name, base, *map(_code, texts), shards, preset.compression]
+
+
+def _keys(preset: Preset) -> str:
+    features = preset.make_schema(None).info(_CLASSES).features
+    return ", ".join(f"`{key}` {_spec(spec)}" for key, spec in sorted(features.items()))
+
+
+def _spec(spec: FeatureSpec) -> str:
+    length = {1: "1", _CLASSES: "C", None: "*"}[spec.length]
+    return f"{spec.kind}[{length}]"
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _of_docstring(thing: type, links: docstrings.Links) -> str:
+    found = docstrings.TABLE.search((inspect.getdoc(thing) or "") + "\n")
+    if found is None:
+        raise ValueError(f"the docstring of {thing.__name__} has no table")
+    return docstrings.markdown(found[0], links)
+
+
+def _table(columns: list[str], rows: list[list[str]]) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _compare(what: str, found: set[str], described: set[str]) -> None:
+    if found != described:
+        lack, gone = sorted(found - described), sorted(described - found)
+        raise ValueError(f"{what}: {lack} are not described in {__file__}, {gone} are not in the code")
+
+
+def _read_variables() -> set[str]:
+    """Return the texts that may be environment variables, in modules that look at the environment."""
+    found: set[str] = set()
+    for path in [*(ROOT / "src" / "stoker").rglob("*.py")]:
+        text = path.read_text(encoding="utf-8")
+        if "environ" in text or "AccountNames" in text:
+            constants = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
+            found |= {value for value in constants if isinstance(value, str) and _NAME.fullmatch(value)}
+    return {name for name in found if not name.startswith("SC_")}  # of os.sysconf
