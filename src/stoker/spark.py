@@ -92,7 +92,7 @@ def build(
     """
     place, on_cluster = location(destination), engine(spark)
     check_destination(place, settings.source.root)
-    return build_tree(open_source(settings.source), settings, place, progress, engine=on_cluster)
+    return build_tree(open_source(settings.source, destination=place), settings, place, progress, engine=on_cluster)
 
 
 def engine(session: SparkSession) -> EngineFactory:

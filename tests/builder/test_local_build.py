@@ -21,6 +21,7 @@ from stoker.format.index import read_index
 from stoker.format.labels import read_labels
 from stoker.format.manifest import read_manifest
 from stoker.recipe import Recipe, parse_resize
+from stoker.sources import list_source
 from stoker.types import Reject
 
 if TYPE_CHECKING:
@@ -221,11 +222,47 @@ def test_progress_counts_up_to_the_end(tmp_path: Path) -> None:
     assert seen[-1] == {"done": 61, "total": 61, "size_bytes": size, "rejects": 4}
 
 
-def test_a_destination_in_the_source_is_refused(tmp_path: Path) -> None:
+def test_a_source_is_not_its_own_destination(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "src", {"a": 1})
     (tmp_path / "link").symlink_to(source)
-    for destination in (source, source / "out", tmp_path / "link/a/out"):
-        with pytest.raises(DestinationError, match="lies in the source"):
+    for destination in (source, tmp_path / "link"):
+        with pytest.raises(DestinationError, match="is the source itself"):
             run(source, destination)
+    with pytest.raises(DestinationError, match="holds something else"):
+        run(source, source / "a")
     assert sorted(path.name for path in source.rglob("*")) == ["a", "a_0.JPEG"]
-    run(source, tmp_path / "src-out")
+
+
+@pytest.mark.parametrize("below", ["out", "a/out", "linked/out"])
+def test_a_destination_in_the_source_is_not_listed(tmp_path: Path, below: str) -> None:
+    """Nor what an interrupted build has left there, nor the dataset once it is built."""
+    source = write_tree(tmp_path / "src", {"a": 2, "b": 1})
+    write_tree(tmp_path / "elsewhere", {"linked": 1})
+    (source / "linked").symlink_to(tmp_path / "elsewhere/linked")
+    expected = run(source, tmp_path / "apart")
+    (source / below).mkdir()
+    (source / below / "build.journal").write_bytes(b"")
+    built = run(source, source / below)
+    assert built.manifest.dataset_id == expected.manifest.dataset_id
+    assert built.manifest.source == expected.manifest.source
+    assert run(source, source / below).outcome == "complete"
+    tree = list_source(str(source))  # without knowing of the destination
+    assert tree.fingerprint() == expected.manifest.source.fingerprint
+    assert tree.warnings == (f"{source}/{below} is a dataset that Stoker built, not images: left out",)
+
+
+def test_a_tree_of_links_is_the_same_dataset(tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "src", {"a": 2, "b": 1})
+    links = tmp_path / "links"
+    links.mkdir()
+    (links / "b").symlink_to(source / "b")
+    (links / "a").mkdir()
+    for name in ("a_0.JPEG", "a_1.JPEG"):
+        (links / "a" / name).symlink_to(source / "a" / name)
+    (tmp_path / "root").symlink_to(links)
+    made = [run(place, tmp_path / f"out-{number}") for number, place in enumerate((source, tmp_path / "root"))]
+    assert made[0].manifest.dataset_id == made[1].manifest.dataset_id
+    (links / "c").symlink_to("nowhere")
+    report = run(tmp_path / "root", tmp_path / "out")
+    assert report.outcome == "withheld"
+    assert [(reject.key, "leads nowhere" in reject.reason) for reject in report.rejects] == [("c", True)]

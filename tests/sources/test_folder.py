@@ -148,25 +148,74 @@ def test_links_to_files_are_followed_and_dangling_ones_stay_items(tmp_path: Path
     ]
 
 
-def test_loops_of_links_end(tmp_path: Path) -> None:
+def test_loops_of_links_end_and_are_reported(tmp_path: Path) -> None:
     fill(tmp_path, "a/1.jpg", "a/sub/2.jpg", "b/3.jpg")
     (tmp_path / "a/sub/up").symlink_to(tmp_path / "a")
     (tmp_path / "a/other").symlink_to(tmp_path / "b")
     (tmp_path / "b/back").symlink_to(tmp_path / "a")
-    assert set(keys(tmp_path)) == {
+    (tmp_path / "all").symlink_to(".")
+    (tmp_path / "a/all").symlink_to("..")
+    tree = list_source(str(tmp_path))
+    assert {item.key for item in tree.table} == {
         "a/1.jpg", "a/sub/2.jpg", "a/other/3.jpg", "b/3.jpg", "b/back/1.jpg", "b/back/sub/2.jpg",
     }  # fmt: skip
+    assert tree.classes == (b"a", b"b")
+    reported = {warning.partition(" is a link to ")[0] for warning in tree.warnings}
+    links = ["all", "a/all", "a/sub/up", "a/other/back", "b/back/all", "b/back/sub/up", "b/back/other"]
+    assert reported == {f"{tmp_path}/{link}" for link in links}
+    assert tree.ignored == {"loop of links": len(links)}
+    assert f"{tmp_path}/a/sub/up is a link to {tmp_path}/a, a folder that it lies in: not followed again" in (
+        tree.warnings
+    )
 
 
-def test_folders_linked_out_of_the_tree_are_refused_and_reported(tmp_path: Path) -> None:
+def test_links_that_lead_to_each_other_in_millions_of_ways_are_an_error(tmp_path: Path) -> None:
+    fill(tmp_path, *(f"{level}/{level}.jpg" for level in range(20)))
+    for level in range(19):
+        for name in ("x", "y"):
+            (tmp_path / f"{level}/{name}").symlink_to(f"../{level + 1}")
+    with pytest.raises(SourceError, match=r"cannot list the folder .*: links lead to it in more than 1000 ways"):
+        list_source(str(tmp_path))
+
+
+def test_links_to_folders_are_followed_wherever_they_lead(tmp_path: Path) -> None:
     outside = fill(tmp_path / "outside", "1.jpg")
     root = fill(tmp_path / "root", "a/1.jpg")
     (root / "a/link").symlink_to(outside)
     (root / "b").symlink_to(outside)
     tree = list_source(str(root))
-    assert [item.key for item in tree.table] == ["a/1.jpg"]
-    assert tree.ignored == {"link out of the tree": 2}
-    assert all("not followed" in warning for warning in tree.warnings)
+    assert [item.key for item in tree.table] == ["a/1.jpg", "a/link/1.jpg", "b/1.jpg"]
+    assert (tree.classes, tree.ignored, tree.warnings) == ((b"a", b"b"), {}, ())
+
+
+def test_a_tree_of_links_is_the_same_source(tmp_path: Path) -> None:
+    """Nothing but links: the root, the splits, the class folders and the images."""
+    real = fill(tmp_path / "real", "train/a/1.jpg", "train/a/x/2.jpg", "train/b/3.jpg", "val/b/4.jpg")
+    (tmp_path / "splits/train").mkdir(parents=True)
+    (tmp_path / "splits/val").symlink_to(real / "val")
+    (tmp_path / "splits/train/b").symlink_to(real / "train/b")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/1.jpg").symlink_to(real / "train/a/1.jpg")
+    (tmp_path / "a/x").symlink_to(real / "train/a/x")
+    (tmp_path / "splits/train/a").symlink_to("../../a")
+    (tmp_path / "top").symlink_to("splits")
+    tree, expected = list_source(str(tmp_path / "top")), list_source(str(real))
+    assert tree.fingerprint() == expected.fingerprint()
+    assert [(item.key, item.label) for item in tree.table] == [(item.key, item.label) for item in expected.table]
+    assert tree.warnings == ()
+
+
+def test_a_class_folder_that_is_a_link_to_nowhere_is_a_class_with_an_item_that_is_missing(tmp_path: Path) -> None:
+    fill(tmp_path, "a/1.jpg")
+    (tmp_path / "b").symlink_to("gone")
+    (tmp_path / "cover.jpg").symlink_to("gone.jpg")
+    tree = list_source(str(tmp_path))
+    assert [(item.key, item.label, item.size_bytes) for item in tree.table] == [("a/1.jpg", 0, 7), ("b", 1, 0)]
+    assert tree.classes == (b"a", b"b")
+    assert tree.warnings == (
+        "1 files in the root lie outside any class folder and are not used",
+        "b: a link that leads nowhere, so the images are missing",
+    )
 
 
 def test_special_files_are_not_items(tmp_path: Path) -> None:

@@ -43,6 +43,10 @@ def test_listing(folder: Location) -> None:
     assert {child[:2] for child in folder.some_children()} == {child[:2] for child in found}
     assert folder.folders() == [b"a", b"b"]
     assert sorted(folder.files_below()) == [(b"a/x/y", 5), (b"b/1", 3), (b"b/2", 3), (b"bb", 2), (b"c.txt", 5)]
+    assert sorted(folder.files_below(folder=b"a")) == [(b"x/y", 5)]
+    assert not folder.leads_back(b"a/x")
+    assert folder.is_same(folder / "")
+    assert not folder.is_same(folder / "a")
     assert (folder / "*" / "[12]").matching() == [folder / "b/1", folder / "b/2"]
     assert (folder / "**" / "y").matching() == [folder / "a/x/y"]
     assert (folder / "bb").matching(regular=True) == [folder / "bb"]
@@ -125,15 +129,22 @@ def test_links_of_a_disk(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "top/pipe")
     top = LocalLocation(tmp_path / "top")
     assert sorted(top.files_below()) == [(b"deep/file", 1), (b"nowhere", 0), (b"pipe", None)]
-    entered: list[tuple[bytes, bytes]] = []
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/file").write_bytes(b"xy")
+    (tmp_path / "top/link").symlink_to(tmp_path / "elsewhere")
+    entered: list[tuple[bytes, bool]] = []
 
-    def enters(path: bytes, target: bytes) -> bool:
-        entered.append((path, target))
+    def enters(path: bytes, leads_back: bool) -> bool:
+        entered.append((path, leads_back))
         return True
 
-    assert sorted(top.files_below(enters)) == [(b"deep/file", 1), (b"nowhere", 0), (b"pipe", None)]
-    assert sorted(entered) == [(b"circle", os.fsencode(tmp_path / "top")), (b"deep", b"")]
-    assert {child.name for child in top.children() if child.is_link} == {b"circle", b"nowhere"}
+    found = [(b"deep/file", 1), (b"link/file", 2), (b"nowhere", 0), (b"pipe", None)]
+    assert sorted(top.files_below(enters)) == found
+    assert sorted(entered) == [(b"circle", True), (b"deep", False), (b"link", False)]
+    assert list(top.files_below(enters, b"link")) == [(b"file", 2)]
+    assert (top.leads_back(b"circle"), top.leads_back(b"link"), top.leads_back(b"deep")) == (True, False, False)
+    assert (top.is_same(top / "circle"), top.is_same(top / "link"), top.is_same(top / "gone")) == (True, False, False)
+    assert {child.name for child in top.children() if child.is_link} == {b"circle", b"link", b"nowhere"}
     assert (top / "*").matching(regular=True) == []
     assert (top / "*").matching() == [top / "nowhere", top / "pipe"]
     assert (top / "nowhere").lexists()

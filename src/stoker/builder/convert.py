@@ -221,5 +221,5 @@ def is_item_error(error: OSError, root: str) -> bool:
 def _reason(error: OSError) -> str:
     """Return what the rejects say about an item that cannot be read."""
     if error.errno == errno.ENOENT:
-        return "the file is not there: it has been removed since it was listed, or is a link to nowhere"
+        return "the file is not there: it has been removed since it was listed, or is a link that leads nowhere"
     return f"the file cannot be read: {error.strerror or error}"

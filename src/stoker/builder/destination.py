@@ -33,13 +33,14 @@ _SIZES = (("train", "train"), ("val", "validation"), ("test", "test"))
 def check_destination(destination: Location, source: str) -> None:
     """Refuse a destination in which nothing can be built, before the source is looked at.
 
+    It may lie in the source, whose listing leaves it out.
+
     Raises:
-        DestinationError: It lies in the source, is a file, or holds something else than a dataset or an unfinished
-            build.
+        DestinationError: It is the source, is a file, or holds something else than a dataset or an unfinished build.
         OSError: It cannot be listed.
     """
-    if destination.lies_in(location(source)):
-        message = f"{destination} lies in the source {source}; build into a directory outside it"
+    if destination.is_same(location(source)):
+        message = f"{destination} is the source itself; give a new directory, in it or outside it"
         raise DestinationError(message, path=str(destination))
     if destination.is_file():
         message = f"{destination} is a file; give a directory for the dataset"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stoker.builder.settings import BuildSettings, ShardSettings, SourceSettings
     from stoker.format import ShardNaming
     from stoker.sources import ItemTable, Source, SourceTree
+    from stoker.storage import Location
     from stoker.types import Compression, Progress
 
 
@@ -114,13 +115,20 @@ class RecordSize:
         return source_bytes * self.per_source_byte if self.per_record is None else items * self.per_record
 
 
-def open_source(source: SourceSettings, progress: Progress | None = None) -> SourceTree:
+def open_source(
+    source: SourceSettings, progress: Progress | None = None, destination: Location | None = None
+) -> SourceTree:
     """List the images that the settings name.
+
+    Args:
+        source: The settings.
+        progress: Called as the listing advances.
+        destination: Where the dataset will lie; left out of the listing where it lies in the source.
 
     Raises:
         SourceError: They cannot be listed.
     """
-    tree = list_source(source.root, source.options, progress)
+    tree = list_source(source.root, source.options, progress, destination)
     return with_objects(tree, progress) if source.crop_objects else tree
 
 

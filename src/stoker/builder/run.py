@@ -100,7 +100,8 @@ def build(
     """
     destination = location(destination)
     check_destination(destination, settings.source.root)
-    return build_tree(open_source(settings.source), settings, destination, progress, announce, engine)
+    tree = open_source(settings.source, destination=destination)
+    return build_tree(tree, settings, destination, progress, announce, engine)
 
 
 def build_tree(

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     check_destination(destination, args.source)
     with chosen_engine(args) as engine:
         with shown_progress("listing") as progress:
-            tree = open_source(settings.source, progress)
+            tree = open_source(settings.source, progress, destination)
         with shown_progress("building") as progress:
             report = build_tree(tree, settings, destination, progress, announcer(args), engine)
     return report_build(report, args)

@@ -28,6 +28,7 @@ sidecars of `stoker.sources.walking.SIDECARS`: content decides later what an ite
 
 from __future__ import annotations
 
+import mimetypes
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -43,11 +44,11 @@ from stoker.sources.imagenet.labels import (
 )
 from stoker.sources.items import SPLITS, Group
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.walking import folders_in, is_sidecar, list_folders, scan, stays_inside
+from stoker.sources.walking import Walk, folders_in, is_dataset, is_sidecar, shown_names
 from stoker.storage import place_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from stoker.sources.imagenet.labels import ValidationLabels
     from stoker.sources.source import BoxSource, SourceOptions, SourceTree
@@ -59,7 +60,9 @@ if TYPE_CHECKING:
 SPLIT_FOLDERS = {b"train": "train", b"validation": "validation", b"val": "validation", b"test": "test"}
 """Folders that are splits, if they hold classes, and which."""
 
-_METADATA = frozenset(name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, TINY_LIST, "synsets.txt", "wnids.txt"))
+_METADATA = frozenset(
+    name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, TINY_LIST, "synsets.txt", "wnids.txt", "sizes.txt")
+)
 _TINY_FOLDER = b"images"
 _SPLIT_NAMES = ("train", "validation", "val")
 _NOT_CLASSES = ANNOTATION_FOLDERS | {b"lists"}
@@ -77,17 +80,17 @@ class Layout:
     base: Location
     tops: tuple[Location, ...]
 
-    def holds_folders(self) -> bool:
-        """Return whether there are folders that could be classes or splits."""
-        names = folders_in(self.base.spelled())
-        return any(not name.startswith(b".") and name not in _NOT_CLASSES for name in names)
+    def holds_folders(self, without: Location | None = None) -> bool:
+        """Return whether there are folders besides ``without`` that could be classes or splits."""
+        return any(_other_folders(self.base, _NOT_CLASSES, without))
 
 
-def find_layout(root: Location) -> Layout:
+def find_layout(root: Location, without: Location | None = None) -> Layout:
     """Return where the parts of a folder lie, by the table above.
 
     Args:
         root: Absolute path of the folder.
+        without: A folder that is no part of it though it lies in it.
     """
     inner = (root / "Data" / "CLS-LOC", root / "ILSVRC" / "Data" / "CLS-LOC")
     base = root if root.parts[-2:] == ("Data", "CLS-LOC") else next((path for path in inner if path.is_dir()), None)
@@ -95,7 +98,7 @@ def find_layout(root: Location) -> Layout:
         return Layout(base, (base, *base.parents[1:3]))
     if not _holds_splits(root) and _holds_splits(root / "data"):
         return Layout(root / "data", (root / "data", root))
-    if _is_like_dogs(root):
+    if _is_like_dogs(root, without):
         return Layout(root / "Images", (root / "Images", root))
     annotations = {"data": "bounding_boxes", "Images": "Annotation"}.get(root.name)
     if annotations is not None and (root.parent / annotations).is_dir():
@@ -107,16 +110,30 @@ def _holds_splits(folder: Location) -> bool:
     return any((folder / name).is_dir() for name in _SPLIT_NAMES)
 
 
-def _is_like_dogs(root: Location) -> bool:
+def _is_like_dogs(root: Location, without: Location | None) -> bool:
     """Return whether there is a folder ``Images`` of folders, and beside it nothing that could be a class."""
     images = root / "Images"
     if not images.is_dir() or not folders_in(images.spelled()):
         return False
-    others = _NOT_CLASSES | {b"Images"}
-    return all(name in others or name.startswith(b".") for name in folders_in(root.spelled()))
+    return not any(_other_folders(root, _NOT_CLASSES | {b"Images"}, without))
 
 
-def list_folder(path: Location, layout: Layout, options: SourceOptions, progress: Progress | None) -> SourceTree:
+def _other_folders(folder: Location, known: frozenset[bytes], without: Location | None) -> Iterator[bytes]:
+    """Yield the names of the folders that could be classes or splits: not known to be others, hidden, or a dataset."""
+    for name in folders_in(folder.spelled()):
+        inner = folder / os.fsdecode(name)
+        is_left_out = without is not None and inner.is_same(without)
+        if not name.startswith(b".") and name not in known and not is_left_out and not is_dataset(inner):
+            yield name
+
+
+def list_folder(
+    path: Location,
+    layout: Layout,
+    options: SourceOptions,
+    progress: Progress | None,
+    without: Location | None = None,
+) -> SourceTree:
     """List the images of a folder.
 
     Args:
@@ -124,6 +141,7 @@ def list_folder(path: Location, layout: Layout, options: SourceOptions, progress
         layout: Where its parts lie.
         options: What the user says about it.
         progress: Called after every few images or annotations.
+        without: A folder that is no part of it though it lies in it.
 
     Raises:
         ConfigError: The list of the validation labels needs a label map.
@@ -132,8 +150,9 @@ def list_folder(path: Location, layout: Layout, options: SourceOptions, progress
         OSError: A file cannot be read.
     """
     builder = SourceBuilder(str(path), layout.base.spelled(), options, layout.tops, progress)
-    splits = SplitFinder(builder, (*layout.tops, path.resolve().parent)).find()
-    _collect(builder, splits)
+    walk = Walk(builder.base, without)
+    splits = SplitFinder(builder, walk, (*layout.tops, path.resolve().parent)).find()
+    _collect(builder, walk, splits)
     class_names = builder.settle()
     return builder.finish(_find_boxes(builder, layout, splits, class_names))
 
@@ -160,11 +179,13 @@ class SplitFolder:
         path: The folder, relative to the root: empty, or ending in a slash.
         classes: The class folders in it; None if the images lie in it directly.
         labels: The classes of such images; None if they have none.
+        lost: The classes that are links which lead nowhere.
     """
 
     path: bytes
     classes: tuple[bytes, ...] | None
     labels: ValidationLabels | None = None
+    lost: tuple[bytes, ...] = ()
 
 
 class SplitFinder:
@@ -172,11 +193,13 @@ class SplitFinder:
 
     Args:
         builder: The source.
+        walk: Walks over its folders.
         label_places: Folders in which a list of the validation labels is looked for.
     """
 
-    def __init__(self, builder: SourceBuilder, label_places: tuple[Location, ...]) -> None:
+    def __init__(self, builder: SourceBuilder, walk: Walk, label_places: tuple[Location, ...]) -> None:
         self._builder = builder
+        self._walk = walk
         self._base = builder.base
         self._skipped: Skipped = builder.skipped
         self._labels = find_validation_labels(label_places, builder.options.validation_labels)
@@ -188,11 +211,14 @@ class SplitFinder:
             ConfigError: See `read_validation_labels`.
             SourceError: A folder cannot be read, or validation images have neither class folders nor a list.
         """
-        entries = scan(self._base)
+        entries = self._walk.scan(b"", self._skipped)
         candidates = [entry for entry in entries if entry.name in SPLIT_FOLDERS and entry.is_folder]
         # A class may be called "train". Only a folder that holds folders is a split, or one with a list of labels.
         held = {entry.name: folders_in(self._base + b"/" + entry.name) for entry in candidates}
         others = [entry for entry in entries if entry.name not in held and _may_matter(entry.name)]
+        if candidates:
+            base = place_at(self._base)
+            others = [entry for entry in others if not (entry.is_folder and is_dataset(base / os.fsdecode(entry.name)))]
         lone = not held.get(b"train") and any(entry.is_folder for entry in others)
         listed = self._labels is not None and not {b"val", b"validation"}.isdisjoint(held)
         if lone or not (any(held.values()) or listed):
@@ -207,19 +233,19 @@ class SplitFinder:
     def _without_splits(self, entries: Sequence[Child]) -> dict[str, SplitFolder]:
         if self._builder.options.validation_labels is not None and not any(entry.is_folder for entry in entries):
             return {"validation": SplitFolder(b"", None, self._read_labels())}
-        return {"train": SplitFolder(b"", self._class_folders(b"", entries))}
+        return {"train": self._class_folders(b"", entries)}
 
     def _split(self, name: bytes) -> SplitFolder:
-        entries = scan(self._base + b"/" + name)
+        entries = self._walk.scan(name + b"/", self._skipped)
         split = SPLIT_FOLDERS[name]
         folders = [entry.name for entry in entries if entry.is_folder and _may_matter(entry.name)]
         if split == "train":
-            return SplitFolder(name + b"/", self._class_folders(name + b"/", entries))
+            return self._class_folders(name + b"/", entries)
         if folders == [_TINY_FOLDER] and self._is_tiny():
             return self._flat(split, name + b"/" + _TINY_FOLDER + b"/")
         if not folders and any(_may_matter(entry.name) and not is_sidecar(entry.name) for entry in entries):
             return self._flat(split, name + b"/")
-        return SplitFolder(name + b"/", self._class_folders(name + b"/", entries))
+        return self._class_folders(name + b"/", entries)
 
     def _flat(self, split: str, folder: bytes) -> SplitFolder:
         return SplitFolder(folder, None, self._read_labels() if split == "validation" else None)
@@ -249,9 +275,10 @@ class SplitFinder:
             self._skipped.ignored["outside the splits"] += len(unused)
             self._skipped.warn(unused, "beside the splits and not used: {names}")
 
-    def _class_folders(self, folder: bytes, entries: Sequence[Child]) -> tuple[bytes, ...]:
-        """Return the names of the class folders among ``entries``; count the files that lie outside any class."""
+    def _class_folders(self, folder: bytes, entries: Sequence[Child]) -> SplitFolder:
+        """Return the class folders among ``entries``; count the files that lie outside any class."""
         classes = []
+        lost = []
         loose = 0
         for entry in entries:
             if entry.name in ANNOTATION_FOLDERS or entry.name in _METADATA:
@@ -260,18 +287,26 @@ class SplitFinder:
                 self._skipped.ignored["hidden"] += 1
             elif is_sidecar(entry.name) and not entry.is_folder:
                 self._skipped.count_sidecar(entry.name)
-            elif not entry.is_folder:
-                loose += 1
-            elif not entry.is_link or self._leads_inside(self._base + b"/" + folder + entry.name):
+            elif entry.is_folder:
                 classes.append(entry.name)
+            elif entry.is_link and not entry.is_file and self._leads_nowhere(folder + entry.name):
+                lost.append(entry.name)
+            else:
+                loose += 1
         if loose:
             self._skipped.ignored["outside a class folder"] += loose
             where = os.fsdecode(folder) or "the root"
             self._skipped.warnings.append(f"{loose} files in {where} lie outside any class folder and are not used")
-        return tuple(classes)
+        if lost:
+            what = "a link that leads" if len(lost) == 1 else "links that lead"
+            message = f"{shown_names([folder + name for name in lost])}: {what} nowhere, so the images are missing"
+            self._skipped.warnings.append(message)
+        return SplitFolder(folder, tuple(classes), lost=tuple(lost))
 
-    def _leads_inside(self, link: bytes) -> bool:
-        return stays_inside(link, place_at(link).spelled(), self._base, self._skipped)
+    def _leads_nowhere(self, link: bytes) -> bool:
+        """Return whether a link is one to a class folder that is not there: not one to an image, by its name."""
+        is_image = (mimetypes.guess_type(os.fsdecode(link))[0] or "").startswith("image/")
+        return not is_image and not place_at(self._base + b"/" + link).exists()
 
 
 def _may_matter(name: bytes) -> bool:
@@ -279,18 +314,18 @@ def _may_matter(name: bytes) -> bool:
     return name not in ANNOTATION_FOLDERS and name not in _METADATA and not name.startswith(b".")
 
 
-def _collect(builder: SourceBuilder, folders: dict[str, SplitFolder]) -> None:
+def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, SplitFolder]) -> None:
     """Add the images of all splits."""
-    if all(found.classes == () for found in folders.values()):
+    if all(found.classes == () and not found.lost for found in folders.values()):
         message = (
             f"{builder.root} holds no class folder; put the images of each class into a folder named after the class"
         )
         raise SourceError(message, path=builder.root)
     for split, found in folders.items():
         if found.classes is None:
-            _collect_flat(builder, split, found)
+            _collect_flat(builder, walk, split, found)
         else:
-            _collect_classes(builder, split, found)
+            _collect_classes(builder, walk, split, found)
     labels = folders["validation"].labels if "validation" in folders else None
     if labels is None and builder.options.validation_labels is not None:
         builder.skipped.warnings.append(
@@ -300,12 +335,17 @@ def _collect(builder: SourceBuilder, folders: dict[str, SplitFolder]) -> None:
         builder.classes |= labels.class_names()  # a part of the images must have the labels of the whole
 
 
-def _collect_classes(builder: SourceBuilder, split: str, found: SplitFolder) -> None:
+def _collect_classes(builder: SourceBuilder, walk: Walk, split: str, found: SplitFolder) -> None:
     classes = found.classes or ()
     folders = [found.path + name + b"/" for name in classes]
     before = len(builder.collector)
-    for done, listing in enumerate(list_folders(builder.base, folders), 1):
+    for name in found.lost:  # each is one item, which the build names among the rejects
+        builder.collector.add(builder.collector.add_group(Group(split, name, len(found.path))), found.path + name, 0)
+    for done, listing in enumerate(walk.list_folders(folders), 1):
         folder = folders[done - 1]
+        if listing.is_dataset:
+            walk.add_dataset(folder, builder.skipped)
+            continue
         group = builder.collector.add_group(Group(split, classes[done - 1], len(folder)))
         builder.skipped.add(listing.skipped)
         for path, size in listing.files:
@@ -316,12 +356,12 @@ def _collect_classes(builder: SourceBuilder, split: str, found: SplitFolder) -> 
             builder.progress(done=before + images, total=total, size_bytes=0, rejects=0)
 
 
-def _collect_flat(builder: SourceBuilder, split: str, found: SplitFolder) -> None:
+def _collect_flat(builder: SourceBuilder, walk: Walk, split: str, found: SplitFolder) -> None:
     labels = found.labels
     known = builder.collector.class_names().union(builder.labels.names if builder.labels else ())
     groups: dict[bytes | None, int] = {}
     unlabelled = 0
-    (listing,) = list_folders(builder.base, [found.path])
+    (listing,) = walk.list_folders([found.path])
     builder.skipped.add(listing.skipped)
     for path, size in listing.files:
         name = labels.class_of(path) if labels is not None else None

@@ -30,6 +30,7 @@ from stoker.storage import location
 
 if TYPE_CHECKING:
     from stoker.sources.source import SourceTree
+    from stoker.storage import Location
     from stoker.types import Progress
 
 
@@ -41,6 +42,7 @@ def list_source(
     root: str,
     options: SourceOptions | None = None,
     progress: Progress | None = None,
+    without: Location | None = None,
 ) -> SourceTree:
     """List the images of a source of any kind.
 
@@ -51,6 +53,7 @@ def list_source(
         root: Path or URL of the source.
         options: What the user says about it.
         progress: Called after every few images or annotations.
+        without: A folder that is no part of the source though it may lie in it: where a dataset is to be built.
 
     Raises:
         SourceError: It does not exist, cannot be listed, or is damaged.
@@ -60,11 +63,11 @@ def list_source(
     path = location(root)
     options = options or SourceOptions()
     if path.is_dir():
-        layout = find_layout(path.resolve())
+        layout = find_layout(path.resolve(), without)
         tars = find_tars(layout.base)
-        if tars and not layout.holds_folders():
+        if tars and not layout.holds_folders(without):
             return list_tars(str(path), tars, layout.base, options, progress)
-        return list_folder(path, layout, options, progress)
+        return list_folder(path, layout, options, progress, without)
     if not path.is_file():
         problem = "is neither a folder nor a file" if path.exists() else "does not exist"
         raise SourceError(f"{root} {problem}; give a {SOURCE_KINDS}, or the URL of one", path=root)

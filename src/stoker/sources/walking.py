@@ -16,10 +16,13 @@ from stoker.storage import place_at
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from stoker.storage import Child
+    from stoker.storage import Child, Location
 
 SIDECARS = frozenset({b".xml", b".txt", b".csv", b".json", b".md", b".html", b".db", b".ini"})
 """Suffixes of files that lie beside images and are never images."""
+
+_DATASET_FILES = (frozenset({b"manifest.json", b"labels.txt"}), frozenset({b"build.journal"}))
+"""What lies directly in a dataset of Stoker's beside its shards: in one that is built, and in one that is not yet."""
 
 _SHOWN = 5
 
@@ -62,6 +65,11 @@ def is_sidecar(name: bytes) -> bool:
     return _suffix(name) in SIDECARS
 
 
+def is_dataset(folder: Location) -> bool:
+    """Return whether a folder is a dataset that Stoker has built or is building."""
+    return any(all((folder / os.fsdecode(name)).lexists() for name in files) for files in _DATASET_FILES)
+
+
 def _suffix(name: bytes) -> bytes:
     return name[name.rfind(b".") :].lower() if b"." in name else b""
 
@@ -73,21 +81,12 @@ class Listing:
     Attributes:
         files: Path below the folder and size in bytes of every item, in the byte order of the paths.
         skipped: What is not an item.
+        is_dataset: Whether the folder is a dataset that Stoker has built or is building, so that nothing is an item.
     """
 
     files: list[tuple[bytes, int]]
     skipped: Skipped = field(default_factory=Skipped)
-
-
-def scan(where: bytes) -> list[Child]:
-    """Return what lies directly in a folder, in the byte order of the names.
-
-    Raises:
-        SourceError: It cannot be read.
-        StorageError: The store cannot be reached.
-    """
-    with _listing(where):
-        return place_at(where).children()
+    is_dataset: bool = False
 
 
 def folders_in(where: bytes) -> list[bytes]:
@@ -114,60 +113,112 @@ def seen_in(where: bytes) -> Iterator[tuple[bytes, bool]]:
         yield from ((child.name, child.is_folder) for child in place_at(where).some_children())
 
 
-def list_folders(root: bytes, folders: Iterable[bytes]) -> Iterator[Listing]:
-    """Yield what lies in each of some folders below a root, in their order; those of a store several at a time.
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Walks over the folders of a source. Links are followed wherever they lead, except round in a circle.
 
-    Raises:
-        SourceError: One cannot be read.
-        StorageError: The store cannot be reached.
+    Attributes:
+        root: Absolute path or URL of the folder that the paths are below.
+        without: A folder that is no part of the source though it lies in it: where a dataset is being built.
     """
 
-    def listing(folder: bytes) -> Listing:
-        return _list_items((root + b"/" + folder).rstrip(b"/"), root)
+    root: bytes
+    without: Location | None = None
 
-    return in_order(listing, folders, place_at(root).requests_at_once)
+    def scan(self, folder: bytes, skipped: Skipped) -> list[Child]:
+        """Return what lies directly in a folder, in the byte order of the names, without folders that lead back.
 
+        Args:
+            folder: Path below the root: empty, or ending in a slash.
+            skipped: Receives what leads back.
 
-def stays_inside(link: bytes, target: bytes, root: bytes, skipped: Skipped) -> bool:
-    """Return whether a link to a folder leads to a place in the tree; report it if it does not."""
-    if target.startswith(root.rstrip(b"/") + b"/"):
-        return True
-    skipped.ignored["link out of the tree"] += 1
-    where, there = os.fsdecode(link), os.fsdecode(target)
-    skipped.warnings.append(f"{where} links to {there}, outside the source: not followed; copy or mount it")
-    return False
+        Raises:
+            SourceError: It cannot be read.
+            StorageError: The store cannot be reached.
+        """
+        top, found = place_at(self.root), []
+        with _listing(self._at(folder)):
+            for child in place_at(self._at(folder)).children():
+                path = folder + child.name
+                if child.is_folder and self._is_without(path):
+                    continue
+                if child.is_folder and child.is_link and top.leads_back(path):
+                    self._add_loop(path, skipped)
+                    continue
+                found.append(child)
+        return found
 
+    def list_folders(self, folders: Iterable[bytes]) -> Iterator[Listing]:
+        """Yield what lies in each of some folders, in their order; those of a store several at a time.
 
-def _list_items(where: bytes, root: bytes) -> Listing:
-    """Return the items of one class folder.
+        Args:
+            folders: Paths below the root, each empty or ending in a slash.
 
-    A link to a file is followed wherever it leads. A link to a folder is followed if that lies in the tree.
-    """
-    skipped = Skipped()
-    found: list[tuple[bytes, int]] = []
-    hidden: set[bytes] = set()
+        Raises:
+            SourceError: One cannot be read.
+            StorageError: The store cannot be reached.
+        """
+        return in_order(self._list_items, folders, place_at(self.root).requests_at_once)
 
-    def enters(path: bytes, target: bytes) -> bool:
-        if (top := _hidden_part(path)) is not None:
-            hidden.add(top)
-            return False
-        return not target or stays_inside(where + b"/" + path, target, root, skipped)
+    def _list_items(self, folder: bytes) -> Listing:
+        """Return the items of one class folder."""
+        skipped = Skipped()
+        found: list[tuple[bytes, int]] = []
+        hidden: set[bytes] = set()
+        marks: set[bytes] = set()
+        left_out = None if self.without is None else self.without.spelled() + b"/"
 
-    with _listing(where):
-        for path, size in place_at(where).files_below(enters):
-            name = path[path.rfind(b"/") + 1 :]
+        def enters(path: bytes, leads_back: bool) -> bool:  # noqa: FBT001 - as a walk calls it
             if (top := _hidden_part(path)) is not None:
                 hidden.add(top)
-            elif is_sidecar(name):
-                skipped.count_sidecar(name)
-            elif size is None:
-                skipped.ignored["special file"] += 1
-            else:
-                found.append((path, size))
-    if hidden:
-        skipped.ignored["hidden"] += len(hidden)
-    found.sort()
-    return Listing(found, skipped)
+                return False
+            if leads_back:
+                self._add_loop(folder + path, skipped)
+                return False
+            if self._is_without(folder + path):
+                return False
+            if is_dataset(place_at(self._at(folder + path))):
+                self.add_dataset(folder + path, skipped)
+                return False
+            return True
+
+        with _listing(self._at(folder)):
+            for path, size in place_at(self.root).files_below(enters, folder):
+                name = path[path.rfind(b"/") + 1 :]
+                if left_out is not None and self._at(folder + path).startswith(left_out):
+                    continue  # of a store, whose folders are not entered
+                if b"/" not in path and any(path in files for files in _DATASET_FILES):
+                    marks.add(path)
+                if (top := _hidden_part(path)) is not None:
+                    hidden.add(top)
+                elif is_sidecar(name):
+                    skipped.count_sidecar(name)
+                elif size is None:
+                    skipped.ignored["special file"] += 1
+                else:
+                    found.append((path, size))
+        if hidden:
+            skipped.ignored["hidden"] += len(hidden)
+        found.sort()
+        return Listing(found, skipped, is_dataset=any(files <= marks for files in _DATASET_FILES))
+
+    def add_dataset(self, folder: bytes, skipped: Skipped) -> None:
+        """Report a folder that is left out because it is a dataset."""
+        skipped.ignored["dataset"] += 1
+        where = os.fsdecode(self._at(folder))
+        skipped.warnings.append(f"{where} is a dataset that Stoker built, not images: left out")
+
+    def _at(self, path: bytes) -> bytes:
+        return (self.root + b"/" + path).rstrip(b"/")
+
+    def _is_without(self, folder: bytes) -> bool:
+        return self.without is not None and place_at(self._at(folder)).is_same(self.without)
+
+    def _add_loop(self, path: bytes, skipped: Skipped) -> None:
+        skipped.ignored["loop of links"] += 1
+        where = os.fsdecode(self._at(path))
+        target = os.fsdecode(place_at(self._at(path)).spelled())
+        skipped.warnings.append(f"{where} is a link to {target}, a folder that it lies in: not followed again")
 
 
 def _hidden_part(path: bytes) -> bytes | None:

@@ -16,6 +16,7 @@ import re
 import shutil
 import stat
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -55,6 +56,8 @@ _SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*://")
 _LONGEST_SCHEME = 32
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<bucket>[^/]*)(?:/(?P<key>.*))?", re.DOTALL)
 _REQUESTS = 32
+_MAX_WAYS = 1000
+"""How often a walk enters one folder by way of links: a few links that lead to each other make millions of paths."""
 
 
 class Child(NamedTuple):
@@ -85,8 +88,11 @@ class FileInfo(NamedTuple):
     stamp: str
 
 
-Enters = Callable[[bytes, bytes], bool]
-"""Whether a walk enters a folder: given its path below the top, and where it leads if it is a link, else empty."""
+Enters = Callable[[bytes, bool], bool]
+"""Whether a walk enters a folder: given its path below the top, and whether it leads back to one that holds it.
+
+One that leads back is not entered whatever the answer is.
+"""
 
 
 class Location(ABC):
@@ -250,20 +256,34 @@ class Location(ABC):
         """
 
     @abstractmethod
-    def files_below(self, enters: Enters | None = None) -> Iterator[tuple[bytes, int | None]]:
-        """Yield the path below it and the size of every file at any depth, in any order.
+    def files_below(self, enters: Enters | None = None, folder: bytes = b"") -> Iterator[tuple[bytes, int | None]]:
+        """Yield the path and the size of every file at any depth below a folder, in any order.
 
-        On a disk a link that leads nowhere is a file of size 0, and what is not a regular file has no size; a folder
-        that was entered is not entered again, so loops of links end. What only marks a folder in a store is not a file.
-        Takes the memory of one folder, or of one page of a listing.
+        On a disk a link that leads nowhere is a file of size 0, and what is not a regular file has no size. What only
+        marks a folder in a store is not a file. Takes the memory of one folder, or of one page of a listing.
 
         Args:
-            enters: Called for each folder on a disk; by default links to folders are not entered. A store is listed
+            enters: Called for each folder on a disk; links to folders are entered like folders, but for those that lead
+                back to a folder on the way to them. By default no link to a folder is entered. A store is listed
                 without looking at folders.
+            folder: Which folder: a path below this location, or nothing for itself. The paths that are yielded begin
+                below it.
 
         Raises:
-            OSError: A folder cannot be listed.
+            OSError: A folder cannot be listed, or is reached by more than a thousand paths of links (``ELOOP``).
         """
+
+    @abstractmethod
+    def leads_back(self, folder: bytes) -> bool:
+        """Return whether what lies below it under a path is, by way of links, one of the folders on that path.
+
+        Raises:
+            OSError: It cannot be looked at.
+        """
+
+    @abstractmethod
+    def is_same(self, other: Location) -> bool:
+        """Return whether both are the same file or folder, also by way of links; false for what is not there."""
 
     @abstractmethod
     def matching(self, *, regular: bool = False) -> list[Self]:
@@ -493,26 +513,49 @@ class LocalLocation(PosixPath, Location):
         with os.scandir(os.fsencode(self)) as entries:
             yield from map(_child, entries)
 
-    def files_below(self, enters: Enters | None = None) -> Iterator[tuple[bytes, int | None]]:
-        """Yield the path below it and the size of every file at any depth, in any order."""
-        top = os.fsencode(self)
-        seen = {_identity(top)}
-        pending = [b""]
+    def files_below(self, enters: Enters | None = None, folder: bytes = b"") -> Iterator[tuple[bytes, int | None]]:
+        """Yield the path and the size of every file at any depth below a folder, in any order."""
+        top = os.path.join(os.fsencode(self), folder)  # noqa: PTH118 - pathlib has no bytes paths
+        ways: Counter[_Identity] = Counter()
+        pending = [_Visit(b"", [*self._on_the_way(folder), _identity(top)])]
         while pending:
-            below = pending.pop()
-            with os.scandir(os.path.join(top, below)) as entries:  # noqa: PTH118 - pathlib has no bytes paths
+            visit = pending.pop()
+            with os.scandir(os.path.join(top, visit.path)) as entries:  # noqa: PTH118
                 for entry in entries:
-                    path = below + entry.name
+                    path, is_link = visit.path + entry.name, entry.is_symlink()
                     if not _child(entry).is_folder:
                         yield path, _size_of(entry)
                         continue
-                    target = os.path.realpath(entry.path) if entry.is_symlink() else b""
-                    if not (enters(path, target) if enters else not target):
+                    if is_link and enters is None:
                         continue
                     identity = _identity(entry.path)
-                    if identity not in seen:
-                        seen.add(identity)
-                        pending.append(path + b"/")
+                    leads_back = identity in visit.folders
+                    if not (enters is None or enters(path, leads_back)) or leads_back:
+                        continue
+                    by_link = visit.by_link or is_link
+                    if by_link:
+                        ways[identity] += 1
+                        if ways[identity] > _MAX_WAYS:
+                            problem = f"links lead to it in more than {_MAX_WAYS} ways"
+                            raise OSError(errno.ELOOP, problem, os.fsdecode(entry.path))
+                    pending.append(_Visit(path + b"/", [*visit.folders, identity], by_link))
+
+    def leads_back(self, folder: bytes) -> bool:
+        """Return whether what lies below it under a path is, by way of links, one of the folders on that path."""
+        return _identity(os.path.join(os.fsencode(self), folder)) in self._on_the_way(folder)  # noqa: PTH118
+
+    def _on_the_way(self, folder: bytes) -> list[_Identity]:
+        """Return the folders that lead from this one to one below it, without that one."""
+        top, parts = os.fsencode(self), [part for part in folder.split(b"/") if part]
+        return [_identity(os.path.join(top, *parts[:count])) for count in range(len(parts))]  # noqa: PTH118
+
+    def is_same(self, other: Location) -> bool:
+        """Return whether both are the same file or folder, also by way of links; false for what is not there."""
+        if not isinstance(other, LocalLocation):
+            return False
+        with suppress(OSError):
+            return _identity(os.fsencode(self)) == _identity(os.fsencode(other))
+        return False
 
     def matching(self, *, regular: bool = False) -> list[Self]:
         """Return the files that a pattern matches, sorted."""
@@ -731,8 +774,15 @@ class StoreLocation(Location):
             name, slash, _ = entry.key[top:].partition("/")
             yield Child(_encoded(name), is_folder=bool(slash), is_file=not slash)
 
-    def files_below(self, enters: Enters | None = None) -> Iterator[tuple[bytes, int | None]]:  # noqa: ARG002
-        """Yield the path below it and the size of every object at any depth, in any order."""
+    def files_below(
+        self,
+        enters: Enters | None = None,  # noqa: ARG002 - there are no folders to enter
+        folder: bytes = b"",
+    ) -> Iterator[tuple[bytes, int | None]]:
+        """Yield the path and the size of every object at any depth below a folder, in any order."""
+        if folder:
+            yield from cast("StoreLocation", place_at(within(self.spelled(), folder))).files_below()
+            return
         top = self._top()
         empty = []
         for entry in self.store.entries(self.key):
@@ -743,6 +793,14 @@ class StoreLocation(Location):
         # Some programs mark a folder with an empty object whose name is that of the folder and a slash. Clients show it
         # without the slash; but there is nothing under that name.
         yield from ((_encoded(key[top:]), 0) for key in empty if self.store.is_object(key))
+
+    def leads_back(self, folder: bytes) -> bool:  # noqa: ARG002 - see above
+        """Return false: there are no links."""
+        return False
+
+    def is_same(self, other: Location) -> bool:
+        """Return whether both have the same URL."""
+        return self == other
 
     def matching(self, *, regular: bool = False) -> list[StoreLocation]:  # noqa: ARG002 - all objects are
         """Return the objects that a pattern matches, sorted."""
@@ -958,6 +1016,24 @@ def _size_of(entry: os.DirEntry[bytes]) -> int | None:
     return info.st_size if stat.S_ISREG(info.st_mode) else None
 
 
-def _identity(folder: bytes) -> tuple[int, int]:
-    info = os.stat(folder)  # noqa: PTH116 - pathlib has no bytes paths
+_Identity = tuple[int, int]
+"""Device and number of a file."""
+
+
+class _Visit(NamedTuple):
+    """A folder that a walk will list.
+
+    Attributes:
+        path: Its path below the top: empty, or ending in a slash.
+        folders: The folders on the way to it, and itself.
+        by_link: Whether one of them was reached by a link.
+    """
+
+    path: bytes
+    folders: list[_Identity]
+    by_link: bool = False
+
+
+def _identity(path: bytes) -> _Identity:
+    info = os.stat(path)  # noqa: PTH116 - pathlib has no bytes paths
     return info.st_dev, info.st_ino
