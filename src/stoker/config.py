@@ -77,6 +77,11 @@ def format_seconds(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
+def full_split_name(split: str) -> str:
+    """Return the name of a split as Stoker writes it: ``val`` means validation everywhere."""
+    return "validation" if split == "val" else split
+
+
 def check_range(name: str, value: int, low: int, high: int) -> int:
     """Return ``value`` as a plain int if it lies in ``low..high``; integers of NumPy are welcome.
 

@@ -138,6 +138,7 @@ def test_settings_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(ConfigError):
             SourceSettings("root", held_out=held_out)
+    assert SourceSettings("root", held_out=("val", 0.5)) == SourceSettings("root", held_out=("validation", 0.5))
 
 
 def test_threads_and_accepted_rejects_do_not_decide_the_bytes() -> None:

@@ -159,6 +159,23 @@ def tiny_source(root: Path) -> Path:
     return root
 
 
+def test_tiny_imagenet_where_the_notebook_puts_it(tmp_path: Path) -> None:
+    """The records below the images, ``sizes.txt`` beside them; an odd image has the size that the notebook reads."""
+    source = tiny_source(tmp_path / "src")
+    (source / "train/n01/images/n01_9.JPEG").write_bytes(picture(9, size=(80, 60)))
+    expected = run_preset(source, tmp_path / "apart", "tiny-imagenet")
+    out = source / "tfrecords_raw"
+    for outcome in ("built", "complete"):
+        report = run_preset(source, out, "tiny-imagenet")
+        assert (report.outcome, report.manifest.dataset_id) == (outcome, expected.manifest.dataset_id)
+        assert report.warnings == expected.warnings
+    assert (source / "sizes.txt").read_text() == "train,7\nval,2\ntest,2"
+    assert not (out / "sizes.txt").exists()
+    for features in records(out / "train/0.tfrecords"):
+        assert (features["width"][1], features["height"][1], features["channel"][1]) == ([64], [64], [3])
+        assert len(features["image_raw"][1][0]) == 12_288
+
+
 def test_tiny_imagenet(tmp_path: Path) -> None:
     out = tmp_path / "out"
     report = run_preset(tiny_source(tmp_path / "src"), out, "tiny-imagenet")

@@ -179,10 +179,19 @@ def test_a_place_that_holds_something_else_is_refused(place: StoreLocation, sour
     assert stored(place) == {"photos/1.jpg": b"precious"}
 
 
-def test_a_destination_in_its_source_is_refused(s3_place: StoreLocation) -> None:
-    for inner in (s3_place, s3_place / "below"):
-        with pytest.raises(DestinationError, match="lies in the source"):
-            build(settings_for(str(s3_place)), inner)  # type: ignore[arg-type]
+def test_a_destination_in_its_source_is_not_listed(s3_place: StoreLocation, source: Path) -> None:
+    for path in source.rglob("*.JPEG"):
+        (s3_place / str(path.relative_to(source))).write_atomically(path.read_bytes())
+    settings = settings_for(str(s3_place), max_rejects=1)  # type: ignore[arg-type]
+    with pytest.raises(DestinationError, match="is the source itself"):
+        build(settings, s3_place)
+    expected = build(settings, s3_place.with_name("apart"))
+    for inner in (s3_place / "below", s3_place / "a/below"):
+        (inner / "left.tmp-1-ab").write_atomically(b"of a build that was killed")
+        built = build(settings, inner)
+        assert (built.outcome, built.manifest.dataset_id) == ("built", expected.manifest.dataset_id)
+        assert build(settings, inner).outcome == "complete"
+        inner.remove_folder()
 
 
 def test_two_builds_at_once_do_each_other_no_harm(place: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:

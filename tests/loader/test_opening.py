@@ -76,7 +76,7 @@ def test_a_split_must_be_said_when_there_are_several(tmp_path: Path) -> None:
     write_shards(tmp_path, 2, 1)[0].rename(tmp_path / "val.tfrecord")
     with pytest.raises(ConfigError, match="train, validation"):
         stoker.open(tmp_path)
-    assert len(stoker.open(tmp_path, "validation")) == 2
+    assert len(stoker.open(tmp_path, "validation")) == len(stoker.open(tmp_path, "val")) == 2
     with pytest.raises(ConfigError, match="no split 'test'"):
         stoker.open(tmp_path, split="test")
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 
 SIZES_NAME = "sizes.txt"
+_HOPS_FOLDER = "tfrecords_raw"
+"""What the Hops notebook calls its output, which lies below the images; its ``sizes.txt`` lies beside it."""
 _SIZES = (("train", "train"), ("val", "validation"), ("test", "test"))
 
 
@@ -143,7 +145,9 @@ def write_companions(directory: Location, manifest: Manifest, classes: Sequence[
     """
     if manifest.schema.preset == "tiny-imagenet":
         lines = [f"{word},{manifest.splits[split].records}" for word, split in _SIZES if split in manifest.splits]
-        write_atomically(directory / SIZES_NAME, "\n".join(lines).encode())
+        absolute = directory.absolute()
+        folder = absolute.parent if absolute.name == _HOPS_FOLDER else directory
+        write_atomically(folder / SIZES_NAME, "\n".join(lines).encode())
     if manifest.schema.preset == "tfds" and manifest.shard_names.startswith("tfds:"):
         write_tfds_metadata(
             directory,

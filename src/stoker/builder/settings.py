@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-from stoker.config import available_cpus, check_range
+from stoker.config import available_cpus, check_range, full_split_name
 from stoker.errors import ConfigError
 from stoker.format import (
     MAX_SHARDS,
@@ -38,7 +38,8 @@ class SourceSettings:
     Attributes:
         root: Any source that `stoker.sources.list_source` lists, or an existing dataset.
         options: What the listing cannot find out by itself.
-        held_out: Split and fraction (0..1) of every class of train that is moved to it; None moves nothing.
+        held_out: Split (``validation``, also called ``val``, or ``test``) and fraction (0..1) of every class of train
+            that is moved to it; None moves nothing.
         limit: Images of train that are taken, a seeded choice; None takes all.
         crop_objects: Whether every annotated object becomes a record of its own; an image without one stays whole.
     """
@@ -55,6 +56,7 @@ class SourceSettings:
         if self.held_out is None:
             return
         split, fraction = self.held_out
+        object.__setattr__(self, "held_out", (split := full_split_name(split), fraction))
         if split not in ("validation", "test") or not 0 < fraction < 1:
             message = f"--split-fraction {split}={fraction:g} is not understood"
             raise ConfigError(f"{message}; write validation=0.1 or test=0.1, with a fraction between 0 and 1")
@@ -177,7 +179,7 @@ PRESETS: dict[PresetName, Preset] = {
         NvidiaSchema, 1, "exact:352x352", "jpeg:90", "bilinear", shard_names="google", shards=(1024, 128)
     ),
     "dlbs": Preset(DlbsSchema, resize="square:256", encode="raw", filter="bilinear", shard_names="google"),
-    "tiny-imagenet": Preset(TinySchema, encode="raw", shard_names="per-class"),
+    "tiny-imagenet": Preset(TinySchema, resize="exact:64x64", encode="raw", shard_names="per-class"),
     "dogs-onehot": Preset(DogsSchema, 0, "exact:224x224", "jpeg:95", "tf2-nearest", "part", (4, 1), "gzip"),
     "tfds": Preset(TfdsSchema, shard_names="tfds"),
 }

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from stoker import _native
+from stoker.config import full_split_name
 from stoker.errors import ConfigError, DatasetNotFoundError, ManifestError, SourceError
 from stoker.format import (
     LABELS_NAME,
@@ -68,7 +69,7 @@ def open_dataset(
             allowed (`stoker.format.index.index_path` says where); compressed ones are inflated into nameless
             temporary files. All of these may be in a bucket or in HDFS: ``s3://BUCKET/PATH``, ``gs://BUCKET/PATH``,
             ``hdfs://HOST:PORT/PATH``; `docs/how-to/buckets.md` says how they are read.
-        split: Which split; may be left out when there is only one.
+        split: Which split; may be left out when there is only one. ``val`` is another name for ``validation``.
         keys: Where the records hold what; found out from the first record when left out.
         source: For images: what the listing cannot find out by itself, such as the order of the classes.
 
@@ -119,6 +120,9 @@ def _choose_split(wanted: str | None, splits: Mapping[str, object], path: Locati
             return next(iter(splits))
         raise ConfigError(f"{path} has the splits {names}; say which one with split=")
     if wanted not in splits:
+        full = full_split_name(wanted)
+        if full in splits:
+            return full
         raise ConfigError(f"{path} has no split {wanted!r}; it has {names}")
     return wanted
 

@@ -23,6 +23,7 @@ SIDECARS = frozenset({b".xml", b".txt", b".csv", b".json", b".md", b".html", b".
 
 _DATASET_FILES = (frozenset({b"manifest.json", b"labels.txt"}), frozenset({b"build.journal"}))
 """What lies directly in a dataset of Stoker's beside its shards: in one that is built, and in one that is not yet."""
+_ALL_DATASET_FILES = frozenset[bytes]().union(*_DATASET_FILES)
 
 _SHOWN = 5
 
@@ -172,22 +173,14 @@ class Walk:
             if (top := _hidden_part(path)) is not None:
                 hidden.add(top)
                 return False
-            if leads_back:
-                self._add_loop(folder + path, skipped)
-                return False
-            if self._is_without(folder + path):
-                return False
-            if is_dataset(place_at(self._at(folder + path))):
-                self.add_dataset(folder + path, skipped)
-                return False
-            return True
+            return self._enters(folder + path, skipped, leads_back=leads_back)
 
         with _listing(self._at(folder)):
             for path, size in place_at(self.root).files_below(enters, folder):
                 name = path[path.rfind(b"/") + 1 :]
                 if left_out is not None and self._at(folder + path).startswith(left_out):
                     continue  # of a store, whose folders are not entered
-                if b"/" not in path and any(path in files for files in _DATASET_FILES):
+                if path in _ALL_DATASET_FILES:
                     marks.add(path)
                 if (top := _hidden_part(path)) is not None:
                     hidden.add(top)
@@ -201,6 +194,16 @@ class Walk:
             skipped.ignored["hidden"] += len(hidden)
         found.sort()
         return Listing(found, skipped, is_dataset=any(files <= marks for files in _DATASET_FILES))
+
+    def _enters(self, folder: bytes, skipped: Skipped, *, leads_back: bool) -> bool:
+        """Return whether a folder is part of the source; report one that is not."""
+        if leads_back:
+            self._add_loop(folder, skipped)
+        elif not self._is_without(folder):
+            if not is_dataset(place_at(self._at(folder))):
+                return True
+            self.add_dataset(folder, skipped)
+        return False
 
     def add_dataset(self, folder: bytes, skipped: Skipped) -> None:
         """Report a folder that is left out because it is a dataset."""
