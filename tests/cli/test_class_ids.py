@@ -92,6 +92,8 @@ def test_presets_whose_ids_start_at_1_say_so(
     assert f"3 classes, {note}" in built._repr_html_()
     assert main(["info", str(tmp_path / "built")]) == 0
     assert f"classes: 3, {note}\n" in capsys.readouterr().out
+    assert (tmp_path / "built/labels.txt").read_text() == "0:background\n1:cat\n2:dog\n3:owl\n"
+    assert main(["verify", str(tmp_path / "built")]) == 0
 
 
 def test_nothing_is_said_about_ids_that_start_at_0(

@@ -129,6 +129,31 @@ def test_labels_line_number_is_the_class_id(tmp_path: Path, base: int) -> None:
     assert labels[:base] == (ClassLabel("background", ""),) * base
 
 
+def labels_as_slim_reads_them(path: Path) -> dict[int, str]:
+    """What `read_label_file` of TF-Slim's ``datasets/dataset_utils.py`` does, without TensorFlow."""
+    lines = (line for line in path.read_bytes().decode().split("\n") if line)
+    return {int(line[: line.index(":")]): line[line.index(":") + 1 :] for line in lines}
+
+
+@pytest.mark.parametrize("base", [0, 1])
+def test_labels_in_the_form_that_slim_reads(tmp_path: Path, base: int) -> None:
+    write_labels(tmp_path, [b"n01", b"3:2", b"n03"], [b"tench: fish", b"", b""], base, numbered=True)
+    named = [*["background"] * base, "n01\ttench: fish", "3:2", "n03"]
+    assert labels_as_slim_reads_them(tmp_path / "labels.txt") == dict(enumerate(named))
+    numbered = read_labels(tmp_path)
+    write_labels(tmp_path, [b"n01", b"3:2", b"n03"], [b"tench: fish", b"", b""], base)
+    assert read_labels(tmp_path) == numbered
+    with pytest.raises(ValueError, match=r"substring not found|invalid literal"):
+        labels_as_slim_reads_them(tmp_path / "labels.txt")
+
+
+@pytest.mark.parametrize("numbered", [False, True])
+@pytest.mark.parametrize("names", [[b"0:a", b"1:b"], [b"0:a", b"b"], [b"1:a", b"2:b"], [b"0:0:a"], [b"0:"], []])
+def test_names_that_look_numbered_keep_their_numbers(tmp_path: Path, names: list[bytes], *, numbered: bool) -> None:
+    write_labels(tmp_path, names, [b""] * len(names), 0, numbered=numbered)
+    assert [label.name.encode() for label in read_labels(tmp_path)] == names
+
+
 def test_rejects_round_trip_also_odd_names(tmp_path: Path) -> None:
     rejects = (Reject('a/caf\udce9 "x"\n.jpg', "train", "the file is empty"), Reject("b", "test", "\u00e9"))
     assert read_rejects(tmp_path) == ()

@@ -125,7 +125,7 @@ def test_a_folder_and_what_was_built_of_it_have_the_same_classes(dataset: Path, 
 
 
 def test_classes_that_differ_need_offsets(tmp_path: Path, photos: Path) -> None:
-    assert main(["build", str(photos), str(tmp_path / "built"), "--preset", "imagenet"]) == 0
+    assert main(["build", str(photos), str(tmp_path / "built"), "--label-base", "1"]) == 0
     built = stoker.open(tmp_path / "built", "train")  # counts labels from 1
     tree = stoker.open(photos, "train")  # counts labels from 0, and names the same classes
     names = [known.name for known in built.classes]

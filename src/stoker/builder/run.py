@@ -208,8 +208,9 @@ class _Run:
         """Write what describes the shards; the manifest last, and only if the rejects are accepted."""
         results = self._ordered_results()
         manifest = _make_manifest(self._plan, self._settings, results)
-        tree, schema = self._plan.tree, self._settings.schema
-        write_labels(self._destination, tree.classes, tree.texts, schema.label_base)
+        tree, base = self._plan.tree, self._settings.schema.label_base
+        numbered = self._settings.numbered_labels
+        write_labels(self._destination, tree.classes, tree.texts, base, numbered=numbered)
         rejects = tuple(_rejects_of(results))
         write_rejects(self._destination, rejects)
         write_companions(self._destination, manifest, tree.classes)

@@ -105,6 +105,7 @@ class BuildSettings:
         threads: Items converted at the same time. Never changes the bytes.
         max_rejects: With more rejects the manifest is withheld. Never changes the bytes.
         accept_size: Whether a dataset is begun that is expected to be huge, or larger than the space that is free.
+        numbered_labels: Whether each line of ``labels.txt`` begins with its number and a colon, as TF-Slim's do.
     """
 
     source: SourceSettings
@@ -115,6 +116,7 @@ class BuildSettings:
     threads: int = field(default_factory=available_cpus)
     max_rejects: int = 0
     accept_size: bool = False
+    numbered_labels: bool = False
 
     def __post_init__(self) -> None:
         check_range("--seed", self.seed, 0, 2**63 - 1)
@@ -150,6 +152,7 @@ class Preset:
         shard_names: As ``--shard-names`` has it.
         shards: Preferred shards of train and of validation; None for as many as their length asks for.
         compression: Of the shards.
+        numbered_labels: As in `BuildSettings`.
     """
 
     schema: type[DlbsSchema | DogsSchema | ImagenetSchema | NvidiaSchema | TfdsSchema | TinySchema]
@@ -160,6 +163,7 @@ class Preset:
     shard_names: str = "default"
     shards: tuple[int, int] | None = None
     compression: Compression = "none"
+    numbered_labels: bool = False
 
     def make_schema(self, label_base: int | None) -> Schema:
         """Return the schema with a label base, or, given None, with that of the preset.
@@ -174,9 +178,16 @@ PLAIN = Preset(ImagenetSchema)
 """Without a preset: Google's 15 keys, class ids from 0, in shards that are named and numbered as suits any reader."""
 
 PRESETS: dict[PresetName, Preset] = {
-    "imagenet": Preset(ImagenetSchema, 1, shard_names="google", shards=(1024, 128)),
+    "imagenet": Preset(ImagenetSchema, 1, shard_names="google", shards=(1024, 128), numbered_labels=True),
     "imagenet-nvidia": Preset(
-        NvidiaSchema, 1, "exact:352x352", "jpeg:90", "bilinear", shard_names="google", shards=(1024, 128)
+        NvidiaSchema,
+        1,
+        "exact:352x352",
+        "jpeg:90",
+        "bilinear",
+        shard_names="google",
+        shards=(1024, 128),
+        numbered_labels=True,
     ),
     "dlbs": Preset(DlbsSchema, resize="square:256", encode="raw", filter="bilinear", shard_names="google"),
     "tiny-imagenet": Preset(TinySchema, resize="exact:64x64", encode="raw", shard_names="per-class"),

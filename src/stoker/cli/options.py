@@ -106,6 +106,7 @@ def build_settings(args: argparse.Namespace) -> BuildSettings:
         threads=args.threads,
         max_rejects=getattr(args, "max_rejects", 0),
         accept_size=getattr(args, "yes", False),
+        numbered_labels=preset.numbered_labels,
     )
 
 

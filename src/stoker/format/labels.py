@@ -1,4 +1,8 @@
-"""``labels.txt``: line number (from 0) = class id; the name of the class, then, where known, a tab and its text."""
+"""``labels.txt``: line number (from 0) = class id; the name of the class, then, where known, a tab and its text.
+
+In the numbered form, which TF-Slim's readers expect, each line begins with its number and a colon: ``0:background``. A
+reader tells the two apart by that: it is the numbered form if every line begins so.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,14 @@ class ClassLabel:
     text: str
 
 
-def write_labels(directory: LocationLike, names: Sequence[bytes], texts: Sequence[bytes], label_base: int) -> None:
+def write_labels(
+    directory: LocationLike,
+    names: Sequence[bytes],
+    texts: Sequence[bytes],
+    label_base: int,
+    *,
+    numbered: bool = False,
+) -> None:
     """Write the labels of a dataset atomically.
 
     Args:
@@ -44,12 +55,15 @@ def write_labels(directory: LocationLike, names: Sequence[bytes], texts: Sequenc
         names: Class names in the order of their ids; without control characters.
         texts: Their texts, empty where unknown.
         label_base: Id of the first class; with 1, line 0 is `BACKGROUND`.
+        numbered: Whether to write the numbered form. Names that would pass for it are written in it all the same.
 
     Raises:
         OSError: The file cannot be written.
     """
     lines = [BACKGROUND.encode()] * label_base
     lines += [name + b"\t" + text if text else name for name, text in zip(names, texts, strict=True)]
+    if numbered or all(line.startswith(b"%d:" % number) for number, line in enumerate(lines)):
+        lines = [b"%d:%b" % (number, line) for number, line in enumerate(lines)]
     (location(directory) / LABELS_NAME).write_atomically(b"".join(line + b"\n" for line in lines))
 
 
@@ -70,5 +84,7 @@ def read_labels(directory: LocationLike) -> tuple[ClassLabel, ...]:
     lines = content.decode("utf-8", "surrogateescape").split("\n")
     if lines[-1] == "":
         lines.pop()
+    if all(line.startswith(f"{number}:") for number, line in enumerate(lines)):
+        lines = [line.partition(":")[2] for line in lines]
     pairs = (line.partition("\t") for line in lines)
     return tuple(ClassLabel(name, text) for name, _, text in pairs)
