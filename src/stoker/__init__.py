@@ -16,49 +16,49 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from stoker import errors as errors
-from stoker.config import VERSION
-from stoker.loader import (
-    BadSample,
-    BadSampleReport,
-    Batch,
-    Boxes,
-    BoxOutput,
-    CacheStats,
-    Dataset,
-    Loader,
-    LoaderStats,
-    MemoryCache,
-    Mix,
-    NodeCache,
-    PaddedBoxes,
-    Position,
-    ReadAhead,
-    RecordKeys,
-    Sample,
-    StageStats,
-    loader_settings,
-    mix,
-    trace,
-)
-from stoker.loader import open_dataset as open  # noqa: A004 - `stoker.open` is the name people type
-from stoker.order import BlockShuffle
-from stoker.sources import SourceOptions
-from stoker.transforms import (
-    CenterCrop,
-    ColorJitter,
-    MultiCrop,
-    ObjectCrops,
-    Output,
-    RandomResizedCrop,
-    RawTensor,
-    Resize,
-    TopLeft,
-)
 
 if TYPE_CHECKING:
     from stoker.inspect import DoctorReport, doctor
+    from stoker.loader import (
+        BadSample,
+        BadSampleReport,
+        Batch,
+        Boxes,
+        BoxOutput,
+        CacheStats,
+        Dataset,
+        Loader,
+        LoaderStats,
+        MemoryCache,
+        Mix,
+        NodeCache,
+        PaddedBoxes,
+        Position,
+        ReadAhead,
+        RecordKeys,
+        Sample,
+        StageStats,
+        loader_settings,
+        mix,
+        trace,
+    )
+    from stoker.loader import open_dataset as open  # noqa: A004 - `stoker.open` is the name people type
+    from stoker.order import BlockShuffle
+    from stoker.sources import SourceOptions
+    from stoker.transforms import (
+        CenterCrop,
+        ColorJitter,
+        MultiCrop,
+        ObjectCrops,
+        Output,
+        RandomResizedCrop,
+        RawTensor,
+        Resize,
+        TopLeft,
+    )
 
-__version__ = VERSION
+    __version__: str
+
 __all__ = [
     "BadSample",
     "BadSampleReport",
@@ -99,13 +99,42 @@ __all__ = [
 ]
 
 _ADAPTERS = ("jax", "spark", "tensorflow", "torch")
-_OF_INSPECT = ("DoctorReport", "doctor")
+_NOT_OF_LOADER = {
+    "inspect": ("DoctorReport", "doctor"),
+    "order": ("BlockShuffle",),
+    "sources": ("SourceOptions",),
+    "transforms": (
+        "CenterCrop",
+        "ColorJitter",
+        "MultiCrop",
+        "ObjectCrops",
+        "Output",
+        "RandomResizedCrop",
+        "RawTensor",
+        "Resize",
+        "TopLeft",
+    ),
+}
+_HOMES = dict.fromkeys(__all__, "loader") | {name: home for home, names in _NOT_OF_LOADER.items() for name in names}
+"""Where each name is defined. It is imported with its first use, so that ``import stoker`` takes no time."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import what reading does not need when it is first used: frameworks, and what inspects and draws."""
+    """Import a name when it is first used."""
     if name in _ADAPTERS:
         return importlib.import_module(f"stoker.{name}")
-    if name in _OF_INSPECT:
-        return getattr(importlib.import_module("stoker.inspect"), name)
-    raise AttributeError(f"module 'stoker' has no attribute {name!r}")
+    if name == "open":
+        found = importlib.import_module("stoker.loader").open_dataset
+    elif name == "__version__":
+        found = importlib.import_module("stoker.config").stoker_version()
+    elif name in _HOMES:
+        found = getattr(importlib.import_module(f"stoker.{_HOMES[name]}"), name)
+    else:
+        raise AttributeError(f"module 'stoker' has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """Return what there is to use."""
+    return sorted([*__all__, *_ADAPTERS, "__version__"])

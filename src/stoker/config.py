@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import os
 import re
-from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,6 @@ from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-VERSION = version("stoker")
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUPS = Path("/proc/self/cgroup")
@@ -27,6 +25,14 @@ MAX_SIZE = 2**62
 """The most bytes that a setting may speak of."""
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", re.ASCII)
+
+
+@functools.cache
+def stoker_version() -> str:
+    """Return the version of the installed package."""
+    from importlib.metadata import version  # noqa: PLC0415 - takes longer to import than the rest of this module
+
+    return version("stoker")
 
 
 def parse_size(text: str) -> int:

@@ -15,7 +15,7 @@ from stoker.builder.destination import check_destination, finished_dataset, resu
 from stoker.builder.estimate import ExpectedSize, sample_records
 from stoker.builder.local import LocalEngine
 from stoker.builder.plan import make_plan, open_source, plan_settings, recipe_record
-from stoker.config import VERSION
+from stoker.config import stoker_version
 from stoker.errors import DestinationError, StorageError
 from stoker.format import (
     Manifest,
@@ -280,7 +280,7 @@ def _make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardR
     for result in results:
         converted.update(result.converted)
     return Manifest(
-        stoker_version=VERSION,
+        stoker_version=stoker_version(),
         schema=settings.schema.info(len(plan.tree.classes)),
         recipe=recipe_record(settings),
         seed=settings.seed,

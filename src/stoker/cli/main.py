@@ -14,7 +14,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from stoker.cli.output import (
     EXIT_CODES,
@@ -27,7 +27,7 @@ from stoker.cli.output import (
     set_verbosity,
 )
 from stoker.cli.parser import CommandParser, UsageError, alternatives, did_you_mean, examples
-from stoker.config import VERSION
+from stoker.config import stoker_version
 from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError, SourceError, StokerError, printable
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     )
     options = parser.add_argument_group("options, before or after the command")
     options.add_argument("-h", "--help", action="help", help="show this help, or that of the command")
-    options.add_argument("--version", action="version", version=f"stoker {VERSION}", help="show the version")
+    options.add_argument("--version", action=_VersionAction, nargs=0, help="show the version")
     options.add_argument("-q", "--quiet", action="store_true", help="print warnings, errors and the result alone")
     options.add_argument("-v", "--verbose", action="store_true", help="print more: whole lists, retries of stores")
     name = _command(words)
@@ -145,6 +145,14 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         command = module.add_parser(subparsers)
         command.set_defaults(run=module.run)
     return parser
+
+
+class _VersionAction(argparse.Action):
+    """Prints the version, which is looked up only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        sys.stdout.write(f"stoker {stoker_version()}\n")
+        parser.exit()
 
 
 def _overview() -> str:

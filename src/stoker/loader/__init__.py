@@ -11,7 +11,7 @@ from stoker.loader.dataset import Dataset, Sample, label_of
 from stoker.loader.engine import EngineSettings, SampleEngine
 from stoker.loader.image_files import FILE_SCHEMA, ImageFiles
 from stoker.loader.loader import Loader, loader_in, loader_settings, trace
-from stoker.loader.mix import Mix, mix, parts_of
+from stoker.loader.mixes import Mix, mix, parts_of
 from stoker.loader.opening import (
     RecordKeys,
     open_dataset,
@@ -34,7 +34,7 @@ from stoker.loader.read_ahead import ReadAhead, read_through
 from stoker.loader.samples import Objects
 from stoker.loader.shards import find_splits
 from stoker.loader.stats import LoaderStats, StageStats
-from stoker.loader.trace import Trace
+from stoker.loader.tracing import Trace
 
 __all__ = [
     "FILE_SCHEMA",

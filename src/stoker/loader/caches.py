@@ -22,7 +22,7 @@ from stoker.config import check_size, format_size
 from stoker.errors import ConfigError
 from stoker.format import FRAME_BYTES
 from stoker.loader.cache_directory import BUDGET_NAME, ENTRY_BYTES, About, CacheDirectory
-from stoker.loader.mix import Mix, parts_of
+from stoker.loader.mixes import Mix, parts_of
 from stoker.storage import location
 
 if TYPE_CHECKING:

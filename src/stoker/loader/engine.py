@@ -21,12 +21,12 @@ from stoker.loader.boxes import NO_BOXES, BoxOutput
 from stoker.loader.caches import MemoryCache, NodeCache
 from stoker.loader.dataset import Dataset
 from stoker.loader.image_files import to_jpeg
-from stoker.loader.mix import Mix, MixedSamples, parts_of
+from stoker.loader.mixes import Mix, MixedSamples, parts_of
 from stoker.loader.position import Position, RunIdentity
 from stoker.loader.read_ahead import Prefetcher, ReadAhead, Upcoming
 from stoker.loader.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, upcoming
 from stoker.loader.stats import LoaderStats, stats_of
-from stoker.loader.trace import EventLog, event_log
+from stoker.loader.tracing import EventLog, event_log
 from stoker.order import BlockShuffle, EpochOrder, Step
 from stoker.transforms import MultiCrop, ObjectCrops, Output, Transform, native_transforms
 from stoker.types import DecodeMode

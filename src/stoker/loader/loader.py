@@ -19,7 +19,7 @@ from stoker.loader.engine import EngineSettings, SampleEngine
 from stoker.loader.position import Position
 from stoker.loader.ranks import resolve
 from stoker.loader.read_ahead import ReadAhead
-from stoker.loader.trace import Trace
+from stoker.loader.tracing import Trace
 from stoker.order import Topology, steps_left, take_step
 from stoker.sources import read_config
 from stoker.storage import location
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from stoker.loader.boxes import BoxOutput
     from stoker.loader.caches import MemoryCache, NodeCache
     from stoker.loader.dataset import Dataset
-    from stoker.loader.mix import Mix
+    from stoker.loader.mixes import Mix
     from stoker.loader.stats import LoaderStats
-    from stoker.loader.trace import EventLog
+    from stoker.loader.tracing import EventLog
     from stoker.order import BlockShuffle, Tail
     from stoker.transforms import Transform
     from stoker.types import DecodeMode

@@ -25,7 +25,7 @@ from stoker import _native
 from stoker.config import check_range, check_size
 from stoker.errors import StokerError, StorageError
 from stoker.loader.range_plan import RangeLimits, cut_windows, plan_ranges
-from stoker.loader.trace import FetchLog
+from stoker.loader.tracing import FetchLog
 from stoker.storage import stopping_when
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Which samples a loader has, and which record, object and random choices each stands for.
 
 An epoch is a sequence of *slots* ``0 .. size - 1``. Of a dataset a slot is the number of a sample: an image, or with
-`stoker.ObjectCrops` an annotated object. Of a mix it is a position in the epoch (`stoker.loader.mix`).
+`stoker.ObjectCrops` an annotated object. Of a mix it is a position in the epoch (`stoker.loader.mixes`).
 """
 
 from __future__ import annotations

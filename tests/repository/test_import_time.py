@@ -1,0 +1,42 @@
+"""What ``import stoker`` and the help of the command line load: nothing that takes long."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import stoker
+
+PROGRAM = "import sys; before = set(sys.modules)\n{}\nprint(*sorted(set(sys.modules) - before))"
+
+
+def loaded(statement: str) -> set[str]:
+    """The modules that a statement imports in a new process."""
+    words = [sys.executable, "-c", PROGRAM.format(statement)]
+    return set(subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()[-1].split())
+
+
+def test_the_package_loads_its_errors_alone() -> None:
+    assert {name for name in loaded("import stoker") if name.startswith("stoker")} == {"stoker", "stoker.errors"}
+
+
+@pytest.mark.parametrize("word", ["--help", "--version"])
+def test_the_help_loads_no_command(word: str) -> None:
+    main = f"import contextlib, stoker.cli.main\nwith contextlib.suppress(SystemExit): stoker.cli.main.main([{word!r}])"
+    found = loaded(main)
+    assert {name for name in found if name.startswith("stoker.cli.")} == {
+        "stoker.cli.main",
+        "stoker.cli.output",
+        "stoker.cli.parser",
+    }
+    assert found & {"numpy", "PIL", "urllib3", "stoker.loader", "stoker.builder"} == set()
+
+
+def test_every_public_name_is_found_and_listed() -> None:
+    assert set(stoker.__all__) | {"torch", "tensorflow", "jax", "spark", "__version__"} == set(dir(stoker))
+    for name in stoker.__all__:
+        assert getattr(stoker, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'Lodaer'"):
+        _ = stoker.Lodaer
