@@ -100,7 +100,7 @@ test_wheel() { # test_wheel PYTHON
   "$1" -m venv "$venv"
   "$venv/bin/python" -m pip install --quiet --only-binary :all: "$(echo "$dist"/stoker-"$version"-"$name"-*.whl)[report]"
   "$1" scripts/requirements.py test >"$build/test-requirements.txt"
-  "$1" scripts/requirements.py dev | grep -E '^(jsonschema|scipy|pyelftools|cyclonedx-python-lib.*)==' >>"$build/test-requirements.txt"
+  "$1" scripts/requirements.py dev | grep -E '^(jsonschema|pyelftools|cyclonedx-python-lib.*)==' >>"$build/test-requirements.txt"
   "$venv/bin/python" -m pip install --quiet --only-binary :all: -r "$build/test-requirements.txt"
   "$venv/bin/python" scripts/wheel_tests.py "$venv/bin/python" -q
 }

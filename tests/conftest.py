@@ -46,7 +46,6 @@ OPTIONAL = {
     "obstore",
     "prometheus_client",
     "pyspark",
-    "scipy",
     "tensorboard",
     "tensorflow",
     "torch",

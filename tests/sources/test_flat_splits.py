@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sources.making import fill, listed
-from stoker.errors import ConfigError, SourceError
+from stoker.errors import SourceError
 from stoker.sources import SourceOptions, list_source
 
 LABELS = "imagenet_2012_validation_synset_labels.txt"
@@ -85,25 +85,6 @@ def test_kaggles_solution_goes_by_name(tmp_path: Path) -> None:
         list_source(str(root))
 
 
-def test_the_devkits_numbers_need_the_devkits_map(tmp_path: Path) -> None:
-    root = tree_with(tmp_path)
-    write(root / "ILSVRC2012_validation_ground_truth.txt", *(str(int(wnid[1:])) for wnid in WNIDS))
-    with pytest.raises(ConfigError, match="give --labels"):
-        list_source(str(root))
-    plain = write(tmp_path / "synsets", *sorted(set(WNIDS)))
-    with pytest.raises(ConfigError, match="give --labels"):
-        list_source(str(root), SourceOptions(labels=str(plain)))
-    devkit = write(tmp_path / "map", "n00000003 1 c", "n00000001 2 a", "n00000002 3 b")
-    tree = list_source(str(root), SourceOptions(labels=str(devkit)))
-    assert tree.classes == (b"n00000003", b"n00000001", b"n00000002")
-    numbers = {"1": "n00000003", "2": "n00000001", "3": "n00000002"}
-    wanted = {name: numbers[str(int(wnid[1:]))] for wnid, name in EXPECTED}
-    assert dict(listed(tree, "validation")) == wanted
-    write(root / "ILSVRC2012_validation_ground_truth.txt", *["1"] * 9, "4")
-    with pytest.raises(SourceError, match=r"line 10 .* not a number from 1 to 3"):
-        list_source(str(root), SourceOptions(labels=str(devkit)))
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -131,8 +112,9 @@ def test_a_blank_line_would_shift_all_labels_after_it_and_is_refused(tmp_path: P
 
 
 def test_validation_images_without_any_labels_are_refused_with_a_remedy(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=rf"--validation-labels, or put {LABELS} into"):
-        list_source(str(tree_with(tmp_path)))
+    root = fill(tmp_path, "train/a/1.jpg", "val/2.jpg")
+    with pytest.raises(SourceError, match=r"without class folders; give their classes with --validation-labels$"):
+        list_source(str(root))
 
 
 def test_test_images_are_items_without_a_label(tmp_path: Path) -> None:

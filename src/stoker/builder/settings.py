@@ -153,6 +153,7 @@ class Preset:
         shards: Preferred shards of train and of validation; None for as many as their length asks for.
         compression: Of the shards.
         numbered_labels: As in `BuildSettings`.
+        imagenet_labels: As in `stoker.sources.SourceOptions`.
     """
 
     schema: type[DlbsSchema | DogsSchema | ImagenetSchema | NvidiaSchema | TfdsSchema | TinySchema]
@@ -164,6 +165,7 @@ class Preset:
     shards: tuple[int, int] | None = None
     compression: Compression = "none"
     numbered_labels: bool = False
+    imagenet_labels: bool = False
 
     def make_schema(self, label_base: int | None) -> Schema:
         """Return the schema with a label base, or, given None, with that of the preset.
@@ -178,7 +180,9 @@ PLAIN = Preset(ImagenetSchema)
 """Without a preset: Google's 15 keys, class ids from 0, in shards that are named and numbered as suits any reader."""
 
 PRESETS: dict[PresetName, Preset] = {
-    "imagenet": Preset(ImagenetSchema, 1, shard_names="google", shards=(1024, 128), numbered_labels=True),
+    "imagenet": Preset(
+        ImagenetSchema, 1, shard_names="google", shards=(1024, 128), numbered_labels=True, imagenet_labels=True
+    ),
     "imagenet-nvidia": Preset(
         NvidiaSchema,
         1,
@@ -188,8 +192,16 @@ PRESETS: dict[PresetName, Preset] = {
         shard_names="google",
         shards=(1024, 128),
         numbered_labels=True,
+        imagenet_labels=True,
     ),
-    "dlbs": Preset(DlbsSchema, resize="square:256", encode="raw", filter="bilinear", shard_names="google"),
+    "dlbs": Preset(
+        DlbsSchema,
+        resize="square:256",
+        encode="raw",
+        filter="bilinear",
+        shard_names="google",
+        imagenet_labels=True,
+    ),
     "tiny-imagenet": Preset(TinySchema, resize="exact:64x64", encode="raw", shard_names="per-class"),
     "dogs-onehot": Preset(DogsSchema, 0, "exact:224x224", "jpeg:95", "tf2-nearest", "part", (4, 1), "gzip"),
     "tfds": Preset(TfdsSchema, shard_names="tfds"),

@@ -42,8 +42,10 @@ def add_source_options(parser: argparse.ArgumentParser) -> None:
     """Add everything that says which images there are."""
     add_selection_options(parser)
     add = parser.add_argument
-    add("--labels", metavar="FILE", help="list that fixes the classes and their order (default: folders, sorted)")
-    add("--validation-labels", metavar="FILE", help="classes of a flat validation folder (default: looked for)")
+    text = "list of the classes in the order of their labels, or imagenet: its 1,000 (default: folders, sorted)"
+    add("--labels", metavar="FILE", help=text)
+    text = "classes of flat validation images: a list, or ImageNet's devkit (default: looked for)"
+    add("--validation-labels", metavar="FILE", help=text)
     add("--class-names", metavar="FILE", help="class, tab and text on each line (default: imagenet_metadata.txt)")
     add("--boxes", metavar="PLACE", help="annotations: folder of XML, CSV, or tar of XML (default: looked for)")
 
@@ -98,7 +100,7 @@ def build_settings(args: argparse.Namespace) -> BuildSettings:
     """
     preset = find_preset(args.preset)
     return BuildSettings(
-        source=_source(args),
+        source=_source(args, preset),
         recipe=_recipe(args, preset),
         schema=preset.make_schema(args.label_base),
         shards=_shards(args, preset),
@@ -110,12 +112,14 @@ def build_settings(args: argparse.Namespace) -> BuildSettings:
     )
 
 
-def _source(args: argparse.Namespace) -> SourceSettings:
+def _source(args: argparse.Namespace, preset: Preset) -> SourceSettings:
     if args.num_images != -1 and args.num_images < 1:
         raise UsageError(f"--num-images is {args.num_images}; give a number of images, or -1 for all")
     return SourceSettings(
         root=args.source,
-        options=SourceOptions(**{name: getattr(args, name, None) for name in _SOURCE_OPTIONS}),
+        options=SourceOptions(
+            **{name: getattr(args, name, None) for name in _SOURCE_OPTIONS}, imagenet_labels=preset.imagenet_labels
+        ),
         held_out=None if args.split_fraction is None else _held_out(args.split_fraction),
         limit=None if args.num_images == -1 else args.num_images,
         crop_objects=args.crop_objects,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -129,9 +129,8 @@ def _choose_split(wanted: str | None, splits: Mapping[str, object], path: Locati
 
 def _reopenable(opened: Dataset, keys: RecordKeys | None, source: SourceOptions) -> Dataset:
     # The process that opens it again may have another working directory.
-    said = {name: path and str(location(path).absolute()) for name, path in asdict(source).items()}
     place = location(opened.path).absolute()
-    opened.opener = partial(open_dataset, place, opened.split, keys=keys, source=SourceOptions(**said))
+    opened.opener = partial(open_dataset, place, opened.split, keys=keys, source=source.absolute())
     return opened
 
 

@@ -51,7 +51,7 @@ def list_file_lists(path: Location, options: SourceOptions, progress: Progress |
         progress: Called after every few images or annotations.
 
     Raises:
-        ConfigError: A value of the configuration is wrong, or the list of the validation labels needs a label map.
+        ConfigError: A value of the configuration is wrong.
         SourceError: A list is not there, is not a text, or its images do not lie in class folders.
         OSError: A file cannot be read.
     """
@@ -82,7 +82,7 @@ class FileLists:
         self._hashes = array("q")
         self._look_ups: dict[bytes, Callable[[str], FileInfo | None]] = {}
         explicit = find_validation_labels((), builder.options.validation_labels)
-        self._labels = read_validation_labels(explicit, builder.labels) if explicit else None
+        self._labels = read_validation_labels(explicit) if explicit else None
 
     def fill(self) -> None:
         """Add the images to the builder.

@@ -37,9 +37,11 @@ from stoker.errors import SourceError
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS, BoxSearch
 from stoker.sources.imagenet.boxes import TINY_LIST, read_tiny_boxes
 from stoker.sources.imagenet.labels import (
+    DEVKIT_FOLDER,
     LABEL_LISTS,
     TEXT_LISTS,
     find_validation_labels,
+    missing_labels_advice,
     read_validation_labels,
 )
 from stoker.sources.items import SPLITS, Group
@@ -65,7 +67,7 @@ _METADATA = frozenset(
 )
 _TINY_FOLDER = b"images"
 _SPLIT_NAMES = ("train", "validation", "val")
-_NOT_CLASSES = ANNOTATION_FOLDERS | {b"lists"}
+_NOT_CLASSES = ANNOTATION_FOLDERS | {b"lists", DEVKIT_FOLDER.encode()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,6 @@ def list_folder(
         without: A folder that is no part of it though it lies in it.
 
     Raises:
-        ConfigError: The list of the validation labels needs a label map.
         SourceError: There is no class folder, a folder cannot be read, validation images have no labels, or a list is
             damaged.
         OSError: A file cannot be read.
@@ -202,13 +203,13 @@ class SplitFinder:
         self._walk = walk
         self._base = builder.base
         self._skipped: Skipped = builder.skipped
+        self._label_places = label_places
         self._labels = find_validation_labels(label_places, builder.options.validation_labels)
 
     def find(self) -> dict[str, SplitFolder]:
         """Return the folder of each split.
 
         Raises:
-            ConfigError: See `read_validation_labels`.
             SourceError: A folder cannot be read, or validation images have neither class folders nor a list.
         """
         entries = self._walk.scan(b"", self._skipped)
@@ -232,7 +233,7 @@ class SplitFinder:
 
     def _without_splits(self, entries: Sequence[Child]) -> dict[str, SplitFolder]:
         if self._builder.options.validation_labels is not None and not any(entry.is_folder for entry in entries):
-            return {"validation": SplitFolder(b"", None, self._read_labels())}
+            return {"validation": self._flat("validation", b"")}
         return {"train": self._class_folders(b"", entries)}
 
     def _split(self, name: bytes) -> SplitFolder:
@@ -248,20 +249,21 @@ class SplitFinder:
         return self._class_folders(name + b"/", entries)
 
     def _flat(self, split: str, folder: bytes) -> SplitFolder:
-        return SplitFolder(folder, None, self._read_labels() if split == "validation" else None)
+        return SplitFolder(folder, None, self._read_labels(folder) if split == "validation" else None)
 
     def _is_tiny(self) -> bool:
         base = place_at(self._base)
         return (base / "val" / TINY_LIST).is_file() or (base / "wnids.txt").is_file()
 
-    def _read_labels(self) -> ValidationLabels:
+    def _read_labels(self, folder: bytes) -> ValidationLabels:
         tiny = place_at(self._base) / "val" / TINY_LIST
         path = self._labels or (tiny if tiny.is_file() else None)
         if path is None:
             where = self._builder.root
-            message = f"{where} holds validation images without class folders; give their classes with"
-            raise SourceError(f"{message} --validation-labels, or put {LABEL_LISTS[0]} into {where}", path=where)
-        return read_validation_labels(path, self._builder.labels)
+            names = [entry.name for entry in self._walk.scan(folder, self._skipped) if _may_matter(entry.name)]
+            advice = missing_labels_advice(self._label_places, min(names, default=b""))
+            raise SourceError(f"{where} holds validation images without class folders; {advice}", path=where)
+        return read_validation_labels(path)
 
     def _count_others(self, names: list[bytes]) -> None:
         """Count what lies beside the split folders, and warn of what may be images."""

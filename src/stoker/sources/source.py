@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from stoker.errors import SourceError
+from stoker.sources.imagenet.classes import BUNDLED_LIST
 from stoker.sources.items import ItemTableBuilder
 from stoker.sources.reading import AT_ONCE, in_order, read_file, read_slice
 from stoker.storage import location, place_at, within
@@ -36,15 +37,33 @@ class SourceOptions:
     Attributes:
         boxes: Annotations: a folder of XML files, a tar of them, or a CSV file.
         class_names: A list of ``name<TAB>text`` lines.
-        labels: A label map: decides which class has which label. See `stoker.sources.imagenet.labels`.
-        validation_labels: The classes of validation images that lie in one folder. See
-            `stoker.sources.imagenet.labels`.
+        labels: A label map: decides which class has which label. ``imagenet`` is the list of ImageNet's 1,000 classes
+            that comes with Stoker. See `stoker.sources.imagenet.labels`.
+        validation_labels: The classes of validation images that lie in one folder: a list of them, or ImageNet's
+            development kit. See `stoker.sources.imagenet.labels`.
+        imagenet_labels: Whether classes that are all among ImageNet's 1,000 have the labels of the full list, also when
+            some of the 1,000 are missing; ``labels`` comes before it. Presets of systems made for ImageNet set it.
     """
 
     boxes: str | None = None
     class_names: str | None = None
     labels: str | None = None
     validation_labels: str | None = None
+    imagenet_labels: bool = False
+
+    def absolute(self) -> SourceOptions:
+        """Return the same with absolute paths, for a process with another working directory."""
+        return dataclasses.replace(
+            self,
+            boxes=_absolute(self.boxes),
+            class_names=_absolute(self.class_names),
+            labels=self.labels if self.labels == BUNDLED_LIST else _absolute(self.labels),
+            validation_labels=_absolute(self.validation_labels),
+        )
+
+
+def _absolute(path: str | None) -> str | None:
+    return None if path is None else str(location(path).absolute())
 
 
 class BoxSource(Protocol):

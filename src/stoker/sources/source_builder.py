@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker.errors import SourceError
-from stoker.sources.imagenet.labels import class_texts, has_control_character, read_label_map
+from stoker.sources.imagenet.labels import (
+    bundled_label_map,
+    class_texts,
+    has_control_character,
+    read_label_map,
+)
 from stoker.sources.items import ItemCollector
 from stoker.sources.source import SourceTree
 from stoker.sources.walking import Skipped, shown_names
@@ -31,7 +36,7 @@ class SourceBuilder:
         base: Folder that the paths of files are relative to: an absolute path or a URL.
         options: What the user says about it.
         progress: Called after every few images.
-        labels: The label map that the user gives.
+        labels: The label map that the user gives, or that the classes turn out to have.
         collector: The images.
         skipped: What is not an image, and the warnings, in the order in which they are shown.
         archives: The tars the images lie in.
@@ -64,6 +69,7 @@ class SourceBuilder:
         self.classes: set[bytes] = set()
         self._text_folders = text_folders
         self._names: list[bytes] = []
+        self._keeps_imagenet_labels = False
         self._table: ItemTable | None = None
         self._splits: dict[str, NDArray[np.int64]] = {}
 
@@ -113,6 +119,8 @@ class SourceBuilder:
             if has_control_character(name):
                 message = f"the class folder {os.fsdecode(name)!r} has a control character in its name; rename it"
                 raise SourceError(message, path=self.root)
+        if self.labels is None and self.options.imagenet_labels:
+            self._number_as_imagenet(found)
         if self.labels is None:
             return sorted(found)
         unknown = sorted(found.difference(self.labels.names))
@@ -122,12 +130,23 @@ class SourceBuilder:
             raise SourceError(f"{message}; add them, or give the label map of this data set", path=where)
         return list(self.labels.names)
 
+    def _number_as_imagenet(self, found: set[bytes]) -> None:
+        """Give the classes the labels of ImageNet's 1,000 if they are all among them."""
+        bundled = bundled_label_map()
+        if not found or not found.issubset(bundled.names):
+            return
+        self.labels = bundled
+        self._keeps_imagenet_labels = True
+        if len(found) < len(bundled.names):
+            few = f"the source has {len(found)} of ImageNet's 1,000 classes; they keep their labels in the full list"
+            self.skipped.warnings.append(f"{few}, as the preset asks; give --labels FILE for others")
+
     def _warn_about_classes(self, table: ItemTable) -> None:
         counts = np.bincount(table.labels[table.labels >= 0], minlength=len(self._names)).tolist()
         found = self.collector.class_names()
         empty = [name for name, count in zip(self._names, counts, strict=True) if not count]
         listed = [name for name in empty if name not in found]
-        if listed:
+        if listed and not self._keeps_imagenet_labels:
             self.skipped.warnings.append(f"{len(listed)} classes of the list of labels have no images")
         self.skipped.warn([name for name in empty if name in found], "no images in class {names}; it keeps its label")
         train = {group.class_name for group in self.collector.groups if group.split == "train"}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from stoker.errors import SourceError
 from stoker.sources.folders import SPLIT_FOLDERS
 from stoker.sources.imagenet.annotations import BoxSearch
-from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
+from stoker.sources.imagenet.labels import find_validation_labels, missing_labels_advice, read_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tar_format import FileWindow, is_compressed, tar_members
@@ -23,7 +23,7 @@ from stoker.sources.walking import is_sidecar
 if TYPE_CHECKING:
     import tarfile
     from collections import Counter
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stoker.sources.imagenet.labels import ValidationLabels
     from stoker.sources.items import ItemCollector
@@ -83,18 +83,18 @@ def list_tars(
         progress: Called after every few images or annotations.
 
     Raises:
-        ConfigError: The list of the validation labels needs a label map.
         SourceError: A tar is compressed, damaged or cut short, its images have no classes, or there are none.
         OSError: A file cannot be read.
     """
     builder = SourceBuilder(root, folder.spelled(), options, (folder,), progress)
     labels = None
-    listed = find_validation_labels((folder, folder.resolve().parent), options.validation_labels)
+    places = (folder, folder.resolve().parent)
+    listed = find_validation_labels(places, options.validation_labels)
     if listed is not None and "validation" in tars.values():
-        labels = read_validation_labels(listed, builder.labels)
+        labels = read_validation_labels(listed)
         if "train" not in tars.values():
             builder.classes |= labels.class_names()  # a part of the images must have the labels of the whole
-    reader = TarReader(builder, labels)
+    reader = TarReader(builder, labels, places)
     for path, split in tars.items():
         reader.add(path, split)
     reader.finish()
@@ -118,13 +118,23 @@ class TarFolders:
         split: See above.
         archive: See above.
         labels: Classes of the images by their names; the folders then mean nothing.
+        places: Where such a list was looked for.
     """
 
-    def __init__(self, collector: ItemCollector, split: str, archive: int, labels: ValidationLabels | None) -> None:
+    def __init__(
+        self,
+        collector: ItemCollector,
+        split: str,
+        archive: int,
+        labels: ValidationLabels | None,
+        places: Sequence[Location],
+    ) -> None:
         self.split = split
         self.archive = archive
         self._collector = collector
         self._labels = labels
+        self._places = places
+        self._last_name = b""
         self._groups: dict[tuple[bytes, bytes | None], int] = {}
         self._counts: dict[bytes, int] = {}
 
@@ -140,6 +150,7 @@ class TarFolders:
             SourceError: The list of labels does not name it.
         """
         folder, _, name = path.rpartition(b"/")
+        self._last_name = name
         group = self._group(folder, self._labels.class_of(name) if self._labels else None)
         self._counts[folder] = self._counts.get(folder, 0) + 1
         self._collector.add(group, path, size_bytes, offset)
@@ -190,12 +201,11 @@ class TarFolders:
             return
         if self.split == "validation" or not name:
             message = f"the images in {where} do not lie in class folders"
-            hint = (
-                "give their classes with --validation-labels"
-                if self.split == "validation"
-                else "give a tar that has them"
+            is_validation = self.split == "validation"
+            advice = (
+                missing_labels_advice(self._places, self._last_name) if is_validation else "give a tar that has them"
             )
-            raise SourceError(f"{message}; {hint}", path=where)
+            raise SourceError(f"{message}; {advice}", path=where)
         self._collector.groups[self._groups[folder, None]].class_name = name
 
     def _settle_folder(self, folder: bytes, parts: list[bytes], skip: int, *, with_splits: bool) -> int:
@@ -234,11 +244,13 @@ class TarReader:
     Args:
         builder: Receives them.
         labels: The classes of validation images without a class folder.
+        places: Where a list of them was looked for.
     """
 
-    def __init__(self, builder: SourceBuilder, labels: ValidationLabels | None) -> None:
+    def __init__(self, builder: SourceBuilder, labels: ValidationLabels | None, places: Sequence[Location]) -> None:
         self._builder = builder
         self._labels = labels
+        self._places = places
         self._unsafe: list[bytes] = []
         self._links: list[bytes] = []
         self._seen = 0
@@ -258,7 +270,7 @@ class TarReader:
         archive = len(self._builder.archives)
         self._builder.archives.append(path.spelled())
         labels = self._labels if split == "validation" else None
-        folders = TarFolders(self._builder.collector, split, archive, labels)
+        folders = TarFolders(self._builder.collector, split, archive, labels, self._places)
         self._seen_before = self._seen
         self._size = path.size()
         with path.reader() as file:

@@ -10,8 +10,7 @@ one class a line                      the number of the line
 ``LOC_synset_mapping.txt`` (Kaggle)   the number of the line ``WNID TEXT, TEXT``
 ``imagenet_labels.json[.gz]``         ``{"WNID": {"label": 0, "human_labels": "TEXT"}}``, counted from 0 or from 1
 ``map_clsloc.txt`` (devkit)           the middle column of ``WNID ID NAME``, from 1
-``meta.mat`` (devkit)                 ``ILSVRC2012_ID`` of the synsets without children, from 1
-``ILSVRC2012_devkit_t12.tar.gz``      as in the ``meta.mat`` in it
+the word ``imagenet``                 the number of the line in `stoker.sources.imagenet.classes`
 ====================================  ==============================================================================
 
 Nothing is ever keyed by text: two synsets of ImageNet are called "crane", and two "maillot". In a `LabelMap` labels
@@ -29,6 +28,7 @@ list                                                  the class of an image
 ``synset_labels.txt``
 ``LOC_val_solution.csv`` (Kaggle)                     ``NAME,WNID x1 y1 x2 y2 [WNID ...]``; the first class counts
 ``ILSVRC2012_validation_ground_truth.txt`` (devkit)   line i is the devkit's number of the class of image i
+``ILSVRC2012_devkit_t12.tar.gz``                      the list above, which is in it
 ``val_annotations.txt`` (Tiny ImageNet)               ``NAME.JPEG<TAB>WNID<TAB>...``
 ====================================================  ==============================================================
 """
@@ -36,10 +36,12 @@ list                                                  the class of an image
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 import os
 import re
+import shlex
 import zlib
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -47,8 +49,9 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.imagenet.boxes import image_stem
-from stoker.sources.imagenet.devkit import MAX_META_BYTES, meta_of_devkit, read_meta
+from stoker.sources.imagenet.classes import BUNDLED_LIST, imagenet_classes
 from stoker.sources.reading import nonblank_lines
+from stoker.sources.tar_format import ForwardBytes, is_compressed, is_tar, open_stream, read_member, tar_members
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -60,11 +63,21 @@ if TYPE_CHECKING:
 TEXT_LISTS = ("imagenet_metadata.txt", "words.txt", "LOC_synset_mapping.txt")
 """Lists of texts, in the order in which they are looked for."""
 
+DEVKIT = "ILSVRC2012_devkit_t12.tar.gz"
+"""The development kit of ILSVRC 2012, as it is distributed."""
+
+DEVKIT_FOLDER = "ILSVRC2012_devkit_t12"
+"""What it unpacks to."""
+
+_GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
+
 LABEL_LISTS = (
     "imagenet_2012_validation_synset_labels.txt",
     "synset_labels.txt",
     "LOC_val_solution.csv",
-    "ILSVRC2012_validation_ground_truth.txt",
+    _GROUND_TRUTH,
+    f"{DEVKIT_FOLDER}/data/{_GROUND_TRUTH}",
+    DEVKIT,
 )
 """Lists that are found by their names, in the order in which they are looked for."""
 
@@ -72,8 +85,13 @@ _BREED_FOLDER = re.compile(rb"n[0-9]{8}-(.+)", re.DOTALL)
 _WNID = re.compile(rb"n[0-9]{8}")
 _DEVKIT_LINE = re.compile(rb"\s*(n[0-9]{8})\s+([0-9]{1,9})\s+(\S.*)", re.DOTALL)
 _MAX_JSON_BYTES = 2**26
+_MAX_GROUND_TRUTH_BYTES = 2**24
+_VALIDATION_IMAGES = 50_000
+_GROUND_TRUTH_SHA256 = (
+    "323ca84ec5546dccc4dd11dbd2b3fc0094818728b5613f6089bd2f1428a04eaf"  # of its numbers, joined by LF
+)
 _GZIP_MAGIC = b"\x1f\x8b"
-_NUMBER = re.compile(rb"ILSVRC[0-9]{4}_val_([0-9]{8})", re.IGNORECASE)
+_NUMBER = re.compile(rb"ILSVRC2012_val_([0-9]{8})", re.IGNORECASE)
 _TINY_COLUMNS = 2
 
 
@@ -85,34 +103,46 @@ class LabelMap:
         where: File it comes from.
         names: Names of the classes.
         texts: Their texts; empty where the list has none.
-        devkit: Whether the order is that of the devkit, whose numbers ``ILSVRC2012_validation_ground_truth.txt`` uses.
     """
 
     where: str
     names: tuple[bytes, ...]
     texts: tuple[bytes, ...]
-    devkit: bool = False
+
+
+def bundled_label_map() -> LabelMap:
+    """Return the 1,000 classes of ImageNet in the order of their WordNet ids; `class_texts` knows their texts."""
+    names = tuple(imagenet_classes().texts)
+    return LabelMap(BUNDLED_LIST, names, (b"",) * len(names))
 
 
 def read_label_map(where: str) -> LabelMap:
     """Read a label map; its kind is recognised by its content.
 
+    Args:
+        where: The list, or the word ``imagenet`` for the one that comes with Stoker; a file of that name is
+            ``./imagenet``.
+
     Raises:
         SourceError: It does not exist, or is not one of the lists above.
-        ConfigError: It names a class twice or one that cannot be written into ``labels.txt``, its labels have gaps, or
-            SciPy is needed and not there.
+        ConfigError: It names a class twice or one that cannot be written into ``labels.txt``, or its labels have gaps.
         OSError: It cannot be read.
     """
+    if where == BUNDLED_LIST:
+        return bundled_label_map()
     path = location(where)
     if not path.is_file():
         raise SourceError(f"the label map {where} does not exist or is not a file", path=where)
     head = path.read_head(128)
-    if head.startswith(b"MATLAB 5.0 MAT-file"):
-        return _numbered(where, read_meta(path.read_head(MAX_META_BYTES + 1), where), devkit=True)
-    if ".tar" in PurePosixPath(path.name).suffixes or path.suffix == ".tgz":
-        return _numbered(where, read_meta(meta_of_devkit(path), where), devkit=True)
+    if head.startswith(b"MATLAB 5.0 MAT-file") or ".tar" in PurePosixPath(path.name).suffixes or path.suffix == ".tgz":
+        message = f"{where} is the development kit of ImageNet or a part of it, not a list of classes"
+        raise SourceError(
+            f"{message}; use --labels imagenet for the 1,000 classes in the order of their WordNet ids, and "
+            "--validation-labels for the development kit",
+            path=where,
+        )
     if head.startswith(_GZIP_MAGIC) or head.lstrip().startswith(b"{"):
-        return _numbered(where, _json_entries(_read_json(path), where), devkit=False)
+        return _numbered(where, _json_entries(_read_json(path), where))
     return _from_lines(where, list(nonblank_lines(path)))
 
 
@@ -122,7 +152,7 @@ def _from_lines(where: str, lines: Sequence[tuple[int, bytes]]) -> LabelMap:
     devkit = [_DEVKIT_LINE.fullmatch(line) for _, line in lines]
     found = [match for match in devkit if match]
     if len(found) == len(lines):
-        return _numbered(where, [(match[1], int(match[2]), match[3].strip()) for match in found], devkit=True)
+        return _numbered(where, [(match[1], int(match[2]), match[3].strip()) for match in found])
     entries = [(number, *_entry(line)) for number, line in lines]
     first: dict[bytes, int] = {}
     for number, name, _ in entries:
@@ -130,7 +160,7 @@ def _from_lines(where: str, lines: Sequence[tuple[int, bytes]]) -> LabelMap:
             shown = name.decode("utf-8", "replace")
             raise ConfigError(f"the label map {where} names {shown} twice: in line {first[name]} and in line {number}")
         first[name] = number
-    return _map(where, tuple(first), [text for _, _, text in entries], devkit=False)
+    return _map(where, tuple(first), [text for _, _, text in entries])
 
 
 def _entry(line: bytes) -> tuple[bytes, bytes]:
@@ -140,7 +170,7 @@ def _entry(line: bytes) -> tuple[bytes, bytes]:
     return line.strip(), b""
 
 
-def _numbered(where: str, entries: Iterable[tuple[bytes, int, bytes]], *, devkit: bool) -> LabelMap:
+def _numbered(where: str, entries: Iterable[tuple[bytes, int, bytes]]) -> LabelMap:
     """Return a map of classes that carry their numbers: without gaps, from 0 or from 1."""
     ordered = sorted(entries, key=lambda entry: entry[1])
     if not ordered:
@@ -155,17 +185,17 @@ def _numbered(where: str, entries: Iterable[tuple[bytes, int, bytes]], *, devkit
             message = f"the label map {where} gives {shown} the label {number} where {label} must follow"
             raise ConfigError(f"{message}; labels must be 0, 1, 2, ... or 1, 2, 3, ..., each of them once")
         names.add(name)
-    return _map(where, [name for name, _, _ in ordered], [text for _, _, text in ordered], devkit=devkit)
+    return _map(where, [name for name, _, _ in ordered], [text for _, _, text in ordered])
 
 
-def _map(where: str, names: Sequence[bytes], texts: Sequence[bytes], *, devkit: bool) -> LabelMap:
-    """Return a map whose names and texts can stand in ``labels.txt``, which JSON and MATLAB do not ensure."""
+def _map(where: str, names: Sequence[bytes], texts: Sequence[bytes]) -> LabelMap:
+    """Return a map whose names and texts can stand in ``labels.txt``, which JSON does not ensure."""
     for name in names:
         if not name or has_control_character(name):
             shown = name.decode("utf-8", "replace")
             message = f"the label map {where} names the class {shown!r}, which no folder with images can be called"
             raise ConfigError(f"{message}; give it a name without control characters")
-    return LabelMap(where, tuple(names), tuple(map(one_line, texts)), devkit)
+    return LabelMap(where, tuple(names), tuple(map(one_line, texts)))
 
 
 def _read_json(path: Location) -> bytes:
@@ -204,8 +234,8 @@ def class_texts(
     """Return the text of each class, empty where nothing names it.
 
     A list has one class a line: its name, a tab (or, without any tab in the line, the first blank), its text in UTF-8.
-    A class that no list names but that is called as those of Stanford Dogs are (``n02085620-Chihuahua``) has what
-    follows the dash as its text.
+    A class that no list names has the text of `imagenet_classes` if it is one of ImageNet's 1,000; if it is called as
+    those of Stanford Dogs are (``n02085620-Chihuahua``), what follows the dash.
 
     Args:
         folders: Where one of `TEXT_LISTS` is looked for when ``explicit`` is None.
@@ -223,7 +253,7 @@ def class_texts(
         message = f"{path} names none of the {len(classes)} classes; each line must be a class, a tab and its text"
         raise SourceError(message, path=str(path))
     known = {**mapped, **listed} if explicit is not None else {**listed, **mapped}
-    return tuple(known.get(name) or _breed(name) for name in classes)
+    return tuple(known.get(name) or _text_of_name(name) for name in classes)
 
 
 def _find_list(folders: Iterable[Location]) -> Location | None:
@@ -237,7 +267,9 @@ def _read_list(path: Location, classes: frozenset[bytes]) -> dict[bytes, bytes]:
     return {name: text for name, text in entries if name in classes}
 
 
-def _breed(name: bytes) -> bytes:
+def _text_of_name(name: bytes) -> bytes:
+    if _WNID.fullmatch(name):
+        return imagenet_classes().texts.get(name, b"")
     found = _BREED_FOLDER.fullmatch(name)
     return found[1].replace(b"_", b" ") if found else b""
 
@@ -304,34 +336,56 @@ class ValidationLabels:
         return {*self.by_number, *self.by_name.values()}
 
 
+def missing_labels_advice(places: Sequence[Location], file_name: bytes) -> str:
+    """Return what to do about validation images without class folders when no list of their classes was found.
+
+    Args:
+        places: Where it was looked for; in the first of them it would be found.
+        file_name: The name of one of the images.
+    """
+    if not _NUMBER.fullmatch(image_stem(file_name)):
+        return "give their classes with --validation-labels"
+    looked = " and ".join(dict.fromkeys(map(str, places)))
+    fetch = f"stoker download imagenet {shlex.quote(str(places[0]))} --devkit"
+    return (
+        f"their classes are in {DEVKIT}, which was looked for in {looked}; run '{fetch}' to fetch it (3 MB), "
+        "or give it, or a list of WordNet ids, with --validation-labels"
+    )
+
+
 def find_validation_labels(folders: Iterable[Location], explicit: str | None) -> Location | None:
     """Return the list named by the user, or the first of `LABEL_LISTS` that lies in one of some folders.
+
+    Args:
+        folders: Where it is looked for when ``explicit`` is None.
+        explicit: A list, the development kit, or the folder that it unpacks to.
 
     Raises:
         SourceError: ``explicit`` is not a file.
     """
     if explicit is not None:
         path = location(explicit)
+        if path.is_dir():
+            path = path / "data" / _GROUND_TRUTH
         if not path.is_file():
-            raise SourceError(f"--validation-labels {explicit} does not exist or is not a file", path=explicit)
+            raise SourceError(f"--validation-labels {path} does not exist or is not a file", path=explicit)
         return path
     places = list(folders)
     return next((place / name for name in LABEL_LISTS for place in places if (place / name).is_file()), None)
 
 
-def read_validation_labels(path: Location, labels: LabelMap | None) -> ValidationLabels:
+def read_validation_labels(path: Location) -> ValidationLabels:
     """Read a list; its kind is recognised by its content.
 
     Args:
-        path: The list.
-        labels: The label map of the user; that of the devkit is needed for the devkit's numbers.
+        path: The list, or the development kit.
 
     Raises:
-        ConfigError: It holds the devkit's numbers and ``labels`` is not one of the devkit's maps.
-        SourceError: It is empty, or too large.
+        SourceError: It is empty, too large, or not such a list.
         OSError: It cannot be read.
     """
-    lines = list(nonblank_lines(path))
+    in_devkit = is_tar(path) or is_compressed(path)
+    lines = _lines_of_devkit(path) if in_devkit else list(nonblank_lines(path))
     if not lines:
         raise SourceError(f"{path} is empty; it must say the classes of the validation images", path=str(path))
     first = lines[0][1]
@@ -339,10 +393,23 @@ def read_validation_labels(path: Location, labels: LabelMap | None) -> Validatio
         return _from_kaggle(path, lines)
     if b"\t" in first:
         return _from_tiny(path, lines)
-    if first.strip().isdigit():
-        return _from_devkit(path, lines, labels)
     _refuse_blank_lines(path, lines)
+    named = in_devkit or path.name == _GROUND_TRUTH
+    if named or first.strip().isdigit():
+        return _from_devkit(path, lines, named=named)
     return ValidationLabels(str(path), [line.strip() for _, line in lines])
+
+
+def _lines_of_devkit(path: Location) -> list[tuple[int, bytes]]:
+    """Return the lines of the list in the development kit that are not blank, and their numbers."""
+    with open_stream(path) as stream:
+        source = ForwardBytes(stream, str(path))
+        for member in tar_members(source):
+            if member.isreg() and member.name.rpartition("/")[2] == _GROUND_TRUTH:
+                lines = read_member(source, member, _MAX_GROUND_TRUTH_BYTES).splitlines()
+                return [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    message = f"{path} holds no {_GROUND_TRUTH}, so it is not the development kit of ILSVRC 2012"
+    raise SourceError(f"{message}; fetch it with 'stoker download imagenet DIR --devkit'", path=str(path))
 
 
 def _refuse_blank_lines(path: Location, lines: Sequence[tuple[int, bytes]]) -> None:
@@ -377,16 +444,28 @@ def _from_tiny(path: Location, lines: Sequence[tuple[int, bytes]]) -> Validation
     return found
 
 
-def _from_devkit(path: Location, lines: Sequence[tuple[int, bytes]], labels: LabelMap | None) -> ValidationLabels:
-    _refuse_blank_lines(path, lines)
-    if labels is None or not labels.devkit:
-        message = f"{path} holds the devkit's own numbers of the classes; give --labels meta.mat, map_clsloc.txt"
-        raise ConfigError(f"{message} or the devkit, or --validation-labels with the synset of each image")
+def _from_devkit(path: Location, lines: Sequence[tuple[int, bytes]], *, named: bool) -> ValidationLabels:
+    """Read the development kit's numbers, which nothing but the name of the list or all of them tells from others."""
+    classes = imagenet_classes().devkit
     names = []
+    digest = hashlib.sha256()
     for number, line in lines:
         label = int(line) if line.strip().isdigit() and len(line) < 20 else 0
-        if not 1 <= label <= len(labels.names):
-            message = f"line {number} of {path} is {line[:20]!r}, not a number from 1 to {len(labels.names)}"
-            raise SourceError(message, path=str(path))
-        names.append(labels.names[label - 1])
+        if not 1 <= label <= len(classes):
+            message = f"line {number} of {path} is {line[:40]!r}, not a number from 1 to {len(classes)}"
+            raise SourceError(
+                f"{message} of the development kit of ILSVRC 2012; give a list of WordNet ids, one for each image, "
+                "with --validation-labels",
+                path=str(path),
+            )
+        digest.update(b"\n%d" % label if names else b"%d" % label)
+        names.append(classes[label - 1])
+    whole = len(names) == _VALIDATION_IMAGES or not named
+    if whole and digest.hexdigest() != _GROUND_TRUTH_SHA256:
+        message = f"the {len(names):,} numbers in {path} are not those of the development kit of ILSVRC 2012"
+        raise SourceError(
+            f"{message}; fetch it with 'stoker download imagenet DIR --devkit', or give a list of WordNet ids, one for "
+            "each image, with --validation-labels",
+            path=str(path),
+        )
     return ValidationLabels(str(path), names)
