@@ -70,7 +70,7 @@ _RANKS = {
     "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
 }  # fmt: skip
 # What Stoker sets for libraries and programs that it starts.
-_SET = {"CUDA_VISIBLE_DEVICES", "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "OPENBLAS_NUM_THREADS", "TF_CPP_MIN_LOG_LEVEL"}
+_SET = {"CUDA_VISIBLE_DEVICES", "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "TF_CPP_MIN_LOG_LEVEL"}
 _NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|RANK")
 
 

@@ -1,9 +1,9 @@
 """The 1,000 classes of ILSVRC 2012, which come with Stoker: ``classes.tsv``.
 
 A line of it is a WordNet id, the number that the development kit of the challenge gives to that class, and its text.
-The lines are in the order of the WordNet ids, so line 1 is label 0, or 1 where labels start at 1: as Google's
-scripts, torchvision and most pretrained models have it. The development kit's own numbers are in another order; they are
-needed for nothing but its list of the classes of the validation images.
+The lines are in the order of the WordNet ids, so line 1 is label 0, or 1 where labels start at 1: as Google's scripts,
+torchvision and most pretrained models have it. The development kit's own numbers are in another order; they are needed
+for nothing but its list of the classes of the validation images.
 """
 
 from __future__ import annotations

@@ -447,7 +447,7 @@ def _from_tiny(path: Location, lines: Sequence[tuple[int, bytes]]) -> Validation
 def _from_devkit(path: Location, lines: Sequence[tuple[int, bytes]], *, named: bool) -> ValidationLabels:
     """Read the development kit's numbers, which nothing but the name of the list or all of them tells from others."""
     classes = imagenet_classes().devkit
-    names = []
+    names: list[bytes] = []
     digest = hashlib.sha256()
     for number, line in lines:
         label = int(line) if line.strip().isdigit() and len(line) < 20 else 0
