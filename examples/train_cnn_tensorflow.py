@@ -18,14 +18,12 @@ import stoker
 import stoker.tensorflow
 
 EPOCHS, BATCH = 3, 8
-LOADER: dict[str, Any] = {
-    "batch_size": BATCH,
+ORDER: dict[str, Any] = {
     "transform": stoker.RandomResizedCrop(48, scale=(0.3, 1.0), hflip=0.5),
-    "output": stoker.Output("float32"),
     "shuffle": True,
     "seed": 17,
-    "tail": "wrap",
 }
+LOADER: dict[str, Any] = {**ORDER, "batch_size": BATCH, "output": stoker.Output("float32"), "tail": "wrap"}
 
 
 class Training:
@@ -61,7 +59,7 @@ class Training:
             losses.append(float(self.model.train_on_batch(images, labels)))
             self.model.reset_metrics()
             last = position
-        self.state = stoker.tensorflow.state_at(last, self.train, **LOADER)
+        self.state = stoker.tensorflow.state_at(last, self.train, **ORDER)
         return losses
 
     def save(self, place: str) -> None:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import jax
 import numpy as np
 
+from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
-from stoker.loader import Loader, box_arrays
+from stoker.loader import Loader, box_arrays, refuse_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
     from typing import Self
 
-    from stoker.loader import Batch, Dataset, Mix
-    from stoker.transforms import Transform
+    from stoker.loader import Batch, BoxOutput, Dataset, MemoryCache, Mix, NodeCache, OnBad, ReadAhead
+    from stoker.order import BlockShuffle, Tail
+    from stoker.transforms import Output, Transform
+    from stoker.types import DecodeMode
 
 
 class BatchIterator:
@@ -94,16 +97,31 @@ class BatchIterator:
         self.close()
 
 
-def batches(
+def batches(  # noqa: PLR0913 - the settings of a loader
     dataset: Dataset | Mix,
+    batch_size: int = 1,
+    shuffle: bool | BlockShuffle = False,  # noqa: FBT001, FBT002 - by position, as `stoker.Loader` takes it
     *,
-    batch_size: int,
     transform: Transform,
-    sharding: jax.sharding.Sharding | None = None,
-    shard_index: int | None = None,
-    shard_count: int | None = None,
     epochs: int | None = None,
-    **settings: Any,
+    sharding: jax.sharding.Sharding | None = None,
+    drop_last: bool = False,
+    tail: Tail | None = None,
+    seed: int = 0,
+    output: Output | None = None,
+    boxes: BoxOutput | None = None,
+    decode: DecodeMode = "exact",
+    threads: int | None = None,
+    prefetch: int = 3,
+    rank: int | None = None,
+    world_size: int | None = None,
+    check: bool = True,
+    max_pixels: int = _native.DEFAULT_MAX_PIXELS,
+    cache: MemoryCache | NodeCache | None = None,
+    read_ahead: ReadAhead | None = None,
+    on_bad: OnBad = "raise",
+    max_bad: int = 100,
+    **unknown: Never,
 ) -> BatchIterator:
     """Return an iterator of batches, through one epoch after another, each in its own order.
 
@@ -117,7 +135,7 @@ def batches(
     ``images``  uint8 (B, H, W, 3)     the same             RGB 0..255; of `stoker.MultiCrop` a tuple
     ``labels``  int64 (B,)             int32 (B,)           as stored in the records; -1 where there is none
     ``indices``  uint64 (B,)            uint32 (B, 2)        index of each sample: high half, low half
-    ``valid``   bool (B,)              the same             false where ``tail="pad"`` filled the batch up
+    ``valid``   bool (B,)              the same             false for samples repeated to fill the last batch
     ``seeds``   uint64 (B,)            uint32 (B, 2)        random bits of each sample in this epoch; the pairs are
                                                             what ``jax.random.wrap_key_data`` takes
     ``boxes``   with ``boxes=`` only   int32 for int64      a dict of the arrays of `stoker.Boxes` or
@@ -129,52 +147,93 @@ def batches(
     Args:
         dataset: What to read; see `stoker.open` and `stoker.mix`.
         batch_size: Images per batch on this process.
+        shuffle: Whether each epoch has its own random order.
         transform: What becomes of each image.
-        sharding: How batches lie on the devices of all processes: along their first axis, which is the only one that it
-            may divide, as ``NamedSharding(mesh, PartitionSpec("data"))``. Every process has to give its own part.
-        shard_index: This process's number; left out: ``jax.process_index()``.
-        shard_count: How many processes share an epoch; left out: ``jax.process_count()``.
         epochs: The iterator ends before epoch ``epochs``, counted from 0 in whatever state it begins; None: never.
-        settings: Any other setting of `stoker.Loader`, but ``rank`` and ``world_size``.
+        sharding: How batches lie on the devices of all processes: along their first axis, which is the only one that it
+            may divide, as ``NamedSharding(mesh, PartitionSpec("data"))``. Every process has to give its own part. All
+            batches then have one shape: where ``tail`` is left out, it is ``"pad"`` on a single process, too.
+        drop_last: Whether samples that do not fill a batch on every process are left out of an epoch.
+        tail: What happens to samples that do not fill a last batch. This and what follows is as `stoker.Loader` has it.
+        seed: Of the order and of the transforms' random choices.
+        output: Type, layout and scale of the pixels.
+        boxes: In which form batches have the annotated objects of their samples.
+        decode: ``"exact"`` or ``"fast"``.
+        threads: Decoding threads.
+        prefetch: Batches decoded ahead of the consumer.
+        rank: This process's number; left out: ``jax.process_index()``.
+        world_size: How many processes share an epoch; left out: ``jax.process_count()``.
+        check: Whether the checksum of every record is verified.
+        max_pixels: Images that declare more are refused before anything is allocated for them.
+        cache: Where samples are kept once they were read.
+        read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead.
+        on_bad: What becomes of a sample that cannot be loaded.
+        max_bad: The most samples that are replaced in an epoch on this rank.
+        unknown: Nothing; a keyword of another library is refused with the setting to use instead.
 
     Raises:
         ConfigError: A setting is out of range; or an epoch has no batch; or, with ``sharding``, batches may be smaller
             than ``batch_size``, do not divide among the devices, or are shared by others than JAX's processes.
+        TypeError: A setting does not exist.
     """
+    refuse_unknown("stoker.jax.batches", locals(), unknown)
     if epochs is not None:
         check_range("epochs", epochs, 1, 2**63)
-    ranks: dict[str, Any] = {
-        "rank": jax.process_index() if shard_index is None else shard_index,
-        "world_size": jax.process_count() if shard_count is None else shard_count,
-    }
+    if rank is None and world_size is None:
+        rank, world_size = jax.process_index(), jax.process_count()
     if sharding is not None:
-        _check_one_shape(settings)
-        _check_sharding(sharding, batch_size, ranks["world_size"])
-    loader = Loader(dataset, batch_size=batch_size, transform=transform, **ranks, **settings)
-    if len(loader) == 0:
+        tail = "pad" if tail is None and not drop_last else tail
+        _check_one_shape(tail, boxes)
+    loader = Loader(
+        dataset,
+        batch_size,
+        shuffle,
+        transform=transform,
+        drop_last=drop_last,
+        tail=tail,
+        seed=seed,
+        output=output,
+        boxes=boxes,
+        decode=decode,
+        threads=threads,
+        prefetch=prefetch,
+        rank=rank,
+        world_size=world_size,
+        check=check,
+        max_pixels=max_pixels,
+        cache=cache,
+        read_ahead=read_ahead,
+        on_bad=on_bad,
+        max_bad=max_bad,
+    )
+    try:
+        if sharding is not None:
+            _check_sharding(sharding, loader.topology.batch_size, loader.topology.world_size)
+        if len(loader) == 0:
+            message = f"an epoch has no batch: {loader.topology.world_size} x {batch_size} is more than all samples"
+            raise ConfigError(f"{message}, and drop_last=True leaves out what does not fill one")
+    except BaseException:
         loader.close()
-        message = f"an epoch has no batch: {ranks['world_size']} x {batch_size} is more than all samples"
-        raise ConfigError(f"{message}, and tail='drop' leaves out what does not fill one")
+        raise
     return BatchIterator(loader, epochs, sharding)
 
 
-def _check_one_shape(settings: Mapping[str, Any]) -> None:
-    if settings.get("tail", "short") == "short":
+def _check_one_shape(tail: Tail | None, boxes: BoxOutput | None) -> None:
+    if tail == "short":
         message = "with sharding all batches have one shape, which tail='short' does not give"
-        raise ConfigError(f"{message}; use tail='pad' (batch['valid'] marks what was filled up), 'wrap' or 'drop'")
-    boxes = settings.get("boxes")
+        raise ConfigError(f"{message}; omit it (batch['valid'] then marks what is repeated), or give drop_last=True")
     if boxes is not None and boxes.pad_to is None:
         raise ConfigError("with sharding all batches have one shape; say how many boxes: BoxOutput(pad_to=...)")
 
 
-def _check_sharding(sharding: jax.sharding.Sharding, batch_size: int, shard_count: int) -> None:
-    if shard_count != jax.process_count():
-        message = f"shard_count is {shard_count}, but with sharding batches are those of JAX's {jax.process_count()}"
+def _check_sharding(sharding: jax.sharding.Sharding, batch_size: int, world_size: int) -> None:
+    if world_size != jax.process_count():
+        message = f"world_size is {world_size}, but with sharding batches are those of JAX's {jax.process_count()}"
         raise ConfigError(f"{message} processes; omit it")
     try:
-        sharding.shard_shape((batch_size * shard_count,))
+        sharding.shard_shape((batch_size * world_size,))
     except ValueError as error:
-        message = f"batches of {batch_size} on {shard_count} processes do not divide by the sharding"
+        message = f"batches of {batch_size} on {world_size} processes do not divide by the sharding"
         raise ConfigError(f"{message} {sharding}, which must be along the first axis alone: {error}") from error
 
 
@@ -199,7 +258,7 @@ def _narrow(labels: Any) -> Any:
     return narrow
 
 
-def _place(sharding: jax.sharding.Sharding, shard_count: int, array: Any) -> jax.Array:
-    shape = (len(array) * shard_count, *array.shape[1:])
+def _place(sharding: jax.sharding.Sharding, world_size: int, array: Any) -> jax.Array:
+    shape = (len(array) * world_size, *array.shape[1:])
     placed: jax.Array = jax.make_array_from_process_local_data(sharding, array, shape)  # type: ignore[no-untyped-call]
     return placed

@@ -33,6 +33,7 @@ __all__ = [
     "Step",
     "Tail",
     "Topology",
+    "chosen_tail",
     "shuffle_quality",
     "steps_left",
     "take_step",
@@ -83,6 +84,26 @@ Tail = Literal["short", "drop", "pad", "wrap"]
 ``drop``: they are left out of this epoch. ``pad``: the batch is filled with samples from the start of the sequence,
 which ``valid`` marks false. ``wrap``: the same, marked as valid.
 """
+
+
+def chosen_tail(tail: Tail | None, *, drop_last: bool, world_size: int) -> Tail:
+    """Return what happens to a rest where ``tail`` may be left out and ``drop_last`` is another word for ``"drop"``.
+
+    Left out, one rank gets a smaller last batch. Several repeat samples, marked as not valid: each rank then makes as
+    many steps as the others, all with full batches, and no loss is averaged over an empty one.
+
+    Raises:
+        ConfigError: ``drop_last`` and ``tail`` contradict each other, or ``drop_last`` is neither True nor False.
+    """
+    if not isinstance(drop_last, bool):
+        raise ConfigError(f"drop_last is {drop_last!r}; it must be True or False")
+    if drop_last and tail not in (None, "drop"):
+        raise ConfigError(f"drop_last=True and tail={tail!r} contradict each other; give one of them")
+    if drop_last:
+        return "drop"
+    if tail is None:
+        return "short" if world_size == 1 else "pad"
+    return tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +193,7 @@ class Step:
 
     Attributes:
         indices: uint64 (count,), the samples.
-        valid: bool (count,), false where ``tail="pad"`` filled up.
+        valid: bool (count,), false for samples that ``tail="pad"`` repeats.
         consumed: Position in the epoch after this step, the same on every rank.
     """
 

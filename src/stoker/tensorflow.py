@@ -5,20 +5,23 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 import tensorflow as tf
 
+from stoker import _native
 from stoker.errors import ConfigError
-from stoker.loader import Dataset, Loader, Position, box_arrays
+from stoker.loader import Dataset, Loader, Position, box_arrays, refuse_unknown
 from stoker.transforms import MultiCrop, Output, native_transforms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from stoker.loader import Batch, BoxOutput, Mix
+    from stoker.loader import Batch, BoxOutput, MemoryCache, Mix, NodeCache, OnBad, ReadAhead
+    from stoker.order import BlockShuffle, Tail
     from stoker.transforms import Transform
+    from stoker.types import DecodeMode
 
 __all__ = ["dataset", "state_at"]
 
@@ -35,14 +38,31 @@ _FIELDS: dict[str, Callable[[Batch], Any]] = {
 }
 
 
-def dataset(
+def dataset(  # noqa: PLR0913 - the settings of a loader
     dataset: Dataset | Mix,
+    batch_size: int = 1,
+    shuffle: bool | BlockShuffle = False,  # noqa: FBT001, FBT002 - by position, as `stoker.Loader` takes it
     *,
-    batch_size: int,
     transform: Transform,
     fields: Sequence[str] = ("images", "labels"),
     state: Mapping[str, Any] | None = None,
-    **settings: Any,
+    drop_last: bool = False,
+    tail: Tail | None = None,
+    seed: int = 0,
+    output: Output | None = None,
+    boxes: BoxOutput | None = None,
+    decode: DecodeMode = "exact",
+    threads: int | None = None,
+    prefetch: int = 3,
+    rank: int | None = None,
+    world_size: int | None = None,
+    check: bool = True,
+    max_pixels: int = _native.DEFAULT_MAX_PIXELS,
+    cache: MemoryCache | NodeCache | None = None,
+    read_ahead: ReadAhead | None = None,
+    on_bad: OnBad = "raise",
+    max_bad: int = 100,
+    **unknown: Never,
 ) -> tf.data.Dataset:
     """Return a ``tf.data.Dataset`` of the loader's batches.
 
@@ -59,14 +79,15 @@ def dataset(
     ``images``    uint8 (B, H, W, 3)  RGB 0..255; with `stoker.MultiCrop` a tuple of such, one a transform
     ``labels``    int64 (B,)          as stored in the records; -1 where there is none
     ``indices``   int64 (B,)          number of each sample in its split
-    ``valid``     bool (B,)           false where ``tail="pad"`` filled the batch up
+    ``valid``     bool (B,)           false for samples that are repeated to fill the last batch of an epoch
     ``seeds``     int64 (B,)          random bits of each sample in this epoch, for transforms of your own
     ``boxes``     as ``boxes=`` says  a dict of the arrays of `stoker.Boxes` or `stoker.PaddedBoxes`; with
                                       `stoker.MultiCrop` a tuple of such, one a transform
     ``position``  int64 (2,)          epoch, and samples of it consumed after this batch; see `state_at`
     ============  ==================  ==================================================================
 
-    The ``element_spec`` is static, but for the batch dimension where ``tail="short"``. The cardinality is the number of
+    The ``element_spec`` is static, but for the batch dimension where the last batch may be smaller: on one rank, unless
+    ``drop_last`` or ``tail`` says otherwise. The cardinality is the number of
     batches of an epoch; with a state from within an epoch it is unknown, because the first pass is shorter than others.
 
     Automatic sharding of ``tf.distribute`` is off, as batches are this process's share already, and so is autotuning,
@@ -75,21 +96,62 @@ def dataset(
     Args:
         dataset: What to read; see `stoker.open` and `stoker.mix`.
         batch_size: Images per batch on this rank.
+        shuffle: Whether each epoch has its own random order.
         transform: What becomes of each image.
         fields: What elements hold, in this order.
         state: Where to begin: a state of any loader of the same dataset, seed and shuffle, in any framework.
-        settings: Any other setting of `stoker.Loader`.
+        drop_last: Whether samples that do not fill a batch on every rank are left out of an epoch.
+        tail: What happens to samples that do not fill a last batch. This and what follows is as `stoker.Loader` has it.
+        seed: Of the order and of the transforms' random choices.
+        output: Type, layout and scale of the pixels.
+        boxes: In which form batches have the annotated objects of their samples.
+        decode: ``"exact"`` or ``"fast"``.
+        threads: Decoding threads.
+        prefetch: Batches decoded ahead of the consumer.
+        rank: This process's number among the ranks; left out: as the framework or the launcher says.
+        world_size: How many they are.
+        check: Whether the checksum of every record is verified.
+        max_pixels: Images that declare more are refused before anything is allocated for them.
+        cache: Where samples are kept once they were read.
+        read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead.
+        on_bad: What becomes of a sample that cannot be loaded.
+        max_bad: The most samples that are replaced in an epoch on this rank.
+        unknown: Nothing; a keyword of another library is refused with the setting to use instead.
 
     Raises:
         ConfigError: A setting is out of range, or the state is of something else. Errors of samples appear while
             iterating, as TensorFlow errors that carry the message of Stoker's.
+        TypeError: A setting does not exist.
     """
-    _check_fields(fields, settings.get("boxes"))
-    make = partial(Loader, dataset, batch_size=batch_size, transform=transform, **settings)
+    refuse_unknown("stoker.tensorflow.dataset", locals(), unknown)
+    _check_fields(fields, boxes)
+    make = partial(
+        Loader,
+        dataset,
+        batch_size,
+        shuffle,
+        transform=transform,
+        drop_last=drop_last,
+        tail=tail,
+        seed=seed,
+        output=output,
+        boxes=boxes,
+        decode=decode,
+        threads=threads,
+        prefetch=prefetch,
+        rank=rank,
+        world_size=world_size,
+        check=check,
+        max_pixels=max_pixels,
+        cache=cache,
+        read_ahead=read_ahead,
+        on_bad=on_bad,
+        max_bad=max_bad,
+    )
     with make() as loader:  # settings are refused here
-        start, steps, tail = _start(loader, state), len(loader), loader.topology.tail
-    count = None if tail == "short" else batch_size
-    form = _Form(count, transform, settings.get("output") or Output(), settings.get("boxes"))
+        start, steps, topology = _start(loader, state), len(loader), loader.topology
+    count = None if topology.tail == "short" else topology.batch_size
+    form = _Form(count, transform, output or Output(), boxes)
     spec = tuple(form.spec(name) for name in fields)
     made = tf.data.Dataset.from_generator(_Passes(make, start, tuple(fields)), output_signature=spec)
     if start.consumed == 0:
@@ -106,7 +168,14 @@ def _options() -> tf.data.Options:
     return options
 
 
-def state_at(position: Any, dataset: Dataset | Mix, *, transform: Transform, **settings: Any) -> dict[str, Any]:
+def state_at(
+    position: Any,
+    dataset: Dataset | Mix,
+    *,
+    transform: Transform,
+    shuffle: bool | BlockShuffle = False,
+    seed: int = 0,
+) -> dict[str, Any]:
     """Return the state of a loader after the batch that a position came with.
 
     tf.data asks for batches ahead of the training loop, so only the batch itself knows how far training is.
@@ -115,16 +184,16 @@ def state_at(position: Any, dataset: Dataset | Mix, *, transform: Transform, **s
         position: The field ``position`` of the last element that was trained on, int64 (2,): a tensor, an array or two
             numbers.
         dataset: What is read.
-        transform: What becomes of each image.
-        settings: The other settings of `dataset`; only those that decide which samples come when matter.
+        transform: As `dataset` was given it, like the rest: together they decide which samples come when.
+        shuffle: The same.
+        seed: The same.
 
     Returns:
         What ``state=``, `stoker.Loader.load_state_dict` and the other frameworks' adapters take: less than 200 bytes of
         JSON, the same on every rank.
     """
     epoch, consumed = (int(number) for number in np.asarray(position))
-    own = {name: settings[name] for name in settings.keys() - {"fields", "state", "threads", "prefetch", "cache"}}
-    with Loader(dataset, transform=transform, **{"batch_size": 1, **own}, threads=1, prefetch=1) as loader:
+    with Loader(dataset, 1, shuffle, transform=transform, seed=seed, threads=1, rank=0, world_size=1) as loader:
         return loader.state_dict(Position(epoch, consumed))
 
 

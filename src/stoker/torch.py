@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 import weakref
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Never, cast
 
 import numpy as np
 import torch
@@ -18,7 +19,7 @@ from torch.utils.data import SequentialSampler, get_worker_info
 from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ConfigError
-from stoker.loader import Dataset, EngineSettings, Loader, SampleEngine, batch_text
+from stoker.loader import Dataset, EngineSettings, Loader, SampleEngine, batch_text, refuse_unknown
 from stoker.order import Step
 from stoker.transforms import ObjectCrops, Output, Transform
 
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from stoker.loader import Batch, BatchOrigin, Mix, Position
+    from stoker.loader import Batch, BatchOrigin, BoxOutput, MemoryCache, Mix, NodeCache, OnBad, Position, ReadAhead
+    from stoker.order import BlockShuffle, Tail
+    from stoker.types import DecodeMode
 
     OwnTransform = Callable[[Any], Any]
 
@@ -47,7 +50,7 @@ class TorchBatch:
                                       several; ``images.permute(0, 3, 1, 2)`` is a channels-last view of NHWC
     labels    int64 (B,)              as stored in the records; -1 where there is none
     indices   int64 (B,)              index of each sample in its split
-    valid     bool (B,)               false where ``tail="pad"`` filled the batch up
+    valid     bool (B,)               false for samples that are repeated to fill the last batch of an epoch
     seeds     int64 (B,)              for random choices of your own: the 64 bits of the batch's uint64
     boxes     as the batch has them   with tensors in the place of arrays; None without
     position  Position                where the loader is right after this batch; see `DataLoader.state_dict`
@@ -148,41 +151,99 @@ class DataLoader:
     Args:
         dataset: What to read; see `stoker.open` and `stoker.mix`.
         batch_size: Images per batch on this rank.
+        shuffle: Whether each epoch has its own random order.
         transform: What becomes of each image.
+        drop_last: Whether samples that do not fill a batch on every rank are left out of an epoch.
         pin_memory: Whether batches are copied to page-locked memory, for fast transfers to a GPU. Left out: if CUDA
             is there. The copy is made by the consumer's thread when it takes a batch.
-        settings: Any other setting of `stoker.Loader`, such as ``shuffle``, or ``rank`` and ``world_size``.
+        tail: What happens to samples that do not fill a last batch. This and what follows is as `stoker.Loader` has it.
+        seed: Of the order and of the transforms' random choices.
+        output: Type, layout and scale of the pixels.
+        boxes: In which form batches have the annotated objects of their samples.
+        decode: ``"exact"`` or ``"fast"``.
+        threads: Decoding threads.
+        prefetch: Batches decoded ahead of the consumer.
+        rank: This process's number among the ranks; left out: as the framework or the launcher says.
+        world_size: How many they are.
+        check: Whether the checksum of every record is verified.
+        max_pixels: Images that declare more are refused before anything is allocated for them.
+        cache: Where samples are kept once they were read.
+        read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead.
+        on_bad: What becomes of a sample that cannot be loaded.
+        max_bad: The most samples that are replaced in an epoch on this rank.
+        unknown: Nothing; settings of PyTorch's loader that have no meaning here are refused with the one to use.
 
     Attributes:
         loader: The `stoker.Loader` behind it.
 
     Raises:
-        ConfigError: A setting is out of range, ``pin_memory`` is asked for without CUDA, or what the launcher says of
-            the ranks makes no sense. While iterating: ``torch.distributed`` was initialised only afterwards, and says
-            otherwise.
+        ConfigError: A setting is out of range, or what the launcher says of the ranks makes no sense. While iterating:
+            ``torch.distributed`` was initialised only afterwards, and says otherwise.
+        TypeError: A setting does not exist.
 
     Warns:
         RankWarning: Two sources disagree about the ranks.
+        UserWarning: ``pin_memory=True``, and there is no CUDA.
     """
 
     _is_accelerate_prepared = True  # what Accelerate leaves as it is
     prefetch_factor = None  # of worker processes, which wrappers ask for
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the settings of a loader
         self,
         dataset: Dataset | Mix,
+        batch_size: int = 1,
+        shuffle: bool | BlockShuffle = False,  # noqa: FBT001, FBT002 - by position, as PyTorch's DataLoader takes it
         *,
-        batch_size: int,
         transform: Transform,
+        drop_last: bool = False,
         pin_memory: bool | None = None,
-        **settings: Any,
+        tail: Tail | None = None,
+        seed: int = 0,
+        output: Output | None = None,
+        boxes: BoxOutput | None = None,
+        decode: DecodeMode = "exact",
+        threads: int | None = None,
+        prefetch: int = 3,
+        rank: int | None = None,
+        world_size: int | None = None,
+        check: bool = True,
+        max_pixels: int = _native.DEFAULT_MAX_PIXELS,
+        cache: MemoryCache | NodeCache | None = None,
+        read_ahead: ReadAhead | None = None,
+        on_bad: OnBad = "raise",
+        max_bad: int = 100,
+        **unknown: Never,
     ) -> None:
+        refuse_unknown("stoker.torch.DataLoader", locals(), unknown)
         if pin_memory and not torch.cuda.is_available():
-            raise ConfigError("pin_memory=True needs CUDA, which this PyTorch does not have; omit it")
-        self._pin = torch.cuda.is_available() if pin_memory is None else pin_memory
-        self._discovered = settings.get("rank") is None
+            message = "pin_memory=True, but this PyTorch finds no CUDA device; batches stay in ordinary memory"
+            warnings.warn(message, stacklevel=2)
+        self._pin = torch.cuda.is_available() and pin_memory is not False
+        self._discovered = rank is None
         self._loaded = False  # whether the next batch is the first after a loaded state
-        self.loader = Loader(dataset, batch_size=batch_size, transform=transform, **settings)
+        self.loader = Loader(
+            dataset,
+            batch_size,
+            shuffle,
+            transform=transform,
+            drop_last=drop_last,
+            tail=tail,
+            seed=seed,
+            output=output,
+            boxes=boxes,
+            decode=decode,
+            threads=threads,
+            prefetch=prefetch,
+            rank=rank,
+            world_size=world_size,
+            check=check,
+            max_pixels=max_pixels,
+            cache=cache,
+            read_ahead=read_ahead,
+            on_bad=on_bad,
+            max_bad=max_bad,
+        )
 
     @property
     def dataset(self) -> Dataset | Mix:

@@ -150,19 +150,23 @@ def test_states_pass_between_frameworks(train: stoker.Dataset) -> None:
     )
     for keys, position in third.take(1):
         taken += keys.numpy().tolist()
-        state = stoker.tensorflow.state_at(position, train, **SETTINGS)
+        order = {name: SETTINGS[name] for name in ("transform", "shuffle", "seed")}
+        state = stoker.tensorflow.state_at(position, train, **order)
     with stoker.Loader(train, **SETTINGS) as fourth:
         fourth.load_state_dict(state)
         taken += [index for batch in fourth for index in batch.indices.tolist()]
     assert taken == expected
 
 
-def test_pinning_needs_cuda(train: stoker.Dataset) -> None:
+def test_without_cuda_nothing_is_pinned(train: stoker.Dataset) -> None:
     if torch.cuda.is_available():
         assert next(iter(stoker.torch.DataLoader(train, pin_memory=True, **SETTINGS))).images.is_pinned()
     else:
-        with pytest.raises(ConfigError, match="CUDA"):
-            stoker.torch.DataLoader(train, pin_memory=True, **SETTINGS)
+        with (
+            pytest.warns(UserWarning, match="no CUDA"),
+            stoker.torch.DataLoader(train, pin_memory=True, **SETTINGS) as loader,
+        ):
+            assert len(next(iter(loader))) == 4
 
 
 def test_importing_stoker_loads_only_what_reading_needs() -> None:

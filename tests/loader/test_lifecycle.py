@@ -192,7 +192,8 @@ def test_numbers_of_numpy_are_numbers_and_a_state_stays_json(shards: list[Path])
     [
         {"batch_size": 0},
         {"batch_size": 2**21},
-        {"prefetch": 0},
+        {"prefetch": -1},
+        {"drop_last": 1},
         {"threads": 0},
         {"seed": -1},
         {"rank": 1, "world_size": 1},

@@ -70,11 +70,11 @@ def test_a_share_of_a_short_last_step_may_be_empty_in_every_form(train: stoker.D
     settings = {"batch_size": 20, "transform": TRANSFORMS, "boxes": stoker.BoxOutput(pad_to=2), "world_size": 2}
     batches = []
     for rank in range(2):
-        with stoker.Loader(train, rank=rank, **settings) as loader:
+        with stoker.Loader(train, rank=rank, tail="short", **settings) as loader:
             batches.append(next(iter(loader)))
     assert sum(len(batch) for batch in batches) == RECORDS
     with stoker.Loader(
-        train, batch_size=20, transform=TRANSFORMS, boxes=stoker.BoxOutput(), world_size=2, rank=0
+        train, batch_size=20, transform=TRANSFORMS, boxes=stoker.BoxOutput(), world_size=2, rank=0, tail="short"
     ) as loader:
         loader.load_state_dict(loader.state_dict() | {"consumed": RECORDS - 1})
         (batch,) = loader

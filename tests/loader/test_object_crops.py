@@ -91,6 +91,7 @@ def test_a_run_resumes_exactly_on_another_topology(train: stoker.Dataset) -> Non
             "seed": SEED,
             "rank": rank,
             "world_size": 2,
+            "tail": "short",
         }
         with stoker.Loader(train, threads=3, **settings) as other:
             other.load_state_dict(state)

@@ -14,7 +14,8 @@ import stoker
 from loader.shards import image, write_shards
 from stoker.errors import ConfigError
 
-SETTINGS = {"batch_size": 4, "transform": stoker.RandomResizedCrop(24, hflip=0.5), "shuffle": True, "seed": 9}
+ORDER = {"transform": stoker.RandomResizedCrop(24, hflip=0.5), "shuffle": True, "seed": 9}
+SETTINGS = {"batch_size": 4, **ORDER}
 FIELDS = ("images", "labels", "indices", "valid", "seeds", "position")
 
 
@@ -95,7 +96,7 @@ def test_a_state_begins_with_the_rest_of_its_epoch(train: stoker.Dataset) -> Non
         epochs = [[index for batch in loader for index in batch.indices.tolist()] for _ in range(3)]
     whole = stoker.tensorflow.dataset(train, fields=("indices", "position"), **SETTINGS)
     *_, (_, position) = whole.skip(1).take(2).prefetch(1)  # 3 batches of epoch 0 were trained on
-    state = stoker.tensorflow.state_at(position, train, **SETTINGS)
+    state = stoker.tensorflow.state_at(position, train, **ORDER)
     assert (state["epoch"], state["consumed"]) == (0, 12)
     rest = stoker.tensorflow.dataset(train, fields=("indices",), state=state, **SETTINGS)
     assert rest.cardinality() == tf.data.UNKNOWN_CARDINALITY
@@ -103,14 +104,14 @@ def test_a_state_begins_with_the_rest_of_its_epoch(train: stoker.Dataset) -> Non
 
 
 def test_a_state_at_the_end_of_an_epoch_begins_with_the_next(train: stoker.Dataset) -> None:
-    state = stoker.tensorflow.state_at((4, 18), train, **SETTINGS)
+    state = stoker.tensorflow.state_at((4, 18), train, **ORDER)
     made = stoker.tensorflow.dataset(train, fields=("position",), state=state, **SETTINGS)
     assert made.cardinality() == 5
     assert [p.numpy().tolist() for (p,) in made] == [[5, 4], [5, 8], [5, 12], [5, 16], [5, 18]]
 
 
 def test_states_of_something_else_are_refused(train: stoker.Dataset) -> None:
-    state = stoker.tensorflow.state_at((0, 4), train, **SETTINGS)
+    state = stoker.tensorflow.state_at((0, 4), train, **ORDER)
     with pytest.raises(ConfigError, match="seed"):
         stoker.tensorflow.dataset(train, state=state, **{**SETTINGS, "seed": 8})
 
@@ -136,7 +137,7 @@ def test_keras_fit_sees_one_epoch_after_another(train: stoker.Dataset) -> None:
 
 
 def test_keras_fit_goes_on_from_a_state(train: stoker.Dataset) -> None:
-    state = stoker.tensorflow.state_at((1, 12), train, **SETTINGS)
+    state = stoker.tensorflow.state_at((1, 12), train, **ORDER)
     made = stoker.tensorflow.dataset(train, fields=("images", "position"), state=state, **SETTINGS)
     model = Seen()
     model.compile(run_eagerly=True)

@@ -10,6 +10,7 @@ from stoker.loader.caches import CacheStats, MemoryCache, NodeCache
 from stoker.loader.dataset import Dataset, Sample, label_of
 from stoker.loader.engine import EngineSettings, SampleEngine
 from stoker.loader.image_files import FILE_SCHEMA, ImageFiles
+from stoker.loader.keywords import refuse_unknown
 from stoker.loader.loader import Loader, loader_in, loader_settings, trace
 from stoker.loader.mixes import Mix, mix, parts_of
 from stoker.loader.opening import (
@@ -86,6 +87,7 @@ __all__ = [
     "parts_of",
     "read_through",
     "refuse_unfinished",
+    "refuse_unknown",
     "trace",
     "usable_boxes",
 ]

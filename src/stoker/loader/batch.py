@@ -40,7 +40,7 @@ class Batch:
                                   with `stoker.MultiCrop` a tuple of arrays, one for each transform
     labels    int64 (B,)          as stored in the records; -1 where there is none
     indices   uint64 (B,)         index of each sample in its split; survives any change of topology
-    valid     bool (B,)           false where ``tail="pad"`` filled the batch up
+    valid     bool (B,)           false for samples that are repeated to fill the last batch of an epoch
     seeds     uint64 (B,)         a random number of each sample in this epoch, for transforms of your own
     position  Position            where the epoch is after this batch, the same on every rank
     boxes     Boxes, PaddedBoxes  of the samples, as the loader's ``boxes`` says; with `stoker.MultiCrop` a

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ClosedError, ConfigError
 from stoker.loader.engine import EngineSettings, SampleEngine
+from stoker.loader.keywords import refuse_unknown
 from stoker.loader.position import Position
 from stoker.loader.ranks import resolve
 from stoker.loader.read_ahead import ReadAhead
 from stoker.loader.tracing import Trace
-from stoker.order import Topology, steps_left, take_step
+from stoker.order import Topology, chosen_tail, steps_left, take_step
 from stoker.sources import read_config
 from stoker.storage import location
 from stoker.transforms import ObjectCrops, Output
@@ -57,18 +58,22 @@ class Loader:
     Args:
         dataset: What to read; see `stoker.open` and `stoker.mix`.
         batch_size: Images per batch on this rank.
+        shuffle: Whether each epoch has its own random order; with `stoker.BlockShuffle` one that reads block by block.
         transform: What becomes of each image. With `stoker.ObjectCrops` samples are annotated objects, not images.
+        drop_last: Whether samples that do not fill a batch on every rank are left out of an epoch: ``tail="drop"``.
+        tail: What happens to samples that do not fill a last batch; see `stoker.order.Tail`. Left out: ``"short"`` on
+            one rank, so its last batch may be smaller; ``"pad"`` on several, so samples repeat until each rank has as
+            many full batches as the others, and ``Batch.valid`` is false for the repeats.
+        seed: Of the order and of the transforms' random choices, 0 to 2**64 - 1.
         output: Type, layout and scale of the pixels; left out: uint8, NHWC.
         boxes: In which form batches have the annotated objects of their samples; left out: not at all.
-        shuffle: Whether each epoch has its own random order; with `stoker.BlockShuffle` one that reads block by block.
         decode: ``"exact"``: the pixels of libjpeg's accurate decode, resized as Pillow does, difference 0. ``"fast"``:
             JPEGs are decoded at a half, a quarter or an eighth of their size where the crop is resized to no
             more than that, with coarser weights (docs/explanation/performance.md has how close). The same pixels in
             every run, too.
-        seed: Of the order and of the transforms' random choices, 0 to 2**64 - 1.
-        tail: What happens to samples that do not fill a last batch; see `stoker.order.Tail`.
         threads: Decoding threads; left out: one for each CPU that this process may use.
-        prefetch: Batches decoded ahead of the consumer; costs ``prefetch`` times the bytes of a batch.
+        prefetch: Batches decoded ahead of the consumer; costs ``prefetch`` times the bytes of a batch. 0: a batch is
+            decoded when it is asked for.
         rank: This process's number among the ranks that consume an epoch together. Left out, like ``world_size``: as
             the framework or the launcher says; see `stoker.loader.ranks`.
         world_size: How many they are.
@@ -80,13 +85,16 @@ class Loader:
             same in every run; ``Batch.indices`` says which, `bad_samples` lists them, and the end of the epoch brings
             a `stoker.errors.BadSampleWarning`.
         max_bad: The most samples that are replaced in an epoch on this rank.
+        unknown: Nothing; a keyword of another library's loader is refused with the setting to use instead.
 
     Warns:
         RankWarning: Two sources disagree about the ranks.
 
     Raises:
-        ConfigError: A setting is out of range, or the dataset is empty, or has no objects where the transform or
-            ``boxes`` wants some. Raised here, before any record is read.
+        ConfigError: A setting is out of range, ``drop_last`` and ``tail`` contradict each other, or the dataset is
+            empty, or has no objects where the transform or ``boxes`` wants some. Raised here, before any record is
+            read.
+        TypeError: A setting does not exist.
         ShardError: While iterating: a record is damaged. With `stoker.ObjectCrops` also here, where the first loader
             of a dataset counts the objects of all records.
         ExampleError: While iterating: a record lacks the image or the label.
@@ -94,22 +102,23 @@ class Loader:
         TooManyBadSamplesError: While iterating: more samples were bad than may be replaced.
 
     Example:
-        >>> with stoker.Loader(train, batch_size=64, transform=stoker.CenterCrop(224)) as loader:  # doctest: +SKIP
+        >>> with stoker.Loader(train, 64, transform=stoker.CenterCrop(224)) as loader:  # doctest: +SKIP
         ...     images, labels = next(iter(loader))
     """
 
     def __init__(  # noqa: PLR0913 - the settings of a loader, all by name
         self,
         dataset: Dataset | Mix,
+        batch_size: int = 1,
+        shuffle: bool | BlockShuffle = False,  # noqa: FBT001, FBT002 - by position, as PyTorch's DataLoader takes it
         *,
-        batch_size: int,
         transform: Transform,
+        drop_last: bool = False,
+        tail: Tail | None = None,
+        seed: int = 0,
         output: Output | None = None,
         boxes: BoxOutput | None = None,
         decode: DecodeMode = "exact",
-        shuffle: bool | BlockShuffle = False,
-        seed: int = 0,
-        tail: Tail = "short",
         threads: int | None = None,
         prefetch: int = 3,
         rank: int | None = None,
@@ -120,12 +129,15 @@ class Loader:
         read_ahead: ReadAhead | None = None,
         on_bad: OnBad = "raise",
         max_bad: int = 100,
+        **unknown: Never,
     ) -> None:
+        refuse_unknown("stoker.Loader", locals(), unknown)
         self.dataset = dataset
         ranks = resolve(rank, world_size)
-        self.topology = Topology(batch_size, ranks.rank, ranks.world_size, tail)
+        last = chosen_tail(tail, drop_last=drop_last, world_size=ranks.world_size)
+        self.topology = Topology(batch_size, ranks.rank, ranks.world_size, last)
         self.transform = transform
-        self._prefetch = check_range("prefetch", prefetch, 1, 1024)
+        self._prefetch = check_range("prefetch", prefetch, 0, 1024)
         self._position = Position(0, 0)
         self._begun = False  # whether batches of the current epoch were handed out in an iteration
         self._iterations = 0

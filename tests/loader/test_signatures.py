@@ -1,0 +1,148 @@
+"""Loaders of all frameworks take the same settings, typed; other words are refused with the one to use."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import stoker
+from loader.shards import write_shards
+from stoker.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TRANSFORM = stoker.CenterCrop(8)
+LOADERS: dict[str, Callable[..., Any]] = {
+    "stoker.Loader": stoker.Loader,
+    "stoker.torch.DataLoader": stoker.torch.DataLoader,
+    "stoker.tensorflow.dataset": stoker.tensorflow.dataset,
+    "stoker.jax.batches": stoker.jax.batches,
+}
+OWN = {
+    "stoker.Loader": set(),
+    "stoker.torch.DataLoader": {"pin_memory"},
+    "stoker.tensorflow.dataset": {"fields", "state"},
+    "stoker.jax.batches": {"epochs", "sharding"},
+}
+REFUSED = {
+    "num_workers": "threads=",
+    "collate_fn": "transform=",
+    "sampler": "MapDataset",
+    "batch_sampler": "MapDataset",
+    "worker_init_fn": "threads=",
+    "persistent_workers": "threads=",
+    "multiprocessing_context": "threads=",
+    "timeout": "threads=",
+    "prefetch_factor": "prefetch=",
+    "generator": "seed=",
+    "num_replicas": "world_size=",
+    "drop_remainder": "drop_last=",
+    "shard_index": "rank=",
+    "droplast": "did you mean drop_last=?",
+    "colour": "its settings are dataset, batch_size, shuffle, transform",
+}
+TYPED = """
+import stoker.jax, stoker.tensorflow, stoker.torch
+
+train = stoker.open("dataset/")
+for batch in stoker.Loader(train, 8, True, transform=stoker.CenterCrop(8), drop_last=True):
+    batch.labels.sum()
+for torch_batch in stoker.torch.DataLoader(train, 8, True, transform=stoker.CenterCrop(8), pin_memory=False):
+    torch_batch.labels.float()
+stoker.tensorflow.dataset(train, 8, transform=stoker.CenterCrop(8), fields=("images",))
+stoker.jax.batches(train, 8, transform=stoker.CenterCrop(8), epochs=1)
+"""
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> stoker.Dataset:
+    write_shards(tmp_path, 7, 1)
+    return stoker.open(tmp_path)
+
+
+def settings_of(name: str) -> list[tuple[str, Any, Any, str]]:
+    """Name, kind, default and annotation of each setting that a loader has in common with the others, in order."""
+    parameters = inspect.signature(LOADERS[name]).parameters.values()
+    return [(each.name, each.kind, each.default, each.annotation) for each in parameters if each.name not in OWN[name]]
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_all_loaders_take_the_same_settings(name: str) -> None:
+    assert settings_of(name) == settings_of("stoker.Loader")
+    assert settings_of(name)[-1][3] == "Never"
+    assert set(inspect.signature(LOADERS[name]).parameters) > OWN[name]
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_batch_size_and_shuffle_go_by_position(train: stoker.Dataset, name: str) -> None:
+    made = LOADERS[name](train, 3, True, transform=TRANSFORM, drop_last=True)
+    batch = next(iter(made))
+    images = batch["images"] if isinstance(batch, dict) else batch[0] if isinstance(batch, tuple) else batch.images
+    assert len(images) == 3
+    if name == "stoker.tensorflow.dataset":
+        assert made.cardinality() == 2
+    else:
+        loader = getattr(made, "loader", made)
+        assert (len(loader), loader.settings.shuffle, loader.topology.tail) == (2, True, "drop")
+        made.close()
+
+
+@pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.parametrize("word", REFUSED)
+def test_words_of_other_loaders_are_refused_with_the_one_to_use(train: stoker.Dataset, name: str, word: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        LOADERS[name](train, transform=TRANSFORM, **{word: 0})
+    assert str(caught.value).startswith(f"{name} has no setting '{word}': ")
+    assert REFUSED[word] in str(caught.value)
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_two_words_for_the_last_batch_may_not_contradict_each_other(train: stoker.Dataset, name: str) -> None:
+    with pytest.raises(ConfigError, match="drop_last=True and tail='pad' contradict each other"):
+        LOADERS[name](train, transform=TRANSFORM, drop_last=True, tail="pad")
+    with pytest.raises(ConfigError, match="drop_last is 'yes'"):
+        LOADERS[name](train, transform=TRANSFORM, drop_last="yes")
+
+
+def mypy(tmp_path: Path, program: str) -> str:
+    """Return what mypy finds in a program, an error a line; nothing if there is none."""
+    file = tmp_path / "program.py"
+    file.write_text(program)
+    package = Path(stoker.__file__).parent
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--config-file=",
+        "--strict",
+        "--no-error-summary",
+        "--follow-imports=silent",
+    ]
+    found = subprocess.run(
+        [*command, "--ignore-missing-imports", f"--cache-dir={tmp_path}/cache", str(file)],
+        env={"MYPYPATH": str(package.parent), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert not found.stderr, found.stderr
+    return found.stdout
+
+
+@pytest.mark.timeout(600)
+def test_mypy_finds_typing_mistakes_in_all_loaders(tmp_path: Path) -> None:
+    wrong = [
+        f"stoker.{loader}(train, 8, transform=stoker.CenterCrop(8), {mistake})\n"
+        for loader in ("Loader", "torch.DataLoader", "tensorflow.dataset", "jax.batches")
+        for mistake in ('taill="drop"', 'shuffle="yes"', "num_workers=4", 'drop_last="no"')
+    ]
+    first = TYPED.count("\n") + 1
+    found = mypy(tmp_path, TYPED + "".join(wrong))
+    assert {int(line.split(":")[1]) for line in found.splitlines()} == set(range(first, first + len(wrong))), found
