@@ -101,14 +101,6 @@ class RecordSource:
         is_raw = sample.schema.image_encoding == "raw"
         return SourceImage(sample.decode() if is_raw else sample.encoded, _file_name(sample), sample.boxes, None)
 
-    def peek(self, item: Item, count: int) -> bytes:
-        """Return the first bytes of the image of one record, at most ``count`` of them.
-
-        Raises:
-            OSError: It cannot be read.
-        """
-        return self._sample(item).encoded[:count]
-
     def _sample(self, item: Item) -> Sample:
         return self.datasets[item.archive][item.offset]
 

@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from stoker.builder import estimate
 from stoker.cli.main import main
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 COMMAND = [sys.executable, "-m", "stoker.cli.main"]
 
 
-def jpeg(seed: int, size: tuple[int, int] = (40, 30)) -> bytes:
+def jpeg(seed: int, size: tuple[int, int] = (40, 30), kind: str = "JPEG") -> bytes:
     out = io.BytesIO()
     pixels = np.random.default_rng(seed).integers(0, 256, (size[1] // 10, size[0] // 10, 3), np.uint8)
-    Image.fromarray(pixels).resize(size).save(out, "JPEG")
+    Image.fromarray(pixels).resize(size).save(out, kind)
     return out.getvalue()
 
 
@@ -161,18 +162,26 @@ def test_plan_prints_and_writes_nothing(stoker: Run, source: Path, tmp_path: Pat
     (source / "dog/notes.txt").touch()
     (source / "eel").mkdir()
     before = sorted(tmp_path.rglob("*"))
-    assert stoker("plan", source, "--split-fraction", "validation=0.25", "--shards", 3) == 0
+    (source / "dog/right.JPEG").write_bytes(jpeg(9, kind="PNG"))
+    assert stoker("plan", source, "--split-fraction", "val=0.25", "--shards", 3) == 3
     for said in (
-        "3 classes of 0 to 10, 14 items",
-        "12 jpeg, 1 empty, 1 png",
-        "odd file: cat/odd.JPEG is png",
+        "3 classes of 0 to 10, 15 items",
+        "12 jpeg, 2 png, 1 empty",
+        "odd file: dog/right.JPEG is png",
+        "rejected cat/odd.JPEG: ",
+        "rejected cat/empty.JPEG: the file is empty",
         "ignored: 1 .txt",
         "warning: no images in class eel",
-        "from 14 items converted, 2 of them rejected",
+        "from 15 items converted",
+        "2 of 15 will be rejected; the manifest would be withheld: build with --max-rejects 2 to accept them",
     ):
         assert said in stoker.out
-    assert stoker("plan", source, "--resize", "short:20", "--json") == 0
+    assert "odd file: cat/empty.JPEG" not in stoker.out
+    (source / "dog/right.JPEG").unlink()
+    assert stoker("plan", source, "--resize", "short:20", "--json", "--max-rejects", 2) == 0
     document = stoker.json
+    assert [reject["key"] for reject in document["rejects"]] == ["cat/empty.JPEG", "cat/odd.JPEG"]
+    assert (document["expected_rejects"], document["withheld"]) == (2, False)
     assert document["splits"]["train"]["items"] == 14
     assert document["classes"][2] == {"name": "eel", "text": "", "items": 0}
     assert document["odd_files"] == [
@@ -181,6 +190,53 @@ def test_plan_prints_and_writes_nothing(stoker: Run, source: Path, tmp_path: Pat
     ]
     assert document["estimate"]["bytes"] > 0
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("options", [[], ["--resize", "short:20"], ["--crop-objects"], ["--num-images", "3"]])
+def test_plan_says_what_build_rejects_and_exits_as_it_does(
+    stoker: Run, source: Path, tmp_path: Path, options: list[str]
+) -> None:
+    whole = jpeg(3)
+    for name, data in {
+        "cat/text.JPEG": b"no image",
+        "cat/cut.JPEG": whole[: len(whole) // 2],
+        "cat/long/lossless.JPEG": b"\xff\xd8\xff\xc3",
+    }.items():
+        (source / name).parent.mkdir(exist_ok=True)
+        (source / name).write_bytes(data)
+    (source / "dog/gone.JPEG").symlink_to("nowhere")
+    (source / "eel").symlink_to("nowhere")
+    code = stoker("plan", source, *options, "--json")
+    planned = stoker.json
+    assert stoker("build", source, tmp_path / "out", *options, "--json") == code
+    assert sorted(planned["rejects"], key=str) == sorted(stoker.json["rejects"], key=str)
+    assert code == (3 if planned["rejects"] else 0)
+    accept = ["--max-rejects", len(planned["rejects"])]
+    assert (
+        stoker("plan", source, *options, *accept) == stoker("build", source, tmp_path / "out", *options, *accept) == 0
+    )
+
+
+def test_plan_of_nothing_but_broken_files(stoker: Run, tmp_path: Path) -> None:
+    for name in ("a/1.jpg", "b/2.jpg"):
+        (tmp_path / "src" / name).parent.mkdir(parents=True)
+        (tmp_path / "src" / name).write_text("text")
+    assert stoker("plan", tmp_path / "src") == 3
+    assert "2 of 2 will be rejected; the manifest would be withheld" in stoker.out
+
+
+def test_plan_of_many_images_says_that_it_looked_at_a_sample(
+    stoker: Run, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (source / "cat/empty.JPEG").touch()
+    monkeypatch.setattr(estimate, "SURVEY_LIMIT", 6)
+    code = stoker("plan", source, "--json")
+    document = stoker.json
+    assert document["files_looked_at"] == 6
+    assert document["expected_rejects"] == round(len(document["rejects"]) * 13 / 6)
+    assert code == (3 if document["rejects"] else 0)
+    assert stoker("plan", source) == code
+    assert f"{len(document['rejects'])} of 6 items checked, a sample of 13, will be rejected" in stoker.out
 
 
 def test_images_without_any_class_can_be_planned(stoker: Run, tmp_path: Path) -> None:
@@ -194,8 +250,8 @@ def test_images_without_any_class_can_be_planned(stoker: Run, tmp_path: Path) ->
 
 def test_names_that_are_not_utf8_can_be_printed(stoker: Run, source: Path, tmp_path: Path) -> None:
     Path(os.fsdecode(bytes(source) + b"/cat/caf\xe9\x1b[31m.JPEG")).write_bytes(b"")
-    assert stoker("plan", source) == 0
-    assert "odd file: cat/caf\\udce9\\x1b[31m.JPEG is empty" in stoker.out
+    assert stoker("plan", source) == 3
+    assert "rejected cat/caf\\udce9\\x1b[31m.JPEG: the file is empty" in stoker.out
     assert stoker("build", source, tmp_path / "out") == 3
     assert "rejected cat/caf\\udce9\\x1b[31m.JPEG: the file is empty" in stoker.out
     assert stoker("build", source, tmp_path / "out", "--json") == 3

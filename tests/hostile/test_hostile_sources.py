@@ -70,8 +70,8 @@ def test_no_name_loses_an_image_or_commands_a_terminal(tmp_path: Path, capsys: p
     assert manifest["splits"]["train"]["records"] == len(ODD_NAMES)
     assert manifest["source"]["ignored"] == {"hidden": 1}
     assert [reject.key for reject in read_rejects(tmp_path / "made")] == ["a/no\x1b[31m\npicture.jpg"]
-    for command in (["plan", str(source)], ["info", str(tmp_path / "made")]):
-        assert main(command) == 0
+    for command, code in ((["plan", str(source)], 3), (["info", str(tmp_path / "made")], 0)):
+        assert main(command) == code
     shown = capsys.readouterr()
     assert all(char.isprintable() or char == "\n" for char in shown.out + shown.err)
 

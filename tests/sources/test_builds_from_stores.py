@@ -126,7 +126,7 @@ def test_a_store_that_fails_is_not_an_error_of_an_image(
     for ask in (
         lambda: found.load(item, "train"),
         lambda: found.read_boxes(item, "train"),
-        lambda: found.peek(item, 9),
+        lambda: converter.check(item, "train"),
         lambda: converter.convert([item], "train", lambda: False),
     ):
         with pytest.raises(StorageError, match="tried"):

@@ -39,7 +39,6 @@ def content(tree: SourceTree, top: str) -> dict[str, Any]:
         "warnings": [warning.replace(top, "TOP") for warning in tree.warnings],
         "boxes": {split: boxes.where.replace(top, "TOP") for split, boxes in tree.boxes.items()},
         "images": [str(_image(tree, row, split_of[row])).replace(top, "TOP") for row in rows],
-        "starts": [_start(tree, row) for row in rows],
         "fingerprint": tree.fingerprint(),
         "objects": with_objects(tree).fingerprint(),
     }
@@ -48,13 +47,6 @@ def content(tree: SourceTree, top: str) -> dict[str, Any]:
 def _image(tree: SourceTree, row: int, split: str) -> object:
     try:
         return tree.load(tree.table[row], split)
-    except OSError as error:
-        return type(error)
-
-
-def _start(tree: SourceTree, row: int) -> object:
-    try:
-        return tree.peek(tree.table[row], 5)
     except OSError as error:
         return type(error)
 

@@ -96,8 +96,7 @@ def test_an_image_is_one_slice_of_the_outermost_tar(packed: Path) -> None:
     for item in tree.table.take(tree.splits["train"]):
         assert tree.archives[item.archive] == bytes(packed / "ILSVRC2012_img_train.tar")
         assert raw[item.offset : item.offset + item.size_bytes] == content(item.key)
-        assert tree.peek(item, 5) == content(item.key)[:5]
-        assert tree.peek(item, 10**6) == content(item.key)  # never what follows in the tar
+        assert tree.load(item, "train").data == content(item.key)
     assert tree.table[0].key == "n01.tar/n01_1.JPEG"
 
 

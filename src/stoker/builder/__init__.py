@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stoker.builder.convert import ItemConverter, is_machine_error
 from stoker.builder.destination import check_destination
-from stoker.builder.estimate import BuildForecast, ExpectedSize, forecast
+from stoker.builder.estimate import LARGE_BYTES, BuildForecast, ExpectedSize, forecast
 from stoker.builder.local import Engine, EngineFactory, LocalEngine, build_shard
 from stoker.builder.plan import ShardJob, open_source
 from stoker.builder.run import BuildReport, build, build_tree
@@ -20,6 +20,7 @@ from stoker.builder.settings import (
 
 __all__ = [
     "DEFAULT_SHARD_BYTES",
+    "LARGE_BYTES",
     "PRESETS",
     "BuildForecast",
     "BuildReport",

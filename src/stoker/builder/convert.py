@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from stoker import _native
 from stoker.errors import ExampleError, ImageError, ShardError, SourceError, StorageError
 from stoker.format import ItemReject, StoredSample
-from stoker.recipe import convert
+from stoker.recipe import SNIFF_BYTES, check, convert, sniff
 from stoker.sources import ItemTableBuilder, SourceTree
 from stoker.storage import location, new_pool
 
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
 AT_ONCE = 64
 """Images of a store that are requested at the same time: at 200 ms a request these are 320 a second."""
+
+UNREADABLE = "unreadable"
+"""What an item holds whose file cannot be read."""
+
+_ITEM_ERRORS = (ImageError, ExampleError, ShardError, SourceError, OSError)
+"""What is wrong with an item; of an ``OSError`` see `is_item_error`."""
 
 # The machine, or the server of its file system, not the item, is at fault: to continue would reject everything.
 _OF_THE_MACHINE = frozenset(
@@ -114,20 +120,41 @@ class ItemConverter:
                 continue
             try:
                 outcome.frames.append(self._record(item, (load or self.tree.load)(item, split), outcome))
-            except (ImageError, ExampleError, ShardError, SourceError) as error:
-                outcome.rejects.append(ItemReject(item.key, item.label, str(error)))
-            except OSError as error:
-                if not is_item_error(error, self.tree.root):
+            except _ITEM_ERRORS as error:
+                if isinstance(error, OSError) and not is_item_error(error, self.tree.root):
                     raise
                 outcome.rejects.append(ItemReject(item.key, item.label, _reason(error)))
         return outcome
+
+    def check(self, item: Item, split: str) -> tuple[str, ItemReject | None]:
+        """Return what an item of a split holds, and its reject if it will be one, without converting it.
+
+        Damage inside the pixels of a JPEG is seen only where the recipe says ``check="decode"``.
+
+        Returns:
+            The format in the words of `stoker.recipe.sniff`, or ``unreadable``, ``pixels`` of a record; and the reject.
+
+        Raises:
+            OSError: As `convert`.
+        """
+        kind = UNREADABLE
+        try:
+            source = self.tree.load(item, split)
+            kind = sniff(source.data[:SNIFF_BYTES]) if isinstance(source.data, bytes) else "pixels"
+            _refuse_missing_object(item, source)
+            if isinstance(source.data, bytes):
+                check(source.data, self.recipe)
+        except _ITEM_ERRORS as error:
+            if isinstance(error, OSError) and not is_item_error(error, self.tree.root):
+                raise
+            return kind, ItemReject(item.key, item.label, _reason(error))
+        return kind, None
 
     def _record(self, item: Item, source: SourceImage, outcome: Outcome) -> bytes:
         boxes = source.boxes
         if source.annotation_error is not None:
             outcome.annotation_errors.append(f"{item.key}: {source.annotation_error}")
-        if item.object >= len(boxes):
-            raise SourceError(f"its annotation has {len(boxes)} objects, fewer than when it was listed; build again")
+        _refuse_missing_object(item, source)
         crop = boxes[item.object] if item.object >= 0 else None
         image = convert(source.data, self.recipe, crop)
         sample = self._sample(item, source.filename, image, image.geometry.place(boxes) if boxes else boxes)
@@ -218,8 +245,16 @@ def is_item_error(error: OSError, root: str) -> bool:
     return location(root).still_answers(error)
 
 
-def _reason(error: OSError) -> str:
-    """Return what the rejects say about an item that cannot be read."""
+def _refuse_missing_object(item: Item, source: SourceImage) -> None:
+    if item.object >= len(source.boxes):
+        message = f"its annotation has {len(source.boxes)} objects, fewer than when it was listed; build again"
+        raise SourceError(message)
+
+
+def _reason(error: Exception) -> str:
+    """Return what the rejects say about an item that cannot be read or stored."""
+    if not isinstance(error, OSError):
+        return str(error)
     if error.errno == errno.ENOENT:
         return "the file is not there: it has been removed since it was listed, or is a link that leads nowhere"
     return f"the file cannot be read: {error.strerror or error}"

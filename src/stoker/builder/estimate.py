@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker import _native
-from stoker.builder.convert import ItemConverter, request_threads
-from stoker.builder.plan import Plan, RecordSize, make_plan, open_source
+from stoker.builder.convert import UNREADABLE, ItemConverter, request_threads
+from stoker.builder.plan import Plan, RecordSize, make_plan
 from stoker.config import format_size
-from stoker.errors import ConfigError, StorageError
-from stoker.recipe import SNIFF_BYTES, sniff
+from stoker.errors import ConfigError
 from stoker.storage import stoppable_pool
+from stoker.types import Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
     from stoker.builder.convert import Outcome
     from stoker.builder.settings import BuildSettings
+    from stoker.format import ItemReject
     from stoker.sources import Item, Source
     from stoker.storage import Location
     from stoker.types import Progress
@@ -39,7 +40,8 @@ _MEASURE_SECONDS = 1.0
 _BATCH_PER_THREAD = 8
 
 SURVEY_LIMIT = 20_000
-"""Files that are looked at; of a larger tree, a seeded sample of this many."""
+"""Items that are checked; of a larger source, a seeded sample of this many: ImageNet would have to be read whole."""
+_PROGRESS_ITEMS = 64
 
 _CLAIMS = {
     b"jpg": "jpeg",
@@ -54,13 +56,12 @@ _CLAIMS = {
     b"tiff": "tiff",
     b"jp2": "jpeg2000",
 }
-_UNREADABLE = "unreadable"
-_NO_IMAGE = frozenset({"empty", "text", "unknown", "pdf", "heif", _UNREADABLE})
+_NO_IMAGE = frozenset({"empty", "text", "unknown", "pdf", "heif", UNREADABLE})
 
 
 @dataclass(frozen=True, slots=True)
 class OddFile:
-    """A file that will be rejected, or whose content is another format than its name says."""
+    """A file whose content is not an image, or another format than its name says."""
 
     key: str
     content: str
@@ -68,17 +69,19 @@ class OddFile:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What the first bytes say.
+    """What the items hold, by their headers.
 
     Attributes:
-        looked_at: Files that were opened: all, or a sample of `SURVEY_LIMIT`.
+        looked_at: Items that were checked: all, or a seeded sample of `SURVEY_LIMIT`.
         formats: How many of them have which content, in the words of `stoker.recipe.sniff`, or ``unreadable``.
-        odd: Those that are odd, in the order of the tree.
+        odd: Those that are odd, in the order of the source.
+        rejects: Those that a build will reject, in the order of the source.
     """
 
     looked_at: int
     formats: dict[str, int]
     odd: tuple[OddFile, ...]
+    rejects: tuple[Reject, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,7 @@ class BuildForecast:
         settings: Its settings.
         plan: Splits, shards and items.
         class_counts: Items of each class, over all splits.
-        survey: What the files hold, by their first bytes.
+        survey: What the items hold, and which of them will be rejected.
         estimate: Bytes and seconds.
     """
 
@@ -118,55 +121,100 @@ class BuildForecast:
     survey: Survey
     estimate: Estimate
 
+    @property
+    def rejects(self) -> int:
+        """How many items a build will reject: counted, or what the share in the sample makes of all items."""
+        found = len(self.survey.rejects)
+        return round(found * self.plan.items / max(1, self.survey.looked_at))
 
-def forecast(settings: BuildSettings, progress: Progress | None = None) -> BuildForecast:
-    """Look at the source, convert a small sample of it, and write nothing.
+    @property
+    def is_withheld(self) -> bool:
+        """Whether a build will withhold the manifest because of the rejects."""
+        return self.rejects > self.settings.max_rejects
+
+
+def forecast(tree: Source, settings: BuildSettings, progress: Progress | None = None) -> BuildForecast:
+    """Check every item that a build would take, or a sample of many, convert a small sample, and write nothing.
 
     Args:
+        tree: The source.
         settings: What would be built.
-        progress: Called as the listing advances, where that takes long.
+        progress: Called as the check advances.
 
     Raises:
         ConfigError: The settings do not fit the source.
-        SourceError: The source cannot be listed.
+        SourceError: There are no items.
+        OSError: The source has gone, or the process has run out of files or memory.
     """
-    tree = open_source(settings.source, progress)
     converter = ItemConverter(tree, settings.recipe, settings.schema)
     size, _ = sample_records(converter, settings.threads)
     plan = make_plan(tree, settings, size)
+    sample = _Sample(plan)
+    estimate, rejects = _estimate(sample, converter, settings.threads)
     return BuildForecast(
         settings,
         plan,
         tuple(np.bincount(tree.table.labels + 1, minlength=len(tree.classes) + 1)[1:].tolist()),
-        _survey(tree, settings.threads),
-        _estimate(plan, converter, settings.threads),
+        _survey(sample, converter, settings.threads, rejects, progress),
+        estimate,
     )
 
 
-def _survey(tree: Source, threads: int) -> Survey:
-    """Read the first bytes of every file, or of a sample."""
-    total = len(tree.table)
-    rows = np.arange(total)
-    if total > SURVEY_LIMIT:
-        rows = np.sort(_native.permute(0, SURVEY_LIMIT, total, 0, 0).astype(np.int64))
-    items = [tree.table[row] for row in rows.tolist()]
-    with stoppable_pool(request_threads(tree, threads), "stoker-survey") as pool:
-        contents = list(pool.map(lambda item: _content(tree, item), items, chunksize=64))
-    odd = [
-        OddFile(item.key, content)
-        for item, content in zip(items, contents, strict=True)
-        if content in _NO_IMAGE or _claim(item.path) not in (None, content)
-    ]
-    return Survey(len(items), dict(Counter(contents).most_common()), tuple(odd))
+class _Sample:
+    """The items of a plan in a seeded order.
+
+    Attributes:
+        plan: The plan.
+        rows: Their rows in the table.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        ordered = np.sort(np.concatenate([split.rows for split in plan.splits]))
+        self.rows = ordered[_native.permute(0, len(ordered), len(ordered), 0, 0).astype(np.int64)]
+        self._numbers = np.zeros(len(plan.tree.table), np.int8)
+        for number, split in enumerate(plan.splits):
+            self._numbers[split.rows] = number
+
+    def item(self, row: int) -> tuple[Item, str]:
+        """Return the item of a row, and its split."""
+        return self.plan.tree.table[row], self.plan.splits[self._numbers[row]].name
 
 
-def _content(tree: Source, item: Item) -> str:
-    try:
-        return sniff(tree.peek(item, SNIFF_BYTES))
-    except StorageError:
-        raise
-    except OSError:
-        return _UNREADABLE
+def _survey(
+    sample: _Sample, converter: ItemConverter, threads: int, known: Mapping[int, ItemReject], progress: Progress | None
+) -> Survey:
+    """Check every item, or the first of a sample of many.
+
+    Args:
+        sample: The items.
+        converter: Of the build.
+        threads: Items checked at the same time.
+        known: Rejects by their rows that converting has found: damage that a header does not show.
+        progress: Called after every few items.
+    """
+    rows = np.sort(sample.rows[:SURVEY_LIMIT]).tolist()
+    formats: Counter[str] = Counter()
+    odd, rejects = [], []
+    done = size_bytes = 0
+
+    def check(row: int) -> tuple[str, ItemReject | None]:
+        item, split = sample.item(row)
+        return converter.check(item, split)
+
+    with stoppable_pool(request_threads(sample.plan.tree, threads), "stoker-survey") as pool:
+        for row, (content, found) in zip(rows, pool.map(check, rows), strict=True):
+            item, split = sample.item(row)
+            formats[content] += 1
+            if content in _NO_IMAGE or _claim(item.path) not in (None, content):
+                odd.append(OddFile(item.key, content))
+            reject = found or known.get(row)
+            if reject is not None:
+                rejects.append(Reject(reject.key, split, reject.reason))
+            done, size_bytes = done + 1, size_bytes + item.size_bytes
+            if progress is not None and done % _PROGRESS_ITEMS == 0:
+                progress(done=done, total=len(rows), size_bytes=size_bytes, rejects=len(rejects))
+    return Survey(len(rows), dict(formats.most_common()), tuple(odd), tuple(rejects))
 
 
 def _claim(path: bytes) -> str | None:
@@ -174,31 +222,42 @@ def _claim(path: bytes) -> str | None:
     return _CLAIMS.get(path[path.rfind(b".") + 1 :].lower())
 
 
-def _estimate(plan: Plan, converter: ItemConverter, threads: int) -> Estimate:
-    """Convert a seeded sample for about a second and extrapolate."""
+def _estimate(sample: _Sample, converter: ItemConverter, threads: int) -> tuple[Estimate, dict[int, ItemReject]]:
+    """Convert a seeded sample for about a second and extrapolate; return its rejects by their rows, too."""
+    plan = sample.plan
     items: list[Item] = []
     outcomes: list[Outcome] = []
-    rows, splits = iter(_sample_rows(plan.tree, len(plan.tree.table)).tolist()), _splits_of(plan.tree)
+    rejects: dict[int, ItemReject] = {}
+    rows = iter(sample.rows[:SURVEY_LIMIT].tolist())
     started = time.monotonic()
     threads = request_threads(plan.tree, threads)
+
+    def convert(row: int) -> Outcome:
+        item, split = sample.item(row)
+        return converter.convert([item], split)
+
     with stoppable_pool(threads, "stoker-estimate") as pool:
         while time.monotonic() - started < _MEASURE_SECONDS:
             batch = list(islice(rows, threads * _BATCH_PER_THREAD))
             if not batch:
                 break
             items += (plan.tree.table[row] for row in batch)
-            outcomes += pool.map(lambda row: converter.convert([plan.tree.table[row]], splits(row)), batch)
+            for row, outcome in zip(batch, pool.map(convert, batch), strict=True):
+                outcomes.append(outcome)
+                if outcome.rejects:
+                    rejects[row] = outcome.rejects[0]
     seconds = time.monotonic() - started
     converted: Counter[str] = Counter()
     for outcome in outcomes:
         converted += outcome.converted
-    return Estimate(
+    estimate = Estimate(
         sampled=len(items),
-        rejected=sum(len(outcome.rejects) for outcome in outcomes),
+        rejected=len(rejects),
         converted=dict(converted),
         size_bytes=round(_record_size(converter, items, outcomes).of(plan.items, plan.size_bytes)),
         seconds=seconds * plan.items / max(1, len(items)),
     )
+    return estimate, rejects
 
 
 def sample_records(converter: ItemConverter, threads: int) -> tuple[RecordSize, dict[tuple[Item, str], Outcome]]:

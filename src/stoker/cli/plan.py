@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from stoker.builder import forecast
-from stoker.cli.options import add_dataset_options, add_source_options, build_settings
-from stoker.cli.output import Printer, print_json
+from stoker.builder import LARGE_BYTES, forecast, open_source
+from stoker.cli.options import add_consent_options, add_dataset_options, add_source_options, build_settings
+from stoker.cli.output import EXIT_REJECTS, Printer, print_json
 from stoker.cli.parser import add_output_options
 from stoker.cli.progress import shown_progress
 from stoker.config import format_seconds, format_size
@@ -23,24 +23,28 @@ _ALL = "--json lists them all"
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "dry run of a build: classes, counts, odd files, bytes and minutes"
+    text = "dry run of a build: classes, counts, rejects, bytes and minutes; exits as the build would"
     parser = subparsers.add_parser("plan", help=text, description=text)
     parser.add_argument("source", help="as for 'stoker build'")
     add_source_options(parser)
     add_dataset_options(parser)
+    add_consent_options(parser)
     add_output_options(parser)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the forecast and return 0."""
+    """Print the forecast and return 0, or 3 when a build would withhold the manifest."""
+    settings = build_settings(args)
     with shown_progress("listing") as progress:
-        found = forecast(build_settings(args), progress)
+        tree = open_source(settings.source, progress)
+    with shown_progress("checking") as progress:
+        found = forecast(tree, settings, progress)
     if args.json:
         print_json(_document(found))
     else:
         _print(found)
-    return 0
+    return EXIT_REJECTS if found.is_withheld else 0
 
 
 def _document(found: BuildForecast) -> dict[str, Any]:
@@ -62,6 +66,9 @@ def _document(found: BuildForecast) -> dict[str, Any]:
         "files_looked_at": survey.looked_at,
         "formats": survey.formats,
         "odd_files": [{"key": odd.key, "content": odd.content} for odd in survey.odd],
+        "rejects": [{"key": r.key, "split": r.split, "reason": r.reason} for r in survey.rejects],
+        "expected_rejects": found.rejects,
+        "withheld": found.is_withheld,
         "ignored": tree.ignored,
         "estimate": {
             "bytes": estimate.size_bytes,
@@ -98,8 +105,28 @@ def _print(found: BuildForecast) -> None:
         printer.line("ignored: " + ", ".join(f"{count:,} {kind}" for kind, count in tree.ignored.items()))
     if tree.boxes:
         printer.line("boxes: " + ", ".join(f"{boxes.where} for {name}" for name, boxes in tree.boxes.items()))
-    printer.some([f"odd file: {file.key} is {file.content}" for file in survey.odd], _SHOWN, _ALL)
+    rejected = {reject.key for reject in survey.rejects}
+    odd = [f"odd file: {file.key} is {file.content}" for file in survey.odd if file.key not in rejected]
+    printer.some(odd, _SHOWN, _ALL)
+    printer.some([f"rejected {reject.key}: {reject.reason}" for reject in survey.rejects], _SHOWN, _ALL)
     printer.some([f"warning: {warning}" for warning in tree.warnings], _SHOWN, _ALL)
     cost = f"about {format_size(estimate.size_bytes)}, about {format_seconds(estimate.seconds)}"
-    sample = f"from {estimate.sampled:,} items converted, {estimate.rejected:,} of them rejected"
+    sample = f"from {estimate.sampled:,} items converted"
     printer.line(f"recipe {found.settings.recipe}: {cost} on {found.settings.threads} threads ({sample})")
+    if estimate.size_bytes > LARGE_BYTES and not found.settings.accept_size:
+        printer.line(f"warning: that is more than {format_size(LARGE_BYTES)}, so the build needs --yes")
+    printer.line(_verdict(found))
+
+
+def _verdict(found: BuildForecast) -> str:
+    """Return what will become of the items."""
+    rejected, looked_at, items = len(found.survey.rejects), found.survey.looked_at, found.plan.items
+    if looked_at < items:
+        checked = f"{rejected:,} of {looked_at:,} items checked, a sample of {items:,}, will be rejected"
+        checked += f": about {found.rejects:,} of all" if rejected else ""
+    else:
+        checked = f"{rejected:,} of {items:,} will be rejected"
+    if found.is_withheld:
+        accept = f"build with --max-rejects {found.rejects} to accept them"
+        return f"{checked}; the manifest would be withheld: {accept}"
+    return checked

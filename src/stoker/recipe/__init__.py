@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stoker.recipe.image_formats import SNIFF_BYTES, QuietPillow, decode_with_pillow, dimensions, sniff
 from stoker.recipe.recipe import FILTERS, Filter, JpegEncode, RawEncode, Recipe, StoredSize, parse_encode, parse_resize
-from stoker.recipe.stored_image import StoredImage, convert
+from stoker.recipe.stored_image import StoredImage, check, convert
 
 __all__ = [
     "FILTERS",
@@ -16,6 +16,7 @@ __all__ = [
     "Recipe",
     "StoredImage",
     "StoredSize",
+    "check",
     "convert",
     "decode_with_pillow",
     "dimensions",

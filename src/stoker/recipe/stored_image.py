@@ -77,6 +77,39 @@ def convert(data: bytes | NDArray[np.uint8], recipe: Recipe, crop: Box | None = 
     return _convert_pixels(pixels, recipe, crop, orientation if recipe.exif == "apply" else 1, kind)
 
 
+def check(data: bytes, recipe: Recipe) -> None:
+    """Refuse what `convert` would refuse of an image file, as far as that shows without making anything of its pixels.
+
+    Of a JPEG the header and the markers are read, and the pixels only where the recipe says ``check="decode"``; the
+    pixels of another format are always decoded.
+
+    Args:
+        data: The bytes of its file.
+        recipe: What would happen to it.
+
+    Raises:
+        ImageError: The file is not an image, or cannot be decoded without losing pixels.
+        ImageTooLargeError: It has more pixels than the recipe allows.
+    """
+    kind = sniff(data)
+    if kind == "jpeg":
+        _check_jpeg(data, recipe)
+        if recipe.check == "decode":
+            _native.decode_jpeg(data, max_pixels=recipe.max_pixels)
+        return
+    if kind not in FORMATS:
+        raise ImageError(_not_an_image(kind, data))
+    decode_with_pillow(data, kind, recipe.check_pixels)
+
+
+def _check_jpeg(data: bytes, recipe: Recipe) -> _native.JpegInfo:
+    info = _native.probe_jpeg(data)
+    _refuse_undecodable(info)
+    recipe.check_pixels(info.width, info.height)
+    _native.check_jpeg(data)  # a decode ends with the last pixel, and would not see what is cut behind it
+    return info
+
+
 def _refuse_other_arrays(pixels: NDArray[np.uint8]) -> None:
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.size == 0:
         message = (
@@ -97,10 +130,7 @@ def _not_an_image(kind: str, data: bytes) -> str:
 
 
 def _convert_jpeg(data: bytes, recipe: Recipe, crop: Box | None) -> StoredImage:
-    info = _native.probe_jpeg(data)
-    _refuse_undecodable(info)
-    recipe.check_pixels(info.width, info.height)
-    _native.check_jpeg(data)  # a decode ends with the last pixel, and would not see what is cut behind it
+    info = _check_jpeg(data, recipe)
     orientation = info.orientation if recipe.exif == "apply" else 1
     foreign = _foreign_kind(info)
     fits = crop is None and _keeps_size(recipe, info.width, info.height)

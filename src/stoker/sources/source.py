@@ -152,13 +152,6 @@ class Source(Protocol):
             SourceError: It is too large, or has become shorter since it was listed.
         """
 
-    def peek(self, item: Item, count: int) -> bytes:
-        """Return the first bytes of one image's file, at most ``count`` of them.
-
-        Raises:
-            OSError: It cannot be read.
-        """
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SourceTree:
@@ -253,15 +246,6 @@ class SourceTree:
         if source is None:
             return []
         return source.read(item.path, self.classes[item.label] if item.label >= 0 else b"")
-
-    def peek(self, item: Item, count: int) -> bytes:
-        """Return the first bytes of one image, at most ``count`` of them.
-
-        Raises:
-            OSError: It cannot be read.
-        """
-        size = min(count, item.size_bytes) if item.archive >= 0 else count
-        return place_at(self.locate(item)).read_range(item.offset, size, known_size=item.offset + item.size_bytes)
 
 
 def _file_names(table: ItemTable) -> Iterator[bytes]:
