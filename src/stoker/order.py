@@ -54,7 +54,7 @@ class BlockShuffle:
     Contiguous blocks of samples are visited in an order of the epoch's own, and the samples are shuffled within windows
     of consecutive visits. A reader has at most ``window`` blocks in hand, or twice as many while the batches of two
     windows are made at once. Like the full shuffle it is a pure function in constant memory.
-    `docs/explanation/order.md` defines it and shows how good it is.
+    `docs/explanation/determinism.md` defines it and shows how good it is.
 
     Attributes:
         block: Samples of a block; the last one of a dataset may be shorter.

@@ -34,7 +34,7 @@ def order(n: int, seed: int, epoch: int, position: int) -> int:
 
 
 def block_order(n: int, block: int, window: int, seed: int, epoch: int) -> list[int]:
-    """The whole block shuffle as lists, from the words of docs/explanation/order.md."""
+    """The whole block shuffle as lists, from the words of docs/explanation/determinism.md."""
     w = philox((epoch & MASK, epoch >> 32, 0, 0x626C6F6B), (seed & MASK, seed >> 32))
     blocks_seed, windows_seed = w[0] << 32 | w[1], w[2] << 32 | w[3]
     blocks = [range(start, min(n, start + block)) for start in range(0, n, block)]

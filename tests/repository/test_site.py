@@ -112,12 +112,12 @@ def test_links_into_the_repository_lead_to_pages_that_show_it(site: Path) -> Non
     assert repository.relinked("[a](../../../examples/file_list.py)", ROOT / "docs/how-to/migrate/dogs.md") == (
         "[a](../../source/examples/file_list.py.md)"
     )
-    assert repository.relinked("[a](docs/explanation/order.md#exactly)", ROOT / "README.md") == (
-        "[a](../explanation/order.md#exactly)"
+    assert repository.relinked("[a](docs/explanation/determinism.md#block-shuffle)", ROOT / "README.md") == (
+        "[a](../explanation/determinism.md#block-shuffle)"
     )
     assert repository.relinked("[a](../examples)", ROOT / "docs/index.md") == "[a](source/examples/index.md)"
-    assert repository.relinked("[order.md](order.md#x)", ROOT / "docs/explanation/memory.md") == (
-        "[Order, ranks and resuming](order.md#x)"
+    assert repository.relinked("[determinism.md](determinism.md#x)", ROOT / "docs/explanation/memory.md") == (
+        "[Determinism](determinism.md#x)"
     )
     code = "```text\n[a](../nowhere.py)\n```\n"
     assert repository.relinked(code, ROOT / "docs/index.md") == code

@@ -34,7 +34,7 @@ class Permutation {
 // The same for storage that wants long reads: contiguous blocks are visited in a random order, and samples
 // are shuffled within windows of consecutive visits. Constant memory, and any position costs the same. The
 // last block may be short: positions are those of a layout where every visit has `block` cells, with the
-// cells that the short one lacks cut out ("the hole"). See docs/explanation/order.md.
+// cells that the short one lacks cut out ("the hole"). See docs/explanation/determinism.md.
 class BlockPermutation {
  public:
   // 1 <= n < 2^62; block and window at least 1, without upper bounds.
