@@ -19,7 +19,7 @@ from download import faulty_server as does
 from download.faulty_server import FaultyServer, remote
 from stoker.cli import download as command
 from stoker.cli.main import main
-from stoker.download.catalogue import DATASETS, AccountNames, RemoteDataset
+from stoker.download.catalogue import AccountNames, RemoteDataset
 
 KEY = "s3cret-of-ada"
 SECRETS = (KEY, base64.b64encode(f"ada:{KEY}".encode()).decode())
@@ -152,10 +152,6 @@ def test_without_a_terminal_no_question_is_asked(
     error = capsys.readouterr().err
     assert "set IMAGENET_USERNAME and IMAGENET_ACCESS_KEY" in error
     assert "set IMAGENET_OUT_DIR" in error
-
-
-def test_the_devkit_comes_when_it_is_asked_for() -> None:
-    assert [file.name for file in DATASETS["imagenet"].files if file.optional] == ["ILSVRC2012_devkit_t12.tar.gz"]
 
 
 def typed(terminal: int, answers: dict[bytes, bytes]) -> bytes:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import getpass
 import os
+import shlex
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ from stoker.cli.output import Printer, print_json, typed
 from stoker.cli.parser import UsageError, add_output_options
 from stoker.cli.progress import ProgressDisplay
 from stoker.config import format_seconds, format_size
-from stoker.download import DATASETS, Account, download, parse_base
+from stoker.download import DATASETS, DEVKIT, Account, download, parse_base
 from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,11 +35,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("directory", help="where to put it (imagenet: IMAGENET_OUT_DIR when left out)").required = False
     text = "where the files are, instead of the usual places, for example https://mirror.example/imagenet/"
     add("--url", metavar="BASE", help=text)
-    add(
-        "--devkit",
-        action="store_true",
-        help="imagenet: the development kit too, which has the label ids of the challenge",
-    )
+    text = "imagenet: only the development kit (3 MB), which has the classes of the validation images"
+    add("--devkit", action="store_true", help=text)
     add_output_options(parser)
     return parser
 
@@ -45,7 +44,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Download, report, and return 0."""
     dataset = DATASETS[args.dataset]
-    if args.devkit and not any(file.optional for file in dataset.files):
+    if args.devkit and dataset.name != "imagenet":
         raise UsageError(f"--devkit is for imagenet; {dataset.name} has none")
     place, account = (None, None) if args.url is None else parse_base(args.url)
     account = account or _account_of_environment(dataset)
@@ -53,18 +52,17 @@ def run(args: argparse.Namespace) -> int:
     with ProgressDisplay() as display:
         watcher = _Watcher(display)
         report = download(
-            dataset,
+            replace(dataset, files=(DEVKIT,)) if args.devkit else dataset,
             directory,
             watcher,
             place=place,
-            with_optional=args.devkit,
             account=account,
             ask=None if dataset.account is None else _asker(dataset.account, display.pause),
         )
     if args.json:
-        print_json(_document(report, args.dataset, directory, watcher.notes))
+        print_json(_document(report, dataset, directory, watcher.notes))
     else:
-        _print(report)
+        _print(report, dataset, directory)
     return 0
 
 
@@ -141,15 +139,27 @@ def _secret(question: str) -> str:
         raise ConfigError("the access key cannot be asked for without showing it; set it in the environment") from None
 
 
-def _document(report: DownloadReport, dataset: str, directory: Path, notes: list[str]) -> dict[str, Any]:
+def _next_commands(report: DownloadReport, dataset: RemoteDataset, directory: Path) -> list[str]:
+    """Return what to type now: of the commands that build, one is enough."""
+    if not all((directory / file.saved_as).exists() for file in dataset.files):
+        return [shlex.join(["stoker", "download", dataset.name, str(directory)])]
+    source = report.source if report.source.name not in ("", "..") else report.source.resolve()
+    build = ["stoker", "build", str(source), f"{source}-shards"]
+    return [
+        shlex.join(words) for words in (["stoker", "plan", str(source)], build, [*build, "--preset", dataset.preset])
+    ]
+
+
+def _document(report: DownloadReport, dataset: RemoteDataset, directory: Path, notes: list[str]) -> dict[str, Any]:
     return {
-        "dataset": dataset,
+        "dataset": dataset.name,
         "directory": str(directory),
         "source": str(report.source),
         "seconds": round(report.seconds, 3),
         "fetched_bytes": report.fetched_bytes,
         "files": [_fields(file) for file in report.files],
         "notes": notes,
+        "next": _next_commands(report, dataset, directory),
     }
 
 
@@ -165,7 +175,7 @@ def _fields(file: FetchedFile) -> dict[str, Any]:
     }
 
 
-def _print(report: DownloadReport) -> None:
+def _print(report: DownloadReport, dataset: RemoteDataset, directory: Path) -> None:
     printer = Printer()
     rows = [
         (file.path, file.outcome, format_size(file.size_bytes), file.checksum.partition(":")[0].upper() + " right")
@@ -180,4 +190,5 @@ def _print(report: DownloadReport) -> None:
     if report.fetched_bytes:
         rate = f"{format_size(report.fetched_bytes / max(report.seconds, 1e-3))}/s"
         printer.line(f"{format_size(report.fetched_bytes)} fetched in {format_seconds(report.seconds)}: {rate}")
-    printer.detail(f"next: stoker plan {report.source}")
+    for start, command in zip(("next: ", "      ", "or:   "), _next_commands(report, dataset, directory), strict=False):
+        printer.detail(start + command)

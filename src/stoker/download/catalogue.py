@@ -34,7 +34,6 @@ class RemoteFile:
         saved_as: Where it goes, below the directory of the dataset.
         checksum: What its bytes must hash to: ``md5:`` or ``sha256:``, and the digest in lower-case hexadecimal digits.
         size_bytes: How many they are; None if that is not known for sure.
-        optional: Whether it is fetched only when asked for.
         unpacking: What it becomes; None if builds read it as it is.
     """
 
@@ -42,7 +41,6 @@ class RemoteFile:
     saved_as: str
     checksum: str
     size_bytes: int | None = None
-    optional: bool = False
     unpacking: Unpacking | None = None
 
 
@@ -73,6 +71,7 @@ class RemoteDataset:
         files: In the order in which they are fetched: small ones first, so that a refusal comes early.
         account: Set if the server may want an account.
         source: What to build from, below the directory; empty for the directory itself.
+        preset: The preset of ``stoker build`` that writes what the system writes for which it was first packed.
     """
 
     name: str
@@ -80,9 +79,15 @@ class RemoteDataset:
     files: tuple[RemoteFile, ...]
     account: AccountNames | None = None
     source: str = ""
+    preset: str = ""
 
 
 _GIGABYTE = 10**9
+
+DEVKIT = RemoteFile(
+    "ILSVRC2012_devkit_t12.tar.gz", "ILSVRC2012_devkit_t12.tar.gz", "md5:fa75699e90414af021442c21a62c3abf"
+)
+"""ImageNet's development kit, without which its validation images have no classes."""
 
 _IMAGENET = RemoteDataset(
     name="imagenet",
@@ -92,12 +97,7 @@ _IMAGENET = RemoteDataset(
         "https://www.image-net.org/challenges/LSVRC/2012/nonpub/",
     ),
     files=(
-        RemoteFile(
-            "ILSVRC2012_devkit_t12.tar.gz",
-            "ILSVRC2012_devkit_t12.tar.gz",
-            "md5:fa75699e90414af021442c21a62c3abf",
-            optional=True,
-        ),
+        DEVKIT,
         RemoteFile(
             "ILSVRC2012_bbox_train_v2.tar.gz",
             "bounding_boxes/annotations.tar.gz",
@@ -119,6 +119,7 @@ _IMAGENET = RemoteDataset(
     account=AccountNames(
         "IMAGENET_USERNAME", "IMAGENET_ACCESS_KEY", "IMAGENET_OUT_DIR", "https://image-net.org/download.php"
     ),
+    preset="imagenet",
 )
 
 _TINY_IMAGENET = RemoteDataset(
@@ -134,6 +135,7 @@ _TINY_IMAGENET = RemoteDataset(
         ),
     ),
     source="tiny-imagenet-200",
+    preset="tiny-imagenet",
 )
 
 _STANFORD_DOGS = RemoteDataset(
@@ -163,6 +165,7 @@ _STANFORD_DOGS = RemoteDataset(
         ),
     ),
     source="Images",
+    preset="dogs-onehot",
 )
 
 DATASETS: dict[str, RemoteDataset] = {made.name: made for made in (_IMAGENET, _TINY_IMAGENET, _STANFORD_DOGS)}

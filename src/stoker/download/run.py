@@ -69,7 +69,6 @@ def download(
     watcher: Watcher,
     *,
     place: str | None = None,
-    with_optional: bool = False,
     account: Account | None = None,
     ask: Callable[[], Account] | None = None,
 ) -> DownloadReport:
@@ -80,7 +79,6 @@ def download(
         directory: Where to; created if missing.
         watcher: Receives the progress, from the calling thread.
         place: URL with a slash at its end, of a mirror that has all files; None for the places of the dataset.
-        with_optional: Whether the optional files are wanted too.
         account: For servers that want one.
         ask: Asks a person for the account, once, when a server wants it and ``account`` is None.
 
@@ -96,12 +94,11 @@ def download(
         raise DestinationError(f"{directory} is a file; name a directory", path=str(directory))
     places = dataset.places if place is None else (place,)
     client = Client(places, account, ask)
-    wanted = [file for file in dataset.files if with_optional or not file.optional]
     done = []
     try:
-        found = {file.name: _Found(directory / file.saved_as, file, watcher) for file in wanted}
+        found = {file.name: _Found(directory / file.saved_as, file, watcher) for file in dataset.files}
         check_space(directory, sum(one.missing_bytes for one in found.values()))
-        for file in wanted:
+        for file in dataset.files:
             one, path = found[file.name], directory / file.saved_as
             outcome: Outcome = "there already"
             fetched = 0
