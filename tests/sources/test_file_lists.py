@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import stoker
 from sources.making import content, fill, listed, xml
 from stoker.errors import ConfigError, SourceError
 from stoker.sources import SourceOptions, list_source, read_config
@@ -100,6 +102,28 @@ def test_files_that_are_not_lists_are_refused(tmp_path: Path, data: bytes, messa
         list_source(str(path))
 
 
+@pytest.mark.parametrize(
+    ("lines", "bad"),
+    [
+        (["a/1.jpg\t5", "b/2.jpg\t7"], 1),
+        (["b/2.jpg", "a/1.jpg\t5\tcat"], 2),
+        (["a/1.jpg 5", "b/2.jpg 7"], 1),
+        (["a/1.jpg,5"], 1),
+        (["a/1.jpg;cat"], 1),
+        (["path,label", "a/1.jpg,5"], 1),
+        (["file_name\ttext", "a/1.jpg\ta cat"], 1),
+        (["c/is not here.jpg", "a/1.jpg,5"], 2),
+        (["with blanks, and commas/1.jpg", "a/1.jpg 5"], 2),
+    ],
+)
+def test_a_list_with_labels_beside_its_paths_is_refused(tmp_path: Path, lines: list[str], bad: int) -> None:
+    """A label was taken for a part of the file name, and all images for missing."""
+    fill(tmp_path, "a/1.jpg", "b/2.jpg", "with blanks, and commas/1.jpg")
+    shown = re.escape(repr(lines[bad - 1]))
+    with pytest.raises(SourceError, match=rf"line {bad} of .*list.txt is {shown}: a list has one path a line"):
+        list_source(str(write_list(tmp_path / "list.txt", *lines)))
+
+
 def test_annotations_lie_below_annotations_where_images_lie_below_data(tmp_path: Path) -> None:
     fill(tmp_path, *FILES)
     folder = tmp_path / "Annotations/train/n01"
@@ -154,13 +178,12 @@ def test_a_configuration_is_a_source_of_two_splits(tmp_path: Path) -> None:
 
 
 def test_every_key_of_a_configuration_is_read(tmp_path: Path) -> None:
-    config = read_config(location(tmp_path / write_config(tmp_path / "c.json", learning_rate=0.1)))
+    config = read_config(location(tmp_path / write_config(tmp_path / "c.json")))
     assert (config.handler, config.batch_size, config.shuffle_buffer) == ("ilsvrc_dataset", 128, 200000)
     assert (config.reshuffle_each_iteration, config.num_parallel_readers) == (True, 8)
     assert (config.prefetch_buffer_size, config.crop_image_size) == (2, (256, 192))
     assert (config.num_classes, config.num_channels) == (2, 3)
     assert config.train_filelist == tmp_path / "lists/train.txt"
-    assert config.ignored == {"learning_rate": 0.1}
     absolute = read_config(location(tmp_path / write_config(tmp_path / "c.json", test_filelist="/lists/b.txt")))
     assert str(absolute.test_filelist) == "/lists/b.txt"
 
@@ -170,12 +193,35 @@ def test_every_key_of_a_configuration_is_read(tmp_path: Path) -> None:
     [
         ("batch_size", "128"), ("batch_size", 0), ("batch_size", True), ("reshuffle_each_iteration", 1),
         ("crop_image_size", 256), ("crop_image_size", [256]), ("crop_image_size", [256, 0]), ("train_filelist", 7),
-        ("train_filelist", ""), ("prefectch_buffer_size", -1), ("handler", None),
+        ("train_filelist", ""), ("prefectch_buffer_size", -1), ("handler", None), ("num_channels", 1),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_named(tmp_path: Path, key: str, value: Any) -> None:
     with pytest.raises(ConfigError, match=rf"data\.{key} is "):
         read_config(location(tmp_path / write_config(tmp_path / "c.json", **{key: value})))
+
+
+def test_keys_without_effect_are_an_error_that_names_them(tmp_path: Path) -> None:
+    path = write_config(tmp_path / "c.json", learning_rate=0.1, batchsize=7)
+    with pytest.raises(ConfigError, match=r"c\.json: data\.batchsize and data\.learning_rate have no effect"):
+        list_source(path)
+    with pytest.raises(ConfigError, match=r"data\.reshuffle_each_iteration is false.*stoker list --shuffle"):
+        stoker.loader_settings(write_config(tmp_path / "c.json", reshuffle_each_iteration=False))
+    settings = stoker.loader_settings(
+        write_config(tmp_path / "c.json", reshuffle_each_iteration=False, shuffle_buffer=0)
+    )
+    assert not settings["shuffle"]
+
+
+def test_a_configuration_says_how_a_loader_reads(tmp_path: Path) -> None:
+    settings = stoker.loader_settings(write_config(tmp_path / "c.json", prefectch_buffer_size=0))
+    assert settings == {
+        "batch_size": 128,
+        "transform": stoker.ObjectCrops((256, 192)),
+        "shuffle": True,
+        "threads": 8,
+        "prefetch": 0,
+    }
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"data": []}', "{}", "[" * 10**5])

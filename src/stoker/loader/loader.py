@@ -334,10 +334,11 @@ def loader_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     ``batch_size`` is taken as it is, ``crop_image_size`` becomes ``transform=ObjectCrops(...)``, any ``shuffle_buffer``
     ``shuffle=True`` (a full shuffle, different in each epoch), ``num_parallel_readers`` ``threads`` and
-    ``prefetch_buffer_size`` ``prefetch``. What the file leaves open, or has as 0, is left to the loader.
+    ``prefetch_buffer_size`` ``prefetch``. What the file leaves open, or 0 readers, is left to the loader.
 
     Raises:
-        ConfigError: The file lacks ``batch_size`` or ``crop_image_size``, or a value is not what it should be.
+        ConfigError: The file lacks ``batch_size`` or ``crop_image_size``, a value is not what it should be, or a key
+            has no effect: one that is unknown, or ``reshuffle_each_iteration`` as false.
         SourceError: It is not such a file.
     """
     config = read_config(location(path))
@@ -350,4 +351,8 @@ def loader_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
         "shuffle": bool(config.shuffle_buffer),
         "threads": config.num_parallel_readers or None,
     }
-    return settings | ({"prefetch": config.prefetch_buffer_size} if config.prefetch_buffer_size else {})
+    if config.shuffle_buffer and config.reshuffle_each_iteration is False:
+        message = f"{path}: data.reshuffle_each_iteration is false, but a loader shuffles anew in every epoch"
+        advice = "for one order in all epochs write the list with 'stoker list --shuffle' and set shuffle_buffer to 0"
+        raise ConfigError(f"{message}; set it to true, or {advice}")
+    return settings | ({} if config.prefetch_buffer_size is None else {"prefetch": config.prefetch_buffer_size})

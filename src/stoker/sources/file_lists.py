@@ -1,15 +1,17 @@
 """File lists: text files with the path of one image a line. `find_files` makes one, `list_file_lists` lists its images.
 
 A path is absolute, or relative to the folder of the list, or it is the URL of an object. Blank lines are counted,
-everything else is a path: there are no comments. Blanks around a path belong to it unless only the path without them is
-there. The class is the folder of the image, or the one above that if it is called ``images``. A file that is not there
-is an item all the same, so that a build names it among the rejects.
+everything else is a path: there are no comments and no columns; a list that has labels beside its paths is refused.
+Blanks around a path belong to it unless only the path without them is there. The class is the folder of the image, or
+the one above that if it is called ``images``. A file that is not there is an item all the same, so that a build names
+it among the rejects.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from array import array
 from typing import TYPE_CHECKING
 
@@ -37,6 +39,12 @@ if TYPE_CHECKING:
 
 _NO_CLASS = frozenset({b"val", b"validation", b"test", b"train", b"images"})
 """Folders that hold images of many classes."""
+
+_COLUMN_ENDS = (b"\t", b",", b";", b" ")
+_HEADER = re.compile(
+    rb'"?(path|file|filename|file_name|file_path|image|image_path|img|url|key)"?\s*[\t,;].*', re.IGNORECASE
+)
+"""The first line of tables with paths and labels."""
 
 _LISTED_FROM = 8
 """How many objects of one folder are worth a listing of it."""
@@ -81,6 +89,7 @@ class FileLists:
         self._folders: dict[tuple[str, bytes, bytes | None], int] = {}
         self._hashes = array("q")
         self._look_ups: dict[bytes, Callable[[str], FileInfo | None]] = {}
+        self._stores_looked_at = False
         explicit = find_validation_labels((), builder.options.validation_labels)
         self._labels = read_validation_labels(explicit) if explicit else None
 
@@ -97,7 +106,7 @@ class FileLists:
             folder = path.parent.spelled()
             before = b"" if folder == self._builder.base else folder + b"/"
             for number, line in numbered_lines(path):
-                self._add(line, split, before, f"line {number} of {path}")
+                self._add(number, line, split, before, f"line {number} of {path}")
         collector = self._builder.collector
         fill_sizes(collector, self._stored_folders(), self._builder.progress)
         names = collector.class_names()
@@ -129,7 +138,7 @@ class FileLists:
             return {}
         return dict.fromkeys(splits, MappedBoxes(base, class_names))
 
-    def _add(self, line: bytes, split: str, before: bytes, where: str) -> None:
+    def _add(self, number: int, line: bytes, split: str, before: bytes, where: str) -> None:
         if not line.strip():
             self._builder.skipped.ignored["blank line"] += 1
             return
@@ -140,13 +149,43 @@ class FileLists:
             path = stripped
         folder, _, name = path.rpartition(b"/")
         self._hashes.append(hash((split, path)))
-        group = self._group(split, folder, name, where)
+        if number == 1 and _HEADER.fullmatch(line.strip()) and self._size(path) is None:
+            raise self._columns_error(where, line)
         if folder not in self._look_ups:
             place = place_at(within(self._builder.base, folder))
             # What lies in a store gets its size later, from a listing of its folder.
             self._look_ups[folder] = place.snapshot() if place.is_local else _size_later
         info = self._look_ups[folder](os.fsdecode(name))
+        if info is None:
+            self._refuse_columns(line, before, where)
+        group = self._group(split, folder, name, where)
         self._builder.collector.add(group, path, 0 if info is None else info.size_bytes)
+
+    def _refuse_columns(self, line: bytes, before: bytes, where: str) -> None:
+        """Refuse a line that is not there as a whole, but up to a tab, a comma, a semicolon or the last blank.
+
+        Of the paths in stores only the first line that could be one is looked at, which of a table is the first one.
+        """
+        text = line.strip()
+        if not any(end in text for end in _COLUMN_ENDS):
+            return
+        first = text if is_absolute(text) else before + text
+        if not place_at(within(self._builder.base, first)).is_local:
+            if self._stores_looked_at:
+                return
+            self._stores_looked_at = True
+            if self._size(first) is not None:
+                return
+        for end in _COLUMN_ENDS:
+            path = (text.rpartition(end) if end == b" " else text.partition(end))[0].strip()
+            if path and self._size(path if is_absolute(path) else before + path) is not None:
+                raise self._columns_error(where, line)
+
+    def _columns_error(self, where: str, line: bytes) -> SourceError:
+        shown = os.fsdecode(line.strip())[:200]
+        message = f"{where} is {shown!r}: a list has one path a line and no labels, the class of an image is its folder"
+        message += "; list the paths alone, or make a folder for each class with links to its images and give that"
+        return SourceError(message, path=self._builder.root)
 
     def _stored_folders(self) -> dict[int, bytes]:
         """Return the URL of the folder of each group that lies in a store."""

@@ -319,9 +319,8 @@ def _may_matter(name: bytes) -> bool:
 def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, SplitFolder]) -> None:
     """Add the images of all splits."""
     if all(found.classes == () and not found.lost for found in folders.values()):
-        message = (
-            f"{builder.root} holds no class folder; put the images of each class into a folder named after the class"
-        )
+        message = f"{builder.root} holds no class folder; put the images of each class, or links to them, into a folder"
+        message += f" named after the class, such as {builder.root}/cat/1.jpg"
         raise SourceError(message, path=builder.root)
     for split, found in folders.items():
         if found.classes is None:

@@ -68,9 +68,9 @@ class StoreError(Exception):
         self.answered = answered
 
 
-def missing_client(extra: str, error: ImportError) -> ConfigError:
+def missing_client(scheme: str, extra: str, error: ImportError) -> ConfigError:
     """Return the error of a client that is not installed."""
-    return ConfigError(f"{error.name} is not installed, which {extra}:// needs; pip install 'stoker[{extra}]'")
+    return ConfigError(f"{error.name} is not installed, which {scheme}:// needs; pip install 'stoker[{extra}]'")
 
 
 def refuse_longer(size_bytes: int, limit: int | None) -> None:

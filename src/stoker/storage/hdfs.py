@@ -46,7 +46,7 @@ class HdfsBackend:
         try:
             from hdfs_native import Client  # noqa: PLC0415 - an extra
         except ImportError as error:
-            raise missing_client("hdfs", error) from error
+            raise missing_client("hdfs", "hdfs", error) from error
         self.name = name
         where = name.partition("://")[2]
         try:

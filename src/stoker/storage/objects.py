@@ -174,7 +174,7 @@ class S3Backend(ObjectsBackend):
         try:
             from obstore.store import S3Store  # noqa: PLC0415 - an extra
         except ImportError as error:
-            raise missing_client("s3", error) from error
+            raise missing_client("s3", "s3", error) from error
         bucket = name.partition("://")[2]
         endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
         settings: dict[str, Any] = {"retry_config": ONCE, "credential_provider": _profile()}
@@ -217,7 +217,7 @@ class GcsBackend(ObjectsBackend):
         try:
             from obstore.store import GCSStore  # noqa: PLC0415 - an extra
         except ImportError as error:
-            raise missing_client("gcs", error) from error
+            raise missing_client("gs", "gcs", error) from error
         bucket = name.partition("://")[2]
         emulator = _emulator()
         settings: dict[str, Any] = {"retry_config": ONCE, "client_options": READING}
@@ -269,7 +269,7 @@ def _writer(emulator: str) -> Any:
         from aiohttp import ClientTimeout  # noqa: PLC0415 - comes with gcsfs
         from gcsfs import GCSFileSystem  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise missing_client("gcs", error) from error
+        raise missing_client("gs", "gcs", error) from error
     about: dict[str, Any] = {"endpoint_url": emulator, "token": "anon"} if emulator else {}
 
     class Once(GCSFileSystem):  # type: ignore[misc]

@@ -1,12 +1,13 @@
 """``ilsvrc.json``: the configuration of ALCF's example pipeline, accepted as a source.
 
-Its section ``data`` names two lists of files. Other sections (model, optimizer, ...) are for training programs.
+Its section ``data`` names two lists of files, and says how they are read. Other sections (model, optimizer, ...) are
+for training programs.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stoker.errors import ConfigError, SourceError
@@ -32,6 +33,7 @@ _SPELLINGS = {"prefectch_buffer_size": "prefetch_buffer_size"}
 """Keys as their program spells them."""
 
 _SIDES = 2
+_CHANNELS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,7 @@ class PipelineConfig:
         prefetch_buffer_size: Batches made ahead.
         crop_image_size: Height and width of the images that leave the pipeline.
         num_classes: Classes there are.
-        num_channels: Channels of the images.
-        ignored: Keys of the section that are none of these, and their values.
+        num_channels: Channels of the images: 3.
     """
 
     where: Location
@@ -66,7 +67,6 @@ class PipelineConfig:
     crop_image_size: tuple[int, int] | None = None
     num_classes: int | None = None
     num_channels: int | None = None
-    ignored: dict[str, Any] = field(default_factory=dict)
 
     def lists(self) -> dict[Location, str]:
         """Return the split of each list.
@@ -87,7 +87,7 @@ def read_config(path: Location) -> PipelineConfig:
     """Read a configuration. Paths in it are relative to its folder.
 
     Raises:
-        ConfigError: A value has the wrong type or is out of range.
+        ConfigError: A value has the wrong type or is out of range, or a key of the section has no effect.
         SourceError: It is not JSON, or has no section ``data``.
         OSError: It cannot be read.
     """
@@ -103,17 +103,19 @@ def read_config(path: Location) -> PipelineConfig:
     if not isinstance(section, dict):
         raise SourceError(f'{path} has no section "data" with train_filelist and test_filelist', path=str(path))
     values: dict[str, Any] = {}
-    ignored: dict[str, Any] = {}
     for spelled, value in section.items():
         key = _SPELLINGS.get(spelled, spelled)
         if key in _FIELDS:
             values[key] = _checked(path, key, spelled, value)
-        else:
-            ignored[spelled] = value
-    return PipelineConfig(path, **values, ignored=ignored)
+    unknown = sorted(f"data.{key}" for key in section if _SPELLINGS.get(key, key) not in _FIELDS)
+    if unknown:
+        verb = "has" if len(unknown) == 1 else "have"
+        message = f"{path}: {' and '.join(unknown)} {verb} no effect; remove them, or correct their spelling"
+        raise ConfigError(f"{message} (Stoker reads {', '.join(sorted(_FIELDS))})")
+    return PipelineConfig(path, **values)
 
 
-_FIELDS = frozenset(PipelineConfig.__dataclass_fields__) - {"where", "ignored"}
+_FIELDS = frozenset(PipelineConfig.__dataclass_fields__) - {"where"}
 
 
 def _checked(path: Location, key: str, spelled: str, value: object) -> object:
@@ -122,6 +124,8 @@ def _checked(path: Location, key: str, spelled: str, value: object) -> object:
         return value
     if key in _LISTS and isinstance(value, str) and value and "\0" not in value:
         return path.beside(value)
+    if key == "num_channels" and value != _CHANNELS:
+        raise ConfigError(f"{path}: data.{spelled} is {value!r}; it must be {_CHANNELS}: images are RGB")
     if key in _NUMBERS and type(value) is int and value >= _NUMBERS[key]:
         return value
     if key == "reshuffle_each_iteration" and isinstance(value, bool):
