@@ -7,7 +7,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from stoker.cli.output import EXIT_FAILED, Printer, bar, print_json
-from stoker.cli.parser import add_output_options
+from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.config import format_size
 from stoker.errors import ConfigError
@@ -30,24 +30,28 @@ _HEADINGS = {"limit": "the limit", "ladder": "the ladder", "stoker": "Stoker"}
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "images per second of every way to read your images: the ladder, Stoker, and the codec alone"
-    parser = subparsers.add_parser("bench", help=text, description=text)
+    text = "Measure images per second of every way to read your images: the ladder, Stoker, and the codec alone."
+    shown = examples("stoker bench dataset", "stoker bench photos --transform eval --threads 8 --html bench.html")
+    parser = subparsers.add_parser("bench", description=text, epilog=shown)
     spec = BenchSpec("")
-    add = parser.add_argument
-    add("dataset", help=f"dataset, TFRecords, {SOURCE_KINDS}, or the URL of one")
-    add("--split", help="split to read (default: the only one, or train)")
-    add("--transform", choices=("train", "eval"), default=spec.transform, help="crop and resize (default: train)")
-    add("--batch-size", type=int, default=spec.batch_size, help="images per batch (default: %(default)s)")
-    add("--threads", type=int, default=spec.threads, help="threads of each case (default: one per CPU)")
-    add("--seconds", type=float, default=spec.seconds, help="time per case and round (default: %(default)s)")
-    add("--rounds", type=int, default=spec.rounds, help="turns of each case (default: %(default)s)")
+    parser.add_argument("dataset", help=f"dataset, TFRecords, {SOURCE_KINDS}; or its URL")
+    add = parser.add_argument_group("what is measured").add_argument
+    add("--split", metavar="NAME", help="split to read (default: the only one, or train)")
+    text = "crop and resize: train (default) or eval"
+    add("--transform", choices=("train", "eval"), metavar="NAME", default=spec.transform, help=text)
+    add("--batch-size", type=int, default=spec.batch_size, metavar="N", help="images per batch (default %(default)s)")
+    text = "threads of each case (default: one per CPU)"
+    add("--threads", type=int, default=spec.threads, metavar="N", help=text)
     add("--images", type=int, metavar="N", help="take at most N images (default: 1000, fewer if they are large)")
-    text = "measure these cases alone: a,b,c; see docs/how-to/measure.md"
-    add("--only", type=_keys, default=(), metavar="NAMES", help=text)
+    add("--only", type=_keys, default=(), metavar="NAMES", help="measure these cases alone: a,b,c")
     text = "drop the files from the page cache before each measurement: figures of the disk, not of memory"
     add("--cold", action="store_true", help=text)
-    add("--html", metavar="FILE", help="write a page with the figures")
-    add_output_options(parser)
+    add = parser.add_argument_group("how long").add_argument
+    text = "time per case and round (default %(default)s)"
+    add("--seconds", type=float, default=spec.seconds, metavar="S", help=text)
+    add("--rounds", type=int, default=spec.rounds, metavar="N", help="turns of each case (default %(default)s)")
+    group = add_output_options(parser)
+    group.add_argument("--html", metavar="FILE", help="write a page with the figures")
     return parser
 
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.builder import build_tree, check_destination, open_source
 from stoker.cli.options import (
-    add_consent_options,
     add_dataset_options,
     add_engine_options,
+    add_running_options,
     add_source_options,
     build_settings,
     chosen_engine,
 )
 from stoker.cli.output import EXIT_REJECTS, Printer, is_quiet, print_json, typed
-from stoker.cli.parser import UsageError, add_output_options
+from stoker.cli.parser import UsageError, add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.config import format_seconds, format_size
 from stoker.errors import ConfigError
@@ -38,18 +38,24 @@ _MAX_DIGITS = 9
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "build TFRecord shards, index and manifest from images; run again to resume"
-    parser = subparsers.add_parser("build", help=text, description=text)
+    text = "Turn images into TFRecord shards, an index and a manifest. Run the same command again to resume."
+    shown = examples(
+        "stoker build photos dataset",
+        "stoker build photos dataset --resize short:256 --encode jpeg:90",
+        "stoker build imagenet gs://bucket/imagenet --preset imagenet --threads 16",
+    )
+    usage = "stoker build [OPTIONS] SOURCE DESTINATION"
+    parser = subparsers.add_parser("build", usage=usage, description=text, epilog=shown)
     # Not nargs="?", which would not find the second behind an option; --ask needs neither.
-    parser.add_argument("source", help=f"{SOURCE_KINDS}, or the URL of one").required = False
-    text = "directory of the dataset, or its URL (gs://, s3://, hdfs://); new, empty, or an unfinished build"
+    parser.add_argument("source", help=f"{SOURCE_KINDS}; or its URL").required = False
+    text = "new or empty directory, or that of an unfinished build; or its URL (gs://, s3://, hdfs://)"
     parser.add_argument("destination", help=text).required = False
     add_source_options(parser)
     add_dataset_options(parser)
-    add_consent_options(parser)
-    add_engine_options(parser)
-    text = "ask for directories, size and quality as NVIDIA's script did, or take them from its environment variables"
-    parser.add_argument("--ask", action="store_true", help=text)
+    group = add_running_options(parser)
+    add_engine_options(group)
+    text = "ask for directories, size and quality as NVIDIA's script does, or take them from its environment variables"
+    group.add_argument("--ask", action="store_true", help=text)
     add_output_options(parser)
     return parser
 

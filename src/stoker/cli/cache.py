@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stoker.cli.output import Printer, print_json
-from stoker.cli.parser import add_output_options
+from stoker.cli.parser import add_output_options, examples
 from stoker.config import format_size
 from stoker.errors import ConfigError
 from stoker.format import INDEXES_FOLDER, kept_indexes, user_cache_directory
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "list what a cache directory holds: samples of stoker.NodeCache, and indexes of read-only shards"
-    parser = subparsers.add_parser("cache", help=text, description=text)
-    place = "the cache (default: $STOKER_CACHE_DIR, else $XDG_CACHE_HOME/stoker, else ~/.cache/stoker)"
-    parser.add_argument("--dir", metavar="DIR", help=place)
-    parser.add_argument("--clear", action="store_true", help="remove what is not in use")
+    text = "List what a cache directory holds: samples of stoker.NodeCache, and indexes of read-only shards."
+    shown = examples("stoker cache", "stoker cache --dir /scratch/cache --clear")
+    parser = subparsers.add_parser("cache", description=text, epilog=shown)
+    add = parser.add_argument_group("the cache").add_argument
+    text = "the directory (default: $STOKER_CACHE_DIR, else $XDG_CACHE_HOME/stoker, else ~/.cache/stoker)"
+    add("--dir", metavar="DIR", help=text)
+    add("--clear", action="store_true", help="remove what is not in use")
     add_output_options(parser)
     return parser
 

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from stoker.cli.output import Printer, is_quiet, print_json
-from stoker.cli.parser import add_output_options
+from stoker.cli.parser import add_output_options, examples
 from stoker.config import format_seconds, format_size
 from stoker.inspect import DatasetReport, DatasetSpec, examine
 
@@ -17,22 +17,24 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "what holds up the reading of a dataset: each stage alone and in the pipeline, one verdict, one remedy"
-    parser = subparsers.add_parser("doctor", help=text, description=text)
+    text = (
+        "Find what slows the reading of a dataset down: each stage alone and in the pipeline; one verdict, one remedy."
+    )
+    shown = examples("stoker doctor dataset", "stoker doctor dataset --transform eval --threads 8 --cold")
+    parser = subparsers.add_parser("doctor", description=text, epilog=shown)
     spec = DatasetSpec("")
-    add = parser.add_argument
-    add("dataset", help="directory of a dataset; directory, pattern or file of TFRecords; images; or a URL")
-    add("--split", help="split to read (default: the only one, or train)")
-    add("--transform", choices=("train", "eval"), default=spec.transform, help="crop and resize (default: train)")
+    text = "dataset, directory, pattern or file of TFRecords, or images; or its URL"
+    parser.add_argument("dataset", help=text)
+    add = parser.add_argument_group("what is measured").add_argument
+    add("--split", metavar="NAME", help="split to read (default: the only one, or train)")
+    text = "crop and resize: train (default) or eval"
+    add("--transform", choices=("train", "eval"), metavar="NAME", default=spec.transform, help=text)
     add("--batch-size", type=int, default=spec.batch_size, metavar="N", help="images per batch (default %(default)s)")
     add("--threads", type=int, metavar="N", help="decoding threads (default: one per CPU)")
     text = "time for the pipeline; the stages alone and what is tried take some more (default %(default)s)"
-    add("--seconds", type=float, default=spec.seconds, help=text)
-    add(
-        "--cold",
-        action="store_true",
-        help="drop the files from the page cache first: what a first epoch meets; tries no remedy",
-    )
+    add("--seconds", type=float, default=spec.seconds, metavar="S", help=text)
+    text = "drop the files from the page cache first: what a first epoch meets; tries no remedy"
+    add("--cold", action="store_true", help=text)
     add_output_options(parser)
     return parser
 

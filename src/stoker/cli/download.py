@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stoker.cli.output import Printer, print_json, typed
-from stoker.cli.parser import UsageError, add_output_options
+from stoker.cli.parser import UsageError, add_output_options, examples
 from stoker.cli.progress import ProgressDisplay
 from stoker.config import format_seconds, format_size
 from stoker.download import DATASETS, DEVKIT, Account, download, parse_base
@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "download a public dataset; run again to resume, and to check what is there"
-    parser = subparsers.add_parser("download", help=text, description=text)
-    add = parser.add_argument
-    add("dataset", choices=DATASETS, help="one of %(choices)s")
+    text = "Download a public dataset. Run the same command again to resume, and to check what is there."
+    shown = examples("stoker download tiny-imagenet data", "stoker download imagenet data")
+    parser = subparsers.add_parser("download", description=text, epilog=shown)
+    parser.add_argument("dataset", choices=DATASETS, help="one of %(choices)s").metavar = "DATASET"
     # Not nargs="?", which would not find it behind an option.
-    add("directory", help="where to put it (imagenet: IMAGENET_OUT_DIR when left out)").required = False
+    text = "where to put it (imagenet: IMAGENET_OUT_DIR when omitted)"
+    parser.add_argument("directory", help=text).required = False
+    add = parser.add_argument_group("what is downloaded").add_argument
     text = "where the files are, instead of the usual places, for example https://mirror.example/imagenet/"
     add("--url", metavar="BASE", help=text)
     text = "imagenet: only the development kit (3 MB), which has the classes of the validation images"

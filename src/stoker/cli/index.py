@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from stoker.cli.output import EXIT_DAMAGED, EXIT_FAILED, Printer, print_json
-from stoker.cli.parser import add_output_options
+from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.inspect import IndexedShard, index_shards
 
@@ -20,8 +20,9 @@ _SHOWN = 20
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "write the index beside TFRecords, so that they can be read in any order without a rebuild"
-    parser = subparsers.add_parser("index", help=text, description=text)
+    text = "Write the index beside TFRecords of any origin, so that they can be read in any order without a rebuild."
+    shown = examples("stoker index tfrecords", "stoker index 'tfrecords/train-*' gs://bucket/tfrecords")
+    parser = subparsers.add_parser("index", description=text, epilog=shown)
     parser.add_argument("files", nargs="+", help="TFRecords, directories of them, or patterns; or their URLs")
     add_output_options(parser)
     return parser

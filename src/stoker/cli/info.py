@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from stoker.cli.output import Printer, bar, print_json
-from stoker.cli.parser import add_output_options
+from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.config import format_size
 from stoker.format import format_manifest, write_atomically
@@ -27,19 +27,15 @@ _BAR = 30
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "what a dataset holds: schema, recipe, counts, sizes, classes"
-    parser = subparsers.add_parser("info", help=text, description=text)
-    add = parser.add_argument
-    add(
-        "dataset",
-        help="directory of a dataset or an unfinished build; directory, pattern or file of TFRecords; or a URL",
-    )
-    text = (
-        "of TFRecords of other origin, look at the first N records; with --html at N random ones (default %(default)s)"
-    )
+    text = "Print what a dataset holds, without reading its images: schema, recipe, counts, sizes, classes."
+    shown = examples("stoker info dataset", "stoker info dataset --html page.html", "stoker info 'tfrecords/train-*'")
+    parser = subparsers.add_parser("info", description=text, epilog=shown)
+    text = "dataset or unfinished build, or directory, pattern or file of TFRecords; with --html images too; or its URL"
+    parser.add_argument("dataset", help=text)
+    add = parser.add_argument_group("what is looked at").add_argument
+    text = "records to read: of TFRecords of other origin the first N, with --html N random ones (default %(default)s)"
     add("--records", type=int, default=DEFAULT_RECORDS, metavar="N", help=text)
-    text = "write a page with charts, images and rejects instead; also of a folder of images"
-    add("--html", metavar="FILE", help=text)
+    add("--html", metavar="FILE", help="write a page with charts, images and rejects instead; also of images")
     text = "with --html: what the dataset was built from, to show the rejects that are still there"
     add("--source", metavar="PATH", help=text)
     add_output_options(parser)

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from stoker.cli.output import Printer
-from stoker.cli.parser import UsageError, add_output_options
+from stoker.cli.parser import UsageError, add_output_options, examples
 from stoker.config import check_range
 from stoker.errors import SourceError
 from stoker.format import write_atomically
@@ -20,13 +20,18 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "list files, one absolute path or URL a line, in the order of their bytes"
-    parser = subparsers.add_parser("list", help=text, description=text)
-    add = parser.add_argument
-    add("patterns", nargs="+", metavar="GLOB", help="files or URLs; quoted, ** stands for any number of folders")
+    text = "List files, one absolute path or URL a line, in the order of their bytes. The list is a source of images."
+    shown = examples(
+        "stoker list 'photos/**/*.jpg' --out files.txt",
+        "stoker list 'gs://bucket/*/*.jpg' --shuffle --seed 7 --out files.txt",
+    )
+    parser = subparsers.add_parser("list", description=text, epilog=shown)
+    text = "files or URLs; in quotes, ** stands for any number of folders"
+    parser.add_argument("patterns", nargs="+", metavar="GLOB", help=text)
+    add = parser.add_argument_group("the list").add_argument
     add("--out", metavar="FILE", help="where to write the list (default: standard output)")
     add("--shuffle", action="store_true", help="put the paths into a seeded order")
-    add("--seed", type=int, metavar="N", help="of the order (default 0)")
+    add("--seed", type=int, metavar="N", help="with --shuffle: of the order (default 0)")
     add_output_options(parser, json=False)
     return parser
 

@@ -39,57 +39,71 @@ _CONTRADICTIONS = (
 
 
 def add_source_options(parser: argparse.ArgumentParser) -> None:
-    """Add everything that says which images there are."""
-    add_selection_options(parser)
-    add = parser.add_argument
+    """Add everything that says which images there are, and of which class."""
+    add = add_selection_options(parser).add_argument
     text = "list of the classes in the order of their labels, or imagenet: its 1,000 (default: folders, sorted)"
     add("--labels", metavar="FILE", help=text)
-    text = "classes of flat validation images: a list, or ImageNet's devkit (default: looked for)"
+    text = "classes of flat validation images: a list, or ImageNet's devkit (default: searched for)"
     add("--validation-labels", metavar="FILE", help=text)
     add("--class-names", metavar="FILE", help="class, tab and text on each line (default: imagenet_metadata.txt)")
-    add("--boxes", metavar="PLACE", help="annotations: folder of XML, CSV, or tar of XML (default: looked for)")
+    add("--boxes", metavar="PLACE", help="annotations: folder or tar of XML files, or CSV (default: searched for)")
 
 
-def add_selection_options(parser: argparse.ArgumentParser) -> None:
-    """Add what chooses among the images, wherever they come from."""
-    add = parser.add_argument
+def add_selection_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add what chooses among the images, wherever they come from; return its group."""
+    group = parser.add_argument_group("which images")
+    add = group.add_argument
     add("--num-images", type=int, default=-1, metavar="N", help="take N images of train, a seeded choice (-1: all)")
-    add("--split-fraction", metavar="SPLIT=F", help="hold out a seeded part of every class: validation=0.1")
-    add("--crop-objects", action="store_true", help="a record for every annotated object instead of every image")
+    text = "move a seeded part of every class of train to another split: val=0.1 or test=0.1"
+    add("--split-fraction", metavar="SPLIT=F", help=text)
+    add("--crop-objects", action="store_true", help="store a record of every annotated object instead of every image")
+    return group
 
 
 def add_dataset_options(parser: argparse.ArgumentParser) -> None:
     """Add everything that says what becomes of the images, and the number of threads."""
-    add = parser.add_argument
-    add("--preset", choices=list(PRESETS), help="layout that readers of another system expect, with its settings")
-    add("--shards", "--num-shards", type=int, metavar="N", help="shards of train (default: as --shard-size asks for)")
-    add("--shard-size", metavar="SIZE", help="length of a shard, such as 128MB (default) or 1GiB")
-    add("--validation-shards", type=int, metavar="N", help="shards of validation (default: its share by bytes)")
-    add("--shard-names", metavar="HOW", help="default, google, tfds:NAME, part, per-class, or a template")
-    add("--compression", choices=["none", "gzip", "zlib"], help="of whole shards (default none)")
-    text = "keep: store the bytes of every JPEG unchanged (default without --resize); restart: add restart markers"
-    add("--recipe", choices=["keep", "restart"], help=f"{text}, without loss, or with --resize to what is encoded")
-    add("--resize", metavar="HOW", help="short:256, long:512, max:512, exact:300x300, square:300 or off")
+    add = parser.add_argument_group("what is stored").add_argument
+    text = f"layout that readers of another system expect: {', '.join(PRESETS)}"
+    add("--preset", choices=list(PRESETS), metavar="NAME", help=text)
+    add("--resize", metavar="HOW", help="short:256, long:512, max:512, exact:300x300, square:300 or off (default)")
     add("--img-size", type=int, metavar="N", help="the same as --resize square:N")
-    add("--encode", metavar="HOW", help="jpeg:90 (default with --resize), jpeg:90:420, jpeg:90:444, raw, raw:CHW")
+    add("--encode", metavar="HOW", help="jpeg:90 (default with --resize), jpeg:90:420, jpeg:90:444, raw or raw:CHW")
     add("--quality", type=int, metavar="Q", help="the same as --encode jpeg:Q")
-    add("--filter", choices=FILTERS, help="with --resize: resampling filter (default bicubic)")
-    text = "with --resize: as libjpeg's accurate decode (default), or faster and close to it"
-    add("--decode", choices=["exact", "fast"], default="exact", help=text)
-    add("--check", choices=["header", "decode"], default="header", help="how kept JPEGs are checked (default header)")
-    add("--exif", choices=["keep", "apply"], default="keep", help="EXIF orientation: as stored (default) or applied")
+    text = f"with --resize, resampling filter (default bicubic): {', '.join(FILTERS)}"
+    add("--filter", choices=FILTERS, metavar="NAME", help=text)
+    text = "with --resize, decode like libjpeg's accurate decoder (exact, default), or faster and close to it (fast)"
+    add("--decode", choices=["exact", "fast"], metavar="HOW", default="exact", help=text)
+    text = "keep: store every JPEG as it is (default without --resize); restart: add restart markers, without loss"
+    add("--recipe", choices=["keep", "restart"], metavar="HOW", help=text)
+    text = "how JPEGs that are kept are checked: header (default), or decode"
+    add("--check", choices=["header", "decode"], metavar="HOW", default="header", help=text)
+    text = "EXIF orientation: keep it as stored (default), or apply it"
+    add("--exif", choices=["keep", "apply"], metavar="HOW", default="keep", help=text)
     add("--max-pixels", type=int, metavar="N", default=2**27, help="reject larger images (default %(default)s)")
-    text = "number of the first class (default 0; 1 with --preset imagenet and imagenet-nvidia)"
-    add("--label-base", type=int, choices=[0, 1], help=text)
-    add("--seed", type=int, default=0, help="of the order of the records (default 0)")
-    add("--threads", "--num-workers", type=int, default=available_cpus(), metavar="N", help="default: all, %(default)s")
+    text = "number of the first class, 0 or 1 (default 0; 1 with --preset imagenet and imagenet-nvidia)"
+    add("--label-base", type=int, choices=[0, 1], metavar="N", help=text)
+    add = parser.add_argument_group("shards").add_argument
+    text = "number of shards of train (default: as many as --shard-size makes)"
+    add("--shards", "--num-shards", type=int, metavar="N", help=text)
+    add("--shard-size", metavar="SIZE", help="length of a shard, such as 1GiB (default 128MB)")
+    text = "number of shards of validation (default: its share by bytes)"
+    add("--validation-shards", type=int, metavar="N", help=text)
+    add("--shard-names", metavar="HOW", help="default, google, tfds:NAME, part, per-class, or a template")
+    text = "of whole shards: none (default), gzip or zlib"
+    add("--compression", choices=["none", "gzip", "zlib"], metavar="HOW", help=text)
+    add("--seed", type=int, default=0, metavar="N", help="of the order of the records (default 0)")
 
 
-def add_consent_options(parser: argparse.ArgumentParser) -> None:
-    """Add what a person may agree to."""
-    text = "publish the manifest with up to N source items missing (default 0)"
-    parser.add_argument("--max-rejects", type=int, default=0, metavar="N", help=text)
-    parser.add_argument("--yes", action="store_true", help="build also what is huge or may not fit on the disk")
+def add_running_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add how a build runs, and what a person may agree to; return the group."""
+    group = parser.add_argument_group("how it runs")
+    add = group.add_argument
+    text = "images converted at a time (default: %(default)s, one per CPU)"
+    add("--threads", "--num-workers", type=int, default=available_cpus(), metavar="N", help=text)
+    text = "publish the manifest with up to N images missing (default 0)"
+    add("--max-rejects", type=int, default=0, metavar="N", help=text)
+    add("--yes", action="store_true", help="build also what is huge or may not fit on the disk")
+    return group
 
 
 def build_settings(args: argparse.Namespace) -> BuildSettings:
@@ -199,13 +213,14 @@ def _held_out(text: str) -> tuple[str, float]:
         raise UsageError(f"--split-fraction {text!r} is not understood; write validation=0.1") from None
 
 
-def add_engine_options(parser: argparse.ArgumentParser) -> None:
+def add_engine_options(group: argparse._ArgumentGroup) -> None:
     """Add what says where a build runs."""
-    add = parser.add_argument
-    add("--engine", choices=["local", "spark"], default="local", help="threads here (default), or a Spark cluster")
+    add = group.add_argument
+    text = "local: threads of this machine (default); spark: a cluster"
+    add("--engine", choices=["local", "spark"], metavar="NAME", default="local", help=text)
     text = "with --engine spark: local[4], spark://HOST:7077, yarn, ... (default: what Spark's configuration says)"
     add("--master", metavar="URL", help=text)
-    text = "with --engine spark: a property of Spark's, such as spark.executor.memory=2g; may be given again"
+    text = "with --engine spark: a property, such as spark.executor.memory=2g; may be repeated"
     add("--spark-conf", metavar="NAME=VALUE", action="append", default=[], help=text)
 
 

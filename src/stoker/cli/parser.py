@@ -29,6 +29,8 @@ class CommandParser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         settings.setdefault("formatter_class", _HelpFormatter)
         super().__init__(**settings)
+        self._positionals.title = "arguments"
+        self._optionals.title = "help"
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -97,7 +99,9 @@ class CommandParser(argparse.ArgumentParser):
     def format_help(self) -> str:
         """Return the help, whose first line does not repeat every option."""
         if self.usage is None:
-            self.usage = " ".join([self.prog, "[OPTIONS]", *map(_placeholder, self._get_positional_actions())])
+            needed = [action for action in self._get_optional_actions() if action.required]
+            shown = map(_placeholder, [*needed, *self._get_positional_actions()])
+            self.usage = " ".join([self.prog, "[OPTIONS]", *shown])
         return super().format_help()
 
 
@@ -115,8 +119,8 @@ class _HelpFormatter(argparse.HelpFormatter):
         return action.dest.upper()
 
 
-def add_output_options(parser: argparse.ArgumentParser, *, json: bool = True) -> None:
-    """Add what every command has: how much it prints, and in which form."""
+def add_output_options(parser: argparse.ArgumentParser, *, json: bool = True) -> argparse._ArgumentGroup:
+    """Add what every command has: how much it prints, and in which form; return the group."""
     group = parser.add_argument_group("output")
     if json:
         group.add_argument("--json", action="store_true", help="print one JSON document")
@@ -124,6 +128,7 @@ def add_output_options(parser: argparse.ArgumentParser, *, json: bool = True) ->
     add, default = group.add_argument, argparse.SUPPRESS
     add("-q", "--quiet", action="store_true", default=default, help="print warnings, errors and the result alone")
     add("-v", "--verbose", action="store_true", default=default, help="print more: whole lists, retries of stores")
+    return group
 
 
 def examples(*lines: str) -> str:
@@ -148,7 +153,6 @@ def _name(action: argparse.Action) -> str:
 
 
 def _placeholder(action: argparse.Action) -> str:
-    shown = (
-        f"{action.dest.upper() if action.metavar is None else action.metavar}{' ...' if action.nargs == '+' else ''}"
-    )
+    name = str(action.metavar or action.dest.upper())
+    shown = " ".join([*action.option_strings[:1], name, *["..."] * (action.nargs == "+")])
     return shown if action.required else f"[{shown}]"

@@ -6,11 +6,12 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from stoker.builder import LARGE_BYTES, forecast, open_source
-from stoker.cli.options import add_consent_options, add_dataset_options, add_source_options, build_settings
+from stoker.cli.options import add_dataset_options, add_running_options, add_source_options, build_settings
 from stoker.cli.output import EXIT_REJECTS, Printer, print_json
-from stoker.cli.parser import add_output_options
+from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.config import format_seconds, format_size
+from stoker.sources import SOURCE_KINDS
 
 if TYPE_CHECKING:
     import argparse
@@ -23,12 +24,13 @@ _ALL = "--json lists them all"
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "dry run of a build: classes, counts, rejects, bytes and minutes; exits as the build would"
-    parser = subparsers.add_parser("plan", help=text, description=text)
-    parser.add_argument("source", help="as for 'stoker build'")
+    text = "Say what a build would do, without writing anything: classes, counts, rejects, bytes, minutes. Exits as the build would."
+    shown = examples("stoker plan photos", "stoker plan photos --resize short:256 --encode jpeg:90")
+    parser = subparsers.add_parser("plan", description=text, epilog=shown)
+    parser.add_argument("source", help=f"{SOURCE_KINDS}; or its URL")
     add_source_options(parser)
     add_dataset_options(parser)
-    add_consent_options(parser)
+    add_running_options(parser)
     add_output_options(parser)
     return parser
 

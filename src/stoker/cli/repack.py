@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from stoker.builder import build_tree, check_destination, find_preset
 from stoker.cli.build import announcer, report_build
-from stoker.cli.options import add_consent_options, add_dataset_options, add_selection_options, build_settings
-from stoker.cli.parser import UsageError, add_output_options
+from stoker.cli.options import add_dataset_options, add_running_options, add_selection_options, build_settings
+from stoker.cli.parser import UsageError, add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.loader import RecordKeys
 from stoker.repack import open_records
@@ -20,17 +20,24 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "build a dataset from records that exist already, of any known layout; run again to resume"
-    parser = subparsers.add_parser("repack", help=text, description=text)
-    add = parser.add_argument
-    add("source", help="dataset, directory of TFRecords, one of them, or a pattern; or its URL")
-    add("destination", help="directory of the new dataset, or its URL; new, empty, or an unfinished build")
+    text = "Turn TFRecords of any known layout into a dataset of any other. Run the same command again to resume."
+    shown = examples(
+        "stoker repack tfrecords dataset",
+        "stoker repack tfrecords dataset --image-key jpg --label-key cls",
+        "stoker repack dataset smaller --resize short:256 --shards 64",
+    )
+    parser = subparsers.add_parser("repack", description=text, epilog=shown)
+    parser.add_argument("source", help="dataset, or directory, pattern or file of TFRecords; or its URL")
+    text = "new or empty directory, or that of an unfinished build; or its URL"
+    parser.add_argument("destination", help=text)
+    add = parser.add_argument_group("how records are read").add_argument
     add("--image-key", metavar="KEY", help="key of the encoded image (default: found from the first record)")
     add("--label-key", metavar="KEY", help="with --image-key: key of the class (default: images without a class)")
-    add("--from-label-base", type=int, choices=[0, 1], help="with --image-key: number of the first class (default 0)")
+    text = "with --image-key: number of the first class, 0 or 1 (default 0)"
+    add("--from-label-base", type=int, choices=[0, 1], metavar="N", help=text)
     add_selection_options(parser)
     add_dataset_options(parser)
-    add_consent_options(parser)
+    add_running_options(parser)
     add_output_options(parser)
     return parser
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.cli.output import Printer, print_json
-from stoker.cli.parser import add_output_options
+from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.config import format_size
 from stoker.sample import SampleSpec, make_sample
@@ -21,16 +21,18 @@ _SHOWN = 20
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "make a small ImageNet-shaped tree of artificial photographs, without any download"
-    parser = subparsers.add_parser("sample", help=text, description=text)
+    text = "Make a small tree of artificial photographs in the shape of ImageNet, without any download."
+    shown = examples("stoker sample photos", "stoker sample photos --classes 10 --images 100 --damaged")
+    parser = subparsers.add_parser("sample", description=text, epilog=shown)
     spec = SampleSpec()
-    add = parser.add_argument
-    add("directory", help="where to make it; new, empty, or the same sample")
+    parser.add_argument("directory", help="where to make it; new, empty, or the same sample")
+    add = parser.add_argument_group("what is made").add_argument
     add("--classes", type=int, default=spec.classes, metavar="N", help="class folders (default %(default)s)")
-    add("--images", type=int, default=spec.images_per_class, metavar="N", help="of each class (default %(default)s)")
+    text = "images of each class (default %(default)s)"
+    add("--images", type=int, default=spec.images_per_class, metavar="N", help=text)
     text = "validation images of each class (default %(default)s)"
     add("--validation", type=int, default=spec.validation_per_class, metavar="N", help=text)
-    add("--seed", type=int, default=spec.seed, help="of everything random (default %(default)s)")
+    add("--seed", type=int, default=spec.seed, metavar="N", help="of everything random (default %(default)s)")
     add("--damaged", action="store_true", help="put damaged files among the others")
     add_output_options(parser)
     return parser

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stoker.cli.output import Printer, print_json
-from stoker.cli.parser import UsageError, add_output_options
+from stoker.cli.parser import UsageError, add_output_options, examples
 from stoker.config import check_range
 from stoker.errors import ConfigError
 from stoker.inspect import SheetSpec, SheetTransform, write_sheet
@@ -46,24 +46,29 @@ _SHOWN = 5
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = (
-        "draw a contact sheet: random samples with their labels and boxes, or what the model sees of them, as one PNG"
+    text = "Draw random samples with their labels and boxes, or what the model sees of them, as one PNG."
+    shown = examples(
+        "stoker show dataset --out sheet.png",
+        "stoker show dataset --out seen.png --transforms train,eval --epochs 0-3",
+        "stoker show dataset --out seen.png --transforms 'RandomResizedCrop(96),eval'",
     )
-    parser = subparsers.add_parser("show", help=text, description=text)
-    add = parser.add_argument
-    add("dataset", help="directory of a dataset; directory, pattern or file of TFRecords; images; or a URL")
-    add("--out", required=True, metavar="FILE.png", help="the picture to write")
-    add("--split", help="split to show (default: the only one, or train)")
+    parser = subparsers.add_parser("show", description=text, epilog=shown)
+    text = "dataset, directory, pattern or file of TFRecords, or images; or its URL"
+    parser.add_argument("dataset", help=text)
+    add = parser.add_argument_group("the picture").add_argument
+    add("--out", required=True, metavar="FILE.png", help="the picture to write (required)")
+    add("--columns", type=int, metavar="N", help="samples in a row (default 6); not with --transforms")
+    text = "draw annotated boxes (default), or not"
+    add("--boxes", action=argparse.BooleanOptionalAction, default=True, help=text)
+    add = parser.add_argument_group("which samples").add_argument
+    add("--split", metavar="NAME", help="split to show (default: the only one, or train)")
     add("--count", type=int, metavar="N", help="samples (default 24, with --transforms 6)")
     text = "decides which samples; with --transforms also the seed of the loader (default %(default)s)"
-    add("--seed", type=int, default=17, help=text)
-    add("--columns", type=int, metavar="N", help="samples in a row (default 6); not with --transforms")
+    add("--seed", type=int, default=17, metavar="N", help=text)
     names = ", ".join(NAMED_TRANSFORMS)
-    text = f"show what a loader gives: {names}, or your own, such as 'RandomResizedCrop(96, hflip=0.5),eval'"
-    add("--transforms", metavar="TRANSFORMS", help=text)
-    add("--epochs", metavar="EPOCHS", help="with --transforms: in these epochs, such as 0-3 or 0,5,89 (default 0-3)")
-    text = "draw annotated boxes (default: yes)"
-    add("--boxes", action=argparse.BooleanOptionalAction, default=True, help=text)
+    text = f"show what a loader gives: {names}, or transforms of Stoker as Python writes them"
+    add("--transforms", metavar="LIST", help=text)
+    add("--epochs", metavar="LIST", help="with --transforms: in these epochs, such as 0-3 (default) or 0,5,89")
     add_output_options(parser)
     return parser
 

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from stoker.cli.output import EXIT_DAMAGED, Printer, print_json
-from stoker.cli.parser import add_output_options
+from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.config import check_range, format_size
 from stoker.inspect import VerifyReport, verify_dataset
@@ -19,10 +19,12 @@ _SHOWN = 20
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "check every checksum, every record and every image; counts against the manifest"
-    parser = subparsers.add_parser("verify", help=text, description=text)
-    parser.add_argument("dataset", help="directory of a dataset, directory of TFRecords, or one TFRecord; or its URL")
-    parser.add_argument("--threads", type=int, help="checks at a time (default: one per CPU)")
+    text = "Check every checksum, every record and every image, and the counts against the manifest."
+    shown = examples("stoker verify dataset", "stoker verify 'tfrecords/train-*' --threads 8")
+    parser = subparsers.add_parser("verify", description=text, epilog=shown)
+    parser.add_argument("dataset", help="dataset, or directory, pattern or file of TFRecords; or its URL")
+    add = parser.add_argument_group("how it runs").add_argument
+    add("--threads", type=int, metavar="N", help="checks at a time (default: one per CPU)")
     add_output_options(parser)
     return parser
 
