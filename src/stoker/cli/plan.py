@@ -24,7 +24,7 @@ _ALL = "--json lists them all"
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "Say what a build would do: classes, counts, rejects, bytes, minutes. Writes nothing, exits as the build would."
+    text = "Say what a build would do: classes, counts, rejects, bytes, minutes. Writes nothing; exits like the build."
     shown = examples("stoker plan photos", "stoker plan photos --resize short:256 --encode jpeg:90")
     parser = subparsers.add_parser("plan", description=text, epilog=shown)
     parser.add_argument("source", help=f"{SOURCE_KINDS}; or its URL")
