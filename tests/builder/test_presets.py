@@ -15,6 +15,7 @@ from reference.tf1_resize import resize_tf1
 from stoker import _native
 from stoker.builder import BuildReport, ShardSettings, SourceSettings, build
 from stoker.builder.estimate import LARGE_BYTES, ExpectedSize
+from stoker.builder.plan import shard_rule
 from stoker.builder.settings import PRESETS, BuildSettings, find_preset
 from stoker.errors import ConfigError
 from stoker.format import DlbsSchema, ImagenetSchema, TfdsSchema, TinySchema
@@ -256,6 +257,12 @@ def test_preferred_numbers_of_shards_need_enough_records(tmp_path: Path) -> None
         (source / f"train/a/{number}.JPEG").symlink_to(source / "train/a/a_0.JPEG")
     report = build(BuildSettings(SourceSettings(str(source)), shards=few), tmp_path / "many")
     assert len(report.manifest.splits["train"].shards) == 4
+
+
+def test_the_number_of_shards_is_explained() -> None:
+    preset = ShardSettings(preferred=(4, 1))
+    assert shard_rule({"train": 400}, preset) == "4 of train, as the preset has from 400 images of train, 100 for each"
+    assert "4 from 400 images of test" in shard_rule({"test": 399}, preset)
 
 
 def test_a_shard_for_every_class_leaves_no_choice_of_shards() -> None:

@@ -345,3 +345,38 @@ def test_colours_only_on_a_terminal_and_not_with_no_color(source: Path, no_color
     os.close(outer)
     assert b"12 items" in written
     assert (b"\x1b[" in written) == coloured
+
+
+BY_LENGTH = "about 128.0 MB each; --shards or --shard-size changes that"
+
+
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [
+        ([], BY_LENGTH),
+        (["--shard-size", "1MB"], "about 1.0 MB each; --shards or --shard-size changes that"),
+        (["--shards", "3"], "3 of train, as --shards says"),
+        (["--preset", "tiny-imagenet"], "one for each class of train"),
+        (
+            ["--preset", "imagenet"],
+            f"{BY_LENGTH}; the preset has 1,024 from 102,400 images of train, 100 for each",
+        ),
+    ],
+)
+def test_plan_and_build_say_why_there_are_so_many_shards(
+    source: Path, tmp_path: Path, stoker: Run, words: list[str], rule: str
+) -> None:
+    for command in (["plan", source], ["build", source, tmp_path / "out"]):
+        assert stoker(*command, *words) == 0
+        assert f"shards: {rule}\n" in stoker.out
+
+
+@pytest.mark.parametrize(("preset", "title"), [("dlbs", "decoded from other kinds"), ("imagenet", "converted to JPEG")])
+def test_what_could_not_be_kept_is_named_by_what_it_became(
+    source: Path, tmp_path: Path, stoker: Run, preset: str, title: str
+) -> None:
+    (source / "cat/grey.png").write_bytes(jpeg(1, kind="PNG"))
+    assert stoker("build", source, tmp_path / "out", "--preset", preset) == 0
+    assert f"{title}: 1 png\n" in stoker.out
+    assert stoker("info", tmp_path / "out") == 0
+    assert f"{title}: 1 png\n" in stoker.out

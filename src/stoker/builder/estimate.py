@@ -318,16 +318,19 @@ class ExpectedSize:
         records: How many records it will have.
         size_bytes: Expected bytes of its shards before compression.
         free_bytes: Free space where it will lie; None where a store does not say.
+        shard_rule: As in `Plan`.
     """
 
     records: int
     size_bytes: int
     free_bytes: int | None
+    shard_rule: str = ""
 
     @classmethod
     def of(cls, plan: Plan, size: RecordSize, destination: Location) -> ExpectedSize:
         """Return what a plan amounts to."""
-        return cls(plan.items, round(size.of(plan.items, plan.size_bytes)), destination.free_bytes())
+        expected = round(size.of(plan.items, plan.size_bytes))
+        return cls(plan.items, expected, destination.free_bytes(), plan.shard_rule)
 
     def refuse_huge(self) -> None:
         """Refuse a dataset that is huge, or larger than the space that is free.

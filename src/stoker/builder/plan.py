@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stoker import _native
+from stoker.config import format_size
 from stoker.errors import ConfigError, SourceError
 from stoker.format import MAX_SHARDS
 from stoker.sources import SPLITS, list_source, with_objects
@@ -70,11 +71,19 @@ class SplitPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """The whole build. Read-only."""
+    """The whole build. Read-only.
+
+    Attributes:
+        tree: The items.
+        splits: What becomes of them.
+        compression: Of every shard.
+        shard_rule: Why there are as many shards as there are, in words.
+    """
 
     tree: Source
     splits: tuple[SplitPlan, ...]
     compression: Compression = "none"
+    shard_rule: str = ""
 
     @property
     def items(self) -> int:
@@ -153,14 +162,14 @@ def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
         raise ConfigError(f"{message}; add {{split}} to it, for example {{split}}-part-{{shard}}.tfrecord")
     sizes = {name: int(tree.table.sizes[rows].sum()) for name, rows in splits.items()}
     ordered = {name: rows[_order(len(rows), settings.seed)] for name, rows in splits.items()}
+    items = {name: len(rows) for name, rows in splits.items()}
     if naming.per_class:
         plans = [_by_class(tree, naming, name, rows, sizes[name]) for name, rows in ordered.items()]
     else:
-        items = {name: len(rows) for name, rows in splits.items()}
         stored = {name: size.of(items[name], sizes[name]) for name in splits}
         shards = count_shards(items, stored, settings.shards)
         plans = [_even(naming, name, rows, sizes[name], shards[name]) for name, rows in ordered.items()]
-    return Plan(tree, tuple(plans), settings.shards.compression)
+    return Plan(tree, tuple(plans), settings.shards.compression, shard_rule(items, settings.shards))
 
 
 def _divide(tree: Source, settings: BuildSettings) -> dict[str, NDArray[np.int64]]:
@@ -214,13 +223,13 @@ def count_shards(items: Mapping[str, int], sizes: Mapping[str, float], settings:
     Raises:
         ConfigError: More shards than items are asked for, or shards of a split that is not there.
     """
-    main = "train" if "train" in items else next(iter(items))
+    main = _main_split(items)
     explicit: dict[str, int | None] = {main: settings.train}
     if settings.validation is not None:
         if "validation" not in items:
             raise ConfigError("--validation-shards is given, but there is no split 'validation'")
         explicit["validation"] = settings.validation
-    if settings.train is None and settings.preferred is not None and items[main] >= FULL_SHARD * settings.preferred[0]:
+    if settings.train is None and settings.preferred is not None and _fills_preferred(items, settings.preferred):
         explicit[main] = settings.preferred[0]
         if len(items) > 1 and items.get("validation", 0) >= FULL_SHARD * settings.preferred[1]:
             explicit.setdefault("validation", settings.preferred[1])
@@ -239,6 +248,35 @@ def count_shards(items: Mapping[str, int], sizes: Mapping[str, float], settings:
             raise ConfigError(f"{wanted} shards for split {name!r}, more than {MAX_SHARDS}; raise --shard-size")
         counts[name] = wanted
     return counts
+
+
+def _main_split(items: Mapping[str, int]) -> str:
+    return "train" if "train" in items else next(iter(items))
+
+
+def _fills_preferred(items: Mapping[str, int], preferred: tuple[int, int]) -> bool:
+    return items[_main_split(items)] >= FULL_SHARD * preferred[0]
+
+
+def shard_rule(items: Mapping[str, int], settings: ShardSettings) -> str:
+    """Return in words what `count_shards` goes by.
+
+    Args:
+        items: Items of each split; none is 0.
+        settings: What was asked for.
+    """
+    if settings.naming.per_class:
+        return "one for each class of train"
+    if settings.train is not None:
+        return f"{settings.train:,} of {_main_split(items)}, as --shards says"
+    length = f"about {format_size(settings.size_bytes)} each; --shards or --shard-size changes that"
+    if settings.preferred is None:
+        return length
+    wanted = f"{settings.preferred[0]:,}"
+    needed = f"{FULL_SHARD * settings.preferred[0]:,} images of {_main_split(items)}, {FULL_SHARD} for each"
+    if _fills_preferred(items, settings.preferred):
+        return f"{wanted} of {_main_split(items)}, as the preset has from {needed}"
+    return f"{length}; the preset has {wanted} from {needed}"
 
 
 def _even(naming: ShardNaming, split: str, rows: NDArray[np.int64], size_bytes: int, shards: int) -> SplitPlan:

@@ -15,7 +15,7 @@ from stoker.cli.options import (
     build_settings,
     chosen_engine,
 )
-from stoker.cli.output import EXIT_REJECTS, Printer, is_quiet, print_json, typed
+from stoker.cli.output import EXIT_REJECTS, Printer, converted_title, is_quiet, print_json, typed
 from stoker.cli.parser import UsageError, add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.config import format_seconds, format_size
@@ -143,6 +143,7 @@ def announcer(args: argparse.Namespace) -> Callable[[ExpectedSize], None] | None
         size, free = format_size(expected.size_bytes), expected.free_bytes
         where = f"to {args.destination}" if free is None else f"{format_size(free)} free at {args.destination}"
         Printer().detail(f"{expected.records:,} records, about {size}; {where}")
+        Printer().detail(f"shards: {expected.shard_rule}")
 
     return announce
 
@@ -217,7 +218,7 @@ def _print_splits(printer: Printer, report: BuildReport) -> None:
     printer.line(_speed(report))
     if manifest.converted:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(manifest.converted.items()))
-        printer.line(f"converted to JPEG: {kinds}")
+        printer.line(f"{converted_title(manifest.schema)}: {kinds}")
 
 
 def _speed(report: BuildReport) -> str:

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
-from stoker.cli.output import Printer, bar, print_json
+from stoker.cli.output import Printer, bar, converted_title, print_json
 from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.config import format_size
@@ -112,7 +112,7 @@ def _print_dataset(found: DatasetInfo) -> None:
     printer.line(f"source: {source.items:,} items, {format_size(source.size_bytes)}, fingerprint {source.fingerprint}")
     _counts(printer, "ignored in the source", source.ignored)
     printer.line(f"recipe: {_setting(manifest.recipe)}")
-    _counts(printer, "converted to JPEG", manifest.converted)
+    _counts(printer, converted_title(schema), manifest.converted)
     if manifest.annotation_errors:
         printer.line(f"damaged annotations: {manifest.annotation_errors:,}; their images have no boxes")
     printer.line(f"seed: {manifest.seed}")

@@ -17,6 +17,8 @@ from stoker.errors import printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from stoker.types import SchemaInfo
+
 
 _FIRST_WORD = re.compile(r"[a-z]+")
 _WIDTH = 1000
@@ -63,6 +65,11 @@ def is_quiet() -> bool:
 def is_verbose() -> bool:
     """Return whether everything is printed."""
     return _verbosity[0] > 0
+
+
+def converted_title(schema: SchemaInfo) -> str:
+    """Return what a build did to the images that it could not keep; their kinds follow."""
+    return "decoded from other kinds" if schema.image_encoding == "raw" else "converted to JPEG"
 
 
 class Printer:

@@ -64,6 +64,7 @@ def _document(found: BuildForecast) -> dict[str, Any]:
             split.name: {"items": len(split.rows), "bytes": split.size_bytes, "shards": len(split.shard_names)}
             for split in found.plan.splits
         },
+        "shard_rule": found.plan.shard_rule,
         "boxes": {name: boxes.where for name, boxes in tree.boxes.items()},
         "files_looked_at": survey.looked_at,
         "formats": survey.formats,
@@ -101,6 +102,7 @@ def _print(found: BuildForecast) -> None:
         for s in found.plan.splits
     ]
     printer.table(["split", ">items", ">bytes", ">shards", ">about a shard"], rows)
+    printer.line(f"shards: {found.plan.shard_rule}")
     whole = "" if survey.looked_at == items else f" (of {survey.looked_at:,} files looked at)"
     printer.line("content: " + ", ".join(f"{count:,} {kind}" for kind, count in survey.formats.items()) + whole)
     if tree.ignored:
