@@ -14,7 +14,7 @@ import pytest
 from stoker.cli.main import main
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator, Iterable, Iterator
     from pathlib import Path
 
 pytest_plugins = ["servers.fixtures"]
@@ -104,6 +104,14 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, py
         report.outcome = "skipped"
         report.longrepr = (str(report.location[0]), report.location[1] or 0, f"Skipped: {name} is not installed")
     return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of indexes for the tests, so that none writes into that of the person who runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STOKER_CACHE_DIR", str(tmp_path_factory.mktemp("user-cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from stoker import errors as errors
 
 if TYPE_CHECKING:
+    from stoker.format import RecordKeys
     from stoker.inspect import DoctorReport, doctor
     from stoker.loader import (
         BadSample,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
         PaddedBoxes,
         Position,
         ReadAhead,
-        RecordKeys,
         Sample,
         StageStats,
         loader_settings,
@@ -100,6 +100,7 @@ __all__ = [
 
 _ADAPTERS = ("jax", "spark", "tensorflow", "torch")
 _NOT_OF_LOADER = {
+    "format": ("RecordKeys",),
     "inspect": ("DoctorReport", "doctor"),
     "order": ("BlockShuffle",),
     "sources": ("SourceOptions",),

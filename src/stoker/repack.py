@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from stoker.errors import ConfigError, SourceError, StokerError, StorageError
-from stoker.format import MANIFEST_NAME, MAX_CLASSES, read_manifest
+from stoker.errors import ConfigError, StokerError, StorageError
+from stoker.format import BACKGROUND, MANIFEST_NAME, MAX_CLASSES, no_records, read_manifest
 from stoker.loader import find_splits, open_dataset, read_through
 from stoker.sources import SPLITS, Item, ItemTable, ItemTableBuilder, SourceImage, has_control_character, one_line
 from stoker.storage import location
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker import _native
-    from stoker.loader import Dataset, RecordKeys, Sample
+    from stoker.format import RecordKeys
+    from stoker.loader import Dataset, Sample
     from stoker.sources import BoxSource
     from stoker.storage import Location
     from stoker.types import Progress
@@ -47,6 +48,7 @@ class RecordSource:
             file names. An item's ``offset`` is its number in the split, and its ``archive`` that of the split.
         splits: For each split, the rows of ``table`` that belong to it (int64, ascending).
         identity: Stands for the content of all splits.
+        warnings: Warnings for the user.
     """
 
     root: str
@@ -56,6 +58,7 @@ class RecordSource:
     table: ItemTable
     splits: dict[str, NDArray[np.int64]]
     identity: str
+    warnings: tuple[str, ...]
 
     @property
     def label_base(self) -> int:
@@ -66,11 +69,6 @@ class RecordSource:
     def ignored(self) -> Mapping[str, int]:
         """Nothing: every record is an item."""
         return {}
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Nothing."""
-        return ()
 
     @property
     def boxes(self) -> Mapping[str, BoxSource]:
@@ -106,38 +104,74 @@ class RecordSource:
 
 
 def open_records(
-    root: str, keys: RecordKeys | None, *, crop_objects: bool = False, progress: Progress | None = None
+    root: str,
+    keys: RecordKeys | None,
+    *,
+    label_base: int | None = None,
+    crop_objects: bool = False,
+    progress: Progress | None = None,
 ) -> RecordSource:
     """List the records of a dataset; each is read once, for its class and its name.
 
     Those in a store are read ahead, in long ranges. A damaged record is an item that a build will reject.
 
+    Nothing in records of other origin says whether their classes count from 0 or from 1. Unless ``keys`` say so, or a
+    list of classes whose first is the background, labels stay what they are: the classes count from ``label_base``,
+    as they will in the new dataset.
+
     Args:
         root: What `stoker.open` opens, image files excepted.
         keys: Where the records hold what; found out from the first record of each split when left out.
+        label_base: Number of the first class in the new dataset, where a preset or a person has chosen it.
         crop_objects: Whether every annotated object is an item of its own; a record without one stays whole.
         progress: Called after every few hundred records.
 
     Raises:
         DatasetNotFoundError: There is nothing to read.
-        ConfigError: The layout of the records is unknown.
+        ConfigError: The layout of the records is unknown, or a label is not a class.
         StorageError: The store failed for too long.
     """
     datasets = tuple(open_dataset(root, split, keys=keys) for split in _splits(root))
+    if keys is None or keys.label_base is None:
+        _keep_labels(datasets, label_base)
     listing = _Listing(datasets, progress, crop_objects=crop_objects)
     for number, dataset in enumerate(datasets):
         listing.add(number, dataset)
     names = listing.names
     table, splits = listing.finish()
     identity = "\n".join(dataset.identity for dataset in datasets)
-    return RecordSource(root, datasets, names.classes, names.texts, table, splits, identity)
+    warnings = _warnings(root, datasets, table) if keys is None or keys.label_base is None else ()
+    return RecordSource(root, datasets, names.classes, names.texts, table, splits, identity, warnings)
+
+
+def _keep_labels(datasets: Sequence[Dataset], label_base: int | None) -> None:
+    """Let the classes of records of other origin count from where those of the new dataset do."""
+    for dataset in datasets:
+        if dataset.manifest is None and label_base is not None and not _has_background(dataset):
+            dataset.schema = replace(dataset.schema, label_base=label_base)
+
+
+def _has_background(dataset: Dataset) -> bool:
+    return bool(dataset.classes) and dataset.classes[0].name == BACKGROUND
+
+
+def _warnings(root: str, datasets: Sequence[Dataset], table: ItemTable) -> tuple[str, ...]:
+    """Return what to say where the labels look as if they counted from 1, and were taken as counting from 0."""
+    labelled = table.labels[table.labels >= 0]
+    if any(dataset.manifest or dataset.classes or dataset.schema.label_base for dataset in datasets):
+        return ()
+    if not len(labelled) or labelled.min() != 1:
+        return ()
+    message = f"no record of {root} has the label 0, so class 0 is empty: labels are kept as they are stored"
+    return (f"{message}; if its classes count from 1, give --from-label-base 1",)
 
 
 def _splits(root: str) -> list[str]:
     """Return the splits of a dataset, train first."""
-    found = _found_splits(location(root))
+    place = location(root)
+    found = _found_splits(place)
     if not found:
-        raise SourceError(f"{root} holds no TFRecords; 'stoker build' makes a dataset of images", path=root)
+        raise no_records(place)
     known = [split for split in SPLITS if split in found]
     return known + sorted(set(found) - set(known))
 
@@ -213,12 +247,9 @@ class _Listing:
         except StokerError:  # the build will meet it again, and name it among the rejects
             return _Record(-1, b"", key, 0, 0, is_damaged=True)
         base = dataset.schema.label_base
-        label = sample.label - base if sample.label >= 0 else -1
-        if not -1 <= label < MAX_CLASSES:
-            path, record, _ = dataset.records.where(key)
-            limit = f"below {base}, the number of the first class" if label < 0 else f"not below {MAX_CLASSES}"
-            message = f"label {sample.label} of record {record} of {path} is {limit}"
-            raise ConfigError(f"{message}; name the layout with --image-key, --label-key and --from-label-base")
+        label = -1 if sample.label == -1 else sample.label - base
+        if (label < 0 and sample.label != -1) or label >= MAX_CLASSES:
+            raise _no_class(dataset, key, sample.label)
         self.names.see(label, sample)
         objects = len(sample.boxes) if self._crop_objects else 0
         return _Record(label, sample.source.encode("utf-8", "surrogateescape"), key, len(sample.encoded), objects)
@@ -229,6 +260,18 @@ class _Listing:
         self._size_bytes += one.size_bytes
         if self._progress is not None and (self._seen % _REPORT_EVERY == 0 or self._seen == self._total):
             self._progress(done=self._seen, total=self._total, size_bytes=self._size_bytes, rejects=self._damaged)
+
+
+def _no_class(dataset: Dataset, key: int, label: int) -> ConfigError:
+    """Return the error about a label that is not the number of a class, and is not -1, which is none."""
+    path, record, offset = dataset.records.where(key)
+    where = f"label {label} of record {record} at byte {offset} of {path}"
+    if label >= MAX_CLASSES:
+        return ConfigError(f"{where} is not below {MAX_CLASSES}; say where the class is with --label-key")
+    if label < 0:
+        return ConfigError(f"{where} is negative, and only -1 stands for no class; say where it is with --label-key")
+    remedy = "if the classes of these records count from 0, give --from-label-base 0"
+    return ConfigError(f"{where} is not a class, because classes count from {dataset.schema.label_base}; {remedy}")
 
 
 @dataclass(frozen=True, slots=True)

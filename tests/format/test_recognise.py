@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from stoker.errors import ConfigError
 from stoker.format import (
     DlbsSchema,
     DogsSchema,
     ImagenetSchema,
     NvidiaSchema,
+    RecordKeys,
     Schema,
     StoredSample,
     TfdsSchema,
     TinySchema,
-    from_keys,
+    find_layout,
     recognise,
 )
 from stoker.types import Box, Features, SchemaInfo
@@ -57,8 +59,9 @@ def test_what_a_preset_writes_is_recognised(schema: Schema, label: int, boxes: i
         assert spec.length in (None, len(values))
     found = recognise(written)
     assert found is not None
-    for field in ("preset", "image_key", "label_key", "filename_key", "label_base", "label_encoding", "image_encoding"):
+    for field in ("preset", "image_key", "label_key", "filename_key", "label_encoding", "image_encoding"):
         assert getattr(found, field) == getattr(info, field), field
+    assert found.label_base == 0  # nothing in a record says that its classes count from 1
     for field in ("height_key", "width_key", "order_key", "box_prefix"):
         assert getattr(found, field) == getattr(info, field), field
 
@@ -99,7 +102,7 @@ def test_layouts_of_the_original_programs_that_no_preset_writes() -> None:
             "image/class/synset": ("bytes", [b"n"]),
         }
     )
-    assert (amazon.preset, amazon.label_base, amazon.filename_key) == ("imagenet", 1, None)
+    assert (amazon.preset, amazon.label_base, amazon.filename_key) == ("imagenet", 0, None)
     cats = known({"image": ("bytes", [b"x"]), "label": ("int64", [1]), "image/filename": ("bytes", [b"a.jpg"])})
     assert (cats.preset, cats.filename_key) == ("tfds", "image/filename")
 
@@ -125,14 +128,43 @@ def test_keys_that_a_person_names() -> None:
         "n": ("int64", [1]),
         "path": ("bytes", [b"a"]),
     }
-    one_hot = from_keys(features, "jpg", "cls", 0)
-    assert isinstance(one_hot, SchemaInfo)
+    one_hot = find_layout(features, RecordKeys("jpg", "cls"), "here")
     assert (one_hot.label_encoding, one_hot.filename_key, one_hot.label_key) == ("one-hot", "path", "cls")
-    number = from_keys(features, "jpg", "n", 1)
-    assert isinstance(number, SchemaInfo)
+    number = find_layout(features, RecordKeys("jpg", "n", 1), "here")
     assert (number.label_encoding, number.label_base) == ("id", 1)
-    unlabelled = from_keys(features, "jpg", None, 0)
-    assert isinstance(unlabelled, SchemaInfo)
-    assert unlabelled.label_key == ""
-    assert from_keys(features, "n", "cls", 0) == "no bytes under 'n'"
-    assert from_keys(features, "jpg", "label", 0) == "no 'label'"
+    assert find_layout(features, RecordKeys("jpg"), "here").label_key == ""
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        (RecordKeys("n", "cls"), "no bytes under 'n'"),
+        (RecordKeys("jpg", "label"), "no 'label'"),
+        (RecordKeys("jpg", "f"), "'f' is of kind float"),
+        (RecordKeys("jpg", "many"), "'many' is neither one number nor one-hot"),
+        (RecordKeys(label="cls"), "no key is that of an image"),
+        (None, "the layout of these records is unknown"),
+    ],
+)
+def test_an_error_about_keys_names_those_there_are_and_what_to_type(keys: RecordKeys | None, problem: str) -> None:
+    features: Features = {
+        "jpg": ("bytes", [b"x"]),
+        "cls": ("int64", [0, 1]),
+        "many": ("int64", [3, 5]),
+        "n": ("int64", [1]),
+        "f": ("float", [1.0]),
+    }
+    with pytest.raises(ConfigError) as caught:
+        find_layout(features, keys, "old/*.rec")
+    said = str(caught.value)
+    assert said.startswith(f"old/*.rec: {problem}")
+    assert "holds cls (int64 x 2), f (float x 1), jpg (bytes x 1), many (int64 x 2), n (int64 x 1)" in said
+    assert "--image-key KEY and --label-key KEY" in said
+
+
+def test_a_label_key_alone_leaves_the_image_where_it_usually_is() -> None:
+    pixels: Features = {"image_raw": ("bytes", [bytes(12)]), "n": ("int64", [1])}
+    raw = find_layout(pixels, RecordKeys(label="n"), "here")
+    assert (raw.image_key, raw.image_encoding, raw.label_key) == ("image_raw", "raw", "n")
+    google: Features = {"image/encoded": ("bytes", [b"x"]), "n": ("int64", [1])}
+    assert find_layout(google, RecordKeys(label="n", label_base=1), "here").label_base == 1

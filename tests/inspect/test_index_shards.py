@@ -46,7 +46,7 @@ def test_a_damaged_file_is_named_and_the_others_are_done(tmp_path: Path, capsys:
 
 def test_a_pattern_that_names_nothing_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["index", str(tmp_path / "*.tfrecord")]) == 2
-    assert "there is no TFRecord" in capsys.readouterr().err
+    assert "no file matches it" in capsys.readouterr().err
 
 
 def test_what_a_shell_names_besides_shards_is_left_alone(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -154,7 +154,7 @@ def test_foreign_keys_are_summed_up_over_the_first_records(tmp_path: Path) -> No
     assert found.looked_at == 3
     assert found.keys == {"x": KeySummary(("bytes",), 2, 1, 2, 8), "y": KeySummary(("int64", "float"), 2, 0, 1, 0)}
     sizes = sum(path.stat().st_size for path in tmp_path.iterdir())
-    assert found.splits == {"train": ForeignSplit(2, sizes, None, (2,))}
+    assert found.splits == {"train": ForeignSplit(2, sizes, None, (2,), "none")}
     for place in (a, tmp_path / "train-00000*"):
         alone = dataset_info(place)
         assert isinstance(alone, ForeignInfo)

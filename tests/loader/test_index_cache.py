@@ -1,15 +1,17 @@
-"""Indexes of shards in places that cannot be written: kept in the user's cache, and found again there."""
+"""Indexes of shards whose directory is not ours, or cannot be written: kept in the user's cache, and found there."""
 
 from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 import stoker
 from loader.shards import write_shards
+from stoker.cli.main import main
 from stoker.errors import ShardError
 from stoker.format.index import INDEXES_FOLDER, index_path, kept_indexes, user_cache_directory
 from stoker.storage import LocalLocation
@@ -83,11 +85,31 @@ def test_a_cache_that_cannot_be_written_is_done_without(shard: Path, cache: Path
         assert len(stoker.open(shard)) == 6
 
 
-def test_what_can_be_written_beside_the_shard_is(shard: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opening_shards_of_other_origin_writes_nothing_beside_them(
+    shard: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "user-cache"))
-    stoker.open(shard)
+    before = sorted(shard.parent.rglob("*"))
+    for place in (shard, shard.parent, shard.parent / "train-*"):
+        stoker.open(place)
+    assert sorted(shard.parent.rglob("*")) == before
+    assert len(list(kept_indexes(tmp_path / "user-cache"))) == 1
+    assert main(["index", str(shard)]) == 0
+    assert index_path(shard).is_file()
+
+
+def test_the_index_of_a_dataset_is_written_beside_its_shard(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "user-cache"))
+    own = tmp_path / "dataset"
+    shutil.copytree(dataset, own)
+    index = min(own.glob("train-*.idx"))
+    text = index.read_bytes()
+    index.unlink()
+    stoker.open(own, "train")
+    assert index.read_bytes() == text
     assert not (tmp_path / "user-cache").exists()
-    assert index_path(shard).exists()
 
 
 def test_where_the_users_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import stoker
 from loader.shards import image, write_shards
+from stoker.cli.main import main
 from stoker.errors import ConfigError, DatasetNotFoundError, IndexMismatchError, ShardError
 from stoker.format.index import index_path
 
@@ -30,9 +31,10 @@ def test_shards_of_other_origin_open_by_directory_pattern_or_file(tmp_path: Path
         stoker.open(tmp_path)[11]
 
 
-def test_a_scan_is_kept_as_an_index_and_used(tmp_path: Path) -> None:
+def test_an_index_beside_the_shard_is_what_a_scan_finds(tmp_path: Path) -> None:
     shard = write_shards(tmp_path, 5, 1)[0]
     rows = stoker.open(shard).shards[0].extents
+    assert main(["index", str(shard)]) == 0
     index = index_path(shard)
     assert index.read_text() == "".join(f"{offset} {size}\n" for offset, size in rows.tolist())
     assert (stoker.open(shard).shards[0].extents == rows).all()
@@ -40,7 +42,7 @@ def test_a_scan_is_kept_as_an_index_and_used(tmp_path: Path) -> None:
 
 def test_an_index_of_another_shard_is_refused(tmp_path: Path) -> None:
     shard = write_shards(tmp_path, 5, 1)[0]
-    stoker.open(shard)
+    assert main(["index", str(shard)]) == 0
     index = index_path(shard)
     index.write_text("".join(index.read_text().splitlines(keepends=True)[:-1]))
     with pytest.raises(IndexMismatchError, match="stoker index"):
@@ -52,6 +54,7 @@ def test_an_index_with_a_wrong_boundary_is_found_when_read(tmp_path: Path) -> No
     rows = stoker.open(shard).shards[0].extents.astype(np.int64)
     rows[1, 1] += 4
     rows[2] += (4, -4)
+    index_path(shard).parent.mkdir()
     index_path(shard).write_text("".join(f"{offset} {size}\n" for offset, size in rows.tolist()))
     train = stoker.open(shard)
     with (

@@ -44,7 +44,6 @@ def open_one(place: Path, extent: tuple, boxes: list, labels: list[int] | None) 
     if labels is not None:
         features["image/object/bbox/label"] = ("int64", labels)
     place.write_bytes(tfrecord.frame(example.write(features)))
-    place.with_name(place.name + ".idx").unlink(missing_ok=True)
     return stoker.open(place)
 
 

@@ -10,8 +10,9 @@ import numpy as np
 from stoker import _native
 from stoker.config import format_size
 from stoker.errors import ConfigError, SourceError
-from stoker.format import MAX_SHARDS
+from stoker.format import MAX_SHARDS, find_shard_folder, find_shards
 from stoker.sources import SPLITS, list_source, with_objects
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
@@ -135,10 +136,24 @@ def open_source(
         destination: Where the dataset will lie; left out of the listing where it lies in the source.
 
     Raises:
-        SourceError: They cannot be listed.
+        SourceError: They cannot be listed, or are TFRecords.
     """
-    tree = list_source(source.root, source.options, progress, destination)
+    place = location(source.root)
+    below = find_shard_folder(place) if place.is_dir() else None
+    if below is not None:
+        raise _records_at(source.root, below)
+    try:
+        tree = list_source(source.root, source.options, progress, destination)
+    except SourceError as error:
+        if place.exists() and find_shards(place):
+            raise _records_at(source.root, place) from error
+        raise
     return with_objects(tree, progress) if source.crop_objects else tree
+
+
+def _records_at(root: str, place: Location) -> SourceError:
+    what = f"{root} is not a source of images: TFRecords are in {place}"
+    return SourceError(f"{what}; build from those with 'stoker repack {place} DESTINATION'", path=root)
 
 
 def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:

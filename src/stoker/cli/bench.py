@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from stoker.cli.output import EXIT_FAILED, Printer, bar, print_json
 from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
+from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import format_size
 from stoker.errors import ConfigError
 from stoker.format import write_atomically
@@ -50,6 +51,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "time per case and round (default %(default)s)"
     add("--seconds", type=float, default=spec.seconds, metavar="S", help=text)
     add("--rounds", type=int, default=spec.rounds, metavar="N", help="turns of each case (default %(default)s)")
+    add_record_options(parser)
     group = add_output_options(parser)
     group.add_argument("--html", metavar="FILE", help="write a page with the figures")
     return parser
@@ -57,7 +59,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print, and return 0; 1 if a case failed."""
-    spec = BenchSpec(**{field.name: getattr(args, field.name) for field in dataclasses.fields(BenchSpec)})
+    named = [field.name for field in dataclasses.fields(BenchSpec) if field.name != "keys"]
+    spec = BenchSpec(**{name: getattr(args, name) for name in named}, keys=record_keys(args))
     if args.html:
         _require_place(args.html)
     report = run_bench(spec, shown_progress)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stoker.cli.output import Printer, is_quiet, print_json
 from stoker.cli.parser import add_output_options, examples
+from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import format_seconds, format_size
 from stoker.inspect import DatasetReport, DatasetSpec, examine
 
@@ -35,6 +36,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--seconds", type=float, default=spec.seconds, metavar="S", help=text)
     text = "drop the files from the page cache first: what a first epoch meets; tries no remedy"
     add("--cold", action="store_true", help=text)
+    add_record_options(parser)
     add_output_options(parser)
     return parser
 
@@ -49,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
         threads=args.threads,
         seconds=args.seconds,
         cold=args.cold,
+        keys=record_keys(args),
     )
     report = examine(spec, _Parts())
     if args.json:

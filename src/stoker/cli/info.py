@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stoker.cli.output import Printer, bar, converted_title, print_json
 from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
+from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import format_size
 from stoker.format import format_manifest, write_atomically
 from stoker.inspect import DEFAULT_RECORDS, DatasetInfo, ForeignInfo, UnfinishedInfo, dataset_info, dataset_portrait
@@ -38,6 +39,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--html", metavar="FILE", help="write a page with charts, images and rejects instead; also of images")
     text = "with --html: what the dataset was built from, to show the rejects that are still there"
     add("--source", metavar="PATH", help=text)
+    add_record_options(parser)
     add_output_options(parser)
     return parser
 
@@ -46,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     """Print what is known, or write a page about it, and return 0."""
     if args.html is not None:
         return _write_page(args)
-    found = dataset_info(args.dataset, args.records)
+    found = dataset_info(args.dataset, args.records, record_keys(args))
     if args.json:
         print_json(_document(found))
     elif isinstance(found, DatasetInfo):
@@ -60,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _write_page(args: argparse.Namespace) -> int:
     with shown_progress("looking", bad="unreadable") as progress:
-        portrait = dataset_portrait(args.dataset, args.records, args.source, progress)
+        portrait = dataset_portrait(args.dataset, args.records, args.source, progress, record_keys(args))
 
     from stoker.inspect import page  # noqa: PLC0415 - an extra, needed only where there is something to show
 
@@ -193,13 +195,17 @@ def _print_foreign(found: ForeignInfo) -> None:
         )
         rows.append((name, split.shards, records, format_size(split.size_bytes), missing or "none"))
     printer.table(["split", ">shards", ">records", ">bytes", "missing shards"], rows)
-    if any(split.records is None for split in found.splits.values()):
+    uncounted = [split for split in found.splits.values() if split.records is None]
+    if any(split.compression == "none" for split in uncounted):
         printer.line("records are known only where every shard has an index; 'stoker index' writes them")
+    if any(split.compression != "none" for split in uncounted):
+        printer.line("records of compressed shards are not known: nothing can index them; 'stoker verify' counts them")
     printer.line("")
     if found.layout is None:
-        printer.line("layout: unknown; 'stoker repack --image-key KEY --label-key KEY' reads it all the same")
+        printer.line("layout: unknown; give --image-key KEY and --label-key KEY of those below")
     else:
-        printer.line(f"layout: {found.layout.preset}, label base {found.layout.label_base}")
+        count = "count from 1" if found.layout.label_base else "are read as they are stored"
+        printer.line(f"layout: {found.layout.preset}; labels {count}")
     printer.line(f"keys of the first {found.looked_at:,} records:")
     features = [
         (

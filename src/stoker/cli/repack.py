@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from stoker.builder import build_tree, check_destination, find_preset
 from stoker.cli.build import announcer, report_build
 from stoker.cli.options import add_dataset_options, add_running_options, add_selection_options, build_settings
-from stoker.cli.parser import UsageError, add_output_options, examples
+from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
-from stoker.loader import RecordKeys
+from stoker.cli.record_options import add_record_options, record_keys
 from stoker.repack import open_records
 from stoker.storage import location
 
@@ -30,11 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("source", help="dataset, or directory, pattern or file of TFRecords; or its URL")
     text = "new or empty directory, or that of an unfinished build; or its URL"
     parser.add_argument("destination", help=text)
-    add = parser.add_argument_group("how records are read").add_argument
-    add("--image-key", metavar="KEY", help="key of the encoded image (default: found from the first record)")
-    add("--label-key", metavar="KEY", help="with --image-key: key of the class (default: images without a class)")
-    text = "with --image-key: number of the first class, 0 or 1 (default 0)"
-    add("--from-label-base", type=int, choices=[0, 1], metavar="N", help=text)
+    add_record_options(parser, base="--from-label-base")
     add_selection_options(parser)
     add_dataset_options(parser)
     add_running_options(parser)
@@ -45,22 +41,21 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Build, report, and return 0, or 3 when the manifest is withheld."""
     settings = build_settings(args)
-    keys, destination = _keys(args), location(args.destination)
+    destination = location(args.destination)
+    chosen = args.preset is not None or args.label_base is not None
     check_destination(destination, args.source)
     with shown_progress("listing") as progress:
         crop_objects = settings.source.crop_objects
-        source = open_records(args.source, keys, crop_objects=crop_objects, progress=progress)
+        source = open_records(
+            args.source,
+            record_keys(args),
+            label_base=settings.schema.label_base if chosen else None,
+            crop_objects=crop_objects,
+            progress=progress,
+        )
     if args.preset is None and args.label_base is None:  # nothing asks for other class ids than those there are
         schema = find_preset(None).make_schema(source.label_base)
         settings = dataclasses.replace(settings, schema=schema)
     with shown_progress("building") as progress:
         report = build_tree(source, settings, destination, progress, announcer(args))
     return report_build(report, args)
-
-
-def _keys(args: argparse.Namespace) -> RecordKeys | None:
-    if args.image_key is not None:
-        return RecordKeys(args.image_key, args.label_key, args.from_label_base or 0)
-    if args.label_key is not None or args.from_label_base is not None:
-        raise UsageError("--label-key and --from-label-base go with --image-key; give it too, or omit them")
-    return None

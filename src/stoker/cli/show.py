@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.cli.output import Printer, print_json
 from stoker.cli.parser import UsageError, add_output_options, examples
+from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import check_range
 from stoker.errors import ConfigError
 from stoker.inspect import SheetSpec, SheetTransform, write_sheet
@@ -69,6 +70,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = f"show what a loader gives: {names}, or transforms of Stoker as Python writes them"
     add("--transforms", metavar="LIST", help=text)
     add("--epochs", metavar="LIST", help="with --transforms: in these epochs, such as 0-3 (default) or 0,5,89")
+    add_record_options(parser)
     add_output_options(parser)
     return parser
 
@@ -83,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
         columns=args.columns,
         transforms=() if args.transforms is None else parse_transforms(args.transforms),
         epochs=None if args.epochs is None else parse_epochs(args.epochs),
+        keys=record_keys(args),
     )
     report = write_sheet(args.dataset, args.out, spec)
     if args.json:

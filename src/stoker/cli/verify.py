@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stoker.cli.output import EXIT_DAMAGED, Printer, print_json
 from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
+from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import check_range, format_size
 from stoker.inspect import VerifyReport, verify_dataset
 
@@ -25,6 +26,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("dataset", help="dataset, or directory, pattern or file of TFRecords; or its URL")
     add = parser.add_argument_group("how it runs").add_argument
     add("--threads", type=int, metavar="N", help="checks at a time (default: one per CPU)")
+    add_record_options(parser)
     add_output_options(parser)
     return parser
 
@@ -33,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     """Check, print, and return 0, or 4 if there is damage."""
     threads = None if args.threads is None else check_range("--threads", args.threads, 1, 4096)
     with shown_progress("verifying", bad="problems") as progress:
-        report = verify_dataset(args.dataset, threads, progress)
+        report = verify_dataset(args.dataset, threads, progress, record_keys(args))
     if args.json:
         print_json(dataclasses.asdict(report))
     else:

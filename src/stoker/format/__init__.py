@@ -9,9 +9,11 @@ from stoker.format.directory import (
     MANIFEST_NAME,
     REJECTS_NAME,
     FoundSplit,
+    find_shard_folder,
     find_shards,
     group_shards,
     is_unfinished,
+    no_records,
     refuse_incomplete,
 )
 from stoker.format.frames import (
@@ -25,6 +27,7 @@ from stoker.format.frames import (
 )
 from stoker.format.index import (
     FRAME_BYTES,
+    INDEX_FOLDER,
     INDEXES_FOLDER,
     KeptIndex,
     index_path,
@@ -45,17 +48,18 @@ from stoker.format.journal import (
     read_journal,
     read_journal_head,
 )
-from stoker.format.labels import BACKGROUND, MAX_CLASSES, ClassLabel, read_labels, write_labels
+from stoker.format.labels import BACKGROUND, MAX_CLASSES, ClassLabel, read_class_names, read_labels, write_labels
 from stoker.format.layouts import (
     DlbsSchema,
     DogsSchema,
     ImagenetSchema,
     NvidiaSchema,
+    RecordKeys,
     Schema,
     StoredSample,
     TfdsSchema,
     TinySchema,
-    from_keys,
+    find_layout,
     recognise,
 )
 from stoker.format.manifest import Manifest, Shard, SourceInfo, Split, format_manifest, read_manifest, write_manifest
@@ -71,6 +75,7 @@ __all__ = [
     "FRAME_BYTES",
     "HEADER_BYTES",
     "INDEXES_FOLDER",
+    "INDEX_FOLDER",
     "INDEX_SUFFIX",
     "JOURNAL_NAME",
     "LABELS_NAME",
@@ -90,6 +95,7 @@ __all__ = [
     "KeptIndex",
     "Manifest",
     "NvidiaSchema",
+    "RecordKeys",
     "Schema",
     "Shard",
     "ShardNaming",
@@ -102,9 +108,10 @@ __all__ = [
     "TinySchema",
     "compression_of",
     "compression_of_head",
+    "find_layout",
+    "find_shard_folder",
     "find_shards",
     "format_manifest",
-    "from_keys",
     "group_shards",
     "holds_records",
     "index_path",
@@ -114,10 +121,12 @@ __all__ = [
     "kept_indexes",
     "make_directory",
     "new_index_name",
+    "no_records",
     "open_journal",
     "parse_index",
     "parse_shard_name",
     "payload_length",
+    "read_class_names",
     "read_index",
     "read_index_file",
     "read_journal",

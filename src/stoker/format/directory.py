@@ -1,19 +1,32 @@
-"""The directory of a dataset: the names of its files, its text files within bounds, and its shards, found by name."""
+"""The directory of a dataset: the names of its files, its text files within bounds, and its shards.
+
+Shards are found by their names, and those with other names by their first bytes: a directory of well-named shards is
+listed and nothing of it is read; of every other file that may be one, twelve bytes are.
+"""
 
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stoker.errors import DatasetNotFoundError, ManifestError
-from stoker.format.shard_names import MAX_SHARDS, SPLIT_FOLDERS, parse_shard_name
-from stoker.storage import location
+from stoker.format.frames import holds_records
+from stoker.format.shard_names import (
+    INDEX_SUFFIX,
+    MAX_SHARDS,
+    SPLIT_FOLDERS,
+    may_hold_records,
+    name_of_records,
+    parse_shard_name,
+)
+from stoker.storage import location, stoppable_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stoker.format.shard_names import ShardName
     from stoker.storage import Child, Location, LocationLike
@@ -28,6 +41,12 @@ BUILD_FOLDER = ".stoker-build"
 """In an unfinished build in a store, which cannot append to a file."""
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
+_MANY_WITHOUT = 100
+"""Where so many files of a directory were looked into and none holds records, the others are not looked into."""
+_FOLDERS_TRIED = 8
+_NAMES_TRIED = 64
+_DEEPEST = 3
+_HEAD_BYTES = 512
 _NO_TEXT = (errno.EFBIG, errno.EINVAL, errno.EISDIR, errno.ELOOP)
 
 
@@ -55,16 +74,22 @@ def is_unfinished(directory: Location) -> bool:
     return (directory / (JOURNAL_NAME if directory.has_locks else BUILD_FOLDER)).exists()
 
 
-def find_shards(directory: LocationLike) -> dict[str, FoundSplit]:
-    """Return the shards of a directory without a manifest, by split; empty if there are none.
+def find_shards(named: LocationLike) -> dict[str, FoundSplit]:
+    """Return the shards that a directory without a manifest, a file or a pattern names, by split; empty without any.
 
-    Shards in its folders ``train``, ``val``, ``validation`` and ``test`` belong to the split of that name; they count
-    when none lies in the directory itself.
+    Shards in folders ``train``, ``val``, ``validation`` and ``test`` of a directory belong to the split of that name;
+    they count when none lies in the directory itself. Of a file or a pattern nothing is missing: who names some of the
+    shards wants those.
 
     Raises:
-        OSError: The directory cannot be listed.
+        OSError: The directory cannot be listed, or a file that may be a shard cannot be read.
     """
-    place = location(directory)
+    place = location(named)
+    if not place.is_dir():
+        groups: dict[str, list[Location]] = {}
+        for said, path in _shards_among([place], alone=True) if place.is_file() else _shards_among(place.matching()):
+            groups.setdefault(said.split, []).append(path)
+        return {split: FoundSplit(tuple(paths), ()) for split, paths in sorted(groups.items())}
     children = place.children()
     folders = (os.fsdecode(child.name) for child in children if child.is_folder)
     return group_shards(
@@ -100,20 +125,110 @@ def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Locat
         folders: Those in each of its `stoker.format.shard_names.SPLIT_FOLDERS`.
     """
     groups: dict[str, list[tuple[ShardName, Location]]] = {}
-    for said, path in _named_shards(files):
+    for said, path in _shards_among(files):
         groups.setdefault(said.split, []).append((said, path))
     if not groups:
         for folder, below in folders.items():
-            found = [(replace(said, split=SPLIT_FOLDERS[folder]), path) for said, path in _named_shards(below)]
+            found = [(replace(said, split=SPLIT_FOLDERS[folder]), path) for said, path in _shards_among(below)]
             groups.setdefault(SPLIT_FOLDERS[folder], []).extend(found)
     return {split: _found_split(found) for split, found in sorted(groups.items()) if found}
 
 
-def _named_shards(paths: Iterable[Location]) -> Iterator[tuple[ShardName, Location]]:
-    for path in paths:
-        said = parse_shard_name(path.name)
-        if said is not None:
-            yield said, path
+def _shards_among(paths: Iterable[Location], *, alone: bool = False) -> list[tuple[ShardName, Location]]:
+    """Return which of some files are shards, in their order.
+
+    Args:
+        paths: The files.
+        alone: Whether a person has named each, so that its extension does not rule it out.
+    """
+    named = [(path, parse_shard_name(path.name)) for path in paths]
+    others = [path for path, said in named if said is None and (alone or may_hold_records(path.name))]
+    holding = set(_holding_records(others))
+    found = ((said or (name_of_records(path.name) if path in holding else None), path) for path, said in named)
+    return [(said, path) for said, path in found if said is not None]
+
+
+def _holding_records(paths: Sequence[Location]) -> Iterator[Location]:
+    if not paths:
+        return
+    with stoppable_pool(paths[0].requests_at_once, "stoker-find") as pool:
+        found = False
+        for first in range(0, len(paths), _MANY_WITHOUT):
+            some = paths[first : first + _MANY_WITHOUT]
+            holding = [path for path, holds in zip(some, pool.map(holds_records, some), strict=True) if holds]
+            found = found or bool(holding)
+            if not found:
+                return
+            yield from holding
+
+
+def find_shard_folder(place: Location) -> Location | None:
+    """Return a folder below a directory that holds shards, as the folder of a version of TFDS does; None without one.
+
+    For directories that hold none themselves. Some folders of each level are tried, and some names in each: a tree of
+    images costs a few listings. A folder with an image in it is one of images.
+
+    Raises:
+        OSError: A folder cannot be listed.
+    """
+    level = [place]
+    for _ in range(_DEEPEST):
+        below: list[Location] = []
+        for folder in level:
+            children = list(itertools.islice(folder.some_children(), _NAMES_TRIED))
+            names = sorted({os.fsdecode(child.name) for child in children if child.is_folder})
+            below += [folder / name for name in names if not name.startswith(".")][:_FOLDERS_TRIED]
+        for folder in below[:_FOLDERS_TRIED]:
+            some = list(itertools.islice(folder.some_children(), _NAMES_TRIED))
+            files = [os.fsdecode(child.name) for child in some if child.is_file]
+            if any(parse_shard_name(name) is not None for name in files):
+                return folder
+            unknown = [folder / name for name in sorted(set(files)) if may_hold_records(name)]
+            if len(unknown) == len(set(files)) and _shards_among(unknown[:2]):
+                return folder
+        level = below[:_FOLDERS_TRIED]
+    return None
+
+
+def no_records(place: Location) -> DatasetNotFoundError:
+    """Return the error about a place that names no shard: it says what there is instead, and what to give.
+
+    Raises:
+        OSError: The place cannot be read.
+    """
+    return DatasetNotFoundError(_what_instead(place), path=str(place))
+
+
+def _what_instead(place: Location) -> str:
+    if place.is_file():
+        return _what_file(place)
+    not_one = f"{place} is not a dataset: "
+    if not place.is_dir():
+        matches = len(place.matching())
+        if not matches:
+            return not_one + "there is no such file or directory, and no file matches it"
+        return not_one + f"{matches} file{'s' * (matches != 1)} match it, but none begins as a TFRecord does"
+    if next(iter(place.some_children()), None) is None:
+        return not_one + "the directory is empty"
+    below = find_shard_folder(place)
+    if below is not None:
+        return not_one + f"no manifest.json and no TFRecord lies in it; the TFRecords are in {below}, give that"
+    return not_one + "no manifest.json and no TFRecord lies in it; 'stoker build' makes a dataset of images"
+
+
+def _what_file(path: Location) -> str:
+    if path.name in (MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME):
+        return f"{path} is not a TFRecord, but the {path.name} of a dataset; give the directory, {path.parent}"
+    if path.suffix == INDEX_SUFFIX:
+        return f"{path} is not a TFRecord, but the index of one; give the TFRecord itself"
+    head = path.read_head(_HEAD_BYTES)
+    if not head:
+        what = "is empty"
+    elif all(byte in b"\t\n\f\r" or 32 <= byte != 127 for byte in head):
+        what = "is a text file"
+    else:
+        what = f"begins with the bytes {head[:4].hex(' ')}"
+    return f"{path} is not a TFRecord: it {what}; give a TFRecord, a directory of them, or a dataset"
 
 
 def _found_split(found: list[tuple[ShardName, Location]]) -> FoundSplit:

@@ -16,7 +16,7 @@ from stoker.storage import location
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stoker.storage import LocationLike
+    from stoker.storage import Location, LocationLike
 
 
 BACKGROUND = "background"
@@ -74,12 +74,39 @@ def read_labels(directory: LocationLike) -> tuple[ClassLabel, ...]:
         FileNotFoundError: There is no ``labels.txt``.
         ManifestError: It is too large to be a list of classes, or no regular file.
     """
-    path = location(directory) / LABELS_NAME
+    return _read_list(location(directory) / LABELS_NAME, "restore it, or build again")
+
+
+def read_class_names(folder: Location, label_key: str) -> tuple[ClassLabel, ...]:
+    """Return the classes that a list beside shards of other origin names, by their label; empty without a list.
+
+    Looked for are ``KEY.labels.txt``, where TFDS keeps the names of the label called ``KEY``, and ``labels.txt``.
+
+    Raises:
+        ManifestError: It is too large to be a list of classes, no regular file, or names one twice.
+        OSError: It cannot be read.
+    """
+    keys = [label_key] if label_key and "/" not in label_key else []
+    for name in [*(f"{key}.labels.txt" for key in keys), LABELS_NAME]:
+        try:
+            classes = _read_list(folder / name, "repair it, or move it away")
+        except FileNotFoundError:
+            continue
+        seen: set[ClassLabel] = set()
+        for number, one in enumerate(classes):
+            if one in seen or not one.name:
+                what = f"names {one.name!r} twice" if one.name else f"has an empty line, line {number + 1}"
+                message = f"{folder / name} {what}, so it is not a list of classes"
+                raise ManifestError(message, path=str(folder / name))
+            seen.add(one)
+        return classes
+    return ()
+
+
+def _read_list(path: Location, remedy: str) -> tuple[ClassLabel, ...]:
     content = read_text(path, _MAX_LABELS_BYTES, "list of classes")
     if content.count(b"\n") > MAX_CLASSES:
-        message = (
-            f"{path} has more than {MAX_CLASSES} lines, so it is not a list of classes; restore it, or build again"
-        )
+        message = f"{path} has more than {MAX_CLASSES} lines, so it is not a list of classes; {remedy}"
         raise ManifestError(message, path=str(path))
     lines = content.decode("utf-8", "surrogateescape").split("\n")
     if lines[-1] == "":

@@ -40,6 +40,9 @@ _DLBS_BYTES = ("class/synset", "class/text", "colorspace", "encoded", "filename"
 _DLBS_INT64 = ("channels", "class/label", "height", "width")
 _DLBS = {f"image/{key}": _ONE_BYTES for key in _DLBS_BYTES} | {f"image/{key}": _ONE_INT64 for key in _DLBS_INT64}
 _SYNSET = re.compile(rb"n[0-9]{8}")
+_LABEL_KEY = "image/class/label"
+_OBJECT_LABEL_KEY = "image/object/class/label"
+_SHOWN_KEYS = 20
 _NAME_KEYS = ("file_name", "filename", "image/filename", "image/file_name", "path", "name")
 
 
@@ -334,18 +337,42 @@ def _one_hot(sample: StoredSample) -> list[int]:
     return [int(label == sample.label) for label in range(sample.classes)]
 
 
+@dataclass(frozen=True, slots=True)
+class RecordKeys:
+    """What a person says about records that Stoker did not write; None is found out from the first record.
+
+    Attributes:
+        image: Key of the encoded image. Images whose ``label`` is not named too have no class.
+        label: Key of the class: one int64, or a one-hot list of int64 or bytes.
+        label_base: Number of the first class. Without it classes count from 0. Labels are read as they are stored in
+            either case; with 1, a stored 0 is not a class, and `stoker verify` and `stoker repack` say so.
+
+    Raises:
+        ConfigError: ``label_base`` is neither 0 nor 1.
+    """
+
+    image: str | None = None
+    label: str | None = None
+    label_base: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.label_base is not None:
+            check_range("label_base", self.label_base, 0, 1)
+
+
 def recognise(features: Features) -> SchemaInfo | None:
     """Return the layout of a record, or None if it is none of those that are known.
 
     Known are the layouts of all presets, ``image/...`` records with more or fewer keys than Google's, the
     ``label_one_hot`` and ``image_raw`` pairs of the Hops notebook's second step, and pairs of an encoded image and a
-    label under TFDS's keys.
+    label under TFDS's keys. Keys do not tell whether classes count from 0 or from 1: the label base is 0, and labels
+    are taken as they are stored.
 
     Args:
         features: Everything that one record holds.
     """
     if "image/encoded" in features:
-        return _image_class(features)
+        return _image_class(features) if _LABEL_KEY in features else None
     if "image_raw" in features and features.keys() & {"label", "label_one_hot"}:
         return _tiny(features)
     if {"image", "label"} <= features.keys() and features["image"][0] == "bytes" and len(features["image"][1]) == 1:
@@ -353,41 +380,91 @@ def recognise(features: Features) -> SchemaInfo | None:
     return None
 
 
-def from_keys(features: Features, image_key: str, label_key: str | None, label_base: int) -> SchemaInfo | str:
-    """Return the layout of a record whose keys a person has named, or what is wrong with them.
+def find_layout(features: Features, keys: RecordKeys | None, place: str) -> SchemaInfo:
+    """Return the layout of a record that Stoker did not write.
 
     Args:
-        features: Everything that one record holds.
-        image_key: Key of the encoded image.
-        label_key: Key of the class: one int64, or a one-hot list of int64 or bytes; None for images without a class.
-        label_base: Number of the first class.
+        features: Everything that the record holds.
+        keys: What a person says about it.
+        place: Where it is from, for messages.
+
+    Raises:
+        ConfigError: The layout is unknown, or a key is not as the person says; names what the record holds, and what
+            to give.
     """
-    if features.get(image_key, ("", []))[0] != "bytes":
-        return f"no bytes under {image_key!r}"
-    if label_key is not None and label_key not in features:
-        return f"no {label_key!r}"
-    kind, values = features[label_key] if label_key is not None else ("int64", [0])
+    keys = keys or RecordKeys()
+    if keys.image is None and keys.label is None:
+        found = recognise(features) or _unknown(features)
+    else:
+        found = _from_keys(features, keys)
+    if isinstance(found, str):
+        raise ConfigError(f"{place}: {found}. The first record holds {_held(features)}; {_REMEDY}")
+    return replace(found, label_base=keys.label_base or 0)
+
+
+_REMEDY = (
+    "say what is what with --image-key KEY and --label-key KEY, or --image-key alone for images without a class "
+    "(in Python: keys=stoker.RecordKeys(image=..., label=...))"
+)
+
+
+def _held(features: Features) -> str:
+    """Return what a record holds, cut: hostile records have many keys, and long ones."""
+    keys = sorted(features)
+    some = ", ".join(f"{key[:60]} ({features[key][0]} x {len(features[key][1])})" for key in keys[:_SHOWN_KEYS])
+    return (some or "nothing") + (f" and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else "")
+
+
+def _unknown(features: Features) -> str:
+    if "image/encoded" not in features:
+        return "the layout of these records is unknown"
+    if _OBJECT_LABEL_KEY in features:
+        return f"there is no class of the image under {_LABEL_KEY}, only those of its objects under {_OBJECT_LABEL_KEY}"
+    return f"there is no class under {_LABEL_KEY}"
+
+
+def _from_keys(features: Features, keys: RecordKeys) -> SchemaInfo | str:
+    """Return the layout of a record whose keys a person has named, or what is wrong with them."""
+    image = keys.image
+    if image is None:
+        image = next((key for key in ("image/encoded", "image_raw", "image") if key in features), None)
+    if image is None:
+        return "no key is that of an image"
+    if features.get(image, ("", []))[0] != "bytes":
+        return f"no bytes under {image!r}"
+    if keys.label is not None and keys.label not in features:
+        return f"no {keys.label!r}"
+    kind, values = ("int64", [0]) if keys.label is None else features[keys.label]
+    if kind == "float":
+        return f"{keys.label!r} is of kind float, so it is not a class"
+    one_hot = kind == "bytes" or len(values) > 1
+    if one_hot and not _is_one_hot(kind, values):
+        return f"{keys.label!r} is neither one number nor one-hot"
     name = next((key for key in _NAME_KEYS if features.get(key, ("", []))[0] == "bytes"), None)
-    return SchemaInfo(
-        preset="custom",
-        features={},
-        image_key=image_key,
-        label_key=label_key or "",
-        filename_key=name,
-        label_base=label_base,
-        label_encoding="one-hot" if kind == "bytes" or len(values) > 1 else "id",
+    return replace(
+        _tensors(features, image) or SchemaInfo("custom", {}, image, "", name, 0),
+        label_key=keys.label or "",
+        label_encoding="one-hot" if one_hot else "id",
         box_prefix=BOX_PREFIX if BOX_PREFIX + "xmin" in features else None,
     )
+
+
+def _tensors(features: Features, image_key: str) -> SchemaInfo | None:
+    """Return the layout of a record whose image is raw pixels, which a record says beside them; None for others."""
+    if image_key == "image_raw":
+        return _tiny(features)
+    known = _image_class(features) if image_key == "image/encoded" else None
+    return known if known is not None and known.image_encoding == "raw" else None
 
 
 def _image_class(features: Features) -> SchemaInfo:
     if "image/order" in features or _text(features, "image/format") == b"tensor":
         info = DlbsSchema().info(0)
     elif "image/class/synset" not in features and _SYNSET.fullmatch(_text(features, "image/class/text")):
-        info = NvidiaSchema(label_base=1).info(0)
+        info = NvidiaSchema().info(0)
     else:
-        info = ImagenetSchema(label_base=1).info(0)
-    return _named(replace(info, features={}), features)
+        info = ImagenetSchema().info(0)
+    return _named(replace(info, features={}, label_base=0), features)
 
 
 def _tiny(features: Features) -> SchemaInfo:

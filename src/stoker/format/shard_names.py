@@ -28,7 +28,14 @@ _MAX_NAME = 200
 _NUMBERED = re.compile(
     r"(?P<stem>.*?)-(?P<shard>[0-9]{5,9})-of-(?P<shards>[0-9]{5,9})(?P<suffix>(?:\.tfrecords?)?)", re.ASCII
 )
+_NUMBERED_ANYHOW = re.compile(_NUMBERED.pattern.replace(r"(?:\.tfrecords?)?", r"(?:\.[a-zA-Z0-9_.]+)?"), re.ASCII)
 _PLAIN = re.compile(r"(?P<stem>.+)\.tfrecords?(?:\.gz)?", re.ASCII)
+_OTHERS = re.compile(
+    r".*\.(?:jpe?g|png|gif|bmp|webp|tiff?|ppm|txt|jsonl?|[ct]sv|xml|html|md|ya?ml|toml|log|py|ipynb|sh|tar|tgz|zip|parquet"
+    r"|arrow|np[yz]|mat|pdf|svg|idx|index)",
+    re.ASCII | re.IGNORECASE | re.DOTALL,
+)
+"""Files that are never looked into to see whether they hold records: images, texts, archives, indexes."""
 _SPLIT_WORD = re.compile(r"(?:^|[^a-z])(train|validation|val|test)(?:$|[^a-z])", re.ASCII)
 
 
@@ -135,6 +142,20 @@ def parse_shard_name(name: str) -> ShardName | None:
     if found := _PLAIN.fullmatch(name):
         return ShardName(_split_in(found["stem"]), None, None)
     return None
+
+
+def name_of_records(name: str) -> ShardName:
+    """Return what the name of a file says that holds records, whatever its extension."""
+    if found := _NUMBERED_ANYHOW.fullmatch(name):
+        shard, shards = int(found["shard"]), int(found["shards"])
+        if shard < shards:
+            return ShardName(_split_in(found["stem"]), shard, shards)
+    return ShardName(_split_in(name), None, None)
+
+
+def may_hold_records(name: str) -> bool:
+    """Return whether a file that is not called as shards are is worth a look at its first bytes."""
+    return not _OTHERS.fullmatch(name) and TEMPORARY_MARK not in name and not name.startswith(".")
 
 
 def _split_in(stem: str) -> str:

@@ -10,46 +10,48 @@ from typing import TYPE_CHECKING, Any, cast
 from stoker import _native
 from stoker.config import check_range
 from stoker.errors import (
-    DatasetNotFoundError,
     IndexMismatchError,
     ShardError,
     StokerError,
 )
 from stoker.format import (
     FRAME_BYTES,
+    INDEX_FOLDER,
     INDEX_SUFFIX,
     JOURNAL_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
     REJECTS_NAME,
     compression_of,
+    find_layout,
     find_shards,
-    holds_records,
     inflate,
     is_unfinished,
-    parse_shard_name,
+    no_records,
     read_index,
     read_journal,
     read_labels,
     read_manifest,
     recognise,
 )
+from stoker.loader import refuse_keys
 from stoker.storage import LocalCopy, attach_filename, location, stoppable_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from stoker.format import ClassLabel, Manifest
+    from stoker.format import ClassLabel, Manifest, RecordKeys
     from stoker.storage import Location
-    from stoker.types import Feature, SchemaInfo
+    from stoker.types import Compression, Feature, SchemaInfo
 
 DEFAULT_RECORDS = 1000
 """How many records of TFRecords of other origin are looked at: about 100 MB of photographs, a fraction of a second."""
 _AT_ONCE = 32
 _FIRST_BYTES = 2**18
 # What lies beside shards, and is named too where a shell expands a pattern such as ``dataset/*``.
-_BESIDE = (MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME)
+_BESIDE = (MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME, "dataset_info.json", "features.json")
+_LABELS_SUFFIX = ".labels.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class DatasetInfo:
 
 
 def dataset_info(
-    path: str | os.PathLike[str], records: int = DEFAULT_RECORDS
+    path: str | os.PathLike[str], records: int = DEFAULT_RECORDS, keys: RecordKeys | None = None
 ) -> DatasetInfo | UnfinishedInfo | ForeignInfo:
     """Return what is known about a dataset without reading its records.
 
@@ -98,9 +100,11 @@ def dataset_info(
         path: Directory of a dataset or of an unfinished build; directory, pattern or file of other TFRecords; or the
             URL of one.
         records: How many records of other TFRecords to look at, from the first on, to learn their keys.
+        keys: Which of their keys are those of the image and of the class, as far as it is known.
 
     Raises:
-        ConfigError: ``records`` is out of range.
+        ConfigError: ``records`` is out of range; or ``keys`` are not those of the first record, or are given for what
+            is not TFRecords of other origin.
         DatasetNotFoundError: There is neither a dataset nor a TFRecord at ``path``.
         ManifestError: ``manifest.json`` is damaged or of a newer version.
         ShardError: One of the records looked at is damaged.
@@ -109,15 +113,13 @@ def dataset_info(
     """
     place = location(path)
     if (place / MANIFEST_NAME).lexists():
+        refuse_keys(place, keys, f"its {MANIFEST_NAME} says where its records hold what")
         manifest = read_manifest(place)
         return DatasetInfo(str(path), manifest, _histogram(place, manifest))
     if is_unfinished(place):
         return _unfinished_info(place)
-    found = _foreign_info(place, records)
-    if found is None:
-        message = f"{place} is not a dataset: no manifest.json, no TFRecord, and no file that matches it"
-        raise DatasetNotFoundError(message, path=str(place))
-    return found
+    check_range("--records", records, 1, 2**31)
+    return _foreign_info(place, records, keys)
 
 
 def _histogram(directory: Location, manifest: Manifest) -> tuple[ClassCount, ...]:
@@ -204,12 +206,14 @@ class ForeignSplit:
         size_bytes: Sum of their lengths.
         records: Records in them; None unless each has a right index.
         missing: Numbers of shards that the names of the others promise.
+        compression: Of the first of them. Compressed files have no index.
     """
 
     shards: int
     size_bytes: int
     records: int | None
     missing: tuple[int, ...]
+    compression: Compression
 
 
 @dataclass(slots=True)
@@ -268,36 +272,27 @@ class ForeignInfo:
     layout: SchemaInfo | None
 
 
-def _foreign_info(place: Location, records: int) -> ForeignInfo | None:
-    """Return what TFRecords of other origin hold, or None if there are none."""
-    check_range("--records", records, 1, 2**31)
-    groups = _groups(place)
-    if not groups:
-        return None
-    keys: dict[str, KeySummary] = {}
+def _foreign_info(place: Location, records: int, keys: RecordKeys | None) -> ForeignInfo:
+    """Return what TFRecords of other origin hold.
+
+    Raises:
+        DatasetNotFoundError: There are none.
+    """
+    found = find_shards(place)
+    if not found:
+        raise no_records(place)
+    seen: dict[str, KeySummary] = {}
     looked_at, layout = 0, None
-    for payload in leading_records([path for paths, _ in groups.values() for path in paths], records):
+    for payload in leading_records([path for split in found.values() for path in split.paths], records):
         looked_at += 1
         features = _native.parse_example(payload)
         if looked_at == 1:
-            layout = recognise(features)
+            layout = recognise(features) if keys is None else find_layout(features, keys, str(place))
         for key, feature in features.items():
             summary = KeySummary.of(feature)
-            keys[key] = keys[key].merged(summary) if key in keys else summary
-    splits = {name: _split(paths, missing) for name, (paths, missing) in groups.items()}
-    return ForeignInfo(str(place), splits, looked_at, dict(sorted(keys.items())), layout)
-
-
-def _groups(place: Location) -> dict[str, tuple[Sequence[Location], tuple[int, ...]]]:
-    """Return the files of each split, and the numbers of the missing ones."""
-    if place.is_dir():
-        return {name: (found.paths, found.missing) for name, found in find_shards(place).items()}
-    groups: dict[str, list[Location]] = {}
-    for path in [place] if place.is_file() else place.matching():
-        said = parse_shard_name(path.name)
-        if said is not None or (path == place and holds_records(path)):
-            groups.setdefault(said.split if said else "train", []).append(path)
-    return {name: (paths, ()) for name, paths in sorted(groups.items())}
+            seen[key] = seen[key].merged(summary) if key in seen else summary
+    splits = {name: _split(split.paths, split.missing) for name, split in found.items()}
+    return ForeignInfo(str(place), splits, looked_at, dict(sorted(seen.items())), layout)
 
 
 def _split(paths: Sequence[Location], missing: tuple[int, ...]) -> ForeignSplit:
@@ -305,7 +300,11 @@ def _split(paths: Sequence[Location], missing: tuple[int, ...]) -> ForeignSplit:
         found = list(pool.map(_size_and_records, paths))
     counts = [records for _, records in found if records is not None]
     return ForeignSplit(
-        len(paths), sum(size for size, _ in found), sum(counts) if len(counts) == len(paths) else None, missing
+        shards=len(paths),
+        size_bytes=sum(size for size, _ in found),
+        records=sum(counts) if len(counts) == len(paths) else None,
+        missing=missing,
+        compression=compression_of(paths[0]),
     )
 
 
@@ -388,24 +387,29 @@ def _payload(copy: LocalCopy, offset: int, size: int) -> bytes:
 def find_files(places: Sequence[str]) -> list[Location]:
     """Return the TFRecords that files, directories and patterns name, each once, sorted.
 
+    What Stoker and TFDS put beside shards is left out: a shell names it, too, where it expands ``dataset/*``.
+
     Raises:
-        DatasetNotFoundError: One of them names nothing.
+        DatasetNotFoundError: One of the places names no TFRecord, or they name only such files.
     """
     found: set[Location] = set()
-    for place in places:
-        named = list(_named(location(place)))
-        if not named:
-            raise DatasetNotFoundError(f"there is no TFRecord at {place}", path=place)
-        found.update(path for path in named if path.suffix != INDEX_SUFFIX and path.name not in _BESIDE)
+    beside = []
+    for place in map(location, places):
+        named = [path for split in find_shards(place).values() for path in split.paths]
+        if not named and len(places) > 1 and _lies_beside(place):
+            beside.append(place)
+        elif not named:
+            raise no_records(place)
+        found.update(named)
+    if not found:
+        raise no_records(beside[0])
     return sorted(found, key=lambda path: path.parts)
 
 
-def _named(place: Location) -> Iterable[Location]:
-    if place.is_file():
-        return [place]
-    if place.is_dir():
-        return [shard for split in find_shards(place).values() for shard in split.paths]
-    return place.matching()
+def _lies_beside(place: Location) -> bool:
+    if place.suffix == INDEX_SUFFIX or place.name in _BESIDE or place.name.endswith(_LABELS_SUFFIX):
+        return place.is_file()
+    return place.name == INDEX_FOLDER and place.is_dir()
 
 
 def names_below(place: Location) -> list[str]:

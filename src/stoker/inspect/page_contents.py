@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from PIL import Image
 
-    from stoker.format import Manifest
+    from stoker.format import Manifest, RecordKeys
     from stoker.inspect.info import ClassCount
     from stoker.loader import Dataset, Sample
     from stoker.storage import Location
@@ -207,6 +207,7 @@ def dataset_portrait(
     samples: int = DEFAULT_SAMPLES,
     source: str | None = None,
     progress: Progress | None = None,
+    keys: RecordKeys | None = None,
 ) -> Portrait:
     """Look at a dataset: at what is recorded, and at the headers of random samples.
 
@@ -217,6 +218,7 @@ def dataset_portrait(
         samples: Random samples whose headers say how large images are; all of them where there are fewer.
         source: What the dataset was built from, to show the rejects that are still there; None: they are named only.
         progress: Called with the number of samples that were looked at.
+        keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
 
     Raises:
         ConfigError: ``samples`` is out of range.
@@ -225,7 +227,7 @@ def dataset_portrait(
         OSError: The store cannot be read.
     """
     check_range("samples", samples, 1, 2**24)
-    splits = open_splits(path)
+    splits = open_splits(path, keys)
     some = next(iter(splits.values()))
     measured = _measure(splits, _drawn(splits, samples), progress)
     classes, counted, unlabelled = _classes(splits, measured)

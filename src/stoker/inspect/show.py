@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.format import ClassLabel
+    from stoker.format import ClassLabel, RecordKeys
     from stoker.loader import Dataset, Sample
 
     Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
@@ -105,6 +105,7 @@ class SheetSpec:
         transforms: What to show of each sample after it is shown as stored.
         epochs: With ``transforms``: in which epochs, None: 0 to 3; of a transform without random choices only the
             first is shown.
+        keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
 
     Raises:
         ConfigError: A value is out of range, they ask for too many pictures, or do not go together.
@@ -117,6 +118,7 @@ class SheetSpec:
     boxes: bool = True
     transforms: tuple[SheetTransform, ...] = ()
     epochs: tuple[int, ...] | None = None
+    keys: RecordKeys | None = None
 
     def __post_init__(self) -> None:
         if self.transforms and self.columns is not None:
@@ -184,7 +186,7 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
     """
     if location(out).suffix.lower() != ".png":
         raise ConfigError(f"the sheet is a PNG, so the name {str(out)!r} must end in .png")
-    dataset = open_main_split(path, spec.split)
+    dataset = open_main_split(path, spec.split, spec.keys)
     if len(dataset) == 0:
         raise ConfigError(f"split {dataset.split} of {path} has no samples, so there is nothing to show")
     indices = _native.permute(0, min(spec.samples, len(dataset)), len(dataset), spec.seed, 0).tolist()

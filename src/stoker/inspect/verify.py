@@ -24,7 +24,6 @@ from stoker import _native
 from stoker.builder import is_machine_error
 from stoker.config import available_cpus
 from stoker.errors import (
-    DatasetNotFoundError,
     ExampleError,
     ImageError,
     IndexMismatchError,
@@ -43,19 +42,20 @@ from stoker.format import (
     REJECTS_NAME,
     ImagenetSchema,
     compression_of,
+    find_layout,
     find_shards,
     index_path,
     inflate,
+    no_records,
     parse_index,
     parse_shard_name,
     read_index,
     read_labels,
     read_manifest,
     read_rejects,
-    recognise,
 )
-from stoker.inspect.info import find_files, leading_records, message_about, names_below
-from stoker.loader import Sample, label_of, refuse_unfinished
+from stoker.inspect.info import leading_records, message_about, names_below
+from stoker.loader import Sample, label_of, refuse_keys, refuse_unfinished
 from stoker.storage import (
     TEMPORARY_MARK,
     attach_filename,
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.format import ClassLabel, InflatedShard, Manifest, Shard
+    from stoker.format import ClassLabel, InflatedShard, Manifest, RecordKeys, Shard
     from stoker.storage import LocalCopy, Location, LocationLike
     from stoker.types import Features, Progress, SchemaInfo
 
@@ -158,7 +158,12 @@ class VerifyReport:
     warnings: tuple[str, ...]
 
 
-def verify_dataset(path: LocationLike, threads: int | None = None, progress: Progress | None = None) -> VerifyReport:
+def verify_dataset(
+    path: LocationLike,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    keys: RecordKeys | None = None,
+) -> VerifyReport:
     """Check a dataset, or TFRecord shards of other origin.
 
     Of a dataset in a store, each thread copies one shard at a time into the folder for temporary files (``$TMPDIR``).
@@ -167,8 +172,10 @@ def verify_dataset(path: LocationLike, threads: int | None = None, progress: Pro
         path: Directory with a manifest, directory of shards, one shard, or a pattern of shards; or the URL of one.
         threads: Shards and runs of records checked at a time; None: one per CPU.
         progress: Called after every run of records, in any thread, never in two at once.
+        keys: Of shards of other origin: where they hold what, as far as their first record does not tell.
 
     Raises:
+        ConfigError: The layout of shards of other origin is unknown, or ``keys`` are given for others.
         NewerManifestError: A newer version wrote the manifest.
         DatasetNotFoundError: There is no shard at ``path``, or an unfinished build.
         OSError: There is no space for temporary files, or the store cannot be reached.
@@ -176,8 +183,13 @@ def verify_dataset(path: LocationLike, threads: int | None = None, progress: Pro
     started = time.monotonic()
     place = location(path)
     manifest, classes, problems = _read_texts(place)
-    targets = _listed_shards(place, manifest) if manifest is not None else _found_shards(place, problems)
-    rules = _RecordRules(manifest.schema if manifest is not None else _foreign_schema(targets), classes)
+    if manifest is None:
+        targets = _found_shards(place, problems)
+        schema = _foreign_schema(place, targets, keys)
+    else:
+        refuse_keys(place, keys, f"its {MANIFEST_NAME} says where its records hold what")
+        targets, schema = _listed_shards(place, manifest), manifest.schema
+    rules = _RecordRules(schema, classes)
     records = None if manifest is None else manifest.records
     counter = _ProgressCounter(progress, len(targets), records, len(problems))
     results = _check_all(targets, rules, available_cpus() if threads is None else threads, counter)
@@ -214,12 +226,14 @@ def _listed_shards(place: Location, manifest: Manifest) -> list[_Target]:
 
 
 def _found_shards(place: Location, problems: list[Problem]) -> list[_Target]:
-    """Return the shards that are there, and add a problem for those that the names of the others promise."""
-    if not place.is_dir():
-        return [_Target("train", path, None) for path in find_files([str(place)])]
+    """Return the shards that are there, and add a problem for those that the names of the others promise.
+
+    Raises:
+        DatasetNotFoundError: There are none.
+    """
     splits = find_shards(place)
     if not splits:
-        raise DatasetNotFoundError(f"there is neither a manifest nor a shard at {place}", path=str(place))
+        raise no_records(place)
     for name, split in splits.items():
         if split.missing:
             some = ", ".join(map(str, split.missing[:5])) + (", ..." if len(split.missing) > 5 else "")
@@ -228,19 +242,23 @@ def _found_shards(place: Location, problems: list[Problem]) -> list[_Target]:
     return [_Target(name, path, None) for name, split in splits.items() for path in split.paths]
 
 
-def _foreign_schema(targets: Sequence[_Target]) -> SchemaInfo:
-    """Return the layout of the first record that can be read and is of a known one; else that of ImageNet."""
+def _foreign_schema(place: Location, targets: Sequence[_Target], keys: RecordKeys | None) -> SchemaInfo:
+    """Return the layout of the first record that can be read.
+
+    Raises:
+        ConfigError: It is unknown. That is not damage; a person has to say where the records hold what.
+    """
     for target in targets:
-        with contextlib.suppress(StokerError):
-            if (found := _schema_of(target.path)) is not None:
-                return found
-    return dataclasses.replace(ImagenetSchema().info(0), features={})
+        with contextlib.suppress(ShardError, ExampleError):
+            if (features := _first_features(target.path)) is not None:
+                return find_layout(features, keys, str(place))
+    return dataclasses.replace(ImagenetSchema().info(0), features={})  # not a record to which it could be wrong
 
 
-def _schema_of(path: Location) -> SchemaInfo | None:
+def _first_features(path: Location) -> Features | None:
     try:
         for payload in leading_records([path], 1):
-            return recognise(_native.parse_example(payload))
+            return _native.parse_example(payload)
     except OSError as error:
         if is_scratch_full(error):
             raise
@@ -644,6 +662,8 @@ def _label_wrong(sample: Sample, rules: _RecordRules, labels: Counter[int]) -> l
         return [str(error)]
     labels[label] += 1
     wrong = _one_hot_wrong(features, schema, label)
+    if 0 <= label < schema.label_base:
+        return [*wrong, f"label {label} is below {schema.label_base}, the number of the first class"]
     if not rules.classes or label == -1:
         return wrong
     if not schema.label_base <= label < len(rules.classes):

@@ -14,10 +14,10 @@ from stoker.loader.keywords import refuse_unknown
 from stoker.loader.loader import Loader, loader_in, loader_settings, trace
 from stoker.loader.mixes import Mix, mix, parts_of
 from stoker.loader.opening import (
-    RecordKeys,
     open_dataset,
     open_main_split,
     open_splits,
+    refuse_keys,
     refuse_unfinished,
 )
 from stoker.loader.pictures import (
@@ -61,7 +61,6 @@ __all__ = [
     "PaddedBoxes",
     "Position",
     "ReadAhead",
-    "RecordKeys",
     "Sample",
     "SampleEngine",
     "StageStats",
@@ -86,6 +85,7 @@ __all__ = [
     "open_splits",
     "parts_of",
     "read_through",
+    "refuse_keys",
     "refuse_unfinished",
     "refuse_unknown",
     "trace",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -10,15 +11,17 @@ from stoker import _native
 from stoker.config import full_split_name
 from stoker.errors import ConfigError, DatasetNotFoundError, ManifestError, SourceError
 from stoker.format import (
+    BACKGROUND,
     LABELS_NAME,
     MANIFEST_NAME,
     ClassLabel,
     ImagenetSchema,
-    from_keys,
+    find_layout,
+    find_shard_folder,
     is_unfinished,
+    read_class_names,
     read_labels,
     read_manifest,
-    recognise,
 )
 from stoker.loader.dataset import Dataset
 from stoker.loader.image_files import FILE_SCHEMA, ImageFiles
@@ -28,29 +31,13 @@ from stoker.storage import location
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from stoker.format import Manifest
+    from stoker.format import Manifest, RecordKeys
     from stoker.loader.shards import OpenShard
     from stoker.storage import Location, LocationLike
-    from stoker.types import Features, SchemaInfo
 
     _Choice = Callable[[Mapping[str, object]], str]
-
-
-@dataclass(frozen=True, slots=True)
-class RecordKeys:
-    """Where records of an unknown layout hold their image and their class.
-
-    Attributes:
-        image: Key of the encoded image.
-        label: Key of the class: one int64, or a one-hot list of int64 or bytes; None for images without a class.
-        label_base: Number of the first class.
-    """
-
-    image: str
-    label: str | None = None
-    label_base: int = 0
 
 
 def open_dataset(
@@ -64,19 +51,22 @@ def open_dataset(
 
     Args:
         path: A directory that ``stoker build`` made; TFRecord shards of other origin, as a directory, one file or a
-            pattern such as ``old/train-*``; or images as they are, in any source that ``stoker build`` takes
-            (see `docs/reference/images.md`). Shards without an index are scanned once, and the index is kept if that is
-            allowed (`stoker.format.index.index_path` says where); compressed ones are inflated into nameless
-            temporary files. All of these may be in a bucket or in HDFS: ``s3://BUCKET/PATH``, ``gs://BUCKET/PATH``,
-            ``hdfs://HOST:PORT/PATH``; `docs/how-to/buckets.md` says how they are read.
+            pattern such as ``old/train-*``, whatever their extension; or images as they are, in any source that
+            ``stoker build`` takes (see `docs/reference/images.md`). Shards without an index are scanned once, and the
+            index is kept: of a dataset beside its shards, of other TFRecords in the user's cache, because their
+            directory belongs to others (``stoker index`` writes it beside them). Compressed ones are inflated into
+            nameless temporary files. All of these may be in a bucket or in HDFS: ``s3://BUCKET/PATH``,
+            ``gs://BUCKET/PATH``, ``hdfs://HOST:PORT/PATH``; `docs/how-to/buckets.md` says how they are read.
         split: Which split; may be left out when there is only one. ``val`` is another name for ``validation``.
-        keys: Where the records hold what; found out from the first record when left out.
+        keys: Of TFRecords of other origin: where they hold what, and whether their classes count from 0 or 1. What is
+            left out is found from the first record; labels are as they are stored. Names of the classes are read from
+            ``labels.txt`` or TFDS's ``label.labels.txt`` beside the shards; without one, ``classes`` is empty.
         source: For images: what the listing cannot find out by itself, such as the order of the classes.
 
     Raises:
         DatasetNotFoundError: There is nothing to read at ``path``, or a shard is missing.
-        ConfigError: There is no such split, ``split`` is left out and there are several, or the layout of the records
-            is unknown.
+        ConfigError: There is no such split, ``split`` is left out and there are several, the layout of the records is
+            unknown, or ``keys`` are given for what is not TFRecords of other origin.
         ManifestError: ``manifest.json`` is damaged or of a newer version.
         TruncatedShardError: A shard is shorter or longer than the manifest says, or its compression is damaged.
         IndexMismatchError: An index does not belong to its shard.
@@ -87,16 +77,16 @@ def open_dataset(
     return _reopenable(opened, keys, options)
 
 
-def open_main_split(path: LocationLike, split: str | None) -> Dataset:
+def open_main_split(path: LocationLike, split: str | None, keys: RecordKeys | None = None) -> Dataset:
     """Open one split, or, if none is named, the only one, or else train; as `open_dataset` otherwise."""
 
     def choose(splits: Mapping[str, object]) -> str:
         return _choose_split("train" if split is None and len(splits) > 1 else split, splits, path)
 
-    return _reopenable(_open(location(path), choose, None, SourceOptions()), None, SourceOptions())
+    return _reopenable(_open(location(path), choose, keys, SourceOptions()), keys, SourceOptions())
 
 
-def open_splits(path: LocationLike) -> dict[str, Dataset]:
+def open_splits(path: LocationLike, keys: RecordKeys | None = None) -> dict[str, Dataset]:
     """Open every split that there is at a place; as `open_dataset` otherwise."""
     names: list[str] = []
 
@@ -104,8 +94,8 @@ def open_splits(path: LocationLike) -> dict[str, Dataset]:
         names.extend(splits)
         return next(iter(splits))
 
-    opened = _reopenable(_open(location(path), first, None, SourceOptions()), None, SourceOptions())
-    return {name: opened if name == opened.split else open_dataset(path, name) for name in names}
+    opened = _reopenable(_open(location(path), first, keys, SourceOptions()), keys, SourceOptions())
+    return {name: opened if name == opened.split else open_dataset(path, name, keys=keys) for name in names}
 
 
 def _choose_split(wanted: str | None, splits: Mapping[str, object], path: LocationLike) -> str:
@@ -136,6 +126,7 @@ def _reopenable(opened: Dataset, keys: RecordKeys | None, source: SourceOptions)
 
 def _open(place: Location, choose: _Choice, keys: RecordKeys | None, source: SourceOptions) -> Dataset:
     if (place / MANIFEST_NAME).lexists():
+        refuse_keys(place, keys, f"its {MANIFEST_NAME} says where its records hold what")
         return _open_built(place, choose)
     refuse_unfinished(place)
     splits = find_splits(place)
@@ -143,9 +134,35 @@ def _open(place: Location, choose: _Choice, keys: RecordKeys | None, source: Sou
         split = choose(splits)
         return _open_foreign(place, split, open_found(place, splits[split]), keys)
     if place.exists():
+        _refuse_folder_of_records(place)
+        refuse_keys(place, keys, "it holds images, not TFRecords")
         return _open_images(place, choose, source)
     message = f"no dataset at {place}: there is no such file or directory, and no shard matches it"
     raise DatasetNotFoundError(message, path=str(place))
+
+
+def refuse_keys(place: Location, keys: RecordKeys | None, why: str) -> None:
+    """Refuse keys of records where they would have no effect.
+
+    Raises:
+        ConfigError: Some are given.
+    """
+    if keys is not None:
+        given = ", ".join(f"{name}={value!r}" for name, value in asdict(keys).items() if value is not None)
+        raise ConfigError(f"{place} takes no {given or 'keys'}: {why}; leave it out")
+
+
+def _refuse_folder_of_records(place: Location) -> None:
+    """Refuse a directory of directories of TFRecords, which would pass for class folders.
+
+    Raises:
+        DatasetNotFoundError: It is one.
+    """
+    below = find_shard_folder(place) if place.is_dir() else None
+    if below is not None:
+        raise DatasetNotFoundError(
+            f"{place} is not a dataset: the TFRecords are in {below}, open that", path=str(place)
+        )
 
 
 def refuse_unfinished(directory: Location) -> None:
@@ -193,26 +210,27 @@ def _open_foreign(place: Location, split: str, shards: tuple[OpenShard, ...], ke
     """Open shards of other origin; their first record says which feature is what, or ``keys``."""
     first = next((shard for shard in shards if shard.records), None)
     if first is None:
-        schema = ImagenetSchema().info(0)  # any will do: there is not a record to which it could be wrong
-    else:
-        schema = _schema(_native.parse_example(record_set([first])[0].read(0)), keys, place)
-    return Dataset(path=str(place), split=split, schema=schema, shards=shards)
+        schema = ImagenetSchema(0).info(0)  # any will do: there is not a record to which it could be wrong
+        return Dataset(path=str(place), split=split, schema=schema, shards=shards)
+    schema = find_layout(_native.parse_example(record_set([first])[0].read(0)), keys, str(place))
+    folders = dict.fromkeys((first.path.parent, place if place.is_dir() else first.path.parent))
+    classes = _class_names(list(folders), schema.label_key)
+    if classes and classes[0].name == BACKGROUND and (keys is None or keys.label_base is None):
+        schema = replace(schema, label_base=1)
+    return Dataset(path=str(place), split=split, schema=schema, shards=shards, classes=classes)
 
 
-def _schema(features: Features, keys: RecordKeys | None, place: Location) -> SchemaInfo:
-    held = ", ".join(f"{key} ({kind} x {len(values)})" for key, (kind, values) in sorted(features.items()))
-    if keys is None:
-        found = recognise(features)
-        if found is None:
-            message = f"{place} holds records of an unknown layout: {held}"
-            raise ConfigError(
-                f"{message}; say where the image and the label are, with keys=RecordKeys(image=..., label=...)"
-            )
-        return found
-    named = from_keys(features, keys.image, keys.label, keys.label_base)
-    if isinstance(named, str):
-        raise ConfigError(f"{place}: {named} in the first record, which holds {held}")
-    return named
+def _class_names(folders: Sequence[Location], label_key: str) -> tuple[ClassLabel, ...]:
+    """Return the classes that a list in one of some folders names; empty without one."""
+    for folder in folders:
+        try:
+            found = read_class_names(folder, label_key)
+        except ManifestError as error:
+            warnings.warn(f"{error}; the classes have no names", stacklevel=2)
+            continue
+        if found:
+            return found
+    return ()
 
 
 def _open_images(place: Location, choose: _Choice, options: SourceOptions) -> Dataset:

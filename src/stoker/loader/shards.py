@@ -1,7 +1,8 @@
 """The shards of a split, on this machine or in a store: which there are, and where their records lie.
 
-On this machine an index lies beside each shard; a shard without one is scanned, and what was found is kept beside it,
-or else in the user's cache. The manifest of a dataset says how many records each shard has, so the order of an epoch
+On this machine an index lies beside each shard; a shard without one is scanned, and what was found is kept: of a
+dataset beside the shard, of shards of other origin, whose directory is not ours, in the user's cache (`stoker index`
+writes it beside them). The manifest of a dataset says how many records each shard has, so the order of an epoch
 and the place of a sample need no index: opening looks at every shard's length and index, and up to four million
 records it reads the indexes too, on all CPUs. Of more records an index is read when the first record of its shard is;
 see `docs/reference/format.md`.
@@ -13,7 +14,9 @@ without an index is read through once, and what was found is kept in the same wa
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -34,11 +37,9 @@ from stoker.format import (
     compression_of,
     compression_of_head,
     find_shards,
-    holds_records,
     index_places,
     inflate,
     new_index_name,
-    parse_shard_name,
     payload_length,
     read_index,
     read_index_file,
@@ -139,16 +140,9 @@ def find_splits(place: Location) -> dict[str, Sequence[Location]]:
         DatasetNotFoundError: The names of the shards promise others that are not there.
         OSError: The place cannot be read.
     """
-    if place.is_dir():
-        found = find_shards(place)
-        refuse_incomplete(place, found)
-        return {name: split.paths for name, split in found.items()}
-    groups: dict[str, list[Location]] = {}
-    for match in [place] if place.is_file() else place.matching():
-        said = parse_shard_name(match.name)
-        if said is not None or (match == place and holds_records(place)):
-            groups.setdefault(said.split if said else "train", []).append(match)
-    return dict(groups)
+    found = find_shards(place)
+    refuse_incomplete(place, found)
+    return {name: split.paths for name, split in found.items()}
 
 
 def open_found(place: Location, paths: Sequence[Location]) -> tuple[OpenShard, ...]:
@@ -161,7 +155,7 @@ def open_found(place: Location, paths: Sequence[Location]) -> tuple[OpenShard, .
         ShardError: One is damaged.
     """
     if place.is_local:
-        return _open_all(_open_file, paths)
+        return _open_all(partial(_open_file, write_beside=False), paths)
     folder = _StoreFolder(place if place in paths[0].parents else place.parent)
     return _open_objects([folder.find(path) for path in paths])
 
@@ -261,10 +255,10 @@ def _open_all(open_one: Callable[[_T], OpenShard], shards: Sequence[_T]) -> tupl
 
 def _open_listed_file(path: Location, listed: Shard) -> OpenShard:
     _check_length(path, _size_of(path), listed.size_bytes)
-    return _with_records(_open_file(path), listed.records)
+    return _with_records(_open_file(path, write_beside=True), listed.records)
 
 
-def _open_file(path: Location) -> OpenShard:
+def _open_file(path: Location, *, write_beside: bool) -> OpenShard:
     """Open a shard by its index or by a scan, which is kept; a compressed one is inflated."""
     size_bytes = _size_of(path)
     if size_bytes and compression_of(path) != "none":
@@ -276,9 +270,11 @@ def _open_file(path: Location) -> OpenShard:
     rows = kept.read()
     if rows is None:
         rows = _native.scan_shard(str(path), check=False)
-        try:
-            write_index(path, rows)
-        except OSError:  # a read-only place
+        written = False
+        if write_beside:
+            with contextlib.suppress(OSError):  # a read-only place
+                written = write_index(path, rows).is_file()
+        if not written:
             kept.write(rows)
     return OpenShard.of(path, rows)
 

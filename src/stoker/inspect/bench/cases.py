@@ -17,6 +17,7 @@ from stoker.errors import ConfigError
 from stoker.storage import location
 
 if TYPE_CHECKING:
+    from stoker.format import RecordKeys
     from stoker.loader import Dataset
 
 Group = Literal["limit", "ladder", "stoker"]
@@ -51,6 +52,7 @@ class BenchSpec:
         cold: Whether a case's files are dropped from the page cache before every measurement.
         images: The most images that are taken of the dataset; None: 1000, and fewer where they are large.
         only: Keys of the cases to measure, see `CASES`; empty: all.
+        keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
 
     Raises:
         ConfigError: A setting is out of its range, or there is no such case; the message lists those there are.
@@ -66,6 +68,7 @@ class BenchSpec:
     cold: bool = False
     images: int | None = None
     only: tuple[str, ...] = ()
+    keys: RecordKeys | None = None
 
     def __post_init__(self) -> None:
         check_range("rounds", self.rounds, 1, 1000)

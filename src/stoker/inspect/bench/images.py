@@ -25,7 +25,7 @@ from stoker import _native
 from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build
 from stoker.config import available_cpus, format_size
 from stoker.errors import ConfigError, DestinationError, SourceError, StokerError
-from stoker.format import ImagenetSchema, TinySchema
+from stoker.format import ImagenetSchema, RecordKeys, TinySchema
 from stoker.inspect.bench.cases import RAW_SIDE, SEED
 from stoker.loader import FILE_SCHEMA, Dataset, ImageFiles, open_dataset
 from stoker.recipe import RawEncode, Recipe, convert, parse_resize
@@ -63,6 +63,7 @@ class BenchImages:
         encoded_bytes: Their bytes as JPEG files.
         decoded_bytes: Bytes of their pixels.
         unreadable: Why other images were left out, for all cases: a reason for each.
+        keys: As the settings of the benchmark have them.
     """
 
     folder: str
@@ -73,11 +74,18 @@ class BenchImages:
     encoded_bytes: int
     decoded_bytes: int
     unreadable: Sequence[str]
+    keys: RecordKeys | None = None
 
     @classmethod
     def read(cls, folder: str) -> BenchImages:
         """Return what `prepare` has written."""
-        return cls(**json.loads(Path(folder, "images.json").read_text(encoding="utf-8")))
+        written = json.loads(Path(folder, "images.json").read_text(encoding="utf-8"))
+        keys = written.pop("keys")
+        return cls(**written, keys=None if keys is None else RecordKeys(**keys))
+
+    def write(self) -> None:
+        """Write what `read` returns in another process."""
+        self.place("images.json").write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     def place(self, name: str) -> Path:
         """Return where something that was prepared lies."""
@@ -90,7 +98,7 @@ class BenchImages:
     def open_own(self) -> Dataset:
         """Open these images in the user's data; of shards, all images of each."""
         if self.shards:
-            return _with_shards(open_dataset(self.path, self.split), self.shards)
+            return _with_shards(open_dataset(self.path, self.split, keys=self.keys), self.shards)
         return Dataset(path=self.path, split=self.split, schema=FILE_SCHEMA, files=ImageFiles(self._tree(), self.split))
 
     def files_read_by(self, case: Case) -> list[Path]:
@@ -129,7 +137,8 @@ def prepare(dataset: Dataset, spec: BenchSpec, folder: str, forms: frozenset[For
         OSError: It cannot be written.
     """
     with phase("reading images", "images", "unreadable") as progress:
-        images = _write_files(dataset, spec.images, folder, progress)
+        images = replace(_write_files(dataset, spec.images, folder, progress), keys=spec.keys)
+    images.write()
     built = sorted(forms - {"files", "own"})
     sizes = [len(images.numbers) * RAW_SIDE**2 * 3 if form == "raw" else images.encoded_bytes for form in built]
     needed, free = sum(sizes), shutil.disk_usage(folder).free
@@ -174,9 +183,7 @@ def _write_files(dataset: Dataset, most: int | None, folder: str, progress: Prog
     if not chosen:
         why = f": {unreadable[0]}" if unreadable else ", which is empty"
         raise ConfigError(f"no image can be read of split {dataset.split} of {dataset.path}{why}")
-    images = BenchImages(folder, dataset.path, dataset.split, shards, sorted(chosen), encoded, decoded, unreadable)
-    images.place("images.json").write_text(json.dumps(asdict(images)), encoding="utf-8")
-    return images
+    return BenchImages(folder, dataset.path, dataset.split, shards, sorted(chosen), encoded, decoded, unreadable)
 
 
 def _jpeg_file(folder: str, number: int) -> Path:

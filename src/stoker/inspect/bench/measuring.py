@@ -146,7 +146,7 @@ def run_bench(spec: BenchSpec, phase: Phase | None = None) -> BenchReport:
         OSError: It cannot be written, or the store does not answer any more.
     """
     phase = phase or _not_shown
-    dataset = open_main_split(str(location(spec.dataset).normalized()), spec.split)
+    dataset = open_main_split(str(location(spec.dataset).normalized()), spec.split, spec.keys)
     spec = replace(spec, dataset=dataset.path, split=dataset.split)
     left_out = {case.key: reason for case in spec.chosen if (reason := objection(case, spec, dataset))}
     cases = [case for case in spec.chosen if case.key not in left_out]
@@ -219,7 +219,7 @@ def _measure(
             for number, case in enumerate(cases):
                 for one in cases[len(started) : number + available_cpus()]:
                     log = tempfile.TemporaryFile()  # noqa: SIM115 - the program closes it
-                    command = [*words, one.key, json.dumps(asdict(spec)), images.folder]
+                    command = [*words, one.key, json.dumps(asdict(replace(spec, keys=None))), images.folder]
                     started.append(stack.enter_context(Program(command, log, variables)))
                 try:
                     started[number].wait_until_ready()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from stoker.format import RecordKeys
     from stoker.inspect.diagnosis.decision import DoctorReport, Evidence, Verdict
     from stoker.loader import Dataset, Mix
     from stoker.types import DecodeMode
@@ -65,6 +66,7 @@ class DatasetSpec:
         threads: Decoding threads; None: one per CPU.
         seconds: Time for the pipeline; stages alone take a third of it each, and a turn of a remedy a fifth.
         cold: Whether the files are dropped from the page cache first; no remedy is tried then.
+        keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
 
     Raises:
         ConfigError: A number is out of range.
@@ -77,6 +79,7 @@ class DatasetSpec:
     threads: int | None = None
     seconds: float = 5.0
     cold: bool = False
+    keys: RecordKeys | None = None
 
     def __post_init__(self) -> None:
         check_range("batch_size", self.batch_size, 1, 2**16)
@@ -163,7 +166,7 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
         ConfigError: It has no samples; or with ``cold``, its files cannot be dropped from the page cache.
         StokerError: A sample is damaged.
     """
-    dataset = open_main_split(spec.dataset, spec.split)
+    dataset = open_main_split(spec.dataset, spec.split, spec.keys)
     threads = available_cpus() if spec.threads is None else spec.threads
     size = max(1, min(spec.batch_size, len(dataset) // _LEAST_BATCHES))
     transform = RandomResizedCrop(_SIDE, hflip=0.5) if spec.transform == "train" else CenterCrop(_SIDE, _RESIZE)

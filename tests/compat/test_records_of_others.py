@@ -1,0 +1,353 @@
+"""TFRecords that Stoker did not write: found by content, read without a loss, and refused with what to type.
+
+All of them are written, and read again, by the slow twins of the tests alone.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import zlib
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import stoker
+from loader.remote_places import copy
+from reference import example, pictures, tfrecord
+from stoker.cli.main import main
+from stoker.errors import ConfigError, DatasetNotFoundError
+from storage.places import place_in
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Record = dict[str, tuple[str, list[Any]]]
+
+
+def stoker_does(*words: object) -> int:
+    return main([str(word) for word in words])
+
+
+def framed(records: list[Record]) -> bytes:
+    return b"".join(tfrecord.frame(example.write(record)) for record in records)
+
+
+def record(label: int, number: int = 0, **more: tuple[str, list[Any]]) -> Record:
+    image = pictures.jpeg(24, 20, number)
+    return {"image/encoded": ("bytes", [image]), "image/class/label": ("int64", [label]), **more}
+
+
+def labels_in(directory: Path, pattern: str = "train-*") -> Counter[int]:
+    """How often each label is stored in the shards of a directory."""
+    shards = [path for path in directory.glob(pattern) if path.suffix != ".idx"]
+    found = [found for path in shards for found in tfrecord.scan(path.read_bytes())]
+    return Counter(example.parse(one.payload)["image/class/label"][1][0] for one in found)
+
+
+@pytest.fixture
+def fake_records(tmp_path: Path) -> Path:
+    """As ``fake_tf_record_data`` of tf_cnn_benchmarks has them: Google's keys and names, labels from 0 to 9."""
+    directory = tmp_path / "fake"
+    directory.mkdir()
+    for shard in range(4):
+        records = [record(number % 10, number) for number in range(5 * shard, 5 * shard + 5)]
+        (directory / f"train-{shard:05d}-of-00004").write_bytes(framed(records))
+    return directory
+
+
+STORED = Counter(dict.fromkeys(range(10), 2))
+
+
+def test_labels_from_0_survive_everything(
+    fake_records: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert Counter(stoker.open(fake_records).labels.tolist()) == STORED
+    assert stoker_does("verify", fake_records) == 0
+    assert stoker_does("index", fake_records) == 0
+    assert stoker_does("repack", fake_records, tmp_path / "out") == 0
+    assert labels_in(tmp_path / "out") == STORED
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert manifest["splits"]["train"]["class_counts"] == [2] * 10
+    assert stoker_does("repack", fake_records, tmp_path / "tfds", "--preset", "tfds") == 0
+    assert Counter(stoker.open(tmp_path / "tfds").labels.tolist()) == STORED
+    assert "warning" not in capsys.readouterr().out
+
+
+def test_a_label_0_where_classes_count_from_1_is_an_error_with_a_remedy(
+    fake_records: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["repack", fake_records, tmp_path / "out", "--preset", "imagenet"]
+    assert stoker_does(*words) == 2
+    said = capsys.readouterr().err
+    assert f"label 0 of record 0 at byte 0 of {fake_records}/train-00000-of-00004 is not a class" in said
+    assert "--from-label-base 0" in said
+    assert stoker_does(*words, "--from-label-base", 0) == 0
+    assert labels_in(tmp_path / "out") == Counter(dict.fromkeys(range(1, 11), 2))
+    assert stoker_does("repack", fake_records, tmp_path / "other", "--from-label-base", 1) == 2
+    assert stoker_does("verify", fake_records, "--label-base", 1) == 4
+    assert "label 0 is below 1, the number of the first class" in capsys.readouterr().out
+
+
+def test_labels_from_1_stay_and_a_warning_names_the_empty_class(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train-00000-of-00001").write_bytes(framed([record(label, label) for label in (1, 2, 3, 3)]))
+    stored = Counter({1: 1, 2: 1, 3: 2})
+    assert stoker_does("repack", tmp_path / "train-*", tmp_path / "kept") == 0
+    assert "has the label 0, so class 0 is empty" in capsys.readouterr().out
+    assert labels_in(tmp_path / "kept") == stored
+    assert stoker_does("repack", tmp_path / "train-*", tmp_path / "one", "--from-label-base", 1) == 0
+    assert "warning" not in capsys.readouterr().out
+    assert json.loads((tmp_path / "one/manifest.json").read_text())["splits"]["train"]["unlabelled"] == 0
+
+
+def test_a_label_below_minus_1_is_not_taken_for_no_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train-00000-of-00001").write_bytes(framed([record(1), record(-7, 1)]))
+    assert stoker_does("repack", tmp_path / "train-*", tmp_path / "out") == 2
+    assert "label -7 of record 1" in capsys.readouterr().err
+
+
+def test_records_of_googles_writer_become_the_dataset_of_the_images(photos: Path, tmp_path: Path) -> None:
+    """The preset writes Google's bytes; without manifest and list of classes they could be anybody's."""
+    preset = ["--preset", "imagenet", "--shards", 2, "--seed", 3]
+    assert stoker_does("build", photos, tmp_path / "built", *preset) == 0
+    (tmp_path / "old").mkdir()
+    for path in (tmp_path / "built").glob("*-of-*"):
+        shutil.copy(path, tmp_path / "old" / path.name)
+    assert stoker_does("repack", tmp_path / "old", tmp_path / "new", *preset) == 0
+    one, other = (json.loads((tmp_path / name / "manifest.json").read_text()) for name in ("built", "new"))
+    assert one["dataset_id"] == other["dataset_id"]
+
+
+def test_a_list_of_classes_with_a_background_says_that_they_count_from_1(tmp_path: Path) -> None:
+    (tmp_path / "train-00000-of-00001").write_bytes(framed([record(label, label) for label in (1, 2)]))
+    (tmp_path / "labels.txt").write_text("background\ncat\ndog\n")
+    opened = stoker.open(tmp_path)
+    assert opened.schema.label_base == 1
+    assert [one.name for one in opened.classes] == ["background", "cat", "dog"]
+    assert opened.labels.tolist() == [1, 2]
+    assert stoker_does("repack", tmp_path / "train-*", tmp_path / "out", "--preset", "tfds") == 0
+    assert sorted(stoker.open(tmp_path / "out").labels.tolist()) == [0, 1]
+    assert [one.name for one in stoker.open(tmp_path / "out").classes] == ["cat", "dog"]
+
+
+COMPRESS = {"plain": bytes, "gzip": gzip.compress, "zlib": zlib.compress}
+NAMES = ["flowers-00.tfrec", "a.tfr", "b.record", "c.records", "noextension", "d.gz", "e.Z", "train-00000-of-00001.rec"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("compression", COMPRESS)
+def test_shards_are_found_by_content(
+    tmp_path: Path, name: str, compression: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / "other"
+    directory.mkdir()
+    (directory / name).write_bytes(COMPRESS[compression](framed([record(label, label) for label in range(3)])))
+    (directory / "README").write_text("Three pictures.\n")
+    (directory / "notes.txt").write_text("and words\n")
+    for place in (directory / name, directory, directory / "*"):
+        assert stoker.open(place).labels.tolist() == [0, 1, 2]
+        assert stoker_does("info", place) == 0
+        assert stoker_does("verify", place) == 0
+        assert "verified 1 shards, 3 records" in capsys.readouterr().out
+    assert stoker_does("repack", directory, tmp_path / "out") == 0
+    assert labels_in(tmp_path / "out") == Counter(range(3))
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("compression", COMPRESS)
+def test_shards_in_a_bucket_are_found_by_content(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, compression: str
+) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/a.tfrec").write_bytes(COMPRESS[compression](framed([record(4)])))
+    (tmp_path / "other/README").write_text("One picture.\n")
+    bucket = place_in("s3", request, monkeypatch)
+    copy(tmp_path / "other", bucket / "other")
+    for place in ("other", "other/a.tfrec", "other/*"):
+        assert stoker.open(f"{bucket}/{place}").labels.tolist() == [4]
+
+
+def test_names_of_any_extension_say_split_and_number(tmp_path: Path) -> None:
+    for number in (1, 0):
+        name = f"flowers-train-{number:05d}-of-00002.rec"
+        (tmp_path / name).write_bytes(framed([record(number, number)]))
+    (tmp_path / "val.tfrec").write_bytes(framed([record(2)]))
+    assert stoker.open(tmp_path, "train").labels.tolist() == [0, 1]
+    assert stoker.open(tmp_path, "validation").labels.tolist() == [2]
+    (tmp_path / "flowers-train-00000-of-00002.rec").unlink()
+    with pytest.raises(DatasetNotFoundError, match=r"lacks shards \[0\]"):
+        stoker.open(tmp_path, "train")
+
+
+def test_a_directory_is_listed_and_little_of_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train-00000-of-00001.tfrecord").write_bytes(framed([record(0)]))
+    for number in range(300):
+        (tmp_path / f"{number}.JPEG").write_bytes(b"\xff\xd8")
+        (tmp_path / f"{number}.txt").write_bytes(b"text")
+    for number in range(250):
+        (tmp_path / f"{number}.odd").write_bytes(b"odd")
+    read: list[str] = []
+    held = stoker.format.directory.holds_records
+    monkeypatch.setattr(
+        "stoker.format.directory.holds_records", lambda path: held(path) if not read.append(path.name) else False
+    )
+    assert len(stoker.open(tmp_path)) == 1
+    assert len(read) == 100
+    assert {name.partition(".")[2] for name in read} == {"odd"}
+
+
+@pytest.mark.parametrize("command", ["verify", "index"])
+def test_what_is_not_a_shard_is_a_usage_error(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "words").write_text("words\n")
+    (tmp_path / "photo").write_bytes(pictures.jpeg(24, 20, 1))
+    (tmp_path / "nothing").write_bytes(b"")
+    index = next(dataset.glob("*.idx"))
+    said = {
+        dataset / "labels.txt": f"but the labels.txt of a dataset; give the directory, {dataset}",
+        dataset / "manifest.json": "but the manifest.json of a dataset",
+        dataset / "rejects.jsonl": "but the rejects.jsonl of a dataset",
+        index: "but the index of one; give the TFRecord itself",
+        tmp_path / "words": "it is a text file; give a TFRecord, a directory of them, or a dataset",
+        tmp_path / "photo": "it begins with the bytes ff d8 ff",
+        tmp_path / "nothing": "it is empty",
+        tmp_path / "empty": "the directory is empty",
+        tmp_path / "w*": "1 file match it, but none begins as a TFRecord does",
+        tmp_path / "none": "there is no such file or directory",
+    }
+    for place, message in said.items():
+        assert stoker_does(command, place) == 2, place
+        error = capsys.readouterr().err
+        assert str(place) in error
+        assert message in error
+
+
+def test_a_folder_of_tfds_is_not_taken_for_class_folders(
+    fake_records: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inner = tmp_path / "tfds/my/1.0.0"
+    inner.parent.mkdir(parents=True)
+    fake_records.rename(inner)
+    for place in (tmp_path / "tfds", tmp_path / "tfds/my"):
+        with pytest.raises(DatasetNotFoundError, match=f"the TFRecords are in {inner}, open that"):
+            stoker.open(place)
+        for words in (["build", place, tmp_path / "out"], ["plan", place], ["repack", place, tmp_path / "out"]):
+            assert stoker_does(*words) == 2
+            assert str(inner) in capsys.readouterr().err
+    assert len(stoker.open(inner)) == 20
+    for records in (inner, inner / "train-00000-of-00004"):
+        assert stoker_does("build", records, tmp_path / "out") == 2
+        assert f"'stoker repack {records} DESTINATION'" in capsys.readouterr().err
+
+
+def test_a_tree_of_images_with_a_stray_shard_is_a_tree_of_images(photos: Path, tmp_path: Path) -> None:
+    tree = shutil.copytree(photos, tmp_path / "photos")
+    folder = next(path for path in (tree / "train").iterdir() if path.is_dir())
+    (folder / "zz.odd").write_bytes(framed([record(0)]))
+    assert len(stoker.open(tree, "train")) == len(stoker.open(photos, "train")) + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "classes"),
+    [
+        ("labels.txt", "cat\ndog\tCanis\n", [("cat", ""), ("dog", "Canis")]),
+        ("label.labels.txt", "cat\ndog\n", [("cat", ""), ("dog", "")]),
+        ("other.labels.txt", "cat\ndog\n", []),
+    ],
+)
+def test_a_list_beside_the_shards_names_the_classes(
+    tmp_path: Path, name: str, text: str, classes: list[tuple[str, str]]
+) -> None:
+    pair = {"image": ("bytes", [pictures.jpeg(24, 20, 1)]), "label": ("int64", [1])}
+    (tmp_path / "my-train.tfrecord-00000-of-00001").write_bytes(framed([pair]))
+    (tmp_path / name).write_text(text)
+    opened = stoker.open(tmp_path)
+    assert [(one.name, one.text) for one in opened.classes] == classes
+    assert opened.labels.tolist() == [1]
+
+
+def test_a_list_that_names_a_class_twice_is_not_one_of_classes(tmp_path: Path) -> None:
+    (tmp_path / "a.tfrecord").write_bytes(framed([record(1)]))
+    (tmp_path / "labels.txt").write_text("cat\ndog\ncat\n")
+    with pytest.warns(UserWarning, match="names 'cat' twice, so it is not a list of classes"):
+        assert stoker.open(tmp_path).classes == ()
+
+
+@pytest.fixture
+def odd_keys(tmp_path: Path) -> Path:
+    directory = tmp_path / "odd"
+    directory.mkdir()
+    records = [{"jpeg": ("bytes", [pictures.jpeg(40, 30, n)]), "cls": ("int64", [n % 3])} for n in range(12)]
+    (directory / "part.tfrec").write_bytes(framed(records))
+    return directory
+
+
+def commands(place: object, out: Path) -> dict[str, list[object]]:
+    return {
+        "info": ["info", place],
+        "verify": ["verify", place],
+        "show": ["show", place, "--out", out / "sheet.png"],
+        "page": ["info", place, "--html", out / "page.html"],
+        "bench": ["bench", place, "--only", "stoker", "--seconds", "0.1", "--rounds", "1", "--batch-size", "4"],
+        "doctor": ["doctor", place, "--seconds", "0.2", "--batch-size", "4"],
+        "repack": ["repack", place, out / "new"],
+    }
+
+
+@pytest.mark.parametrize("command", ["info", "page", "verify", "show", "bench", "doctor", "repack"])
+def test_every_command_takes_keys_and_says_so(
+    odd_keys: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    words = commands(odd_keys, tmp_path)[command]
+    if command == "info":
+        assert stoker_does(*words) == 0
+        assert "layout: unknown; give --image-key KEY and --label-key KEY" in capsys.readouterr().out
+    else:
+        assert stoker_does(*words) == 2
+        said = capsys.readouterr()
+        assert "holds cls (int64 x 1), jpeg (bytes x 1); say what is what with --image-key KEY" in said.err
+        assert "damage" not in said.out + said.err
+    assert stoker_does(*words, "--image-key", "jpeg", "--label-key", "cls") == 0
+    assert stoker_does(*words, "--image-key", "jpeg", "--label-key", "class") == 2
+    assert "no 'class'" in capsys.readouterr().err
+
+
+def test_keys_without_an_effect_are_refused(
+    dataset: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place, why in ((dataset, "its manifest.json says"), (photos, "it holds images, not TFRecords")):
+        with pytest.raises(ConfigError, match=why):
+            stoker.open(place, "train", keys=stoker.RecordKeys(label_base=1))
+        assert stoker_does("show", place, "--out", tmp_path / "a.png", "--image-key", "x") == 2
+        assert "takes no image='x'" in capsys.readouterr().err
+    for words in (["info"], ["verify"]):
+        assert stoker_does(*words, dataset, "--label-key", "x") == 2
+
+
+def test_objects_without_a_class_of_the_image_are_refused_with_what_to_give(tmp_path: Path) -> None:
+    corners = {"xmin": [0.0, 0.5], "xmax": [0.5, 1.0], "ymin": [0.0, 0.5], "ymax": [0.5, 1.0]}
+    detection: Record = {
+        "image/encoded": ("bytes", [pictures.jpeg(40, 30, 1)]),
+        "image/object/class/label": ("int64", [3, 5]),
+        **{f"image/object/bbox/{side}": ("float", values) for side, values in corners.items()},
+    }
+    (tmp_path / "a.tfrecord").write_bytes(framed([detection]))
+    with pytest.raises(ConfigError, match="only those of its objects under image/object/class/label") as caught:
+        stoker.open(tmp_path)
+    assert "--image-key alone for images without a class" in str(caught.value)
+    with pytest.raises(ConfigError, match="neither one number nor one-hot"):
+        stoker.open(tmp_path, keys=stoker.RecordKeys(label="image/object/class/label"))
+
+
+def test_info_of_compressed_shards_does_not_send_to_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.tfrecord.gz").write_bytes(gzip.compress(framed([record(1)])))
+    assert stoker_does("info", tmp_path) == 0
+    said = capsys.readouterr().out
+    assert "stoker index" not in said
+    assert "nothing can index them; 'stoker verify' counts them" in said
