@@ -37,7 +37,7 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
 
 
 def _whole() -> argparse.ArgumentParser:
-    return stoker.cli.main._parser([])
+    return stoker.cli.main.make_parser([])
 
 
 def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

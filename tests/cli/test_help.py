@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from stoker.cli.main import COMMANDS, _parser, main
+from stoker.cli.main import COMMANDS, main, make_parser
 
 WIDTH = 80
 
@@ -53,8 +53,8 @@ def test_the_examples_can_be_typed(
     examples = section(help_of(command, monkeypatch, capsys), "examples:")
     assert examples
     for line in examples:
-        program, *words = shlex.split(line, comments=True)
+        program, *words = shlex.split(line.partition(" > ")[0], comments=True)
         assert program == "stoker"
         if words[0] != "help":
-            args = _parser(words).parse_args(words)
+            args = make_parser(words).parse_args(words)
             assert args.command == (command or words[0])

@@ -64,7 +64,7 @@ def test_the_python_of_a_page_runs(
 @pytest.mark.parametrize("page", pages(), ids=markdown.name)
 def test_the_commands_of_a_page_parse(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words in markdown.commands(page):
-        parser = stoker.cli.main._parser(words)
+        parser = stoker.cli.main.make_parser(words)
         if "--help" in words:
             with pytest.raises(SystemExit):
                 parser.parse_args(words)

@@ -33,7 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     text = "Measure images per second of every way to read your images: the ladder, Stoker, and the codec alone."
     shown = examples("stoker bench dataset", "stoker bench photos --transform eval --threads 8 --html bench.html")
-    parser = subparsers.add_parser("bench", description=text, epilog=shown)
+    parser = subparsers.add_parser("bench", help=text, description=text, epilog=shown)
     spec = BenchSpec("")
     parser.add_argument("dataset", help=f"dataset, TFRecords, {SOURCE_KINDS}; or its URL")
     add = parser.add_argument_group("what is measured").add_argument

@@ -45,7 +45,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "stoker build imagenet gs://bucket/imagenet --preset imagenet --threads 16",
     )
     usage = "stoker build [OPTIONS] SOURCE DESTINATION"
-    parser = subparsers.add_parser("build", usage=usage, description=text, epilog=shown)
+    parser = subparsers.add_parser("build", usage=usage, help=text, description=text, epilog=shown)
     # Not nargs="?", which would not find the second behind an option; --ask needs neither.
     parser.add_argument("source", help=f"{SOURCE_KINDS}; or its URL").required = False
     text = "new or empty directory, or that of an unfinished build; or its URL (gs://, s3://, hdfs://)"

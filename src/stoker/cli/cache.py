@@ -26,7 +26,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     text = "List what a cache directory holds: samples of stoker.NodeCache, and indexes of read-only shards."
     shown = examples("stoker cache", "stoker cache --dir /scratch/cache --clear")
-    parser = subparsers.add_parser("cache", description=text, epilog=shown)
+    parser = subparsers.add_parser("cache", help=text, description=text, epilog=shown)
     add = parser.add_argument_group("the cache").add_argument
     text = "the directory (default: $STOKER_CACHE_DIR, else $XDG_CACHE_HOME/stoker, else ~/.cache/stoker)"
     add("--dir", metavar="DIR", help=text)

@@ -22,7 +22,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "Find what slows the reading of a dataset down: each stage alone and in the pipeline; one verdict, one remedy."
     )
     shown = examples("stoker doctor dataset", "stoker doctor dataset --transform eval --threads 8 --cold")
-    parser = subparsers.add_parser("doctor", description=text, epilog=shown)
+    parser = subparsers.add_parser("doctor", help=text, description=text, epilog=shown)
     spec = DatasetSpec("")
     text = "dataset, directory, pattern or file of TFRecords, or images; or its URL"
     parser.add_argument("dataset", help=text)

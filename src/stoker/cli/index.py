@@ -22,7 +22,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     text = "Write the index beside TFRecords of any origin, so that they can be read in any order without a rebuild."
     shown = examples("stoker index tfrecords", "stoker index 'tfrecords/train-*' gs://bucket/tfrecords")
-    parser = subparsers.add_parser("index", description=text, epilog=shown)
+    parser = subparsers.add_parser("index", help=text, description=text, epilog=shown)
     parser.add_argument("files", nargs="+", help="TFRecords, directories of them, or patterns; or their URLs")
     add_output_options(parser)
     return parser

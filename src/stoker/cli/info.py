@@ -30,7 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     text = "Print what a dataset holds, without reading its images: schema, recipe, counts, sizes, classes."
     shown = examples("stoker info dataset", "stoker info dataset --html page.html", "stoker info 'tfrecords/train-*'")
-    parser = subparsers.add_parser("info", description=text, epilog=shown)
+    parser = subparsers.add_parser("info", help=text, description=text, epilog=shown)
     text = "dataset or unfinished build, or directory, pattern or file of TFRecords; with --html images too; or its URL"
     parser.add_argument("dataset", help=text)
     add = parser.add_argument_group("what is looked at").add_argument

@@ -25,7 +25,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "stoker list 'photos/**/*.jpg' --out files.txt",
         "stoker list 'gs://bucket/*/*.jpg' --shuffle --seed 7 --out files.txt",
     )
-    parser = subparsers.add_parser("list", description=text, epilog=shown)
+    parser = subparsers.add_parser("list", help=text, description=text, epilog=shown)
     text = "files or URLs; in quotes, ** stands for any number of folders"
     parser.add_argument("patterns", nargs="+", metavar="GLOB", help=text)
     add = parser.add_argument_group("the list").add_argument

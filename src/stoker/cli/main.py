@@ -55,6 +55,9 @@ COMMAND_GROUPS = {
         "bench": "measure images per second of every way to read images",
         "cache": "list or empty the caches on this machine",
     },
+    "set up the shell": {
+        "completion": "print the script that completes commands and options",
+    },
 }
 COMMANDS = {name: text for group in COMMAND_GROUPS.values() for name, text in group.items()}
 """What each command does, in the order of the help."""
@@ -78,9 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     as_json = "--json" in words
     try:
         if not words:
-            _parser(["--help"]).print_help()
+            make_parser(["--help"]).print_help()
             return EXIT_USAGE
-        args = _parser(words).parse_args(_without_help_command(words))
+        args = make_parser(words).parse_args(_without_help_command(words))
         set_verbosity(-1 if args.quiet else int(args.verbose))
         with _shown_warnings():
             code: int = args.run(args)
@@ -116,7 +119,7 @@ def _command(words: Sequence[str]) -> str | None:
     return next((word for word in _without_help_command(words) if not word.startswith("-")), None)
 
 
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser of these words: with the command that they name, or with all commands if they name none.
 
     Raises:
@@ -159,8 +162,8 @@ def _overview() -> str:
     """Return what follows the options in the help of ``stoker``: commands, exit codes, examples."""
     lines = []
     for title, group in COMMAND_GROUPS.items():
-        lines += [f"{title}:", *(f"  {name:10} {text}" for name, text in group.items()), ""]
-    lines += ["exit codes:", *(f"  {code:<10} {text}" for code, text in EXIT_CODES.items()), ""]
+        lines += [f"{title}:", *(f"  {name:11} {text}" for name, text in group.items()), ""]
+    lines += ["exit codes:", *(f"  {code:<11} {text}" for code, text in EXIT_CODES.items()), ""]
     shown = examples(
         "stoker sample photos                      # artificial photographs",
         "stoker build photos dataset               # run again to resume",

@@ -26,7 +26,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     text = "Say what a build would do: classes, counts, rejects, bytes, minutes. Writes nothing; exits like the build."
     shown = examples("stoker plan photos", "stoker plan photos --resize short:256 --encode jpeg:90")
-    parser = subparsers.add_parser("plan", description=text, epilog=shown)
+    parser = subparsers.add_parser("plan", help=text, description=text, epilog=shown)
     parser.add_argument("source", help=f"{SOURCE_KINDS}; or its URL")
     add_source_options(parser)
     add_dataset_options(parser)

@@ -26,7 +26,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "stoker repack tfrecords dataset --image-key jpg --label-key cls",
         "stoker repack dataset smaller --resize short:256 --shards 64",
     )
-    parser = subparsers.add_parser("repack", description=text, epilog=shown)
+    parser = subparsers.add_parser("repack", help=text, description=text, epilog=shown)
     parser.add_argument("source", help="dataset, or directory, pattern or file of TFRecords; or its URL")
     text = "new or empty directory, or that of an unfinished build; or its URL"
     parser.add_argument("destination", help=text)

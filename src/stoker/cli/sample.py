@@ -23,7 +23,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     text = "Make a small tree of artificial photographs in the shape of ImageNet, without any download."
     shown = examples("stoker sample photos", "stoker sample photos --classes 10 --images 100 --damaged")
-    parser = subparsers.add_parser("sample", description=text, epilog=shown)
+    parser = subparsers.add_parser("sample", help=text, description=text, epilog=shown)
     spec = SampleSpec()
     parser.add_argument("directory", help="where to make it; new, empty, or the same sample")
     add = parser.add_argument_group("what is made").add_argument

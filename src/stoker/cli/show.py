@@ -53,7 +53,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "stoker show dataset --out seen.png --transforms train,eval --epochs 0-3",
         "stoker show dataset --out seen.png --transforms 'RandomResizedCrop(96),eval'",
     )
-    parser = subparsers.add_parser("show", description=text, epilog=shown)
+    parser = subparsers.add_parser("show", help=text, description=text, epilog=shown)
     text = "dataset, directory, pattern or file of TFRecords, or images; or its URL"
     parser.add_argument("dataset", help=text)
     add = parser.add_argument_group("the picture").add_argument

@@ -22,7 +22,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the command."""
     text = "Check every checksum, every record and every image, and the counts against the manifest."
     shown = examples("stoker verify dataset", "stoker verify 'tfrecords/train-*' --threads 8")
-    parser = subparsers.add_parser("verify", description=text, epilog=shown)
+    parser = subparsers.add_parser("verify", help=text, description=text, epilog=shown)
     parser.add_argument("dataset", help="dataset, or directory, pattern or file of TFRecords; or its URL")
     add = parser.add_argument_group("how it runs").add_argument
     add("--threads", type=int, metavar="N", help="checks at a time (default: one per CPU)")
