@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 import pytest
@@ -12,7 +11,6 @@ from repository.named_tests import guarantees
 from scripts.mutations import NATIVE_TEST, Mutation, read_mutations
 
 MUTATIONS = read_mutations(ROOT)
-LINE = re.compile(r"^- \*(?P<what>[^*]+)\*: (?P<tests>.+)$", re.MULTILINE)
 
 
 def shown(test: str) -> str:
@@ -34,20 +32,8 @@ def test_every_guarantee_has_several_mutations() -> None:
     assert sorted(counts) == list(range(1, len(guarantees()) + 1))
 
 
-def test_the_page_lists_every_mutation_with_its_tests() -> None:
-    for title, text in guarantees().items():
-        number = int(title.split(".")[0])
-        mine = {
-            mutation.what: ", ".join(map(shown, mutation.tests))
-            for mutation in MUTATIONS
-            if mutation.guarantee == number
-        }
-        assert {found["what"]: found["tests"] for found in LINE.finditer(text)} == mine, title
-
-
 def test_what_fails_is_what_the_page_names_as_proof() -> None:
     for title, text in guarantees().items():
-        proofs = LINE.sub("", text)
         for mutation in MUTATIONS:
             if title.startswith(f"{mutation.guarantee}."):
-                assert [test for test in mutation.tests if shown(test) not in proofs] == [], mutation.what
+                assert [test for test in mutation.tests if shown(test) not in text] == [], mutation.what

@@ -38,6 +38,6 @@ def _tests_in(file: Path) -> set[str]:
 
 
 def guarantees() -> dict[str, str]:
-    """The text under each heading of the second level of the page of guarantees."""
-    parts = re.split(r"^## (.+)$", GUARANTEES.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+    """The tests of each guarantee of the page, by its number and text."""
+    rows = re.findall(r"^\| (\d+) \| (.+) \| (.+) \|$", GUARANTEES.read_text(encoding="utf-8"), re.MULTILINE)
+    return {f"{number}. {text}": tests for number, text, tests in rows}

@@ -46,3 +46,18 @@ def test_tests_with_servers_are_marked() -> None:
     marked = {path for path, text in modules.items() if "pytest.mark.servers" in text}
     assert len(using) > 10
     assert using <= marked
+
+
+def is_binary(path: Path) -> bool:
+    try:
+        path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        return True
+    return False
+
+
+def test_no_binary_is_checked_in_but_pictures_and_datasets() -> None:
+    homes = (ROOT / "docs" / "pictures", ROOT / "tests" / "compat" / "datasets")
+    found = [path for path in tracked_files() if not any(map(path.is_relative_to, homes)) and is_binary(path)]
+    assert found == []
+    assert is_binary(homes[0] / "sheet.jpg")

@@ -26,15 +26,15 @@ def test_the_page_lists_all_guarantees() -> None:
     assert [int(title.split(".")[0]) for title in guarantees()] == list(range(1, 12))
 
 
-def test_a_guarantee_is_proved_or_says_what_is_missing() -> None:
+def test_a_guarantee_names_its_tests() -> None:
     for title, text in guarantees().items():
-        assert names_a_test(text) or "**Not yet" in text, f"{title}: neither a test nor what is missing"
+        assert names_a_test(text), f"{title}: no test"
 
 
 def test_a_hostile_case_names_its_test() -> None:
     rows = [line for line in HOSTILE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
     cases = [row for row in rows if not row.startswith(("| case", "|---"))]
-    assert len(cases) > 40
+    assert len(cases) > 30
     assert [row for row in cases if not names_a_test(row)] == []
 
 
