@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from reference import pictures
 from repository.checkout import ROOT
 from stoker.cli.main import main
 from stoker.errors import ConfigError
@@ -45,6 +46,35 @@ def test_the_page_lists_the_cases_in_their_order() -> None:
     keys = [key for line in rows for key in re.findall(r"`([a-z-]+)`", line.split("|")[1])]
     expected = [case.key for case in CASES]
     assert keys[: len(expected)] == expected
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """What ALCF's example ships: a list, its batch and its size, one reader."""
+    (tmp_path / "n01").mkdir()
+    for number in range(6):
+        (tmp_path / f"n01/{number}.JPEG").write_bytes(pictures.jpeg(40, 30, number))
+    (tmp_path / "train.txt").write_text("".join(f"n01/{number}.JPEG\n" for number in range(6)))
+    path = tmp_path / "ilsvrc.json"
+    data = {"batch_size": 4, "train_filelist": "train.txt", "shuffle_buffer": 9, "num_parallel_readers": 1}
+    path.write_text(json.dumps({"data": data | {"prefectch_buffer_size": 0, "crop_image_size": [24, 32]}}))
+    return path
+
+
+def test_a_configuration_is_measured_as_it_says(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    short = ["--seconds", "0.1", "--rounds", "2"]
+    assert main(["bench", str(config), *short]) == 0
+    line = r"[\d,]+ images/s \([\d,]+ to [\d,]+\): train, batches of 4 x 24 x 32 x 3, 1 thread, prefetch 0\n"
+    assert re.fullmatch(line, capsys.readouterr().out)
+    assert main(["bench", str(config), *short, "--threads", "2", "--batch-size", "3", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["threads"], found["batch_size"], found["shape"], found["prefetch"]) == (2, 3, [24, 32, 3], 0)
+    assert found["lowest"] <= found["images_per_second"] <= found["highest"]
+    assert main(["bench", str(config), "--only", "stoker"]) == 2
+    assert "--only is for a comparison" in capsys.readouterr().err
+    config.write_text(config.read_text().replace("batch_size", "batchsize"))
+    assert main(["bench", str(config), *short]) == 2
+    assert "data.batchsize has no effect" in capsys.readouterr().err
 
 
 def test_without_a_choice_everything_is_measured() -> None:

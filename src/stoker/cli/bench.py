@@ -13,8 +13,8 @@ from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import format_size
 from stoker.errors import ConfigError
 from stoker.format import write_atomically
-from stoker.inspect import BenchSpec, run_bench
-from stoker.sources import SOURCE_KINDS
+from stoker.inspect import BenchSpec, measure_configured, run_bench
+from stoker.sources import SOURCE_KINDS, is_config
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -31,18 +31,24 @@ _HEADINGS = {"limit": "the limit", "ladder": "the ladder", "stoker": "Stoker"}
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "Measure images per second of every way to read your images: the ladder, Stoker, and the codec alone."
-    shown = examples("stoker bench dataset", "stoker bench photos --transform eval --threads 8 --html bench.html")
+    text = "Measure images per second of every way to read your images: the ladder, Stoker, and the codec alone; of an"
+    text += " ilsvrc.json in one line, with its own batch, size, readers and prefetch."
+    shown = examples(
+        "stoker bench dataset",
+        "stoker bench photos --transform eval --threads 8 --html bench.html",
+        "stoker bench ilsvrc.json --threads 8",
+    )
     parser = subparsers.add_parser("bench", help=text, description=text, epilog=shown)
     spec = BenchSpec("")
     parser.add_argument("dataset", help=f"dataset, TFRecords, {SOURCE_KINDS}; or its URL")
     add = parser.add_argument_group("what is measured").add_argument
     add("--split", metavar="NAME", help="split to read (default: the only one, or train)")
     text = "crop and resize: train (default) or eval"
-    add("--transform", choices=("train", "eval"), metavar="NAME", default=spec.transform, help=text)
-    add("--batch-size", type=int, default=spec.batch_size, metavar="N", help="images per batch (default %(default)s)")
-    text = "threads of each case (default: one per CPU)"
-    add("--threads", type=int, default=spec.threads, metavar="N", help=text)
+    add("--transform", choices=("train", "eval"), metavar="NAME", help=text)
+    text = f"images per batch (default {spec.batch_size}; of an ilsvrc.json what it says)"
+    add("--batch-size", type=int, metavar="N", help=text)
+    text = "threads of each case (default: one per CPU; of an ilsvrc.json its readers)"
+    add("--threads", type=int, metavar="N", help=text)
     add("--images", type=int, metavar="N", help="take at most N images (default: 1000, fewer if they are large)")
     add("--only", type=_keys, default=(), metavar="NAMES", help="measure these cases alone: a,b,c")
     text = "drop the files from the page cache before each measurement: figures of the disk, not of memory"
@@ -59,8 +65,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print, and return 0; 1 if a case failed."""
-    named = [field.name for field in dataclasses.fields(BenchSpec) if field.name != "keys"]
-    spec = BenchSpec(**{name: getattr(args, name) for name in named}, keys=record_keys(args))
+    if is_config(location(args.dataset)):
+        return _run_configured(args)
+    named = {name: getattr(args, name) for name in BenchSpec.__dataclass_fields__ if name != "keys"}
+    spec = BenchSpec(**{name: value for name, value in named.items() if value is not None}, keys=record_keys(args))
     if args.html:
         _require_place(args.html)
     report = run_bench(spec, shown_progress)
@@ -73,6 +81,25 @@ def run(args: argparse.Namespace) -> int:
 
         write_atomically(location(args.html), page.bench_page(report).encode())
     return EXIT_FAILED if report.failed else 0
+
+
+def _run_configured(args: argparse.Namespace) -> int:
+    """Measure the loader that a configuration file describes, and print one line."""
+    for name in ("transform", "images", "only", "cold", "html"):
+        if getattr(args, name):
+            message = f"--{name} is for a comparison, and {args.dataset} is measured alone, as it says itself"
+            raise ConfigError(f"{message}; omit it, or give one of its lists instead")
+    chosen = {name: getattr(args, name) for name in ("batch_size", "threads", "seconds", "rounds")}
+    found = measure_configured(args.dataset, args.split, **chosen)
+    if args.json:
+        print_json(dataclasses.asdict(found))
+        return 0
+    speed = f"{found.images_per_second:,.0f} images/s ({found.lowest:,.0f} to {found.highest:,.0f})"
+    prefetch = "" if found.prefetch is None else f", prefetch {found.prefetch}"
+    size = " x ".join(map(str, found.shape))
+    threads = f"{found.threads} thread{'s' if found.threads != 1 else ''}"
+    Printer().line(f"{speed}: {found.split}, batches of {found.batch_size} x {size}, {threads}{prefetch}")
+    return 0
 
 
 def _keys(text: str) -> tuple[str, ...]:

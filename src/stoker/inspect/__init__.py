@@ -1,6 +1,6 @@
 """Looking at datasets and loaders: whether they are whole, what they hold and look like, what holds them up."""
 
-from stoker.inspect.bench import BenchReport, BenchRow, BenchSpec, run_bench
+from stoker.inspect.bench import BenchReport, BenchRow, BenchSpec, LoaderSpeed, measure_configured, run_bench
 from stoker.inspect.diagnosis.dataset import DatasetReport, DatasetSpec, examine
 from stoker.inspect.diagnosis.decision import (
     Consumer,
@@ -54,6 +54,7 @@ __all__ = [
     "ForeignSplit",
     "IndexedShard",
     "KeySummary",
+    "LoaderSpeed",
     "OtherThread",
     "Portrait",
     "Problem",
@@ -75,6 +76,7 @@ __all__ = [
     "doctor",
     "examine",
     "index_shards",
+    "measure_configured",
     "page",  # a module that needs the extra ``report``, so it is not imported here
     "run_bench",
     "verify_dataset",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from stoker.sources.file_lists import find_files, shuffled
 from stoker.sources.imagenet.boxes import BoxFolder, read_boxes
-from stoker.sources.imagenet.config_file import read_config
+from stoker.sources.imagenet.config_file import is_config, read_config
 from stoker.sources.imagenet.labels import LabelMap, has_control_character, one_line, read_label_map
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
 from stoker.sources.listing import SOURCE_KINDS, list_source
@@ -34,6 +34,7 @@ __all__ = [
     "SourceTree",
     "find_files",
     "has_control_character",
+    "is_config",
     "list_source",
     "one_line",
     "read_boxes",

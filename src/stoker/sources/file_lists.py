@@ -21,7 +21,7 @@ from stoker import _native
 from stoker.errors import SourceError, StorageError
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.boxes import MappedBoxes, annotations_beside
-from stoker.sources.imagenet.config_file import read_config
+from stoker.sources.imagenet.config_file import is_config, read_config
 from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.reading import in_order, numbered_lines
@@ -63,7 +63,7 @@ def list_file_lists(path: Location, options: SourceOptions, progress: Progress |
         SourceError: A list is not there, is not a text, or its images do not lie in class folders.
         OSError: A file cannot be read.
     """
-    config = read_config(path) if path.suffix.lower() == ".json" else None
+    config = read_config(path) if is_config(path) else None
     builder = SourceBuilder(str(path), path.parent.spelled(), options, (path.parent,), progress)
     lists = FileLists(builder, config.lists() if config else {path: "train"})
     lists.fill()

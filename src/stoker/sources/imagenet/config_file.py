@@ -83,6 +83,11 @@ class PipelineConfig:
         return {path: split for split, path in found.items()}
 
 
+def is_config(path: Location) -> bool:
+    """Return whether a file is taken for a configuration, by its name."""
+    return path.suffix.lower() == ".json"
+
+
 def read_config(path: Location) -> PipelineConfig:
     """Read a configuration. Paths in it are relative to its folder.
 
