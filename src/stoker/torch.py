@@ -17,9 +17,9 @@ from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import SequentialSampler, get_worker_info
 
 from stoker import _native
-from stoker.config import available_cpus, check_range
+from stoker.config import check_range
 from stoker.errors import ConfigError
-from stoker.loader import Dataset, EngineSettings, Loader, SampleEngine, batch_text, refuse_unknown
+from stoker.loader import Dataset, EngineSettings, Loader, SampleEngine, batch_text, cpu_share, refuse_unknown
 from stoker.order import Step
 from stoker.transforms import ObjectCrops, Output, Transform
 
@@ -385,7 +385,7 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
             samples are annotated objects, not images.
         seed: Of the random choices of Stoker's transform, 0 to 2**64 - 1.
         output: Type, layout and scale of the pixels; left out: uint8, NHWC. Not with functions of your own.
-        threads: Decoding threads; left out: one for each CPU that this process may use, in a worker process one.
+        threads: Decoding threads; left out: as many as `stoker.Loader` starts, in a worker process one.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
 
@@ -421,7 +421,7 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
         self._threads = threads
         self._settings = EngineSettings(
             batch_size=1,
-            threads=available_cpus() if threads is None else threads,
+            threads=cpu_share().threads if threads is None else threads,
             output=output or Output(),
             seed=seed,
             check=check,

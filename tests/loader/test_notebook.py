@@ -181,7 +181,7 @@ def test_a_loader_says_its_settings_and_where_it_is(annotated: Path) -> None:
     ) as loader:
         assert repr(loader).splitlines()[1:] == [
             "  transform RandomResizedCrop(24, hflip=0.5)",
-            "  uint8 NHWC, decode 'exact', 2 threads",
+            "  uint8 NHWC, decode 'exact', threads=2",
             "  3 batches of 3 an epoch, tail 'short', shuffle=True, seed=9",
             "  at epoch 0, 0 samples consumed>",
         ]

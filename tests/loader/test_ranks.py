@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import socket
+import subprocess
 import sys
 import warnings
 from types import SimpleNamespace
@@ -13,16 +16,31 @@ import pytest
 import torch.distributed
 
 from stoker.errors import ConfigError, RankWarning
-from stoker.loader.ranks import Ranks, discover, resolve
+from stoker.loader import ranks as ranks_module
+from stoker.loader.ranks import CpuShare, Ranks, cpu_share, discover, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 TORCHRUN = {"RANK": "1", "WORLD_SIZE": "4"}
 OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "8"}
 PMI = {"PMI_RANK": "3", "PMI_SIZE": "16"}
 SLURM = {"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "32", "SLURM_NTASKS": "999"}
-EVERY_NAME = [*TORCHRUN, *OPEN_MPI, *PMI, *SLURM, "LOCAL_WORLD_SIZE"]
+LOCAL = {
+    "LOCAL_WORLD_SIZE": "8",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "4",
+    "HOROVOD_LOCAL_SIZE": "16",
+    "MPI_LOCALNRANKS": "2",
+}
+ADDRESSES = [
+    "MASTER_ADDR",
+    "JAX_COORDINATOR_ADDRESS",
+    "SLURM_STEP_TASKS_PER_NODE",
+    "SLURM_NODEID",
+    "SLURM_CPUS_ON_NODE",
+]
+EVERY_NAME = [*TORCHRUN, *OPEN_MPI, *PMI, *SLURM, *LOCAL, *ADDRESSES]
 
 
 @pytest.fixture(autouse=True)
@@ -197,3 +215,120 @@ def test_half_a_pair_is_refused(given: tuple[int | None, int | None]) -> None:
     with pytest.raises(ConfigError, match="left out; give both or none"):
         resolve(*given)
     assert resolve(None, None) == discover()
+
+
+def on_machine(monkeypatch: pytest.MonkeyPatch, proc: Path, own: int, launcher: int, *, variable: str = "") -> None:
+    """Let this process have so many CPUs, and its launcher, which is the parent of a shell between them, so many."""
+    cpus = {0: own, os.getppid(): own, 4321: launcher}
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(cpus[process])))
+    monkeypatch.setattr(ranks_module, "cpu_limit", lambda: None)
+    monkeypatch.setattr("stoker.config.cpu_limit", lambda: None)
+    monkeypatch.setattr(ranks_module, "_PROCESSES", proc)
+    for process, environment, parent in ((os.getppid(), f"HOME=/\0{variable}=8\0", 4321), (4321, "HOME=/\0", 1)):
+        (proc / str(process)).mkdir(parents=True)
+        (proc / str(process) / "environ").write_text(environment)
+        (proc / str(process) / "status").write_text(f"Name:\tsh\nPPid:\t{parent}\n")
+
+
+def test_a_process_alone_has_all_its_cpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    on_machine(monkeypatch, tmp_path, 6, 32)
+    assert cpu_share() == CpuShare(6, 6, 1)
+    assert str(cpu_share()) == "6 of 6 CPUs"
+
+
+@pytest.mark.parametrize("name", LOCAL)
+def test_local_ranks_divide_the_cpus_of_their_launcher(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    monkeypatch.setenv(name, LOCAL[name])
+    ranks = int(LOCAL[name])
+    on_machine(monkeypatch, tmp_path, 32, 32, variable=name)
+    assert cpu_share() == CpuShare(32 // ranks, 32, ranks)
+    assert str(cpu_share()) == f"{32 // ranks} of 32 CPUs, {ranks} local ranks"
+    monkeypatch.setenv(name, "64")
+    assert cpu_share() == CpuShare(1, 32, 64)
+    monkeypatch.setenv(name, "many")
+    assert cpu_share() == CpuShare(32, 32, 1)
+
+
+@pytest.mark.parametrize(
+    ("own", "launcher", "threads"),
+    [(32, 32, 4), (4, 32, 4), (3, 32, 3), (16, 32, 4), (16, 16, 2)],
+    ids=["not bound", "bound to its share", "to less", "to a socket of several ranks", "launcher bound, too"],
+)
+def test_a_rank_that_is_bound_does_not_divide_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own: int, launcher: int, threads: int
+) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "8")
+    on_machine(monkeypatch, tmp_path, own, launcher, variable="LOCAL_WORLD_SIZE")
+    assert cpu_share() == CpuShare(threads, launcher, 8)
+
+
+def test_a_quota_is_shared_by_the_local_ranks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    on_machine(monkeypatch, tmp_path, 32, 32, variable="LOCAL_WORLD_SIZE")
+    monkeypatch.setattr(ranks_module, "cpu_limit", lambda: 8.0)
+    monkeypatch.setattr("stoker.config.cpu_limit", lambda: 8.0)
+    assert cpu_share() == CpuShare(2, 8, 4)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "node", "ranks"),
+    [("4", "0", 4), ("4(x2),3", "1", 4), ("4(x2),3", "2", 3), ("4(x2),3", "3", 1), ("?", "0", 1), ("4", "", 1)],
+)
+def test_slurm_lists_its_tasks_by_node(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tasks: str, node: str, ranks: int
+) -> None:
+    on_machine(monkeypatch, tmp_path, 24, 64, variable="SLURM_STEP_TASKS_PER_NODE")
+    set_all(monkeypatch, {"SLURM_STEP_TASKS_PER_NODE": tasks, "SLURM_NODEID": node, "SLURM_CPUS_ON_NODE": "24"})
+    assert cpu_share() == CpuShare(24, 24, 1)  # a batch script, outside of srun
+    set_all(monkeypatch, SLURM)
+    assert cpu_share() == CpuShare(24 // ranks, 24, ranks)
+
+
+@pytest.mark.parametrize(("address", "ranks"), [("localhost", 4), ("127.0.0.1", 4), ("::1", 4), ("node-7", 1)])
+def test_ranks_that_meet_at_this_nodes_own_address_are_all_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, address: str, ranks: int
+) -> None:
+    on_machine(monkeypatch, tmp_path, 32, 32)
+    set_all(monkeypatch, {**TORCHRUN, "MASTER_ADDR": address})
+    assert cpu_share() == CpuShare(32 // ranks, 32, ranks)
+    for name in (*TORCHRUN, "MASTER_ADDR"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("JAX_COORDINATOR_ADDRESS", f"{address}:1234")
+    assert cpu_share().local_ranks == 1
+    set_jax(monkeypatch, 1, 4)
+    assert cpu_share() == CpuShare(32 // ranks, 32, ranks)
+
+
+def test_horovod_says_how_many_ranks_are_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    on_machine(monkeypatch, tmp_path, 32, 32)
+    module = horovod(2, 16)
+    module.local_size = lambda: 8
+    monkeypatch.setitem(sys.modules, "horovod.torch", module)
+    assert cpu_share() == CpuShare(4, 32, 8)
+
+
+PROGRAM = "import json, stoker.loader as l; s = l.cpu_share(); print(json.dumps([s.threads, s.cpus, s.local_ranks]))"
+
+
+def test_real_processes_find_their_share_of_the_cpus() -> None:
+    whole = cpu_share().cpus
+    for ranks in (1, 2, 8):
+        environment = {**os.environ, "LOCAL_WORLD_SIZE": str(ranks)}
+        command = ["sh", "-c", f"{sys.executable} -c '{PROGRAM}'; true"]  # a shell between launcher and rank
+        out = subprocess.run(command, env=environment, check=True, capture_output=True, timeout=60).stdout
+        assert json.loads(out) == [max(1, whole // ranks), whole, ranks]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="CPUs cannot be chosen on this system")
+def test_a_real_process_that_is_bound_keeps_its_cpus() -> None:
+    first, *others = sorted(os.sched_getaffinity(0))
+    if not others:
+        pytest.skip("there is only one CPU")
+    bound = f"import os; os.sched_setaffinity(0, {{{first}}}); {PROGRAM}"
+    environment = {**os.environ, "LOCAL_WORLD_SIZE": str(1 + len(others))}
+    command = [sys.executable, "-c", bound]
+    out = subprocess.run(command, env=environment, check=True, capture_output=True, timeout=60).stdout
+    assert json.loads(out)[0] == 1
+    assert json.loads(out)[1] == cpu_share().cpus

@@ -31,7 +31,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "crop and resize: train (default) or eval"
     add("--transform", choices=("train", "eval"), metavar="NAME", default=spec.transform, help=text)
     add("--batch-size", type=int, default=spec.batch_size, metavar="N", help="images per batch (default %(default)s)")
-    add("--threads", type=int, metavar="N", help="decoding threads (default: one per CPU)")
+    add(
+        "--threads",
+        type=int,
+        metavar="N",
+        help="decoding threads (default: one per CPU; of several ranks on a node, its share)",
+    )
     text = "time for the pipeline; the stages alone and what is tried take some more (default %(default)s)"
     add("--seconds", type=float, default=spec.seconds, metavar="S", help=text)
     text = "drop the files from the page cache first: what a first epoch meets; tries no remedy"
@@ -86,7 +91,7 @@ def _print(report: DatasetReport) -> None:
     printer.line(f"{files.place}: {report.images:,} images{size}{memory}")
     printer.line(
         f"{report.spec.transform} transform, batches of {report.batch_size}, "
-        f"{report.threads} threads on {e.setup.cpus} CPUs"
+        f"{report.threads} threads on {e.setup.cpus_text}"
     )
     rows = [(stage.name, _speed(stage.alone), _share(stage.share)) for stage in report.stages]
     printer.table(["stage", ">images/s", ">of the threads' time"], rows)

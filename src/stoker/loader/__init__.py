@@ -31,6 +31,7 @@ from stoker.loader.pictures import (
     usable_boxes,
 )
 from stoker.loader.position import Position
+from stoker.loader.ranks import CpuShare, cpu_share
 from stoker.loader.read_ahead import ReadAhead, read_through
 from stoker.loader.samples import Objects
 from stoker.loader.shards import find_splits
@@ -48,6 +49,7 @@ __all__ = [
     "CacheDirectory",
     "CacheEntry",
     "CacheStats",
+    "CpuShare",
     "Dataset",
     "EngineSettings",
     "ImageFiles",
@@ -68,6 +70,7 @@ __all__ = [
     "batch_text",
     "box_arrays",
     "class_title",
+    "cpu_share",
     "data_uri",
     "displayable",
     "draw_boxes",

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
 from stoker import _native
-from stoker.config import available_cpus, check_range
+from stoker.config import check_range
 from stoker.errors import ClosedError, ConfigError
 from stoker.loader.engine import EngineSettings, SampleEngine
 from stoker.loader.keywords import refuse_unknown
 from stoker.loader.position import Position
-from stoker.loader.ranks import resolve
+from stoker.loader.ranks import cpu_share, resolve
 from stoker.loader.read_ahead import ReadAhead
 from stoker.loader.tracing import Trace
 from stoker.order import Topology, chosen_tail, steps_left, take_step
@@ -71,7 +71,8 @@ class Loader:
             JPEGs are decoded at a half, a quarter or an eighth of their size where the crop is resized to no
             more than that, with coarser weights (docs/explanation/performance.md has how close). The same pixels in
             every run, too.
-        threads: Decoding threads; left out: one for each CPU that this process may use.
+        threads: Decoding threads; left out: one for each CPU that this process may use, divided by the ranks on its
+            node unless the launcher has bound each to CPUs of its own; see `stoker.loader.ranks`.
         prefetch: Batches decoded ahead of the consumer; costs ``prefetch`` times the bytes of a batch. 0: a batch is
             decoded when it is asked for.
         rank: This process's number among the ranks that consume an epoch together. Left out, like ``world_size``: as
@@ -141,9 +142,11 @@ class Loader:
         self._position = Position(0, 0)
         self._begun = False  # whether batches of the current epoch were handed out in an iteration
         self._iterations = 0
+        share = cpu_share()
+        self._threads = str(share) if threads is None else str(threads)
         self.settings = EngineSettings(
             batch_size=self.topology.batch_size,
-            threads=available_cpus() if threads is None else threads,
+            threads=share.threads if threads is None else threads,
             spare_buffers=self._prefetch + 2,
             output=output or Output(),
             boxes=boxes,
@@ -275,7 +278,7 @@ class Loader:
         ranks = "" if topology.world_size == 1 else f", rank {topology.rank} of {topology.world_size}"
         return [
             f"transform {self.transform!r}",
-            f"{output.dtype} {output.layout}, decode {settings.decode!r}, {settings.threads} threads{cache}",
+            f"{output.dtype} {output.layout}, decode {settings.decode!r}, threads={self._threads}{cache}",
             f"{steps}{ranks}, shuffle={settings.shuffle}, seed={settings.seed}",
             f"at epoch {state['epoch']}, {state['consumed']:,} samples consumed",
         ]

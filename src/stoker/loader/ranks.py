@@ -1,4 +1,4 @@
-"""Which of how many ranks this process is, as the framework or the launcher says.
+"""Which of how many ranks this process is, as the framework or the launcher says; how many CPUs are its share.
 
 Nothing is imported for that: only modules that the program has imported, and the environment, are looked at. The first
 source of this list that says something counts:
@@ -18,16 +18,34 @@ source of this list that says something counts:
 ``SLURM_NTASKS`` is not looked at: in a batch script outside ``srun`` it counts processes that do not exist, and
 ``SLURM_PROCID`` is set there too. A later source that disagrees is warned of, unless it is damaged, or the launcher of
 the launcher: one ``torchrun`` a node under ``srun`` is not a contradiction, and ``LOCAL_WORLD_SIZE`` shows it.
+
+How many ranks are on this node is asked of:
+
+====  ======================  =======================================================================================
+ no.  source                  what it says
+====  ======================  =======================================================================================
+1     Horovod                 ``local_size()`` of what is initialised
+2     torchrun                ``LOCAL_WORLD_SIZE``
+3     Open MPI                ``OMPI_COMM_WORLD_LOCAL_SIZE``
+4     Horovod's launcher      ``HOROVOD_LOCAL_SIZE``
+5     MPICH, Intel MPI        ``MPI_LOCALNRANKS``
+6     Slurm                   ``SLURM_STEP_TASKS_PER_NODE``, for the node that ``SLURM_NODEID`` says
+7     PyTorch, JAX            all ranks, where ``MASTER_ADDR`` or ``JAX_COORDINATOR_ADDRESS`` is this node for everybody
+====  ======================  =======================================================================================
 """
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import sys
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stoker.config import available_cpus, cpu_limit
 from stoker.errors import ConfigError, RankWarning
 
 if TYPE_CHECKING:
@@ -35,6 +53,10 @@ if TYPE_CHECKING:
 
 
 _REMEDY = "or give rank= and world_size="
+_PROCESSES = Path("/proc")
+_SLURM_LOCAL = "SLURM_STEP_TASKS_PER_NODE"
+_LOCAL = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "HOROVOD_LOCAL_SIZE", "MPI_LOCALNRANKS")
+_THIS_NODE = ("localhost", "127.0.0.1", "::1", "[::1]")
 _HOROVOD = ("horovod.torch", "horovod.tensorflow", "horovod.tensorflow.keras", "horovod.keras")
 
 
@@ -98,11 +120,16 @@ def _torch() -> Ranks | None:
 
 
 def _horovod() -> Ranks | None:
+    name, module = _horovod_module()
+    return None if module is None else Ranks(module.rank(), module.size(), f"Horovod ({name})")
+
+
+def _horovod_module() -> tuple[str, Any]:
     for name in _HOROVOD:
         module: Any = sys.modules.get(name)
         if module is not None and module.is_initialized():
-            return Ranks(module.rank(), module.size(), f"Horovod ({name})")
-    return None
+            return name, module
+    return "", None
 
 
 def _jax() -> Ranks | None:
@@ -173,3 +200,98 @@ def _launched(outer: Ranks, inner: Ranks) -> bool:
     """Whether the processes that a launcher has started are launchers themselves, of equally many each."""
     local = os.environ.get("LOCAL_WORLD_SIZE", "")
     return local.isascii() and local.isdigit() and outer.world_size * int(local) == inner.world_size
+
+
+@dataclass(frozen=True, slots=True)
+class CpuShare:
+    """Which share of a node's CPUs is this process's.
+
+    Attributes:
+        threads: How many CPUs the share is, at least 1.
+        cpus: How many the ranks on this node have together.
+        local_ranks: How many ranks there are on this node.
+    """
+
+    threads: int
+    cpus: int
+    local_ranks: int
+
+    def __str__(self) -> str:
+        ranks = f", {self.local_ranks} local ranks" if self.local_ranks > 1 else ""
+        return f"{self.threads} of {self.cpus} CPUs{ranks}"
+
+
+def cpu_share() -> CpuShare:
+    """Return the CPUs of the launcher divided by the ranks on its node, but no more than this process may use.
+
+    A launcher may bind every rank to CPUs of its own, or to those of a socket that it shares with others. So what is
+    divided are not the CPUs of this process, but those of the process that started the ranks.
+    """
+    own, limit = available_cpus(), cpu_limit()
+    ranks, variable = _local_ranks()
+    together = own if variable is None else _launchers_cpus(variable) or own
+    if variable == _SLURM_LOCAL:
+        together = min(together, _count(os.environ.get("SLURM_CPUS_ON_NODE")) or together)
+    if limit is not None:
+        together = max(1, min(together, math.ceil(limit)))
+    return CpuShare(max(1, min(own, together // ranks)), together, ranks)
+
+
+def _local_ranks() -> tuple[int, str | None]:
+    """Return how many ranks there are on this node, and the variable by which the launcher says so, if one does."""
+    _, horovod = _horovod_module()
+    found = [(name, count) for name in _LOCAL if (count := _count(os.environ.get(name))) is not None]
+    if horovod is not None:
+        return int(horovod.local_size()), found[0][0] if found else None
+    if found:
+        return found[0][1], found[0][0]
+    if "SLURM_STEP_NUM_TASKS" in os.environ and (tasks := _slurm_tasks()) is not None:
+        return tasks, _SLURM_LOCAL
+    for address, read in (("MASTER_ADDR", _torch), ("MASTER_ADDR", _TORCHRUN.read), ("JAX_COORDINATOR_ADDRESS", _jax)):
+        host = os.environ.get(address, "")
+        if (host in _THIS_NODE or host.rpartition(":")[0] in _THIS_NODE) and (ranks := _readable(read)) is not None:
+            return ranks.world_size, None
+    return 1, None
+
+
+def _count(text: str | None) -> int | None:
+    """Return a number of ranks or CPUs; None where it is damaged, which only costs the division."""
+    return int(text) if text is not None and text.isascii() and text.isdigit() and int(text) > 0 else None
+
+
+def _slurm_tasks() -> int | None:
+    """Return how many tasks of the step are on this node, of a list by node such as ``4(x2),3``."""
+    nodes: list[int] = []
+    node = os.environ.get("SLURM_NODEID", "")
+    for part in os.environ.get(_SLURM_LOCAL, "").split(","):
+        found = re.fullmatch(r"([0-9]{1,9})(?:\(x([0-9]{1,6})\))?", part, re.ASCII)
+        if found is None:
+            return None
+        nodes += [int(found[1])] * int(found[2] or 1)
+    at = int(node) if node.isascii() and node.isdigit() else -1
+    return nodes[at] if 0 <= at < len(nodes) and nodes[at] > 0 else None
+
+
+def _launchers_cpus(variable: str) -> int | None:
+    """Return how many CPUs the launcher may use; None where the system does not say.
+
+    It is the nearest process above this one that does not have the variable which it gives to all ranks; between them
+    may be shells. The environment of another user's process cannot be read: that is the daemon of a cluster.
+    """
+    mark = f"\0{variable}=".encode()
+    process = os.getppid()
+    try:
+        while mark in b"\0" + _environment(process):
+            process = int(
+                re.findall(r"^PPid:\s*([0-9]+)", (_PROCESSES / f"{process}/status").read_text(), re.MULTILINE)[0]
+            )
+        return len(os.sched_getaffinity(process))
+    except (AttributeError, OSError, IndexError):
+        return None
+
+
+def _environment(process: int) -> bytes:
+    try:
+        return (_PROCESSES / f"{process}/environ").read_bytes()
+    except OSError:
+        return b""

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from stoker import _native
-from stoker.config import available_cpus, check_range, check_seconds
+from stoker.config import check_range, check_seconds
 from stoker.errors import ConfigError, StokerError
 from stoker.inspect.diagnosis.loop import doctor
 from stoker.inspect.diagnosis.system import files_of
-from stoker.loader import Loader, ReadAhead, mix, open_main_split
+from stoker.loader import Loader, ReadAhead, cpu_share, mix, open_main_split
 from stoker.order import BlockShuffle
 from stoker.recipe import Recipe, StoredSize, convert, sniff
 from stoker.storage import require_cold, stoppable_pool
@@ -63,7 +63,7 @@ class DatasetSpec:
         split: Its split; None: the only one, or ``train``.
         transform: ``train``: random crops resized to 224, mirrored. ``eval``: shorter side 256, centre 224.
         batch_size: Images per batch; fewer where the dataset has fewer than a few batches.
-        threads: Decoding threads; None: one per CPU.
+        threads: Decoding threads; None: as many as a loader starts.
         seconds: Time for the pipeline; stages alone take a third of it each, and a turn of a remedy a fifth.
         cold: Whether the files are dropped from the page cache first; no remedy is tried then.
         keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
@@ -167,7 +167,7 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
         StokerError: A sample is damaged.
     """
     dataset = open_main_split(spec.dataset, spec.split, spec.keys)
-    threads = available_cpus() if spec.threads is None else spec.threads
+    threads = cpu_share().threads if spec.threads is None else spec.threads
     size = max(1, min(spec.batch_size, len(dataset) // _LEAST_BATCHES))
     transform = RandomResizedCrop(_SIDE, hflip=0.5) if spec.transform == "train" else CenterCrop(_SIDE, _RESIZE)
     settings: dict[str, Any] = {"batch_size": size, "threads": threads, "transform": transform}

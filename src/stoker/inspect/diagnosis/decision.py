@@ -137,7 +137,7 @@ class Setup:
 
     Attributes:
         threads: Decoding threads.
-        cpus: CPUs this process may use.
+        cpus: CPUs this process may use; of several ranks on a node its share of them.
         decode: ``exact`` or ``fast``.
         shuffle: ``none``, ``full`` or ``block``.
         cached: Whether a cache of samples was set.
@@ -145,6 +145,7 @@ class Setup:
         ahead_bytes: The most bytes that are asked for from a store and not used yet.
         batch_size: Samples of a batch.
         accelerator: Whether the loop drives a GPU whose driver keeps a CPU busy while it waits.
+        local_ranks: How many ranks share the CPUs of the node.
     """
 
     threads: int
@@ -156,6 +157,13 @@ class Setup:
     ahead_bytes: int = 256_000_000
     batch_size: int = 1
     accelerator: bool = False
+    local_ranks: int = 1
+
+    @property
+    def cpus_text(self) -> str:
+        """How many CPUs there are, for people."""
+        whose = f", the share of one of {self.local_ranks} local ranks" if self.local_ranks > 1 else ""
+        return f"{self.cpus} CPUs{whose}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,7 +462,7 @@ def _decode_bound(e: Evidence) -> tuple[str, str]:
     stages = sorted(e.stages.items(), key=lambda item: -item[1])
     name, share = stages[0] if stages else ("decode", 0.0)
     sentence = f"{share:.0%} of the decoding threads' time is {_STAGES.get(name, name)}, "
-    sentence += f"on {e.setup.threads} threads for {e.setup.cpus} CPUs; {_waits(e)}"
+    sentence += f"on {e.setup.threads} threads for {e.setup.cpus_text}; {_waits(e)}"
     if e.other_cpus is not None and e.other_cpus >= 0.4 * e.setup.cpus:
         sentence += f"; other programs use {e.other_cpus:.1f} of the CPUs"
     return sentence, _decode_remedy(e)

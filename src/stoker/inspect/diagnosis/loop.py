@@ -21,7 +21,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stoker.config import available_cpus
 from stoker.errors import ConfigError
 from stoker.inspect.diagnosis.decision import Consumer, DoctorReport, Evidence, OtherThread, Setup, decide
 from stoker.inspect.diagnosis.system import (
@@ -33,7 +32,7 @@ from stoker.inspect.diagnosis.system import (
     scheduled,
     uses_accelerator,
 )
-from stoker.loader import Loader, LoaderStats, loader_in
+from stoker.loader import Loader, LoaderStats, cpu_share, loader_in
 from stoker.order import BlockShuffle
 
 if TYPE_CHECKING:
@@ -281,9 +280,11 @@ def _consumer(seen: _Look) -> Consumer:
 def _setup(loader: Loader) -> Setup:
     settings = loader.settings
     shuffle = settings.shuffle
+    share = cpu_share()
     return Setup(
         threads=settings.threads,
-        cpus=available_cpus(),
+        cpus=share.threads,
+        local_ranks=share.local_ranks,
         decode=settings.decode,
         shuffle="block" if isinstance(shuffle, BlockShuffle) else "full" if shuffle else "none",
         cached=settings.cache is not None,
