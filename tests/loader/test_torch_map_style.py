@@ -22,6 +22,7 @@ from torch.utils.data import DataLoader
 import stoker
 from loader.shards import image, write_annotated, write_shards
 from stoker.errors import ConfigError, ImageError
+from stoker.loader import CpuShare
 from stoker.sources import SourceOptions
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def test_the_stock_loader_with_workers(train: stoker.Dataset, method: str, *, us
 
 
 def test_workers_decode_with_one_thread_each(train: stoker.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stoker.torch.available_cpus", lambda: 3)
+    monkeypatch.setattr("stoker.torch.cpu_share", lambda: CpuShare(3, 3, 1))
     made: list[int] = []
     monkeypatch.setattr("stoker.torch.SampleEngine", lambda *a: made.append(a[2].threads) or Stop())
     for in_worker, threads in ((False, None), (True, None), (True, 2)):
