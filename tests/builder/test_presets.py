@@ -11,12 +11,14 @@ import pytest
 from PIL import Image
 from trees import picture, settings_for, write_tree
 
+import stoker
 from reference.tf1_resize import resize_tf1
 from stoker import _native
 from stoker.builder import BuildReport, ShardSettings, SourceSettings, build
 from stoker.builder.estimate import LARGE_BYTES, ExpectedSize
 from stoker.builder.plan import shard_rule
 from stoker.builder.settings import PRESETS, BuildSettings, find_preset
+from stoker.cli.main import main
 from stoker.errors import ConfigError
 from stoker.format import DlbsSchema, ImagenetSchema, TfdsSchema, TinySchema
 from stoker.format.shard_names import ShardNaming
@@ -257,6 +259,30 @@ def test_preferred_numbers_of_shards_need_enough_records(tmp_path: Path) -> None
         (source / f"train/a/{number}.JPEG").symlink_to(source / "train/a/a_0.JPEG")
     report = build(BuildSettings(SourceSettings(str(source)), shards=few), tmp_path / "many")
     assert len(report.manifest.splits["train"].shards) == 4
+
+
+@pytest.mark.parametrize("preset", ["imagenet", "imagenet-nvidia", "dlbs"])
+def test_some_of_imagenets_classes_have_their_numbers_and_texts(tmp_path: Path, preset: str) -> None:
+    known = {
+        "n01440764": (0, "tench, Tinca tinca"), "n01443537": (1, "goldfish, Carassius auratus"),
+        "n01484850": (2, "great white shark, white shark, man-eater, man-eating shark, Carcharodon carcharias"),
+        "n07583066": (924, "guacamole"), "n13133613": (998, "ear, spike, capitulum"),
+        "n15075141": (999, "toilet tissue, toilet paper, bathroom tissue"),
+    }  # fmt: skip
+    source = write_tree(tmp_path / "src", dict.fromkeys(known, 2))
+    assert main(["build", str(source), str(tmp_path / "out"), "--preset", preset]) == 0
+    dataset = stoker.open(tmp_path / "out")
+    base = find_preset(preset).label_base
+    found = {}
+    for index in range(len(dataset)):
+        features = dataset[index].features
+        name = features["image/filename"][1][0].decode()[:9]
+        found[name] = (features["image/class/label"][1][0] - base, features["image/class/text"][1][0].decode())
+    names = {name: (label, name) for name, (label, _) in known.items()}  # the original has the synset for a text
+    assert found == (names if preset == "imagenet-nvidia" else known)
+    assert len(dataset.classes) == 1000 + base
+    texts = [(dataset.classes[label + base].name, dataset.classes[label + base].text) for label, _ in known.values()]
+    assert texts == [(name, text) for name, (_, text) in known.items()]
 
 
 def test_the_number_of_shards_is_explained() -> None:

@@ -58,7 +58,8 @@ def test_the_order_is_seeded(files: Path) -> None:
 def test_usage_errors(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "none/*.jpg"]) == 2
     assert "no file matches none/*.jpg" in capsys.readouterr().err
-    assert main(["list", "a", "--out", "list"]) == 2  # a folder is no file
+    assert main(["list", "a", "--out", "list"]) == 2
+    assert "a is a folder: 'a/**' matches its files; images in tars are in no list" in capsys.readouterr().err
     assert not (files / "list").exists()
     assert main(["list", "a/*", "--seed", "3"]) == 2
     assert "--shuffle" in capsys.readouterr().err

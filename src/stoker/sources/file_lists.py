@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import shlex
 from array import array
 from typing import TYPE_CHECKING
 
@@ -303,8 +304,14 @@ def find_files(patterns: Iterable[str]) -> list[bytes]:
         shown.append(pattern)
         found.update(os.fsencode(str(place)) for place in location(pattern).normalized().matching(regular=True))
     if not found:
-        message = f"no file matches {' '.join(shown)}; quote the pattern, for example 'photos/**/*.JPEG'"
-        raise SourceError(message, path=shown[0] if shown else None)
+        message = f"no file matches {' '.join(shown)}"
+        folder = next((pattern for pattern in shown if location(pattern).is_dir()), None)
+        if folder is None:
+            message = f"{message}; give a pattern in quotes, for example 'photos/**/*.JPEG'"
+            raise SourceError(message, path=shown[0] if shown else None)
+        inside = shlex.quote(str(location(folder) / "**"))
+        advice = f"{folder} is a folder: {inside} matches its files; images in tars are in no list, but 'stoker plan'"
+        raise SourceError(f"{message}; {advice}, 'stoker build' and stoker.open take the folder itself", path=folder)
     for path in found:
         if b"\n" in path or b"\r" in path:
             message = f"{os.fsdecode(path)!r} has a line break in its name, so it cannot stand in a list; rename it"
