@@ -23,6 +23,8 @@
 
     UserWarning
     ├── BadSampleWarning         samples of an epoch were bad and were replaced
+    ├── SourceWarning            something about the images of a source that a person should know
+    │   └── LabelWarning         its classes may be a part of a larger list, in which they have other labels
     └── RankWarning              two sources disagree about which rank this process is
 
 A message says what is wrong, with which value, where, and what to do next. The *where* is also in attributes, so
@@ -144,6 +146,14 @@ class TooManyBadSamplesError(StokerError):
 
 class BadSampleWarning(UserWarning):
     """Samples of an epoch were bad and were replaced."""
+
+
+class SourceWarning(UserWarning):
+    """Something about the images of a source that a person should know; ``stoker plan`` prints the same."""
+
+
+class LabelWarning(SourceWarning):
+    """The classes of a source may be a part of a larger list, in which they have other labels."""
 
 
 class RankWarning(UserWarning):

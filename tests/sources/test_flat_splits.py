@@ -40,7 +40,7 @@ def test_a_flat_folder_takes_labels_by_number_from_a_list_in_the_root_or_beside_
     tree = list_source(str(root))
     assert listed(tree, "validation") == expected(EXPECTED)
     assert tree.classes == (b"n00000001", b"n00000002", b"n00000003")
-    assert (tree.ignored, tree.warnings) == ({}, ())
+    assert (tree.ignored, tree.warnings) == ({}, tree.label_warnings)
 
 
 def test_flat_and_foldered_validation_images_have_one_order_and_one_fingerprint(tmp_path: Path) -> None:

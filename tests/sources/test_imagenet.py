@@ -181,7 +181,7 @@ def test_the_bundled_list_gives_a_part_of_the_classes_their_labels_in_the_whole(
     labels = {item.name: item.label for item in whole.table}
     assert labels[b"n01440764_7.JPEG"] == 0
     assert labels[b"ILSVRC2012_val_00000001.JPEG"] == labels[b"n01751748_7.JPEG"] == 65
-    assert whole.warnings[0] == "995 classes of the list of labels have no images"
+    assert not any("list of labels" in warning for warning in whole.warnings)
 
 
 def test_a_file_called_like_the_bundled_list_is_named_with_its_folder(

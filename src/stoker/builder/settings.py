@@ -165,7 +165,7 @@ class Preset:
     shards: tuple[int, int] | None = None
     compression: Compression = "none"
     numbered_labels: bool = False
-    imagenet_labels: bool = False
+    imagenet_labels: bool | None = None
 
     def make_schema(self, label_base: int | None) -> Schema:
         """Return the schema with a label base, or, given None, with that of the preset.
@@ -202,7 +202,9 @@ PRESETS: dict[PresetName, Preset] = {
         shard_names="google",
         imagenet_labels=True,
     ),
-    "tiny-imagenet": Preset(TinySchema, resize="exact:64x64", encode="raw", shard_names="per-class"),
+    "tiny-imagenet": Preset(
+        TinySchema, resize="exact:64x64", encode="raw", shard_names="per-class", imagenet_labels=False
+    ),
     "dogs-onehot": Preset(DogsSchema, 0, "exact:224x224", "jpeg:95", "tf2-nearest", "part", (4, 1), "gzip"),
     "tfds": Preset(TfdsSchema, shard_names="tfds"),
 }

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, cast
 
 from stoker import _native
 from stoker.config import full_split_name
-from stoker.errors import ConfigError, DatasetNotFoundError, ManifestError, SourceError
+from stoker.errors import (
+    ConfigError,
+    DatasetNotFoundError,
+    LabelWarning,
+    ManifestError,
+    SourceError,
+    SourceWarning,
+)
 from stoker.format import (
     BACKGROUND,
     LABELS_NAME,
@@ -61,7 +68,9 @@ def open_dataset(
         keys: Of TFRecords of other origin: where they hold what, and whether their classes count from 0 or 1. What is
             left out is found from the first record; labels are as they are stored. Names of the classes are read from
             ``labels.txt`` or TFDS's ``label.labels.txt`` beside the shards; without one, ``classes`` is empty.
-        source: For images: what the listing cannot find out by itself, such as the order of the classes.
+        source: For images: what the listing cannot find out by itself, such as the order of the classes. What the
+            listing warns of is a `stoker.errors.SourceWarning`; a `stoker.errors.LabelWarning` where the classes may be
+            a part of a larger list.
 
     Raises:
         DatasetNotFoundError: There is nothing to read at ``path``, or a shard is missing.
@@ -120,11 +129,19 @@ def _choose_split(wanted: str | None, splits: Mapping[str, object], path: Locati
 def _reopenable(opened: Dataset, keys: RecordKeys | None, source: SourceOptions) -> Dataset:
     # The process that opens it again may have another working directory.
     place = location(opened.path).absolute()
-    opened.opener = partial(open_dataset, place, opened.split, keys=keys, source=source.absolute())
+    opened.opener = partial(_open_again, place, opened.split, keys, source.absolute())
     return opened
 
 
-def _open(place: Location, choose: _Choice, keys: RecordKeys | None, source: SourceOptions) -> Dataset:
+def _open_again(place: Location, split: str, keys: RecordKeys | None, source: SourceOptions) -> Dataset:
+    """Open what was opened before, without the warnings that were given then."""
+    opened = _open(place, lambda splits: _choose_split(split, splits, place), keys, source, again=True)
+    return _reopenable(opened, keys, source)
+
+
+def _open(
+    place: Location, choose: _Choice, keys: RecordKeys | None, source: SourceOptions, *, again: bool = False
+) -> Dataset:
     if (place / MANIFEST_NAME).lexists():
         refuse_keys(place, keys, f"its {MANIFEST_NAME} says where its records hold what")
         return _open_built(place, choose)
@@ -136,7 +153,7 @@ def _open(place: Location, choose: _Choice, keys: RecordKeys | None, source: Sou
     if place.exists():
         _refuse_folder_of_records(place)
         refuse_keys(place, keys, "it holds images, not TFRecords")
-        return _open_images(place, choose, source)
+        return _open_images(place, choose, source, again=again)
     message = f"no dataset at {place}: there is no such file or directory, and no shard matches it"
     raise DatasetNotFoundError(message, path=str(place))
 
@@ -233,12 +250,15 @@ def _class_names(folders: Sequence[Location], label_key: str) -> tuple[ClassLabe
     return ()
 
 
-def _open_images(place: Location, choose: _Choice, options: SourceOptions) -> Dataset:
+def _open_images(place: Location, choose: _Choice, options: SourceOptions, *, again: bool) -> Dataset:
     try:
         tree = list_source(str(place), options)
     except SourceError as error:
         message = f"no dataset at {place}: it holds no manifest.json and no shard, and no images: {error}"
         raise DatasetNotFoundError(message, path=str(place)) from error
+    for message in () if again else tree.warnings:
+        category = LabelWarning if message in tree.label_warnings else SourceWarning
+        warnings.warn(message, category, stacklevel=4)  # where `open_dataset` was called
     present = {name: rows for name, rows in tree.splits.items() if len(rows)}
     split = choose(present)
     classes = tuple(

@@ -9,28 +9,32 @@ it among the rejects.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
 import shlex
 from array import array
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stoker import _native
 from stoker.errors import SourceError, StorageError
+from stoker.sources.folders import NOT_CLASSES, SPLIT_FOLDERS
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.boxes import MappedBoxes, annotations_beside
 from stoker.sources.imagenet.config_file import is_config, read_config
-from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
+from stoker.sources.imagenet.labels import find_validation_labels, label_option, read_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.reading import in_order, numbered_lines
 from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.walking import folders_in, is_dataset, is_sidecar, seen_in, shown_names
 from stoker.storage import is_absolute, is_of_the_name, location, place_at, split_bucket, within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from stoker.sources.items import ItemCollector
     from stoker.sources.source import BoxSource, SourceOptions, SourceTree
@@ -38,7 +42,8 @@ if TYPE_CHECKING:
     from stoker.types import Progress
 
 
-_NO_CLASS = frozenset({b"val", b"validation", b"test", b"train", b"images"})
+_IMAGES = b"images"
+_NO_CLASS = frozenset({b"val", b"validation", b"test", b"train", _IMAGES})
 """Folders that hold images of many classes."""
 
 _COLUMN_ENDS = (b"\t", b",", b";", b" ")
@@ -47,6 +52,9 @@ _HEADER = re.compile(
 )
 """The first line of tables with paths and labels."""
 
+_LOOKED_AT = 100
+"""How many folders beside the listed ones are looked into for classes that are missing, and files in each."""
+_NAMED_CLASSES = 5
 _LISTED_FROM = 8
 """How many objects of one folder are worth a listing of it."""
 
@@ -68,12 +76,13 @@ def list_file_lists(path: Location, options: SourceOptions, progress: Progress |
     builder = SourceBuilder(str(path), path.parent.spelled(), options, (path.parent,), progress)
     lists = FileLists(builder, config.lists() if config else {path: "train"})
     lists.fill()
+    lists.warn_of_missing_classes()
     class_names = builder.settle()
     tree = builder.finish(lists.find_boxes(class_names))
     if config is None or config.num_classes in (None, len(tree.classes)):
         return tree
     note = f"{path} says num_classes {config.num_classes}, but its lists have {len(tree.classes)} classes"
-    return dataclasses.replace(tree, warnings=(*tree.warnings, note))
+    return dataclasses.replace(tree, warnings=(*tree.warnings, note), label_warnings=(*tree.label_warnings, note))
 
 
 class FileLists:
@@ -93,6 +102,7 @@ class FileLists:
         self._stores_looked_at = False
         explicit = find_validation_labels((), builder.options.validation_labels)
         self._labels = read_validation_labels(explicit) if explicit else None
+        self._uses_labels = False
 
     def fill(self) -> None:
         """Add the images to the builder.
@@ -109,6 +119,10 @@ class FileLists:
             for number, line in numbered_lines(path):
                 self._add(number, line, split, before, f"line {number} of {path}")
         collector = self._builder.collector
+        if self._labels is not None and self._uses_labels:
+            self._builder.classes |= (
+                self._labels.class_names()
+            )  # a part of the images must have the labels of the whole
         fill_sizes(collector, self._stored_folders(), self._builder.progress)
         names = collector.class_names()
         if names and names <= _NO_CLASS and not self._labels:
@@ -118,6 +132,42 @@ class FileLists:
         repeated = len(self._hashes) - len(np.unique(np.frombuffer(self._hashes, np.int64)))
         if repeated:
             self._builder.skipped.warnings.append(f"{repeated} lines repeat an earlier one; each is an item of its own")
+
+    def warn_of_missing_classes(self) -> None:
+        """Warn of classes whose folders lie beside those of the images and of which no image is listed.
+
+        Without them the classes behind get other labels than in a list that has them.
+
+        Raises:
+            StorageError: The store of the images cannot be reached.
+        """
+        if self._builder.labels is not None:
+            return
+        known = self._builder.collector.class_names() | self._builder.classes
+        missing = list(islice(_classes_beside(self._parents(), known), _NAMED_CLASSES))
+        if missing:
+            message = (
+                f"{self._builder.root} lacks classes whose folders lie beside those it lists: {shown_names(missing)}"
+            )
+            numbers = f"its own are numbered 0 to {len(known) - 1} without them"
+            advice = f"to number all classes alike in every list give {label_option('FILE')}"
+            self._builder.label_warnings.append(f"{message}; {numbers}; {advice}")
+
+    def _parents(self) -> set[bytes]:
+        """Return the folders that class folders of listed images lie in, those of other splits included."""
+        found = set()
+        for _, folder, class_name in self._folders:
+            path = within(self._builder.base, folder)
+            if path.endswith(b"/" + _IMAGES):
+                path = path.removesuffix(b"/" + _IMAGES)
+            parent, _, name = path.rpartition(b"/")
+            if name != class_name:  # its class comes from a list
+                continue
+            found.add(parent or b"/")
+            above, _, split = parent.rpartition(b"/")
+            if split in SPLIT_FOLDERS:
+                found.update(above + b"/" + other for other in SPLIT_FOLDERS)
+        return found
 
     def find_boxes(self, class_names: frozenset[bytes]) -> dict[str, BoxSource]:
         """Return the annotations of each split.
@@ -208,15 +258,41 @@ class FileLists:
 
     def _group(self, split: str, folder: bytes, name: bytes, where: str) -> int:
         parts = split_bucket(folder)[1].split(b"/")
-        class_name: bytes | None = parts[-2] if len(parts) > 1 and parts[-1] == b"images" else parts[-1]
+        class_name: bytes | None = parts[-2] if len(parts) > 1 and parts[-1] == _IMAGES else parts[-1]
         if class_name in _NO_CLASS and self._labels is not None:
             class_name = self._labels.class_of(name)
+            self._uses_labels = True
         if class_name in (b"", b".", b".."):
             raise SourceError(f"{where}: {os.fsdecode(name)} lies in no class folder", path=self._builder.root)
         key = (split, folder, class_name)
         if key not in self._folders:
             self._folders[key] = self._builder.collector.add_group(Group(split, class_name, len(folder) + 1))
         return self._folders[key]
+
+
+def _classes_beside(parents: Iterable[bytes], known: set[bytes]) -> Iterator[bytes]:
+    """Yield the names of folders in some folders that hold images, as it seems, and are none of the classes known.
+
+    Args:
+        parents: Absolute paths or URLs of the folders; those that cannot be listed have none.
+        known: The classes.
+    """
+    others: dict[bytes, bytes] = {}
+    for parent in sorted(parents)[:_LOOKED_AT]:
+        with contextlib.suppress(SourceError):
+            names = (name for name in folders_in(parent) if not name.startswith(b"."))
+            others |= {name: within(parent, name) for name in names if name not in NOT_CLASSES and name not in known}
+    for name, folder in sorted(others.items())[:_LOOKED_AT]:
+        with contextlib.suppress(SourceError):
+            if _may_hold_images(folder) and not is_dataset(place_at(folder)):
+                yield name
+
+
+def _may_hold_images(folder: bytes) -> bool:
+    return any(
+        name == _IMAGES if is_folder else not is_sidecar(name) and not name.startswith(b".")
+        for name, is_folder in islice(seen_in(folder), _LOOKED_AT)
+    )
 
 
 def _size_later(_name: str) -> None:

@@ -37,6 +37,7 @@ from stoker.errors import SourceError
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS, BoxSearch
 from stoker.sources.imagenet.boxes import TINY_LIST, read_tiny_boxes
 from stoker.sources.imagenet.labels import (
+    CLASS_LISTS,
     DEVKIT_FOLDER,
     LABEL_LISTS,
     TEXT_LISTS,
@@ -62,12 +63,11 @@ if TYPE_CHECKING:
 SPLIT_FOLDERS = {b"train": "train", b"validation": "validation", b"val": "validation", b"test": "test"}
 """Folders that are splits, if they hold classes, and which."""
 
-_METADATA = frozenset(
-    name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, TINY_LIST, "synsets.txt", "wnids.txt", "sizes.txt")
-)
+_METADATA = frozenset(name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, *CLASS_LISTS, TINY_LIST, "sizes.txt"))
 _TINY_FOLDER = b"images"
 _SPLIT_NAMES = ("train", "validation", "val")
-_NOT_CLASSES = ANNOTATION_FOLDERS | {b"lists", DEVKIT_FOLDER.encode()}
+NOT_CLASSES = ANNOTATION_FOLDERS | {b"lists", DEVKIT_FOLDER.encode()}
+"""Folders that are neither splits nor classes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Layout:
 
     def holds_folders(self, without: Location | None = None) -> bool:
         """Return whether there are folders besides ``without`` that could be classes or splits."""
-        return any(_other_folders(self.base, _NOT_CLASSES, without))
+        return any(_other_folders(self.base, NOT_CLASSES, without))
 
 
 def find_layout(root: Location, without: Location | None = None) -> Layout:
@@ -117,7 +117,7 @@ def _is_like_dogs(root: Location, without: Location | None) -> bool:
     images = root / "Images"
     if not images.is_dir() or not folders_in(images.spelled()):
         return False
-    return not any(_other_folders(root, _NOT_CLASSES | {b"Images"}, without))
+    return not any(_other_folders(root, NOT_CLASSES | {b"Images"}, without))
 
 
 def _other_folders(folder: Location, known: frozenset[bytes], without: Location | None) -> Iterator[bytes]:

@@ -43,13 +43,14 @@ class SourceOptions:
             development kit. See `stoker.sources.imagenet.labels`.
         imagenet_labels: Whether classes that are all among ImageNet's 1,000 have the labels of the full list, also when
             some of the 1,000 are missing; ``labels`` comes before it. Presets of systems made for ImageNet set it.
+            False where such classes are a data set of their own, as in Tiny ImageNet; None to warn of them.
     """
 
     boxes: str | None = None
     class_names: str | None = None
     labels: str | None = None
     validation_labels: str | None = None
-    imagenet_labels: bool = False
+    imagenet_labels: bool | None = None
 
     def absolute(self) -> SourceOptions:
         """Return the same with absolute paths, for a process with another working directory."""
@@ -173,6 +174,7 @@ class SourceTree:
         warnings: Warnings for the user.
         boxes: The annotations of each split that has some.
         archives: Absolute paths or URLs of the tars that ``table.archives`` counts.
+        label_warnings: Those of ``warnings`` that are about the labels of the classes.
     """
 
     root: str
@@ -185,6 +187,7 @@ class SourceTree:
     warnings: tuple[str, ...]
     boxes: dict[str, BoxSource]
     archives: tuple[bytes, ...] = ()
+    label_warnings: tuple[str, ...] = ()
 
     @property
     def images_are_local(self) -> bool:

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker.errors import SourceError
+from stoker.sources.imagenet.classes import BUNDLED_LIST, imagenet_classes
 from stoker.sources.imagenet.labels import (
+    CLASS_LISTS,
     bundled_label_map,
     class_texts,
     has_control_character,
+    is_wordnet_id,
+    label_option,
     read_label_map,
 )
 from stoker.sources.items import ItemCollector
+from stoker.sources.reading import nonblank_lines
 from stoker.sources.source import SourceTree
 from stoker.sources.walking import Skipped, shown_names
 
@@ -41,6 +46,7 @@ class SourceBuilder:
         skipped: What is not an image, and the warnings, in the order in which they are shown.
         archives: The tars the images lie in.
         classes: Classes besides those of the images.
+        label_warnings: Warnings about the labels of the classes.
 
     Args:
         root: See above.
@@ -67,9 +73,9 @@ class SourceBuilder:
         self.skipped = Skipped()
         self.archives: list[bytes] = []
         self.classes: set[bytes] = set()
+        self.label_warnings: list[str] = []
         self._text_folders = text_folders
         self._names: list[bytes] = []
-        self._keeps_imagenet_labels = False
         self._table: ItemTable | None = None
         self._splits: dict[str, NDArray[np.int64]] = {}
 
@@ -107,9 +113,10 @@ class SourceBuilder:
             table=self._table,
             splits=self._splits,
             ignored=dict(sorted(self.skipped.ignored.items())),
-            warnings=tuple(self.skipped.warnings),
+            warnings=(*self.skipped.warnings, *self.label_warnings),
             boxes=boxes,
             archives=tuple(self.archives),
+            label_warnings=tuple(self.label_warnings),
         )
 
     def _class_names(self) -> list[bytes]:
@@ -122,6 +129,8 @@ class SourceBuilder:
         if self.labels is None and self.options.imagenet_labels:
             self._number_as_imagenet(found)
         if self.labels is None:
+            if self.options.imagenet_labels is None:
+                self._warn_of_part(found)
             return sorted(found)
         unknown = sorted(found.difference(self.labels.names))
         if unknown:
@@ -136,17 +145,35 @@ class SourceBuilder:
         if not found or not found.issubset(bundled.names):
             return
         self.labels = bundled
-        self._keeps_imagenet_labels = True
         if len(found) < len(bundled.names):
             few = f"the source has {len(found)} of ImageNet's 1,000 classes; they keep their labels in the full list"
             self.skipped.warnings.append(f"{few}, as the preset asks; give --labels FILE for others")
+
+    def _warn_of_part(self, found: set[bytes]) -> None:
+        """Warn of classes called by WordNet ids that may be a part of ImageNet, whose labels would be others."""
+        whole = imagenet_classes().texts
+        if not found or len(found) >= len(whole) or not all(map(is_wordnet_id, found)) or self._are_listed(found):
+            return
+        numbered = f"they are numbered 0 to {len(found) - 1} by name"
+        if found <= whole.keys():
+            message = f"{self.root} has {len(found)} of ImageNet's {len(whole):,} classes; {numbered}"
+            message = f"{message}, not as in the full list; for its numbers give {label_option(BUNDLED_LIST)}"
+        else:
+            message = f"the {len(found)} classes of {self.root} are called by WordNet ids; {numbered}"
+            message = f"{message}; if they are a part of a larger data set, give {label_option('FILE')} for its numbers"
+        self.label_warnings.append(message)
+
+    def _are_listed(self, found: set[bytes]) -> bool:
+        """Return whether a list beside the images says that these are all the classes there are."""
+        paths = (folder / name for folder in self._text_folders for name in CLASS_LISTS)
+        return any(path.is_file() and {line.split()[0] for _, line in nonblank_lines(path)} == found for path in paths)
 
     def _warn_about_classes(self, table: ItemTable) -> None:
         counts = np.bincount(table.labels[table.labels >= 0], minlength=len(self._names)).tolist()
         found = self.collector.class_names()
         empty = [name for name, count in zip(self._names, counts, strict=True) if not count]
         listed = [name for name in empty if name not in found]
-        if listed and not self._keeps_imagenet_labels:
+        if listed and self.labels and self.labels.where != BUNDLED_LIST:  # who takes part of ImageNet knows that
             self.skipped.warnings.append(f"{len(listed)} classes of the list of labels have no images")
         self.skipped.warn([name for name in empty if name in found], "no images in class {names}; it keeps its label")
         train = {group.class_name for group in self.collector.groups if group.split == "train"}

@@ -63,6 +63,9 @@ if TYPE_CHECKING:
 TEXT_LISTS = ("imagenet_metadata.txt", "words.txt", "LOC_synset_mapping.txt")
 """Lists of texts, in the order in which they are looked for."""
 
+CLASS_LISTS = ("synsets.txt", "wnids.txt")
+"""Lists beside images of all their classes, by WordNet id."""
+
 DEVKIT = "ILSVRC2012_devkit_t12.tar.gz"
 """The development kit of ILSVRC 2012, as it is distributed."""
 
@@ -279,6 +282,16 @@ def split_text(line: bytes) -> tuple[bytes, bytes]:
     name, _, text = line.partition(b"\t") if b"\t" in line else line.strip().partition(b" ")
     # A tab separates the columns of labels.txt too.
     return name.strip(), text.replace(b"\t", b" ").strip()
+
+
+def is_wordnet_id(name: bytes) -> bool:
+    """Return whether a class is called by a WordNet id, as those of ImageNet are."""
+    return _WNID.fullmatch(name) is not None
+
+
+def label_option(where: str) -> str:
+    """Return how a person gives a label map, for a message."""
+    return f"--labels {where} (in Python: source=stoker.SourceOptions(labels={where!r}))"
 
 
 def has_control_character(text: bytes) -> bool:
