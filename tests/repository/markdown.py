@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import shlex
 from dataclasses import dataclass
@@ -64,13 +65,13 @@ def program(page: Path) -> str:
 
 
 def commands(page: Path) -> Iterator[list[str]]:
-    """The words of every ``stoker`` command in a console or sh block; answers and comments are left out."""
+    """The words of every ``stoker`` command in a console or sh block; without answers, comments and redirections."""
     for block in blocks(page):
         if block.language in ("console", "sh"):
             for line in block.text.replace("\\\n", " ").splitlines():
                 words = shlex.split(line.removeprefix("$ "), comments=True) if "stoker " in line else []
                 if words[:1] == ["stoker"]:
-                    yield words[1:]
+                    yield list(itertools.takewhile(lambda word: word not in (">", "|"), words[1:]))
 
 
 def links(page: Path) -> Iterator[tuple[Path, str]]:

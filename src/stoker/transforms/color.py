@@ -72,7 +72,7 @@ def _bounds(name: str, jitter: Jitter) -> tuple[float, float] | None:
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        raise ConfigError(f"{name} is {jitter}; it must be a number from 0 on, or two growing ones")
+        raise ConfigError(f"{name} is {jitter}; it must be a number of at least 0, or an increasing pair of them")
     return None if low == high == 1.0 else (float(low), float(high))
 
 
@@ -83,5 +83,5 @@ def _hue_bounds(jitter: Jitter) -> tuple[float, float] | None:
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        raise ConfigError(f"hue is {jitter}; it must be a number from 0 to 0.5, or two growing ones from -0.5 to 0.5")
+        raise ConfigError(f"hue is {jitter}; it must be a number from 0 to 0.5, or an increasing pair from -0.5 to 0.5")
     return None if low == high == 0.0 else (float(low), float(high))

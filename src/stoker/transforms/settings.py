@@ -54,7 +54,7 @@ def check_filter(name: str) -> None:
 
 
 def check_bounds(name: str, bounds: tuple[float, float], low: float, high: float) -> None:
-    """Refuse what is not two growing numbers above ``low``, up to ``high``.
+    """Refuse what is not an increasing pair of numbers above ``low``, up to ``high``.
 
     Raises:
         ConfigError: It is not.
@@ -65,7 +65,7 @@ def check_bounds(name: str, bounds: tuple[float, float], low: float, high: float
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        raise ConfigError(f"{name} is {bounds}; it must be two growing numbers above {low} and at most {high}")
+        raise ConfigError(f"{name} is {bounds}; it must be an increasing pair above {low} and at most {high}")
 
 
 def check_probability(name: str, value: float) -> None:
