@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -190,3 +191,17 @@ def test_show_needs_a_png_and_a_split_that_exists(
     words = ("show", tmp_path / "birds", "--out", tmp_path / "a.png", "--split", "test")
     assert "it has train, validation" in printed(capsys, *words, code=2)
     assert "--out" in printed(capsys, "show", tmp_path / "birds", code=2)
+
+
+def test_info_of_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("cat/1.jpg", "cat/2.jpg", "dog/1.jpg"):
+        (tmp_path / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "photos" / name).write_bytes(b"x" * 10)
+    said = printed(capsys, "info", tmp_path / "photos")
+    assert f"{tmp_path}/photos: images, not built" in said
+    assert re.search(r"^train +3 +30 B +10 B +0$", said, re.MULTILINE)
+    assert re.search(r"^ 0 +cat +2 ", said, re.MULTILINE)
+    assert "'stoker plan' checks every image" in said
+    document = json.loads(printed(capsys, "info", tmp_path / "photos", "--json"))
+    assert (document["state"], document["splits"]["train"]) == ("images", {"images": 3, "bytes": 30, "unlabelled": 0})
+    assert [(known["name"], known["total"]) for known in document["classes"]] == [("cat", 2), ("dog", 1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ from stoker.errors import (
     ManifestError,
     ShardError,
 )
+from stoker.format import RecordKeys
 from stoker.format.index import write_index
 from stoker.format.journal import JOURNAL_VERSION
 from stoker.inspect import (
@@ -27,6 +29,8 @@ from stoker.inspect import (
     DatasetInfo,
     ForeignInfo,
     ForeignSplit,
+    ImagesInfo,
+    ImageSplit,
     KeySummary,
     UnfinishedInfo,
     dataset_info,
@@ -222,3 +226,54 @@ def test_nothing_there_is_an_error(tmp_path: Path) -> None:
             dataset_info(place)
     with pytest.raises(ConfigError, match="--records is 0"):
         dataset_info(tmp_path, records=0)
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    root = tmp_path / "photos"
+    for split, name, count in (("train", "cat", 3), ("train", "dog", 1), ("val", "dog", 2)):
+        for number in range(count):
+            path = root / split / name / f"{number}.jpg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"x" * 10)
+    (root / "words.txt").write_text("cat\thouse cat\n")
+    (root / "train/cat/readme.md").touch()
+    (root / "train/eel").mkdir()
+    return root
+
+
+def test_images_that_are_not_built(photos: Path) -> None:
+    found = dataset_info(photos)
+    assert isinstance(found, ImagesInfo)
+    assert found.splits == {"train": ImageSplit(4, 40, 0), "validation": ImageSplit(2, 20, 0)}
+    assert [(known.name, known.text, known.counts) for known in found.histogram] == [
+        ("cat", "house cat", {"train": 3, "validation": 0}),
+        ("dog", "", {"train": 1, "validation": 2}),
+        ("eel", "", {"train": 0, "validation": 0}),
+    ]
+    assert (found.ignored, found.warnings) == ({".md": 1}, ("no images in class eel; it keeps its label",))
+
+
+def test_images_of_a_list_a_configuration_and_a_tar(photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text("photos/train/cat/0.jpg\nphotos/train/dog/0.jpg\nphotos/train/dog/none.jpg\n")
+    (tmp_path / "ilsvrc.json").write_text('{"data": {"train_filelist": "list.txt", "batch_size": 7}}')
+    with tarfile.open(tmp_path / "photos.tar", "w") as tar:
+        tar.add(photos / "train", arcname=".")
+    for name, split in (
+        ("list.txt", ImageSplit(3, 20, 0)),
+        ("ilsvrc.json", ImageSplit(3, 20, 0)),
+        ("photos.tar", ImageSplit(4, 40, 0)),
+    ):
+        found = dataset_info(tmp_path / name)
+        assert isinstance(found, ImagesInfo)
+        assert found.splits == {"train": split}
+
+
+def test_what_holds_no_images_is_not_taken_for_some(photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not/a list\nof/files\n")
+    with pytest.raises(DatasetNotFoundError, match="it is a text file"):
+        dataset_info(tmp_path / "notes.txt")
+    with pytest.raises(DatasetNotFoundError, match=r"and no images: .*cat holds no class folder; put the images"):
+        dataset_info(photos / "train/cat")
+    with pytest.raises(ConfigError, match="it holds no TFRecords"):
+        dataset_info(photos, keys=RecordKeys("image"))

@@ -12,14 +12,22 @@ from stoker.cli.progress import shown_progress
 from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import format_size
 from stoker.format import format_manifest, write_atomically
-from stoker.inspect import DEFAULT_RECORDS, DatasetInfo, ForeignInfo, UnfinishedInfo, dataset_info, dataset_portrait
+from stoker.inspect import (
+    DEFAULT_RECORDS,
+    DatasetInfo,
+    ForeignInfo,
+    ImagesInfo,
+    UnfinishedInfo,
+    dataset_info,
+    dataset_portrait,
+)
 from stoker.storage import location
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
 
-    from stoker.inspect import ClassCount, ForeignSplit, KeySummary
+    from stoker.inspect import ClassCount, ForeignSplit, ImageSplit, KeySummary
     from stoker.types import SchemaInfo
 
 _ENDS = 5  # classes shown from the top and from the bottom of the histogram
@@ -31,7 +39,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "Print what a dataset holds, without reading its images: schema, recipe, counts, sizes, classes."
     shown = examples("stoker info dataset", "stoker info dataset --html page.html", "stoker info 'tfrecords/train-*'")
     parser = subparsers.add_parser("info", help=text, description=text, epilog=shown)
-    text = "dataset or unfinished build, or directory, pattern or file of TFRecords; with --html images too; or its URL"
+    text = "dataset, unfinished build, directory, pattern or file of TFRecords, or images; or its URL"
     parser.add_argument("dataset", help=text)
     add = parser.add_argument_group("what is looked at").add_argument
     text = "records to read: of TFRecords of other origin the first N, with --html N random ones (default %(default)s)"
@@ -55,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
         _print_dataset(found)
     elif isinstance(found, UnfinishedInfo):
         _print_unfinished(found)
+    elif isinstance(found, ImagesInfo):
+        _print_images(found)
     else:
         _print_foreign(found)
     return 0
@@ -75,7 +85,17 @@ def _write_page(args: argparse.Namespace) -> int:
     return 0
 
 
-def _document(found: DatasetInfo | UnfinishedInfo | ForeignInfo) -> dict[str, Any]:
+def _document(found: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) -> dict[str, Any]:
+    if isinstance(found, ImagesInfo):
+        return {
+            "state": "images",
+            "path": found.path,
+            "splits": {name: _plain(split) for name, split in found.splits.items()},
+            "classes": [_plain(known) | {"total": known.total} for known in found.histogram],
+            "boxes": dict(found.boxes),
+            "ignored": dict(found.ignored),
+            "warnings": list(found.warnings),
+        }
     if isinstance(found, UnfinishedInfo):
         return {"state": "unfinished", **_plain(found), "remedy": found.remedy}
     if isinstance(found, ForeignInfo):
@@ -102,7 +122,7 @@ def _document(found: DatasetInfo | UnfinishedInfo | ForeignInfo) -> dict[str, An
     }
 
 
-def _plain(value: UnfinishedInfo | ForeignSplit | KeySummary | ClassCount) -> dict[str, Any]:
+def _plain(value: UnfinishedInfo | ForeignSplit | ImageSplit | KeySummary | ClassCount) -> dict[str, Any]:
     """Return the fields of a dataclass, with sizes called as in the manifest."""
     return {"bytes" if name == "size_bytes" else name: field for name, field in dataclasses.asdict(value).items()}
 
@@ -218,6 +238,26 @@ def _print_foreign(found: ForeignInfo) -> None:
         for key, seen in found.keys.items()
     ]
     printer.table(["feature", "kind", ">length", ">mean bytes", ">in records"], features)
+
+
+def _print_images(found: ImagesInfo) -> None:
+    printer = Printer()
+    printer.line(f"{found.path}: images, not built")
+    rows = [
+        (name, f"{s.images:,}", format_size(s.size_bytes), _mean_size(s.size_bytes, s.images), f"{s.unlabelled:,}")
+        for name, s in found.splits.items()
+    ]
+    printer.table(["split", ">images", ">bytes", ">an image", ">without a class"], rows)
+    for where in dict.fromkeys(found.boxes.values()):
+        splits = ", ".join(name for name, place in found.boxes.items() if place == where)
+        printer.line(f"boxes: {where} for {splits}")
+    _counts(printer, "ignored", found.ignored)
+    for warning in found.warnings:
+        printer.line(f"warning: {warning}")
+    printer.line("")
+    _print_histogram(printer, found.histogram, list(found.splits), "")
+    printer.line("")
+    printer.line("next: 'stoker plan' checks every image, 'stoker show' and 'stoker info --html' draw some of them")
 
 
 def _counts(printer: Printer, title: str, counts: Mapping[str, int]) -> None:

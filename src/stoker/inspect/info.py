@@ -1,4 +1,4 @@
-"""What is at a path: a finished dataset, an unfinished build, or TFRecords of other origin."""
+"""What is at a path: a finished dataset, an unfinished build, TFRecords of other origin, or images."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from stoker import _native
 from stoker.config import check_range
 from stoker.errors import (
+    DatasetNotFoundError,
     IndexMismatchError,
     ShardError,
+    SourceError,
     StokerError,
 )
 from stoker.format import (
@@ -22,8 +26,10 @@ from stoker.format import (
     LABELS_NAME,
     MANIFEST_NAME,
     REJECTS_NAME,
+    ClassLabel,
     compression_of,
     find_layout,
+    find_shard_folder,
     find_shards,
     inflate,
     is_unfinished,
@@ -35,13 +41,14 @@ from stoker.format import (
     recognise,
 )
 from stoker.loader import refuse_keys
+from stoker.sources import list_source
 from stoker.storage import LocalCopy, attach_filename, location, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from stoker.format import ClassLabel, Manifest, RecordKeys
+    from stoker.format import FoundSplit, Manifest, RecordKeys
     from stoker.storage import Location
     from stoker.types import Compression, Feature, SchemaInfo
 
@@ -93,19 +100,19 @@ class DatasetInfo:
 
 def dataset_info(
     path: str | os.PathLike[str], records: int = DEFAULT_RECORDS, keys: RecordKeys | None = None
-) -> DatasetInfo | UnfinishedInfo | ForeignInfo:
-    """Return what is known about a dataset without reading its records.
+) -> DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo:
+    """Return what is known about a dataset without reading its records, or about images without reading them.
 
     Args:
-        path: Directory of a dataset or of an unfinished build; directory, pattern or file of other TFRecords; or the
-            URL of one.
+        path: Directory of a dataset or of an unfinished build; directory, pattern or file of other TFRecords; images
+            in any source that ``stoker build`` takes; or the URL of one.
         records: How many records of other TFRecords to look at, from the first on, to learn their keys.
         keys: Which of their keys are those of the image and of the class, as far as it is known.
 
     Raises:
         ConfigError: ``records`` is out of range; or ``keys`` are not those of the first record, or are given for what
             is not TFRecords of other origin.
-        DatasetNotFoundError: There is neither a dataset nor a TFRecord at ``path``.
+        DatasetNotFoundError: There is neither a dataset nor a TFRecord at ``path``, and no images.
         ManifestError: ``manifest.json`` is damaged or of a newer version.
         ShardError: One of the records looked at is damaged.
         ExampleError: One of them is not an Example.
@@ -119,7 +126,11 @@ def dataset_info(
     if is_unfinished(place):
         return _unfinished_info(place)
     check_range("--records", records, 1, 2**31)
-    return _foreign_info(place, records, keys)
+    found = find_shards(place)
+    if found:
+        return _foreign_info(place, found, records, keys)
+    refuse_keys(place, keys, "it holds no TFRecords")
+    return _images_info(place)
 
 
 def _histogram(directory: Location, manifest: Manifest) -> tuple[ClassCount, ...]:
@@ -142,6 +153,79 @@ def class_count(classes: Sequence[ClassLabel], label: int, splits: Mapping[str, 
     known = classes[label] if 0 <= label < len(classes) else None
     name, text = (known.name, known.text) if known else ("", "")
     return ClassCount(label, name, text, {split: counts.get(label, 0) for split, counts in splits.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSplit:
+    """Images of one split that are not built.
+
+    Attributes:
+        images: How many there are.
+        size_bytes: Sum of the lengths of their files.
+        unlabelled: How many of them have no class.
+    """
+
+    images: int
+    size_bytes: int
+    unlabelled: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImagesInfo:
+    """Images that are not built: a folder, a tar, a list, or a configuration that names lists.
+
+    Attributes:
+        path: Where they are.
+        splits: By split.
+        histogram: The classes by id, from 0.
+        boxes: Where the annotations of each split lie that has some.
+        ignored: What lies there and is not an image, counted by suffix or by kind.
+        warnings: What a build would warn of.
+    """
+
+    path: str
+    splits: Mapping[str, ImageSplit]
+    histogram: tuple[ClassCount, ...]
+    boxes: Mapping[str, str]
+    ignored: Mapping[str, int]
+    warnings: tuple[str, ...]
+
+
+def _images_info(place: Location) -> ImagesInfo:
+    """Return what a source of images holds, by its listing.
+
+    Raises:
+        DatasetNotFoundError: It is none.
+        OSError: It cannot be read.
+    """
+    is_beside = place.name in _BESIDE or place.suffix == INDEX_SUFFIX
+    if not place.exists() or is_beside or (place.is_dir() and find_shard_folder(place) is not None):
+        raise no_records(place)
+    try:
+        tree = list_source(str(place))
+    except SourceError as error:
+        if place.is_dir() and next(iter(place.some_children()), None) is not None:
+            message = f"{place} is not a dataset: no manifest.json and no TFRecord lies in it, and no images: {error}"
+            raise DatasetNotFoundError(message, path=str(place)) from error
+        raise no_records(place) from error
+    if place.is_file() and not tree.table.sizes.any():  # a text, but not a list of images
+        raise no_records(place)
+    labels = {name: tree.table.labels[rows] for name, rows in tree.splits.items()}
+    sizes = {name: int(tree.table.sizes[rows].sum()) for name, rows in tree.splits.items()}
+    named = [
+        ClassLabel(os.fsdecode(name), text.decode("utf-8", "replace"))
+        for name, text in zip(tree.classes, tree.texts, strict=True)
+    ]
+    counted = {name: np.bincount(of[of >= 0], minlength=len(named)).tolist() for name, of in labels.items()}
+    counts = {name: dict(enumerate(of)) for name, of in counted.items()}
+    return ImagesInfo(
+        path=str(place),
+        splits={name: ImageSplit(len(of), sizes[name], int(np.count_nonzero(of < 0))) for name, of in labels.items()},
+        histogram=tuple(class_count(named, label, counts) for label in range(len(named))),
+        boxes={name: boxes.where for name, boxes in tree.boxes.items()},
+        ignored=tree.ignored,
+        warnings=tree.warnings,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,15 +356,10 @@ class ForeignInfo:
     layout: SchemaInfo | None
 
 
-def _foreign_info(place: Location, records: int, keys: RecordKeys | None) -> ForeignInfo:
-    """Return what TFRecords of other origin hold.
-
-    Raises:
-        DatasetNotFoundError: There are none.
-    """
-    found = find_shards(place)
-    if not found:
-        raise no_records(place)
+def _foreign_info(
+    place: Location, found: Mapping[str, FoundSplit], records: int, keys: RecordKeys | None
+) -> ForeignInfo:
+    """Return what TFRecords of other origin hold."""
     seen: dict[str, KeySummary] = {}
     looked_at, layout = 0, None
     for payload in leading_records([path for split in found.values() for path in split.paths], records):
