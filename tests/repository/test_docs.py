@@ -7,8 +7,11 @@ not in a ``python`` block.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,16 +30,23 @@ NOT_RUN = {
     "docs/how-to/migrate/dlbs.md": (1, "a dataset of the original system"),
     "docs/how-to/migrate/dogs.md": (2, "a bucket, and a line of the original notebook"),
     "docs/how-to/migrate/file-lists.md": (1, "a file list of the original system"),
+    "docs/how-to/migrate/ffcv.md": (1, "another library"),
+    "docs/how-to/migrate/mosaic.md": (1, "another library"),
+    "docs/how-to/migrate/tfds.md": (2, "another library, and a dataset that it prepared"),
     "docs/how-to/migrate/tiny-imagenet.md": (1, "a cluster"),
+    "docs/how-to/migrate/webdataset.md": (1, "another library"),
 }
 QUICK_START = ROOT / "docs" / "tutorials" / "first-dataset.md"
+DISTRIBUTED = ROOT / "docs" / "tutorials" / "distributed-training.md"
 OF_THE_MACHINE = {"pip install .", "make demo"}  # CI installs in this way; the demo is these commands once more
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 NEEDS_JAVA = {"docs/how-to/spark.md"}
 SIGNATURES = "docs/reference/api/"  # made from the code: test_reference.py
 WITH_PYTHON = [
     pytest.param(page, id=markdown.name(page), marks=[pytest.mark.servers] if markdown.name(page) in NEEDS_JAVA else [])
     for page in pages()
-    if not markdown.name(page).startswith(SIGNATURES)
+    if page != DISTRIBUTED
+    and not markdown.name(page).startswith(SIGNATURES)
     and any(block.language == "python" for block in markdown.blocks(page))
 ]
 
@@ -156,3 +166,31 @@ def test_the_quick_start_works(photos: Path, tmp_path: Path, monkeypatch: pytest
                 run.append(words[0])
     assert run == ["sample", "plan", "build", "verify", "info", "show", "build"]
     assert (tmp_path / "sheet.png").stat().st_size > 10_000
+
+
+@pytest.mark.needs("torch")
+def test_the_distributed_tutorial_works(dataset: Path, tmp_path: Path) -> None:
+    shutil.copytree(dataset, tmp_path / "dataset")
+    (tmp_path / "train.py").write_text(markdown.program(DISTRIBUTED), encoding="utf-8")
+    sections = DISTRIBUTED.read_text(encoding="utf-8").split("\n## ")
+    scripts = [re.findall(r"^torchrun (.+)$", section, re.MULTILINE) for section in sections]
+    for commands in filter(None, scripts):
+        (tmp_path / "checkpoint.pt").unlink(missing_ok=True)
+        seen: dict[int, list[int]] = {}
+        for command in commands:
+            words = [sys.executable, "-m", "torch.distributed.run", "--standalone", *command.split()]
+            result = subprocess.run(
+                words,
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                timeout=200,
+                check=False,
+                env={**os.environ, **ONE_THREAD},
+            )
+            assert result.returncode == 0, result.stderr
+            for epoch, indices in re.findall(r"epoch (\d+), samples \[(.*)\]", result.stdout):
+                seen.setdefault(int(epoch), []).extend(int(index) for index in indices.split(",") if index.strip())
+        assert {epoch: sorted(indices) for epoch, indices in seen.items()} == {
+            epoch: list(range(40)) for epoch in range(3)
+        }

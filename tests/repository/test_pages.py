@@ -10,6 +10,7 @@ import pytest
 
 from repository.checkout import NATIVE, ROOT, pages
 from repository.named_tests import guarantees, names_a_test, unknown_tests
+from scripts.pictures import PICTURES, speed_chart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 HOSTILE = ROOT / "docs" / "contributing" / "hostile-data.md"
 FUZZING = ROOT / "docs" / "contributing" / "fuzzing.md"
 SIZING = (ROOT / "docs" / "how-to" / "sizing.md").read_text(encoding="utf-8")
+RUNBOOK = (ROOT / "docs" / "how-to" / "runbook.md").read_text(encoding="utf-8")
+PERFORMANCE = ROOT / "docs" / "explanation" / "performance.md"
 NAMING = [page for page in pages() if names_a_test(page.read_text(encoding="utf-8"))]
 _NAMES = re.compile(r"^\| `(\w+)` \| ([\d.]+) \|", re.MULTILINE)
 _FIGURES = re.compile(r"^\|.*\| `([^`|]+)` \| ([\d.]+) \|$", re.MULTILINE)
@@ -61,25 +64,43 @@ def test_every_target_of_python_is_on_the_page_of_fuzzing() -> None:
     assert listed("The parsers in Python") == targets
 
 
-def numbers() -> dict[str, float]:
-    return {name: float(figure) if "." in figure else int(figure) for name, figure in _NAMES.findall(SIZING)}
+def numbers(page: str) -> dict[str, float]:
+    return {name: float(figure) if "." in figure else int(figure) for name, figure in _NAMES.findall(page)}
 
 
 def test_the_tables_were_found() -> None:
     rows = [line for line in SIZING.splitlines() if line.startswith("|") and not line.startswith("|---")]
     headers = SIZING.count("\n|---")
-    assert len(_FIGURES.findall(SIZING)) + len(numbers()) == len(rows) - headers >= 30
+    assert len(_FIGURES.findall(SIZING)) + len(numbers(SIZING)) == len(rows) - headers >= 30
+    assert len(_FIGURES.findall(RUNBOOK)) + len(numbers(RUNBOOK)) >= 40
 
 
-@pytest.mark.parametrize(("formula", "figure"), _FIGURES.findall(SIZING))
-def test_a_figure_is_what_its_formula_gives(formula: str, figure: str) -> None:
+@pytest.mark.parametrize(
+    ("page", "formula", "figure"), [(page, *found) for page in (SIZING, RUNBOOK) for found in _FIGURES.findall(page)]
+)
+def test_a_figure_is_what_its_formula_gives(page: str, formula: str, figure: str) -> None:
     digits = len(figure.partition(".")[2])
-    value = eval(formula, {"__builtins__": {}, "ceil": math.ceil}, numbers())
+    value = eval(formula, {"__builtins__": {}, "ceil": math.ceil, "max": max}, numbers(page))
     assert f"{value:.{digits}f}" == figure
 
 
+def test_the_runbook_starts_from_figures_of_the_performance_page() -> None:
+    measured = PERFORMANCE.read_text(encoding="utf-8")
+    reading = measured[measured.index("## Reading photographs") : measured.index("**Evaluation transform**")]
+    keep, small, *_ = re.findall(
+        r"^\| \*\*Stoker\*\* \| [^|]*\| (\d+) \|", measured[measured.index("## Building") :], re.M
+    )
+    row = re.search(
+        r"^\| \*\*Stoker, max 500, JPEG 90 \+ restart\*\* \| [^|]*\| (\d+) \| \d+ \| ([\d.]+) \|", reading, re.M
+    )
+    assert row is not None
+    given = numbers(RUNBOOK)
+    assert (given["keep"], given["convert"], given["decode"]) == (int(keep), int(small), int(row[1]))
+    assert given["record"] == float(row[2]) * 1e6 / 1200
+
+
 def test_the_figures_of_the_example_are_those_of_the_performance_page() -> None:
-    measured = (ROOT / "docs" / "explanation" / "performance.md").read_text(encoding="utf-8")
+    measured = PERFORMANCE.read_text(encoding="utf-8")
     reading = measured[measured.index("## Reading photographs") : measured.index("**Evaluation transform**")]
     per_cpu = dict(re.findall(r"^\| \*\*(Stoker[^*]*)\*\* \| [^|]*\| (\d+) \|", reading, re.MULTILINE))
     stored = {
@@ -90,4 +111,8 @@ def test_the_figures_of_the_example_are_those_of_the_performance_page() -> None:
     }
     for text, row in stored.items():
         assert f"| {text} | {per_cpu[row]} | `ceil(gpu / {per_cpu[row]} * 1.2)` |" in SIZING
-    assert numbers()["cpu"] == int(per_cpu["Stoker"])
+    assert numbers(SIZING)["cpu"] == int(per_cpu["Stoker"])
+
+
+def test_the_chart_shows_the_figures_of_the_performance_page() -> None:
+    assert speed_chart() == (PICTURES / "speed.svg").read_text(encoding="utf-8")
