@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING, Any
 from stoker.errors import DestinationError, ManifestError
 from stoker.format import (
     BACKGROUND,
+    LABELS_NAME,
     MANIFEST_NAME,
+    REJECTS_NAME,
+    TFDS_NAMES,
     is_unfinished,
     new_index_name,
+    read_journal,
     read_manifest,
+    sync_directory,
     write_atomically,
     write_tfds_metadata,
 )
-from stoker.storage import TEMPORARY_MARK, location
+from stoker.storage import TEMPORARY_MARK, location, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
 
 
 SIZES_NAME = "sizes.txt"
+_REMOVED_AT_ONCE = 32
 _HOPS_FOLDER = "tfrecords_raw"
 """What the Hops notebook calls its output, which lies below the images; its ``sizes.txt`` lies beside it."""
 _SIZES = (("train", "train"), ("val", "validation"), ("test", "test"))
@@ -62,22 +68,16 @@ def finished_dataset(destination: Location, settings: dict[str, Any]) -> Manifes
         DestinationError: A dataset with other settings is finished here, or files of it are missing, or its manifest
             cannot be read.
     """
-    if not (destination / MANIFEST_NAME).lexists():
+    manifest = _manifest_there(destination)
+    if manifest is None:
         return None
-    try:
-        manifest = read_manifest(destination)
-    except ManifestError as error:
-        message = f"{destination} holds something that cannot be built on: {error}"
-        raise DestinationError(message, path=str(destination)) from error
     _refuse_other(destination, "a finished dataset", _manifest_settings(manifest), settings)
     contents = destination.snapshot()
     for split in manifest.splits.values():
         for shard in split.shards:
             if not _has_shard(contents, shard, manifest.compression):
                 message = f"{destination} holds the finished dataset {manifest.dataset_id}, but {shard.name} or its"
-                message += (
-                    " index is missing or has another length; restore it, or delete the directory and build again"
-                )
+                message += " index is missing or has another length; restore it, or overwrite the dataset"
                 raise DestinationError(message, path=str(destination / shard.name))
     return manifest
 
@@ -96,6 +96,66 @@ def resume(journal: Journal, destination: Location, settings: dict[str, Any]) ->
     destination.remove_temporaries()
     contents, compression = destination.snapshot(), settings["compression"]
     journal.results = [result for result in journal.results if _has_shard(contents, result.file, compression)]
+
+
+def _manifest_there(destination: Location) -> Manifest | None:
+    if not (destination / MANIFEST_NAME).lexists():
+        return None
+    try:
+        return read_manifest(destination)
+    except ManifestError as error:
+        message = f"{destination} holds a manifest that cannot be used: {error}"
+        raise DestinationError(message, path=str(destination)) from error
+
+
+def what_is_replaced(destination: Location, settings: dict[str, Any]) -> str | None:
+    """Return what a build that overwrites would remove, in words; None if there is nothing.
+
+    That is a finished dataset, or an unfinished build with other settings; one with the same settings is resumed.
+
+    Raises:
+        DestinationError: The manifest of a dataset cannot be read.
+        OSError: The destination cannot be read.
+    """
+    manifest = _manifest_there(destination)
+    if manifest is not None:
+        return f"dataset {manifest.dataset_id} of {manifest.records:,} records"
+    if is_unfinished(destination):
+        there, results = read_journal(destination)
+        if there not in ({}, settings):
+            return f"unfinished build of {len(results):,} shards"
+    return None
+
+
+def remove_dataset(destination: Location, journal: Journal, settings: dict[str, Any]) -> None:
+    """Remove what `what_is_replaced` says, and begin the journal of a build with these settings.
+
+    Nothing but files that Stoker wrote is removed. The manifest goes last: after a kill it still says what is left, so
+    that the same command removes that.
+
+    Raises:
+        DestinationError: The manifest cannot be read.
+        OSError: A file cannot be removed.
+    """
+    manifest = _manifest_there(destination)
+    shards = [result.file.name for result in journal.results if journal.settings != settings]
+    if manifest is not None:
+        shards += [shard.name for split in manifest.splits.values() for shard in split.shards]
+    files = [destination / name for shard in shards for name in (shard, new_index_name(shard))]
+    if manifest is not None:
+        files += [destination / name for name in (LABELS_NAME, REJECTS_NAME)]
+        files += [_sizes_file(destination)] if manifest.schema.preset == "tiny-imagenet" else []
+        files += [destination / name for name in TFDS_NAMES] if manifest.schema.preset == "tfds" else []
+    with stoppable_pool(min(_REMOVED_AT_ONCE, destination.requests_at_once), "stoker-remove") as pool:
+        list(pool.map(lambda file: file.unlink(missing_ok=True), files))
+    if destination.is_local:
+        sync_directory(destination.local_path())
+    (destination / MANIFEST_NAME).unlink(missing_ok=True)
+    if journal.settings != settings:
+        if not destination.has_locks:
+            journal.remove()
+        journal.begin(settings)
+        journal.results.clear()
 
 
 def _has_shard(contents: Callable[[str], FileInfo | None], shard: Shard, compression: Compression) -> bool:
@@ -129,7 +189,8 @@ def _refuse_other(destination: Location, what: str, there: dict[str, Any], wante
         for key in sorted(there.keys() | wanted.keys())
         if there.get(key) != wanted.get(key)
     )
-    message = f"{destination} holds {what} with other settings ({changes}); use these, another directory, or delete it"
+    message = f"{destination} holds {what} with other settings ({changes})"
+    message += "; use the same settings or another directory, or overwrite it"
     raise DestinationError(message, path=str(destination))
 
 
@@ -145,9 +206,7 @@ def write_companions(directory: Location, manifest: Manifest, classes: Sequence[
     """
     if manifest.schema.preset == "tiny-imagenet":
         lines = [f"{word},{manifest.splits[split].records}" for word, split in _SIZES if split in manifest.splits]
-        absolute = directory.absolute()
-        folder = absolute.parent if absolute.name == _HOPS_FOLDER else directory
-        write_atomically(folder / SIZES_NAME, "\n".join(lines).encode())
+        write_atomically(_sizes_file(directory), "\n".join(lines).encode())
     if manifest.schema.preset == "tfds" and manifest.shard_names.startswith("tfds:"):
         write_tfds_metadata(
             directory,
@@ -155,3 +214,8 @@ def write_companions(directory: Location, manifest: Manifest, classes: Sequence[
             splits=manifest.splits,
             class_names=[BACKGROUND] * manifest.schema.label_base + [os.fsdecode(name) for name in classes],
         )
+
+
+def _sizes_file(directory: Location) -> Location:
+    absolute = directory.absolute()
+    return (absolute.parent if absolute.name == _HOPS_FOLDER else directory) / SIZES_NAME

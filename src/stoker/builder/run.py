@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from stoker.builder.convert import ItemConverter
-from stoker.builder.destination import check_destination, finished_dataset, resume, write_companions
+from stoker.builder.destination import (
+    check_destination,
+    finished_dataset,
+    remove_dataset,
+    resume,
+    what_is_replaced,
+    write_companions,
+)
 from stoker.builder.estimate import ExpectedSize, sample_records
 from stoker.builder.local import LocalEngine
 from stoker.builder.plan import make_plan, open_source, plan_settings, recipe_record
@@ -111,18 +118,28 @@ def build_tree(
     progress: Progress | None = None,
     announce: Callable[[ExpectedSize], None] | None = None,
     engine: EngineFactory = LocalEngine,
+    overwrite: Callable[[str], None] | None = None,
 ) -> BuildReport:
     """Build a dataset from a source that is already listed; as `build` otherwise.
 
-    The destination is one that `check_destination` accepts.
+    The destination is one that `check_destination` accepts. With ``overwrite`` a dataset that is finished there, or an
+    unfinished build with other settings, is removed first: ``overwrite`` is called with what it is, and raises to keep
+    it. A build that was interrupted after that is resumed by the same call.
     """
     started = time.monotonic()
     destination = location(destination)
     converter = ItemConverter(tree, settings.recipe, settings.schema)
     size, converter.known = sample_records(converter, settings.threads)
     plan = make_plan(tree, settings, size)
-    if not is_unfinished(destination):
-        finished = finished_dataset(destination, plan_settings(plan, settings))
+    wanted = plan_settings(plan, settings)
+    replaced = None if overwrite is None else what_is_replaced(destination, wanted)
+    if replaced is not None and location(settings.source.root).lies_in(destination):
+        message = (
+            f"{settings.source.root} lies in {destination}, which would be overwritten; build into another directory"
+        )
+        raise DestinationError(message, path=str(destination))
+    if replaced is not None or not is_unfinished(destination):
+        finished = None if replaced is not None else finished_dataset(destination, wanted)
         if finished is not None:
             if not destination.has_locks:  # a second build of the same may have been killed after the first
                 destination.remove_temporaries()
@@ -132,8 +149,11 @@ def build_tree(
             announce(expected)
         if not settings.accept_size:
             expected.refuse_huge()
+    if replaced is not None and overwrite is not None:
+        overwrite(replaced)
     with open_journal(destination) as journal:
-        return _Run(plan, settings, destination, journal, progress).run(engine, converter, started)
+        run = _Run(plan, settings, destination, journal, progress)
+        return run.run(engine, converter, started, overwrites=replaced is not None)
 
 
 class _Run:
@@ -154,9 +174,13 @@ class _Run:
         self._new_items = 0
         self._new_bytes = 0
 
-    def run(self, engine: EngineFactory, converter: ItemConverter, started: float) -> BuildReport:
+    def run(
+        self, engine: EngineFactory, converter: ItemConverter, started: float, *, overwrites: bool = False
+    ) -> BuildReport:
         """Build what is missing and finish the dataset; whatever stops it leaves a build to resume."""
         try:
+            if overwrites:
+                remove_dataset(self._destination, self._journal, self._wanted)
             # By a build that ended since we looked, or died just before it could remove its journal.
             finished = finished_dataset(self._destination, self._wanted) or self._resume()
             if finished is not None:

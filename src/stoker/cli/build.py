@@ -10,6 +10,7 @@ from stoker.builder import build_tree, check_destination, open_source
 from stoker.cli.options import (
     add_dataset_options,
     add_engine_options,
+    add_overwrite_option,
     add_running_options,
     add_source_options,
     build_settings,
@@ -19,7 +20,7 @@ from stoker.cli.output import EXIT_REJECTS, Printer, converted_title, is_quiet, 
 from stoker.cli.parser import UsageError, add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.config import format_seconds, format_size
-from stoker.errors import ConfigError
+from stoker.errors import ConfigError, DestinationError
 from stoker.sources import SOURCE_KINDS
 from stoker.storage import location
 
@@ -53,6 +54,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_source_options(parser)
     add_dataset_options(parser)
     group = add_running_options(parser)
+    add_overwrite_option(group)
     add_engine_options(group)
     text = "ask for directories, size and quality as NVIDIA's script does, or take them from its environment variables"
     group.add_argument("--ask", action="store_true", help=text)
@@ -73,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         with shown_progress("listing") as progress:
             tree = open_source(settings.source, progress, destination)
         with shown_progress("building") as progress:
-            report = build_tree(tree, settings, destination, progress, announcer(args), engine)
+            report = build_tree(tree, settings, destination, progress, announcer(args), engine, overwriter(args))
     return report_build(report, args)
 
 
@@ -146,6 +148,24 @@ def announcer(args: argparse.Namespace) -> Callable[[ExpectedSize], None] | None
         Printer().detail(f"shards: {expected.shard_rule}")
 
     return announce
+
+
+def overwriter(args: argparse.Namespace) -> Callable[[str], None] | None:
+    """Return what asks whether the dataset at the destination may be removed; None if it may not."""
+    if not args.overwrite:
+        return None
+
+    def agree(there: str) -> None:
+        if args.yes:
+            return
+        if not sys.stdin.isatty():
+            raise UsageError(f"--overwrite would remove the {there} in {args.destination}; add --yes to allow it")
+        answer = typed(f"remove the {there} in {args.destination}? [y/N] ")
+        if (answer or "").lower() not in ("y", "yes"):
+            message = f"{args.destination} was left as it is; build into another directory, or answer y"
+            raise DestinationError(message, path=args.destination)
+
+    return agree
 
 
 def report_build(report: BuildReport, args: argparse.Namespace) -> int:

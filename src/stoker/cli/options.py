@@ -213,6 +213,12 @@ def _held_out(text: str) -> tuple[str, float]:
         raise UsageError(f"--split-fraction {text!r} is not understood; write validation=0.1") from None
 
 
+def add_overwrite_option(group: argparse._ArgumentGroup) -> None:
+    """Add what lets a build remove an older dataset."""
+    text = "remove the dataset at the destination first, if Stoker wrote it; asks, or needs --yes"
+    group.add_argument("--overwrite", action="store_true", help=text)
+
+
 def add_engine_options(group: argparse._ArgumentGroup) -> None:
     """Add what says where a build runs."""
     add = group.add_argument

@@ -6,8 +6,14 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from stoker.builder import build_tree, check_destination, find_preset
-from stoker.cli.build import announcer, report_build
-from stoker.cli.options import add_dataset_options, add_running_options, add_selection_options, build_settings
+from stoker.cli.build import announcer, overwriter, report_build
+from stoker.cli.options import (
+    add_dataset_options,
+    add_overwrite_option,
+    add_running_options,
+    add_selection_options,
+    build_settings,
+)
 from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.cli.record_options import add_record_options, record_keys
@@ -33,7 +39,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_record_options(parser, base="--from-label-base")
     add_selection_options(parser)
     add_dataset_options(parser)
-    add_running_options(parser)
+    add_overwrite_option(add_running_options(parser))
     add_output_options(parser)
     return parser
 
@@ -57,5 +63,5 @@ def run(args: argparse.Namespace) -> int:
         schema = find_preset(None).make_schema(source.label_base)
         settings = dataclasses.replace(settings, schema=schema)
     with shown_progress("building") as progress:
-        report = build_tree(source, settings, destination, progress, announcer(args))
+        report = build_tree(source, settings, destination, progress, announcer(args), overwrite=overwriter(args))
     return report_build(report, args)

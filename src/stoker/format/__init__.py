@@ -65,7 +65,7 @@ from stoker.format.layouts import (
 from stoker.format.manifest import Manifest, Shard, SourceInfo, Split, format_manifest, read_manifest, write_manifest
 from stoker.format.rejects import read_rejects, write_rejects
 from stoker.format.shard_names import INDEX_SUFFIX, MAX_SHARDS, SPLIT_FOLDERS, ShardNaming, parse_shard_name
-from stoker.format.tfds import write_tfds_metadata
+from stoker.format.tfds import TFDS_NAMES, write_tfds_metadata
 from stoker.format.writer import ShardWriter
 from stoker.storage import make_directory, sync_directory, write_atomically
 
@@ -84,6 +84,7 @@ __all__ = [
     "MAX_SHARDS",
     "REJECTS_NAME",
     "SPLIT_FOLDERS",
+    "TFDS_NAMES",
     "ClassLabel",
     "DlbsSchema",
     "DogsSchema",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 FEATURES_NAME = "features.json"
 INFO_NAME = "dataset_info.json"
 LABEL_NAMES_NAME = "label.labels.txt"
+TFDS_NAMES = (FEATURES_NAME, INFO_NAME, LABEL_NAMES_NAME)
 """TFDS looks for the names of a ``ClassLabel`` in a file called by its key."""
 
 _VERSION = "1.0.0"
