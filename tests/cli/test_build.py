@@ -21,6 +21,7 @@ from PIL import Image
 
 from stoker.builder import estimate
 from stoker.cli.main import main
+from stoker.loader import open_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -380,3 +381,10 @@ def test_what_could_not_be_kept_is_named_by_what_it_became(
     assert f"{title}: 1 png\n" in stoker.out
     assert stoker("info", tmp_path / "out") == 0
     assert f"{title}: 1 png\n" in stoker.out
+
+
+def test_images_with_a_dataset_below_them_are_opened_and_built(source: Path, tmp_path: Path, stoker: Run) -> None:
+    for place in (source / "small", tmp_path / "apart"):
+        assert stoker("build", source, place) == 0
+    assert stoker("plan", source) == 0
+    assert len(open_dataset(source)) == 12

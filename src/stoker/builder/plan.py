@@ -139,7 +139,7 @@ def open_source(
         SourceError: They cannot be listed, or are TFRecords.
     """
     place = location(source.root)
-    below = find_shard_folder(place) if place.is_dir() else None
+    below = find_shard_folder(place, beside_images=True) if place.is_dir() else None
     if below is not None:
         raise _records_at(source.root, below)
     try:

@@ -162,11 +162,15 @@ def _holding_records(paths: Sequence[Location]) -> Iterator[Location]:
             yield from holding
 
 
-def find_shard_folder(place: Location) -> Location | None:
+def find_shard_folder(place: Location, *, beside_images: bool = False) -> Location | None:
     """Return a folder below a directory that holds shards, as the folder of a version of TFDS does; None without one.
 
     For directories that hold none themselves. Some folders of each level are tried, and some names in each: a tree of
     images costs a few listings. A folder with an image in it is one of images.
+
+    Args:
+        place: The directory.
+        beside_images: Whether it may hold images; what Stoker has built below them, or is building, does not count.
 
     Raises:
         OSError: A folder cannot be listed.
@@ -177,7 +181,8 @@ def find_shard_folder(place: Location) -> Location | None:
         for folder in level:
             children = list(itertools.islice(folder.some_children(), _NAMES_TRIED))
             names = sorted({os.fsdecode(child.name) for child in children if child.is_folder})
-            below += [folder / name for name in names if not name.startswith(".")][:_FOLDERS_TRIED]
+            inner = [folder / name for name in names if not name.startswith(".")][:_FOLDERS_TRIED]
+            below += [one for one in inner if not (beside_images and _is_built(one))]
         for folder in below[:_FOLDERS_TRIED]:
             some = list(itertools.islice(folder.some_children(), _NAMES_TRIED))
             files = [os.fsdecode(child.name) for child in some if child.is_file]
@@ -188,6 +193,10 @@ def find_shard_folder(place: Location) -> Location | None:
                 return folder
         level = below[:_FOLDERS_TRIED]
     return None
+
+
+def _is_built(folder: Location) -> bool:
+    return (folder / MANIFEST_NAME).lexists() or is_unfinished(folder)
 
 
 def no_records(place: Location) -> DatasetNotFoundError:

@@ -175,7 +175,7 @@ def _refuse_folder_of_records(place: Location) -> None:
     Raises:
         DatasetNotFoundError: It is one.
     """
-    below = find_shard_folder(place) if place.is_dir() else None
+    below = find_shard_folder(place, beside_images=True) if place.is_dir() else None
     if below is not None:
         raise DatasetNotFoundError(
             f"{place} is not a dataset: the TFRecords are in {below}, open that", path=str(place)
