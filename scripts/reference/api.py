@@ -214,7 +214,11 @@ def _signature(function: griffe.Function) -> str:
 
 
 def _arguments(parameters: griffe.Parameters, returns: str) -> str:
-    shown = [parameter for parameter in parameters if parameter.name not in ("self", "cls")]
+    shown = [
+        parameter
+        for parameter in parameters
+        if parameter.name not in ("self", "cls") and str(parameter.annotation) != "Never"
+    ]
     texts: list[str] = []
     starred = False
     for parameter in shown:

@@ -12,11 +12,15 @@ from stoker.cli.output import EXIT_CODES
 
 PAGE = "docs/reference/cli.md"
 _WIDTH = 1000
-_OF_THE_MACHINE = {"threads": "all CPUs"}
+_OF_THE_MACHINE = {"threads": "N"}
 """Defaults that depend on the machine, and how the page says them."""
 
 _INTRODUCTION = """Made from the parsers by `make reference`; `stoker COMMAND --help` says the same. Every command
 reports what is wrong on standard error."""
+
+
+_EVERYWHERE = """`-h` or `--help`, `-q` or `--quiet` (print warnings, errors and the result alone), `-v` or `--verbose`
+(print more: whole lists, retries of stores), before or after the command; and `stoker --version`."""
 
 
 def page() -> str:
@@ -25,7 +29,7 @@ def page() -> str:
     for title, group in COMMAND_GROUPS.items():
         rows = [f"| [`{name}`](#stoker-{name}) | {_cell(text)} |" for name, text in group.items()]
         parts.append("\n".join([f"| {title} | |", "|---|---|", *rows]))
-    parts += ["## Options of all commands", *_options(_whole()), "## Exit codes", *_exit_codes()]
+    parts += ["## Options of all commands", _EVERYWHERE, "## Exit codes", *_exit_codes()]
     for name, parser in sorted(parsers().items()):
         parts += [f"## `stoker {name}`", *_command(parser)]
     return "\n\n".join(parts) + "\n"
@@ -79,8 +83,9 @@ def _usage(parser: argparse.ArgumentParser) -> str:
 
 
 def _is_shown(action: argparse.Action) -> bool:
-    hidden = action.help is argparse.SUPPRESS or "--help" in action.option_strings
-    return not hidden and not isinstance(action, argparse._SubParsersAction)
+    if {"--help", "--quiet", "--verbose"} & set(action.option_strings):
+        return False
+    return action.help is not argparse.SUPPRESS and not isinstance(action, argparse._SubParsersAction)
 
 
 def _action(parser: argparse.ArgumentParser, action: argparse.Action) -> str:

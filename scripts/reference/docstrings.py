@@ -77,7 +77,8 @@ def sections(docstring: griffe.Docstring, links: Links, more_attributes: Iterabl
         elif section.kind is griffe.DocstringSectionKind.examples:
             parts += ["**Example**", *(_example(text) for _, text in section.value)]
         else:
-            items = [_element(element, links) for element in section.value]
+            elements = [element for element in section.value if str(element.annotation) != "Never"]  # only refuses
+            items = [_element(element, links) for element in elements]
             if section.kind is griffe.DocstringSectionKind.attributes:
                 items, more = items + more, []
             parts += [f"**{_TITLES[section.kind]}**", "\n".join(items)]
