@@ -107,3 +107,13 @@ def test_a_failure_is_in_the_table_and_not_in_the_picture() -> None:
     ET.fromstring(drawn)
     assert "title of stoker:original" in drawn
     assert "grain" not in drawn
+
+
+def test_the_picture_has_at_most_ten_bars_a_line_and_one_of_each_rival() -> None:
+    rows = [row(f"stoker:{number}", [900 + number]) for number in range(12)]
+    rows += [row(f"{rival}:{form}", [100]) for rival in "abcdefgh" for form in ("x", "y")]
+    drawn = picture({"train": rows})
+    assert drawn.count(' fill="#c2410c"') == 4
+    assert drawn.count(' fill="#94a3b8"') == 6
+    assert "title of stoker:11" in drawn
+    assert ("title of a:x" in drawn) != ("title of a:y" in drawn)
