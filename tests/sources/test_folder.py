@@ -102,7 +102,8 @@ def test_names_that_are_not_utf8_survive(tmp_path: Path) -> None:
 
 def test_sidecars_and_hidden_files_are_counted_and_metadata_is_not(tmp_path: Path) -> None:
     fill(tmp_path, "a/1.jpg", "a/1.XML", "a/2.txt", "a/Thumbs.db", "a/.hidden.jpg", "a/.cache/3.jpg", "words.txt")
-    fill(tmp_path, "synsets.txt", "imagenet_metadata.txt", "bounding_boxes/a/1.xml", "readme.md")
+    fill(tmp_path, "synsets.txt", "bounding_boxes/a/1.xml", "readme.md")
+    (tmp_path / "imagenet_metadata.txt").write_text("a\tan a\n")
     tree = list_source(str(tmp_path))
     assert keys(tmp_path) == ["a/1.jpg"]
     assert tree.classes == (b"a",)
@@ -268,6 +269,18 @@ def test_texts_come_from_the_root_or_from_a_file(tmp_path: Path) -> None:
     other.write_bytes(b"cat\tCat\n")
     with pytest.raises(SourceError, match="names none of the 2 classes"):
         list_source(str(tmp_path), SourceOptions(class_names=str(other)))
+
+
+def test_bad_lines_of_a_list_of_texts_are_reported(tmp_path: Path) -> None:
+    fill(tmp_path, "n01/1.jpg", "n02/2.jpg")
+    (tmp_path / "words.txt").write_bytes(b"n02\tcat\n\nn01\n")
+    tree = list_source(str(tmp_path))
+    where = f"{tmp_path}/words.txt"
+    assert tree.texts == (b"", b"cat")
+    assert tree.warnings == (f"{where}: line 3 names no class or no text; each must be a class, a tab and its text",)
+    (tmp_path / "words.txt").write_bytes(b"n02\tcat\n\tdog\nn01\t\nn99\n")
+    (warning,) = list_source(str(tmp_path)).warnings
+    assert warning.startswith(f"{where}: 3 lines, the first of them line 2, name no class or no text")
 
 
 def test_fingerprint_changes_with_names_sizes_and_texts_but_not_with_place_or_date(tmp_path: Path) -> None:

@@ -55,6 +55,22 @@ def test_the_order_is_seeded(files: Path) -> None:
     assert lines("--shuffle", "--seed", "5") != shuffled
 
 
+def test_links_to_folders_are_followed_and_one_that_leads_back_is_reported(
+    files: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """Each image was listed 40 times."""
+    (files / "c").symlink_to("b")
+    (files / "a/x/up").symlink_to(files / "a")
+    (files / "a/.git").symlink_to(files)
+    assert main(["list", "**/*.jpg"]) == 0
+    said = capfdbinary.readouterr()
+    assert said.out == absolute(files, b"a/10.jpg", b"a/9.jpg", b"a/x/3.jpg", b"a/\xff.jpg", b"b/2.jpg", b"c/2.jpg")
+    message = f"{files}/a/x/up is a link to {files}/a, a folder that it lies in: not followed again"
+    assert said.err.count(message.encode()) == 1
+    assert main(["list", "b/**", "a/**/.hidden.jpg"]) == 0
+    assert capfdbinary.readouterr().out == absolute(files, b"a/.hidden.jpg", b"b/2.jpg")
+
+
 def test_usage_errors(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "none/*.jpg"]) == 2
     assert "no file matches none/*.jpg" in capsys.readouterr().err

@@ -199,7 +199,7 @@ def _images_info(place: Location) -> ImagesInfo:
         OSError: It cannot be read.
     """
     is_beside = place.name in _BESIDE or place.suffix == INDEX_SUFFIX
-    if not place.exists() or is_beside or (place.is_dir() and find_shard_folder(place) is not None):
+    if not place.exists() or is_beside or (place.is_dir() and find_shard_folder(place, beside_images=True) is not None):
         raise no_records(place)
     try:
         tree = list_source(str(place))

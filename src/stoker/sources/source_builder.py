@@ -105,15 +105,17 @@ class SourceBuilder:
         assert self._table is not None, "the source is not settled"
         known = zip(self.labels.names, self.labels.texts, strict=True) if self.labels else ()
         texts = {name: text for name, text in known if text}
+        warnings = self.skipped.warnings
+        texts_of = class_texts(self._text_folders, self._names, self.options.class_names, texts, warnings)
         return SourceTree(
             root=self.root,
             base=self.base,
             classes=tuple(self._names),
-            texts=class_texts(self._text_folders, self._names, self.options.class_names, texts),
+            texts=texts_of,
             table=self._table,
             splits=self._splits,
             ignored=dict(sorted(self.skipped.ignored.items())),
-            warnings=(*self.skipped.warnings, *self.label_warnings),
+            warnings=(*warnings, *self.label_warnings),
             boxes=boxes,
             archives=tuple(self.archives),
             label_warnings=tuple(self.label_warnings),

@@ -15,6 +15,7 @@ import posixpath
 import re
 import shutil
 import stat
+import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path, PosixPath
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
-from stoker.errors import ConfigError, StorageError
+from stoker.errors import ConfigError, SourceWarning, StorageError
 from stoker.storage.backend import StoreError
 from stoker.storage.copies import LocalCopy, ObjectReader, StoreStaging, store_copy
 from stoker.storage.files import (
@@ -290,7 +291,8 @@ class Location(ABC):
         """Return the files that a pattern matches, sorted; of one without wildcards the file itself, if it is there.
 
         ``*``, ``?`` and ``[...]`` match inside a name, ``**`` any number of folders. Names that begin with a dot match
-        only a pattern that says so. Links stay links.
+        only a pattern that says so. Links stay links; ``**`` follows those to folders, but for one that leads back to a
+        folder it lies in, of which a ``SourceWarning`` tells.
 
         Args:
             regular: Whether to leave out what is not a regular file on a disk, such as a link that leads nowhere.
@@ -559,9 +561,32 @@ class LocalLocation(PosixPath, Location):
 
     def matching(self, *, regular: bool = False) -> list[Self]:
         """Return the files that a pattern matches, sorted."""
+        if "**" in self.parts:
+            return sorted(path for path in self._matching_below() if not regular or path.is_file())
         # pathlib takes no pattern that may be absolute
         found = (type(self)(match) for match in glob.iglob(str(self), recursive=True))  # noqa: PTH207
         return sorted(path for path in found if (path.is_file() if regular else not path.is_dir()))
+
+    def _matching_below(self) -> list[Self]:
+        """Return the files that a pattern with ``**`` matches; `glob` follows links that lead back up to 40 times."""
+        fixed = next(at for at, part in enumerate(self.parts) if glob.has_magic(part))
+        top, pattern = type(self)(*self.parts[:fixed]), self.parts[fixed:]
+        if not top.is_dir():
+            return []
+        enters_hidden = any(part.startswith(".") for part in pattern[:-1])
+
+        def enters(path: bytes, leads_back: bool) -> bool:  # noqa: FBT001 - as a walk calls it
+            name = path[path.rfind(b"/") + 1 :]
+            if name.startswith(b".") and not enters_hidden:
+                return False
+            if leads_back:
+                link = top / os.fsdecode(path)
+                message = f"{link} is a link to {link.resolve()}, a folder that it lies in: not followed again"
+                warnings.warn(message, SourceWarning, stacklevel=4)
+            return True
+
+        names = (os.fsdecode(path) for path, _ in top.files_below(enters))
+        return [top / name for name in names if glob_matches(name.split("/"), pattern)]
 
     def still_answers(self, error: OSError) -> bool:
         """Return whether, after an error with one file below this folder, others may still be read."""

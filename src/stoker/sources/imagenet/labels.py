@@ -232,7 +232,11 @@ def _json_entry(name: Any, fields: Any) -> tuple[bytes, int, bytes]:
 
 
 def class_texts(
-    folders: Iterable[Location], classes: Sequence[bytes], explicit: str | None, mapped: Mapping[bytes, bytes]
+    folders: Iterable[Location],
+    classes: Sequence[bytes],
+    explicit: str | None,
+    mapped: Mapping[bytes, bytes],
+    warnings: list[str],
 ) -> tuple[bytes, ...]:
     """Return the text of each class, empty where nothing names it.
 
@@ -245,13 +249,14 @@ def class_texts(
         classes: Names of the classes.
         explicit: A list named by the user.
         mapped: Texts of the label map; they come before those of a list that was found.
+        warnings: Receives one about lines without a class or a text.
 
     Raises:
         OSError: The list cannot be read.
         SourceError: ``explicit`` names none of the classes, or the list is too large to be one.
     """
     path = location(explicit) if explicit is not None else _find_list(folders)
-    listed = _read_list(path, frozenset(classes)) if path is not None else {}
+    listed = _read_list(path, frozenset(classes), warnings) if path is not None else {}
     if explicit is not None and not any(listed.values()):
         message = f"{path} names none of the {len(classes)} classes; each line must be a class, a tab and its text"
         raise SourceError(message, path=str(path))
@@ -265,9 +270,19 @@ def _find_list(folders: Iterable[Location]) -> Location | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
-def _read_list(path: Location, classes: frozenset[bytes]) -> dict[bytes, bytes]:
-    entries = (split_text(line) for _, line in nonblank_lines(path))
-    return {name: text for name, text in entries if name in classes}
+def _read_list(path: Location, classes: frozenset[bytes], warnings: list[str]) -> dict[bytes, bytes]:
+    found: dict[bytes, bytes] = {}
+    bad: list[int] = []
+    for number, line in nonblank_lines(path):
+        name, text = split_text(line)
+        if not name or not text:
+            bad.append(number)
+        elif name in classes:
+            found[name] = text
+    if bad:
+        what = f"line {bad[0]} names" if len(bad) == 1 else f"{len(bad)} lines, the first of them line {bad[0]}, name"
+        warnings.append(f"{path}: {what} no class or no text; each must be a class, a tab and its text")
+    return found
 
 
 def _text_of_name(name: bytes) -> bytes:
