@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import TYPE_CHECKING
 
@@ -110,6 +111,19 @@ def imagenet_tars(root: Path) -> Path:
     return root
 
 
+def imagenet_download(root: Path) -> Path:
+    """What ``stoker download imagenet`` leaves."""
+    (root / "bounding_boxes").mkdir(parents=True)
+    train = {"n01751748": ["n01751748_1.JPEG"], "n01440764": ["n01440764_7.JPEG", "n01440764_8.JPEG"]}
+    (root / "ILSVRC2012_img_train.tar").write_bytes(train_tar(train))
+    (root / "ILSVRC2012_img_val.tar").write_bytes(tar_of("ILSVRC2012_val_00000001.JPEG"))
+    kit = tar_bytes({"ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt": b"490\n361\n"})
+    (root / "ILSVRC2012_devkit_t12.tar.gz").write_bytes(gzip.compress(kit))
+    box = tar_bytes({"n01440764/n01440764_7.xml": xml(("n01440764", "20", "10", "100", "50")).encode()})
+    (root / "bounding_boxes/annotations.tar.gz").write_bytes(gzip.compress(box))
+    return root
+
+
 def one_tar(root: Path) -> Path:
     root.mkdir(exist_ok=True)
     path = root / "photos.tar"
@@ -160,6 +174,7 @@ LAYOUTS: dict[str, Callable[[Path], Path]] = {
         voc_folder,
         box_list,
         imagenet_tars,
+        imagenet_download,
         one_tar,
         file_list,
         mapped_list,
