@@ -52,7 +52,7 @@ def read_split(data: Path, split: str) -> int:
         for place in range(min(BATCH, len(truth) - len(seen))):
             pixels, encoded, name, label, xmin = (np.asarray(output[place]) for output in outputs)
             photo = truth[name.tobytes().decode()]
-            assert label.tolist() == [photo.index + 1]
+            assert label.tolist() == [photo.imagenet + 1]
             assert encoded.tobytes() == photo.path.read_bytes() or photo.path.name in converted
             np.testing.assert_allclose(xmin, [box[0] for box in annotated_boxes(data, photo)], atol=1e-6)
             check_pixels(pixels, encoded.tobytes(), photo.path.name)
@@ -72,6 +72,6 @@ def check_pixels(got: np.ndarray, encoded: bytes, name: str) -> None:
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1])
-    check_program("DALI", directory, lambda photo: photo.index + 1)
+    check_program("DALI", directory, lambda photo: photo.imagenet + 1)
     records = sum(read_split(directory, split) for split in ("train", "validation"))
     report("DALI", version("nvidia-dali-cuda120"), records)

@@ -58,7 +58,7 @@ def read_imagenet(data: Path) -> int:
             for place, corner in enumerate(CORNERS):
                 wanted = [box[place] for box in boxes]
                 np.testing.assert_allclose(record[f"image/object/bbox/{corner}"], wanted, atol=1e-6)
-            assert record["image/object/bbox/label"] == [photo.index + 1] * len(boxes)
+            assert record["image/object/bbox/label"] == [photo.imagenet + 1] * len(boxes)
         assert any(record["image/object/bbox/xmin"] for record in eager)
         records += len(eager)
     return records
@@ -89,7 +89,7 @@ def check_names(names: list[bytes], truth: Mapping[str, object]) -> None:
 
 def check_image_class(record: Mapping[str, Any], photo: Photo, *, kept: bool) -> None:
     """Compare the keys that Google's and NVIDIA's records share."""
-    assert record["image/class/label"] == [photo.index + 1]
+    assert record["image/class/label"] == [photo.imagenet + 1]
     constants = [record[f"image/{key}"] for key in ("channels", "colorspace", "format")]
     assert constants == [3, b"RGB", b"JPEG"]
     pixels = decode(record["image/encoded"]).numpy()
@@ -119,7 +119,7 @@ def read_dlbs(data: Path) -> int:
             pairs = tf.data.TFRecordDataset(paths).map(dlbs_snippet.parse)
             for filename, (image, label) in zip(names, pairs, strict=True):
                 photo = truth[filename.decode()]
-                assert int(label) == photo.index
+                assert int(label) == photo.imagenet
                 assert image.shape == (96, 96, 3)
                 if name == "dlbs":
                     check_close(
@@ -202,7 +202,7 @@ def read_dogs(data: Path) -> int:
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1])
-    check_program("tf.data", directory, lambda photo: photo.index + 1)
+    check_program("tf.data", directory, lambda photo: photo.imagenet + 1)
     report(
         "tf.data",
         tf.__version__,

@@ -41,7 +41,7 @@ def read_split(data: Path, split: str) -> int:
         assert seen.isdisjoint(names)
         assert len(set(names)) == len(names)
         for name, record in zip(names, parts, strict=True):
-            assert record["image/class/label"] == truth[name].index + 1
+            assert record["image/class/label"] == truth[name].imagenet + 1
             assert bytes(record["image/encoded"]) == truth[name].path.read_bytes() or name in converted
             check_boxes(record["image/object/bbox/xmin"], data, truth[name])
         seen.update(names)
@@ -56,6 +56,6 @@ def check_boxes(got: np.ndarray, data: Path, photo: Photo) -> None:
 
 if __name__ == "__main__":
     directory = Path(sys.argv[1])
-    check_program("The tfrecord package", directory, lambda photo: photo.index + 1)
+    check_program("The tfrecord package", directory, lambda photo: photo.imagenet + 1)
     records = sum(read_split(directory, split) for split in ("train", "validation"))
     report("tfrecord", version("tfrecord"), records)

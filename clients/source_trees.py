@@ -11,13 +11,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+NUMBERS = {
+    "n01440764": 0, "n01530575": 10, "n01641577": 30, "n01773549": 73, "n01882714": 105,
+    "n02007558": 130, "n02099601": 207, "n02281406": 325, "n02504458": 386, "n03028079": 497,
+}  # fmt: skip
+"""Where the classes of `stoker sample` are among ImageNet's 1,000, as torchvision's models number them."""
+
+
 @dataclass(frozen=True)
 class Photo:
-    """One source file: its class folder, and the place of that folder among all, sorted."""
+    """One source file: its class folder, the place of that folder among all, sorted, and among ImageNet's classes."""
 
     path: Path
     folder: str
     index: int
+
+    @property
+    def imagenet(self) -> int:
+        """The label that the presets of systems made for ImageNet count from, 0 or 1."""
+        return NUMBERS[self.folder]
 
 
 def photographs(tree: Path) -> dict[str, Photo]:

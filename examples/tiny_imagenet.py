@@ -45,7 +45,7 @@ def main(dataset: str) -> None:
         source, records = Path(work, "tiny-imagenet-200"), Path(work, "tfrecords_raw")
         write_tree(dataset, source)
         assert run(["build", str(source), str(records), "--preset", "tiny-imagenet"]) == 0
-        print((records / "sizes.txt").read_text().replace("\n", ", "))
+        print(records.with_name("sizes.txt").read_text().replace("\n", ", "))
         assert run(["info", str(records)]) == 0
         assert run(["show", str(records), "--out", str(Path(work, "sheet.png"))]) == 0
 

@@ -58,7 +58,7 @@ def main(dataset: str, place: str, master: str) -> None:
         assert run(["build", str(tree), str(local), *preset]) == 0
         train, same = stoker.open(records, split="train"), stoker.open(local, split="train")
         assert train.identity == same.identity  # whatever built it, wherever it lies
-        print(hdfs.cat(f"{address.path}/tfrecords_raw/sizes.txt").decode().replace("\n", ", "))
+        print(hdfs.cat(f"{address.path}/sizes.txt").decode().replace("\n", ", "))
 
         for built in (train, stoker.open(shuffled, split="train")):
             with stoker.Loader(built, batch_size=16, transform=stoker.RawTensor(64, hflip=0.5), shuffle=True) as loader:
