@@ -13,13 +13,15 @@ import jsonschema
 import pytest
 from trees import contents, picture, settings_for, write_tree
 
+from sources.making import xml
 from stoker import _native
-from stoker.builder import BuildReport, build
+from stoker.builder import BuildReport, SourceSettings, build
 from stoker.errors import DestinationError
 from stoker.format import ImagenetSchema
 from stoker.format.index import read_index
 from stoker.format.labels import read_labels
 from stoker.format.manifest import read_manifest
+from stoker.loader import open_dataset
 from stoker.recipe import Recipe, parse_resize
 from stoker.sources import list_source
 from stoker.types import Reject
@@ -200,6 +202,20 @@ def test_a_file_that_must_not_be_read_is_a_reject() -> None:
             if os.getuid() == 0:
                 os.seteuid(0)
         assert report.rejects == (Reject("a/a_1.JPEG", "train", "the file cannot be read: Permission denied"),)
+
+
+@pytest.mark.parametrize("crop_objects", [False, True])
+def test_held_out_images_keep_their_boxes(tmp_path: Path, crop_objects: bool) -> None:
+    source = write_tree(tmp_path / "src", {"a": 4})
+    (source / "annotations/a").mkdir(parents=True)
+    for number in range(4):
+        (source / f"annotations/a/a_{number}.xml").write_text(xml(("a", "0", "0", "100", "50")))
+    settings = SourceSettings(str(source), held_out=("validation", 0.5), crop_objects=crop_objects)
+    report = build(settings_for(settings), tmp_path / "out")
+    assert (report.outcome, report.rejects) == ("built", ())
+    for split in ("train", "validation"):
+        opened = open_dataset(tmp_path / "out", split)
+        assert [len(opened[index].boxes) for index in range(len(opened))] == [1, 1]
 
 
 def test_a_damaged_annotation_never_costs_an_image(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -148,6 +148,9 @@ def open_source(
         if place.exists() and find_shards(place):
             raise _records_at(source.root, place) from error
         raise
+    if source.held_out is not None and "train" in tree.boxes:
+        # What is held out keeps the annotations that it has in train.
+        tree = replace(tree, boxes={source.held_out[0]: tree.boxes["train"], **tree.boxes})
     return with_objects(tree, progress) if source.crop_objects else tree
 
 
