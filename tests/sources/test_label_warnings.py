@@ -77,6 +77,20 @@ def test_other_names_are_not_suspected(tmp_path: Path) -> None:
         assert listing(tree_of(tmp_path / str(number), *names)).warnings == ()
 
 
+@pytest.mark.parametrize("preset", [True, None])
+def test_folders_that_are_not_among_imagenets_classes_would_shift_them(tmp_path: Path, *, preset: bool | None) -> None:
+    root = tree_of(tmp_path / "photos", *OF_IMAGENET, "lost+found")
+    tree = listing(root, imagenet_labels=preset)
+    assert tree.classes[0] == b"lost+found"
+    (message,) = tree.label_warnings
+    assert message == (
+        f"1 of the 4 classes of {root} are not among ImageNet's 1,000: lost+found; all are numbered 0 to 3 by name, "
+        "not as in the full list; move those away, or give --labels FILE (in Python: "
+        "source=stoker.SourceOptions(labels='FILE'))"
+    )
+    assert listing(root, imagenet_labels=False).label_warnings == ()
+
+
 def test_all_classes_of_imagenet(tmp_path: Path) -> None:
     names = listing(tree_of(tmp_path / "one", OF_IMAGENET[0]), labels="imagenet").classes
     fill(tmp_path / "photos", *(f"{name.decode()}/1.jpg" for name in names))

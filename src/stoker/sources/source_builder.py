@@ -131,7 +131,7 @@ class SourceBuilder:
         if self.labels is None and self.options.imagenet_labels:
             self._number_as_imagenet(found)
         if self.labels is None:
-            if self.options.imagenet_labels is None:
+            if self.options.imagenet_labels is not False:
                 self._warn_of_part(found)
             return sorted(found)
         unknown = sorted(found.difference(self.labels.names))
@@ -152,17 +152,28 @@ class SourceBuilder:
             self.skipped.warnings.append(f"{few}, as the preset asks; give --labels FILE for others")
 
     def _warn_of_part(self, found: set[bytes]) -> None:
-        """Warn of classes called by WordNet ids that may be a part of ImageNet, whose labels would be others."""
+        """Warn of classes that may be a part of ImageNet, or hold it, whose labels would be others."""
         whole = imagenet_classes().texts
-        if not found or len(found) >= len(whole) or not all(map(is_wordnet_id, found)) or self._are_listed(found):
+        if not found or found == whole.keys() or self._are_listed(found):
             return
-        numbered = f"they are numbered 0 to {len(found) - 1} by name"
-        if found <= whole.keys():
-            message = f"{self.root} has {len(found)} of ImageNet's {len(whole):,} classes; {numbered}"
-            message = f"{message}, not as in the full list; for its numbers give {label_option(BUNDLED_LIST)}"
-        else:
-            message = f"the {len(found)} classes of {self.root} are called by WordNet ids; {numbered}"
+        others = sorted(found.difference(whole))
+        count, of_imagenet, numbered = (
+            len(found),
+            f"ImageNet's {len(whole):,}",
+            f"numbered 0 to {len(found) - 1} by name",
+        )
+        if not others:
+            message = f"{self.root} has {count} of {of_imagenet} classes; they are {numbered}, not as in the full list"
+            message = f"{message}; for its numbers give {label_option(BUNDLED_LIST)}"
+        elif 2 * len(others) < count:
+            message = f"{len(others)} of the {count:,} classes of {self.root} are not among {of_imagenet}"
+            message = f"{message}: {shown_names(others)}; all are {numbered}, not as in the full list"
+            message = f"{message}; move those away, or give {label_option('FILE')}"
+        elif count < len(whole) and all(map(is_wordnet_id, found)):
+            message = f"the {count} classes of {self.root} are called by WordNet ids; they are {numbered}"
             message = f"{message}; if they are a part of a larger data set, give {label_option('FILE')} for its numbers"
+        else:
+            return
         self.label_warnings.append(message)
 
     def _are_listed(self, found: set[bytes]) -> bool:
