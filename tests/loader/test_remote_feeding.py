@@ -14,6 +14,7 @@ from loader.remote_places import TRANSFORM, assert_same, copy, epochs, folder_in
 from loader.shards import write_annotated, write_shards
 from stoker.errors import ConfigError, DatasetNotFoundError, IndexMismatchError, TruncatedShardError
 from stoker.loader.caches import NodeCache
+from stoker.storage import location
 from stoker.torch import MapDataset
 
 if TYPE_CHECKING:
@@ -207,6 +208,8 @@ def test_images_and_tars_in_a_bucket_are_read_as_they_are(bucket: StoreLocation,
     with tarfile.open(tmp_path / "some.tar", "w", format=tarfile.GNU_FORMAT) as tar:
         tar.add(photos / "train", ".")
     (bucket / "some.tar").write_atomically((tmp_path / "some.tar").read_bytes())
+    for folder in (location(tmp_path), bucket):  # nothing to warn of where all classes are listed
+        (folder / "synsets.txt").write_atomically((photos / "synsets.txt").read_bytes())
     tars = stoker.open(tmp_path / "some.tar"), stoker.open(bucket / "some.tar")
     assert_same(epochs(tars[0], shuffle=True), epochs(tars[1], shuffle=True, read_ahead=SMALL))
 

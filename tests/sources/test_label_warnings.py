@@ -61,8 +61,20 @@ def test_a_list_that_names_just_these_classes_answers_the_question(tmp_path: Pat
         root = tree_of(tmp_path / name / "photos", *OF_IMAGENET)
         write_list(root / name, *reversed(OF_IMAGENET))
         assert listing(root).warnings == ()
-        write_list(root / name, *OF_IMAGENET, "n02510455")
+        (root / name).rename(root.parent / name)
+        assert listing(root).warnings == ()
+        write_list(root.parent / name, *OF_IMAGENET, "n02510455")
         assert listing(root).warnings == (PART.format(root=root),)
+
+
+def test_such_a_list_beside_the_images_of_a_file_list(tmp_path: Path) -> None:
+    tree_of(tmp_path / "photos/train", *OF_IMAGENET)
+    images = (f"../photos/train/{name}/0.jpg" for name in OF_IMAGENET)
+    (tmp_path / "lists").mkdir()
+    path = write_list(tmp_path / "lists/train.txt", *images)
+    assert listing(path).warnings == (PART.format(root=path),)
+    write_list(tmp_path / "photos/synsets.txt", *OF_IMAGENET)
+    assert listing(path).warnings == ()
 
 
 def test_wordnet_ids_that_are_not_imagenets(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def list_file_lists(path: Location, options: SourceOptions, progress: Progress |
     builder = SourceBuilder(str(path), path.parent.spelled(), options, (path.parent,), progress)
     lists = FileLists(builder, config.lists() if config else {path: "train"})
     lists.fill()
-    lists.warn_of_missing_classes()
+    lists.look_around()
     class_names = builder.settle()
     tree = builder.finish(lists.find_boxes(class_names))
     if config is None or config.num_classes in (None, len(tree.classes)):
@@ -133,18 +133,20 @@ class FileLists:
         if repeated:
             self._builder.skipped.warnings.append(f"{repeated} lines repeat an earlier one; each is an item of its own")
 
-    def warn_of_missing_classes(self) -> None:
-        """Warn of classes whose folders lie beside those of the images and of which no image is listed.
+    def look_around(self) -> None:
+        """Look for classes and lists of classes beside the images, and warn of classes of which no image is listed.
 
-        Without them the classes behind get other labels than in a list that has them.
+        Without them the classes behind get other labels than in a file list that has them.
 
         Raises:
             StorageError: The store of the images cannot be reached.
         """
         if self._builder.labels is not None:
             return
+        parents = [place_at(folder) for folder in sorted(self._parents())[:_LOOKED_AT]]
+        self._builder.list_folders += dict.fromkeys(place for one in parents for place in (one, one.parent))
         known = self._builder.collector.class_names() | self._builder.classes
-        missing = list(islice(_classes_beside(self._parents(), known), _NAMED_CLASSES))
+        missing = list(islice(_classes_beside(parents, known), _NAMED_CLASSES))
         if missing:
             message = (
                 f"{self._builder.root} lacks classes whose folders lie beside those it lists: {shown_names(missing)}"
@@ -270,18 +272,19 @@ class FileLists:
         return self._folders[key]
 
 
-def _classes_beside(parents: Iterable[bytes], known: set[bytes]) -> Iterator[bytes]:
+def _classes_beside(parents: Iterable[Location], known: set[bytes]) -> Iterator[bytes]:
     """Yield the names of folders in some folders that hold images, as it seems, and are none of the classes known.
 
     Args:
-        parents: Absolute paths or URLs of the folders; those that cannot be listed have none.
+        parents: The folders; those that cannot be listed have none.
         known: The classes.
     """
     others: dict[bytes, bytes] = {}
-    for parent in sorted(parents)[:_LOOKED_AT]:
+    for parent in parents:
+        where = parent.spelled()
         with contextlib.suppress(SourceError):
-            names = (name for name in folders_in(parent) if not name.startswith(b"."))
-            others |= {name: within(parent, name) for name in names if name not in NOT_CLASSES and name not in known}
+            names = (name for name in folders_in(where) if not name.startswith(b"."))
+            others |= {name: within(where, name) for name in names if name not in NOT_CLASSES and name not in known}
     for name, folder in sorted(others.items())[:_LOOKED_AT]:
         with contextlib.suppress(SourceError):
             if _may_hold_images(folder) and not is_dataset(place_at(folder)):

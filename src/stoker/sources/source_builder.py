@@ -22,6 +22,7 @@ from stoker.sources.items import ItemCollector
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.source import SourceTree
 from stoker.sources.walking import Skipped, shown_names
+from stoker.storage import place_at
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,6 +48,7 @@ class SourceBuilder:
         archives: The tars the images lie in.
         classes: Classes besides those of the images.
         label_warnings: Warnings about the labels of the classes.
+        list_folders: Folders in which a list of all classes is looked for.
 
     Args:
         root: See above.
@@ -74,6 +76,7 @@ class SourceBuilder:
         self.archives: list[bytes] = []
         self.classes: set[bytes] = set()
         self.label_warnings: list[str] = []
+        self.list_folders = [*text_folders, place_at(base).parent]
         self._text_folders = text_folders
         self._names: list[bytes] = []
         self._table: ItemTable | None = None
@@ -177,8 +180,8 @@ class SourceBuilder:
         self.label_warnings.append(message)
 
     def _are_listed(self, found: set[bytes]) -> bool:
-        """Return whether a list beside the images says that these are all the classes there are."""
-        paths = (folder / name for folder in self._text_folders for name in CLASS_LISTS)
+        """Return whether a list says that these are all the classes there are."""
+        paths = (folder / name for folder in self.list_folders for name in CLASS_LISTS)
         return any(path.is_file() and {line.split()[0] for _, line in nonblank_lines(path)} == found for path in paths)
 
     def _warn_about_classes(self, table: ItemTable) -> None:
