@@ -265,7 +265,7 @@ class _Listing:
 def _no_class(dataset: Dataset, key: int, label: int) -> ConfigError:
     """Return the error about a label that is not the number of a class, and is not -1, which is none."""
     path, record, offset = dataset.records.where(key)
-    where = f"label {label} of record {record} at byte {offset} of {path}"
+    where = f"label {label} of record {record} of {path}, at byte {offset},"
     if label >= MAX_CLASSES:
         return ConfigError(f"{where} is not below {MAX_CLASSES}; say where the class is with --label-key")
     if label < 0:

@@ -82,7 +82,7 @@ def test_a_label_0_where_classes_count_from_1_is_an_error_with_a_remedy(
     words = ["repack", fake_records, tmp_path / "out", "--preset", "imagenet"]
     assert stoker_does(*words) == 2
     said = capsys.readouterr().err
-    assert f"label 0 of record 0 at byte 0 of {fake_records}/train-00000-of-00004 is not a class" in said
+    assert f"label 0 of record 0 of {fake_records}/train-00000-of-00004, at byte 0, is not a class" in said
     assert "--from-label-base 0" in said
     assert stoker_does(*words, "--from-label-base", 0) == 0
     assert labels_in(tmp_path / "out") == Counter(dict.fromkeys(range(1, 11), 2))
@@ -343,6 +343,18 @@ def test_objects_without_a_class_of_the_image_are_refused_with_what_to_give(tmp_
     assert "--image-key alone for images without a class" in str(caught.value)
     with pytest.raises(ConfigError, match="neither one number nor one-hot"):
         stoker.open(tmp_path, keys=stoker.RecordKeys(label="image/object/class/label"))
+
+
+def test_images_beside_which_nothing_could_be_a_class_have_none(tmp_path: Path) -> None:
+    bare: Record = {"image/encoded": ("bytes", [pictures.jpeg(40, 30, 1)]), "image/filename": ("bytes", [b"a.jpg"])}
+    (tmp_path / "test.tfrec").write_bytes(framed([bare]))
+    opened = stoker.open(tmp_path)
+    assert opened.labels.tolist() == [-1]
+    with stoker.Loader(opened, batch_size=1, transform=stoker.Resize(8)) as loader:
+        assert [batch.labels.tolist() for batch in loader] == [[-1]]
+    (tmp_path / "test.tfrec").write_bytes(framed([bare | {"breed": ("int64", [3])}]))
+    with pytest.raises(ConfigError, match="there is no class under image/class/label"):
+        stoker.open(tmp_path)
 
 
 def test_info_of_compressed_shards_does_not_send_to_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,6 +42,12 @@ _DLBS = {f"image/{key}": _ONE_BYTES for key in _DLBS_BYTES} | {f"image/{key}": _
 _SYNSET = re.compile(rb"n[0-9]{8}")
 _LABEL_KEY = "image/class/label"
 _OBJECT_LABEL_KEY = "image/object/class/label"
+_WITHOUT_A_CLASS = {
+    *(f"image/{key}" for key in ("channels", "colorspace", "encoded", "filename", "format", "height", "width")),
+    *("image/key/sha256", "image/order", "image/source_id"),
+    *(key for key in _BOXES if key != BOX_PREFIX + "label"),
+}
+"""Keys of records that have none: what else they hold may be a class, which must not be lost."""
 _SHOWN_KEYS = 20
 _NAME_KEYS = ("file_name", "filename", "image/filename", "image/file_name", "path", "name")
 
@@ -365,14 +371,15 @@ def recognise(features: Features) -> SchemaInfo | None:
 
     Known are the layouts of all presets, ``image/...`` records with more or fewer keys than Google's, the
     ``label_one_hot`` and ``image_raw`` pairs of the Hops notebook's second step, and pairs of an encoded image and a
-    label under TFDS's keys. Keys do not tell whether classes count from 0 or from 1: the label base is 0, and labels
+    label under TFDS's keys. Records under ``image/...`` without ``image/class/label`` are images without a class, if
+    they hold nothing that could be one. Keys do not tell whether classes count from 0 or from 1: the label base is 0, and labels
     are taken as they are stored.
 
     Args:
         features: Everything that one record holds.
     """
     if "image/encoded" in features:
-        return _image_class(features) if _LABEL_KEY in features else None
+        return _image_class(features) if _LABEL_KEY in features or features.keys() <= _WITHOUT_A_CLASS else None
     if "image_raw" in features and features.keys() & {"label", "label_one_hot"}:
         return _tiny(features)
     if {"image", "label"} <= features.keys() and features["image"][0] == "bytes" and len(features["image"][1]) == 1:
@@ -464,7 +471,8 @@ def _image_class(features: Features) -> SchemaInfo:
         info = NvidiaSchema().info(0)
     else:
         info = ImagenetSchema().info(0)
-    return _named(replace(info, features={}, label_base=0), features)
+    label_key = _LABEL_KEY if _LABEL_KEY in features else ""
+    return _named(replace(info, features={}, label_key=label_key, label_base=0), features)
 
 
 def _tiny(features: Features) -> SchemaInfo:
