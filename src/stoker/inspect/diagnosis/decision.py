@@ -119,6 +119,7 @@ class Files:
         cached_after: The same afterwards.
         is_directory: Whether the place is one directory of this machine, and not a pattern, list or mixture.
         loose: Whether the samples are image files, and not in shards.
+        pixels: Whether the images are stored as pixels, of which nothing is decoded.
     """
 
     place: str = ""
@@ -129,6 +130,7 @@ class Files:
     cached_after: float | None = None
     is_directory: bool = False
     loose: bool = False
+    pixels: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,6 +421,8 @@ def _disk_remedy(e: Evidence) -> str:
 
 
 def _smaller(e: Evidence) -> str:
+    if e.files.pixels:
+        return "build again with fewer pixels (--img-size), or with JPEGs, which take a tenth of the bytes"
     return f"'stoker {'build' if e.files.loose else 'repack'} --resize short:256'"
 
 
@@ -471,8 +475,9 @@ def _decode_bound(e: Evidence) -> tuple[str, str]:
 def _decode_remedy(e: Evidence) -> str:
     if e.mostly_converts:
         return "build a dataset of it: 'stoker build' turns PNG, WebP, CMYK and the like into JPEG once"
-    if e.stages.get("decode", 0.0) == 0.0:
-        return "only more CPUs: these are pixels, and nothing is decoded; check=False spares their checksums"
+    if e.files.pixels:
+        spared = "; check=False spares their checksums" if e.stages.get("check", 0.0) else ""
+        return f"more CPUs, or fewer pixels (--img-size of a new build): these are pixels, nothing is decoded{spared}"
     tried = "'stoker doctor DATASET' measures what each of these brings"
     if e.setup.decode == "exact":
         return f'decode="fast", or rebuild with --recipe restart or --resize short:256; {tried}'

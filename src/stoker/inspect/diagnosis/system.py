@@ -109,8 +109,9 @@ def look_at_files(dataset: Dataset | Mix) -> Files:
     parts = parts_of(dataset)
     place = ", ".join(part.path for part in parts)
     loose = not any(part.shards for part in parts)
+    pixels = all(part.schema.image_encoding == "raw" for part in parts)
     if any(part.remote is not None for part in parts):
-        return Files(place=place, remote=True, loose=loose)
+        return Files(place=place, remote=True, loose=loose, pixels=pixels)
     return Files(
         place=place,
         size_bytes=sum(part.size_bytes for part in parts),
@@ -118,6 +119,7 @@ def look_at_files(dataset: Dataset | Mix) -> Files:
         cached_before=_cached_share([path for part in parts for path in files_of(part, _MOST_FILES)]),
         is_directory=len(parts) == 1 and Path(place).is_dir(),
         loose=loose,
+        pixels=pixels,
     )
 
 
