@@ -1,8 +1,10 @@
 #include "core/sources/record_source.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "core/base/errors.h"
@@ -16,6 +18,10 @@ namespace {
 // only of objects.
 enum Feature : size_t { kImage, kLabel, kSource, kHeight, kWidth, kOrder, kCorners };
 constexpr size_t kFeatures = kCorners + 4;
+
+constexpr size_t kEdges = 4;
+constexpr std::array<size_t, kEdges> kPackedPlace{1, 0, 3, 2};  // of xmin, ymin, xmax, ymax in TFDS's order
+constexpr std::string_view kBoxes = "bbox";
 
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(ErrorCode::kBadExample, what);
@@ -53,10 +59,12 @@ void check_length(const StoredImage& image, int64_t height, int64_t width) {
          std::to_string(width) + " x 3 (height, width, channels)");
 }
 
-float value_at(const FeatureView& view, int32_t object, std::vector<float>& values) {
+// An edge of an object, of a list that has `stride` values of each, from `place` on.
+float value_at(const FeatureView& view, int32_t object, size_t stride, size_t place, std::vector<float>& values) {
   values.clear();
   if (view.kind() != FeatureKind::kNone) view.append_to(values);
-  if (object >= 0 && static_cast<size_t>(object) < values.size()) return values[static_cast<size_t>(object)];
+  const size_t at = static_cast<size_t>(std::max(object, 0)) * stride + place;
+  if (object >= 0 && at < values.size()) return values[at];
   refuse("there is no object " + std::to_string(object) + ": '" + std::string(view.key()) + "' has " +
          std::to_string(values.size()) + " values");
 }
@@ -72,8 +80,18 @@ void check_as_many(std::string_view key, size_t values, size_t boxes) {
 RecordSource::RecordSource(std::shared_ptr<const RecordSet> records, RecordKeys keys, PayloadCheck check)
     : records_(std::move(records)), keys_(std::move(keys)), check_(check) {
   const char* names[] = {"xmin", "ymin", "xmax", "ymax"};
-  for (size_t i = 0; i < 4; ++i) corners_[i] = keys_.box_prefix + names[i];
-  box_label_ = keys_.box_prefix + "label";
+  const std::string& prefix = keys_.box_prefix;
+  packed_ = !prefix.empty() && prefix.back() != '/';
+  const size_t last = prefix.rfind(kBoxes);
+  const std::string above = last == std::string::npos ? std::string() : prefix.substr(0, last);
+  if (packed_) {
+    corners_[0] = prefix;
+    box_label_ = above + "label";
+    return;
+  }
+  for (size_t i = 0; i < kEdges; ++i) corners_[i] = prefix + names[i];
+  box_label_ = prefix + "label";
+  if (last != std::string::npos) box_class_ = above + "class/label";  // as TensorFlow's object detection has it
 }
 
 std::span<const uint8_t> RecordSource::fetch(uint64_t number, SourceScratch& scratch) const {
@@ -160,7 +178,8 @@ SourceSample RecordSource::describe(SampleId id, std::span<const uint8_t> bytes,
   if (raw) shape(sample.image, wanted);
   if (object) {
     const auto value = [&](size_t corner) {
-      return value_at(wanted[kCorners + corner].view, id.object, scratch.fractions);
+      if (packed_) return value_at(wanted[kCorners].view, id.object, kEdges, kPackedPlace[corner], scratch.fractions);
+      return value_at(wanted[kCorners + corner].view, id.object, 1, 0, scratch.fractions);
     };
     sample.image.object = ObjectBox{value(0), value(1), value(2), value(3)};
   }
@@ -170,24 +189,40 @@ SourceSample RecordSource::describe(SampleId id, std::span<const uint8_t> bytes,
 void RecordSource::append_boxes(uint64_t, std::span<const uint8_t> bytes, int64_t label,
                                 SourceScratch& scratch, std::vector<LabelledBox>& boxes) const {
   if (keys_.box_prefix.empty()) return;
-  std::array<Wanted, 5> wanted{
-      {{corners_[0], {}}, {corners_[1], {}}, {corners_[2], {}}, {corners_[3], {}}, {box_label_, {}}}};
+  std::array<Wanted, 6> wanted{{{corners_[0], {}},
+                                {corners_[1], {}},
+                                {corners_[2], {}},
+                                {corners_[3], {}},
+                                {box_label_, {}},
+                                {box_class_, {}}}};
   find_features(bytes, wanted);
   const size_t first = boxes.size();
   float ObjectBox::* const edges[] = {&ObjectBox::xmin, &ObjectBox::ymin, &ObjectBox::xmax, &ObjectBox::ymax};
-  for (size_t i = 0; i < 4; ++i) {
+  for (size_t i = 0; i < (packed_ ? 1 : kEdges); ++i) {
     scratch.fractions.clear();
     const FeatureView& view = wanted[i].view;
     if (view.kind() != FeatureKind::kNone) view.append_to(scratch.fractions);
-    if (i == 0) boxes.resize(first + scratch.fractions.size(), {.box = {}, .label = label});
-    check_as_many(wanted[i].key, scratch.fractions.size(), boxes.size() - first);
-    for (size_t k = 0; k < scratch.fractions.size(); ++k)
-      boxes[first + k].box.*edges[i] = scratch.fractions[k];
+    const size_t count = scratch.fractions.size();
+    if (packed_ && count % kEdges != 0) {
+      refuse("'" + keys_.box_prefix + "' has " + std::to_string(count) + " values, which are not four for each box");
+    }
+    if (i == 0) boxes.resize(first + (packed_ ? count / kEdges : count), {.box = {}, .label = label});
+    if (!packed_) check_as_many(wanted[i].key, count, boxes.size() - first);
+    for (size_t k = first; k < boxes.size(); ++k) {
+      if (packed_) {
+        const float* four = &scratch.fractions[(k - first) * kEdges];
+        for (size_t edge = 0; edge < kEdges; ++edge) boxes[k].box.*edges[edge] = four[kPackedPlace[edge]];
+      } else {
+        boxes[k].box.*edges[i] = scratch.fractions[k - first];
+      }
+    }
   }
-  if (wanted[4].view.kind() == FeatureKind::kNone) return;
+  const bool by_class = wanted[4].view.kind() == FeatureKind::kNone && !box_class_.empty();
+  const Wanted& labels = wanted[by_class ? 5 : 4];
+  if (labels.view.kind() == FeatureKind::kNone) return;
   scratch.numbers.clear();
-  wanted[4].view.append_to(scratch.numbers);
-  check_as_many(wanted[4].key, scratch.numbers.size(), boxes.size() - first);
+  labels.view.append_to(scratch.numbers);
+  check_as_many(labels.key, scratch.numbers.size(), boxes.size() - first);
   for (size_t k = 0; k < scratch.numbers.size(); ++k) boxes[first + k].label = scratch.numbers[k];
 }
 

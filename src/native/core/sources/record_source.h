@@ -21,7 +21,9 @@ struct RecordKeys {
   std::string height;  // of raw images; without height or width they are squares
   std::string width;
   std::string order;       // "HWC" or "CHW"; a record without it is HWC
-  std::string box_prefix;  // before xmin, ymin, xmax, ymax
+  // Before xmin, ymin, xmax and ymax, a list each. Without a slash at its end it is the key of one list of them
+  // all, four values for an object, in TFDS's order: ymin, xmin, ymax, xmax.
+  std::string box_prefix;
 };
 
 class RecordSource : public SampleSource {
@@ -52,8 +54,10 @@ class RecordSource : public SampleSource {
 
   std::shared_ptr<const RecordSet> records_;
   RecordKeys keys_;
-  std::string corners_[4];  // the keys of xmin, ymin, xmax and ymax
+  std::string corners_[4];  // the keys of xmin, ymin, xmax and ymax; packed: only the first, of all
   std::string box_label_;
+  std::string box_class_;  // of labels where there are none under box_label_
+  bool packed_ = false;
   PayloadCheck check_;
 };
 
