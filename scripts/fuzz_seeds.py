@@ -120,7 +120,8 @@ def examples() -> Iterator[bytes]:
     raw = pixels(4, 3).tobytes()
     yield example(i=[raw], h=[3], w=[4], o=[b"HWC"], l=[0, 1, 0], s=[b"a.jpg"])
     yield example(i=[raw], h=[3], w=[4], o=[b"CHW"], l=[b"\0\1\0"])
-    yield example(i=[raw], h=[3], w=[4], l=[1], bxmin=[0.0], bymin=[0.1], bxmax=[0.9], bymax=[1.0], blabel=[3])
+    edges = {"b/xmin": [0.0], "b/ymin": [0.1], "b/xmax": [0.9], "b/ymax": [1.0], "b/label": [3]}
+    yield example(i=[raw], h=[3], w=[4], l=[1], b=[0.1, 0.0, 1.0, 0.9], label=[3], **edges)
     yield example(image=[jpeg], label=[7], source=[b"n1_2.JPEG"])
     one = b"\x0a\x03\x0a\x01\x00"
     yield b"\x0a\x0c\x0a\x0a\x0a\x01a\x12\x05\x1a\x03\x08\xac\x02"  # unpacked

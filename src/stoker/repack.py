@@ -32,7 +32,7 @@ __all__ = ["RecordSource", "open_records"]
 
 
 _REPORT_EVERY = 256
-_SYNSET, _TEXT = "image/class/synset", "image/class/text"
+_SYNSET, _TEXT, _OBJECT_TEXTS = "image/class/synset", "image/class/text", "image/object/class/text"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +97,9 @@ class RecordSource:
         """
         sample = self._sample(item)
         is_raw = sample.schema.image_encoding == "raw"
-        return SourceImage(sample.decode() if is_raw else sample.encoded, _file_name(sample), sample.boxes, None)
+        base = sample.schema.label_base
+        boxes = [replace(box, label=_from_base(box.label, base)) for box in sample.boxes]
+        return SourceImage(sample.decode() if is_raw else sample.encoded, _file_name(sample), boxes, None)
 
     def _sample(self, item: Item) -> Sample:
         return self.datasets[item.archive][item.offset]
@@ -108,6 +110,7 @@ def open_records(
     keys: RecordKeys | None,
     *,
     label_base: int | None = None,
+    keeps_boxes: bool = True,
     crop_objects: bool = False,
     progress: Progress | None = None,
 ) -> RecordSource:
@@ -123,6 +126,7 @@ def open_records(
         root: What `stoker.open` opens, image files excepted.
         keys: Where the records hold what; found out from the first record of each split when left out.
         label_base: Number of the first class in the new dataset, where a preset or a person has chosen it.
+        keeps_boxes: Whether the records of the new dataset have a place for boxes; a warning says so if not.
         crop_objects: Whether every annotated object is an item of its own; a record without one stays whole.
         progress: Called after every few hundred records.
 
@@ -141,7 +145,14 @@ def open_records(
     table, splits = listing.finish()
     identity = "\n".join(dataset.identity for dataset in datasets)
     warnings = _warnings(root, datasets, table) if keys is None or keys.label_base is None else ()
+    if listing.boxes and not keeps_boxes and not crop_objects:
+        what = f"the layout of the new dataset has no place for boxes, so the {listing.boxes:,} of {root} are left out"
+        warnings += (f"{what}; --preset imagenet keeps them, --crop-objects makes a record of each",)
     return RecordSource(root, datasets, names.classes, names.texts, table, splits, identity, warnings)
+
+
+def _from_base(label: int | None, base: int) -> int | None:
+    return label if label is None or label < 0 else label - base
 
 
 def _keep_labels(datasets: Sequence[Dataset], label_base: int | None) -> None:
@@ -212,6 +223,7 @@ class _Listing:
         self._builder = ItemTableBuilder()
         self._splits: dict[str, NDArray[np.int64]] = {}
         self._total = sum(map(len, datasets))
+        self.boxes = 0
         self._seen = 0
         self._damaged = 0
         self._size_bytes = 0
@@ -224,15 +236,15 @@ class _Listing:
             for key in range(len(dataset)):
                 found.append(self._look(dataset, key))
                 self._report(found[-1])
+        items = [(label, one, place) for one in found for place, label in one.items()]
         if all(one.name or one.is_damaged for one in found):
-            found.sort(key=lambda one: (one.label, one.name, one.key))
+            items.sort(key=lambda item: (item[0], item[1].name, item[1].key, item[2]))
         else:
-            found.sort(key=lambda one: (one.label, one.key))
+            items.sort(key=lambda item: (item[0], item[1].key, item[2]))
         first = len(self._builder)
-        for one in found:
+        for label, one, place in items:
             path = f"{dataset.split}#{one.key}".encode() + (b" " + one.name if one.name else b"")
-            for number_of_object in range(one.objects) if one.objects else (-1,):
-                self._builder.add(Item(path, one.label, one.size_bytes, number, one.key, number_of_object))
+            self._builder.add(Item(path, label, one.size_bytes, number, one.key, place))
         self._splits[dataset.split] = np.arange(first, len(self._builder), dtype=np.int64)
 
     def finish(self) -> tuple[ItemTable, dict[str, NDArray[np.int64]]]:
@@ -242,17 +254,17 @@ class _Listing:
     def _look(self, dataset: Dataset, key: int) -> _Record:
         try:
             sample = dataset[key]
+            boxes = sample.boxes
         except StorageError:  # the record may be whole
             raise
         except StokerError:  # the build will meet it again, and name it among the rejects
-            return _Record(-1, b"", key, 0, 0, is_damaged=True)
-        base = dataset.schema.label_base
-        label = -1 if sample.label == -1 else sample.label - base
-        if (label < 0 and sample.label != -1) or label >= MAX_CLASSES:
-            raise _no_class(dataset, key, sample.label)
-        self.names.see(label, sample)
-        objects = len(sample.boxes) if self._crop_objects else 0
-        return _Record(label, sample.source.encode("utf-8", "surrogateescape"), key, len(sample.encoded), objects)
+            return _Record(-1, b"", key, 0, (), is_damaged=True)
+        label = _class_of(dataset, key, sample.label)
+        objects = [label if box.label is None else _class_of(dataset, key, box.label) for box in boxes]
+        self.names.see(label, sample, objects)
+        self.boxes += len(boxes)
+        name = sample.source.encode("utf-8", "surrogateescape")
+        return _Record(label, name, key, len(sample.encoded), tuple(objects) if self._crop_objects else ())
 
     def _report(self, one: _Record) -> None:
         self._seen += 1
@@ -262,28 +274,39 @@ class _Listing:
             self._progress(done=self._seen, total=self._total, size_bytes=self._size_bytes, rejects=self._damaged)
 
 
-def _no_class(dataset: Dataset, key: int, label: int) -> ConfigError:
-    """Return the error about a label that is not the number of a class, and is not -1, which is none."""
+def _class_of(dataset: Dataset, key: int, label: int) -> int:
+    """Return the class of a label, counted from 0; -1 for none.
+
+    Raises:
+        ConfigError: It is not the number of a class, nor -1.
+    """
+    base = dataset.schema.label_base
+    if label == -1 or base <= label < MAX_CLASSES + base:
+        return label - base if label >= 0 else -1
     path, record, offset = dataset.records.where(key)
     where = f"label {label} of record {record} of {path}, at byte {offset},"
     if label >= MAX_CLASSES:
-        return ConfigError(f"{where} is not below {MAX_CLASSES}; say where the class is with --label-key")
+        raise ConfigError(f"{where} is not below {MAX_CLASSES}; say where the class is with --label-key")
     if label < 0:
-        return ConfigError(f"{where} is negative, and only -1 stands for no class; say where it is with --label-key")
+        raise ConfigError(f"{where} is negative, and only -1 stands for no class; say where it is with --label-key")
     remedy = "if the classes of these records count from 0, give --from-label-base 0"
-    return ConfigError(f"{where} is not a class, because classes count from {dataset.schema.label_base}; {remedy}")
+    raise ConfigError(f"{where} is not a class, because classes count from {base}; {remedy}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What the listing keeps of a record; ``objects`` is 0 when it is taken whole."""
+    """What the listing keeps of a record; ``objects`` has the class of each, and is empty when it is taken whole."""
 
     label: int
     name: bytes
     key: int
     size_bytes: int
-    objects: int
+    objects: tuple[int, ...]
     is_damaged: bool = False
+
+    def items(self) -> list[tuple[int, int]]:
+        """Return what it becomes: the place of an object, or -1 for all of it, and the class of that."""
+        return list(enumerate(self.objects)) or [(-1, self.label)]
 
 
 class ClassNames:
@@ -303,9 +326,11 @@ class ClassNames:
         self._listed = bool(known)
         self._most = len(known) - 1
 
-    def see(self, label: int, sample: Sample) -> None:
-        """Take note of a record's class."""
-        self._most = max(self._most, label)
+    def see(self, label: int, sample: Sample, objects: Sequence[int]) -> None:
+        """Take note of a record's class and of those of its objects."""
+        self._most = max(self._most, label, *objects)
+        if not self._listed and any(one != label for one in objects):
+            self._see_objects(sample, objects)
         if label < 0 or self._listed or label in self._names:
             return
         synset, text = _first(sample, _SYNSET), _first(sample, _TEXT)
@@ -317,6 +342,13 @@ class ClassNames:
             self._texts[label] = text
         elif text:
             self._texts.setdefault(label, text)
+
+    def _see_objects(self, sample: Sample, objects: Sequence[int]) -> None:
+        kind, texts = sample.features.get(_OBJECT_TEXTS, ("", []))
+        if kind == "bytes" and len(texts) == len(objects):
+            for label, text in zip(objects, cast("list[bytes]", texts), strict=True):
+                if label >= 0 and text and not has_control_character(text):
+                    self._names.setdefault(label, text)
 
     @property
     def classes(self) -> tuple[bytes, ...]:

@@ -56,6 +56,8 @@ class SchemaInfo:
         width_key: Key of its columns.
         order_key: Key of ``HWC`` or ``CHW``; without it, or where a record lacks it, ``HWC``.
         box_prefix: What precedes ``xmin``, ``xmax``, ``ymin`` and ``ymax``, float lists in 0..1; None without boxes.
+            Without a slash at its end it is the key of one list of all, four values for each object, in TFDS's order:
+            ``ymin``, ``xmin``, ``ymax``, ``xmax``.
     """
 
     preset: str
@@ -86,12 +88,14 @@ class Box:
         ymin: Top edge.
         xmax: Right edge, greater than ``xmin``.
         ymax: Bottom edge, greater than ``ymin``.
+        label: Its class; -1 for none. None: that of its image.
     """
 
     xmin: float
     ymin: float
     xmax: float
     ymax: float
+    label: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,14 @@ import zlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import stoker
 from loader.remote_places import copy
 from reference import example, pictures, tfrecord
 from stoker.cli.main import main
-from stoker.errors import ConfigError, DatasetNotFoundError
+from stoker.errors import ConfigError, DatasetNotFoundError, ExampleError
 from storage.places import place_in
 
 if TYPE_CHECKING:
@@ -331,18 +332,93 @@ def test_keys_without_an_effect_are_refused(
 
 
 def test_objects_without_a_class_of_the_image_are_refused_with_what_to_give(tmp_path: Path) -> None:
-    corners = {"xmin": [0.0, 0.5], "xmax": [0.5, 1.0], "ymin": [0.0, 0.5], "ymax": [0.5, 1.0]}
-    detection: Record = {
-        "image/encoded": ("bytes", [pictures.jpeg(40, 30, 1)]),
-        "image/object/class/label": ("int64", [3, 5]),
-        **{f"image/object/bbox/{side}": ("float", values) for side, values in corners.items()},
-    }
-    (tmp_path / "a.tfrecord").write_bytes(framed([detection]))
+    (tmp_path / "a.tfrecord").write_bytes(framed([detection(3, 5)]))
     with pytest.raises(ConfigError, match="only those of its objects under image/object/class/label") as caught:
         stoker.open(tmp_path)
     assert "--image-key alone for images without a class" in str(caught.value)
     with pytest.raises(ConfigError, match="neither one number nor one-hot"):
         stoker.open(tmp_path, keys=stoker.RecordKeys(label="image/object/class/label"))
+
+
+BOXES = [(0.0, 0.25, 0.5, 1.0), (0.5, 0.0, 1.0, 0.5)]  # xmin, ymin, xmax, ymax
+
+
+def detection(*labels: int) -> Record:
+    """As TensorFlow's object detection has it: classes of objects, and none of the image."""
+    sides = zip(("xmin", "ymin", "xmax", "ymax"), zip(*BOXES, strict=True), strict=True)
+    return {
+        "image/encoded": ("bytes", [pictures.jpeg(40, 30, 1)]),
+        "image/object/class/label": ("int64", list(labels)),
+        "image/object/class/text": ("bytes", [b"class %d" % label for label in labels]),
+        **{f"image/object/bbox/{side}": ("float", list(values)) for side, values in sides},
+    }
+
+
+def tfds_objects(*labels: int) -> Record:
+    """As TFDS has it: all edges in one list, ymin first."""
+    edges = [edge for xmin, ymin, xmax, ymax in BOXES for edge in (ymin, xmin, ymax, xmax)]
+    return {
+        "image": ("bytes", [pictures.jpeg(40, 30, 1)]),
+        "label": ("int64", [1]),
+        "objects/bbox": ("float", edges),
+        "objects/label": ("int64", list(labels)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("record_of", "keys"), [(detection, stoker.RecordKeys("image/encoded")), (tfds_objects, None)], ids=["tf", "tfds"]
+)
+def test_boxes_and_classes_of_objects_are_read_and_kept(tmp_path: Path, record_of: Any, keys: Any) -> None:
+    (tmp_path / "a.tfrecord").write_bytes(framed([record_of(3, 5)]))
+    opened = stoker.open(tmp_path, keys=keys)
+    image_label = -1 if keys else 1
+    assert opened.labels.tolist() == [image_label]
+    assert opened.object_counts.tolist() == [2]
+    assert [(box.xmin, box.ymin, box.xmax, box.ymax) for box in opened[0].boxes] == BOXES
+    with stoker.Loader(opened, batch_size=1, transform=stoker.Resize((30, 40)), boxes=stoker.BoxOutput()) as loader:
+        (batch,) = loader
+    assert batch.boxes.labels.tolist() == [3, 5]
+    assert (batch.boxes.corners / np.array([40, 30, 40, 30])).round(5).tolist() == [list(box) for box in BOXES]
+    with stoker.Loader(opened, batch_size=2, transform=stoker.ObjectCrops(8)) as loader:
+        assert [len(batch.images) for batch in loader] == [2]
+    words = ["--image-key", "image/encoded"] if keys else []
+    assert stoker_does("verify", tmp_path / "a.tfrecord", *words) == 0
+    assert stoker_does("repack", tmp_path / "a.tfrecord", tmp_path / "out", *words) == 0
+    path = next(path for path in (tmp_path / "out").glob("train-*") if path.suffix != ".idx")
+    kept = example.parse(tfrecord.scan(path.read_bytes())[0].payload)
+    assert kept["image/object/bbox/label"][1] == [3, 5]
+    assert kept["image/object/bbox/xmin"][1] == [box[0] for box in BOXES]
+    assert kept["image/class/label"][1] == [image_label]
+    assert stoker_does("verify", tmp_path / "out") == 0
+    if keys:
+        assert [one.name for one in stoker.open(tmp_path / "out").classes][3::2] == ["class 3", "class 5"]
+
+
+def test_crops_of_objects_have_the_classes_of_the_objects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.tfrecord").write_bytes(framed([detection(5, 3), detection(3, 3)]))
+    words = ["repack", tmp_path / "a.tfrecord", tmp_path / "out", "--image-key", "image/encoded"]
+    assert stoker_does(*words, "--crop-objects", "--preset", "tfds") == 0
+    assert sorted(stoker.open(tmp_path / "out").labels.tolist()) == [3, 3, 3, 5]
+    assert "left out" not in capsys.readouterr().out
+    words[2] = tmp_path / "whole"
+    assert stoker_does(*words, "--preset", "tfds") == 0
+    assert "has no place for boxes, so the 4 of" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (detection(3), "'image/object/class/label' has 1 values for 2 boxes"),
+        (tfds_objects(3, 4, 5), "'objects/label' has 3 values for 2 boxes"),
+        (tfds_objects(3, 4) | {"objects/bbox": ("float", [0.5] * 7)}, "7 values, which are not four for each box"),
+    ],
+)
+def test_objects_that_do_not_fit_are_errors(tmp_path: Path, record: Record, message: str) -> None:
+    (tmp_path / "a.tfrecord").write_bytes(framed([record]))
+    opened = stoker.open(tmp_path, keys=stoker.RecordKeys(next(key for key in record if "image" in key)))
+    loader = stoker.Loader(opened, batch_size=1, transform=stoker.Resize(8), boxes=stoker.BoxOutput())
+    with loader, pytest.raises(ExampleError, match=message):
+        list(loader)
 
 
 def test_images_beside_which_nothing_could_be_a_class_have_none(tmp_path: Path) -> None:

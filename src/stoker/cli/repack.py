@@ -56,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
             args.source,
             record_keys(args),
             label_base=settings.schema.label_base if chosen else None,
+            keeps_boxes=settings.schema.info(0).box_prefix is not None,
             crop_objects=crop_objects,
             progress=progress,
         )

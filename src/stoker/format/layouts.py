@@ -13,7 +13,7 @@ from stoker.types import FeatureSpec, SchemaInfo
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stoker.types import Box, Features, ImageEncoding, TensorOrder
+    from stoker.types import Box, Features, ImageEncoding, LabelEncoding, TensorOrder
 
 
 BOX_PREFIX = "image/object/bbox/"
@@ -42,6 +42,7 @@ _DLBS = {f"image/{key}": _ONE_BYTES for key in _DLBS_BYTES} | {f"image/{key}": _
 _SYNSET = re.compile(rb"n[0-9]{8}")
 _LABEL_KEY = "image/class/label"
 _OBJECT_LABEL_KEY = "image/object/class/label"
+_TFDS_BOXES = "objects/bbox"
 _WITHOUT_A_CLASS = {
     *(f"image/{key}" for key in ("channels", "colorspace", "encoded", "filename", "format", "height", "width")),
     *("image/key/sha256", "image/order", "image/source_id"),
@@ -105,7 +106,7 @@ class ImagenetSchema:
 
     Height and width are those of the stored image. ``image/channels`` is 3 and ``image/colorspace`` is RGB for every
     record: they say what a reader gets that asks its decoder for RGB, also from a greyscale JPEG. A box carries the
-    label of its image. ``image/class/text`` is empty when the class has no known text.
+    label of its image, unless it has one of its own. ``image/class/text`` is empty when the class has no known text.
 
     Attributes:
         label_base: Number of the first class: 0, or 1 as Google writes it (0 is the background).
@@ -126,10 +127,11 @@ class ImagenetSchema:
         """Return the 15 features of one record."""
         label = _stored_label(sample, self.label_base)
         boxes = sample.boxes
+        labels = [label if box.label is None else _number(box.label, self.label_base) for box in boxes]
         return _shared_features(sample, label, "JPEG") | {
             "image/class/synset": ("bytes", [sample.class_name]),
             "image/class/text": ("bytes", [sample.class_text]),
-            BOX_PREFIX + "label": ("int64", [label] * len(boxes)),
+            BOX_PREFIX + "label": ("int64", labels),
             BOX_PREFIX + "xmax": ("float", [box.xmax for box in boxes]),
             BOX_PREFIX + "xmin": ("float", [box.xmin for box in boxes]),
             BOX_PREFIX + "ymax": ("float", [box.ymax for box in boxes]),
@@ -335,7 +337,11 @@ def _shared_features(sample: StoredSample, label: int, image_format: str) -> Fea
 
 def _stored_label(sample: StoredSample, label_base: int) -> int:
     """Return the number that a record holds for a sample's class: -1 for none, whatever the base."""
-    return sample.label + label_base if sample.label >= 0 else -1
+    return _number(sample.label, label_base)
+
+
+def _number(label: int, label_base: int) -> int:
+    return label + label_base if label >= 0 else -1
 
 
 def _one_hot(sample: StoredSample) -> list[int]:
@@ -372,8 +378,8 @@ def recognise(features: Features) -> SchemaInfo | None:
     Known are the layouts of all presets, ``image/...`` records with more or fewer keys than Google's, the
     ``label_one_hot`` and ``image_raw`` pairs of the Hops notebook's second step, and pairs of an encoded image and a
     label under TFDS's keys. Records under ``image/...`` without ``image/class/label`` are images without a class, if
-    they hold nothing that could be one. Keys do not tell whether classes count from 0 or from 1: the label base is 0, and labels
-    are taken as they are stored.
+    they hold nothing that could be one. Keys do not tell whether classes count from 0 or from 1: the label base is 0,
+    and labels are taken as they are stored.
 
     Args:
         features: Everything that one record holds.
@@ -452,8 +458,13 @@ def _from_keys(features: Features, keys: RecordKeys) -> SchemaInfo | str:
         _tensors(features, image) or SchemaInfo("custom", {}, image, "", name, 0),
         label_key=keys.label or "",
         label_encoding="one-hot" if one_hot else "id",
-        box_prefix=BOX_PREFIX if BOX_PREFIX + "xmin" in features else None,
+        box_prefix=BOX_PREFIX if BOX_PREFIX + "xmin" in features else _tfds_boxes(features),
     )
+
+
+def _tfds_boxes(features: Features) -> str | None:
+    kind, _ = features.get(_TFDS_BOXES, ("none", []))
+    return _TFDS_BOXES if kind == "float" else None
 
 
 def _tensors(features: Features, image_key: str) -> SchemaInfo | None:
@@ -492,7 +503,8 @@ def _pair(features: Features) -> SchemaInfo | None:
     if one_hot and not _is_one_hot(kind, values):
         return None
     info = replace(TfdsSchema().info(0), features={}, preset="dogs-onehot" if one_hot else "tfds")
-    return _named(replace(info, label_encoding="one-hot" if one_hot else "id"), features)
+    encoding: LabelEncoding = "one-hot" if one_hot else "id"
+    return _named(replace(info, label_encoding=encoding, box_prefix=_tfds_boxes(features)), features)
 
 
 def _is_one_hot(kind: str, values: list[bytes] | list[int] | list[float]) -> bool:

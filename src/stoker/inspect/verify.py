@@ -682,8 +682,11 @@ def _boxes_wrong(features: Features, schema: SchemaInfo) -> list[str]:
     """Check that there are as many left as right, upper and lower edges, and that each is a finite number."""
     if schema.box_prefix is None:
         return []
-    keys = [schema.box_prefix + side for side in ("xmin", "xmax", "ymin", "ymax")]
+    packed = not schema.box_prefix.endswith("/")
+    keys = [schema.box_prefix] if packed else [schema.box_prefix + side for side in ("xmin", "xmax", "ymin", "ymax")]
     counts = [len(features.get(key, ("float", []))[1]) for key in keys]
+    if packed and counts[0] % 4:
+        return [f"{schema.box_prefix} has {counts[0]} values, which are not four for each box"]
     if len(set(counts)) == 1:
         edges = (edge for key in keys for edge in features.get(key, ("float", []))[1])
         odd = sorted({str(edge) for edge in edges if not (isinstance(edge, float) and math.isfinite(edge))})

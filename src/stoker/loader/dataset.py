@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -81,16 +81,31 @@ class Sample:
 
     @property
     def boxes(self) -> list[Box]:
-        """Its annotated objects, in fractions of the image.
+        """Its annotated objects, in fractions of the image, with their labels as the record has them.
 
         Raises:
-            ExampleError: Their corners are not of type float.
+            ExampleError: Their corners are not of type float, or there are not as many labels as boxes.
         """
         prefix = self.schema.box_prefix
         if prefix is None:
             return []
-        sides = (self._floats(prefix + side) for side in ("xmin", "ymin", "xmax", "ymax"))
-        return [Box(*corners) for corners in zip(*sides, strict=False)]
+        above = prefix[: prefix.rfind("bbox")] if "bbox" in prefix else prefix
+        if prefix.endswith("/"):
+            sides = [self._floats(prefix + side) for side in ("xmin", "ymin", "xmax", "ymax")]
+            labels = self._labels(prefix + "label") or self._labels(above + "class/label")
+        else:
+            packed = self._floats(prefix)
+            sides = [packed[first::4] for first in (1, 0, 3, 2)]
+            labels = self._labels(above + "label")
+        boxes = [Box(*corners) for corners in zip(*sides, strict=False)]
+        if labels and len(labels) != len(boxes):
+            message = f"there are {len(labels)} labels for {len(boxes)} boxes"
+            raise ExampleError(f"sample {self.index} ({self.source}): {message}", source=self.source)
+        return [replace(box, label=label) for box, label in zip(boxes, labels, strict=True)] if labels else boxes
+
+    def _labels(self, key: str) -> list[int]:
+        kind, values = self.features.get(key, ("", []))
+        return [int(value) for value in values] if kind == "int64" else []
 
     def _floats(self, key: str) -> list[float]:
         kind, values = self.features.get(key, ("float", []))
@@ -346,8 +361,10 @@ class Dataset:
             message = f"{self.path} has no boxes: its records follow the layout {self.schema.preset!r}"
             raise ConfigError(f"{message}; ObjectCrops needs records with {'image/object/bbox/xmin'!r} and so on")
         records = cast("_native.RecordSet", self.records)
+        packed = not prefix.endswith("/")
         with read_through(self.remote, records) as ahead:
-            return records.count_values(f"{prefix}xmin", available_cpus(), ahead)
+            counts = records.count_values(prefix if packed else f"{prefix}xmin", available_cpus(), ahead)
+        return counts // np.uint32(4) if packed else counts
 
     @property
     def size_bytes(self) -> int:

@@ -110,7 +110,7 @@ class Geometry:
         left, top, right, bottom = self.window
         x = sorted(_within(corner[0], left, right) for corner in corners)
         y = sorted(_within(corner[1], top, bottom) for corner in corners)
-        return Box(x[0], y[0], x[1], y[1])
+        return Box(x[0], y[0], x[1], y[1], box.label)
 
 
 def _within(value: float, low: float, high: float) -> float:

@@ -60,7 +60,8 @@ void check_length(const StoredImage& image, int64_t height, int64_t width) {
 }
 
 // An edge of an object, of a list that has `stride` values of each, from `place` on.
-float value_at(const FeatureView& view, int32_t object, size_t stride, size_t place, std::vector<float>& values) {
+float value_at(const FeatureView& view, int32_t object, size_t stride, size_t place,
+               std::vector<float>& values) {
   values.clear();
   if (view.kind() != FeatureKind::kNone) view.append_to(values);
   const size_t at = static_cast<size_t>(std::max(object, 0)) * stride + place;
@@ -91,7 +92,8 @@ RecordSource::RecordSource(std::shared_ptr<const RecordSet> records, RecordKeys 
   }
   for (size_t i = 0; i < kEdges; ++i) corners_[i] = prefix + names[i];
   box_label_ = prefix + "label";
-  if (last != std::string::npos) box_class_ = above + "class/label";  // as TensorFlow's object detection has it
+  if (last != std::string::npos)
+    box_class_ = above + "class/label";  // as TensorFlow's object detection has it
 }
 
 std::span<const uint8_t> RecordSource::fetch(uint64_t number, SourceScratch& scratch) const {
@@ -178,7 +180,8 @@ SourceSample RecordSource::describe(SampleId id, std::span<const uint8_t> bytes,
   if (raw) shape(sample.image, wanted);
   if (object) {
     const auto value = [&](size_t corner) {
-      if (packed_) return value_at(wanted[kCorners].view, id.object, kEdges, kPackedPlace[corner], scratch.fractions);
+      if (packed_)
+        return value_at(wanted[kCorners].view, id.object, kEdges, kPackedPlace[corner], scratch.fractions);
       return value_at(wanted[kCorners + corner].view, id.object, 1, 0, scratch.fractions);
     };
     sample.image.object = ObjectBox{value(0), value(1), value(2), value(3)};
@@ -204,7 +207,8 @@ void RecordSource::append_boxes(uint64_t, std::span<const uint8_t> bytes, int64_
     if (view.kind() != FeatureKind::kNone) view.append_to(scratch.fractions);
     const size_t count = scratch.fractions.size();
     if (packed_ && count % kEdges != 0) {
-      refuse("'" + keys_.box_prefix + "' has " + std::to_string(count) + " values, which are not four for each box");
+      refuse("'" + keys_.box_prefix + "' has " + std::to_string(count) +
+             " values, which are not four for each box");
     }
     if (i == 0) boxes.resize(first + (packed_ ? count / kEdges : count), {.box = {}, .label = label});
     if (!packed_) check_as_many(wanted[i].key, count, boxes.size() - first);

@@ -20,9 +20,9 @@ struct RecordKeys {
   ImageEncoding encoding = ImageEncoding::kJpeg;
   std::string height;  // of raw images; without height or width they are squares
   std::string width;
-  std::string order;       // "HWC" or "CHW"; a record without it is HWC
-  // Before xmin, ymin, xmax and ymax, a list each. Without a slash at its end it is the key of one list of them
-  // all, four values for an object, in TFDS's order: ymin, xmin, ymax, xmax.
+  std::string order;  // "HWC" or "CHW"; a record without it is HWC
+  // Before xmin, ymin, xmax and ymax, a list each. Without a slash at its end it is the key of one list of
+  // them all, four values for an object, in TFDS's order: ymin, xmin, ymax, xmax.
   std::string box_prefix;
 };
 

@@ -57,9 +57,9 @@ std::string canonical(std::span<const uint8_t> payload) {
 
 // A glance that sees something saw what find_features() finds.
 void find(std::span<const uint8_t> payload) {
-  stoker::Wanted wanted[] = {{"", {}}, {"i", {}}, {"l", {}}, {"bxmin", {}}};
+  stoker::Wanted wanted[] = {{"", {}}, {"i", {}}, {"l", {}}, {"b/xmin", {}}};
   const bool found = succeeds([&] { stoker::find_features(payload, wanted); });
-  stoker::GlancedFeature seen[] = {{""}, {"i"}, {"l"}, {"bxmin"}};
+  stoker::GlancedFeature seen[] = {{""}, {"i"}, {"l"}, {"b/xmin"}};
   if (!stoker::glance(payload, seen)) return;
   require(found);
   for (size_t i = 0; i < std::size(seen); ++i) {
@@ -70,7 +70,7 @@ void find(std::span<const uint8_t> payload) {
   }
 }
 
-stoker::RecordSource tensors() {
+stoker::RecordSource tensors(const std::string& box_prefix) {
   stoker::RecordKeys keys;
   keys.image = "i";
   keys.label = {"l", stoker::LabelEncoding::kOneHot, 1};
@@ -79,13 +79,12 @@ stoker::RecordSource tensors() {
   keys.height = "h";
   keys.width = "w";
   keys.order = "o";
-  keys.box_prefix = "b";
+  keys.box_prefix = box_prefix;
   return {std::make_shared<stoker::RecordSet>(), keys, stoker::PayloadCheck::kOff};
 }
 
 // The payload as a tensor with an object: its pixels are inside the payload, whatever its numbers say.
-void show(std::span<const uint8_t> payload) {
-  static const stoker::RecordSource source = tensors();
+void show(const stoker::RecordSource& source, std::span<const uint8_t> payload) {
   stoker::SourceScratch scratch;
   stoker::TransformDecoder decoder;
   const stoker::TransformSpec transform{.kind = stoker::TransformKind::kObjectCrop, .out = {5, 3}};
@@ -112,7 +111,9 @@ void show(std::span<const uint8_t> payload) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   find({data, size});
-  show({data, size});
+  static const stoker::RecordSource lists = tensors("b/"), packed = tensors("b");
+  show(lists, {data, size});
+  show(packed, {data, size});
   std::string first;
   if (!succeeds([&] { first = canonical({data, size}); })) return 0;
   const auto* bytes = reinterpret_cast<const uint8_t*>(first.data());
