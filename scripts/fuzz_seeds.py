@@ -120,7 +120,13 @@ def examples() -> Iterator[bytes]:
     raw = pixels(4, 3).tobytes()
     yield example(i=[raw], h=[3], w=[4], o=[b"HWC"], l=[0, 1, 0], s=[b"a.jpg"])
     yield example(i=[raw], h=[3], w=[4], o=[b"CHW"], l=[b"\0\1\0"])
-    edges = {"b/xmin": [0.0], "b/ymin": [0.1], "b/xmax": [0.9], "b/ymax": [1.0], "b/label": [3]}
+    edges: dict[str, list[int] | list[float]] = {
+        "b/xmin": [0.0],
+        "b/ymin": [0.1],
+        "b/xmax": [0.9],
+        "b/ymax": [1.0],
+        "b/label": [3],
+    }
     yield example(i=[raw], h=[3], w=[4], l=[1], b=[0.1, 0.0, 1.0, 0.9], label=[3], **edges)
     yield example(image=[jpeg], label=[7], source=[b"n1_2.JPEG"])
     one = b"\x0a\x03\x0a\x01\x00"
