@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from stoker.cli.output import EXIT_FAILED, Printer, bar, print_json
 from stoker.cli.parser import add_output_options, examples
+from stoker.cli.places import check_place
 from stoker.cli.progress import shown_progress
 from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import format_size
@@ -70,7 +71,8 @@ def run(args: argparse.Namespace) -> int:
     named = {name: getattr(args, name) for name in BenchSpec.__dataclass_fields__ if name != "keys"}
     spec = BenchSpec(**{name: value for name, value in named.items() if value is not None}, keys=record_keys(args))
     if args.html:
-        _require_place(args.html)
+        importlib.import_module("stoker.inspect.page")  # an extra: missed now, not after minutes of measuring
+        check_place("--html", args.html)
     report = run_bench(spec, shown_progress)
     if args.json:
         print_json(dataclasses.asdict(report))
@@ -104,20 +106,6 @@ def _run_configured(args: argparse.Namespace) -> int:
 
 def _keys(text: str) -> tuple[str, ...]:
     return tuple(key.strip() for key in text.split(",") if key.strip())
-
-
-def _require_place(path: str) -> None:
-    """Check before minutes of measuring that the page can be made and has a place.
-
-    Raises:
-        ConfigError: The extra is not installed, or there is no such folder.
-    """
-    importlib.import_module("stoker.inspect.page")  # an extra, needed only for pages
-    place = location(path)
-    if place.is_local and not place.parent.is_dir():
-        raise ConfigError(f"--html is {path!r}, and there is no folder {str(place.parent)!r}; make it first")
-    if place.is_local and place.is_dir():
-        raise ConfigError(f"--html is {path!r}, which is a folder; name a file")
 
 
 def _print_report(report: BenchReport) -> None:

@@ -7,7 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from stoker.cli.output import Printer, bar, converted_title, print_json
-from stoker.cli.parser import add_output_options, examples
+from stoker.cli.parser import UsageError, add_output_options, examples
+from stoker.cli.places import check_place
 from stoker.cli.progress import shown_progress
 from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import format_size
@@ -42,8 +43,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "dataset, unfinished build, directory, pattern or file of TFRecords, or images; or its URL"
     parser.add_argument("dataset", help=text)
     add = parser.add_argument_group("what is looked at").add_argument
-    text = "records to read: of TFRecords of other origin the first N, with --html N random ones (default %(default)s)"
-    add("--records", type=int, default=DEFAULT_RECORDS, metavar="N", help=text)
+    text = (
+        f"records to read: the first N of TFRecords of other origin, with --html N random (default {DEFAULT_RECORDS})"
+    )
+    add("--records", type=int, metavar="N", help=text)
     add("--html", metavar="FILE", help="write a page with charts, images and rejects instead; also of images")
     text = "with --html: what the dataset was built from, to show the rejects that are still there"
     add("--source", metavar="PATH", help=text)
@@ -56,7 +59,12 @@ def run(args: argparse.Namespace) -> int:
     """Print what is known, or write a page about it, and return 0."""
     if args.html is not None:
         return _write_page(args)
-    found = dataset_info(args.dataset, args.records, record_keys(args))
+    if args.source is not None:
+        raise UsageError("--source has no effect without --html; give both, or omit it")
+    found = dataset_info(args.dataset, _records(args), record_keys(args))
+    if args.records is not None and not isinstance(found, ForeignInfo):
+        message = f"--records has no effect: no records of {args.dataset} need be read to describe it"
+        raise UsageError(f"{message}; omit it, or add --html")
     if args.json:
         print_json(_document(found))
     elif isinstance(found, DatasetInfo):
@@ -70,9 +78,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _records(args: argparse.Namespace) -> int:
+    return DEFAULT_RECORDS if args.records is None else int(args.records)
+
+
 def _write_page(args: argparse.Namespace) -> int:
+    check_place("--html", args.html)
     with shown_progress("looking", bad="unreadable") as progress:
-        portrait = dataset_portrait(args.dataset, args.records, args.source, progress, record_keys(args))
+        portrait = dataset_portrait(args.dataset, _records(args), args.source, progress, record_keys(args))
 
     from stoker.inspect import page  # noqa: PLC0415 - an extra, needed only where there is something to show
 

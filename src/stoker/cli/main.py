@@ -25,6 +25,7 @@ from stoker.cli.output import (
     print_json,
     print_warning,
     set_verbosity,
+    shown_log,
 )
 from stoker.cli.parser import CommandParser, UsageError, alternatives, did_you_mean, examples
 from stoker.config import stoker_version
@@ -85,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return EXIT_USAGE
         args = make_parser(words).parse_args(_without_help_command(words))
         set_verbosity(-1 if args.quiet else int(args.verbose))
-        with _shown_warnings():
+        with _shown_warnings(), shown_log():
             code: int = args.run(args)
         sys.stdout.flush()  # here, where a closed pipe is still an error that is handled
         return code

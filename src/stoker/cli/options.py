@@ -76,7 +76,7 @@ def add_dataset_options(parser: argparse.ArgumentParser) -> None:
     text = "keep: store every JPEG as it is (default without --resize); restart: add restart markers, without loss"
     add("--recipe", choices=["keep", "restart"], metavar="HOW", help=text)
     text = "how JPEGs that are kept are checked: header (default), or decode"
-    add("--check", choices=["header", "decode"], metavar="HOW", default="header", help=text)
+    add("--check", choices=["header", "decode"], metavar="HOW", help=text)
     text = "EXIF orientation: keep it as stored (default), or apply it"
     add("--exif", choices=["keep", "apply"], metavar="HOW", default="keep", help=text)
     add("--max-pixels", type=int, metavar="N", default=2**27, help="reject larger images (default %(default)s)")
@@ -150,6 +150,8 @@ def _recipe(args: argparse.Namespace, preset: Preset) -> Recipe:
         resize_text = args.resize or preset.resize
     resize = parse_resize(resize_text)
     encode = _encode(args, preset)
+    if (resize is not None or isinstance(encode, RawEncode)) and args.check is not None:
+        raise UsageError("--check has no effect where every image is decoded anyway; omit it")
     if resize is None and args.filter is not None:
         raise UsageError("--filter says how to --resize; give --resize too, or omit it")
     if resize is None and isinstance(encode, JpegEncode) and (args.encode or args.quality is not None):
@@ -158,7 +160,7 @@ def _recipe(args: argparse.Namespace, preset: Preset) -> Recipe:
         resize=resize,
         encode=encode,
         filter=args.filter or preset.filter or "bicubic",
-        check=args.check,
+        check=args.check or "header",
         exif=args.exif,
         max_pixels=args.max_pixels,
         restart=args.recipe == "restart",
@@ -183,6 +185,8 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
 
 def _shards(args: argparse.Namespace, preset: Preset) -> ShardSettings:
     counted = args.shards is not None or args.validation_shards is not None or args.shard_size is not None
+    if args.shard_names == "per-class" and args.shard_size is not None:
+        raise UsageError("--shard-size has no effect with --shard-names per-class, which makes a shard of every class")
     names = args.shard_names or preset.shard_names
     if args.shard_names is None and names == "per-class" and counted:
         names = "default"  # the preset's own names leave no choice of shards

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -15,7 +16,7 @@ from rich.text import Text
 from stoker.errors import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stoker.types import SchemaInfo
 
@@ -55,6 +56,29 @@ def set_verbosity(level: int) -> None:
 
 
 _verbosity = [0]
+
+
+@contextmanager
+def shown_log() -> Iterator[None]:
+    """With ``--verbose``, print what Stoker logs while the ``with`` block runs, such as retries."""
+    if not is_verbose():
+        yield
+        return
+    import logging  # noqa: PLC0415 - takes time, and most commands do without
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            sys.stderr.write(printable(f"stoker: {record.getMessage()}") + "\n")
+
+    log, handler = logging.getLogger("stoker"), Lines()
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 def is_quiet() -> bool:

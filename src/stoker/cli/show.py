@@ -9,7 +9,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from stoker.cli.output import Printer, print_json
-from stoker.cli.parser import UsageError, add_output_options, examples
+from stoker.cli.parser import UsageError, add_output_options, did_you_mean, examples
+from stoker.cli.places import check_place
 from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import check_range
 from stoker.errors import ConfigError
@@ -87,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
         epochs=None if args.epochs is None else parse_epochs(args.epochs),
         keys=record_keys(args),
     )
+    check_place("--out", args.out)
     report = write_sheet(args.dataset, args.out, spec)
     if args.json:
         print_json(dataclasses.asdict(report))
@@ -115,17 +117,18 @@ def parse_transforms(text: str) -> tuple[SheetTransform, ...]:
     """
     try:
         if len(text) > _MAX_TEXT:
-            raise ValueError(f"longer than {_MAX_TEXT} characters")
+            raise ValueError(f"it is longer than {_MAX_TEXT} characters")
         tree = ast.parse(f"({text},)", mode="eval").body
         if not isinstance(tree, ast.Tuple):
-            raise ValueError("not a list of transforms")
+            raise ValueError("it is not a list of transforms")
         return tuple(_transform(node) for node in tree.elts)
     except ConfigError:
         raise
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
-        detail = error.msg if isinstance(error, SyntaxError) else str(error)
-        known = f"{', '.join(NAMED_TRANSFORMS)}, or for example 'RandomResizedCrop(224, scale=(0.2, 1)),eval'"
-        raise UsageError(f"--transforms {text[:200]!r} cannot be read ({detail}); give {known}") from error
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        detail = "it is not written as Python" if isinstance(error, SyntaxError) else str(error)
+        known = f"{', '.join(NAMED_TRANSFORMS)}, or for example 'RandomResizedCrop(96, hflip=0.5),eval'"
+        give = " Give" if detail.endswith("?") else "; give"
+        raise UsageError(f"--transforms is {text[:200]!r}: {detail}{give} {known}") from error
 
 
 def _transform(node: ast.expr) -> SheetTransform:
@@ -139,13 +142,22 @@ def _transform(node: ast.expr) -> SheetTransform:
 
 def _value(node: ast.expr) -> Any:
     if not isinstance(node, ast.Call | ast.Name):
-        return ast.literal_eval(node)
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in _KINDS:
-        raise ValueError(f"no transform is called {ast.unparse(node)[:60]}")
-    if any(word.arg is None for word in node.keywords):
-        raise ValueError("settings are given by name")
+        try:
+            return ast.literal_eval(node)
+        except (ValueError, TypeError):
+            raise ValueError(f"{ast.unparse(node)[:60]} is not a number or a text") from None
+    called = node.func if isinstance(node, ast.Call) else node
+    name = ast.unparse(called)[:60]
+    if not isinstance(called, ast.Name) or name not in _KINDS:
+        raise ValueError(f"there is no transform {name!r}{did_you_mean(name, [*NAMED_TRANSFORMS, *_KINDS])}")
+    takes = f"{name} takes {', '.join(field.name for field in dataclasses.fields(_KINDS[name]))}"
+    if not isinstance(node, ast.Call) or any(word.arg is None for word in node.keywords):
+        raise ValueError(takes)
     words = {str(word.arg): _value(word.value) for word in node.keywords}
-    return _KINDS[node.func.id](*map(_value, node.args), **words)
+    try:
+        return _KINDS[name](*map(_value, node.args), **words)
+    except TypeError:  # a setting that there is not, or too few; of the wrong type
+        raise ValueError(takes) from None
 
 
 def parse_epochs(text: str) -> tuple[int, ...]:

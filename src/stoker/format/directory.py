@@ -69,9 +69,14 @@ def is_unfinished(directory: Location) -> bool:
     One that was killed after it had written the manifest, and before it could clean up, counts too.
 
     Raises:
-        OSError: The store cannot be asked.
+        OSError: The directory or the store cannot be read.
     """
-    return (directory / (JOURNAL_NAME if directory.has_locks else BUILD_FOLDER)).exists()
+    try:
+        return (directory / (JOURNAL_NAME if directory.has_locks else BUILD_FOLDER)).exists()
+    except PermissionError as error:
+        if directory.is_local:
+            error.filename = str(directory)  # the journal need not be there: the directory cannot be looked into
+        raise
 
 
 def find_shards(named: LocationLike) -> dict[str, FoundSplit]:

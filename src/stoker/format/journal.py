@@ -221,7 +221,11 @@ class JournalFile:
 
     def _open_locked(self) -> int:
         while True:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+            try:
+                file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+            except PermissionError as error:
+                error.filename = str(self._directory)  # it is the directory that cannot be written
+                raise
             try:
                 self._refuse_other_files(file)
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -59,10 +59,20 @@ class StoreError(Exception):
         retry: Whether the same request may succeed later.
         busy: Whether the store asks for fewer requests.
         answered: Whether the store was there to say so.
+        advice: What to do once it is given up.
     """
 
-    def __init__(self, problem: str, *, retry: bool = True, busy: bool = False, answered: bool = True) -> None:
+    def __init__(
+        self,
+        problem: str,
+        *,
+        retry: bool = True,
+        busy: bool = False,
+        answered: bool = True,
+        advice: str = "see that the store is there, then run again",
+    ) -> None:
         super().__init__(problem)
+        self.advice = advice
         self.retry = retry
         self.busy = busy
         self.answered = answered

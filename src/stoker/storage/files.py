@@ -37,14 +37,15 @@ def temporary_name(name: str) -> str:
 
 @contextmanager
 def attach_filename(path: object) -> Iterator[None]:
-    """Give errors of the system the name of a file, where the call that failed knew a descriptor alone.
+    """Give errors of the system the name of a file, where the call that failed knew a descriptor or a temporary name.
 
     Opening a file that cannot be opened names it; reading, writing and closing do not.
     """
     try:
         yield
     except OSError as error:
-        if error.filename is None and not isinstance(error, StorageError):
+        is_temporary = TEMPORARY_MARK in os.fsdecode(error.filename or "")
+        if (error.filename is None or is_temporary) and not isinstance(error, StorageError):
             error.filename = path if isinstance(path, bytes) else str(path)
         raise
 
@@ -240,7 +241,8 @@ class LocalStaging:
         make_directory(self._path.parent, within=directory)
         self._temporary = directory / temporary_name(name)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        self._file: int | None = os.open(self._temporary, flags, 0o666)
+        with attach_filename(self._path):
+            self._file: int | None = os.open(self._temporary, flags, 0o666)
 
     def write(self, parts: Sequence[bytes]) -> None:
         """Append bytes; see `Staging`."""

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _STATUS = re.compile(r"status code: (\d{3})")
 _QUERY = re.compile(r"\?[^\s]*")  # of a URL: it may hold a signature
+_KIND = re.compile(r"^Generic \S+ error: ")
+_REQUEST = re.compile(r"Error performing (\S+ \S+) in \S+ - (?:HTTP error: )?")
 _BUSY = frozenset({429, 503})
 _RETRIED = frozenset({408, 409, 425, *_BUSY})
 
@@ -46,6 +48,13 @@ _OWN_MEANS = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_SKIP_SIGNATURE",
 )
+
+# What asks the machine itself for credentials, and what to do where it has none to give.
+_METADATA = {
+    "/latest/": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or for a public bucket "
+    "AWS_SKIP_SIGNATURE=true",
+    "/computeMetadata/": "run 'gcloud auth application-default login', or set GOOGLE_APPLICATION_CREDENTIALS",
+}
 
 _process: int | None = None  # that used obstore first
 
@@ -324,6 +333,9 @@ def _asked(request: Callable[[], _T]) -> _T:
 
 def _failure(said: str) -> StoreError | FileNotFoundError:
     found = _STATUS.search(said)
+    remedy = next((text for address, text in _METADATA.items() if address in said), None)
+    if remedy is not None:  # the clients' last resort, where there are no credentials
+        return StoreError(f"there are no credentials; {remedy}", retry=found is None, answered=False, advice="")
     if found is None:
         return StoreError(said, answered="error sending request" not in said)
     status = int(found[1])
@@ -334,4 +346,5 @@ def _failure(said: str) -> StoreError | FileNotFoundError:
 
 def _said(error: Exception) -> str:
     """Return the sentence of an error, without its inner parts, and without anything that may be secret."""
-    return _QUERY.sub("?...", str(error).partition("\n\nDebug source")[0].strip())
+    said = _QUERY.sub("?...", str(error).partition("\n\nDebug source")[0].strip())
+    return _REQUEST.sub(r"\1: ", _KIND.sub("", said))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import logging
 import random
 import re
 import threading
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from stoker.storage.backend import Backend, Blob, Children, Data, Entry
 
 _T = TypeVar("_T")
+_log = logging.getLogger(__name__)
 
 MAX_AT_ONCE = 1024
 """Requests at a time to a store that never was busy; callers have smaller limits of their own."""
@@ -374,8 +376,9 @@ class RetryingStore:
             where = f"{self.name}/{key}"
             message = f"cannot {what} {where}: {error}"
             if error.retry:
-                message += f"; tried {backoff.tries} times; see that the store is there, then run again"
+                message += "; ".join(["", f"tried {backoff.tries} times", *filter(None, [error.advice])])
             raise StorageError(message, path=where) from error
+        _log.info("cannot %s %s/%s: %s; trying again in %.1f s", what, self.name, key, error, seconds)
         if self._stop.wait(seconds):
             raise ClosedError(f"stopped while waiting for {self.name}")
 

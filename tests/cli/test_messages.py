@@ -1,0 +1,134 @@
+"""What messages never hold: temporary names, addresses of objects or of metadata services, files that nobody typed."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from builder.trees import write_tree
+from stoker.cli.main import main
+from stoker.storage import location
+from stoker.storage.objects import _failure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def error_of(capsys: pytest.CaptureFixture[str], words: Sequence[str], code: int = 2) -> str:
+    capsys.readouterr()
+    assert main([*words]) == code
+    return next(line for line in capsys.readouterr().err.splitlines() if line.startswith("stoker: error: "))[15:]
+
+
+@pytest.mark.parametrize(
+    ("transforms", "message"),
+    [
+        (
+            "trian",
+            "there is no transform 'trian'; did you mean train? Give train, eval, jitter, objects, or for example",
+        ),
+        ("CentreCrop(3)", "there is no transform 'CentreCrop'; did you mean CenterCrop? Give train"),
+        ("Resize", "Resize takes size, hflip, filter, color_jitter; give train"),
+        ("Resize(8, hflop=1)", "Resize takes size, hflip, filter, color_jitter; give train"),
+        ("Resize(a.b)", "a.b is not a number or a text; give train"),
+        ("train,,eval", "it is not written as Python; give train"),
+        ("3", "3 is not a transform; give train"),
+    ],
+)
+def test_transforms_that_cannot_be_read(
+    transforms: str, message: str, dataset: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = error_of(capsys, ["show", str(dataset), "--out", "x.png", "--transforms", transforms])
+    assert error.startswith(f"--transforms is {transforms!r}: {message}")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", "{data}", "--out", "{there}/no/x.png"),
+        ("info", "{data}", "--html", "{there}/no/x.png"),
+        ("bench", "{data}", "--html", "{there}/no/x.png"),
+        ("list", "{data}/*", "--out", "{there}/no/x.png"),
+    ],
+)
+def test_a_file_that_has_no_folder(
+    words: tuple[str, ...], dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    filled = [word.format(data=dataset, there=tmp_path) for word in words]
+    error = error_of(capsys, filled)
+    assert error == f"{words[2]} is '{tmp_path}/no/x.png', and there is no folder '{tmp_path}/no'; make it first"
+
+
+def test_a_file_that_cannot_be_written_is_called_by_its_own_name(tmp_path: Path) -> None:
+    for place in (location(tmp_path / "no/file"), location(tmp_path / "no/deeper/file")):
+        with pytest.raises(FileNotFoundError) as caught:
+            place.write_atomically(b"content")
+        assert caught.value.filename == str(place)
+
+
+def test_a_directory_that_cannot_be_read_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = write_tree(tmp_path / "source", {"a": 1}), tmp_path / "out"
+    out.mkdir()
+    denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(out / "build.journal"))
+    exists, opened = Path.exists, os.open
+
+    def is_there(self: Path) -> bool:
+        if self.name == "build.journal":
+            raise denied
+        return exists(self)
+
+    def open_it(path: str | os.PathLike[str], *rest: int) -> int:
+        if os.fspath(path) == str(out / "build.journal"):
+            raise denied
+        return opened(path, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "exists", is_there)
+        assert error_of(capsys, ["verify", str(out)], 1) == f"{out}: Permission denied"
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", open_it)
+        assert error_of(capsys, ["build", str(source), str(out)], 1) == f"{out}: Permission denied"
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [
+        ("PUT http://169.254.169.254/latest/api/token: status code: 403", "set AWS_ACCESS_KEY_ID and"),
+        ("GET http://169.254.169.254/latest/meta-data/iam: error sending request", "set AWS_ACCESS_KEY_ID and"),
+        ("GET http://metadata/computeMetadata/v1/token?...: error sending request", "run 'gcloud auth"),
+    ],
+)
+def test_missing_credentials_are_named(said: str, remedy: str) -> None:
+    error = _failure(said)
+    assert str(error).startswith(f"there are no credentials; {remedy}")
+    assert "169" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("info {data} --source photos", "--source has no effect without --html"),
+        ("info {data} --records 5", "--records has no effect: no records of {data} need be read to describe it"),
+        ("list * --seed 1", "--seed has no effect without --shuffle"),
+        ("plan {photos} --resize short:8 --check decode", "--check has no effect where every image is decoded anyway"),
+        ("plan {photos} --decode fast", "--decode fast goes with --resize"),
+        ("plan {photos} --filter box", "--filter says how to --resize"),
+        ("plan {photos} --shard-size 1MB --shard-names per-class", "--shard-size has no effect"),
+        ("show {data} --out x.png --epochs 0", "--epochs is for sheets of transforms"),
+        ("show {data} --out x.png --columns 2 --transforms eval", "--columns is for sheets without --transforms"),
+        ("build {photos} out --master local", "--master and --spark-conf are for --engine spark"),
+        ("repack {data} out --label-base 0 --from-label-base 0", "takes no label_base=0"),
+        ("download tiny-imagenet out --devkit", "--devkit is for imagenet"),
+    ],
+)
+def test_an_option_without_effect_is_refused(
+    words: str, message: str, dataset: Path, photos: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = {"data": str(dataset), "photos": str(photos)}
+    assert message.format(**places) in error_of(capsys, [word.format(**places) for word in words.split()])
