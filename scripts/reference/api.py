@@ -12,11 +12,22 @@ from scripts.reference import docstrings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from collections.abc import Set as AbstractSet
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "docs/reference/api"
+# What modules of Stoker use of each other's classes, and users do not.
+_INTERNAL = {
+    "Dataset": {"load_boxes", "opener", "records", "remote", "stamps", "with_own_files"},
+    "MemoryCache": {"native", "warn_of_problems"},
+    "NodeCache": {"warn_of_problems"},
+    "ReadAhead": {"limits"},
+    "SourceOptions": {"absolute"},
+}
+_MADE_BY_FUNCTIONS = {"Dataset", "Mix"}
 _PROTOCOL = {"__call__", "__getitem__", "__iter__", "__len__"}
 _WIDTH = 100
+_SHORT = 40  # types of that length are written in the place of their names
 
 # Every public name of `stoker` is on one page, in this order; `pages` fails where one is missing.
 PAGES = {
@@ -96,7 +107,8 @@ def _places(package: griffe.Module, page: str, names: list[str]) -> Iterator[tup
         yield f"stoker.{name}", f"{FOLDER}/{page}.md#{_slug(f'stoker.{name}')}"
         thing = _found(package, name)
         for member in thing.members.values() if isinstance(thing, griffe.Class) else ():
-            if isinstance(member, griffe.Function) and _is_shown(member):
+            is_internal = member.name in _INTERNAL.get(thing.name, ())
+            if isinstance(member, griffe.Function) and not is_internal and _is_shown(member):
                 yield f"stoker.{name}.{member.name}", f"{FOLDER}/{page}.md#{_slug(f'{thing.name}.{member.name}')}"
 
 
@@ -159,14 +171,15 @@ def _class(cls: griffe.Class, links: docstrings.Links) -> list[str]:
     parts = []
     bases = [str(base) for base in cls.bases]
     is_error = cls.module.name == "errors"
-    if not is_error:
+    if not is_error and cls.name not in _MADE_BY_FUNCTIONS:
         parts.append(_code(f"{cls.name}{_arguments(cls.parameters, '')}"))
     if bases and (is_error or not cls.module.canonical_path.startswith("stoker.order")):
         linked = ", ".join(links.code(base, cls.module.canonical_path) for base in bases)
         parts.append(f"Base{'s' if len(bases) > 1 else ''}: {linked}")
-    members = [member for member in cls.members.values() if _is_shown(member)]
+    internal = _INTERNAL.get(cls.name, set())
+    members = [member for member in cls.members.values() if member.name not in internal and _is_shown(member)]
     properties = [member for member in members if isinstance(member, griffe.Attribute)]
-    parts += _sections(cls, links, properties)
+    parts += _sections(cls, links, properties, internal)
     for method in members:
         if isinstance(method, griffe.Function):
             signature = _code(f"{method.name}{_signature(method)}")
@@ -196,7 +209,12 @@ def _paths(expression: str | griffe.Expr | None) -> Iterator[str]:
                     yield str(target.value)
 
 
-def _sections(thing: griffe.Object, links: docstrings.Links, properties: list[griffe.Attribute]) -> list[str]:
+def _sections(
+    thing: griffe.Object,
+    links: docstrings.Links,
+    properties: list[griffe.Attribute],
+    internal: AbstractSet[str] = frozenset(),
+) -> list[str]:
     if thing.docstring is None:
         raise ValueError(f"{thing.canonical_path} has no docstring")
     more = []
@@ -205,7 +223,7 @@ def _sections(thing: griffe.Object, links: docstrings.Links, properties: list[gr
         text = section.value if isinstance(section, griffe.DocstringSectionText) else ""
         annotation = str(member.annotation or "")
         more.append(docstrings.item(member.name, text, links, "" if annotation.startswith("_") else annotation))
-    return docstrings.sections(thing.docstring, links, more)
+    return docstrings.sections(thing.docstring, links, more, internal)
 
 
 def _signature(function: griffe.Function) -> str:
@@ -241,7 +259,7 @@ def _arguments(parameters: griffe.Parameters, returns: str) -> str:
 
 
 def _expression(expression: str | griffe.Expr) -> str:
-    """Write a type, with the names of literals in the place of the name that the code gives to their choice."""
+    """Write a type, with short ones in the place of the names that the code gives them."""
     if isinstance(expression, str):
         return expression
     parts = [part if isinstance(part, str) else _named(part) for part in expression.iterate(flat=True)]
@@ -250,8 +268,9 @@ def _expression(expression: str | griffe.Expr) -> str:
 
 def _named(part: griffe.Expr) -> str:
     target = _resolved(part)
-    if isinstance(target, griffe.Attribute) and str(target.value).startswith("Literal["):
-        return str(target.value).replace("'", '"')
+    text = str(target.value) if isinstance(target, griffe.Attribute) else ""
+    if text.startswith("Literal[") or 0 < len(text) <= _SHORT:
+        return text.replace("'", '"')
     return str(part)
 
 

@@ -14,6 +14,7 @@ import griffe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from collections.abc import Set as AbstractSet
 
 _CODE = re.compile(r"``(?P<literal>.+?)``|`(?P<name>[^`\n]+)`", re.DOTALL)
 _PAGE = re.compile(r"docs/[\w/-]+\.md")
@@ -66,8 +67,10 @@ class Links:
         return os.path.relpath(place, PurePosixPath(self.page).parent)
 
 
-def sections(docstring: griffe.Docstring, links: Links, more_attributes: Iterable[str]) -> list[str]:
-    """Return the parts of a docstring; what else is an attribute is listed with those it has."""
+def sections(
+    docstring: griffe.Docstring, links: Links, more_attributes: Iterable[str], without: AbstractSet[str]
+) -> list[str]:
+    """Return the parts of a docstring; what else is an attribute is listed with those it has, `without` some."""
     parts, more = [], list(more_attributes)
     for section in docstring.parse("google", warnings=False):
         if section.kind is griffe.DocstringSectionKind.text:
@@ -78,7 +81,7 @@ def sections(docstring: griffe.Docstring, links: Links, more_attributes: Iterabl
             parts += ["**Example**", *(_example(text) for _, text in section.value)]
         else:
             elements = [element for element in section.value if str(element.annotation) != "Never"]  # only refuses
-            items = [_element(element, links) for element in elements]
+            items = [_element(element, links) for element in elements if getattr(element, "name", "") not in without]
             if section.kind is griffe.DocstringSectionKind.attributes:
                 items, more = items + more, []
             parts += [f"**{_TITLES[section.kind]}**", "\n".join(items)]

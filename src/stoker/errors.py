@@ -157,4 +157,4 @@ class LabelWarning(SourceWarning):
 
 
 class RankWarning(UserWarning):
-    """Two sources disagree about which rank this process is; see `stoker.loader.ranks`."""
+    """Two sources disagree about which rank this process is; see docs/reference/settings.md."""

@@ -61,9 +61,9 @@ class Loader:
         shuffle: Whether each epoch has its own random order; with `stoker.BlockShuffle` one that reads block by block.
         transform: What becomes of each image. With `stoker.ObjectCrops` samples are annotated objects, not images.
         drop_last: Whether samples that do not fill a batch on every rank are left out of an epoch: ``tail="drop"``.
-        tail: What happens to samples that do not fill a last batch; see `stoker.order.Tail`. Left out: ``"short"`` on
-            one rank, so its last batch may be smaller; ``"pad"`` on several, so samples repeat until each rank has as
-            many full batches as the others, and ``Batch.valid`` is false for the repeats.
+        tail: What happens to samples that do not fill a last batch; see docs/how-to/several-ranks.md. Left out:
+            ``"short"`` on one rank, so its last batch may be smaller; ``"pad"`` on several, so samples repeat until
+            each rank has as many full batches as the others, and ``Batch.valid`` is false for the repeats.
         seed: Of the order and of the transforms' random choices, 0 to 2**64 - 1.
         output: Type, layout and scale of the pixels; left out: uint8, NHWC.
         boxes: In which form batches have the annotated objects of their samples; left out: not at all.
@@ -72,11 +72,11 @@ class Loader:
             more than that, with coarser weights (docs/explanation/performance.md has how close). The same pixels in
             every run, too.
         threads: Decoding threads; left out: one for each CPU that this process may use, divided by the ranks on its
-            node unless the launcher has bound each to CPUs of its own; see `stoker.loader.ranks`.
+            node unless the launcher has bound each to CPUs of its own; see docs/reference/settings.md.
         prefetch: Batches decoded ahead of the consumer; costs ``prefetch`` times the bytes of a batch. 0: a batch is
             decoded when it is asked for.
         rank: This process's number among the ranks that consume an epoch together. Left out, like ``world_size``: as
-            the framework or the launcher says; see `stoker.loader.ranks`.
+            the framework or the launcher says; see docs/reference/settings.md.
         world_size: How many they are.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.

@@ -38,9 +38,9 @@ class SourceOptions:
         boxes: Annotations: a folder of XML files, a tar of them, or a CSV file.
         class_names: A list of ``name<TAB>text`` lines.
         labels: A label map: decides which class has which label. ``imagenet`` is the list of ImageNet's 1,000 classes
-            that comes with Stoker. See `stoker.sources.imagenet.labels`.
+            that comes with Stoker. See docs/how-to/labels.md.
         validation_labels: The classes of validation images that lie in one folder: a list of them, or ImageNet's
-            development kit. See `stoker.sources.imagenet.labels`.
+            development kit. See docs/how-to/labels.md.
         imagenet_labels: Whether classes that are all among ImageNet's 1,000 have the labels of the full list, also when
             some of the 1,000 are missing; ``labels`` comes before it. Presets of systems made for ImageNet set it.
             False where such classes are a data set of their own, as in Tiny ImageNet; None to warn of them.
