@@ -55,6 +55,7 @@ def test_compressed_and_raw_datasets_are_prepared_too(photos: Path, tmp_path: Pa
 def test_unreadable_images_are_counted_and_in_no_form(photos: Path, tmp_path: Path) -> None:
     source = tmp_path / "source"
     shutil.copytree(photos / "train", source)
+    shutil.copy(photos / "synsets.txt", source)
     victims = sorted(source.rglob("*.JPEG"))[:2]
     victims[0].write_bytes(b"no image at all")
     victims[1].write_bytes(victims[1].read_bytes()[:-300])
