@@ -71,6 +71,8 @@ $(DEVELOPED): $(MADE) pyproject.toml | $(INSTALLED)
 	  $(BIN)/python scripts/requirements.py $$words > $(VENV)/requirements.txt; \
 	  $(PIP) install -r $(VENV)/requirements.txt; \
 	done
+	@# Apart: Lightning imports torchvision where it finds it, and beside PyTorch without CUDA that fails (tests/conftest.py).
+	@$(PIP) install --no-deps --upgrade --target $(VENV)/torchvision torchvision==0.28.0
 	@touch $@
 
 .PHONY: demo

@@ -6,6 +6,8 @@ import contextlib
 import importlib.util
 import os
 import signal
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -15,7 +17,6 @@ from stoker.cli.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
-    from pathlib import Path
 
 pytest_plugins = ["servers.fixtures"]
 
@@ -143,10 +144,12 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 def torchvision() -> object:
     """Let torchvision be imported: its usual wheel loads its compiled operators beside PyTorch with CUDA only.
 
-    Its transforms need none of them, so declaring them is enough.
+    Its transforms need none of them, so declaring them is enough. It lies apart, because Lightning imports it wherever
+    it is.
     """
     import torch  # noqa: PLC0415 - an extra, and slow to import
 
+    sys.path.append(str(Path(sys.prefix) / "torchvision"))
     operators = torch.library.Library("torchvision", "FRAGMENT")
     for name in ("nms", "qnms"):
         with contextlib.suppress(RuntimeError):  # it is there
