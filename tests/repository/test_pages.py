@@ -71,8 +71,8 @@ def numbers(page: str) -> dict[str, float]:
 def test_the_tables_were_found() -> None:
     rows = [line for line in SIZING.splitlines() if line.startswith("|") and not line.startswith("|---")]
     headers = SIZING.count("\n|---")
-    assert len(_FIGURES.findall(SIZING)) + len(numbers(SIZING)) == len(rows) - headers >= 30
-    assert len(_FIGURES.findall(RUNBOOK)) + len(numbers(RUNBOOK)) >= 36
+    assert len(_FIGURES.findall(SIZING)) + len(numbers(SIZING)) == len(rows) - headers >= 24
+    assert len(_FIGURES.findall(RUNBOOK)) + len(numbers(RUNBOOK)) >= 30
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_figure_is_what_its_formula_gives(page: str, formula: str, figure: str
 def test_the_runbook_starts_from_figures_of_the_performance_page() -> None:
     measured = PERFORMANCE.read_text(encoding="utf-8")
     reading = measured[measured.index("## Reading photographs") : measured.index("**Evaluation transform**")]
-    keep, small, *_ = re.findall(
+    _, small, *_ = re.findall(
         r"^\| \*\*Stoker\*\* \| [^|]*\| (\d+) \|", measured[measured.index("## Building") :], re.M
     )
     row = re.search(
@@ -95,7 +95,7 @@ def test_the_runbook_starts_from_figures_of_the_performance_page() -> None:
     )
     assert row is not None
     given = numbers(RUNBOOK)
-    assert (given["keep"], given["convert"], given["decode"]) == (int(keep), int(small), int(row[1]))
+    assert (given["convert"], given["decode"]) == (int(small), int(row[1]))
     assert given["record"] == float(row[2]) * 1e6 / 1200
 
 
