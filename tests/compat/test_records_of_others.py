@@ -191,14 +191,15 @@ def test_a_directory_is_listed_and_little_of_it_is_read(tmp_path: Path, monkeypa
         (tmp_path / f"{number}.txt").write_bytes(b"text")
     for number in range(250):
         (tmp_path / f"{number}.odd").write_bytes(b"odd")
+        (tmp_path / f"picture.{number}").write_bytes(b"odd")
+    (tmp_path / "zz.tfrec").write_bytes(framed([record(1)]))
     read: list[str] = []
     held = stoker.format.directory.holds_records
     monkeypatch.setattr(
         "stoker.format.directory.holds_records", lambda path: held(path) if not read.append(path.name) else False
     )
-    assert len(stoker.open(tmp_path)) == 1
-    assert len(read) == 100
-    assert {name.partition(".")[2] for name in read} == {"odd"}
+    assert len(stoker.open(tmp_path)) == 2
+    assert Counter(name.partition(".")[2].strip("0123456789") for name in read) == {"odd": 100, "": 100, "tfrec": 1}
 
 
 @pytest.mark.parametrize("command", ["verify", "index"])

@@ -1,7 +1,8 @@
 """The directory of a dataset: the names of its files, its text files within bounds, and its shards.
 
 Shards are found by their names, and those with other names by their first bytes: a directory of well-named shards is
-listed and nothing of it is read; of every other file that may be one, twelve bytes are.
+listed and nothing of it is read. Of other files that may be shards, twelve bytes are read: of all of one extension, or
+of the first hundred if none of those is a shard.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ BUILD_FOLDER = ".stoker-build"
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _MANY_WITHOUT = 100
-"""Where so many files of a directory were looked into and none holds records, the others are not looked into."""
+"""Where so many files of one extension were looked into and none holds records, the others are not looked into."""
 _FOLDERS_TRIED = 8
 _NAMES_TRIED = 64
 _DEEPEST = 3
@@ -154,17 +155,22 @@ def _shards_among(paths: Iterable[Location], *, alone: bool = False) -> list[tup
 
 
 def _holding_records(paths: Sequence[Location]) -> Iterator[Location]:
+    """Yield which of some files begin as a TFRecord does; many of one extension without records end the look at it."""
     if not paths:
         return
+    groups: dict[str, list[Location]] = {}
+    for path in paths:
+        groups.setdefault(_NUMBER.sub("", path.suffix), []).append(path)
     with stoppable_pool(paths[0].requests_at_once, "stoker-find") as pool:
-        found = False
-        for first in range(0, len(paths), _MANY_WITHOUT):
-            some = paths[first : first + _MANY_WITHOUT]
-            holding = [path for path, holds in zip(some, pool.map(holds_records, some), strict=True) if holds]
-            found = found or bool(holding)
-            if not found:
-                return
-            yield from holding
+        for alike in groups.values():
+            found = False
+            for first in range(0, len(alike), _MANY_WITHOUT):
+                some = alike[first : first + _MANY_WITHOUT]
+                holding = [path for path, holds in zip(some, pool.map(holds_records, some), strict=True) if holds]
+                found = found or bool(holding)
+                if not found:
+                    break
+                yield from holding
 
 
 def find_shard_folder(place: Location, *, beside_images: bool = False) -> Location | None:
