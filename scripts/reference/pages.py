@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from scripts.reference import api, commands, settings
 from scripts.reference.docstrings import Links
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ROOT = api.ROOT
 
@@ -15,15 +20,16 @@ def pages() -> dict[str, str]:
     return {**reference.pages(), commands.PAGE: commands.page(), settings.PAGE: settings.page(links)}
 
 
-def stale() -> list[str]:
-    """Return pages of the API that are there and no longer made."""
+def stale(made: Iterable[str]) -> list[str]:
+    """Return pages of the API that are there and are not among those that are made."""
     there = (path.relative_to(ROOT).as_posix() for path in (ROOT / api.FOLDER).glob("*.md"))
-    return sorted(set(there) - set(pages()))
+    return sorted(set(there) - set(made))
 
 
 if __name__ == "__main__":
-    for name in stale():
+    made = pages()
+    for name in stale(made):
         (ROOT / name).unlink()
-    for name, text in pages().items():
+    for name, text in made.items():
         (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
         (ROOT / name).write_text(text, encoding="utf-8")
