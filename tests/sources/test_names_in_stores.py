@@ -156,7 +156,7 @@ def test_list_and_plan_take_urls(
     (bucket / "all.txt").unlink()
     plans = []
     for source in (str(root), url):
-        assert main(["plan", source, "--json"]) == 0
+        assert main(["plan", source, "--json"]) == 3
         plan = json.loads(capfdbinary.readouterr().out.decode().replace(source, "SOURCE"))
         del plan["estimate"]["seconds"], plan["estimate"]["sampled"]
         plans.append(plan)
