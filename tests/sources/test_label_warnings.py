@@ -13,7 +13,7 @@ import stoker
 from reference import pictures
 from sources.making import fill
 from stoker.cli.main import main
-from stoker.errors import LabelWarning, SourceWarning
+from stoker.errors import DatasetNotFoundError, LabelWarning, SourceWarning
 from stoker.sources import SourceOptions, SourceTree, list_source
 
 if TYPE_CHECKING:
@@ -156,6 +156,18 @@ def test_a_build_for_tiny_imagenet_does_not_warn(tmp_path: Path, capsys: pytest.
 
 
 # Lists.
+
+
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+def test_sources_without_an_image(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "photos/cat").mkdir(parents=True)
+    empty = {tmp_path / "photos": "holds class folders but no image in them", tmp_path / "list.txt": "names no image"}
+    write_list(tmp_path / "list.txt", "")
+    for path, problem in empty.items():
+        with pytest.raises(DatasetNotFoundError, match=f"no dataset at .*: it {problem}"):
+            stoker.open(path)
+        assert main(["build", str(path), str(tmp_path / "out")]) == 2
+        assert f"{path} {problem}" in capsys.readouterr().err
 
 
 def test_a_list_that_lacks_a_class_of_its_folders(tmp_path: Path) -> None:

@@ -173,7 +173,8 @@ def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
     """
     splits = {name: rows for name, rows in _divide(tree, settings).items() if len(rows)}
     if not splits:
-        raise SourceError(f"{tree.root} holds class folders but no image in them", path=tree.root)
+        empty = "holds class folders but no image in them" if tree.classes else "names no image"
+        raise SourceError(f"{tree.root} {empty}", path=tree.root)
     naming = settings.shards.naming
     if len(splits) > 1 and not naming.names_splits:
         message = f"--shard-names {naming.text!r} gives the shards of {' and '.join(splits)} the same names"

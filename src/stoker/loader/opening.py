@@ -260,6 +260,9 @@ def _open_images(place: Location, choose: _Choice, options: SourceOptions, *, ag
         category = LabelWarning if message in tree.label_warnings else SourceWarning
         warnings.warn(message, category, stacklevel=4)  # where `open_dataset` was called
     present = {name: rows for name, rows in tree.splits.items() if len(rows)}
+    if not present:
+        empty = "holds class folders but no image in them" if tree.classes else "names no image"
+        raise DatasetNotFoundError(f"no dataset at {place}: it {empty}", path=str(place))
     split = choose(present)
     classes = tuple(
         ClassLabel(name.decode("utf-8", "surrogateescape"), text.decode("utf-8", "replace"))
