@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import stoker
 import stoker.cli.main
 from repository import markdown
 from repository.checkout import ROOT, pages
@@ -194,3 +195,25 @@ def test_the_distributed_tutorial_works(dataset: Path, tmp_path: Path) -> None:
         assert {epoch: sorted(indices) for epoch, indices in seen.items()} == {
             epoch: list(range(40)) for epoch in range(3)
         }
+
+
+@pytest.mark.needs("torch")
+def test_the_loss_of_the_pages_is_finite_where_a_rank_has_repeats_alone(dataset: Path) -> None:
+    torch = pytest.importorskip("torch")
+    written = {
+        loss
+        for page in pages()
+        for loss in re.findall(r"\(losses[^=\n]*batch\.valid\)[^\s)]*\(\)", page.read_text(encoding="utf-8"))
+    }
+    assert len(written) == 1  # all pages say the same
+    train = stoker.open(dataset, split="train")
+    shares = []
+    for rank in range(3):  # 39 samples in the first step, one in the second
+        settings = {"transform": stoker.Resize(8), "rank": rank, "world_size": 3}
+        with stoker.torch.DataLoader(train, 13, **settings) as loader:
+            for batch in loader:
+                scores = torch.zeros(len(batch), len(train.classes))
+                losses = torch.nn.functional.cross_entropy(scores, batch.labels, reduction="none")
+                assert torch.isfinite(eval(written.copy().pop(), {"losses": losses, "batch": batch}))
+            shares.append(int(batch.valid.sum()))
+    assert shares == [1, 0, 0]
