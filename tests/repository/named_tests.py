@@ -39,5 +39,6 @@ def _tests_in(file: Path) -> set[str]:
 
 def guarantees() -> dict[str, str]:
     """The tests of each guarantee of the page, by its number and text."""
-    rows = re.findall(r"^\| (\d+) \| (.+) \| (.+) \|$", GUARANTEES.read_text(encoding="utf-8"), re.MULTILINE)
-    return {f"{number}. {text}": tests for number, text, tests in rows}
+    text, _, tests = GUARANTEES.read_text(encoding="utf-8").partition("\n## Tests\n")
+    titles = re.findall(r"^\d+\. .+$", text, re.MULTILINE)
+    return dict(zip(titles, re.findall(r"^\| \d+ \| (.+) \|$", tests, re.MULTILINE), strict=True))
