@@ -163,7 +163,7 @@ def _keep_labels(datasets: Sequence[Dataset], label_base: int | None) -> None:
 
 
 def _has_background(dataset: Dataset) -> bool:
-    return bool(dataset.classes) and dataset.classes[0].name == BACKGROUND
+    return dataset.schema.label_base == 1 and bool(dataset.classes) and dataset.classes[0].name == BACKGROUND
 
 
 def _warnings(root: str, datasets: Sequence[Dataset], table: ItemTable) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 import zlib
 from collections import Counter
@@ -253,6 +254,21 @@ def test_a_tree_of_images_with_a_stray_shard_is_a_tree_of_images(photos: Path, t
     folder = next(path for path in (tree / "train").iterdir() if path.is_dir())
     (folder / "zz.odd").write_bytes(framed([record(0)]))
     assert len(stoker.open(tree, "train")) == len(stoker.open(photos, "train")) + 1
+
+
+def test_a_background_in_a_list_does_not_move_one_hot_labels(tmp_path: Path) -> None:
+    pair: Record = {"image": ("bytes", [pictures.jpeg(24, 20, 1)]), "label": ("int64", [1, 0, 0])}
+    (tmp_path / "a.tfrecord").write_bytes(framed([pair]))
+    (tmp_path / "labels.txt").write_text("background\ncat\ndog\n")
+    assert stoker.open(tmp_path).labels.tolist() == [0]
+    assert stoker_does("repack", tmp_path / "a.tfrecord", tmp_path / "out", "--preset", "tfds") == 0
+    assert stoker.open(tmp_path / "out").labels.tolist() == [0]
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", tmp_path / "p*", tmp_path):
+        assert stoker_does("info", place) == 2
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,10 @@ def find_shards(named: LocationLike) -> dict[str, FoundSplit]:
     place = location(named)
     if not place.is_dir():
         groups: dict[str, list[Location]] = {}
-        for said, path in _shards_among([place], alone=True) if place.is_file() else _shards_among(place.matching()):
+        alone = place.is_file()
+        # A pipe that a pattern matches is not waited for; a link that leads nowhere is a shard that is missing.
+        matching = (path for path in place.matching() if parse_shard_name(path.name) is not None or path.is_file())
+        for said, path in _shards_among([place] if alone else matching, alone=alone):
             groups.setdefault(said.split, []).append(path)
         return {split: FoundSplit(tuple(paths), ()) for split, paths in sorted(groups.items())}
     children = place.children()
@@ -177,26 +180,26 @@ def find_shard_folder(place: Location, *, beside_images: bool = False) -> Locati
     """Return a folder below a directory that holds shards, as the folder of a version of TFDS does; None without one.
 
     For directories that hold none themselves. Some folders of each level are tried, and some names in each: a tree of
-    images costs a few listings. A folder with an image in it is one of images.
+    images costs a few listings. A folder with an image in it is one of images, and one that cannot be listed counts as
+    empty.
 
     Args:
         place: The directory.
         beside_images: Whether it may hold images; what Stoker has built below them, or is building, does not count.
 
     Raises:
-        OSError: A folder cannot be listed.
+        OSError: The store cannot be reached, or a folder has gone.
     """
     level = [place]
     for _ in range(_DEEPEST):
         below: list[Location] = []
         for folder in level:
-            children = list(itertools.islice(folder.some_children(), _NAMES_TRIED))
+            children = _some_children(folder)
             names = sorted({os.fsdecode(child.name) for child in children if child.is_folder})
             inner = [folder / name for name in names if not name.startswith(".")][:_FOLDERS_TRIED]
             below += [one for one in inner if not (beside_images and _is_built(one))]
         for folder in below[:_FOLDERS_TRIED]:
-            some = list(itertools.islice(folder.some_children(), _NAMES_TRIED))
-            files = [os.fsdecode(child.name) for child in some if child.is_file]
+            files = [os.fsdecode(child.name) for child in _some_children(folder) if child.is_file]
             if any(parse_shard_name(name) is not None for name in files):
                 return folder
             unknown = [folder / name for name in sorted(set(files)) if may_hold_records(name)]
@@ -208,6 +211,13 @@ def find_shard_folder(place: Location, *, beside_images: bool = False) -> Locati
 
 def _is_built(folder: Location) -> bool:
     return (folder / MANIFEST_NAME).lexists() or is_unfinished(folder)
+
+
+def _some_children(folder: Location) -> list[Child]:
+    try:
+        return list(itertools.islice(folder.some_children(), _NAMES_TRIED))
+    except PermissionError:  # who lists the folder as one of images says so better
+        return []
 
 
 def no_records(place: Location) -> DatasetNotFoundError:

@@ -232,7 +232,8 @@ def _open_foreign(place: Location, split: str, shards: tuple[OpenShard, ...], ke
     schema = find_layout(_native.parse_example(record_set([first])[0].read(0)), keys, str(place))
     folders = dict.fromkeys((first.path.parent, place if place.is_dir() else first.path.parent))
     classes = _class_names(list(folders), schema.label_key)
-    if classes and classes[0].name == BACKGROUND and (keys is None or keys.label_base is None):
+    numbered = schema.label_encoding == "id" and (keys is None or keys.label_base is None)
+    if numbered and classes and classes[0].name == BACKGROUND:
         schema = replace(schema, label_base=1)
     return Dataset(path=str(place), split=split, schema=schema, shards=shards, classes=classes)
 
@@ -242,7 +243,7 @@ def _class_names(folders: Sequence[Location], label_key: str) -> tuple[ClassLabe
     for folder in folders:
         try:
             found = read_class_names(folder, label_key)
-        except ManifestError as error:
+        except (ManifestError, PermissionError) as error:
             warnings.warn(f"{error}; the classes have no names", stacklevel=2)
             continue
         if found:
