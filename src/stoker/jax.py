@@ -84,6 +84,9 @@ class BatchIterator:
         self.loader.load_state_dict(state)
         self._epoch = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_epoch": None}  # the state of the loader says where in the epoch it is
+
     def close(self) -> None:
         """Stop the threads; batches already given stay valid."""
         self.loader.close()

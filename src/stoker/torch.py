@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import os
 import warnings
@@ -144,9 +145,10 @@ def _mapped(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
 class DataLoader:
     """`stoker.Loader` for PyTorch: the same batches, as tensors.
 
-    There are no worker processes: decoding runs on native threads, so nothing is forked or pickled. It is not a
-    ``torch.utils.data.DataLoader``, which keeps trainers from splitting it among ranks a second time: it takes its own
-    share already. Where it is made before the ranks are known, its first iteration says so.
+    There are no worker processes: decoding runs on native threads. It is not a ``torch.utils.data.DataLoader``, which
+    keeps trainers from splitting it among ranks a second time: it takes its own share already. Where it is made before
+    the ranks are known, its first iteration says so; one that was pickled into a process that a trainer has spawned
+    takes the rank which that process has when it is first used.
 
     Args:
         dataset: What to read; see `stoker.open` and `stoker.mix`.
@@ -222,6 +224,7 @@ class DataLoader:
         self._pin = torch.cuda.is_available() and pin_memory is not False
         self._discovered = rank is None
         self._loaded = False  # whether the next batch is the first after a loaded state
+        self._unpickled = False  # whether it came from another process and was not used yet
         self.loader = Loader(
             dataset,
             batch_size,
@@ -273,10 +276,12 @@ class DataLoader:
 
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch."""
+        self._take_rank()
         return len(self.loader)
 
     def __iter__(self) -> Iterator[TorchBatch]:
         """Yield the next epoch, or the rest of a loaded state's, as `stoker.Loader` does."""
+        self._take_rank()
         self._check_ranks()
         return self._epoch()
 
@@ -284,13 +289,23 @@ class DataLoader:
         # Trainers ask for iterators that they never use, and go to an epoch after they have asked for one: all is left
         # to the first batch.
         batches = iter(self.loader)
-        self._loaded = False
+        self._loaded = self._unpickled = False
         for batch in batches:
             yield self._convert(batch)
 
     def _convert(self, batch: Batch) -> TorchBatch:
         made = torch_batch(batch)
         return made.pin_memory() if self._pin else made
+
+    def _take_rank(self) -> None:
+        """Take the rank that this process has now, where a trainer brought the loader here before the ranks met."""
+        if self._unpickled and torch.distributed.is_available() and torch.distributed.is_initialized():
+            self._unpickled = False
+            early, self.loader = self.loader, copy.copy(self.loader)
+            early.close()
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        self.__dict__.update(saved, _unpickled=True)
 
     def _check_ranks(self) -> None:
         distributed = torch.distributed

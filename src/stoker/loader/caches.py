@@ -86,7 +86,7 @@ class MemoryCache:
     """Samples in the memory of this process. Give one to a loader: ``Loader(..., cache=MemoryCache("8GB"))``.
 
     It lives as long as somebody holds it: several loaders may share one, at the same time or one after the other.
-    Safe from any thread.
+    Safe from any thread. It pickles as its settings: in another process it begins empty.
 
     Args:
         budget: The most bytes it takes, all bookkeeping included, such as ``"8GB"`` or a number.
@@ -138,6 +138,10 @@ class MemoryCache:
 
     def warn_of_problems(self) -> None:
         """Do nothing: memory has none. Here because `NodeCache` has it."""
+
+    def __reduce__(self) -> tuple[type[MemoryCache], tuple[int, Literal["encoded", "decoded"]]]:
+        # The memory is that of one process: in another one the cache begins empty.
+        return MemoryCache, (self.budget, self.keep)
 
     def __repr__(self) -> str:
         return f"<stoker.MemoryCache of {self.keep} samples: {self.stats()}>"
@@ -246,6 +250,9 @@ class NodeCache:
         self._warned = True
         message = f"the cache {self.directory} is of no use, or not of full use: {problem}"
         warnings.warn(f"{message}; the dataset is read instead", stacklevel=3)
+
+    def __reduce__(self) -> tuple[type[NodeCache], tuple[Path, int]]:
+        return NodeCache, (self.directory, self.budget)
 
     def __repr__(self) -> str:
         return f"<stoker.NodeCache {str(self.directory)!r}: {self.stats()}>"

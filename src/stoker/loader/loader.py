@@ -55,6 +55,9 @@ class Loader:
     function of (dataset, seed, epoch), and pixels of (seed, epoch, sample): threads, prefetch, batch size and the
     number of ranks never change them. One instance serves one consumer thread; any number may run at once.
 
+    It pickles as its settings and its state. In the process that unpickles it, it starts threads of its own, finds out
+    its rank unless that was given, and goes on where the pickled one was.
+
     Args:
         dataset: What to read; see `stoker.open` and `stoker.mix`.
         batch_size: Images per batch on this rank.
@@ -132,7 +135,9 @@ class Loader:
         max_bad: int = 100,
         **unknown: Never,
     ) -> None:
-        refuse_unknown("stoker.Loader", locals(), unknown)
+        arguments = locals().copy()  # before there are other variables
+        refuse_unknown("stoker.Loader", arguments, unknown)
+        self._arguments = {name: value for name, value in arguments.items() if name not in ("self", "unknown")}
         self.dataset = dataset
         ranks = resolve(rank, world_size)
         last = chosen_tail(tail, drop_last=drop_last, world_size=ranks.world_size)
@@ -256,6 +261,13 @@ class Loader:
         position = self._run.position_in(state)
         self._iterations += 1  # one that is under way is over
         self._go_to(position)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"arguments": self._arguments, "state": self.state_dict()}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        Loader.__init__(self, **saved["arguments"])
+        self.load_state_dict(saved["state"])
 
     def close(self) -> None:
         """Stop the threads; the samples being decoded are finished first. Batches already handed out stay valid."""

@@ -1,0 +1,163 @@
+"""Loaders in other processes: as their settings and their state, with threads and a rank of their own."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import stoker
+from loader.shards import write_shards
+
+if TYPE_CHECKING:
+    from multiprocessing.queues import Queue
+
+RECORDS = 22
+PATHS = (Path(__file__).parents[1], Path(stoker.__file__).parents[1])
+SETTINGS = {"batch_size": 4, "transform": stoker.RandomResizedCrop(8, hflip=0.5), "shuffle": True, "seed": 9}
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> stoker.Dataset:
+    write_shards(tmp_path, RECORDS, 2)
+    return stoker.open(tmp_path)
+
+
+def contents(loader: Any) -> list[tuple[list[int], bytes]]:
+    return [(batch.indices.tolist(), bytes(memoryview(batch.images.reshape(-1).numpy()))) for batch in loader]
+
+
+def pixels(loader: stoker.Loader) -> list[tuple[list[int], bytes]]:
+    return [(batch.indices.tolist(), batch.images.tobytes()) for batch in loader]
+
+
+@pytest.mark.parametrize("way", [lambda loader: pickle.loads(pickle.dumps(loader)), copy.copy], ids=["pickle", "copy"])
+def test_a_loader_goes_on_where_it_was(train: stoker.Dataset, way: Any) -> None:
+    with stoker.Loader(train, **SETTINGS) as loader:
+        with way(loader) as other:
+            epochs = [pixels(other) for _ in range(2)]
+        batches = iter(loader)
+        for _ in range(3):
+            next(batches)
+        with way(loader) as other:
+            assert other.state_dict() == loader.state_dict()
+            assert pixels(other) == epochs[0][3:]
+            assert pixels(other) == epochs[1]
+        assert len(list(batches)) == 3  # and this one is as it was
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"drop_last": True, "threads": 1, "prefetch": 0},
+        {"tail": "wrap", "rank": 1, "world_size": 3},
+        {"output": stoker.Output("float32", mean=(0.5, 0.4, 0.3), std=(0.2, 0.2, 0.2))},
+        {"shuffle": stoker.BlockShuffle(4, 2), "on_bad": "substitute"},
+    ],
+    ids=str,
+)
+def test_every_setting_is_kept(train: stoker.Dataset, settings: dict[str, Any]) -> None:
+    with stoker.Loader(train, **{**SETTINGS, **settings}) as loader, pickle.loads(pickle.dumps(loader)) as other:
+        assert repr(other) == repr(loader)
+        assert pixels(other) == pixels(loader)
+
+
+def test_caches_pickle_as_their_settings(train: stoker.Dataset, tmp_path: Path) -> None:
+    with stoker.Loader(train, cache=stoker.MemoryCache("1MB"), **SETTINGS) as loader:
+        expected = pixels(loader)
+        with pickle.loads(pickle.dumps(loader)) as other:
+            other.set_epoch(0)
+            assert other.settings.cache is not loader.settings.cache
+            assert pixels(other) == expected
+    memory = pickle.loads(pickle.dumps(stoker.MemoryCache("3MB", "decoded")))
+    assert (memory.budget, memory.keep, memory.stats().bytes) == (3_000_000, "decoded", 0)
+    node = pickle.loads(pickle.dumps(stoker.NodeCache(tmp_path / "cache", "5GB")))
+    assert (node.directory, node.budget) == (tmp_path / "cache", 5_000_000_000)
+
+
+def test_iterators_of_jax_pickle_in_the_middle_of_an_epoch(train: stoker.Dataset) -> None:
+    with stoker.jax.batches(train, epochs=2, **SETTINGS) as whole:
+        expected = [batch["images"].tobytes() for batch in whole]
+    with stoker.jax.batches(train, epochs=2, **SETTINGS) as batches:
+        for _ in range(8):
+            next(batches)
+        with pickle.loads(pickle.dumps(batches)) as other:
+            assert [batch["images"].tobytes() for batch in other] == expected[8:]
+
+
+def epoch_of(loader: Any, found: Queue[Any]) -> None:
+    found.put((os.getpid(), contents(loader)))
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_spawned_process_has_the_same_batches(train: stoker.Dataset, method: str) -> None:
+    context = multiprocessing.get_context(method)
+    found = context.Queue()
+    with stoker.torch.DataLoader(train, **SETTINGS) as loader:
+        child = context.Process(target=epoch_of, args=(loader, found))
+        child.start()
+        process, seen = found.get(timeout=120)
+        child.join(60)
+        assert (process, child.exitcode) == (child.pid, 0)
+        assert seen == contents(loader)
+
+
+LIGHTNING = """
+import sys
+import lightning.pytorch as pl, torch
+import stoker
+
+class Model(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8 * 8 * 3, 32))
+
+    def training_step(self, batch, number):
+        images, labels = batch
+        with open(f"{sys.argv[2]}/{self.trainer.global_rank}", "a") as file:
+            print(*batch.indices.tolist(), file=file)
+        return torch.nn.functional.cross_entropy(self.net(images.float() / 255), labels)
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.01)
+
+if __name__ == "__main__":
+    loader = stoker.torch.DataLoader(
+        stoker.open(sys.argv[1]), 4, True, transform=stoker.CenterCrop(8, 16), seed=9, tail="pad"
+    )
+    trainer = pl.Trainer(
+        accelerator="cpu", devices=2, strategy="ddp_spawn", max_epochs=2, logger=False, enable_checkpointing=False,
+        enable_progress_bar=False, enable_model_summary=False,
+    )
+    trainer.fit(Model(), loader)
+"""
+
+
+@pytest.mark.timeout(400)
+def test_ranks_that_lightning_spawns_take_their_shares_of_a_loader(train: stoker.Dataset, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (tmp_path / "fit.py").write_text(LIGHTNING)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "fit.py"), str(train.path), str(out)],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(map(str, PATHS))},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    ranks = [[list(map(int, line.split())) for line in (out / str(rank)).read_text().splitlines()] for rank in range(2)]
+    for epoch in range(2):
+        steps = [rank[3 * epoch : 3 * epoch + 3] for rank in ranks]
+        assert [[len(step) for step in rank] for rank in steps] == [[4, 4, 4]] * 2
+        assert {index for rank in steps for step in rank for index in step} == set(range(RECORDS))
+    assert ranks[0] != ranks[1]
