@@ -33,7 +33,6 @@ class Engine {
   ~Engine() {
     if (getpid() != process_) {
       static_cast<void>(engine_.release());
-      nb::set_leak_warnings(false);  // of what the engine reads
       return;
     }
     // Python frees it with the GIL held, which a worker in the middle of a conversion waits for.

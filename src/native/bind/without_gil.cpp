@@ -41,15 +41,9 @@ void stay() {
   }
 }
 
-bool has_other_threads() {
-  PyThreadState* first = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
-  return first != PyThreadState_Get() || PyThreadState_Next(first) != nullptr;
-}
-
 void end() {
   ending_thread = pthread_self();
   ending = true;
-  if (has_other_threads()) nb::set_leak_warnings(false);  // what daemon threads hold is never given back
   PyThreadState* state = PyEval_SaveThread();
   for (milliseconds waited{0}; coming_back > 0 && waited < kTimeout; waited += kPoll) {
     std::this_thread::sleep_for(kPoll);
