@@ -65,15 +65,13 @@ class BatchIterator:
                 raise
             if batch is not None:
                 leaves = _leaves(batch)
-                return leaves if self._sharding is None else self._on_devices(leaves, self._sharding)
+                if self._sharding is None:
+                    return leaves
+                placed: dict[str, Any] = jax.tree.map(
+                    partial(_place, self._sharding, self.loader.topology.world_size), leaves
+                )
+                return placed
             self._epoch = None
-
-    def _on_devices(self, leaves: dict[str, Any], sharding: jax.sharding.Sharding) -> dict[str, Any]:
-        halves = {name: _halves(leaves[name]) for name in ("indices", "seeds")}
-        narrow = jax.tree.map(_narrow, {name: leaves[name] for name in leaves.keys() - halves.keys()}) | halves
-        place = partial(_place, sharding, self.loader.topology.world_size)
-        placed: dict[str, Any] = jax.tree.map(place, narrow)
-        return placed
 
     def get_state(self) -> dict[str, Any]:
         """Return where this iterator is, after the last batch it gave; see `stoker.Loader.state_dict`."""
@@ -128,24 +126,24 @@ def batches(  # noqa: PLR0913 - the settings of a loader
 ) -> BatchIterator:
     """Return an iterator of batches, through one epoch after another, each in its own order.
 
-    A batch is a dict. Without ``sharding`` its leaves are the loader's own NumPy arrays; with it, each is a global
-    ``jax.Array`` over the batches of all processes. Unless JAX is configured to have numbers of 64 bits, some
-    leaves then have another type; no bit is lost:
+    A batch is a dict. Without ``sharding`` its leaves are NumPy arrays; with it, each is a global ``jax.Array`` over
+    the batches of all processes. Either way they have the types that JAX keeps, so that ``jax.jit`` cuts no number:
 
-    ==========  =====================  ===================  =====================================================
-    leaf        without sharding       with sharding        meaning
-    ==========  =====================  ===================  =====================================================
-    ``images``  uint8 (B, H, W, 3)     the same             RGB 0..255; of `stoker.MultiCrop` a tuple
-    ``labels``  int64 (B,)             int32 (B,)           as stored in the records; -1 where there is none
-    ``indices``  uint64 (B,)            uint32 (B, 2)        index of each sample: high half, low half
-    ``valid``   bool (B,)              the same             false for samples repeated to fill the last batch
-    ``seeds``   uint64 (B,)            uint32 (B, 2)        random bits of each sample in this epoch; the pairs are
-                                                            what ``jax.random.wrap_key_data`` takes
-    ``boxes``   with ``boxes=`` only   int32 for int64      a dict of the arrays of `stoker.Boxes` or
-                                                            `stoker.PaddedBoxes`; of `stoker.MultiCrop` a tuple
-    ==========  =====================  ===================  =====================================================
+    ===========  =====================  =============================================================================
+    leaf         dtype and shape        meaning
+    ===========  =====================  =============================================================================
+    ``images``   uint8 (B, H, W, 3)     RGB 0..255; of `stoker.MultiCrop` a tuple
+    ``labels``   int32 (B,)             as stored in the records; -1 where there is none
+    ``indices``  int32 (B,)             index of each sample in its split
+    ``valid``    bool (B,)              false for samples that are repeated to fill the last batch of an epoch
+    ``seeds``    uint32 (B, 2)          random bits of each sample in this epoch, as ``jax.random.wrap_key_data`` takes
+                                        them
+    ``boxes``    with ``boxes=`` only   a dict of the arrays of `stoker.Boxes` or `stoker.PaddedBoxes`, int32 for int64;
+                                        of `stoker.MultiCrop` a tuple
+    ===========  =====================  =============================================================================
 
-    With ``sharding`` ``B`` is the batch of all processes together, otherwise that of this one.
+    With ``jax_enable_x64`` int32 is int64. With ``sharding`` ``B`` is the batch of all processes together, otherwise
+    that of this one.
 
     Args:
         dataset: What to read; see `stoker.open` and `stoker.mix`.
@@ -175,7 +173,8 @@ def batches(  # noqa: PLR0913 - the settings of a loader
         unknown: Nothing; a keyword of another library is refused with the setting to use instead.
 
     Raises:
-        ConfigError: A setting is out of range; or an epoch has no batch; or, with ``sharding``, batches may be smaller
+        ConfigError: A setting is out of range; or an epoch has no batch; or, while iterating, a label or an index does
+            not fit into JAX's integers; or, with ``sharding``, batches may be smaller
             than ``batch_size``, do not divide among the devices, or are shared by others than JAX's processes.
         TypeError: A setting does not exist.
     """
@@ -241,8 +240,11 @@ def _check_sharding(sharding: jax.sharding.Sharding, batch_size: int, world_size
 
 
 def _leaves(batch: Batch) -> dict[str, Any]:
-    leaves = {name: getattr(batch, name) for name in ("images", "labels", "indices", "valid", "seeds")}
-    return leaves if batch.boxes is None else leaves | {"boxes": box_arrays(batch.boxes)}
+    leaves = {"images": batch.images, "labels": _fitting("label", batch.labels)}
+    leaves |= {"indices": _fitting("sample index", batch.indices), "valid": batch.valid, "seeds": _halves(batch.seeds)}
+    if batch.boxes is not None:
+        leaves["boxes"] = jax.tree.map(partial(_fitting, "number of the boxes"), box_arrays(batch.boxes))
+    return leaves
 
 
 def _halves(numbers: Any) -> Any:
@@ -250,15 +252,19 @@ def _halves(numbers: Any) -> Any:
     return np.stack([numbers >> np.uint64(32), numbers & np.uint64(0xFFFFFFFF)], axis=1).astype(np.uint32)
 
 
-def _narrow(labels: Any) -> Any:
-    if labels.dtype != np.int64:
-        return labels
-    narrow = labels.astype(np.int32)
-    if (narrow != labels).any():
-        raise ConfigError(
-            f"label {labels[narrow != labels][0]} does not fit into int32, which JAX has; see docs/how-to/jax.md"
-        )
-    return narrow
+def _fitting(what: str, numbers: Any) -> Any:
+    """Return integers of 64 bits in the type that JAX has for them, and everything else as it is.
+
+    Raises:
+        ConfigError: One does not fit.
+    """
+    if numbers.dtype not in (np.int64, np.uint64):
+        return numbers
+    fitting = numbers.astype(jax.dtypes.canonicalize_dtype(np.int64))
+    if (fitting != numbers).any():
+        message = f"{what} {numbers[fitting != numbers][0]} does not fit into int32, the integers of JAX"
+        raise ConfigError(f'{message}; call jax.config.update("jax_enable_x64", True) first')
+    return fitting
 
 
 def _place(sharding: jax.sharding.Sharding, world_size: int, array: Any) -> jax.Array:

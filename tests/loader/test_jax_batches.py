@@ -37,16 +37,25 @@ def indices_of(batches: Any) -> list[list[int]]:
     return [batch["indices"].tolist() for batch in batches]
 
 
-def test_batches_are_the_loaders_arrays(train: stoker.Dataset) -> None:
+def as_pairs(seeds: Any) -> Any:
+    return np.stack([seeds >> np.uint64(32), seeds & np.uint64(2**32 - 1)], 1)
+
+
+def test_batches_are_the_loaders_in_types_that_jax_keeps(train: stoker.Dataset) -> None:
     with stoker.jax.batches(train, tail="pad", epochs=1, **SETTINGS) as batches:
         got = list(batches)
         assert batches.steps_per_epoch == len(got) == 5
     with stoker.Loader(train, tail="pad", **SETTINGS) as loader:
         for batch, plain in zip(got, loader, strict=True):
             assert list(batch) == ["images", "labels", "indices", "valid", "seeds"]
+            kept = jax.jit(lambda leaves: leaves)(batch)
             for name, leaf in batch.items():
-                assert leaf.dtype == getattr(plain, name).dtype
-                assert (leaf == getattr(plain, name)).all()
+                expected = as_pairs(plain.seeds) if name == "seeds" else getattr(plain, name)
+                assert (leaf == expected).all()
+                assert kept[name].dtype == leaf.dtype
+                assert (np.asarray(kept[name]) == expected).all()
+            assert (batch["labels"].dtype, batch["indices"].dtype, batch["seeds"].dtype) == ("int32", "int32", "uint32")
+        assert jax.random.wrap_key_data(batch["seeds"]).shape == (4,)
     assert got[-1]["valid"].tolist() == [True, True, False, False]
 
 
@@ -109,11 +118,9 @@ def test_on_a_sharding_no_bit_is_lost(train: stoker.Dataset) -> None:
             assert (np.asarray(there["images"]) == here["images"]).all()
             assert there["images"].dtype == np.uint8
             assert there["labels"].dtype == np.int32
-            assert (np.asarray(there["labels"]) == here["labels"]).all()
-            assert (np.asarray(there["valid"]) == here["valid"]).all()
-            for name in ("indices", "seeds"):
-                high, low = np.asarray(there[name]).astype(np.uint64).T
-                assert (high << np.uint64(32) | low == here[name]).all()
+            for name in ("labels", "indices", "valid", "seeds"):
+                assert there[name].dtype == here[name].dtype
+                assert (np.asarray(there[name]) == here[name]).all()
     assert jax.random.wrap_key_data(there["seeds"]).shape == (4,)
 
 
@@ -138,7 +145,7 @@ FOUR_DEVICES = """
     settings = {"transform": transform, "shuffle": True, "tail": "pad", "epochs": 1}
     with stoker.jax.batches(train, batch_size=8, sharding=sharding, **settings) as batches:
         shards = [
-            [np.asarray(part.data)[:, 1].tolist() for part in batch["indices"].addressable_shards] for batch in batches
+            [np.asarray(part.data).tolist() for part in batch["indices"].addressable_shards] for batch in batches
         ]
     try:
         stoker.jax.batches(train, batch_size=6, sharding=sharding, **settings)
@@ -178,10 +185,13 @@ def test_settings_that_make_no_sense_are_refused(train: stoker.Dataset, settings
 def test_labels_that_jax_cannot_hold_are_refused(tmp_path: Path) -> None:
     features = {"image/encoded": ("bytes", [image(0)]), "image/class/label": ("int64", [2**31])}
     (tmp_path / "train-00000-of-00001").write_bytes(tfrecord.frame(example.write(features)))
-    settings = {**SETTINGS, "batch_size": 1, "tail": "drop"}
-    batches = stoker.jax.batches(stoker.open(tmp_path), sharding=one_device(), **settings)
-    with batches, pytest.raises(ConfigError, match="2147483648"):
-        next(batches)
+    settings = {**SETTINGS, "batch_size": 1}
+    for sharding in (None, one_device()):
+        batches = stoker.jax.batches(stoker.open(tmp_path), sharding=sharding, **settings)
+        with batches, pytest.raises(ConfigError, match=r"label 2147483648 does not fit into int32.*jax_enable_x64"):
+            next(batches)
+    with jax.enable_x64(True), stoker.jax.batches(stoker.open(tmp_path), **settings) as batches:
+        assert next(batches)["labels"].tolist() == [2**31]
 
 
 def test_after_an_error_nothing_is_skipped(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ PROGRAM = """
             assert batch["images"].shape == (8, 16, 16, 3), batch["images"].shape
             totals.append(int(count(batch["valid"])))
             for part, valid in zip(batch["indices"].addressable_shards, batch["valid"].addressable_shards):
-                keys += np.asarray(part.data)[np.asarray(valid.data), 1].tolist()
+                keys += np.asarray(part.data)[np.asarray(valid.data)].tolist()
         assert len(totals) == batches.steps_per_epoch
     print(json.dumps({"indices": keys, "totals": totals}))
 """
