@@ -220,9 +220,22 @@ def test_settings_out_of_range_are_refused_at_once(shards: list[Path], settings:
 def test_what_is_not_a_dataset_is_refused(shards: list[Path]) -> None:
     with pytest.raises(ConfigError, match=r"give what stoker\.open or stoker\.mix returned"):
         stoker.Loader(str(shards[0]), batch_size=2, transform=TRANSFORM)
-    for datasets in (stoker.open(shards[0]), [str(shards[0])]):  # the first one is a sequence of samples
-        with pytest.raises(ConfigError, match="a mix is one of datasets"):
+    one = stoker.open(shards[0])
+    for datasets, said in [
+        (one, "datasets is one dataset; give a list"),  # and not a sequence of samples, which it also is
+        (str(shards[0]), "give a list of what stoker.open returned"),
+        ([one, str(shards[0])], r"datasets\[1\] is '.*', which is not a dataset"),
+        ([one, object()], r"datasets\[1\] is <object object>, which"),
+    ]:
+        with pytest.raises(ConfigError, match=said):
             stoker.mix(datasets)
+
+
+@pytest.mark.parametrize("transform", [stoker.CenterCrop, lambda image: image, [TRANSFORM]], ids=str)
+def test_what_is_not_a_transform_is_shown_without_its_address(shards: list[Path], transform: object) -> None:
+    with pytest.raises(ConfigError, match=r"^transform is .*; it must be one of Stoker's") as caught:
+        stoker.Loader(stoker.open(shards[0]), 2, transform=transform)
+    assert "0x" not in str(caught.value)
 
 
 def test_an_empty_split_is_refused(tmp_path: Path) -> None:

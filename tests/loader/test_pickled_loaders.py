@@ -155,6 +155,7 @@ def test_ranks_that_lightning_spawns_take_their_shares_of_a_loader(train: stoker
         timeout=300,
     )
     assert done.returncode == 0, done.stderr[-4000:]
+    assert "leaked" not in done.stderr
     ranks = [[list(map(int, line.split())) for line in (out / str(rank)).read_text().splitlines()] for rank in range(2)]
     for epoch in range(2):
         steps = [rank[3 * epoch : 3 * epoch + 3] for rank in ranks]

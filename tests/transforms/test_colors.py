@@ -135,7 +135,7 @@ def test_bytes_in_planes_and_floats_without_mean(train: stoker.Dataset) -> None:
         (lambda: stoker.ColorJitter(hue=(-0.6, 0)), "hue is"),
         (lambda: stoker.ColorJitter(contrast=[0.5, 1.5]), "contrast is"),
         (lambda: stoker.ColorJitter((0.1, 0.2, 0.3)), "brightness is"),
-        (lambda: stoker.ColorJitter(hue="red"), "hue is red"),
+        (lambda: stoker.ColorJitter(hue="red"), "hue is 'red'"),
         (lambda: stoker.Output("int8"), "dtype is 'int8'"),
         (lambda: stoker.Output("float32", "CHWN"), "layout is 'CHWN'"),
         (lambda: stoker.Output(mean=(0.5, 0.5, 0.5)), "mean and std need floats"),

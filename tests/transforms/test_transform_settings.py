@@ -77,6 +77,8 @@ def test_the_shorter_side_of_a_centre_crop_holds_the_crop() -> None:
     stoker.CenterCrop((8, 10), resize=10)
     with pytest.raises(ConfigError, match="resize"):
         stoker.CenterCrop((8, 10), resize=9)
+    with pytest.raises(ConfigError, match=r"^size is 288, and .* resized to 256, .* give resize=288 or more"):
+        stoker.CenterCrop(288)
 
 
 @pytest.mark.parametrize("kind", [*EVERY, stoker.ColorJitter, stoker.Output])

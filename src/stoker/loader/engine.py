@@ -28,7 +28,7 @@ from stoker.loader.samples import WHOLE_IMAGE, Images, Objects, Request, Samples
 from stoker.loader.stats import LoaderStats, stats_of
 from stoker.loader.tracing import EventLog, event_log
 from stoker.order import BlockShuffle, EpochOrder, Step
-from stoker.transforms import MultiCrop, ObjectCrops, Output, Transform, native_transforms
+from stoker.transforms import MultiCrop, ObjectCrops, Output, Transform, native_transforms, without_address
 from stoker.types import DecodeMode
 
 if TYPE_CHECKING:
@@ -323,9 +323,14 @@ def _close(native: _native.BatchEngine, ahead: Prefetcher | None) -> None:
 
 def _samples(dataset: Dataset | Mix, transform: Transform, settings: EngineSettings) -> Samples:
     if not isinstance(dataset, Dataset | Mix):
-        raise ConfigError(f"{dataset!r} is not a dataset; give what stoker.open or stoker.mix returned")
+        message = f"dataset is {without_address(dataset)}, which is not a dataset"
+        raise ConfigError(f"{message}; give what stoker.open or stoker.mix returned")
     if not isinstance(transform, Transform):
-        raise ConfigError(f"transform is {transform!r}; it must be a transform, such as stoker.CenterCrop(224)")
+        message = (
+            f"transform is {without_address(transform)}; it must be one of Stoker's, such as stoker.CenterCrop(224)"
+        )
+        own = "functions of your own work on batches, or in stoker.torch.MapDataset"
+        raise ConfigError(f"{message}, or stoker.MultiCrop(...) of several; {own}")
     kind = Objects if isinstance(transform, ObjectCrops) else Images
     if isinstance(dataset, Mix):
         return MixedSamples(dataset, kind, shuffle=settings.shuffle, seed=settings.seed)

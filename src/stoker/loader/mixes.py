@@ -8,6 +8,7 @@ number of epochs no sample of it has come twice more often than another. Everyth
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,7 @@ from stoker.errors import ConfigError
 from stoker.loader.dataset import Dataset
 from stoker.loader.samples import WHOLE_IMAGE, Images, Objects, Request, Samples
 from stoker.order import EpochOrder
+from stoker.transforms import without_address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,11 +93,15 @@ def mix(
         ConfigError: A number is out of range, something is not a dataset, or the class names differ and
             ``label_offsets`` is left out.
     """
+    if isinstance(datasets, Dataset | Mix | str | os.PathLike):
+        shown = repr(os.fspath(datasets)) if isinstance(datasets, str | os.PathLike) else "one dataset"
+        raise ConfigError(f"datasets is {shown}; give a list of what stoker.open returned: stoker.mix([first, second])")
     if not datasets:
         raise ConfigError("there is nothing to mix: give at least one dataset")
-    for dataset in datasets:
+    for number, dataset in enumerate(datasets):
         if not isinstance(dataset, Dataset):
-            raise ConfigError(f"a mix is one of datasets, and {dataset!r} is not one; give what stoker.open returned")
+            message = f"datasets[{number}] is {without_address(dataset)}, which is not a dataset"
+            raise ConfigError(f"{message}; give what stoker.open returned")
     if samples_per_epoch is not None:
         check_range("samples_per_epoch", samples_per_epoch, 1, 2**31)
     return Mix(datasets, weights, samples_per_epoch, label_offsets)

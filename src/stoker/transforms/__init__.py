@@ -23,7 +23,7 @@ from stoker.transforms.crop import (
     native_transforms,
 )
 from stoker.transforms.output import Output
-from stoker.transforms.settings import Filter, Size
+from stoker.transforms.settings import Filter, Size, without_address
 
 __all__ = [
     "CenterCrop",
@@ -40,4 +40,5 @@ __all__ = [
     "TopLeft",
     "Transform",
     "native_transforms",
+    "without_address",
 ]

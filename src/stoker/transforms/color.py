@@ -72,7 +72,8 @@ def _bounds(name: str, jitter: Jitter) -> tuple[float, float] | None:
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        raise ConfigError(f"{name} is {jitter}; it must be a number of at least 0, or an increasing pair of them")
+        message = f"{name} is {jitter!r}; it must be a number of at least 0"
+        raise ConfigError(f"{message}, or the smallest and the largest factor: (0.6, 1.4)")
     return None if low == high == 1.0 else (float(low), float(high))
 
 
@@ -83,5 +84,6 @@ def _hue_bounds(jitter: Jitter) -> tuple[float, float] | None:
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        raise ConfigError(f"hue is {jitter}; it must be a number from 0 to 0.5, or an increasing pair from -0.5 to 0.5")
+        message = f"hue is {jitter!r}; it must be a number from 0 to 0.5"
+        raise ConfigError(f"{message}, or the smallest and the largest shift from -0.5 to 0.5: (-0.1, 0.1)")
     return None if low == high == 0.0 else (float(low), float(high))

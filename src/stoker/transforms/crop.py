@@ -22,6 +22,7 @@ from stoker.transforms.settings import (
     check_probability,
     extent,
     short_text,
+    without_address,
 )
 
 _MAX_TRANSFORMS = 64
@@ -117,7 +118,12 @@ class CenterCrop:
     __repr__ = short_text
 
     def __post_init__(self) -> None:
-        check_range("resize", self.resize, max(extent(self.size)), MAX_SIDE)
+        longest, resize = max(extent(self.size)), check_range("resize", self.resize, 1, MAX_SIDE)
+        if resize < longest:
+            message = (
+                f"size is {self.size!r}, and before the crop the shorter side is resized to {resize}, which is less"
+            )
+            raise ConfigError(f"{message}; give resize={longest} or more, such as resize={longest * 8 // 7}")
         check_filter(self.filter)
 
     def native(self) -> _native.TransformSpec:
@@ -246,7 +252,8 @@ class MultiCrop:
             raise ConfigError(f"MultiCrop has {len(transforms)} transforms; it must have 1 to {_MAX_TRANSFORMS}")
         for transform in transforms:
             if not isinstance(transform, ImageTransform):
-                raise ConfigError(f"MultiCrop cannot hold {transform!r}; it takes transforms of whole images")
+                message = f"MultiCrop cannot hold {without_address(transform)}; give transforms of whole images"
+                raise ConfigError(f"{message} one by one: MultiCrop(Resize(224), CenterCrop(96))")
         object.__setattr__(self, "transforms", transforms)
 
     def __repr__(self) -> str:

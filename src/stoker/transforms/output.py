@@ -47,9 +47,9 @@ class Output:
         if self.dtype == "uint8" and (self.mean is not None or self.std is not None):
             raise ConfigError('mean and std need floats: say dtype="float32" or dtype="float16"')
         for name, channels, least in (("mean", self.mean, -math.inf), ("std", self.std, 0.0)):
-            if channels is not None and not (len(channels) == 3 and all(least < x < math.inf for x in channels)):
+            if channels is not None and not _are_channels(channels, least):
                 kind = "numbers above 0" if least == 0.0 else "finite numbers"
-                raise ConfigError(f"{name} is {channels}; it must be three {kind}, of red, green and blue")
+                raise ConfigError(f"{name} is {channels!r}; it must be three {kind}, of red, green and blue")
 
     @property
     def numpy_dtype(self) -> np.dtype[np.uint8 | np.float16 | np.float32]:
@@ -64,3 +64,11 @@ class Output:
         """Return the core's form of it."""
         mean, std = self.mean or (0.0, 0.0, 0.0), self.std or (1.0, 1.0, 1.0)
         return _native.PixelFormat(dtype=self.dtype, layout=self.layout, mean=mean, std=std)
+
+
+def _are_channels(values: object, least: float) -> bool:
+    try:
+        numbers = [float(number) for number in values]  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        return False
+    return len(numbers) == 3 and all(least < number < math.inf for number in numbers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import MISSING, fields
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, get_args
@@ -30,6 +31,11 @@ def short_text(transform: DataclassInstance) -> str:
     return f"{type(transform).__name__}({', '.join(parts)})"
 
 
+def without_address(value: object) -> str:
+    """Return a value as it would be typed, or nearly so where it is of another library."""
+    return f"the class {value.__qualname__}" if isinstance(value, type) else re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+
+
 def extent(size: Size) -> tuple[int, int]:
     """Return (height, width) of a size.
 
@@ -39,7 +45,7 @@ def extent(size: Size) -> tuple[int, int]:
     try:
         height, width = (size, size) if isinstance(size, int | Real) else size
     except (TypeError, ValueError):
-        raise ConfigError(f"size is {size!r}; it must be one side, or height and width") from None
+        raise ConfigError(f"size is {size!r}; it must be a number of pixels, or (height, width)") from None
     return check_range("size (height)", height, 1, MAX_SIDE), check_range("size (width)", width, 1, MAX_SIDE)
 
 
@@ -54,7 +60,7 @@ def check_filter(name: str) -> None:
 
 
 def check_bounds(name: str, bounds: tuple[float, float], low: float, high: float) -> None:
-    """Refuse what is not an increasing pair of numbers above ``low``, up to ``high``.
+    """Refuse what is not a smallest and a largest number above ``low``, up to ``high``.
 
     Raises:
         ConfigError: It is not.
@@ -65,7 +71,8 @@ def check_bounds(name: str, bounds: tuple[float, float], low: float, high: float
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        raise ConfigError(f"{name} is {bounds}; it must be an increasing pair above {low} and at most {high}")
+        message = f"{name} is {bounds!r}; it must be two numbers, the smallest and the largest"
+        raise ConfigError(f"{message}, above {low:g} and at most {high:g}")
 
 
 def check_probability(name: str, value: float) -> None:
