@@ -33,7 +33,9 @@ def short_text(transform: DataclassInstance) -> str:
 
 def without_address(value: object) -> str:
     """Return a value as it would be typed, or nearly so where it is of another library."""
-    return f"the class {value.__qualname__}" if isinstance(value, type) else re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    return (
+        f"the class {value.__qualname__}" if isinstance(value, type) else re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    )
 
 
 def extent(size: Size) -> tuple[int, int]:
