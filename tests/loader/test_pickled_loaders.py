@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from multiprocessing.queues import Queue
 
 RECORDS = 22
-PATHS = (Path(__file__).parents[1], Path(stoker.__file__).parents[1])
+SOURCE = Path(stoker.__file__).parents[1]
 SETTINGS = {"batch_size": 4, "transform": stoker.RandomResizedCrop(8, hflip=0.5), "shuffle": True, "seed": 9}
 
 
@@ -148,7 +148,7 @@ def test_ranks_that_lightning_spawns_take_their_shares_of_a_loader(train: stoker
     (tmp_path / "fit.py").write_text(LIGHTNING)
     done = subprocess.run(
         [sys.executable, str(tmp_path / "fit.py"), str(train.path), str(out)],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(map(str, PATHS))},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(SOURCE)},
         check=False,
         capture_output=True,
         text=True,
