@@ -116,7 +116,7 @@ class Place:
 
     def loader(self, known: Known, dataset: stoker.Dataset | None = None, **settings: Any) -> stoker.Loader:
         """Make a loader of a course."""
-        return stoker.Loader(dataset or self.dataset, seed=SEED, **known.settings, **settings)
+        return stoker.Loader(dataset or self.dataset, seed=SEED, tail="short", **known.settings, **settings)
 
     def cache(self, random: Random, known: Known) -> stoker.MemoryCache | stoker.NodeCache | None:
         """A cache of any kind: of this loader alone, or of many, with space for everything or for little."""

@@ -109,6 +109,7 @@ def test_no_more_threads(tmp_path: Path, shim: dict[str, str]) -> None:
     source = write_tree(tmp_path / "source", {"a": 2, "b": 2})
     program = """
         import errno, sys
+        import numpy  # its OpenBLAS interrupts a process that gets no threads
         sys.path.insert(0, sys.argv[1])
         import shim
         from stoker.cli.main import main
