@@ -245,7 +245,7 @@ def _holds(root: Path, spec: SampleSpec, files: list[_File]) -> bool:
     if not root.exists():
         return False
     if not root.is_dir():
-        raise DestinationError(f"{root} is a file; name another directory", path=str(root))
+        raise DestinationError(f"{root} is a file; give another directory", path=str(root))
     if not any(root.iterdir()):
         return False
     what = "something else, or a sample that was not finished"

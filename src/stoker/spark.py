@@ -104,7 +104,9 @@ def engine(session: SparkSession) -> EngineFactory:
     try:
         _ = session.sparkContext
     except Exception as error:  # what Spark Connect raises has had several names
-        message = "this session has no SparkContext: it is one of Spark Connect, which runs no functions of ours on"
+        message = (
+            "this session has no SparkContext: it is a session of Spark Connect, which cannot run Stoker's functions on"
+        )
         raise ConfigError(f"{message} executors; use a classic session (on Databricks, dedicated access)") from error
     return partial(SparkEngine, session)
 

@@ -165,7 +165,7 @@ def test_other_settings_are_refused(s3_place: StoreLocation, source: Path, finis
 
 def test_a_journal_of_something_else_is_refused(s3_place: StoreLocation, source: Path) -> None:
     (s3_place / ".stoker-build/settings.json").write_atomically(b"diary")
-    with pytest.raises(DestinationError, match="is not a journal of Stoker's"):
+    with pytest.raises(DestinationError, match="is not a Stoker journal"):
         run(source, s3_place)
     assert stored(s3_place) == {".stoker-build/settings.json": b"diary"}
 

@@ -197,9 +197,9 @@ def test_a_journal_of_something_else_is_refused(tmp_path: Path, source: Path) ->
     out = tmp_path / "out"
     out.mkdir()
     for text, message in (
-        (b"diary\n", "is not a journal of Stoker's"),
+        (b"diary\n", "is not a Stoker journal"),
         (b'{"format": "stoker-journal", "version": 9}\n', "version 9"),
-        (b"[" * 200_000 + b"\n", "is not a journal of Stoker's"),
+        (b"[" * 200_000 + b"\n", "is not a Stoker journal"),
     ):
         (out / "build.journal").write_bytes(text)
         with pytest.raises(DestinationError, match=message):

@@ -51,7 +51,7 @@ def test_every_command_is_known_by_its_name(capsys: pytest.CaptureFixture[str]) 
         ("-q show a", "stoker show needs --out", "show"),
         ("download cifar d", "dataset is 'cifar'; it must be ", "download"),
         ("build a", "a build needs a source and a destination", "build"),
-        ("plan a --filter box", "--filter says how to --resize", "plan"),
+        ("plan a --filter box", "--filter has no effect without --resize", "plan"),
     ],
 )
 def test_wrong_use_prints_what_is_wrong_and_where_the_help_is(

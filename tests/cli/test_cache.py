@@ -87,7 +87,7 @@ def test_what_is_not_a_cache_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "notes.txt").write_text("not of a cache")
     for place in (tmp_path, tmp_path / "nowhere"):
         assert main(["cache", "--dir", str(place), "--clear"]) == 2
-        assert "is not a cache of Stoker" in capsys.readouterr().err
+        assert "is not a Stoker cache" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 

@@ -135,7 +135,7 @@ def test_another_host_that_wants_the_account_does_not_get_it(
     with running({"a.tar": body}, "localhost") as other:
         server.always = does.answer(302, Location=other.url + "a.tar")
         other.always = does.answer(401, WWW_Authenticate="Basic")
-        with pytest.raises(DownloadError, match="leads to localhost, which wants an account; that is not sent"):
+        with pytest.raises(DownloadError, match="leads to localhost, which requires an account; that is not sent"):
             get(watcher, tmp_path, server.url, remote("a.tar", body), account=ACCOUNT)
         assert authorizations(other) == [None]
 

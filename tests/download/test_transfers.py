@@ -156,7 +156,7 @@ def test_a_part_that_is_too_long_is_started_again(
 
 def test_416_to_everything_ends(tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder) -> None:
     server.always = does.answer(416, Content_Range="bytes */0")
-    with pytest.raises(DownloadError, match="sends nothing instead of byte 0"):
+    with pytest.raises(DownloadError, match="sends nothing instead of the bytes from 0 on"):
         get(watcher, tmp_path, server.url, remote("a.tar", body))
     assert names(tmp_path) == set()
 
@@ -204,7 +204,7 @@ def test_a_storm_of_503_ends(tmp_path: Path, server: FaultyServer, body: bytes, 
 
 @pytest.mark.parametrize(
     ("status", "remedy"),
-    [(401, "give the right user name"), (403, "whether your account may have it"), (404, "--url"), (410, "--url")],
+    [(401, "give the right user name"), (403, "whether your account may download it"), (404, "--url"), (410, "--url")],
 )
 def test_a_refusal_is_not_repeated(
     tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, status: int, remedy: str

@@ -63,7 +63,7 @@ def test_what_is_not_there(bucket: StoreLocation) -> None:
         list_source(str(bucket))
     with pytest.raises(SourceError, match="does not exist"):
         list_source("s3://no-such-bucket-anywhere/tree")
-    with pytest.raises(ConfigError, match="not a URL of Stoker's"):
+    with pytest.raises(ConfigError, match="not a URL that Stoker reads"):
         list_source("http://somewhere/tree")
 
 

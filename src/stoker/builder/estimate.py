@@ -342,7 +342,7 @@ class ExpectedSize:
         if self.size_bytes > LARGE_BYTES:
             message = f"the dataset will take about {size}, more than {format_size(LARGE_BYTES)}"
             message += "" if self.free_bytes is None else f"; {free} are free"
-            raise ConfigError(f"{message}; add --yes to build it all the same")
+            raise ConfigError(f"{message}; add --yes to build it anyway")
         if self.free_bytes is not None and self.size_bytes > self.free_bytes:
             message = f"the dataset will take about {size}, and only {free} are free; free some or build elsewhere"
-            raise ConfigError(f"{message}, or add --yes to begin all the same: a full disk leaves a build to resume")
+            raise ConfigError(f"{message}, or add --yes to begin anyway: a build that fills the disk can be resumed")

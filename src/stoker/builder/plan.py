@@ -197,7 +197,9 @@ def _divide(tree: Source, settings: BuildSettings) -> dict[str, NDArray[np.int64
     limit = settings.source.limit
     if limit is not None:
         if "train" not in divided:
-            raise ConfigError(f"--num-images takes from train, and {tree.root} holds {', '.join(tree.splits)}")
+            raise ConfigError(
+                f"--num-images takes images of train, but {tree.root} holds only {' and '.join(tree.splits)}"
+            )
         rows = divided["train"]
         if limit < len(rows):
             divided["train"] = rows[np.sort(_native.permute(0, limit, len(rows), settings.seed, 1).astype(np.int64))]
@@ -211,8 +213,8 @@ def _hold_out(
 ) -> dict[str, NDArray[np.int64]]:
     target, fraction = held_out
     if "train" not in splits or len(splits.get(target, ())):
-        message = f"--split-fraction {target}={fraction:g} takes from train and needs a tree without {target}/"
-        raise ConfigError(f"{message}; {tree.root} holds {', '.join(splits)}")
+        message = f"--split-fraction {target}={fraction:g} moves images of train to a new split {target}"
+        raise ConfigError(f"{message}, but {tree.root} holds {' and '.join(splits)}")
     rows = splits["train"]
     moved = np.zeros(len(rows), bool)
     # One sort finds where the rows of each class lie.

@@ -89,7 +89,7 @@ def _run_configured(args: argparse.Namespace) -> int:
     """Measure the loader that a configuration file describes, and print one line."""
     for name in ("transform", "images", "only", "cold", "html"):
         if getattr(args, name):
-            message = f"--{name} is for a comparison, and {args.dataset} is measured alone, as it says itself"
+            message = f"--{name} has no effect on {args.dataset}, which is measured alone with its own settings"
             raise ConfigError(f"{message}; omit it, or give one of its lists instead")
     chosen = {name: getattr(args, name) for name in ("batch_size", "threads", "seconds", "rounds")}
     found = measure_configured(args.dataset, args.split, **chosen)
@@ -120,9 +120,7 @@ def _print_report(report: BenchReport) -> None:
         f"Python {machine.python}"
     )
     if report.encoded_bytes < _FEW_BYTES:
-        printer.line(
-            "few images: they may stay in the processor's caches, which makes every figure better than it will be"
-        )
+        printer.line("few images: they may stay in the processor's caches, which makes every figure too good")
     speed = f">{'cold ' * spec.cold}images/s"
     printer.table(["case", speed, ">lowest", ">highest", ">per CPU second", ">of the limit", ""], _rows(report))
     for heading, reasons in (("failed", report.failed), ("left out", report.left_out)):

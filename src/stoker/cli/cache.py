@@ -68,12 +68,12 @@ def _place(named: str | None) -> Path:
         ConfigError: It is not a cache, or the user has none.
     """
     if named is not None and not location(named).is_local:
-        raise ConfigError(f"{named} is in a store, and a cache lies on this machine; name its directory with --dir")
+        raise ConfigError(f"{named} is in a store, but caches are on this machine; give a local directory with --dir")
     place = user_cache_directory() if named is None else Path(named)
     if place is None:
-        raise ConfigError("this user has no home directory, so there is no default cache; name one with --dir")
+        raise ConfigError("this user has no home directory, so there is no default cache; give one with --dir")
     if named is not None and not CacheDirectory(place).is_tagged() and not (place / INDEXES_FOLDER).is_dir():
-        raise ConfigError(f"{place} is not a cache of Stoker; name the directory that was given to stoker.NodeCache")
+        raise ConfigError(f"{place} is not a Stoker cache; give the directory that was given to stoker.NodeCache")
     return place
 
 

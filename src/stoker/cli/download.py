@@ -115,9 +115,9 @@ def _asker(names: AccountNames, pause: Callable[[], None]) -> Callable[[], Accou
     def ask() -> Account:
         if not sys.stdin.isatty():
             remedy = f"set {names.username} and {names.key}, or run this in a terminal"
-            raise ConfigError(f"the server wants an account (see {names.register}): {remedy}")
+            raise ConfigError(f"the server requires an account (see {names.register}): {remedy}")
         pause()
-        sys.stderr.write(f"the server wants an account; {names.register} tells how to get one\n")
+        sys.stderr.write(f"the server requires an account; {names.register} tells how to get one\n")
         username, key = _environment(names)
         username = username or _answer("user name: ", "the user name")
         return Account(username, key or _secret("access key (not shown): "))

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--source has no effect without --html; give both, or omit it")
     found = dataset_info(args.dataset, _records(args), record_keys(args))
     if args.records is not None and not isinstance(found, ForeignInfo):
-        message = f"--records has no effect: no records of {args.dataset} need be read to describe it"
+        message = f"--records has no effect: {args.dataset} is described without reading records"
         raise UsageError(f"{message}; omit it, or add --html")
     if args.json:
         print_json(_document(found))

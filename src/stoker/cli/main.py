@@ -209,9 +209,11 @@ def _message(error: Reported) -> str:
         return str(error)
     if isinstance(error, MemoryError):
         said = f": {error}" if str(error) else ""
-        return f"there is not enough memory{said}; allow more, or use fewer threads"
+        return f"not enough memory{said}; allow more, or use fewer threads"
     if isinstance(error, RuntimeError):
-        return "the system starts no more threads; allow more threads or memory (ulimit -u, ulimit -v), or use fewer"
+        return (
+            "the system refuses to start more threads; allow more, or more memory (ulimit -u, ulimit -v), or use fewer"
+        )
     where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, (str, bytes)) else ""
     return f"{where}{error.strerror or error}"
 

@@ -153,9 +153,9 @@ def _recipe(args: argparse.Namespace, preset: Preset) -> Recipe:
     if (resize is not None or isinstance(encode, RawEncode)) and args.check is not None:
         raise UsageError("--check has no effect where every image is decoded anyway; omit it")
     if resize is None and args.filter is not None:
-        raise UsageError("--filter says how to --resize; give --resize too, or omit it")
+        raise UsageError("--filter has no effect without --resize; give --resize too, or omit it")
     if resize is None and isinstance(encode, JpegEncode) and (args.encode or args.quality is not None):
-        raise UsageError("--encode and --quality say how to --resize; give --resize too, or omit them")
+        raise UsageError("--encode and --quality have no effect without --resize; give --resize too, or omit them")
     return Recipe(
         resize=resize,
         encode=encode,
@@ -244,7 +244,7 @@ def chosen_engine(args: argparse.Namespace) -> Iterator[EngineFactory]:
     """
     if args.engine == "local":
         if args.master is not None or args.spark_conf:
-            raise UsageError("--master and --spark-conf are for --engine spark; give that, or omit them")
+            raise UsageError("--master and --spark-conf have no effect without --engine spark; give it, or omit them")
         yield LocalEngine
         return
     settings = dict(_setting(text) for text in args.spark_conf)

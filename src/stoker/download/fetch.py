@@ -49,10 +49,10 @@ _PORTS = {"http": 80, "https": 443}
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18}|\*)", re.ASCII)
 _BUSY = {408, 425, 429, 500, 502, 503, 504}
 _REMEDIES = {
-    401: "the server wants an account: give the right user name and access key, and agree to its terms of use",
-    403: "the server refuses it: look at its page whether your account may have it, or name a mirror with --url",
-    404: "it is not there (any more): name another place with --url",
-    410: "it is not there any more: name another place with --url",
+    401: "the server requires an account: give the right user name and access key, and agree to its terms of use",
+    403: "the server refuses it: see on its page whether your account may download it, or give a mirror with --url",
+    404: "it is not there: give another place with --url",
+    410: "it is not there any more: give another place with --url",
 }
 
 
@@ -191,7 +191,7 @@ class Client:
             if response.status in (401, 403) and origin_of(url) not in self._trusted:
                 response.close()
                 host = origin_of(url)[1]
-                raise _PlaceError(f"it leads to {host}, which wants an account; that is not sent to another host")
+                raise _PlaceError(f"it leads to {host}, which requires an account; that is not sent to another host")
             location = response.get_redirect_location()
             if location is False:
                 return response
@@ -336,7 +336,9 @@ class _Transfer:
             self._furthest = 0
             sums = f"its {algorithm.upper()} is {' and then '.join(wrong)}, and should be {digest}"
             if len(wrong) == 2:
-                message = f"{self._remote.name}: {sums}, twice; ask who runs the server, or name a mirror with --url"
+                message = (
+                    f"{self._remote.name}: {sums}, twice; tell the operator of the server, or give a mirror with --url"
+                )
                 raise DownloadError(message, path=str(self._target))
             self._note(f"{sums}; it is fetched again from the start")
             self._complete(places)
@@ -405,7 +407,7 @@ class _Transfer:
         if status == 200:
             return self._check_whole(response)
         if status not in (206, 416):
-            remedy = _REMEDIES.get(status, "this is not how a file is sent: name another place with --url")
+            remedy = _REMEDIES.get(status, "this is not the answer to a download: give another place with --url")
             raise _PlaceError(f"HTTP {status}: {remedy}")
         text = response.headers.get("Content-Range", "").strip()
         found = _CONTENT_RANGE.fullmatch(text)
@@ -413,7 +415,7 @@ class _Transfer:
         is_next = status == 206 and self.size > 0 and found is not None and found[1] == str(self.size)
         if not is_next or (total is not None and size not in (None, total)):
             sent = "nothing" if status == 416 else repr(text[:80])
-            why = f"sends {sent} instead of byte {self.size} and on"
+            why = f"sends {sent} instead of the bytes from {self.size} on"
             self._clear()
             raise _Interruption(f"the server {why}; starting again from its beginning")
         return total
@@ -428,7 +430,7 @@ class _Transfer:
             hint = "; perhaps a page to log in" if kind == "text/html" else ""
             raise _PlaceError(f"the server sends {kind}{sent} instead of the file{wanted}{hint}")
         if self.size:
-            self._note("the server starts from the beginning, not where we were")
+            self._note("the server starts from the beginning, not where the download stopped")
             self._clear()
         return total
 

@@ -91,7 +91,7 @@ def download(
     """
     started = time.monotonic()
     if directory.exists() and not directory.is_dir():
-        raise DestinationError(f"{directory} is a file; name a directory", path=str(directory))
+        raise DestinationError(f"{directory} is a file; give a directory", path=str(directory))
     places = dataset.places if place is None else (place,)
     client = Client(places, account, ask)
     done = []

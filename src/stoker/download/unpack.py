@@ -155,9 +155,9 @@ def _check(archive: Path, members: list[_Member], unpacking: Unpacking) -> None:
         raise _refusal(archive, f"its files have more than {unpacking.max_bytes} bytes together")
     names = [member.name for member in members]
     if len(set(names)) != len(names):
-        raise _refusal(archive, "it has two files of one name")
+        raise _refusal(archive, "it has two files with the same name")
     if not _folders(names).isdisjoint(names):
-        raise _refusal(archive, "it has a file and a folder of one name")
+        raise _refusal(archive, "it has a file and a folder with the same name")
     for name in names:
         parts = name.split("/")
         is_plain = all(part not in ("", ".", "..") for part in parts) and "\\" not in name and name.isprintable()

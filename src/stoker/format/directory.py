@@ -294,7 +294,7 @@ def read_text(path: Location, limit: int, kind: str) -> bytes:
     except FileNotFoundError:
         if not path.lexists():
             raise
-        problem = "is a link that leads nowhere"
+        problem = "is a broken link"
     except OSError as error:
         if error.errno not in _NO_TEXT:
             raise

@@ -232,7 +232,7 @@ class JournalFile:
             except BlockingIOError:
                 os.close(file)
                 where = str(self._directory)
-                message = f"another build is writing to {where}; wait for it to end, or stop it"
+                message = f"another build is writing to {where}; wait until it ends, or stop it"
                 raise DestinationError(message, path=where) from None
             except BaseException:
                 os.close(file)
@@ -356,9 +356,9 @@ def parse_settings(line: bytes) -> dict[str, Any] | str:
         content = parse_json(line)
         if content["format"] == JOURNAL_FORMAT and content["version"] == JOURNAL_VERSION:
             return dict(content["settings"])
-        return f"is of version {content['version']}, and this Stoker resumes version {JOURNAL_VERSION} only"
+        return f"has version {content['version']}, but this Stoker resumes only version {JOURNAL_VERSION}"
     except _DAMAGED:
-        return "is not a journal of Stoker's"
+        return "is not a Stoker journal"
 
 
 def format_result(result: ShardResult) -> bytes:

@@ -160,7 +160,7 @@ def read_manifest(directory: LocationLike) -> Manifest:
     """Return the manifest of a dataset.
 
     Raises:
-        FileNotFoundError: There is none: the directory is an unfinished build, or not a dataset of Stoker's.
+        FileNotFoundError: There is none: the directory is an unfinished build, or not a Stoker dataset.
         ManifestError: It is damaged, contradicts itself, or is of a newer version.
     """
     path = location(directory) / MANIFEST_NAME
@@ -229,7 +229,7 @@ def parse_manifest(text: bytes, path: str | Location) -> Manifest:
     except ValueError as error:
         raise ManifestError(f"{where} is damaged: {error}; restore it, or build again", path=where) from error
     if content.get("format", str) != FORMAT:
-        raise content.wrong("format", f"is not {FORMAT!r}, so this is not a dataset of Stoker's")
+        raise content.wrong("format", f"is not {FORMAT!r}, so this is not a Stoker dataset")
     version = content.count("version")
     if version > VERSION:
         raise content.newer("version")
@@ -275,7 +275,7 @@ class _Node:
     def choice(self, key: str, choices: tuple[str, ...]) -> str:
         value = self.get(key, str)
         if value not in choices:
-            raise self.wrong(key, f"is none of {', '.join(choices)}")
+            raise self.wrong(key, f"is not one of {', '.join(choices)}")
         return value
 
     def node(self, key: str) -> _Node:

@@ -74,7 +74,7 @@ class ShardNaming:
             raise self._refused("use {shard}, {split} and {shards} between letters, digits, dots, - and _")
         name = self.name("validation", 0, 1)
         if len(name) > _MAX_NAME or name.startswith(".") or name.endswith((".idx", ".json", ".jsonl", ".txt")):
-            raise self._refused("a shard cannot be called so")
+            raise self._refused("that is not the name of a shard")
 
     @property
     def per_class(self) -> bool:

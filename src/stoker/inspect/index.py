@@ -81,7 +81,7 @@ def _index(path: Location) -> IndexedShard:
 
 def _index_readable(path: Location, size: int) -> IndexedShard:
     if size and (compression := compression_of(path)) != "none":
-        what = f"is compressed ({compression}), so nothing in it can be reached by an index; 'stoker repack' it"
+        what = f"is compressed ({compression}), so an index cannot reach its records; rewrite it with 'stoker repack'"
         return IndexedShard(str(path), "failed", 0, size, Problem(str(path), None, None, None, what))
     with path.local_copy() as copy:
         try:

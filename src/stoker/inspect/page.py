@@ -25,7 +25,7 @@ try:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 except ModuleNotFoundError as error:
-    message = f"no module {error.name!r}, which draws pages and pictures; run pip install 'stoker[report]'"
+    message = f"no module {error.name!r}, which is needed to draw pages and pictures; run pip install 'stoker[report]'"
     raise ConfigError(message) from error
 
 if TYPE_CHECKING:

@@ -122,10 +122,10 @@ class SheetSpec:
 
     def __post_init__(self) -> None:
         if self.transforms and self.columns is not None:
-            raise ConfigError("--columns is for sheets without --transforms, which have a row for each sample; omit it")
+            raise ConfigError("--columns has no effect with --transforms, which shows a row for each sample; omit it")
         if self.epochs is not None and not self.transforms:
             raise ConfigError(
-                "--epochs is for sheets of transforms; give --transforms too, for example --transforms train,eval"
+                "--epochs has no effect without --transforms; give both, for example --transforms train,eval"
             )
         check_range("--count", self.samples, 1, _MAX_TILES)
         check_range("--columns", _COLUMNS if self.columns is None else self.columns, 1, _MAX_COLUMNS)

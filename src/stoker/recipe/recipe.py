@@ -155,9 +155,9 @@ class Recipe:
     def __post_init__(self) -> None:
         check_range("--max-pixels", self.max_pixels, 1, 2**32)
         if self.restart and isinstance(self.encode, RawEncode):
-            raise ConfigError(f"restart markers are of JPEG, and --encode {self.encode} stores pixels; choose one")
+            raise ConfigError(f"--recipe restart needs JPEG, but --encode {self.encode} stores pixels; choose one")
         if self.decode == "fast" and (self.resize is None or isinstance(self.encode, RawEncode)):
-            raise ConfigError("--decode fast goes with --resize to JPEG; give both, or omit it")
+            raise ConfigError("--decode fast has no effect without --resize to JPEG; give both, or omit it")
         if self.filter not in FILTERS:
             raise ConfigError(f"filter {self.filter!r} is unknown; use one of {', '.join(FILTERS)}")
 

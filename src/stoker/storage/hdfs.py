@@ -171,7 +171,7 @@ class HdfsBackend:
         try:
             _asked(write)
         except FileNotFoundError as error:
-            raise StoreError(f"somebody has removed {temporary} while it was written") from error
+            raise StoreError(f"/{key} was removed while it was written") from error
         except BaseException:
             self._remove(temporary)
             raise

@@ -668,14 +668,13 @@ class StoreLocation(Location):
         """
         found = _URL.fullmatch(url)
         if found is None or found["scheme"] not in BACKENDS:
-            raise ConfigError(
-                f"{url} is not a URL of Stoker's; it may begin with {', '.join(f'{scheme}://' for scheme in BACKENDS)}"
-            )
+            known = ", ".join(f"{scheme}://" for scheme in BACKENDS)
+            raise ConfigError(f"{url} is not a URL that Stoker reads; it must begin with one of {known}")
         if not found["bucket"] and found["scheme"] != "hdfs":
             raise ConfigError(f"{url} names no bucket; write {found['scheme']}://BUCKET/PATH")
         if "@" in found["bucket"]:
             raise ConfigError(
-                f"{found['scheme']}://...@... holds credentials; give them as docs/how-to/buckets.md says instead"
+                f"{found['scheme']}://...@... has credentials in it; give them as docs/how-to/buckets.md says"
             )
         key = (found["key"] or "").strip("/")
         if key and any(part in ("", ".", "..") for part in key.split("/")):

@@ -82,7 +82,9 @@ class BenchSpec:
         known = [case.key for case in CASES]
         unknown = [key for key in self.only if key not in known]
         if unknown:
-            raise ConfigError(f"--only knows no {', '.join(map(repr, unknown))}; it knows {', '.join(known)}")
+            raise ConfigError(
+                f"--only names {', '.join(map(repr, unknown))}, which is not a case; the cases are {', '.join(known)}"
+            )
 
     @property
     def chosen(self) -> list[Case]:
