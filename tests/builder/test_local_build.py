@@ -264,7 +264,7 @@ def test_a_destination_in_the_source_is_not_listed(tmp_path: Path, below: str) -
     assert run(source, source / below).outcome == "complete"
     tree = list_source(str(source))  # without knowing of the destination
     assert tree.fingerprint() == expected.manifest.source.fingerprint
-    assert tree.warnings == (f"{source}/{below} is a dataset that Stoker built, not images: left out",)
+    assert (tree.ignored, tree.warnings) == ({"dataset": 1}, ())
 
 
 def test_a_tree_of_links_is_the_same_dataset(tmp_path: Path) -> None:

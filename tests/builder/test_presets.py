@@ -23,6 +23,7 @@ from stoker.errors import ConfigError
 from stoker.format import DlbsSchema, ImagenetSchema, TfdsSchema, TinySchema
 from stoker.format.shard_names import ShardNaming
 from stoker.recipe import JpegEncode, RawEncode, Recipe, parse_encode, parse_resize
+from stoker.sources import list_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,6 +175,8 @@ def test_tiny_imagenet_where_the_notebook_puts_it(tmp_path: Path) -> None:
         assert report.warnings == expected.warnings
     assert (source / "sizes.txt").read_text() == "train,7\nval,2\ntest,2"
     assert not (out / "sizes.txt").exists()
+    tree = list_source(str(source))  # without knowing of the destination
+    assert (tree.fingerprint(), tree.ignored["dataset"]) == (expected.manifest.source.fingerprint, 1)
     for features in records(out / "train/0.tfrecords"):
         assert (features["width"][1], features["height"][1], features["channel"][1]) == ([64], [64], [3])
         assert len(features["image_raw"][1][0]) == 12_288

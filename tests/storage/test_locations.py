@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -72,3 +73,18 @@ def test_a_path_stays_one() -> None:
 def test_a_function_of_the_system_refuses_one() -> None:
     with pytest.raises(TypeError):
         os.fspath(StoreLocation("s3://bucket", "a"))  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "message"),
+    [
+        ("gs://no-such-bucket/x", "obstore.store", r"which gs:// needs; pip install 'stoker\[gcs\]'"),
+        ("s3://no-such-bucket/x", "obstore.store", r"which s3:// needs; pip install 'stoker\[s3\]'"),
+    ],
+)
+def test_a_client_that_is_missing_is_named_with_the_scheme_that_was_typed(
+    monkeypatch: pytest.MonkeyPatch, url: str, module: str, message: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConfigError, match=message):
+        location(url).exists()

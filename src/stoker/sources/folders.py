@@ -217,9 +217,11 @@ class SplitFinder:
         # A class may be called "train". Only a folder that holds folders is a split, or one with a list of labels.
         held = {entry.name: folders_in(self._base + b"/" + entry.name) for entry in candidates}
         others = [entry for entry in entries if entry.name not in held and _may_matter(entry.name)]
+        built: set[Child] = set()
         if candidates:
             base = place_at(self._base)
-            others = [entry for entry in others if not (entry.is_folder and is_dataset(base / os.fsdecode(entry.name)))]
+            built = {entry for entry in others if entry.is_folder and is_dataset(base / os.fsdecode(entry.name))}
+            others = [entry for entry in others if entry not in built]
         lone = not held.get(b"train") and any(entry.is_folder for entry in others)
         listed = self._labels is not None and not {b"val", b"validation"}.isdisjoint(held)
         if lone or not (any(held.values()) or listed):
@@ -227,6 +229,8 @@ class SplitFinder:
         if b"val" in held and b"validation" in held:
             where = os.fsdecode(self._base)
             raise SourceError(f"{where} holds both val/ and validation/; keep one of them", path=where)
+        if built:
+            self._skipped.ignored["dataset"] += len(built)
         self._count_others([entry.name for entry in others])
         names = sorted(held, key=lambda name: SPLITS.index(SPLIT_FOLDERS[name]))
         return {SPLIT_FOLDERS[name]: self._split(name) for name in names}
@@ -345,7 +349,7 @@ def _collect_classes(builder: SourceBuilder, walk: Walk, split: str, found: Spli
     for done, listing in enumerate(walk.list_folders(folders), 1):
         folder = folders[done - 1]
         if listing.is_dataset:
-            walk.add_dataset(folder, builder.skipped)
+            builder.skipped.ignored["dataset"] += 1
             continue
         group = builder.collector.add_group(Group(split, classes[done - 1], len(folder)))
         builder.skipped.add(listing.skipped)

@@ -202,14 +202,8 @@ class Walk:
         elif not self._is_without(folder):
             if not is_dataset(place_at(self._at(folder))):
                 return True
-            self.add_dataset(folder, skipped)
+            skipped.ignored["dataset"] += 1
         return False
-
-    def add_dataset(self, folder: bytes, skipped: Skipped) -> None:
-        """Report a folder that is left out because it is a dataset."""
-        skipped.ignored["dataset"] += 1
-        where = os.fsdecode(self._at(folder))
-        skipped.warnings.append(f"{where} is a dataset that Stoker built, not images: left out")
 
     def _at(self, path: bytes) -> bytes:
         return (self.root + b"/" + path).rstrip(b"/")

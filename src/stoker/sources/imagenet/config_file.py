@@ -114,9 +114,9 @@ def read_config(path: Location) -> PipelineConfig:
             values[key] = _checked(path, key, spelled, value)
     unknown = sorted(f"data.{key}" for key in section if _SPELLINGS.get(key, key) not in _FIELDS)
     if unknown:
-        verb = "has" if len(unknown) == 1 else "have"
-        message = f"{path}: {' and '.join(unknown)} {verb} no effect; remove them, or correct their spelling"
-        raise ConfigError(f"{message} (Stoker reads {', '.join(sorted(_FIELDS))})")
+        what = f"{unknown[0]} has" if len(unknown) == 1 else f"{' and '.join(unknown)} have"
+        known = ", ".join(sorted(_FIELDS))
+        raise ConfigError(f"{path}: {what} no effect; correct the spelling or remove it, of data is read: {known}")
     return PipelineConfig(path, **values)
 
 
