@@ -249,10 +249,11 @@ def test_a_folder_of_tfds_is_not_taken_for_class_folders(
         assert f"'stoker repack {records} DESTINATION'" in capsys.readouterr().err
 
 
-def test_a_tree_of_images_with_a_stray_shard_is_a_tree_of_images(photos: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["zz.odd", "zz.tfrecord"])
+def test_a_tree_of_images_with_a_stray_shard_is_a_tree_of_images(photos: Path, tmp_path: Path, name: str) -> None:
     tree = shutil.copytree(photos, tmp_path / "photos")
     folder = next(path for path in (tree / "train").iterdir() if path.is_dir())
-    (folder / "zz.odd").write_bytes(framed([record(0)]))
+    (folder / name).write_bytes(framed([record(0)]))
     assert len(stoker.open(tree, "train")) == len(stoker.open(photos, "train")) + 1
 
 

@@ -20,6 +20,7 @@ from stoker.format.shard_names import (
     INDEX_SUFFIX,
     MAX_SHARDS,
     SPLIT_FOLDERS,
+    is_image_name,
     may_hold_records,
     name_of_records,
     parse_shard_name,
@@ -47,6 +48,7 @@ _MANY_WITHOUT = 100
 _FOLDERS_TRIED = 8
 _NAMES_TRIED = 64
 _DEEPEST = 3
+_PROBED = 2
 _HEAD_BYTES = 512
 _NO_TEXT = (errno.EFBIG, errno.EINVAL, errno.EISDIR, errno.ELOOP)
 
@@ -200,10 +202,12 @@ def find_shard_folder(place: Location, *, beside_images: bool = False) -> Locati
             below += [one for one in inner if not (beside_images and _is_built(one))]
         for folder in below[:_FOLDERS_TRIED]:
             files = [os.fsdecode(child.name) for child in _some_children(folder) if child.is_file]
+            if any(map(is_image_name, files)):
+                continue
             if any(parse_shard_name(name) is not None for name in files):
                 return folder
             unknown = [folder / name for name in sorted(set(files)) if may_hold_records(name)]
-            if len(unknown) == len(set(files)) and _shards_among(unknown[:2]):
+            if _shards_among(unknown[:_PROBED]):
                 return folder
         level = below[:_FOLDERS_TRIED]
     return None

@@ -30,12 +30,13 @@ _NUMBERED = re.compile(
 )
 _NUMBERED_ANYHOW = re.compile(_NUMBERED.pattern.replace(r"(?:\.tfrecords?)?", r"(?:\.[a-zA-Z0-9_.]+)?"), re.ASCII)
 _PLAIN = re.compile(r"(?P<stem>.+)\.tfrecords?(?:\.gz)?", re.ASCII)
-_OTHERS = re.compile(
-    r".*\.(?:jpe?g|png|gif|bmp|webp|tiff?|ppm|txt|jsonl?|[ct]sv|xml|html|md|ya?ml|toml|log|py|ipynb|sh|tar|tgz|zip|parquet"
-    r"|arrow|np[yz]|mat|pdf|svg|idx|index)",
+_IMAGE = re.compile(r".*\.(?:jpe?g|png|gif|bmp|webp|tiff?|ppm)", re.ASCII | re.IGNORECASE | re.DOTALL)
+_OTHER = re.compile(
+    r".*\.(?:txt|jsonl?|[ct]sv|xml|html|md|ya?ml|toml|log|py|ipynb|sh|tar|tgz|zip|parquet|arrow|np[yz]|mat|pdf|svg|idx"
+    r"|index)",
     re.ASCII | re.IGNORECASE | re.DOTALL,
 )
-"""Files that are never looked into to see whether they hold records: images, texts, archives, indexes."""
+"""Texts, archives and indexes. They and images are never looked into to see whether they hold records."""
 _SPLIT_WORD = re.compile(r"(?:^|[^a-z])(train|validation|val|test)(?:$|[^a-z])", re.ASCII)
 
 
@@ -155,7 +156,14 @@ def name_of_records(name: str) -> ShardName:
 
 def may_hold_records(name: str) -> bool:
     """Return whether a file that is not called as shards are is worth a look at its first bytes."""
-    return not _OTHERS.fullmatch(name) and TEMPORARY_MARK not in name and not name.startswith(".")
+    if TEMPORARY_MARK in name or name.startswith("."):
+        return False
+    return not is_image_name(name) and not _OTHER.fullmatch(name)
+
+
+def is_image_name(name: str) -> bool:
+    """Return whether the extension of a file is that of an image."""
+    return _IMAGE.fullmatch(name) is not None
 
 
 def _split_in(stem: str) -> str:
