@@ -213,7 +213,7 @@ def test_what_cannot_be_shown_is_said_and_nothing_is_written(made: Path, tmp_pat
     for place, name, split, error, message in (
         (made, "a.jpg", None, ConfigError, "must end in .png"),
         (made, "a.png", "test", ConfigError, "no split 'test'"),
-        (tmp_path / "none", "a.png", None, DatasetNotFoundError, "no dataset"),
+        (tmp_path / "none", "a.png", None, DatasetNotFoundError, "is not a dataset"),
     ):
         with pytest.raises(error, match=message):
             write_sheet(place, tmp_path / name, SheetSpec(split=split))

@@ -229,7 +229,7 @@ def test_a_smaller_budget_takes_back_what_a_larger_one_gave(shards: Path, tmp_pa
 
 def test_a_directory_of_other_things_is_refused(shards: Path, tmp_path: Path) -> None:
     dataset = stoker.open(shards)
-    with pytest.raises(ConfigError, match="is not a cache of stoker"):
+    with pytest.raises(ConfigError, match="is not a Stoker cache"):
         NodeCache(shards, "1MB").source(dataset, samples_of(dataset))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / TAG_NAME).write_text("Signature: 8a477f597d28d172789f06886806bc55\n# of another program\n")

@@ -65,7 +65,7 @@ def test_an_index_with_a_wrong_boundary_is_found_when_read(tmp_path: Path) -> No
 
 
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(DatasetNotFoundError, match="no dataset"):
+    with pytest.raises(DatasetNotFoundError, match="is not a dataset"):
         stoker.open(tmp_path / "nothing")
     with pytest.raises(FileNotFoundError):
         stoker.open(tmp_path)

@@ -73,7 +73,7 @@ def test_a_reader_that_cannot_start_is_reported(photos: Path, tmp_path: Path) ->
     said: list[str] = []
     contest = Contest(environments, Settings(1, 0.1, 1, AMOUNTS), said.append)
     (row,) = contest.measure("train", [Entry("stoker", "nowhere", "Missing data", ("train",))])
-    assert "no dataset at" in row.failed
+    assert "is not a dataset" in row.failed
     assert row.turns == []
     assert any("Missing data FAILED" in text for text in said)
 

@@ -164,7 +164,7 @@ def test_sources_without_an_image(tmp_path: Path, capsys: pytest.CaptureFixture[
     empty = {tmp_path / "photos": "holds class folders but no image in them", tmp_path / "list.txt": "names no image"}
     write_list(tmp_path / "list.txt", "")
     for path, problem in empty.items():
-        with pytest.raises(DatasetNotFoundError, match=f"no dataset at .*: it {problem}"):
+        with pytest.raises(DatasetNotFoundError, match=f"is not a dataset: it {problem}"):
             stoker.open(path)
         assert main(["build", str(path), str(tmp_path / "out")]) == 2
         assert f"{path} {problem}" in capsys.readouterr().err

@@ -176,8 +176,8 @@ class CacheDirectory:
         names = [path.name for path in self.path.iterdir()]
         others = [name for name in names if not name.startswith(TAG_NAME) and name not in _OTHERS]
         if others and not self.is_tagged():  # which another process may have done just now
-            message = f"{self.path} is not a cache of stoker: it holds {sorted(others)[0]!r} and perhaps more"
-            raise ConfigError(f"{message}; name a directory that is empty or not there yet")
+            message = f"{self.path} is not a Stoker cache: it holds {sorted(others)[0]!r} and perhaps more"
+            raise ConfigError(f"{message}; give an empty or new directory")
         write_atomically(self.path / TAG_NAME, _TAG)
 
     def is_tagged(self) -> bool:

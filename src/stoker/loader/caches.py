@@ -248,7 +248,7 @@ class NodeCache:
         if self._warned:
             return
         self._warned = True
-        message = f"the cache {self.directory} is of no use, or not of full use: {problem}"
+        message = f"the cache {self.directory} cannot be used, or not fully: {problem}"
         warnings.warn(f"{message}; the dataset is read instead", stacklevel=3)
 
     def __reduce__(self) -> tuple[type[NodeCache], tuple[Path, int]]:

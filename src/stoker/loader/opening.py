@@ -154,7 +154,7 @@ def _open(
         _refuse_folder_of_records(place)
         refuse_keys(place, keys, "it holds images, not TFRecords")
         return _open_images(place, choose, source, again=again)
-    message = f"no dataset at {place}: there is no such file or directory, and no shard matches it"
+    message = f"{place} is not a dataset: there is no such file or directory, and no file matches it"
     raise DatasetNotFoundError(message, path=str(place))
 
 
@@ -166,7 +166,7 @@ def refuse_keys(place: Location, keys: RecordKeys | None, why: str) -> None:
     """
     if keys is not None:
         given = ", ".join(f"{name}={value!r}" for name, value in asdict(keys).items() if value is not None)
-        raise ConfigError(f"{place} takes no {given or 'keys'}: {why}; leave it out")
+        raise ConfigError(f"{place} takes no {given or 'keys'}: {why}; omit it")
 
 
 def _refuse_folder_of_records(place: Location) -> None:
@@ -255,7 +255,7 @@ def _open_images(place: Location, choose: _Choice, options: SourceOptions, *, ag
     try:
         tree = list_source(str(place), options)
     except SourceError as error:
-        message = f"no dataset at {place}: it holds no manifest.json and no shard, and no images: {error}"
+        message = f"{place} is not a dataset: no manifest.json and no TFRecord lies in it, and no images: {error}"
         raise DatasetNotFoundError(message, path=str(place)) from error
     for message in () if again else tree.warnings:
         category = LabelWarning if message in tree.label_warnings else SourceWarning
@@ -263,7 +263,7 @@ def _open_images(place: Location, choose: _Choice, options: SourceOptions, *, ag
     present = {name: rows for name, rows in tree.splits.items() if len(rows)}
     if not present:
         empty = "holds class folders but no image in them" if tree.classes else "names no image"
-        raise DatasetNotFoundError(f"no dataset at {place}: it {empty}", path=str(place))
+        raise DatasetNotFoundError(f"{place} is not a dataset: it {empty}", path=str(place))
     split = choose(present)
     classes = tuple(
         ClassLabel(name.decode("utf-8", "surrogateescape"), text.decode("utf-8", "replace"))
