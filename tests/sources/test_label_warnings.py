@@ -177,8 +177,8 @@ def test_a_list_that_lacks_a_class_of_its_folders(tmp_path: Path) -> None:
     assert tree.warnings == tree.label_warnings
     (message,) = tree.warnings
     assert message == (
-        f"{tmp_path}/val.txt lacks classes whose folders lie beside those it lists: dog; its own are numbered "
-        "0 to 1 without them; to number all classes alike in every list give --labels FILE (in Python: "
+        f"{tmp_path}/val.txt lacks classes whose folders lie beside those of its images: dog; it numbers its own "
+        "0 to 1 without them; to number all classes alike in every source give --labels FILE (in Python: "
         "source=stoker.SourceOptions(labels='FILE'))"
     )
     write_list(tmp_path / "names.txt", "cat", "dog", "owl")
@@ -192,7 +192,27 @@ def test_a_list_that_lacks_a_class_of_another_split(tmp_path: Path) -> None:
     (tmp_path / "lists").mkdir()
     path = write_list(tmp_path / "lists/val.txt", str(tmp_path / "val/cat/0.jpg"))
     (message,) = listing(path).label_warnings
-    assert "lie beside those it lists: dog, emu; its own are numbered 0 to 0" in message
+    assert "lie beside those of its images: dog, emu; it numbers its own 0 to 0" in message
+
+
+def test_a_folder_of_one_split_that_lacks_a_class_of_another(tmp_path: Path) -> None:
+    tree_of(tmp_path, "train/cat", "train/dog", "val/cat", "val/emu", "test/images")
+    for split, missing in (("train", "emu"), ("val", "dog")):
+        (message,) = listing(tmp_path / split).label_warnings
+        assert f"{split} lacks classes whose folders lie beside those of its images: {missing}; it numbers" in message
+    assert listing(tmp_path).label_warnings == ()
+
+
+def test_a_list_of_the_layout_of_tiny_imagenet(tmp_path: Path) -> None:
+    tree_of(tmp_path, "train/cat/images", "val/images", "test/images")
+    assert listing(write_list(tmp_path / "list.txt", "train/cat/images/0.jpg")).warnings == ()
+
+
+def test_a_list_for_a_preset_that_numbers_as_imagenet(tmp_path: Path) -> None:
+    tree_of(tmp_path, *OF_IMAGENET)
+    path = write_list(tmp_path / "list.txt", f"{OF_IMAGENET[1]}/0.jpg")
+    assert len(listing(path).label_warnings) == 2
+    assert listing(path, imagenet_labels=True).label_warnings == ()
 
 
 def test_lists_that_are_known_together_make_one_numbering(tmp_path: Path) -> None:

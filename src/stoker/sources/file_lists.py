@@ -9,32 +9,29 @@ it among the rejects.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import re
 import shlex
 from array import array
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stoker import _native
 from stoker.errors import SourceError, StorageError
-from stoker.sources.folders import NOT_CLASSES, SPLIT_FOLDERS
+from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.boxes import MappedBoxes, annotations_beside
 from stoker.sources.imagenet.config_file import is_config, read_config
-from stoker.sources.imagenet.labels import find_validation_labels, label_option, read_validation_labels
+from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.reading import in_order, numbered_lines
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.walking import folders_in, is_dataset, is_sidecar, seen_in, shown_names
 from stoker.storage import is_absolute, is_of_the_name, location, place_at, split_bucket, within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from stoker.sources.items import ItemCollector
     from stoker.sources.source import BoxSource, SourceOptions, SourceTree
@@ -42,8 +39,7 @@ if TYPE_CHECKING:
     from stoker.types import Progress
 
 
-_IMAGES = b"images"
-_NO_CLASS = frozenset({b"val", b"validation", b"test", b"train", _IMAGES})
+_NO_CLASS = frozenset({b"val", b"validation", b"test", b"train", IMAGES_FOLDER})
 """Folders that hold images of many classes."""
 
 _COLUMN_ENDS = (b"\t", b",", b";", b" ")
@@ -52,9 +48,8 @@ _HEADER = re.compile(
 )
 """The first line of tables with paths and labels."""
 
-_LOOKED_AT = 100
-"""How many folders beside the listed ones are looked into for classes that are missing, and files in each."""
-_NAMED_CLASSES = 5
+_MAX_PARENTS = 100
+"""How many folders of classes are looked at for classes that are missing."""
 _LISTED_FROM = 8
 """How many objects of one folder are worth a listing of it."""
 
@@ -76,7 +71,7 @@ def list_file_lists(path: Location, options: SourceOptions, progress: Progress |
     builder = SourceBuilder(str(path), path.parent.spelled(), options, (path.parent,), progress)
     lists = FileLists(builder, config.lists() if config else {path: "train"})
     lists.fill()
-    lists.look_around()
+    builder.class_parents = lists.class_parents()
     class_names = builder.settle()
     tree = builder.finish(lists.find_boxes(class_names))
     if config is None or config.num_classes in (None, len(tree.classes)):
@@ -120,9 +115,8 @@ class FileLists:
                 self._add(number, line, split, before, f"line {number} of {path}")
         collector = self._builder.collector
         if self._labels is not None and self._uses_labels:
-            self._builder.classes |= (
-                self._labels.class_names()
-            )  # a part of the images must have the labels of the whole
+            # A part of the images must have the labels of the whole.
+            self._builder.classes |= self._labels.class_names()
         fill_sizes(collector, self._stored_folders(), self._builder.progress)
         names = collector.class_names()
         if names and names <= _NO_CLASS and not self._labels:
@@ -133,35 +127,13 @@ class FileLists:
         if repeated:
             self._builder.skipped.warnings.append(f"{repeated} lines repeat an earlier one; each is an item of its own")
 
-    def look_around(self) -> None:
-        """Look for classes and lists of classes beside the images, and warn of classes of which no image is listed.
-
-        Without them the classes behind get other labels than in a file list that has them.
-
-        Raises:
-            StorageError: The store of the images cannot be reached.
-        """
-        if self._builder.labels is not None:
-            return
-        parents = [place_at(folder) for folder in sorted(self._parents())[:_LOOKED_AT]]
-        self._builder.list_folders += dict.fromkeys(place for one in parents for place in (one, one.parent))
-        known = self._builder.collector.class_names() | self._builder.classes
-        missing = list(islice(_classes_beside(parents, known), _NAMED_CLASSES))
-        if missing:
-            message = (
-                f"{self._builder.root} lacks classes whose folders lie beside those it lists: {shown_names(missing)}"
-            )
-            numbers = f"its own are numbered 0 to {len(known) - 1} without them"
-            advice = f"to number all classes alike in every list give {label_option('FILE')}"
-            self._builder.label_warnings.append(f"{message}; {numbers}; {advice}")
-
-    def _parents(self) -> set[bytes]:
+    def class_parents(self) -> list[Location]:
         """Return the folders that class folders of listed images lie in, those of other splits included."""
         found = set()
         for _, folder, class_name in self._folders:
             path = within(self._builder.base, folder)
-            if path.endswith(b"/" + _IMAGES):
-                path = path.removesuffix(b"/" + _IMAGES)
+            if path.endswith(b"/" + IMAGES_FOLDER):
+                path = path.removesuffix(b"/" + IMAGES_FOLDER)
             parent, _, name = path.rpartition(b"/")
             if name != class_name:  # its class comes from a list
                 continue
@@ -169,7 +141,7 @@ class FileLists:
             above, _, split = parent.rpartition(b"/")
             if split in SPLIT_FOLDERS:
                 found.update(above + b"/" + other for other in SPLIT_FOLDERS)
-        return found
+        return [place_at(folder) for folder in sorted(found)[:_MAX_PARENTS]]
 
     def find_boxes(self, class_names: frozenset[bytes]) -> dict[str, BoxSource]:
         """Return the annotations of each split.
@@ -260,7 +232,7 @@ class FileLists:
 
     def _group(self, split: str, folder: bytes, name: bytes, where: str) -> int:
         parts = split_bucket(folder)[1].split(b"/")
-        class_name: bytes | None = parts[-2] if len(parts) > 1 and parts[-1] == _IMAGES else parts[-1]
+        class_name: bytes | None = parts[-2] if len(parts) > 1 and parts[-1] == IMAGES_FOLDER else parts[-1]
         if class_name in _NO_CLASS and self._labels is not None:
             class_name = self._labels.class_of(name)
             self._uses_labels = True
@@ -270,32 +242,6 @@ class FileLists:
         if key not in self._folders:
             self._folders[key] = self._builder.collector.add_group(Group(split, class_name, len(folder) + 1))
         return self._folders[key]
-
-
-def _classes_beside(parents: Iterable[Location], known: set[bytes]) -> Iterator[bytes]:
-    """Yield the names of folders in some folders that hold images, as it seems, and are none of the classes known.
-
-    Args:
-        parents: The folders; those that cannot be listed have none.
-        known: The classes.
-    """
-    others: dict[bytes, bytes] = {}
-    for parent in parents:
-        where = parent.spelled()
-        with contextlib.suppress(SourceError):
-            names = (name for name in folders_in(where) if not name.startswith(b"."))
-            others |= {name: within(where, name) for name in names if name not in NOT_CLASSES and name not in known}
-    for name, folder in sorted(others.items())[:_LOOKED_AT]:
-        with contextlib.suppress(SourceError):
-            if _may_hold_images(folder) and not is_dataset(place_at(folder)):
-                yield name
-
-
-def _may_hold_images(folder: bytes) -> bool:
-    return any(
-        name == _IMAGES if is_folder else not is_sidecar(name) and not name.startswith(b".")
-        for name, is_folder in islice(seen_in(folder), _LOOKED_AT)
-    )
 
 
 def _size_later(_name: str) -> None:

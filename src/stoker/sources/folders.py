@@ -34,11 +34,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError
+from stoker.sources.class_folders import IMAGES_FOLDER, NOT_CLASSES, SPLIT_FOLDERS
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS, BoxSearch
 from stoker.sources.imagenet.boxes import TINY_LIST, read_tiny_boxes
 from stoker.sources.imagenet.labels import (
     CLASS_LISTS,
-    DEVKIT_FOLDER,
     LABEL_LISTS,
     TEXT_LISTS,
     find_validation_labels,
@@ -60,14 +60,8 @@ if TYPE_CHECKING:
     from stoker.types import Progress
 
 
-SPLIT_FOLDERS = {b"train": "train", b"validation": "validation", b"val": "validation", b"test": "test"}
-"""Folders that are splits, if they hold classes, and which."""
-
 _METADATA = frozenset(name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, *CLASS_LISTS, TINY_LIST, "sizes.txt"))
-_TINY_FOLDER = b"images"
 _SPLIT_NAMES = ("train", "validation", "val")
-NOT_CLASSES = ANNOTATION_FOLDERS | {b"lists", DEVKIT_FOLDER.encode()}
-"""Folders that are neither splits nor classes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +148,8 @@ def list_folder(
     walk = Walk(builder.base, without)
     splits = SplitFinder(builder, walk, (*layout.tops, path.resolve().parent)).find()
     _collect(builder, walk, splits)
+    if layout.base.name.encode() in SPLIT_FOLDERS:
+        builder.class_parents = [layout.base.with_name(os.fsdecode(name)) for name in SPLIT_FOLDERS]
     class_names = builder.settle()
     return builder.finish(_find_boxes(builder, layout, splits, class_names))
 
@@ -246,8 +242,8 @@ class SplitFinder:
         folders = [entry.name for entry in entries if entry.is_folder and _may_matter(entry.name)]
         if split == "train":
             return self._class_folders(name + b"/", entries)
-        if folders == [_TINY_FOLDER] and self._is_tiny():
-            return self._flat(split, name + b"/" + _TINY_FOLDER + b"/")
+        if folders == [IMAGES_FOLDER] and self._is_tiny():
+            return self._flat(split, name + b"/" + IMAGES_FOLDER + b"/")
         if not folders and any(_may_matter(entry.name) and not is_sidecar(entry.name) for entry in entries):
             return self._flat(split, name + b"/")
         return self._class_folders(name + b"/", entries)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stoker.errors import SourceError
+from stoker.sources.class_folders import classes_beside
 from stoker.sources.imagenet.classes import BUNDLED_LIST, imagenet_classes
 from stoker.sources.imagenet.labels import (
     CLASS_LISTS,
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from stoker.types import Progress
 
 
+_NAMED_CLASSES = 5
+
+
 class SourceBuilder:
     """A source while it is listed: first it is filled, then its classes are settled, then it is finished.
 
@@ -48,7 +53,7 @@ class SourceBuilder:
         archives: The tars the images lie in.
         classes: Classes besides those of the images.
         label_warnings: Warnings about the labels of the classes.
-        list_folders: Folders in which a list of all classes is looked for.
+        class_parents: Folders that class folders lie in, where other classes may lie that are no part of the source.
 
     Args:
         root: See above.
@@ -76,7 +81,7 @@ class SourceBuilder:
         self.archives: list[bytes] = []
         self.classes: set[bytes] = set()
         self.label_warnings: list[str] = []
-        self.list_folders = [*text_folders, place_at(base).parent]
+        self.class_parents: list[Location] = []
         self._text_folders = text_folders
         self._names: list[bytes] = []
         self._table: ItemTable | None = None
@@ -136,6 +141,7 @@ class SourceBuilder:
         if self.labels is None:
             if self.options.imagenet_labels is not False:
                 self._warn_of_part(found)
+            self._warn_of_missing(found)
             return sorted(found)
         unknown = sorted(found.difference(self.labels.names))
         if unknown:
@@ -179,9 +185,20 @@ class SourceBuilder:
             return
         self.label_warnings.append(message)
 
+    def _warn_of_missing(self, found: set[bytes]) -> None:
+        """Warn of classes that lie beside those of the source, without which the others get other labels."""
+        missing = list(islice(classes_beside(self.class_parents, found), _NAMED_CLASSES))
+        if missing:
+            message = f"{self.root} lacks classes whose folders lie beside those of its images: {shown_names(missing)}"
+            message = f"{message}; it numbers its own 0 to {len(found) - 1} without them"
+            advice = f"to number all classes alike in every source give {label_option('FILE')}"
+            self.label_warnings.append(f"{message}; {advice}")
+
     def _are_listed(self, found: set[bytes]) -> bool:
         """Return whether a list says that these are all the classes there are."""
-        paths = (folder / name for folder in self.list_folders for name in CLASS_LISTS)
+        below = (*self.class_parents, place_at(self.base))
+        folders = dict.fromkeys((*self._text_folders, *below, *(folder.parent for folder in below)))
+        paths = (folder / name for folder in folders for name in CLASS_LISTS)
         return any(path.is_file() and {line.split()[0] for _, line in nonblank_lines(path)} == found for path in paths)
 
     def _warn_about_classes(self, table: ItemTable) -> None:

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError
-from stoker.sources.folders import SPLIT_FOLDERS
+from stoker.sources.class_folders import SPLIT_FOLDERS
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import find_validation_labels, missing_labels_advice, read_validation_labels
 from stoker.sources.items import Group
