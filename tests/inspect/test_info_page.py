@@ -63,6 +63,7 @@ def test_the_page_says_what_the_portrait_says(made: Path) -> None:
     for text in (
         "13 images",
         "3 classes",
+        "; labels start at 1 (preset imagenet).",
         "48 \N{MULTIPLICATION SIGN} 36 median size",
         "2 rejected",
         "red kite",
