@@ -169,7 +169,7 @@ def _entry(package: griffe.Module, name: str, links: docstrings.Links) -> str:
 
 def _class(cls: griffe.Class, links: docstrings.Links) -> list[str]:
     parts = []
-    bases = [str(base) for base in cls.bases]
+    bases = [str(base) for base in cls.bases if not str(base).startswith("Generic[")]
     is_error = cls.module.name == "errors"
     if not is_error and cls.name not in _MADE_BY_FUNCTIONS:
         parts.append(_code(f"{cls.name}{_arguments(cls.parameters, '')}"))
@@ -268,7 +268,11 @@ def _expression(expression: str | griffe.Expr) -> str:
 
 def _named(part: griffe.Expr) -> str:
     target = _resolved(part)
-    text = str(target.value) if isinstance(target, griffe.Attribute) else ""
+    value = target.value if isinstance(target, griffe.Attribute) else ""
+    text = str(value)
+    if isinstance(value, griffe.ExprCall) and text.startswith("TypeVar("):
+        named = [each for each in value.arguments if isinstance(each, griffe.ExprKeyword)]
+        return _expression(next(each.value for each in named if each.name == "bound"))
     if text.startswith("Literal[") or 0 < len(text) <= _SHORT:
         return text.replace("'", '"')
     return str(part)

@@ -8,7 +8,7 @@ import os
 import warnings
 import weakref
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Never, cast
+from typing import TYPE_CHECKING, Any, Generic, Never, cast, overload
 
 import numpy as np
 import torch
@@ -16,13 +16,14 @@ from PIL import Image
 from torch import Tensor
 from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import SequentialSampler, get_worker_info
+from typing_extensions import TypeVar  # PyTorch needs it, too
 
 from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
 from stoker.loader import Dataset, EngineSettings, Loader, SampleEngine, batch_text, cpu_share, refuse_unknown
 from stoker.order import Step
-from stoker.transforms import ObjectCrops, Output, Transform
+from stoker.transforms import ImageTransform, MultiCrop, ObjectCrops, Output, Transform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,11 +38,14 @@ if TYPE_CHECKING:
 
 __all__ = ["DataLoader", "MapDataset", "TorchBatch"]
 
+TransformT_co = TypeVar("TransformT_co", bound=Transform, covariant=True, default=ImageTransform | ObjectCrops)
+ImagesT_co = TypeVar("ImagesT_co", bound=Tensor | tuple[Tensor, ...], covariant=True, default=Tensor)
+
 
 # Lightning's half precision casts the fields of a copy: it refuses frozen dataclasses, and passes over fields without
 # init, which boxes in pixels and the position have to be.
 @dataclass(slots=True, eq=False)
-class TorchBatch:
+class TorchBatch(Generic[ImagesT_co]):
     """One batch as tensors; ``images, labels = batch`` unpacks the two that a training step needs.
 
     ========  ======================  ============================================================================
@@ -61,7 +65,7 @@ class TorchBatch:
     The tensors share the memory of the loader's arrays, or are pinned copies of them.
     """
 
-    images: Tensor | tuple[Tensor, ...]
+    images: ImagesT_co
     labels: Tensor
     indices: Tensor
     valid: Tensor
@@ -78,13 +82,17 @@ class TorchBatch:
 
         return notebook.batch_block(self._each(_for_numpy))
 
+    @overload
+    def __iter__(self: TorchBatch[Tensor]) -> Iterator[Tensor]: ...
+    @overload
+    def __iter__(self) -> Iterator[Any]: ...
     def __iter__(self) -> Iterator[Any]:
         return iter((self.images, self.labels))
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def to(self, device: torch.device | str | int, *, non_blocking: bool | None = None) -> TorchBatch:
+    def to(self, device: torch.device | str | int, *, non_blocking: bool | None = None) -> TorchBatch[ImagesT_co]:
         """Return the batch with its tensors on a device.
 
         Args:
@@ -98,23 +106,23 @@ class TorchBatch:
 
         return self._each(move)
 
-    def pin_memory(self) -> TorchBatch:
+    def pin_memory(self) -> TorchBatch[ImagesT_co]:
         """Return the batch in page-locked memory; needs CUDA."""
         return self._each(Tensor.pin_memory)
 
-    def _each(self, change: Callable[[Tensor], Tensor]) -> TorchBatch:
+    def _each(self, change: Callable[[Tensor], Tensor]) -> TorchBatch[ImagesT_co]:
         return _changed(self, Tensor, change)
 
 
-def torch_batch(batch: Batch) -> TorchBatch:
+def torch_batch(batch: Batch) -> TorchBatch[Any]:
     """Return a batch as tensors that share its memory."""
     return _changed(batch, np.ndarray, _tensor)
 
 
-def _changed(batch: Batch | TorchBatch, kind: type, change: Callable[[Any], Any]) -> TorchBatch:
+def _changed(batch: Batch | TorchBatch[Any], kind: type, change: Callable[[Any], Any]) -> TorchBatch[Any]:
     names = ("images", "labels", "indices", "valid", "seeds", "boxes", "position")
     *fields, boxes, position = (_mapped(getattr(batch, name), kind, change) for name in names)
-    made = TorchBatch(*fields)
+    made: TorchBatch[Any] = TorchBatch(*fields)
     made.boxes, made.position, made.origin = boxes, position, batch.origin
     return made
 
@@ -142,7 +150,7 @@ def _mapped(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
     return value
 
 
-class DataLoader:
+class DataLoader(Generic[TransformT_co]):
     """`stoker.Loader` for PyTorch: the same batches, as tensors.
 
     There are no worker processes: decoding runs on native threads. It is not a ``torch.utils.data.DataLoader``, which
@@ -197,7 +205,7 @@ class DataLoader:
         batch_size: int = 1,
         shuffle: bool | BlockShuffle = False,  # noqa: FBT001, FBT002 - by position, as PyTorch's DataLoader takes it
         *,
-        transform: Transform,
+        transform: TransformT_co,
         drop_last: bool = False,
         pin_memory: bool | None = None,
         tail: Tail | None = None,
@@ -279,13 +287,17 @@ class DataLoader:
         self._take_rank()
         return len(self.loader)
 
-    def __iter__(self) -> Iterator[TorchBatch]:
+    @overload
+    def __iter__(self: DataLoader[MultiCrop]) -> Iterator[TorchBatch[tuple[Tensor, ...]]]: ...
+    @overload
+    def __iter__(self: DataLoader[ImageTransform | ObjectCrops]) -> Iterator[TorchBatch]: ...
+    def __iter__(self) -> Iterator[TorchBatch[Any]]:
         """Yield the next epoch, or the rest of a loaded state's, as `stoker.Loader` does."""
         self._take_rank()
         self._check_ranks()
         return self._epoch()
 
-    def _epoch(self) -> Iterator[TorchBatch]:
+    def _epoch(self) -> Iterator[TorchBatch[Any]]:
         # Trainers ask for iterators that they never use, and go to an epoch after they have asked for one: all is left
         # to the first batch.
         batches = iter(self.loader)
@@ -293,7 +305,7 @@ class DataLoader:
         for batch in batches:
             yield self._convert(batch)
 
-    def _convert(self, batch: Batch) -> TorchBatch:
+    def _convert(self, batch: Batch) -> TorchBatch[Any]:
         made = torch_batch(batch)
         return made.pin_memory() if self._pin else made
 
@@ -358,7 +370,7 @@ class _Epochs:
     over because its limit of steps has cut it short.
     """
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader[Any]) -> None:
         self._loader = loader
 
     def set_epoch(self, epoch: int) -> None:
@@ -369,7 +381,7 @@ class _Epochs:
 class _SequentialEpochs(_Epochs, SequentialSampler):
     """The same for a loader that does not shuffle: trainers that want to look at the same images again ask for it."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader[Any]) -> None:
         _Epochs.__init__(self, loader)
         SequentialSampler.__init__(self, loader.dataset)
 

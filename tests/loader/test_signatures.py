@@ -55,6 +55,17 @@ for batch in stoker.Loader(train, 8, True, transform=stoker.CenterCrop(8), drop_
     batch.labels.sum()
 for torch_batch in stoker.torch.DataLoader(train, 8, True, transform=stoker.CenterCrop(8), pin_memory=False):
     torch_batch.labels.float()
+    torch_batch.to("cpu").images.permute(0, 3, 1, 2)
+    torch_images, torch_labels = torch_batch
+    torch_labels.bool(), torch_images.bool()
+for pair in stoker.torch.DataLoader(train, 8, transform=stoker.MultiCrop(stoker.Resize(8), stoker.Resize(4))):
+    pair.images[1].permute(0, 3, 1, 2)
+
+
+def mean(loader: stoker.torch.DataLoader, batch: stoker.torch.TorchBatch) -> float:
+    return float(next(iter(loader)).images.float().mean() + batch.images.float().mean())
+
+
 stoker.tensorflow.dataset(train, 8, transform=stoker.CenterCrop(8), fields=("images",))
 stoker.jax.batches(train, 8, transform=stoker.CenterCrop(8), epochs=1)
 """
@@ -69,7 +80,12 @@ def train(tmp_path: Path) -> stoker.Dataset:
 def settings_of(name: str) -> list[tuple[str, Any, Any, str]]:
     """Name, kind, default and annotation of each setting that a loader has in common with the others, in order."""
     parameters = inspect.signature(LOADERS[name]).parameters.values()
-    return [(each.name, each.kind, each.default, each.annotation) for each in parameters if each.name not in OWN[name]]
+    annotations = {"TransformT_co": "Transform"}  # a variable that stands for one of them
+    return [
+        (each.name, each.kind, each.default, annotations.get(each.annotation, each.annotation))
+        for each in parameters
+        if each.name not in OWN[name]
+    ]
 
 
 @pytest.mark.parametrize("name", LOADERS)
@@ -143,6 +159,7 @@ def test_mypy_finds_typing_mistakes_in_all_loaders(tmp_path: Path) -> None:
         for loader in ("Loader", "torch.DataLoader", "tensorflow.dataset", "jax.batches")
         for mistake in ('taill="drop"', 'shuffle="yes"', "num_workers=4", 'drop_last="no"')
     ]
+    wrong += ["torch_batch.images.colour()\n", "torch_images.colour()\n", "pair.images.permute(0, 3, 1, 2)\n"]
     first = TYPED.count("\n") + 1
     found = mypy(tmp_path, TYPED + "".join(wrong))
     assert {int(line.split(":")[1]) for line in found.splitlines()} == set(range(first, first + len(wrong))), found
