@@ -154,7 +154,7 @@ def test_shards_are_found_by_content(
         assert stoker.open(place).labels.tolist() == [0, 1, 2]
         assert stoker_does("info", place) == 0
         assert stoker_does("verify", place) == 0
-        assert "verified 1 shards, 3 records" in capsys.readouterr().out
+        assert "verified 1 shard, 3 records" in capsys.readouterr().out
     assert stoker_does("repack", directory, tmp_path / "out") == 0
     assert labels_in(tmp_path / "out") == Counter(range(3))
 
@@ -330,7 +330,10 @@ def test_every_command_takes_keys_and_says_so(
     else:
         assert stoker_does(*words) == 2
         said = capsys.readouterr()
-        assert "holds cls (int64 x 1), jpeg (bytes x 1); say what is what with --image-key KEY" in said.err
+        assert (
+            "holds cls (int64 x 1), jpeg (bytes x 1); name the keys of the image and the class with --image-key KEY"
+            in said.err
+        )
         assert "damage" not in said.out + said.err
     assert stoker_does(*words, "--image-key", "jpeg", "--label-key", "cls") == 0
     assert stoker_does(*words, "--image-key", "jpeg", "--label-key", "class") == 2

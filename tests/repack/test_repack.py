@@ -82,7 +82,7 @@ def test_records_of_an_unknown_layout(tmp_path: Path, capsys: pytest.CaptureFixt
     records = [{"jpg": ("bytes", [pictures.jpeg(40, 30, n)]), "cls": ("int64", [1 + n % 3])} for n in range(7)]
     shard(tmp_path / "old.tfrecord", records)
     assert stoker_does("repack", tmp_path / "old.tfrecord", tmp_path / "new") == 2
-    assert "is unknown. The first record holds cls (int64 x 1), jpg (bytes x 1); say what" in capsys.readouterr().err
+    assert "The first record holds cls (int64 x 1), jpg (bytes x 1); name the keys" in capsys.readouterr().err
     keys = ["--image-key", "jpg", "--label-key", "cls", "--from-label-base", 1]
     assert stoker_does("repack", tmp_path / "old.tfrecord", tmp_path / "new", *keys, "--preset", "tfds") == 0
     manifest = read_manifest(tmp_path / "new")

@@ -48,7 +48,8 @@ def _print(report: VerifyReport) -> None:
     printer.some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "--json lists them all")
     printer.some([f"damage: {problem}" for problem in report.problems], _SHOWN, "--json lists them all")
     rate = f"{report.records / report.seconds:,.0f} images/s, {format_size(report.size_bytes / report.seconds)}/s"
-    size = f"{report.shards:,} shards, {report.records:,} records, {format_size(report.size_bytes)}"
+    shards = f"{report.shards:,} shard{'s' * (report.shards != 1)}"
+    size = f"{shards}, {report.records:,} record{'s' * (report.records != 1)}, {format_size(report.size_bytes)}"
     verdict = (
         f"{len(report.problems):,} problem" + "s" * (len(report.problems) != 1) if report.problems else "no damage"
     )

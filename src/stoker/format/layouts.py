@@ -416,8 +416,8 @@ def find_layout(features: Features, keys: RecordKeys | None, place: str) -> Sche
 
 
 _REMEDY = (
-    "say what is what with --image-key KEY and --label-key KEY, or --image-key alone for images without a class "
-    "(in Python: keys=stoker.RecordKeys(image=..., label=...))"
+    "name the keys of the image and the class with --image-key KEY and --label-key KEY, or give --image-key alone for "
+    "images without a class (in Python: keys=stoker.RecordKeys(image=..., label=...))"
 )
 
 
