@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from stoker.storage import Child, Location
 
-SIDECARS = frozenset({b".xml", b".txt", b".csv", b".json", b".md", b".html", b".db", b".ini"})
+SIDECARS = frozenset({b".xml", b".txt", b".csv", b".json", b".md", b".html", b".db", b".ini", b".journal"})
 """Suffixes of files that lie beside images and are never images."""
 
 _DATASET_FILES = (frozenset({b"manifest.json", b"labels.txt"}), frozenset({b"build.journal"}))
@@ -180,12 +180,12 @@ class Walk:
                 name = path[path.rfind(b"/") + 1 :]
                 if left_out is not None and self._at(folder + path).startswith(left_out):
                     continue  # of a store, whose folders are not entered
-                if path in _ALL_DATASET_FILES:
-                    marks.add(path)
                 if (top := _hidden_part(path)) is not None:
                     hidden.add(top)
                 elif is_sidecar(name):
                     skipped.count_sidecar(name)
+                    if path in _ALL_DATASET_FILES:
+                        marks.add(path)
                 elif size is None:
                     skipped.ignored["special file"] += 1
                 else:

@@ -524,17 +524,17 @@ class LocalLocation(PosixPath, Location):
             visit = pending.pop()
             with os.scandir(os.path.join(top, visit.path)) as entries:  # noqa: PTH118
                 for entry in entries:
-                    path, is_link = visit.path + entry.name, entry.is_symlink()
-                    if not _child(entry).is_folder:
+                    path, child = visit.path + entry.name, _child(entry)
+                    if not child.is_folder:
                         yield path, _size_of(entry)
                         continue
-                    if is_link and enters is None:
+                    if child.is_link and enters is None:
                         continue
                     identity = _identity(entry.path)
                     leads_back = identity in visit.folders
                     if not (enters is None or enters(path, leads_back)) or leads_back:
                         continue
-                    by_link = visit.by_link or is_link
+                    by_link = visit.by_link or child.is_link
                     if by_link:
                         ways[identity] += 1
                         if ways[identity] > _MAX_WAYS:
