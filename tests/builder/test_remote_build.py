@@ -11,7 +11,7 @@ import pytest
 from remote_trees import STORES, build_and_die, files, run, stored
 from trees import settings_for, write_tree
 
-from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build
+from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build, build_tree, open_source
 from stoker.builder.settings import find_preset
 from stoker.errors import DatasetNotFoundError, DestinationError
 from stoker.format.shard_names import ShardNaming
@@ -73,6 +73,21 @@ def test_every_byte_is_that_of_a_build_on_a_disk(place: StoreLocation, source: P
     again = run(source, place / "deep/set", threads=1)
     assert (again.outcome, again.manifest, again.rejects) == ("complete", report.manifest, report.rejects)
     assert not (place / "deep/set/.stoker-build").exists()
+
+
+def test_another_dataset_is_overwritten(place: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
+    old = settings_for(source, shards=6, seed=9, max_rejects=1)
+    wanted = settings_for(source, shards=4, max_rejects=1)
+    tree, asked = open_source(wanted.source), list[str]()
+    build_tree(tree, old, place / "set")
+    (place / "set/mine.txt").write_atomically(b"mine")
+    build_tree(tree, wanted, place / "set", overwrite=asked.append)
+    assert stored(place) == {f"set/{name}": data for name, data in whole.items()} | {"set/mine.txt": b"mine"}
+    interrupted(source, place / "begun")
+    build_tree(tree, old, place / "begun", overwrite=asked.append)
+    assert [text.split()[0] for text in asked] == ["dataset", "unfinished"]
+    shards = [name for name in stored(place) if name.startswith("begun/") and name.endswith(".tfrecord")]
+    assert len(shards) == 6
 
 
 @pytest.mark.parametrize(

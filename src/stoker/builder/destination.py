@@ -6,13 +6,16 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from stoker.errors import DestinationError, ManifestError
+from stoker.config import check_range
+from stoker.errors import ConfigError, DestinationError, ManifestError
 from stoker.format import (
     BACKGROUND,
     LABELS_NAME,
     MANIFEST_NAME,
+    MAX_SHARDS,
     REJECTS_NAME,
     TFDS_NAMES,
+    ShardNaming,
     is_unfinished,
     new_index_name,
     read_journal,
@@ -138,14 +141,17 @@ def remove_dataset(destination: Location, journal: Journal, settings: dict[str, 
         OSError: A file cannot be removed.
     """
     manifest = _manifest_there(destination)
-    shards = [result.file.name for result in journal.results if journal.settings != settings]
+    begun = journal.settings if journal.settings not in (None, settings) else None
+    names = [] if begun is None else [result.file.name for result in journal.results] + _planned_shards(begun)
+    presets = set() if begun is None else {begun.get("preset")}
     if manifest is not None:
-        shards += [shard.name for split in manifest.splits.values() for shard in split.shards]
-    files = [destination / name for shard in shards for name in (shard, new_index_name(shard))]
-    if manifest is not None:
-        files += [destination / name for name in (LABELS_NAME, REJECTS_NAME)]
-        files += [_sizes_file(destination)] if manifest.schema.preset == "tiny-imagenet" else []
-        files += [destination / name for name in TFDS_NAMES] if manifest.schema.preset == "tfds" else []
+        names += [shard.name for split in manifest.splits.values() for shard in split.shards]
+        presets.add(manifest.schema.preset)
+    names += [new_index_name(name) for name in names] + [LABELS_NAME, REJECTS_NAME]
+    names += TFDS_NAMES if "tfds" in presets else ()
+    contents = destination.snapshot()
+    files = [destination / name for name in dict.fromkeys(names) if contents(name) is not None]
+    files += [_sizes_file(destination)] if "tiny-imagenet" in presets else []
     with stoppable_pool(min(_REMOVED_AT_ONCE, destination.requests_at_once), "stoker-remove") as pool:
         list(pool.map(lambda file: file.unlink(missing_ok=True), files))
     if destination.is_local:
@@ -156,6 +162,16 @@ def remove_dataset(destination: Location, journal: Journal, settings: dict[str, 
             journal.remove()
         journal.begin(settings)
         journal.results.clear()
+
+
+def _planned_shards(settings: dict[str, Any]) -> list[str]:
+    """Return the names of the shards of a build: one may be there of which its journal does not know yet."""
+    try:
+        naming = ShardNaming(settings["shard_names"])
+        counts = {split: check_range("shards", count, 1, MAX_SHARDS) for split, count in settings["shards"].items()}
+    except (AttributeError, KeyError, TypeError, ConfigError):  # it was written by another Stoker, or by hand
+        return []
+    return [naming.name(split, shard, count) for split, count in counts.items() for shard in range(count)]
 
 
 def _has_shard(contents: Callable[[str], FileInfo | None], shard: Shard, compression: Compression) -> bool:
