@@ -249,6 +249,13 @@ def test_a_source_is_not_its_own_destination(tmp_path: Path) -> None:
     assert sorted(path.name for path in source.rglob("*")) == ["a", "a_0.JPEG"]
 
 
+def test_a_source_below_its_destination_is_listed(tmp_path: Path) -> None:
+    run(write_tree(tmp_path / "src", {"a": 1}), tmp_path / "out")
+    below = write_tree(tmp_path / "out/more", {"a": 2})
+    with pytest.raises(DestinationError, match="holds a finished dataset with other settings"):
+        run(below, tmp_path / "out")
+
+
 @pytest.mark.parametrize("below", ["out", "a/out", "linked/out"])
 def test_a_destination_in_the_source_is_not_listed(tmp_path: Path, below: str) -> None:
     """Nor what an interrupted build has left there, nor the dataset once it is built."""

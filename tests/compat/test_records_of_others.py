@@ -211,6 +211,7 @@ def test_what_is_not_a_shard_is_a_usage_error(
     (tmp_path / "words").write_text("words\n")
     (tmp_path / "photo").write_bytes(pictures.jpeg(24, 20, 1))
     (tmp_path / "nothing").write_bytes(b"")
+    os.mkfifo(tmp_path / "pipe")
     index = next(dataset.glob("*.idx"))
     said = {
         dataset / "labels.txt": f"but the labels.txt of a dataset; give the directory, {dataset}",
@@ -221,8 +222,9 @@ def test_what_is_not_a_shard_is_a_usage_error(
         tmp_path / "photo": "it begins with the bytes ff d8 ff",
         tmp_path / "nothing": "it is empty",
         tmp_path / "empty": "the directory is empty",
-        tmp_path / "w*": "1 file match it, but none begins as a TFRecord does",
+        tmp_path / "w*": "1 file matches it, but none begins as a TFRecord does",
         tmp_path / "none": "there is no such file or directory",
+        tmp_path / "pipe": "it is a pipe or a device; give a TFRecord",
     }
     for place, message in said.items():
         assert stoker_does(command, place) == 2, place
@@ -432,14 +434,22 @@ def test_crops_of_objects_have_the_classes_of_the_objects(tmp_path: Path, capsys
         (detection(3), "'image/object/class/label' has 1 values for 2 boxes"),
         (tfds_objects(3, 4, 5), "'objects/label' has 3 values for 2 boxes"),
         (tfds_objects(3, 4) | {"objects/bbox": ("float", [0.5] * 7)}, "7 values, which are not four for each box"),
+        (
+            detection(3, 4) | {"image/object/bbox/xmax": ("float", [0.5])},
+            "'image/object/bbox/xmax' has 1 values for 2 boxes",
+        ),
     ],
 )
 def test_objects_that_do_not_fit_are_errors(tmp_path: Path, record: Record, message: str) -> None:
     (tmp_path / "a.tfrecord").write_bytes(framed([record]))
-    opened = stoker.open(tmp_path, keys=stoker.RecordKeys(next(key for key in record if "image" in key)))
+    key = next(key for key in record if "image" in key)
+    opened = stoker.open(tmp_path, keys=stoker.RecordKeys(key))
     loader = stoker.Loader(opened, batch_size=1, transform=stoker.Resize(8), boxes=stoker.BoxOutput())
     with loader, pytest.raises(ExampleError, match=message):
         list(loader)
+    with pytest.raises(ExampleError, match=message):
+        _ = opened[0].boxes
+    assert stoker_does("repack", tmp_path / "a.tfrecord", tmp_path / "out", "--image-key", key) == 3
 
 
 def test_images_beside_which_nothing_could_be_a_class_have_none(tmp_path: Path) -> None:

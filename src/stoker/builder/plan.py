@@ -155,8 +155,11 @@ def open_source(
 
 
 def _records_at(root: str, place: Location) -> SourceError:
-    what = f"{root} is not a source of images: TFRecords are in {place}"
-    return SourceError(f"{what}; build from those with 'stoker repack {place} DESTINATION'", path=root)
+    what = f"TFRecords are in {place}, and they are not images"
+    remedy = f"build from those with 'stoker repack {place} DESTINATION'"
+    if location(root).is_dir() and not place.is_same(location(root)):
+        remedy += f", or move them out of {root} to build from images beside them"
+    return SourceError(f"{what}; {remedy}", path=root)
 
 
 def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:

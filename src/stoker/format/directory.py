@@ -234,14 +234,16 @@ def no_records(place: Location) -> DatasetNotFoundError:
 
 
 def _what_instead(place: Location) -> str:
-    if place.is_file():
+    is_folder = place.is_dir()
+    if not is_folder and place.exists():
         return _what_file(place)
     not_one = f"{place} is not a dataset: "
-    if not place.is_dir():
+    if not is_folder:
         matches = len(place.matching())
         if not matches:
             return not_one + "there is no such file or directory, and no file matches it"
-        return not_one + f"{matches} file{'s' * (matches != 1)} match it, but none begins as a TFRecord does"
+        files = "1 file matches" if matches == 1 else f"{matches} files match"
+        return not_one + f"{files} it, but none begins as a TFRecord does"
     if next(iter(place.some_children()), None) is None:
         return not_one + "the directory is empty"
     below = find_shard_folder(place)
@@ -255,8 +257,10 @@ def _what_file(path: Location) -> str:
         return f"{path} is not a TFRecord, but the {path.name} of a dataset; give the directory, {path.parent}"
     if path.suffix == INDEX_SUFFIX:
         return f"{path} is not a TFRecord, but the index of one; give the TFRecord itself"
-    head = path.read_head(_HEAD_BYTES)
-    if not head:
+    head = path.read_head(_HEAD_BYTES) if path.is_file() else b""
+    if not path.is_file():
+        what = "is a pipe or a device"
+    elif not head:
         what = "is empty"
     elif all(byte in b"\t\n\f\r" or 32 <= byte != 127 for byte in head):
         what = "is a text file"

@@ -84,24 +84,38 @@ class Sample:
         """Its annotated objects, in fractions of the image, with their labels as the record has them.
 
         Raises:
-            ExampleError: Their corners are not of type float, or there are not as many labels as boxes.
+            ExampleError: Their corners are not of type float, or there are not as many of each as boxes, or not as many
+                labels.
         """
         prefix = self.schema.box_prefix
         if prefix is None:
             return []
         above = prefix[: prefix.rfind("bbox")] if "bbox" in prefix else prefix
         if prefix.endswith("/"):
-            sides = [self._floats(prefix + side) for side in ("xmin", "ymin", "xmax", "ymax")]
-            labels = self._labels(prefix + "label") or self._labels(above + "class/label")
+            keys = [prefix + side for side in ("xmin", "ymin", "xmax", "ymax")]
+            sides = [self._floats(key) for key in keys]
+            for key, side in zip(keys, sides, strict=True):
+                self._check_as_many(key, len(side), len(sides[0]))
+            label_key = prefix + "label" if self._labels(prefix + "label") else above + "class/label"
         else:
             packed = self._floats(prefix)
+            if len(packed) % 4:
+                raise self._box_error(f"{prefix!r} has {len(packed)} values, which are not four for each box")
             sides = [packed[first::4] for first in (1, 0, 3, 2)]
-            labels = self._labels(above + "label")
-        boxes = [Box(*corners) for corners in zip(*sides, strict=False)]
-        if labels and len(labels) != len(boxes):
-            message = f"there are {len(labels)} labels for {len(boxes)} boxes"
-            raise ExampleError(f"sample {self.index} ({self.source}): {message}", source=self.source)
-        return [replace(box, label=label) for box, label in zip(boxes, labels, strict=True)] if labels else boxes
+            label_key = above + "label"
+        boxes = [Box(*corners) for corners in zip(*sides, strict=True)]
+        labels = self._labels(label_key)
+        if not labels:
+            return boxes
+        self._check_as_many(label_key, len(labels), len(boxes))
+        return [replace(box, label=label) for box, label in zip(boxes, labels, strict=True)]
+
+    def _check_as_many(self, key: str, values: int, boxes: int) -> None:
+        if values != boxes:
+            raise self._box_error(f"{key!r} has {values} values for {boxes} boxes")
+
+    def _box_error(self, message: str) -> ExampleError:
+        return ExampleError(f"sample {self.index} ({self.source}): {message}", source=self.source)
 
     def _labels(self, key: str) -> list[int]:
         kind, values = self.features.get(key, ("", []))
@@ -110,8 +124,7 @@ class Sample:
     def _floats(self, key: str) -> list[float]:
         kind, values = self.features.get(key, ("float", []))
         if values and kind != "float":
-            message = f"{key!r} holds {kind} values; corners of boxes are float"
-            raise ExampleError(f"sample {self.index} ({self.source}): {message}", source=self.source)
+            raise self._box_error(f"{key!r} holds {kind} values; corners of boxes are float")
         return [float(value) for value in cast("list[float]", values)]
 
     def decode(self) -> NDArray[np.uint8]:

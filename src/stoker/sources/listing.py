@@ -63,6 +63,8 @@ def list_source(
     path = location(root)
     options = options or SourceOptions()
     if path.is_dir():
+        if without is not None and path.lies_in(without):
+            without = None  # all of the source lies in it
         layout = find_layout(path.resolve(), without)
         tars = find_tars(layout.base)
         if tars and not layout.holds_folders(without):
