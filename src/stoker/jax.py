@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from stoker.transforms import Output, Transform
     from stoker.types import DecodeMode
 
+__all__ = ["BatchIterator", "batches"]
+
+
+def __dir__() -> list[str]:
+    """Return what there is to use."""
+    return __all__
+
 
 class BatchIterator:
     """Batches of one epoch after another, as dicts; made by `batches`. Serves one thread.

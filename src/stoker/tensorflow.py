@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["dataset", "state_at"]
 
 
+def __dir__() -> list[str]:
+    """Return what there is to use."""
+    return __all__
+
+
 # What each field of an element is in a batch; TensorFlow has few ops for unsigned numbers of 64 bits.
 _FIELDS: dict[str, Callable[[Batch], Any]] = {
     "images": lambda batch: batch.images,

@@ -42,6 +42,11 @@ TransformT_co = TypeVar("TransformT_co", bound=Transform, covariant=True, defaul
 ImagesT_co = TypeVar("ImagesT_co", bound=Tensor | tuple[Tensor, ...], covariant=True, default=Tensor)
 
 
+def __dir__() -> list[str]:
+    """Return what there is to use."""
+    return __all__
+
+
 # Lightning's half precision casts the fields of a copy: it refuses frozen dataclasses, and passes over fields without
 # init, which boxes in pixels and the position have to be.
 @dataclass(slots=True, eq=False)

@@ -95,6 +95,16 @@ def test_all_loaders_take_the_same_settings(name: str) -> None:
     assert set(inspect.signature(LOADERS[name]).parameters) > OWN[name]
 
 
+def test_modules_show_what_there_is_to_use() -> None:
+    assert {"open", "Loader", "torch", "tensorflow", "jax", "spark", "__version__"} <= set(dir(stoker))
+    assert "importlib" not in dir(stoker)
+    assert dir(stoker.torch) == ["DataLoader", "MapDataset", "TorchBatch"]
+    assert dir(stoker.tensorflow) == ["dataset", "state_at"]
+    assert dir(stoker.jax) == ["BatchIterator", "batches"]
+    for module in (stoker, stoker.torch, stoker.tensorflow, stoker.jax):
+        assert all(hasattr(module, name) for name in dir(module) if name not in ("torch", "tensorflow", "jax", "spark"))
+
+
 @pytest.mark.parametrize("name", LOADERS)
 def test_batch_size_and_shuffle_go_by_position(train: stoker.Dataset, name: str) -> None:
     made = LOADERS[name](train, 3, True, transform=TRANSFORM, drop_last=True)
