@@ -98,7 +98,7 @@ __all__ = [
     "trace",
 ]
 
-_ADAPTERS = ("jax", "spark", "tensorflow", "torch")
+_MODULES = ("inspect", "jax", "order", "spark", "tensorflow", "torch", "transforms")
 _NOT_OF_LOADER = {
     "format": ("RecordKeys",),
     "inspect": ("DoctorReport", "doctor"),
@@ -122,7 +122,7 @@ _HOMES = dict.fromkeys(__all__, "loader") | {name: home for home, names in _NOT_
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used."""
-    if name in _ADAPTERS:
+    if name in _MODULES:
         return importlib.import_module(f"stoker.{name}")
     if name == "open":
         found = importlib.import_module("stoker.loader").open_dataset
@@ -138,4 +138,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """Return what there is to use."""
-    return sorted([*__all__, *_ADAPTERS, "__version__"])
+    return sorted([*__all__, *_MODULES, "__version__"])

@@ -114,6 +114,8 @@ def test_quiet_prints_the_result_alone_and_verbose_everything(
     assert main(["build", str(source), str(tmp_path / "out"), "--verbose"]) == 3
     verbose = capsys.readouterr().out
     assert sum(line.startswith("rejected") for line in verbose.splitlines()) == 7
+    assert main(["-v", "build", str(source), str(tmp_path / "detailed")]) == 3
+    assert "recipe keep, preset none, labels from 0, seed 0, " in capsys.readouterr().out
     assert main(["build", str(source), str(tmp_path / "other")]) == 3  # neither is kept for the next command
     usual = capsys.readouterr()
     assert "... and 2 more" in usual.out

@@ -16,7 +16,7 @@ from stoker.cli.options import (
     build_settings,
     chosen_engine,
 )
-from stoker.cli.output import EXIT_REJECTS, Printer, converted_title, is_quiet, print_json, typed
+from stoker.cli.output import EXIT_REJECTS, Printer, converted_title, is_quiet, is_verbose, print_json, typed
 from stoker.cli.parser import UsageError, add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.config import format_seconds, format_size
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from stoker.builder import BuildReport, ExpectedSize
+    from stoker.builder import BuildReport, BuildSettings, ExpectedSize
     from stoker.format import Manifest
 
 
@@ -75,7 +75,9 @@ def run(args: argparse.Namespace) -> int:
         with shown_progress("listing") as progress:
             tree = open_source(settings.source, progress, destination)
         with shown_progress("building") as progress:
-            report = build_tree(tree, settings, destination, progress, announcer(args), engine, overwriter(args))
+            report = build_tree(
+                tree, settings, destination, progress, announcer(args, settings), engine, overwriter(args)
+            )
     return report_build(report, args)
 
 
@@ -136,7 +138,7 @@ def _number(variable: str, question: str, default: int) -> int:
     return int(answer)
 
 
-def announcer(args: argparse.Namespace) -> Callable[[ExpectedSize], None] | None:
+def announcer(args: argparse.Namespace, settings: BuildSettings) -> Callable[[ExpectedSize], None] | None:
     """Return what prints how large the dataset will be; None where a program reads the output."""
     if args.json:
         return None
@@ -146,6 +148,9 @@ def announcer(args: argparse.Namespace) -> Callable[[ExpectedSize], None] | None
         where = f"to {args.destination}" if free is None else f"{format_size(free)} free at {args.destination}"
         Printer().detail(f"{expected.records:,} records, about {size}; {where}")
         Printer().detail(f"shards: {expected.shard_rule}")
+        if is_verbose():
+            made = f"recipe {settings.recipe}, preset {args.preset or 'none'}, labels from {settings.schema.label_base}"
+            Printer().line(f"{made}, seed {settings.seed}, {settings.threads} threads")
 
     return announce
 

@@ -137,7 +137,9 @@ def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
     options.add_argument("-h", "--help", action="help", help="show this help, or that of the command")
     options.add_argument("--version", action=_VersionAction, nargs=0, help="show the version")
     options.add_argument("-q", "--quiet", action="store_true", help="print warnings, errors and the result alone")
-    options.add_argument("-v", "--verbose", action="store_true", help="print more: whole lists, retries of stores")
+    options.add_argument(
+        "-v", "--verbose", action="store_true", help="print more: settings, whole lists, retries of stores"
+    )
     name = _command(words)
     if name is not None and name not in COMMANDS:
         known = did_you_mean(name, COMMANDS) or f"; there are {alternatives(list(COMMANDS)).replace(' or ', ' and ')}"

@@ -127,7 +127,13 @@ def add_output_options(parser: argparse.ArgumentParser, *, json: bool = True) ->
     # Without defaults: `stoker -q build` sets them before the command is read.
     add, default = group.add_argument, argparse.SUPPRESS
     add("-q", "--quiet", action="store_true", default=default, help="print warnings, errors and the result alone")
-    add("-v", "--verbose", action="store_true", default=default, help="print more: whole lists, retries of stores")
+    add(
+        "-v",
+        "--verbose",
+        action="store_true",
+        default=default,
+        help="print more: settings, whole lists, retries of stores",
+    )
     return group
 
 

@@ -64,5 +64,7 @@ def run(args: argparse.Namespace) -> int:
         schema = find_preset(None).make_schema(source.label_base)
         settings = dataclasses.replace(settings, schema=schema)
     with shown_progress("building") as progress:
-        report = build_tree(source, settings, destination, progress, announcer(args), overwrite=overwriter(args))
+        report = build_tree(
+            source, settings, destination, progress, announcer(args, settings), overwrite=overwriter(args)
+        )
     return report_build(report, args)
