@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sources.making import fill, tar_bytes
+from stoker.cli.main import main
 from stoker.errors import ConfigError, SourceError
 from stoker.sources import LabelMap, SourceOptions, list_source, read_label_map
 
@@ -108,6 +109,27 @@ def test_the_devkit_is_no_label_map_and_the_error_says_what_is(tmp_path: Path, n
     data = b"MATLAB 5.0 MAT-file" + b"x" * 200 if name == "meta.mat" else gzip.compress(tar_bytes({"a": b"x"}))
     with pytest.raises(SourceError, match=r"use --labels imagenet .* and --validation-labels for the development kit"):
         read_label_map(write(tmp_path / name, data))
+
+
+@pytest.mark.parametrize(
+    ("preset", "words"),
+    [(None, ()), (None, ("--label-base", "1")), ("imagenet", ()), ("imagenet", ("--label-base", "0"))],
+)
+def test_the_list_of_a_dataset_gives_its_labels_to_another(
+    tmp_path: Path, preset: str | None, words: tuple[str, ...]
+) -> None:
+    root = fill(tmp_path / "root", "background/1.jpg", "cat/1.jpg", "dog/1.jpg")
+    part = fill(tmp_path / "part", "dog/1.jpg")
+    settings = (*words, *(("--preset", preset) if preset else ()))
+    for source, name, more in ((root, "all", ()), (part, "some", ("--labels", str(tmp_path / "all/labels.txt")))):
+        assert main(["build", str(source), str(tmp_path / name), *settings, *more, "--max-rejects", "3"]) == 0
+    first, other = ((tmp_path / name / "labels.txt").read_bytes() for name in ("all", "some"))
+    assert first == other
+
+
+def test_a_list_of_tf_slim_begins_with_the_background(tmp_path: Path) -> None:
+    where = write(tmp_path / "labels.txt", "0:background\n1:n00000003\n2:n00000001\n3:n00000002\n")
+    assert read_label_map(where).names == NAMES
 
 
 def test_a_map_that_is_not_there(tmp_path: Path) -> None:

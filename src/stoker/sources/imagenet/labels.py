@@ -10,6 +10,8 @@ one class a line                      the number of the line
 ``LOC_synset_mapping.txt`` (Kaggle)   the number of the line ``WNID TEXT, TEXT``
 ``imagenet_labels.json[.gz]``         ``{"WNID": {"label": 0, "human_labels": "TEXT"}}``, counted from 0 or from 1
 ``map_clsloc.txt`` (devkit)           the middle column of ``WNID ID NAME``, from 1
+``labels.txt`` of a dataset           the number of the line, without the background where labels start at 1
+``0:CLASS``, ``1:CLASS`` (TF-Slim)    the same
 the word ``imagenet``                 the number of the line in `stoker.sources.imagenet.classes`
 ====================================  ==============================================================================
 
@@ -52,7 +54,7 @@ from stoker.sources.imagenet.boxes import image_stem
 from stoker.sources.imagenet.classes import BUNDLED_LIST, imagenet_classes
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.tar_format import ForwardBytes, is_compressed, is_tar, open_stream, read_member, tar_members
-from stoker.storage import location
+from stoker.storage import location, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -88,6 +90,7 @@ _BREED_FOLDER = re.compile(rb"n[0-9]{8}-(.+)", re.DOTALL)
 _WNID = re.compile(rb"n[0-9]{8}")
 _DEVKIT_LINE = re.compile(rb"\s*(n[0-9]{8})\s+([0-9]{1,9})\s+(\S.*)", re.DOTALL)
 _MAX_JSON_BYTES = 2**26
+_DATASET_LABELS, _DATASET_MANIFEST, _BACKGROUND = "labels.txt", "manifest.json", b"background"
 _MAX_GROUND_TRUTH_BYTES = 2**24
 _VALIDATION_IMAGES = 50_000
 _GROUND_TRUTH_SHA256 = (
@@ -146,7 +149,24 @@ def read_label_map(where: str) -> LabelMap:
         )
     if head.startswith(_GZIP_MAGIC) or head.lstrip().startswith(b"{"):
         return _numbered(where, _json_entries(_read_json(path), where))
-    return _from_lines(where, list(nonblank_lines(path)))
+    return _from_lines(where, _of_classes(path, list(nonblank_lines(path))))
+
+
+def _of_classes(path: Location, lines: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    """Return the lines without the numbers in front that TF-Slim has, and without the background of a dataset."""
+    starts_at_1 = path.name == _DATASET_LABELS and _starts_at_1(path.with_name(_DATASET_MANIFEST))
+    if all(line.startswith(b"%d:" % place) for place, (_, line) in enumerate(lines)):
+        lines = [(number, line.partition(b":")[2]) for number, line in lines]
+        starts_at_1 = starts_at_1 or not path.with_name(_DATASET_MANIFEST).is_file()
+    return lines[1:] if starts_at_1 and lines and lines[0][1] == _BACKGROUND else lines
+
+
+def _starts_at_1(manifest: Location) -> bool:
+    """Return whether a manifest says that the classes of its dataset are numbered from 1."""
+    try:
+        return bool(parse_json(manifest.read_at_most(_MAX_JSON_BYTES))["schema"]["label_base"] == 1)
+    except (FileNotFoundError, ValueError, LookupError, TypeError):
+        return False
 
 
 def _from_lines(where: str, lines: Sequence[tuple[int, bytes]]) -> LabelMap:
