@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from scripts.reference import docstrings
 from stoker.builder.settings import PLAIN, PRESETS, Preset
 from stoker.format.shard_names import ShardNaming
+from stoker.inspect.bench import CASES
 from stoker.loader import ranks
 from stoker.recipe import FILTERS, parse_encode
 from stoker.recipe.recipe import StoredSize
@@ -87,7 +88,7 @@ def page(links: docstrings.Links) -> str:
     _compare("environment variables", _read_variables(), _VARIABLES.keys() | _RANKS | _SET)
     parts = [
         "# Settings",
-        "Values of the options of `stoker build`, `plan` and `repack`, presets, and environment variables.",
+        "Presets, values of the options of `stoker build`, `plan` and `repack`, cases of `stoker bench`, environment.",
         "Made from the code by `make reference`.",
         "## Presets",
         "Other options override what a preset sets. Without one, a record has the keys of `imagenet`.",
@@ -104,6 +105,8 @@ def page(links: docstrings.Links) -> str:
         _table(["filter", "what it is"], [[f"`{name}`", _FILTERS[name]] for name in FILTERS]),
         "## `--shard-names`",
         _of_docstring(ShardNaming, links),
+        "## Cases of `stoker bench`",
+        _table(["`--only`", "case", "what it does"], [[f"`{case.key}`", case.name, case.note] for case in CASES]),
         "## Environment variables",
         _table(["variable", "meaning"], [[f"`{name}`", meaning] for name, meaning in _VARIABLES.items()]),
         "## Ranks",
