@@ -147,7 +147,7 @@ reference: $(INSTALLED) $(DEVELOPED)  ## Write the pages of docs/reference that 
 
 .PHONY: docs
 docs: $(INSTALLED) $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Run every code block and example of the documentation, follow every link.
-	$(PYTEST) tests/repository/test_{docs,examples,notebooks,pages,site}.py
+	$(PYTEST) tests/repository/test_{docs,examples,notebooks,pages,reference,site}.py
 	@echo "The documentation is the Markdown in README.md and docs/; all of its code ran and all of its links lead somewhere."
 
 .PHONY: site
