@@ -309,6 +309,13 @@ def odd_keys(tmp_path: Path) -> Path:
     return directory
 
 
+def test_an_index_is_not_written_for_other_keys(odd_keys: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert stoker_does("index", odd_keys, "--image-key", "image", "--label-key", "cls") == 2
+    assert "jpeg (bytes x 1)" in capsys.readouterr().err
+    assert not list(odd_keys.rglob("*.idx"))
+    assert stoker_does("index", odd_keys, "--image-key", "jpeg", "--label-key", "cls", "--label-base", "0") == 0
+
+
 def commands(place: object, out: Path) -> dict[str, list[object]]:
     return {
         "info": ["info", place],

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from stoker.cli.output import EXIT_DAMAGED, EXIT_FAILED, Printer, print_json
 from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
+from stoker.cli.record_options import add_record_options, record_keys
 from stoker.inspect import IndexedShard, index_shards
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     shown = examples("stoker index tfrecords", "stoker index 'tfrecords/train-*' gs://bucket/tfrecords")
     parser = subparsers.add_parser("index", help=text, description=text, epilog=shown)
     parser.add_argument("files", nargs="+", help="TFRecords, directories of them, or patterns; or their URLs")
+    add_record_options(parser)
     add_output_options(parser)
     return parser
 
@@ -31,7 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Write the indexes, print, and return 0, 4 if a file is damaged, else 1 if one could not be read or written."""
     with shown_progress("indexing", "files", "without an index") as progress:
-        results = index_shards(args.files, progress)
+        results = index_shards(args.files, progress, record_keys(args))
     if args.json:
         print_json({"shards": [dataclasses.asdict(result) for result in results]})
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -10,10 +11,10 @@ import numpy as np
 from stoker import _native
 from stoker.builder import is_machine_error
 from stoker.config import available_cpus
-from stoker.errors import IndexMismatchError, ShardError
-from stoker.format import compression_of, index_path, read_index, write_index
+from stoker.errors import ExampleError, IndexMismatchError, ShardError
+from stoker.format import compression_of, find_layout, index_path, read_index, write_index
 from stoker.inspect.info import find_files
-from stoker.inspect.verify import Problem, problem_of
+from stoker.inspect.verify import Problem, first_features, problem_of
 from stoker.storage import is_scratch_full, stoppable_pool
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from stoker.format import RecordKeys
     from stoker.storage import LocalCopy, Location
     from stoker.types import Progress
 
@@ -47,16 +49,27 @@ class IndexedShard:
     problem: Problem | None = None
 
 
-def index_shards(places: Sequence[str], progress: Progress | None = None) -> list[IndexedShard]:
+def index_shards(
+    places: Sequence[str], progress: Progress | None = None, keys: RecordKeys | None = None
+) -> list[IndexedShard]:
     """Write the index beside every TFRecord that lacks a right one; both checksums of every record are verified.
 
     A damaged file does not stop the others, nor does one that cannot be read.
 
+    Args:
+        places: TFRecords, directories of them, or patterns; or their URLs.
+        progress: Called after each file.
+        keys: What the records hold under which keys. An index does not depend on it; it is compared with the first
+            record, before anything is written.
+
     Raises:
+        ConfigError: The first record does not hold ``keys``.
         DatasetNotFoundError: One of the places names nothing.
         OSError: There is no space for temporary files, or the process has run out of file descriptors or memory.
     """
     paths = find_files(places)
+    if keys is not None:
+        _check_keys(paths[0], keys)
     results: list[IndexedShard] = []
     size = bad = 0
     with stoppable_pool(available_cpus(), "stoker-index") as pool:
@@ -67,6 +80,12 @@ def index_shards(places: Sequence[str], progress: Progress | None = None) -> lis
             if progress is not None:
                 progress(done=len(results), total=len(paths), size_bytes=size, rejects=bad)
     return results
+
+
+def _check_keys(path: Location, keys: RecordKeys) -> None:
+    with contextlib.suppress(ShardError, ExampleError):  # damage is reported in its turn
+        if (features := first_features(path)) is not None:
+            find_layout(features, keys, str(path))
 
 
 def _index(path: Location) -> IndexedShard:

@@ -250,12 +250,13 @@ def _foreign_schema(place: Location, targets: Sequence[_Target], keys: RecordKey
     """
     for target in targets:
         with contextlib.suppress(ShardError, ExampleError):
-            if (features := _first_features(target.path)) is not None:
+            if (features := first_features(target.path)) is not None:
                 return find_layout(features, keys, str(place))
     return dataclasses.replace(ImagenetSchema().info(0), features={})  # not a record to which it could be wrong
 
 
-def _first_features(path: Location) -> Features | None:
+def first_features(path: Location) -> Features | None:
+    """Return what the first record of a TFRecord holds; None where it has none that can be read."""
     try:
         for payload in leading_records([path], 1):
             return _native.parse_example(payload)
