@@ -32,6 +32,7 @@ def test_every_command_is_known_by_its_name(capsys: pytest.CaptureFixture[str]) 
     ("words", "message", "see"),
     [
         ("bulid a b", "no command 'bulid'; did you mean build?", "stoker"),
+        ("help build plan", "one word too many: 'plan'", "build"),
         ("help bulid", "no command 'bulid'; did you mean build?", "stoker"),
         ("build a b --shard 4", "--shard is ambiguous: it could be --shards, --shard-size or --shard-names", "build"),
         ("build a b --shrads 4", "no option --shrads; did you mean --shards?", "build"),

@@ -144,6 +144,8 @@ def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
     if name is not None and name not in COMMANDS:
         known = did_you_mean(name, COMMANDS) or f"; there are {alternatives(list(COMMANDS)).replace(' or ', ' and ')}"
         raise UsageError(f"no command {name!r}{known}")
+    if words[:1] == ["help"] and len(words) > 2:
+        raise UsageError(f"one word too many: {words[2]!r}")
     subparsers = parser.add_subparsers(dest="command", required=True, prog="stoker", help=argparse.SUPPRESS)
     # What says which command it is has no need of the others, and they take time to import.
     for one in COMMANDS if name is None and not {"-h", "--help", "--version"} & set(words) else [name] if name else []:

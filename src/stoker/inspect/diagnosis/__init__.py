@@ -1,4 +1,4 @@
-"""What holds up a training loop or the reading of a dataset: figures, one verdict from them, and a remedy.
+"""What slows down a training loop or the reading of a dataset: figures, one verdict from them, and a remedy.
 
 ::
 

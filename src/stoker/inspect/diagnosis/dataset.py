@@ -155,7 +155,7 @@ class DatasetReport:
 
 
 def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
-    """Find out what holds up the reading of a dataset.
+    """Find out what slows down the reading of a dataset.
 
     Args:
         spec: What to look at.
