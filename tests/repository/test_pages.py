@@ -37,7 +37,7 @@ def test_a_guarantee_names_its_tests() -> None:
 def test_a_hostile_case_names_its_test() -> None:
     rows = [line for line in HOSTILE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
     cases = [row for row in rows if not row.startswith(("| case", "|---"))]
-    assert len(cases) > 20
+    assert len(cases) >= 20
     assert [row for row in cases if not names_a_test(row)] == []
 
 
