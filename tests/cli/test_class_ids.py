@@ -125,3 +125,13 @@ def test_repacking_without_a_preset_keeps_the_ids(photos: Path, tmp_path: Path) 
         assert stoker.open(packed).classes == stoker.open(built).classes
     assert main(["repack", str(built), str(tmp_path / "zero"), "--label-base", "0"]) == 0
     assert ids(stoker.open(tmp_path / "zero")) == {"cat": 0, "dog": 1, "owl": 2}
+
+
+def test_shards_without_a_manifest_have_the_classes_of_the_numbered_list(photos: Path, tmp_path: Path) -> None:
+    assert main(["build", str(photos), str(tmp_path / "built"), "--preset", "imagenet"]) == 0
+    built = stoker.open(tmp_path / "built")
+    (tmp_path / "built/manifest.json").unlink()
+    found = stoker.open(tmp_path / "built")
+    assert found.classes == built.classes
+    assert ids(found) == ids(built) == {"cat": 1, "dog": 2, "owl": 3}
+    assert "3 classes, labels start at 1" in repr(found)

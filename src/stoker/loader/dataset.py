@@ -276,12 +276,8 @@ class Dataset:
 
     @property
     def _classes(self) -> str:
-        """How many classes there are, and where their ids start unless that is 0.
-
-        The base of records without a manifest is a guess that nothing here depends on, so it is not mentioned.
-        """
-        count = len(self.classes) - self.schema.label_base
-        note = self.schema.label_note if self.manifest is not None else ""
+        """How many classes there are, and where their ids start unless that is 0."""
+        count, note = len(self.classes) - self.schema.label_base, self.schema.label_note
         return f"{count:,} class{'es' * (count != 1)}{', ' * bool(note)}{note}"
 
     def _repr_html_(self) -> str:
