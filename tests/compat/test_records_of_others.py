@@ -268,6 +268,19 @@ def test_a_background_in_a_list_does_not_move_one_hot_labels(tmp_path: Path) -> 
     assert stoker.open(tmp_path / "out").labels.tolist() == [0]
 
 
+@pytest.mark.parametrize("command", ["info", "repack", "show"])
+def test_a_record_that_is_not_an_example_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    (tmp_path / "a.tfrecord").write_bytes(framed([record(0)]) + tfrecord.frame(b"hello world"))
+    (tmp_path / "b.tfrecord").write_bytes(tfrecord.frame(b"hello world"))
+    more = {"info": (), "repack": (tmp_path / "out",), "show": ("--out", tmp_path / "x.png")}[command]
+    assert stoker_does(command, tmp_path / "b.tfrecord", *more) in (1, 2)
+    assert "b.tfrecord, record 0 at byte 0: this is not a tf.train.Example" in capsys.readouterr().err
+    with pytest.raises(ExampleError, match=f"a.tfrecord, record 1 at byte {len(framed([record(0)]))}: this is not"):
+        _ = stoker.open(tmp_path / "a.tfrecord")[1]
+
+
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for place in (tmp_path / "pipe", tmp_path / "p*", tmp_path):

@@ -13,6 +13,7 @@ from stoker import _native
 from stoker.config import check_range
 from stoker.errors import (
     DatasetNotFoundError,
+    ExampleError,
     IndexMismatchError,
     ShardError,
     SourceError,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
     from stoker.format import FoundSplit, Manifest, RecordKeys
     from stoker.storage import Location
-    from stoker.types import Compression, Feature, SchemaInfo
+    from stoker.types import Compression, Feature, Features, SchemaInfo
 
 DEFAULT_RECORDS = 1000
 """How many records of TFRecords of other origin are looked at: about 100 MB of photographs, a fraction of a second."""
@@ -362,9 +363,8 @@ def _foreign_info(
     """Return what TFRecords of other origin hold."""
     seen: dict[str, KeySummary] = {}
     looked_at, layout = 0, None
-    for payload in leading_records([path for split in found.values() for path in split.paths], records):
+    for features in leading_records([path for split in found.values() for path in split.paths], records):
         looked_at += 1
-        features = _native.parse_example(payload)
         if looked_at == 1:
             layout = recognise(features) if keys is None else find_layout(features, keys, str(place))
         for key, feature in features.items():
@@ -395,27 +395,28 @@ def _size_and_records(path: Location) -> tuple[int, int | None]:
         return size, None
 
 
-def leading_records(paths: Sequence[Location], limit: int) -> Iterator[bytes]:
-    """Yield the payloads of the first records, their checksums verified; no more is read of a store than is needed.
+def leading_records(paths: Sequence[Location], limit: int) -> Iterator[Features]:
+    """Yield what the first records hold, their checksums verified; no more is read of a store than is needed.
 
     Raises:
         ShardError: One of them is damaged.
+        ExampleError: One is not a ``tf.train.Example``.
         OSError: A file cannot be read.
     """
     left = limit
     for path in paths:
         with path.local_copy() as copy:
             try:
-                for payload in _leading_of(copy, left):
+                for features in _leading_of(copy, left):
                     left -= 1
-                    yield payload
+                    yield features
             except StokerError as error:
                 raise _about(error, copy.path, path) from error
         if not left:
             return
 
 
-def _leading_of(copy: LocalCopy, limit: int) -> Iterator[bytes]:
+def _leading_of(copy: LocalCopy, limit: int) -> Iterator[Features]:
     copy.fetch(_FIRST_BYTES)
     if compression_of(copy.path) == "none":
         yield from _leading_plain(copy, limit)
@@ -428,9 +429,9 @@ def _leading_of(copy: LocalCopy, limit: int) -> Iterator[bytes]:
             raise _about(error, inflated.path, copy.path) from error
 
 
-def _leading_plain(copy: LocalCopy, limit: int) -> Iterator[bytes]:
+def _leading_plain(copy: LocalCopy, limit: int) -> Iterator[Features]:
     size, offset = copy.path.stat().st_size, 0
-    for _ in range(limit):
+    for number in range(limit):
         if offset == size:
             return
         try:
@@ -439,7 +440,11 @@ def _leading_plain(copy: LocalCopy, limit: int) -> Iterator[bytes]:
             copy.confirm()
             _native.scan_shard(str(copy.path), check=False)  # has the better message where the header is damaged
             payload = _payload(copy, offset, size)
-        yield payload
+        try:
+            yield _native.parse_example(payload)
+        except ExampleError as error:
+            message = f"{copy.path}, record {number} at byte {offset}: {error}"
+            raise ExampleError(message, record=number, offset=offset) from error
         offset += FRAME_BYTES + len(payload)
 
 

@@ -258,12 +258,11 @@ def _foreign_schema(place: Location, targets: Sequence[_Target], keys: RecordKey
 def first_features(path: Location) -> Features | None:
     """Return what the first record of a TFRecord holds; None where it has none that can be read."""
     try:
-        for payload in leading_records([path], 1):
-            return _native.parse_example(payload)
+        return next(leading_records([path], 1), None)
     except OSError as error:
         if is_scratch_full(error):
             raise
-    return None
+        return None
 
 
 def _warnings(place: Location, manifest: Manifest | None) -> Iterable[str]:

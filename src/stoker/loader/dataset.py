@@ -184,6 +184,23 @@ class Sample:
         return cast("bytes", values[0]) if kind == "bytes" and values else b""
 
 
+def features_of(records: _native.RecordSet, index: int) -> Features:
+    """Return what a record holds.
+
+    Raises:
+        ShardError: It is damaged.
+        ExampleError: It is not a ``tf.train.Example``; the message says where it is.
+        OSError: It cannot be read.
+    """
+    payload = records.read(index)
+    try:
+        return _native.parse_example(payload)
+    except ExampleError as error:
+        path, record, offset = records.where(index)
+        message = f"{path}, record {record} at byte {offset}: {error}"
+        raise ExampleError(message, path=path, record=record, offset=offset) from error
+
+
 def label_of(features: Features, schema: SchemaInfo) -> int:
     """Return the class that features hold, as the loader gives it; -1 when there is none.
 
@@ -336,8 +353,9 @@ class Dataset:
         return own
 
     def _features(self, index: int) -> Features:
-        payload = self.records.read(index)
-        return _native.parse_example(payload) if self._files is None else self._files.features(index, payload)
+        if self._files is not None:
+            return self._files.features(index, self.records.read(index))
+        return features_of(cast("_native.RecordSet", self.records), index)
 
     def _bytes(self, features: Features, feature: str, index: int) -> bytes:
         kind, values = features.get(feature, ("none", []))

@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from stoker import _native
 from stoker.config import full_split_name
 from stoker.errors import (
     ConfigError,
@@ -30,7 +29,7 @@ from stoker.format import (
     read_labels,
     read_manifest,
 )
-from stoker.loader.dataset import Dataset
+from stoker.loader.dataset import Dataset, features_of
 from stoker.loader.image_files import FILE_SCHEMA, ImageFiles
 from stoker.loader.shards import find_splits, listed_shards, open_found, open_listed, record_set
 from stoker.sources import SourceOptions, list_source
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
+    from stoker import _native
     from stoker.format import Manifest, RecordKeys
     from stoker.loader.shards import OpenShard
     from stoker.storage import Location, LocationLike
@@ -229,7 +229,7 @@ def _open_foreign(place: Location, split: str, shards: tuple[OpenShard, ...], ke
     if first is None:
         schema = ImagenetSchema(0).info(0)  # any will do: there is not a record to which it could be wrong
         return Dataset(path=str(place), split=split, schema=schema, shards=shards)
-    schema = find_layout(_native.parse_example(record_set([first])[0].read(0)), keys, str(place))
+    schema = find_layout(features_of(record_set([first])[0], 0), keys, str(place))
     folders = dict.fromkeys((first.path.parent, place if place.is_dir() else first.path.parent))
     classes = _class_names(list(folders), schema.label_key)
     numbered = schema.label_encoding == "id" and (keys is None or keys.label_base is None)
