@@ -52,7 +52,7 @@ class BlockShuffle:
     """A shuffle for storage that wants long reads: random blocks, and samples shuffled among a few of them.
 
     Contiguous blocks of samples are visited in an order of the epoch's own, and the samples are shuffled within windows
-    of consecutive visits. A reader has at most ``window`` blocks in hand, or twice as many while the batches of two
+    of consecutive visits. A reader needs at most ``window`` blocks at a time, or twice as many while the batches of two
     windows are made at once. Like the full shuffle it is a pure function in constant memory.
     `docs/explanation/determinism.md` defines it and shows how good it is.
 

@@ -1,4 +1,4 @@
-"""Records that exist already as a source of images: the one place where the read path feeds the write path."""
+"""Records that exist already as a source of images: the one place where the write path uses the read path."""
 
 from __future__ import annotations
 
@@ -132,12 +132,14 @@ def open_records(
 
     Raises:
         DatasetNotFoundError: There is nothing to read.
-        ConfigError: The layout of the records is unknown, or a label is not a class.
+        ConfigError: The layout of the records is unknown, a label is not a class, or the classes of the splits do not
+            count from the same number.
         StorageError: The store failed for too long.
     """
     datasets = tuple(open_dataset(root, split, keys=keys) for split in _splits(root))
     if keys is None or keys.label_base is None:
         _keep_labels(datasets, label_base)
+    _refuse_different_bases(root, datasets)
     listing = _Listing(datasets, progress, crop_objects=crop_objects)
     for number, dataset in enumerate(datasets):
         listing.add(number, dataset)
@@ -160,6 +162,19 @@ def _keep_labels(datasets: Sequence[Dataset], label_base: int | None) -> None:
     for dataset in datasets:
         if dataset.manifest is None and label_base is not None and not _has_background(dataset):
             dataset.schema = replace(dataset.schema, label_base=label_base)
+
+
+def _refuse_different_bases(root: str, datasets: Sequence[Dataset]) -> None:
+    """Refuse splits of which one has a list of classes with a background, and another has none.
+
+    Raises:
+        ConfigError: They are such.
+    """
+    bases = {dataset.split: dataset.schema.label_base for dataset in datasets if len(dataset)}
+    if len(set(bases.values())) > 1:
+        found = ", ".join(f"{split} from {base}" for split, base in bases.items())
+        message = f"the classes of {root} count from different numbers: {found}, as the lists beside them say"
+        raise ConfigError(f"{message}; give --from-label-base 0 or 1 for all")
 
 
 def _has_background(dataset: Dataset) -> bool:

@@ -207,7 +207,7 @@ class _Passes:
     """Called for every pass; gives its elements.
 
     Every pass has a loader of its own: passes may overlap, and one that is left early must not cut the next one short.
-    TensorFlow never lets go of a generator, so nothing that holds threads or memory may outlive a pass.
+    TensorFlow never releases a generator, so nothing that holds threads or memory may outlive a pass.
     """
 
     make: Callable[[], Loader]

@@ -136,6 +136,21 @@ def test_a_list_of_classes_with_a_background_says_that_they_count_from_1(tmp_pat
     assert [one.name for one in stoker.open(tmp_path / "out").classes] == ["cat", "dog"]
 
 
+def test_a_list_of_one_split_does_not_move_the_labels_of_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for split in ("train", "val"):
+        (tmp_path / "old" / split).mkdir(parents=True)
+        (tmp_path / "old" / split / "a.tfrecord").write_bytes(framed([record(1), record(2)]))
+    (tmp_path / "old/train/labels.txt").write_text("background\ncat\ndog\n")
+    words = ["repack", tmp_path / "old", tmp_path / "new"]
+    assert stoker_does(*words) == 2
+    assert "count from different numbers: train from 1, validation from 0" in capsys.readouterr().err
+    assert stoker_does(*words, "--from-label-base", 1) == 0
+    labels = [sorted(stoker.open(tmp_path / "new", split).labels.tolist()) for split in ("train", "val")]
+    assert labels[0] == labels[1]
+
+
 COMPRESS = {"plain": bytes, "gzip": gzip.compress, "zlib": zlib.compress}
 NAMES = ["flowers-00.tfrec", "a.tfr", "b.record", "c.records", "noextension", "d.gz", "e.Z", "train-00000-of-00001.rec"]
 

@@ -220,7 +220,7 @@ def _is_built(folder: Location) -> bool:
 def _some_children(folder: Location) -> list[Child]:
     try:
         return list(itertools.islice(folder.some_children(), _NAMES_TRIED))
-    except PermissionError:  # who lists the folder as one of images says so better
+    except PermissionError:  # listing it as a folder of images gives a better error
         return []
 
 

@@ -86,7 +86,7 @@ def find_layout(root: Location, without: Location | None = None) -> Layout:
 
     Args:
         root: Absolute path of the folder.
-        without: A folder that is no part of it though it lies in it.
+        without: A folder that is not part of it though it lies in it.
     """
     inner = (root / "Data" / "CLS-LOC", root / "ILSVRC" / "Data" / "CLS-LOC")
     base = root if root.parts[-2:] == ("Data", "CLS-LOC") else next((path for path in inner if path.is_dir()), None)
@@ -137,7 +137,7 @@ def list_folder(
         layout: Where its parts lie.
         options: What the user says about it.
         progress: Called after every few images or annotations.
-        without: A folder that is no part of it though it lies in it.
+        without: A folder that is not part of it though it lies in it.
 
     Raises:
         SourceError: There is no class folder, a folder cannot be read, validation images have no labels, or a list is

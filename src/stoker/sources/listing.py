@@ -53,7 +53,7 @@ def list_source(
         root: Path or URL of the source.
         options: What the user says about it.
         progress: Called after every few images or annotations.
-        without: A folder that is no part of the source though it may lie in it: where a dataset is to be built.
+        without: A folder that is not part of the source though it may lie in it: where a dataset is to be built.
 
     Raises:
         SourceError: It does not exist, cannot be listed, or is damaged.

@@ -206,7 +206,7 @@ class SourceBuilder:
         found = self.collector.class_names()
         empty = [name for name, count in zip(self._names, counts, strict=True) if not count]
         listed = [name for name in empty if name not in found]
-        if listed and self.labels and self.labels.where != BUNDLED_LIST:  # who takes part of ImageNet knows that
+        if listed and self.labels and self.labels.where != BUNDLED_LIST:  # a part of ImageNet is meant
             self.skipped.warnings.append(f"{len(listed)} classes of the list of labels have no images")
         self.skipped.warn([name for name in empty if name in found], "no images in class {names}; it keeps its label")
         train = {group.class_name for group in self.collector.groups if group.split == "train"}

@@ -120,7 +120,7 @@ class Walk:
 
     Attributes:
         root: Absolute path or URL of the folder that the paths are below.
-        without: A folder that is no part of the source though it lies in it: where a dataset is being built.
+        without: A folder that is not part of the source though it lies in it: where a dataset is being built.
     """
 
     root: bytes
