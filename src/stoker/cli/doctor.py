@@ -91,7 +91,7 @@ def _print(report: DatasetReport) -> None:
     printer.line(f"{files.place}: {report.images:,} images{size}{memory}")
     printer.line(
         f"{report.spec.transform} transform, batches of {report.batch_size}, "
-        f"{report.threads} threads on {e.setup.cpus_text}"
+        f"{report.threads} thread{'s' if report.threads > 1 else ''} on {e.setup.cpus_text}"
     )
     rows = [(stage.name, _speed(stage.alone), _share(stage.share)) for stage in report.stages]
     printer.table(["stage", ">images/s", ">of the threads' time"], rows)

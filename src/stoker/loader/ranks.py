@@ -218,7 +218,7 @@ class CpuShare:
 
     def __str__(self) -> str:
         ranks = f", {self.local_ranks} local ranks" if self.local_ranks > 1 else ""
-        return f"{self.threads} of {self.cpus} CPUs{ranks}"
+        return f"{self.threads} of {self.cpus} CPU{'s' if self.cpus > 1 else ''}{ranks}"
 
 
 def cpu_share() -> CpuShare:

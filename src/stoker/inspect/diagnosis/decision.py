@@ -165,7 +165,7 @@ class Setup:
     def cpus_text(self) -> str:
         """How many CPUs there are, for people."""
         whose = f", the share of one of {self.local_ranks} local ranks" if self.local_ranks > 1 else ""
-        return f"{self.cpus} CPUs{whose}"
+        return f"{self.cpus} CPU{'s' if self.cpus > 1 else ''}{whose}"
 
 
 @dataclass(frozen=True, slots=True)
