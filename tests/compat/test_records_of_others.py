@@ -5,6 +5,7 @@ All of them are written, and read again, by the slow twins of the tests alone.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -20,11 +21,14 @@ import stoker
 from loader.remote_places import copy
 from reference import example, pictures, tfrecord
 from stoker.cli.main import main
-from stoker.errors import ConfigError, DatasetNotFoundError, ExampleError
+from stoker.errors import ConfigError, DatasetNotFoundError, ExampleError, SourceWarning
+from stoker.format import holds_records
 from storage.places import place_in
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from stoker.storage import Location
 
 Record = dict[str, tuple[str, list[Any]]]
 
@@ -294,6 +298,26 @@ def test_a_record_that_is_not_an_example_is_named(
     assert "b.tfrecord, record 0 at byte 0: this is not a tf.train.Example" in capsys.readouterr().err
     with pytest.raises(ExampleError, match=f"a.tfrecord, record 1 at byte {len(framed([record(0)]))}: this is not"):
         _ = stoker.open(tmp_path / "a.tfrecord")[1]
+
+
+def test_a_file_that_may_not_be_read_is_an_error_only_among_shards(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(path: Location) -> bool:
+        if path.name.startswith("secret"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return holds_records(path)
+
+    monkeypatch.setattr("stoker.format.directory.holds_records", refusing)
+    tree = shutil.copytree(photos, tmp_path / "photos")
+    (tree / "secret.bin").write_bytes(b"x")
+    with pytest.warns(SourceWarning, match=r"not used: secret\.bin"):
+        assert len(stoker.open(tree, "train")) == len(stoker.open(photos, "train"))
+    with pytest.raises(PermissionError, match=r"secret\.bin"):
+        stoker.open(tree / "secret.bin")
+    (tree / "a.bin").write_bytes(framed([record(0)]))
+    with pytest.raises(PermissionError, match=r"secret\.bin"):
+        stoker.open(tree)
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:

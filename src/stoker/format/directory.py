@@ -154,13 +154,16 @@ def _shards_among(paths: Iterable[Location], *, alone: bool = False) -> list[tup
     """
     named = [(path, parse_shard_name(path.name)) for path in paths]
     others = [path for path, said in named if said is None and (alone or may_hold_records(path.name))]
-    holding = set(_holding_records(others))
+    holding = set(_holding_records(others, alone=alone))
     found = ((said or (name_of_records(path.name) if path in holding else None), path) for path, said in named)
     return [(said, path) for said, path in found if said is not None]
 
 
-def _holding_records(paths: Sequence[Location]) -> Iterator[Location]:
-    """Yield which of some files begin as a TFRecord does; many of one extension without records end the look at it."""
+def _holding_records(paths: Sequence[Location], *, alone: bool) -> Iterator[Location]:
+    """Yield which of some files begin as a TFRecord does; many of one extension without records end the look at it.
+
+    One that may not be read is an error only if others of its extension are shards, or a person has named it.
+    """
     if not paths:
         return
     groups: dict[str, list[Location]] = {}
@@ -168,14 +171,26 @@ def _holding_records(paths: Sequence[Location]) -> Iterator[Location]:
         groups.setdefault(_NUMBER.sub("", path.suffix), []).append(path)
     with stoppable_pool(paths[0].requests_at_once, "stoker-find") as pool:
         for alike in groups.values():
-            found = False
+            found, refused = False, None
             for first in range(0, len(alike), _MANY_WITHOUT):
                 some = alike[first : first + _MANY_WITHOUT]
-                holding = [path for path, holds in zip(some, pool.map(holds_records, some), strict=True) if holds]
-                found = found or bool(holding)
+                for path, holds in zip(some, pool.map(_holds_records, some), strict=True):
+                    if isinstance(holds, PermissionError):
+                        refused = refused or holds
+                    elif holds:
+                        found = True
+                        yield path
+                if refused is not None and (found or alone):
+                    raise refused
                 if not found:
                     break
-                yield from holding
+
+
+def _holds_records(path: Location) -> bool | PermissionError:
+    try:
+        return holds_records(path)
+    except PermissionError as error:
+        return error
 
 
 def find_shard_folder(place: Location, *, beside_images: bool = False) -> Location | None:
