@@ -316,7 +316,8 @@ class DataLoader(Generic[TransformT_co]):
 
     def _take_rank(self) -> None:
         """Take the rank that this process has now, where a trainer brought the loader here before the ranks met."""
-        if self._unpickled and torch.distributed.is_available() and torch.distributed.is_initialized():
+        distributed = torch.distributed
+        if self._unpickled and self._discovered and distributed.is_available() and distributed.is_initialized():
             self._unpickled = False
             early, self.loader = self.loader, copy.copy(self.loader)
             early.close()

@@ -162,6 +162,7 @@ def mypy(tmp_path: Path, program: str) -> str:
     return found.stdout
 
 
+@pytest.mark.needs("mypy")
 @pytest.mark.timeout(600)
 def test_mypy_finds_typing_mistakes_in_all_loaders(tmp_path: Path) -> None:
     wrong = [
