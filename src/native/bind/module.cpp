@@ -3,7 +3,7 @@
 
 NB_MODULE(_native, m) {
   m.doc() = "The native core of Stoker. Use the functions of the stoker package instead.";
-  // What frameworks, daemon threads and forked processes still hold when a program ends is not an error of it.
+  // What frameworks, daemon threads and forks still hold when a program ends is not an error of it.
   nanobind::set_leak_warnings(false);
   stoker::bind::watch_for_the_end();
   stoker::bind::register_errors(m);
