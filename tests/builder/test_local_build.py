@@ -274,6 +274,19 @@ def test_a_destination_in_the_source_is_not_listed(tmp_path: Path, below: str) -
     assert (tree.ignored, tree.warnings) == ({"dataset": 1}, ())
 
 
+def test_files_of_other_programs_do_not_hide_a_class(tmp_path: Path) -> None:
+    """They are called like those of a dataset."""
+    source = write_tree(tmp_path / "src", {"a": 2, "b": 1})
+    expected = list_source(str(source))
+    for folder in (source / "a", source / "b" / "below"):
+        folder.mkdir(exist_ok=True)
+        (folder / "manifest.json").write_text('{"format": "other"}')
+        (folder / "labels.txt").write_text("a\n")
+    (source / "b/b_0.JPEG").rename(source / "b/below/b_0.JPEG")
+    tree = list_source(str(source))
+    assert (tree.classes, len(tree.table)) == (expected.classes, len(expected.table))
+
+
 def test_a_tree_of_links_is_the_same_dataset(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "src", {"a": 2, "b": 1})
     links = tmp_path / "links"

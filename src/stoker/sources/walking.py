@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
 SIDECARS = frozenset({b".xml", b".txt", b".csv", b".json", b".md", b".html", b".db", b".ini", b".journal"})
 """Suffixes of files that lie beside images and are never images."""
 
-_DATASET_FILES = (frozenset({b"manifest.json", b"labels.txt"}), frozenset({b"build.journal"}))
-"""What lies directly in a dataset of Stoker's beside its shards: in one that is built, and in one that is not yet."""
-_ALL_DATASET_FILES = frozenset[bytes]().union(*_DATASET_FILES)
+_MANIFEST, _JOURNAL = "manifest.json", "build.journal"
+_DATASET_FILES = frozenset({_MANIFEST.encode(), _JOURNAL.encode()})
+"""What lies directly in a dataset of Stoker's: the first in one that is built, the second in one that is not yet."""
+_MANIFEST_BEGINS = re.compile(rb'\s*\{\s*"format":\s*"stoker-dataset"')
+_HEAD_BYTES = 128
 
 _SHOWN = 5
 
@@ -67,8 +70,22 @@ def is_sidecar(name: bytes) -> bool:
 
 
 def is_dataset(folder: Location) -> bool:
-    """Return whether a folder is a dataset that Stoker has built or is building."""
-    return any(all((folder / os.fsdecode(name)).lexists() for name in files) for files in _DATASET_FILES)
+    """Return whether a folder is a dataset that Stoker has built or is building.
+
+    Raises:
+        StorageError: The store cannot be reached.
+    """
+    return (folder / _JOURNAL).lexists() or ((folder / _MANIFEST).lexists() and _holds_manifest(folder))
+
+
+def _holds_manifest(folder: Location) -> bool:
+    """Return whether the manifest in a folder is one of Stoker's: other programs write files of that name, too."""
+    try:
+        return _MANIFEST_BEGINS.match((folder / _MANIFEST).read_head(_HEAD_BYTES)) is not None
+    except StorageError:
+        raise
+    except OSError:
+        return False
 
 
 def _suffix(name: bytes) -> bytes:
@@ -184,7 +201,7 @@ class Walk:
                     hidden.add(top)
                 elif is_sidecar(name):
                     skipped.count_sidecar(name)
-                    if path in _ALL_DATASET_FILES:
+                    if path in _DATASET_FILES:
                         marks.add(path)
                 elif size is None:
                     skipped.ignored["special file"] += 1
@@ -193,7 +210,7 @@ class Walk:
         if hidden:
             skipped.ignored["hidden"] += len(hidden)
         found.sort()
-        return Listing(found, skipped, is_dataset=any(files <= marks for files in _DATASET_FILES))
+        return Listing(found, skipped, is_dataset=bool(marks) and is_dataset(place_at(self._at(folder))))
 
     def _enters(self, folder: bytes, skipped: Skipped, *, leads_back: bool) -> bool:
         """Return whether a folder is part of the source; report one that is not."""
