@@ -52,7 +52,7 @@ def test_what_a_url_means(url: str, root: str, key: str) -> None:
         ("s3:///a", "names no bucket"),
         ("s3://bucket/a//b", "an empty part"),
         ("gs://bucket/a/../b", "'..'"),
-        ("s3://key:secret@bucket/a", "holds credentials"),
+        ("s3://key:secret@bucket/a", "has credentials in it"),
     ],
 )
 def test_a_url_that_cannot_be_meant(url: str, problem: str) -> None:

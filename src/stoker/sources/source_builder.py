@@ -212,4 +212,6 @@ class SourceBuilder:
         train = {group.class_name for group in self.collector.groups if group.split == "train"}
         if train:
             extra = sorted(found.difference(name for name in train if name is not None))
-            self.skipped.warn(extra, "class {names} is not in train; it gets a label all the same")
+            one = "class {names} is not in train; it gets a label all the same"
+            several = "classes {names} are not in train; they get labels all the same"
+            self.skipped.warn(extra, one if len(extra) == 1 else several)
