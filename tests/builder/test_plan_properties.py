@@ -123,7 +123,7 @@ def test_settings_that_do_not_fit_are_refused() -> None:
         make_plan(tree, settings_for(SOURCE, validation_shards=3), RecordSize(1.0))
     with pytest.raises(ConfigError, match="no split 'validation'"):
         make_plan(tree_of(train=[3]), settings_for(SOURCE, validation_shards=1), RecordSize(1.0))
-    with pytest.raises(ConfigError, match="without validation/"):
+    with pytest.raises(ConfigError, match="moves images of train to a new split validation"):
         make_plan(tree, settings_for(SourceSettings("root", held_out=("validation", 0.5))), RecordSize(1.0))
     with pytest.raises(SourceError, match="no image"):
         make_plan(tree_of(train=[0]), settings_for(SOURCE), RecordSize(1.0))

@@ -169,8 +169,9 @@ def test_any_problem_and_any_class_can_be_drawn(problem: str, name: str) -> None
     assert lines[0] in (name.partition(",")[0].strip(), "n01\udce9")
 
 
-@given(st.lists(st.floats(width=32), max_size=4), st.lists(st.floats(width=32), max_size=4))
-def test_any_numbers_give_boxes_inside_the_image(low: list[float], high: list[float]) -> None:
+@given(st.lists(st.tuples(st.floats(width=32), st.floats(width=32)), max_size=4))
+def test_any_numbers_give_boxes_inside_the_image(edges: list[tuple[float, float]]) -> None:
+    low, high = [first for first, _ in edges], [last for _, last in edges]
     sides = {"xmin": low, "xmax": high, "ymin": low, "ymax": high}
     for box in usable_boxes(with_boxes(sides).boxes):
         assert 0 <= box.xmin < box.xmax <= 1
