@@ -48,9 +48,12 @@ def test_every_command_is_known_by_its_name(capsys: pytest.CaptureFixture[str]) 
         ("plan a --shards few", "--shards is 'few'; it must be a whole number", "plan"),
         ("doctor a --seconds long", "--seconds is 'long'; it must be a number", "doctor"),
         ("plan a --shards", "--shards needs a value: --shards N", "plan"),
-        ("verify", "stoker verify needs dataset", "verify"),
+        ("verify", "stoker verify needs DATASET", "verify"),
+        ("list", "stoker list needs GLOB", "list"),
+        ("plan a --json=3", "--json takes no value, but '3' is given", "plan"),
+        ("plan a -q3", "-q takes no value, but '3' is given", "plan"),
         ("-q show a", "stoker show needs --out", "show"),
-        ("download cifar d", "dataset is 'cifar'; it must be ", "download"),
+        ("download cifar d", "DATASET is 'cifar'; it must be ", "download"),
         ("build a", "a build needs a source and a destination", "build"),
         ("plan a --filter box", "--filter has no effect without --resize", "plan"),
     ],
@@ -62,6 +65,22 @@ def test_wrong_use_prints_what_is_wrong_and_where_the_help_is(
     error, hint = capsys.readouterr().err.splitlines()
     assert error.startswith(f"stoker: error: {message}")
     assert hint == f"see stoker{'' if see == 'stoker' else ' ' + see} --help"
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["build", "", "out"], "SOURCE"),
+        (["build", "photos", ""], "DESTINATION"),
+        (["index", "a", ""], "FILES"),
+        (["build", "photos", "out", "--labels="], "--labels"),
+    ],
+)
+def test_a_variable_that_is_not_set_is_not_the_current_directory(
+    words: list[str], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert f"stoker: error: {name} is empty; " in capsys.readouterr().err
 
 
 def test_options_may_be_shortened_and_written_with_underscores(tmp_path: Path) -> None:

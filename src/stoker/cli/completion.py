@@ -28,7 +28,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "stoker completion fish > ~/.config/fish/completions/stoker.fish",
     )
     parser = subparsers.add_parser("completion", help=text, description=text, epilog=shown)
-    parser.add_argument("shell", choices=SHELLS, help="one of %(choices)s").metavar = "SHELL"
+    parser.add_argument("shell", choices=SHELLS, help="one of %(choices)s")
     add_output_options(parser, json=False)
     return parser
 

@@ -30,7 +30,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "Download a public dataset. Run the same command again to resume, and to check what is there."
     shown = examples("stoker download tiny-imagenet data", "stoker download imagenet data")
     parser = subparsers.add_parser("download", help=text, description=text, epilog=shown)
-    parser.add_argument("dataset", choices=list(DATASETS), help="one of %(choices)s").metavar = "DATASET"
+    parser.add_argument("dataset", choices=list(DATASETS), help="one of %(choices)s")
     # Not nargs="?", which would not find it behind an option.
     text = "where to put it (imagenet: IMAGENET_OUT_DIR when omitted)"
     parser.add_argument("directory", help=text).required = False

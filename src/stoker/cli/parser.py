@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 import shutil
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 _MAX_WIDTH = 100
 _HELP_COLUMN = 27
+_NO_VALUE = re.compile(r"argument (?P<name>[^/:]+).*: ignored explicit argument (?P<value>'.*')", re.DOTALL)
+"""What argparse says of ``--json=3``."""
 
 
 class UsageError(ConfigError):
@@ -31,6 +34,12 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(**settings)
         self._positionals.title = "arguments"
         self._optionals.title = "help"
+
+    def _add_action(self, action: argparse.Action) -> argparse.Action:
+        """Add an argument; one without an option has the same name in usage, help and errors."""
+        if not action.option_strings and action.metavar is None:
+            action.metavar = action.dest.upper()
+        return super()._add_action(action)
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -75,6 +84,8 @@ class CommandParser(argparse.ArgumentParser):
             )
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        if not arg_string and action.nargs != argparse.PARSER:  # as a path it would mean the current directory
+            self.error(f"{_name(action)} is empty; is a variable of the shell not set?")
         try:
             return super()._get_value(action, arg_string)
         except argparse.ArgumentError:
@@ -85,8 +96,7 @@ class CommandParser(argparse.ArgumentParser):
         try:
             return super()._match_argument(action, arg_strings_pattern)
         except argparse.ArgumentError:
-            example = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
-            self.error(f"{_name(action)} needs a value: {_name(action)} {example}")
+            self.error(f"{_name(action)} needs a value: {_name(action)} {action.metavar}")
 
     def error(self, message: str) -> NoReturn:
         """Raise what argparse would print after its usage.
@@ -94,6 +104,8 @@ class CommandParser(argparse.ArgumentParser):
         Raises:
             UsageError: Always.
         """
+        if no_value := _NO_VALUE.fullmatch(message):
+            message = f"{no_value['name']} takes no value, but {no_value['value']} is given"
         raise UsageError(message.replace("the following arguments are required:", f"{self.prog} needs"))
 
     def format_help(self) -> str:
@@ -114,9 +126,6 @@ class _HelpFormatter(argparse.HelpFormatter):
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if "\n" in text else super()._fill_text(text, width, indent)
-
-    def _get_default_metavar_for_positional(self, action: argparse.Action) -> str:
-        return action.dest.upper()
 
 
 def add_output_options(parser: argparse.ArgumentParser, *, json: bool = True) -> argparse._ArgumentGroup:
@@ -155,10 +164,9 @@ def alternatives(names: Sequence[str]) -> str:
 
 def _name(action: argparse.Action) -> str:
     """Return an argument as one types it: of several spellings the first."""
-    return action.option_strings[0] if action.option_strings else action.dest
+    return action.option_strings[0] if action.option_strings else str(action.metavar)
 
 
 def _placeholder(action: argparse.Action) -> str:
-    name = str(action.metavar or action.dest.upper())
-    shown = " ".join([*action.option_strings[:1], name, *["..."] * (action.nargs == "+")])
+    shown = " ".join([*action.option_strings[:1], str(action.metavar), *["..."] * (action.nargs == "+")])
     return shown if action.required else f"[{shown}]"
