@@ -50,6 +50,8 @@ def test_what_a_url_means(url: str, root: str, key: str) -> None:
     [
         ("ftp://host/a", "gs://, s3://, hdfs://"),
         ("s3:///a", "names no bucket"),
+        ("", "the path is empty"),
+        ("gs:/bucket/a", "write gs://bucket/a"),
         ("s3://bucket/a//b", "an empty part"),
         ("gs://bucket/a/../b", "'..'"),
         ("s3://key:secret@bucket/a", "has credentials in it"),
@@ -65,6 +67,7 @@ def test_a_path_stays_one() -> None:
     assert location("some/where") == Path("some/where")
     assert place_at(b"/a/b") == Path("/a/b")
     assert location("C:/x").is_local
+    assert location("/somewhere/gs:/x").is_local
     assert place_at(b"s3://a//b/./c/../d") == StoreLocation("s3://a", "b/d")
     remote = StoreLocation("s3://bucket", "a")
     assert location(remote) is remote

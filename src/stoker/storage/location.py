@@ -925,11 +925,17 @@ def location(text: LocationLike) -> Location:
     """Return the location that a path or a URL means.
 
     Raises:
-        ConfigError: It is a URL that Stoker cannot read.
+        ConfigError: It is a URL that Stoker cannot read, or nothing.
     """
     if isinstance(text, Location):
         return text
     plain = os.fspath(text)
+    if not plain:
+        raise ConfigError("the path is empty; for the current directory write a dot")
+    scheme, _, rest = plain.partition(":/")
+    if scheme in BACKENDS and not rest.startswith("/"):  # pathlib makes one slash of two
+        said = f"{plain} looks like a URL that has lost a slash"
+        raise ConfigError(f"{said}; write {scheme}://{rest}, not as a pathlib.Path, or a folder's absolute path")
     return StoreLocation.parse(plain) if _is_url(os.fsencode(plain)) else LocalLocation(plain)
 
 
