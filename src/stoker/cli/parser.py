@@ -6,12 +6,14 @@ import argparse
 import difflib
 import re
 import shutil
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+_Action = TypeVar("_Action", bound=argparse.Action)
 
 _MAX_WIDTH = 100
 _HELP_COLUMN = 27
@@ -35,7 +37,7 @@ class CommandParser(argparse.ArgumentParser):
         self._positionals.title = "arguments"
         self._optionals.title = "help"
 
-    def _add_action(self, action: argparse.Action) -> argparse.Action:
+    def _add_action(self, action: _Action) -> _Action:
         """Add an argument; one without an option has the same name in usage, help and errors."""
         if not action.option_strings and action.metavar is None:
             action.metavar = action.dest.upper()
