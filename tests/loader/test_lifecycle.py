@@ -231,7 +231,9 @@ def test_what_is_not_a_dataset_is_refused(shards: list[Path]) -> None:
             stoker.mix(datasets)
 
 
-@pytest.mark.parametrize("transform", [stoker.CenterCrop, lambda image: image, [TRANSFORM]], ids=str)
+@pytest.mark.parametrize(
+    "transform", [stoker.CenterCrop, lambda image: image, [TRANSFORM]], ids=["class", "function", "list"]
+)
 def test_what_is_not_a_transform_is_shown_without_its_address(shards: list[Path], transform: object) -> None:
     with pytest.raises(ConfigError, match=r"^transform is .*; it must be one of Stoker's") as caught:
         stoker.Loader(stoker.open(shards[0]), 2, transform=transform)
