@@ -87,7 +87,7 @@ def test_the_manifest_says_so() -> None:
 
 
 def test_pixels_have_no_markers() -> None:
-    with pytest.raises(ConfigError, match="restart markers are of JPEG"):
+    with pytest.raises(ConfigError, match="--recipe restart needs JPEG"):
         Recipe(encode=RawEncode(), restart=True)
 
 
@@ -120,4 +120,4 @@ def test_words_that_do_not_fit(photos: Path, tmp_path: Path, capsys: pytest.Capt
     assert stoker_does("build", photos, tmp_path / "a", "--recipe", "restart", "--encode", "jpeg:90") == 2
     assert "give --resize too" in capsys.readouterr().err
     assert stoker_does("build", photos, tmp_path / "a", "--recipe", "restart", "--preset", "dlbs") == 2
-    assert "restart markers are of JPEG" in capsys.readouterr().err
+    assert "--recipe restart needs JPEG" in capsys.readouterr().err
