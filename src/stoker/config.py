@@ -24,6 +24,9 @@ _UNITS |= {letter + "IB": 1024 ** (power + 1) for power, letter in enumerate("KM
 MAX_SIZE = 2**62
 """The most bytes that a setting may speak of."""
 
+_ENDLESS = 2**31
+"""A limit that only guards the arithmetic; a person who is below the range need not see it."""
+
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", re.ASCII)
 
 
@@ -83,6 +86,11 @@ def format_seconds(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
+def format_count(count: int, noun: str) -> str:
+    """Return a number of things for a person: ``1 record``, ``2,000 records``, ``2 classes``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}{'es' if noun[-1] in 'sx' else 's'}"
+
+
 def full_split_name(split: str) -> str:
     """Return the name of a split as Stoker writes it: ``val`` means validation everywhere."""
     return "validation" if split == "val" else split
@@ -97,9 +105,11 @@ def check_range(name: str, value: int, low: int, high: int) -> int:
     try:
         whole = operator.index(value)
     except TypeError:
-        raise ConfigError(f"{name} is {value!r}; it must be a whole number from {low} to {high}") from None
+        allowed = f"of {low} or more" if high >= _ENDLESS else f"from {low} to {high}"
+        raise ConfigError(f"{name} is {value!r}; it must be a whole number {allowed}") from None
     if not low <= whole <= high:
-        raise ConfigError(f"{name} is {whole}; it must be between {low} and {high}")
+        allowed = f"{low} or more" if whole < low and high >= _ENDLESS else f"between {low} and {high}"
+        raise ConfigError(f"{name} is {whole}; it must be {allowed}")
     return whole
 
 

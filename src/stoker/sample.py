@@ -134,10 +134,10 @@ class SampleSpec:
     damaged: bool = False
 
     def __post_init__(self) -> None:
-        check_range("classes", self.classes, 1, 10_000)
-        check_range("images per class", self.images_per_class, 1, 100_000)
-        check_range("validation images per class", self.validation_per_class, 0, 100_000)
-        check_range("seed", self.seed, 0, 2**63)
+        check_range("--classes", self.classes, 1, 10_000)
+        check_range("--images", self.images_per_class, 1, 100_000)
+        check_range("--validation", self.validation_per_class, 0, 100_000)
+        check_range("--seed", self.seed, 0, 2**63)
         images, least = self.classes * self.images_per_class, len(ODD) + len(DAMAGED) + 1
         if self.damaged and images < least:
             message = f"{images} training images are too few for every kind of damage; it takes {least}"

@@ -243,8 +243,8 @@ def test_the_size_is_reported_before_anything_is_written(source: Path, tmp_path:
 @pytest.mark.parametrize(
     ("schema", "encode", "message"),
     [
-        (DlbsSchema(), JpegEncode(), "preset dlbs stores pixels"),
-        (ImagenetSchema(), RawEncode(), "preset imagenet stores JPEG files"),
+        (DlbsSchema(), JpegEncode(), "the layout dlbs stores pixels"),
+        (ImagenetSchema(), RawEncode(), "the layout imagenet stores JPEG files"),
         (TinySchema(), RawEncode("CHW"), "cannot say that its pixels are CHW"),
     ],
 )

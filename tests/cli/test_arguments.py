@@ -157,9 +157,14 @@ def test_what_python_warns_of_is_reported(monkeypatch: pytest.MonkeyPatch, capsy
     ("words", "message"),
     [
         (f"build a b --shard-size {'9' * 400}", "is out of range"),
-        ("bench a --seconds nan", "seconds is nan; it must be between 0.1 and 3600"),
-        ("bench a --seconds inf", "seconds is inf"),
-        ("doctor a --seconds nan", "seconds is nan"),
+        ("bench a --seconds nan", "--seconds is nan; it must be between 0.1 and 3600"),
+        ("bench a --batch-size 0", "--batch-size is 0; it must be between 1 and"),
+        ("doctor a --batch-size 0", "--batch-size is 0; it must be between 1 and"),
+        ("build a b --max-rejects -1", "--max-rejects is -1; it must be 0 or more"),
+        ("build a b --split-fraction val=2", "--split-fraction val=2 is not understood"),
+        ("build a b --encode raw", "the layout imagenet stores JPEG files, not raw"),
+        ("bench a --seconds inf", "--seconds is inf"),
+        ("doctor a --seconds nan", "--seconds is nan"),
     ],
 )
 def test_an_invalid_number_is_an_error_in_our_words(

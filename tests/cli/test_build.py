@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from builder.trees import write_tree
 from stoker.builder import estimate
 from stoker.cli.main import main
 from stoker.loader import open_dataset
@@ -246,7 +247,7 @@ def test_images_without_any_class_can_be_planned(stoker: Run, tmp_path: Path) ->
         member.size = len(jpeg(1))
         tar.addfile(member, io.BytesIO(jpeg(1)))
     assert stoker("plan", tmp_path / "ILSVRC2012_img_test.tar") == 0
-    assert "0 classes, 1 items" in stoker.out
+    assert "0 classes, 1 item," in stoker.out
 
 
 def test_names_that_are_not_utf8_can_be_printed(stoker: Run, source: Path, tmp_path: Path) -> None:
@@ -388,3 +389,18 @@ def test_images_with_a_dataset_below_them_are_opened_and_built(source: Path, tmp
         assert stoker("build", source, place) == 0
     assert stoker("plan", source) == 0
     assert len(open_dataset(source)) == 12
+
+
+def test_one_of_a_kind_is_not_in_the_plural(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = write_tree(tmp_path / "source", {"a": 1})
+    assert main(["plan", str(source)]) == 0
+    assert "1 class of 1, 1 item, " in capsys.readouterr().out
+    (source / "a/bad.JPEG").write_bytes(b"")
+    (source / "loose.JPEG").write_bytes(b"")
+    assert main(["build", str(source), str(tmp_path / "out")]) == 3
+    printed = capsys.readouterr().out
+    assert "because of 1 reject;" in printed
+    assert "1 file in the root outside any class folder: not used" in printed
+    write_tree(tmp_path / "two", {"a": 2, "b": 2})
+    assert main(["plan", str(tmp_path / "two")]) == 0
+    assert "2 classes of 2 each, 4 items, " in capsys.readouterr().out

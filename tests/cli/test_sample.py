@@ -28,5 +28,5 @@ def test_sample_makes_a_tree_that_plan_understands(tmp_path: Path, capsys: pytes
 
 def test_sample_refuses_numbers_that_make_no_sense(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sample", str(tmp_path / "photos"), "--classes", "0"]) == 2
-    assert "classes is 0" in capsys.readouterr().err
+    assert "--classes is 0" in capsys.readouterr().err
     assert not (tmp_path / "photos").exists()

@@ -100,11 +100,11 @@ def test_a_mix_is_another_dataset_than_its_parts(parts: list[stoker.Dataset]) ->
 @pytest.mark.parametrize(
     ("weights", "more", "message"),
     [
-        ([1], {}, "1 weights for 2 datasets"),
+        ([1], {}, "1 weight for 2 datasets"),
         ([1, 0], {}, "each must be a number above 0"),
         ([1, float("nan")], {}, "each must be a number above 0"),
         ([1, 1], {"samples_per_epoch": 0}, "samples_per_epoch is 0"),
-        ([1, 1], {"label_offsets": [1]}, "1 label_offsets for 2 datasets"),
+        ([1, 1], {"label_offsets": [1]}, "label_offsets has 1 of 2 numbers"),
         ([1, 1], {"label_offsets": [0, -1]}, "label_offsets is -1"),
         ([1, 1e-6], {}, "dataset 1 of the mix would have no sample in an epoch of 16"),
     ],

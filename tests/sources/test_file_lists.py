@@ -68,7 +68,7 @@ def test_repeated_lines_are_kept_and_reported(tmp_path: Path) -> None:
     fill(tmp_path, "a/1.jpg")
     tree = list_source(str(write_list(tmp_path / "list.txt", *["a/1.jpg"] * 3)))
     assert len(tree.table) == 3
-    assert tree.warnings == ("2 lines repeat an earlier one; each is an item of its own",)
+    assert tree.warnings == ("repeated lines: 2; each is an item of its own",)
 
 
 def test_a_folder_of_images_below_the_class(tmp_path: Path) -> None:

@@ -214,7 +214,7 @@ def test_a_class_folder_that_is_a_link_to_nowhere_is_a_class_with_an_item_that_i
     assert [(item.key, item.label, item.size_bytes) for item in tree.table] == [("a/1.jpg", 0, 7), ("b", 1, 0)]
     assert tree.classes == (b"a", b"b")
     assert tree.warnings == (
-        "1 files in the root lie outside any class folder and are not used",
+        "1 file in the root outside any class folder: not used",
         "b: a link that leads nowhere, so the images are missing",
     )
 

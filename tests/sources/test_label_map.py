@@ -145,7 +145,7 @@ def test_labels_are_those_of_the_whole_map(tmp_path: Path) -> None:
     assert [(item.key, item.label) for item in tree.table] == [
         ("train/n00000003/3.jpg", 0), ("train/n00000001/1.jpg", 1),
     ]  # fmt: skip
-    assert tree.warnings == ("1 classes of the list of labels have no images",)
+    assert tree.warnings == ("the list of labels has 1 class without images",)
 
 
 def test_a_list_of_texts_that_is_given_comes_before_those_of_the_map(tmp_path: Path) -> None:

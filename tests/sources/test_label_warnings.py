@@ -133,7 +133,7 @@ def test_open_warns_once_and_where_it_was_called(tmp_path: Path) -> None:
 def test_open_warns_of_what_else_a_listing_has_to_say(tmp_path: Path) -> None:
     root = photographs(tmp_path / "photos", "cat")
     (root / "loose.jpg").write_bytes(pictures.jpeg(40, 30, 9))
-    with pytest.warns(SourceWarning, match="1 files in the root lie outside any class folder") as seen:
+    with pytest.warns(SourceWarning, match="1 file in the root outside any class folder") as seen:
         stoker.open(root)
     assert [issubclass(warning.category, LabelWarning) for warning in seen] == [False]
 

@@ -56,8 +56,8 @@ class SourceSettings:
         if self.held_out is None:
             return
         split, fraction = self.held_out
-        object.__setattr__(self, "held_out", (split := full_split_name(split), fraction))
-        if split not in ("validation", "test") or not 0 < fraction < 1:
+        object.__setattr__(self, "held_out", (full_split_name(split), fraction))
+        if full_split_name(split) not in ("validation", "test") or not 0 < fraction < 1:
             message = f"--split-fraction {split}={fraction:g} is not understood"
             raise ConfigError(f"{message}; write validation=0.1 or test=0.1, with a fraction between 0 and 1")
 
@@ -129,7 +129,7 @@ class BuildSettings:
         if raw != (self.schema.stores == "raw"):
             what = "pixels" if self.schema.stores == "raw" else "JPEG files"
             advice = "--encode raw or --preset imagenet" if not raw else "--preset dlbs for --encode raw"
-            raise ConfigError(f"preset {preset.preset} stores {what}, not {self.recipe.encode}; use {advice}")
+            raise ConfigError(f"the layout {preset.preset} stores {what}, not {self.recipe.encode}; use {advice}")
         if isinstance(self.recipe.encode, RawEncode) and self.recipe.encode.order != "HWC" and not preset.order_key:
             raise ConfigError(
                 f"preset {preset.preset} cannot say that its pixels are CHW; use --preset dlbs or raw:HWC"

@@ -11,7 +11,7 @@ from stoker.cli.parser import add_output_options, examples
 from stoker.cli.places import check_place
 from stoker.cli.progress import shown_progress
 from stoker.cli.record_options import add_record_options, record_keys
-from stoker.config import format_size
+from stoker.config import format_count, format_size
 from stoker.errors import ConfigError
 from stoker.format import write_atomically
 from stoker.inspect import BenchSpec, measure_configured, run_bench
@@ -32,8 +32,8 @@ _HEADINGS = {"limit": "the limit", "ladder": "the ladder", "stoker": "Stoker"}
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "Measure images per second of every way to read your images: the ladder, Stoker, and the codec alone; of an"
-    text += " ilsvrc.json in one line, with its own batch, size, readers and prefetch."
+    text = "Measure images per second of every way to read your images: common loaders, Stoker, and the codec alone; of"
+    text += " an ilsvrc.json in one line, with its own batch, size, readers and prefetch."
     shown = examples(
         "stoker bench dataset",
         "stoker bench photos --transform eval --threads 8 --html bench.html",
@@ -99,7 +99,7 @@ def _run_configured(args: argparse.Namespace) -> int:
     speed = f"{found.images_per_second:,.0f} images/s ({found.lowest:,.0f} to {found.highest:,.0f})"
     prefetch = "" if found.prefetch is None else f", prefetch {found.prefetch}"
     size = " x ".join(map(str, found.shape))
-    threads = f"{found.threads} thread{'s' if found.threads != 1 else ''}"
+    threads = format_count(found.threads, "thread")
     Printer().line(f"{speed}: {found.split}, batches of {found.batch_size} x {size}, {threads}{prefetch}")
     return 0
 
@@ -110,14 +110,14 @@ def _keys(text: str) -> tuple[str, ...]:
 
 def _print_report(report: BenchReport) -> None:
     printer, spec, machine = Printer(), report.spec, report.machine
+    images, cpus = format_count(report.images, "image"), format_count(machine.cpus, "CPU")
     printer.line(
-        f"{spec.transform} transform of {report.images_read} of {report.images} images ({spec.split}), "
-        f"batch {spec.batch_size}, {spec.threads} threads, page cache {report.page_cache}, "
-        f"{spec.rounds} rounds of {spec.seconds:g} s in turns"
+        f"{spec.transform} transform of {report.images_read:,} of {images} ({spec.split}), "
+        f"batch {spec.batch_size}, {format_count(spec.threads, 'thread')}, page cache {report.page_cache}, "
+        f"{format_count(spec.rounds, 'round')} of {spec.seconds:g} s in turns"
     )
     printer.line(
-        f"{machine.processor}, {machine.cpus} CPUs, {format_size(machine.memory_bytes)}, {machine.system}, "
-        f"Python {machine.python}"
+        f"{machine.processor}, {cpus}, {format_size(machine.memory_bytes)}, {machine.system}, Python {machine.python}"
     )
     if report.encoded_bytes < _FEW_BYTES:
         printer.line("few images: they may stay in the processor's caches, which makes every figure too good")

@@ -19,7 +19,7 @@ from stoker.cli.options import (
 from stoker.cli.output import EXIT_REJECTS, Printer, converted_title, is_quiet, is_verbose, print_json, typed
 from stoker.cli.parser import UsageError, add_output_options, examples
 from stoker.cli.progress import shown_progress
-from stoker.config import format_seconds, format_size
+from stoker.config import format_count, format_seconds, format_size
 from stoker.errors import ConfigError, DestinationError
 from stoker.sources import SOURCE_KINDS
 from stoker.storage import location
@@ -146,11 +146,11 @@ def announcer(args: argparse.Namespace, settings: BuildSettings) -> Callable[[Ex
     def announce(expected: ExpectedSize) -> None:
         size, free = format_size(expected.size_bytes), expected.free_bytes
         where = f"to {args.destination}" if free is None else f"{format_size(free)} free at {args.destination}"
-        Printer().detail(f"{expected.records:,} records, about {size}; {where}")
+        Printer().detail(f"{format_count(expected.records, 'record')}, about {size}; {where}")
         Printer().detail(f"shards: {expected.shard_rule}")
         if is_verbose():
             made = f"recipe {settings.recipe}, preset {args.preset or 'none'}, labels from {settings.schema.label_base}"
-            Printer().line(f"{made}, seed {settings.seed}, {settings.threads} threads")
+            Printer().line(f"{made}, seed {settings.seed}, {format_count(settings.threads, 'thread')}")
 
     return announce
 
@@ -222,14 +222,14 @@ def _print(report: BuildReport, destination: str) -> None:
     printer.some(rejects, _SHOWN, f"see {destination}/rejects.jsonl")
     if report.outcome == "withheld":
         accept = f"run the same command with --max-rejects {manifest.rejects} to accept them"
-        printer.line(f"manifest withheld because of {manifest.rejects:,} rejects; {accept}")
+        printer.line(f"manifest withheld because of {format_count(manifest.rejects, 'reject')}; {accept}")
     else:
         printer.line(f"dataset {manifest.dataset_id} in {destination}")
 
 
 def _classes(manifest: Manifest) -> str:
     count, note = manifest.classes, manifest.schema.label_note
-    return f"{count:,} class{'es' * (count != 1)}{', ' * bool(note)}{note}"
+    return f"{format_count(count, 'class')}{', ' * bool(note)}{note}"
 
 
 def _print_splits(printer: Printer, report: BuildReport) -> None:
@@ -248,5 +248,6 @@ def _print_splits(printer: Printer, report: BuildReport) -> None:
 
 def _speed(report: BuildReport) -> str:
     rate = f"{report.items / report.seconds:,.0f} images/s, {format_size(report.size_bytes / report.seconds)}/s"
-    resumed = f"; {report.resumed_shards:,} shards were there already" if report.resumed_shards else ""
-    return f"{report.items:,} images in {format_seconds(report.seconds)}: {rate}{resumed}"
+    there = report.resumed_shards
+    resumed = f"; {format_count(there, 'shard')} {'was' if there == 1 else 'were'} there already" if there else ""
+    return f"{format_count(report.items, 'image')} in {format_seconds(report.seconds)}: {rate}{resumed}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stoker.cli.output import Printer, is_quiet, print_json
 from stoker.cli.parser import add_output_options, examples
 from stoker.cli.record_options import add_record_options, record_keys
-from stoker.config import format_seconds, format_size
+from stoker.config import format_count, format_seconds, format_size
 from stoker.inspect import DatasetReport, DatasetSpec, examine
 
 if TYPE_CHECKING:
@@ -88,10 +88,10 @@ def _print(report: DatasetReport) -> None:
     files = e.files
     size = f", {format_size(files.size_bytes)}" if files.size_bytes is not None else ""
     memory = f", {files.cached_before:.0%} of it in memory before" if files.cached_before is not None else ""
-    printer.line(f"{files.place}: {report.images:,} images{size}{memory}")
+    printer.line(f"{files.place}: {format_count(report.images, 'image')}{size}{memory}")
     printer.line(
         f"{report.spec.transform} transform, batches of {report.batch_size}, "
-        f"{report.threads} thread{'s' if report.threads > 1 else ''} on {e.setup.cpus_text}"
+        f"{format_count(report.threads, 'thread')} on {e.setup.cpus_text}"
     )
     rows = [(stage.name, _speed(stage.alone), _share(stage.share)) for stage in report.stages]
     printer.table(["stage", ">images/s", ">of the threads' time"], rows)

@@ -10,6 +10,7 @@ from stoker.cli.output import EXIT_DAMAGED, EXIT_FAILED, Printer, print_json
 from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.cli.record_options import add_record_options, record_keys
+from stoker.config import format_count
 from stoker.inspect import IndexedShard, index_shards
 
 if TYPE_CHECKING:
@@ -48,6 +49,5 @@ def _print(results: Sequence[IndexedShard]) -> None:
     printer.some(lines, _SHOWN, "--json lists them all")
     counts = Counter(result.outcome for result in results)
     records = sum(result.records for result in results)
-    files = f"{len(results):,} file{'s' * (len(results) != 1)}"
     outcomes = ", ".join(f"{number:,} {what}" for what, number in counts.items())
-    printer.line(f"{files}, {records:,} records: {outcomes}")
+    printer.line(f"{format_count(len(results), 'file')}, {format_count(records, 'record')}: {outcomes}")

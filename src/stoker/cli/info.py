@@ -11,7 +11,7 @@ from stoker.cli.parser import UsageError, add_output_options, examples
 from stoker.cli.places import check_place
 from stoker.cli.progress import shown_progress
 from stoker.cli.record_options import add_record_options, record_keys
-from stoker.config import format_size
+from stoker.config import format_count, format_size
 from stoker.format import format_manifest, write_atomically
 from stoker.inspect import (
     DEFAULT_RECORDS,
@@ -94,7 +94,9 @@ def _write_page(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"page": args.html, "images": portrait.samples, "looked_at": looked_at, "rejects": rejects})
     else:
-        Printer().line(f"{args.html}: a page about {portrait.samples:,} images, {looked_at:,} of them looked at")
+        Printer().line(
+            f"{args.html}: a page about {format_count(portrait.samples, 'image')}, {looked_at:,} of them looked at"
+        )
     return 0
 
 
@@ -144,7 +146,8 @@ def _print_dataset(found: DatasetInfo) -> None:
     printer, manifest = Printer(), found.manifest
     schema, source = manifest.schema, manifest.source
     printer.line(f"{found.path}: finished dataset {manifest.dataset_id}, written by stoker {manifest.stoker_version}")
-    printer.line(f"source: {source.items:,} items, {format_size(source.size_bytes)}, fingerprint {source.fingerprint}")
+    items = format_count(source.items, "item")
+    printer.line(f"source: {items}, {format_size(source.size_bytes)}, fingerprint {source.fingerprint}")
     _counts(printer, "ignored in the source", source.ignored)
     printer.line(f"recipe: {_setting(manifest.recipe)}")
     _counts(printer, converted_title(schema), manifest.converted)
@@ -210,7 +213,7 @@ def _print_unfinished(found: UnfinishedInfo) -> None:
     planned = "" if found.planned_shards is None else f" of {found.planned_shards:,}"
     printer.line(f"{found.path}: unfinished build, {found.shards:,}{planned} shards are complete")
     size = format_size(found.size_bytes)
-    printer.line(f"so far: {found.records:,} records, {size}, {found.rejects:,} rejects")
+    printer.line(f"so far: {format_count(found.records, 'record')}, {size}, {format_count(found.rejects, 'reject')}")
     rows = [(key, _setting(value)) for key, value in found.settings.items() if key != "source"]
     if rows:
         printer.table(["setting", "value"], rows)
@@ -239,7 +242,7 @@ def _print_foreign(found: ForeignInfo) -> None:
     else:
         count = "count from 1" if found.layout.label_base else "are read as they are stored"
         printer.line(f"layout: {found.layout.preset}; labels {count}")
-    printer.line(f"keys of the first {found.looked_at:,} records:")
+    printer.line(f"keys of the first {format_count(found.looked_at, 'record')}:")
     features = [
         (
             key,

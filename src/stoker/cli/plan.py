@@ -10,7 +10,7 @@ from stoker.cli.options import add_dataset_options, add_running_options, add_sou
 from stoker.cli.output import EXIT_REJECTS, Printer, print_json
 from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
-from stoker.config import format_seconds, format_size
+from stoker.config import format_count, format_seconds, format_size
 from stoker.sources import SOURCE_KINDS
 
 if TYPE_CHECKING:
@@ -89,7 +89,10 @@ def _print(found: BuildForecast) -> None:
     printer, tree, survey, estimate = Printer(), found.plan.tree, found.survey, found.estimate
     items, size, counts = found.plan.items, format_size(found.plan.size_bytes), found.class_counts
     of = f" of {min(counts):,} to {max(counts):,}" if counts else ""
-    printer.line(f"{tree.root}: {len(tree.classes):,} classes{of}, {items:,} items, {size}")
+    if counts and min(counts) == max(counts):
+        of = f" of {counts[0]:,}{' each' * (len(counts) > 1)}"
+    classes = format_count(len(tree.classes), "class")
+    printer.line(f"{tree.root}: {classes}{of}, {format_count(items, 'item')}, {size}")
     ratio = estimate.size_bytes / max(1, found.plan.size_bytes)
     rows = [
         (
@@ -115,8 +118,9 @@ def _print(found: BuildForecast) -> None:
     printer.some([f"rejected {reject.key}: {reject.reason}" for reject in survey.rejects], _SHOWN, _ALL)
     printer.some([f"warning: {warning}" for warning in tree.warnings], _SHOWN, _ALL)
     cost = f"about {format_size(estimate.size_bytes)}, about {format_seconds(estimate.seconds)}"
-    sample = f"from {estimate.sampled:,} items converted"
-    printer.line(f"recipe {found.settings.recipe}: {cost} on {found.settings.threads} threads ({sample})")
+    sample = f"from {format_count(estimate.sampled, 'item')} converted"
+    threads = format_count(found.settings.threads, "thread")
+    printer.line(f"recipe {found.settings.recipe}: {cost} on {threads} ({sample})")
     if estimate.size_bytes > LARGE_BYTES and not found.settings.accept_size:
         printer.line(f"warning: that is more than {format_size(LARGE_BYTES)}, so the build needs --yes")
     printer.line(_verdict(found))

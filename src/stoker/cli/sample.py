@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stoker.cli.output import Printer, print_json
 from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
-from stoker.config import format_size
+from stoker.config import format_count, format_size
 from stoker.sample import SampleSpec, make_sample
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 def _print(report: SampleReport, directory: str) -> None:
     printer = Printer()
     verb = "made" if report.made else "there already:"
-    printer.line(f"{verb} {report.images:,} images, {format_size(report.size_bytes)}, in {directory}")
+    printer.line(f"{verb} {format_count(report.images, 'image')}, {format_size(report.size_bytes)}, in {directory}")
     printer.some([f"odd: {key}: {what}" for key, what in report.oddities.items()], _SHOWN, "--json lists them all")
     printer.some([f"damaged: {key}: {what}" for key, what in report.damaged.items()], _SHOWN, "--json lists them all")
     printer.detail(f"next: stoker plan {directory}")

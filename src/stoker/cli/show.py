@@ -12,7 +12,7 @@ from stoker.cli.output import Printer, print_json
 from stoker.cli.parser import UsageError, add_output_options, did_you_mean, examples
 from stoker.cli.places import check_place
 from stoker.cli.record_options import add_record_options, record_keys
-from stoker.config import check_range
+from stoker.config import check_range, format_count
 from stoker.errors import ConfigError
 from stoker.inspect import SheetSpec, SheetTransform, write_sheet
 from stoker.transforms import (
@@ -101,9 +101,8 @@ def _print(report: SheetReport) -> None:
     printer = Printer()
     lines = [f"damaged: sample {key}: {problem}" for key, problem in report.damaged.items()]
     printer.some(lines, _SHOWN, "find all damage with 'stoker verify'")
-    printer.line(
-        f"{report.path}: {len(report.indices)} samples of {report.split}, {report.width} x {report.height} pixels"
-    )
+    samples = format_count(len(report.indices), "sample")
+    printer.line(f"{report.path}: {samples} of {report.split}, {report.width} x {report.height} pixels")
 
 
 def parse_transforms(text: str) -> tuple[SheetTransform, ...]:

@@ -9,7 +9,7 @@ from stoker.cli.output import EXIT_DAMAGED, Printer, print_json
 from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.cli.record_options import add_record_options, record_keys
-from stoker.config import check_range, format_size
+from stoker.config import check_range, format_count, format_size
 from stoker.inspect import VerifyReport, verify_dataset
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def _print(report: VerifyReport) -> None:
     printer.some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "--json lists them all")
     printer.some([f"damage: {problem}" for problem in report.problems], _SHOWN, "--json lists them all")
     rate = f"{report.records / report.seconds:,.0f} images/s, {format_size(report.size_bytes / report.seconds)}/s"
-    shards = f"{report.shards:,} shard{'s' * (report.shards != 1)}"
-    size = f"{shards}, {report.records:,} record{'s' * (report.records != 1)}, {format_size(report.size_bytes)}"
+    shards, records = format_count(report.shards, "shard"), format_count(report.records, "record")
+    size = f"{shards}, {records}, {format_size(report.size_bytes)}"
     verdict = (
         f"{len(report.problems):,} problem" + "s" * (len(report.problems) != 1) if report.problems else "no damage"
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from stoker import _native
-from stoker.config import available_cpus, format_size
+from stoker.config import available_cpus, format_count, format_size
 from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
 from stoker.format import FRAME_BYTES
 from stoker.loader.image_files import to_jpeg
@@ -287,22 +287,23 @@ class Dataset:
 
     def __repr__(self) -> str:
         shards = len(self.shards)
-        where = f"{shards} shard{'s' * (shards != 1)}" if self._files is None else "files"
+        where = format_count(shards, "shard") if self._files is None else "files"
         classes = f", {self._classes}" if self.classes else ""
-        return f"<stoker.Dataset {self.path!r} split={self.split!r}: {len(self):,} samples in {where}{classes}>"
+        samples = format_count(len(self), "sample")
+        return f"<stoker.Dataset {self.path!r} split={self.split!r}: {samples} in {where}{classes}>"
 
     @property
     def _classes(self) -> str:
         """How many classes there are, and where their ids start unless that is 0."""
         count, note = len(self.classes) - self.schema.label_base, self.schema.label_note
-        return f"{count:,} class{'es' * (count != 1)}{', ' * bool(note)}{note}"
+        return f"{format_count(count, 'class')}{', ' * bool(note)}{note}"
 
     def _repr_html_(self) -> str:
         from stoker.loader.notebook import block, escaped  # noqa: PLC0415 - only notebooks need it
 
         shards = len(self.shards)
-        where = f"{shards:,} shard{'s' * (shards != 1)}" if shards else "files"
-        facts = [f"{len(self):,} samples in {where}, {format_size(self.size_bytes)}"]
+        where = format_count(shards, "shard") if shards else "files"
+        facts = [f"{format_count(len(self), 'sample')} in {where}, {format_size(self.size_bytes)}"]
         if self.classes:
             labels = range(self.schema.label_base, len(self.classes))
             names = [class_title(self.classes, label) for label in labels[:_NAMED_CLASSES]]

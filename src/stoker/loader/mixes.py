@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker import _native
-from stoker.config import check_range
+from stoker.config import check_range, format_count
 from stoker.errors import ConfigError
 from stoker.loader.dataset import Dataset
 from stoker.loader.samples import WHOLE_IMAGE, Images, Objects, Request, Samples
@@ -230,7 +230,9 @@ def _part_seed(seed: int, number: int) -> int:
 
 def _normalised(weights: Sequence[float], datasets: int) -> tuple[float, ...]:
     if len(weights) != datasets:
-        raise ConfigError(f"there are {len(weights)} weights for {datasets} datasets; give one for each")
+        raise ConfigError(
+            f"{format_count(len(weights), 'weight')} for {format_count(datasets, 'dataset')}; give one for each"
+        )
     if not all(0.0 < weight < float("inf") for weight in weights):
         raise ConfigError(f"weights are {list(weights)}; each must be a number above 0")
     return tuple(weight / sum(weights) for weight in weights)
@@ -239,7 +241,7 @@ def _normalised(weights: Sequence[float], datasets: int) -> tuple[float, ...]:
 def _checked_offsets(datasets: Sequence[Dataset], offsets: Sequence[int] | None) -> tuple[int, ...]:
     if offsets is not None:
         if len(offsets) != len(datasets):
-            raise ConfigError(f"there are {len(offsets)} label_offsets for {len(datasets)} datasets; give one for each")
+            raise ConfigError(f"label_offsets has {len(offsets)} of {len(datasets)} numbers; give one for each dataset")
         return tuple(check_range("label_offsets", offset, 0, 2**62) for offset in offsets)
     named = [dataset for dataset in datasets if dataset.classes]
     for dataset in named[1:]:

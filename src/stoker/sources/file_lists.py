@@ -125,7 +125,7 @@ class FileLists:
             raise SourceError(f"{message}; give their classes with --validation-labels", path=self._builder.root)
         repeated = len(self._hashes) - len(np.unique(np.frombuffer(self._hashes, np.int64)))
         if repeated:
-            self._builder.skipped.warnings.append(f"{repeated} lines repeat an earlier one; each is an item of its own")
+            self._builder.skipped.warnings.append(f"repeated lines: {repeated:,}; each is an item of its own")
 
     def class_parents(self) -> list[Location]:
         """Return the folders that class folders of listed images lie in, those of other splits included."""

@@ -33,6 +33,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stoker.config import format_count
 from stoker.errors import SourceError
 from stoker.sources.class_folders import IMAGES_FOLDER, NOT_CLASSES, SPLIT_FOLDERS
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS, BoxSearch
@@ -298,7 +299,9 @@ class SplitFinder:
         if loose:
             self._skipped.ignored["outside a class folder"] += loose
             where = os.fsdecode(folder) or "the root"
-            self._skipped.warnings.append(f"{loose} files in {where} lie outside any class folder and are not used")
+            self._skipped.warnings.append(
+                f"{format_count(loose, 'file')} in {where} outside any class folder: not used"
+            )
         if lost:
             what = "a link that leads" if len(lost) == 1 else "links that lead"
             message = f"{shown_names([folder + name for name in lost])}: {what} nowhere, so the images are missing"
@@ -376,8 +379,10 @@ def _collect_flat(builder: SourceBuilder, walk: Walk, split: str, found: SplitFo
         return
     if labels.bad_lines:
         builder.skipped.ignored["bad line of labels"] += labels.bad_lines
-        builder.skipped.warnings.append(f"{labels.where}: {labels.bad_lines} lines name no image or no class")
+        builder.skipped.warnings.append(
+            f"{labels.where}: {format_count(labels.bad_lines, 'line')} without an image or a class"
+        )
     if unlabelled:
         builder.skipped.warnings.append(
-            f"{labels.where} gives no known class to {unlabelled} images: they have no label"
+            f"{labels.where} gives no known class to {format_count(unlabelled, 'image')}, left without a label"
         )

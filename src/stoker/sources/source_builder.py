@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stoker.config import format_count
 from stoker.errors import SourceError
 from stoker.sources.class_folders import classes_beside
 from stoker.sources.imagenet.classes import BUNDLED_LIST, imagenet_classes
@@ -207,7 +208,7 @@ class SourceBuilder:
         empty = [name for name, count in zip(self._names, counts, strict=True) if not count]
         listed = [name for name in empty if name not in found]
         if listed and self.labels and self.labels.where != BUNDLED_LIST:  # a part of ImageNet is meant
-            self.skipped.warnings.append(f"{len(listed)} classes of the list of labels have no images")
+            self.skipped.warnings.append(f"the list of labels has {format_count(len(listed), 'class')} without images")
         self.skipped.warn([name for name in empty if name in found], "no images in class {names}; it keeps its label")
         train = {group.class_name for group in self.collector.groups if group.split == "train"}
         if train:

@@ -11,6 +11,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from stoker.config import format_count
 from stoker.errors import SourceError
 from stoker.sources.class_folders import SPLIT_FOLDERS
 from stoker.sources.imagenet.annotations import BoxSearch
@@ -183,7 +184,7 @@ class TarFolders:
         if not loose:
             return []
         ignored["outside a class folder"] += loose
-        return [f"{loose} images in {where} lie outside any class folder and are not used"]
+        return [f"{format_count(loose, 'image')} in {where} outside any class folder: not used"]
 
     def _group(self, folder: bytes, class_name: bytes | None) -> int:
         key = (folder, class_name)

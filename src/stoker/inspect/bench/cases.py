@@ -71,12 +71,12 @@ class BenchSpec:
     keys: RecordKeys | None = None
 
     def __post_init__(self) -> None:
-        check_range("rounds", self.rounds, 1, 1000)
-        check_range("batch_size", self.batch_size, 1, 2**16)
-        check_seconds("seconds", self.seconds, 0.1, 3600)
-        check_range("threads", self.threads, 1, 4096)
+        check_range("--rounds", self.rounds, 1, 1000)
+        check_range("--batch-size", self.batch_size, 1, 2**16)
+        check_seconds("--seconds", self.seconds, 0.1, 3600)
+        check_range("--threads", self.threads, 1, 4096)
         if self.images is not None:
-            check_range("images", self.images, 1, 2**31)
+            check_range("--images", self.images, 1, 2**31)
         if self.transform not in get_args(TransformName):
             raise ConfigError(f"transform is {self.transform!r}; it must be {' or '.join(get_args(TransformName))}")
         known = [case.key for case in CASES]

@@ -71,8 +71,8 @@ def measure_configured(
         DatasetNotFoundError: A list names no images.
         OSError: A file cannot be read.
     """
-    check_seconds("seconds", seconds, 0.1, 3600)
-    check_range("rounds", rounds, 1, 1000)
+    check_seconds("--seconds", seconds, 0.1, 3600)
+    check_range("--rounds", rounds, 1, 1000)
     settings = loader_settings(path)
     settings |= {} if batch_size is None else {"batch_size": batch_size}
     settings |= {} if threads is None else {"threads": threads}

@@ -82,10 +82,10 @@ class DatasetSpec:
     keys: RecordKeys | None = None
 
     def __post_init__(self) -> None:
-        check_range("batch_size", self.batch_size, 1, 2**16)
-        check_seconds("seconds", self.seconds, 0.1, 3600)
+        check_range("--batch-size", self.batch_size, 1, 2**16)
+        check_seconds("--seconds", self.seconds, 0.1, 3600)
         if self.threads is not None:
-            check_range("threads", self.threads, 1, 4096)
+            check_range("--threads", self.threads, 1, 4096)
         if self.transform not in ("train", "eval"):
             raise ConfigError(f"transform is {self.transform!r}; it must be train or eval")
 

@@ -116,7 +116,9 @@ def read_config(path: Location) -> PipelineConfig:
     if unknown:
         what = f"{unknown[0]} has" if len(unknown) == 1 else f"{' and '.join(unknown)} have"
         known = ", ".join(sorted(_FIELDS))
-        raise ConfigError(f"{path}: {what} no effect; correct the spelling or remove it, of data is read: {known}")
+        raise ConfigError(
+            f"{path}: {what} no effect; correct the spelling or remove it; the keys of data that are read: {known}"
+        )
     return PipelineConfig(path, **values)
 
 
