@@ -522,7 +522,8 @@ def main() -> None:
     add("--connection-bandwidth", type=parse_size, metavar="SIZE", help="bytes per second of one request")
     add("--node-bandwidth", type=parse_size, metavar="SIZE", help="bytes per second of a node, such as 12.5GB")
     add("--store-bandwidth", type=parse_size, metavar="SIZE", help="bytes per second of the store for all nodes")
-    add("--store-requests", type=_whole, metavar="N", help="requests per second that the store takes, such as 5500")
+    text = "requests per second that the store takes (default %(default)s, as S3 documents for a prefix; 0: no limit)"
+    add("--store-requests", type=_whole, default=5_500, metavar="N", help=text)
     add("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args()
     report = simulate(
@@ -542,17 +543,17 @@ def main() -> None:
             options.connection_bandwidth,
             options.node_bandwidth,
             options.store_bandwidth,
-            options.store_requests,
+            options.store_requests or None,
         ),
         Span(options.shuffle, options.seed, options.epoch, options.steps),
     )
     if options.json:
         print(json.dumps(dataclasses.asdict(report), indent=1))
     else:
-        _print(report)
+        _print(report, with_step=options.step > 0)
 
 
-def _print(report: SimulationReport) -> None:
+def _print(report: SimulationReport, *, with_step: bool) -> None:
     used = sum(rank.bytes_used for rank in report.ranks) or 1
     unused = max(0.0, sum(rank.bytes_read for rank in report.ranks) / used - 1)
     first = format_seconds(max(rank.first_batch for rank in report.ranks))
@@ -568,7 +569,9 @@ def _print(report: SimulationReport) -> None:
         (
             "first batch after",
             first,
-            f"training then waits {stalled:.0%} of the time",
+            f"training then waits {stalled:.0%} of the time"
+            if with_step
+            else "--step says how much training then waits",
         ),
         ("an epoch", format_seconds(report.epoch_seconds), f"shuffle quality {report.quality:.2f} (1.00: full)"),
         ("requests per second", f"{report.requests_per_second:,.0f}", f"{report.requests_of_epoch:,.0f} in an epoch"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.simulation import Data, NodeCacheModel, Ranks, Span, _plan, _samples, simulate
+from benchmarks.simulation import Data, NodeCacheModel, Ranks, Span, _plan, _samples, main, simulate
 from benchmarks.simulation import Storage as Store
 from stoker import BlockShuffle, ReadAhead
 from stoker.errors import ConfigError
@@ -143,3 +144,23 @@ def test_too_little_to_simulate() -> None:
         simulate(Data(3000), Ranks(8), Store(), Span())
     with pytest.raises(ConfigError, match="bytes of a shard"):  # more than an offset can be
         Data(2**50, record_bytes=2**31, shard_records=2**40)
+
+
+def test_the_command_assumes_a_store_with_a_limit_and_says_nothing_of_a_step_that_it_does_not_know(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["simulation", "--records", "14e6", "--ranks", "256", "--steps", "8"]
+    monkeypatch.setattr(sys, "argv", words)
+    main()
+    printed = capsys.readouterr().out
+    limited = [line.split() for line in printed.splitlines() if "requests per second" in line]
+    assert int(limited[0][3].replace(",", "")) <= 5_500
+    assert "training then waits" not in printed
+    assert "--step says" in printed
+
+    monkeypatch.setattr(sys, "argv", [*words, "--step", "0.1", "--store-requests", "0"])
+    main()
+    printed = capsys.readouterr().out
+    free = [line.split() for line in printed.splitlines() if "requests per second" in line]
+    assert int(free[0][3].replace(",", "")) > 100_000
+    assert "training then waits" in printed
