@@ -571,7 +571,7 @@ def _print(report: SimulationReport, *, with_step: bool) -> None:
             first,
             f"training then waits {stalled:.0%} of the time"
             if with_step
-            else "--step says how much training then waits",
+            else "how long training waits depends on --step",
         ),
         ("an epoch", format_seconds(report.epoch_seconds), f"shuffle quality {report.quality:.2f} (1.00: full)"),
         ("requests per second", f"{report.requests_per_second:,.0f}", f"{report.requests_of_epoch:,.0f} in an epoch"),

@@ -146,7 +146,7 @@ def test_too_little_to_simulate() -> None:
         Data(2**50, record_bytes=2**31, shard_records=2**40)
 
 
-def test_the_command_assumes_a_store_with_a_limit_and_says_nothing_of_a_step_that_it_does_not_know(
+def test_the_command_assumes_the_limit_of_a_prefix_and_no_step(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["simulation", "--records", "14e6", "--ranks", "256", "--steps", "8"]
@@ -155,8 +155,8 @@ def test_the_command_assumes_a_store_with_a_limit_and_says_nothing_of_a_step_tha
     printed = capsys.readouterr().out
     limited = [line.split() for line in printed.splitlines() if "requests per second" in line]
     assert int(limited[0][3].replace(",", "")) <= 5_500
-    assert "training then waits" not in printed
-    assert "--step says" in printed
+    assert "% of the time" not in printed
+    assert "depends on --step" in printed
 
     monkeypatch.setattr(sys, "argv", [*words, "--step", "0.1", "--store-requests", "0"])
     main()
