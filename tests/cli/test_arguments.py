@@ -50,6 +50,7 @@ def test_every_command_is_known_by_its_name(capsys: pytest.CaptureFixture[str]) 
         ("plan a --shards", "--shards needs a value: --shards N", "plan"),
         ("verify", "stoker verify needs DATASET", "verify"),
         ("list", "stoker list needs GLOB", "list"),
+        ("-V", "stoker needs COMMAND", "stoker"),
         ("plan a --json=3", "--json takes no value, but '3' is given", "plan"),
         ("plan a -q3", "-q takes no value, but '3' is given", "plan"),
         ("-q show a", "stoker show needs --out", "show"),

@@ -160,6 +160,8 @@ def test_an_error_about_keys_names_those_there_are_and_what_to_type(keys: Record
     assert said.startswith(f"old/*.rec: {problem}")
     assert "holds cls (int64 x 2), f (float x 1), jpg (bytes x 1), many (int64 x 2), n (int64 x 1)" in said
     assert "--image-key KEY and --label-key KEY" in said
+    both = keys is not None and None not in (keys.image, keys.label)
+    assert ("if only this record lacks them, remove it" in said) == both
 
 
 def test_a_label_key_alone_leaves_the_image_where_it_usually_is() -> None:

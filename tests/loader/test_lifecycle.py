@@ -222,6 +222,7 @@ def test_what_is_not_a_dataset_is_refused(shards: list[Path]) -> None:
         stoker.Loader(str(shards[0]), batch_size=2, transform=TRANSFORM)
     one = stoker.open(shards[0])
     for datasets, said in [
+        (3, "datasets is 3; give a list"),
         (one, "datasets is one dataset; give a list"),  # and not a sequence of samples, which it also is
         (str(shards[0]), "give a list of what stoker.open returned"),
         ([one, str(shards[0])], r"datasets\[1\] is '.*', which is not a dataset"),

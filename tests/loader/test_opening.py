@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import stoker
 from loader.shards import image, write_shards
 from stoker.cli.main import main
-from stoker.errors import ConfigError, DatasetNotFoundError, IndexMismatchError, ShardError
+from stoker.errors import ConfigError, DatasetNotFoundError, IndexMismatchError, ShardError, SourceError
 from stoker.format.index import index_path
 
 if TYPE_CHECKING:
@@ -96,3 +97,24 @@ def test_a_shard_cut_in_the_middle_is_named(tmp_path: Path) -> None:
 def test_a_dataset_says_what_it_is(tmp_path: Path) -> None:
     write_shards(tmp_path, 4, 2)
     assert repr(stoker.open(tmp_path)) == f"<stoker.Dataset {str(tmp_path)!r} split='train': 4 samples in 2 shards>"
+
+
+def test_messages_call_it_as_people_do() -> None:
+    with pytest.raises(TypeError, match=r"^open\(\) got an unexpected keyword argument 'splt'"):
+        stoker.open("anywhere", splt="train")  # type: ignore[call-arg]
+    assert pickle.loads(pickle.dumps(stoker.open)) is stoker.open
+    assert repr(stoker.open).startswith("<function open at ")
+
+
+def test_options_of_a_listing_are_refused_for_records(tmp_path: Path) -> None:
+    write_shards(tmp_path, 3, 1)
+    with pytest.raises(ConfigError, match="takes no source with labels='imagenet': it holds TFRecords"):
+        stoker.open(tmp_path, source=stoker.SourceOptions(labels="imagenet"))
+
+
+def test_a_list_of_labels_that_does_not_fit_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / "images/cat").mkdir(parents=True)
+    (tmp_path / "images/cat/1.jpg").write_bytes(image(1))
+    (tmp_path / "labels.txt").write_text("dog\n")
+    with pytest.raises(SourceError, match=r"^the label map .* does not name 1 of the classes: cat"):
+        stoker.open(tmp_path / "images", source=stoker.SourceOptions(labels=str(tmp_path / "labels.txt")))

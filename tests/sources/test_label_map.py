@@ -132,6 +132,13 @@ def test_a_list_of_tf_slim_begins_with_the_background(tmp_path: Path) -> None:
     assert read_label_map(where).names == NAMES
 
 
+def test_numbers_in_front_of_the_names_may_begin_with_1(tmp_path: Path) -> None:
+    where = write(tmp_path / "labels.txt", "1:n00000003\n2:n00000001\n3:n00000002\n")
+    assert read_label_map(where).names == NAMES
+    where = write(tmp_path / "gap.txt", "1:a\n3:b\n")
+    assert read_label_map(where).names == (b"1:a", b"3:b")  # no numbers, then
+
+
 def test_a_map_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="does not exist"):
         read_label_map(str(tmp_path / "none"))

@@ -146,7 +146,9 @@ def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
         raise UsageError(f"no command {name!r}{known}")
     if words[:1] == ["help"] and len(words) > 2:
         raise UsageError(f"one word too many: {words[2]!r}")
-    subparsers = parser.add_subparsers(dest="command", required=True, prog="stoker", help=argparse.SUPPRESS)
+    subparsers = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, prog="stoker", help=argparse.SUPPRESS
+    )
     # What says which command it is has no need of the others, and they take time to import.
     for one in COMMANDS if name is None and not {"-h", "--help", "--version"} & set(words) else [name] if name else []:
         module = importlib.import_module(f"stoker.cli.{one}")

@@ -411,7 +411,8 @@ def find_layout(features: Features, keys: RecordKeys | None, place: str) -> Sche
     else:
         found = _from_keys(features, keys)
     if isinstance(found, str):
-        raise ConfigError(f"{place}: {found}. The first record holds {_held(features)}; {_REMEDY}")
+        remedy = _REMEDY if keys.image is None or keys.label is None else f"{_REMEDY}; {_IF_IT_DIFFERS}"
+        raise ConfigError(f"{place}: {found}. The first record holds {_held(features)}; {remedy}")
     return replace(found, label_base=keys.label_base or 0)
 
 
@@ -419,6 +420,9 @@ _REMEDY = (
     "name the keys of the image and the class with --image-key KEY and --label-key KEY, or give --image-key alone for "
     "images without a class (in Python: keys=stoker.RecordKeys(image=..., label=...))"
 )
+
+
+_IF_IT_DIFFERS = "if only this record lacks them, remove it: the layout of all is found from the first"
 
 
 def _held(features: Features) -> str:

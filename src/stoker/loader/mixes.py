@@ -9,6 +9,7 @@ number of epochs no sample of it has come twice more often than another. Everyth
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -93,8 +94,9 @@ def mix(
         ConfigError: A number is out of range, something is not a dataset, or the class names differ and
             ``label_offsets`` is left out.
     """
-    if isinstance(datasets, Dataset | Mix | str | os.PathLike):
-        shown = repr(os.fspath(datasets)) if isinstance(datasets, str | os.PathLike) else "one dataset"
+    if isinstance(datasets, Dataset | Mix | str | os.PathLike) or not isinstance(datasets, Iterable):
+        place = os.fspath(datasets) if isinstance(datasets, os.PathLike) else datasets
+        shown = "one dataset" if isinstance(place, Dataset | Mix) else without_address(place)
         raise ConfigError(f"datasets is {shown}; give a list of what stoker.open returned: stoker.mix([first, second])")
     if not datasets:
         raise ConfigError("there is nothing to mix: give at least one dataset")

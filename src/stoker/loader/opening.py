@@ -75,7 +75,8 @@ def open_dataset(
     Raises:
         DatasetNotFoundError: There is nothing to read at ``path``, or a shard is missing.
         ConfigError: There is no such split, ``split`` is left out and there are several, the layout of the records is
-            unknown, or ``keys`` are given for what is not TFRecords of other origin.
+            unknown, ``keys`` are given for what is not TFRecords of other origin, or ``source`` for what is not images.
+        SourceError: A list that ``source`` names is not there, or does not fit the images.
         ManifestError: ``manifest.json`` is damaged or of a newer version.
         TruncatedShardError: A shard is shorter or longer than the manifest says, or its compression is damaged.
         IndexMismatchError: An index does not belong to its shard.
@@ -84,6 +85,10 @@ def open_dataset(
     options = source or SourceOptions()
     opened = _open(location(path), lambda splits: _choose_split(split, splits, path), keys, options)
     return _reopenable(opened, keys, options)
+
+
+# People call it `stoker.open`; that name is in Python's messages about its arguments, too.
+open_dataset.__module__, open_dataset.__name__, open_dataset.__qualname__ = "stoker", "open", "open"
 
 
 def open_main_split(path: LocationLike, split: str | None, keys: RecordKeys | None = None) -> Dataset:
@@ -144,10 +149,12 @@ def _open(
 ) -> Dataset:
     if (place / MANIFEST_NAME).lexists():
         refuse_keys(place, keys, f"its {MANIFEST_NAME} says where its records hold what")
+        _refuse_source(place, source)
         return _open_built(place, choose)
     refuse_unfinished(place)
     splits = find_splits(place)
     if splits:
+        _refuse_source(place, source)
         split = choose(splits)
         return _open_foreign(place, split, open_found(place, splits[split]), keys)
     if place.exists():
@@ -167,6 +174,17 @@ def refuse_keys(place: Location, keys: RecordKeys | None, why: str) -> None:
     if keys is not None:
         given = ", ".join(f"{name}={value!r}" for name, value in asdict(keys).items() if value is not None)
         raise ConfigError(f"{place} takes no {given or 'keys'}: {why}; omit it")
+
+
+def _refuse_source(place: Location, source: SourceOptions) -> None:
+    """Refuse options of a listing where nothing is listed.
+
+    Raises:
+        ConfigError: Some are given.
+    """
+    given = ", ".join(f"{name}={value!r}" for name, value in asdict(source).items() if value is not None)
+    if given:
+        raise ConfigError(f"{place} takes no source with {given}: it holds TFRecords, not images; omit it")
 
 
 def _refuse_folder_of_records(place: Location) -> None:
@@ -255,6 +273,8 @@ def _open_images(place: Location, choose: _Choice, options: SourceOptions, *, ag
     try:
         tree = list_source(str(place), options)
     except SourceError as error:
+        if error.path and error.path in (options.labels, options.validation_labels, options.class_names, options.boxes):
+            raise  # the place is right; what was given with it is not
         message = f"{place} is not a dataset: no manifest.json and no TFRecord lies in it, and no images: {error}"
         raise DatasetNotFoundError(message, path=str(place)) from error
     for message in () if again else tree.warnings:

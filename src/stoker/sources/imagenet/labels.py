@@ -155,9 +155,11 @@ def read_label_map(where: str) -> LabelMap:
 def _of_classes(path: Location, lines: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     """Return the lines without the numbers in front that TF-Slim has, and without the background of a dataset."""
     starts_at_1 = path.name == _DATASET_LABELS and _starts_at_1(path.with_name(_DATASET_MANIFEST))
-    if all(line.startswith(b"%d:" % place) for place, (_, line) in enumerate(lines)):
-        lines = [(number, line.partition(b":")[2]) for number, line in lines]
-        starts_at_1 = starts_at_1 or not path.with_name(_DATASET_MANIFEST).is_file()
+    for base in (0, 1):
+        if lines and all(line.startswith(b"%d:" % place) for place, (_, line) in enumerate(lines, base)):
+            lines = [(number, line.partition(b":")[2]) for number, line in lines]
+            starts_at_1 = starts_at_1 or not path.with_name(_DATASET_MANIFEST).is_file()
+            break
     return lines[1:] if starts_at_1 and lines and lines[0][1] == _BACKGROUND else lines
 
 
