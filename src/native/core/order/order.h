@@ -8,7 +8,8 @@ namespace stoker {
 
 // A Feistel network on the grid of a x b >= n cells, a = ceil(sqrt(n)), with cycle walking for the few cells
 // past n (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). Every round adds a keyed
-// hash of one coordinate to the other, so every round, and the whole, is one to one: docs/explanation/determinism.md.
+// hash of one coordinate to the other, so every round, and the whole, is one to one:
+// docs/explanation/determinism.md.
 class Permutation {
  public:
   // 1 <= n < 2^62.
