@@ -92,7 +92,8 @@ def test_flat_lists_need_labels(tmp_path: Path) -> None:
         (b"1.jpg\n", "line 1 of .* lies in no class folder"),
         (b"a/1.jpg\na/\0.jpg\n", "line 2 of .* NUL"),
         (b"a/1.jpg\n" + b"x" * 2**17, "line 2 is longer than"),
-        (b"\xff\xd8\xff\xe0\0\x10JFIF", "NUL"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF", "is an image, not a list of images; give the folder"),
+        (b"PK\x03\x04rest", "is a zip archive, which is not read; unpack it"),
     ],
 )
 def test_files_that_are_not_lists_are_refused(tmp_path: Path, data: bytes, message: str) -> None:

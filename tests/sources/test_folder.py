@@ -320,3 +320,9 @@ def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
     for looked_at in (folders_in, lambda where: list(seen_in(where))):
         with pytest.raises(SourceError, match=r"cannot list the folder .*gone: No such file"):
             looked_at(bytes(tmp_path / "gone"))
+
+
+def test_tars_with_names_of_their_own_are_no_source_together(tmp_path: Path) -> None:
+    (tmp_path / "cat.tar").write_bytes(b"")
+    with pytest.raises(SourceError, match=r"no tar with a name of ImageNet's, .*; give one tar"):
+        list_source(str(tmp_path))

@@ -59,8 +59,15 @@ class CommandParser(argparse.ArgumentParser):
         for number, word in enumerate(words):
             if word == "--" or (self._subparsers is not None and not word.startswith("-")):
                 return [*spelled, *words[number:]]
-            spelled.append(self._option(word) if word.startswith("--") else word)
+            spelled.append(self._option(word) if word.startswith("--") else self._short_option(word))
         return spelled
+
+    def _short_option(self, word: str) -> str:
+        """Return a word of one dash or none; argparse finds out that it is no option only after what is missing."""
+        is_value = len(word) < 2 or word[0] != "-" or " " in word or self._negative_number_matcher.match(word)
+        if not is_value and word[:2] not in self._option_string_actions:
+            self.error(f"no option {word}")
+        return word
 
     def _option(self, word: str) -> str:
         typed, equals, value = word.partition("=")

@@ -80,6 +80,15 @@ def list_file_lists(path: Location, options: SourceOptions, progress: Progress |
     return dataclasses.replace(tree, warnings=(*tree.warnings, note), label_warnings=(*tree.label_warnings, note))
 
 
+_A_FILE = "an image, not a list of images; give the folder that holds the class folders"
+_NO_LISTS = {
+    b"PK\x03\x04": "a zip archive, which is not read; unpack it and give the folder",
+    b"\xff\xd8\xff": _A_FILE,
+    b"\x89PNG": _A_FILE,
+}
+"""What people give in place of a list, by how it begins."""
+
+
 class FileLists:
     """One or more lists, each of which is a split.
 
@@ -109,6 +118,10 @@ class FileLists:
         for path, split in self._lists.items():
             if not path.is_file():
                 raise SourceError(f"the list {path} does not exist or is not a file", path=str(path))
+            head = path.read_head(8)
+            for beginning, what in _NO_LISTS.items():
+                if head.startswith(beginning):
+                    raise SourceError(f"{path} is {what}", path=str(path))
             folder = path.parent.spelled()
             before = b"" if folder == self._builder.base else folder + b"/"
             for number, line in numbered_lines(path):

@@ -49,7 +49,7 @@ from stoker.sources.imagenet.labels import (
 from stoker.sources.items import SPLITS, Group
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.walking import Walk, folders_in, is_dataset, is_sidecar, shown_names
-from stoker.storage import place_at
+from stoker.storage import location, place_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -314,6 +314,9 @@ class SplitFinder:
         return not is_image and not place_at(self._base + b"/" + link).exists()
 
 
+_TARS = (b".tar", b".tar.gz", b".tgz")
+
+
 def _may_matter(name: bytes) -> bool:
     """Return whether a name could be that of a class, a split or an image."""
     return name not in ANNOTATION_FOLDERS and name not in _METADATA and not name.startswith(b".")
@@ -324,6 +327,9 @@ def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, SplitFolder]
     if all(found.classes == () and not found.lost for found in folders.values()):
         message = f"{builder.root} holds no class folder; put the images of each class, or links to them, into a folder"
         message += f" named after the class, such as {builder.root}/cat/1.jpg"
+        if any(child.name.endswith(_TARS) for child in location(builder.root).some_children()):
+            message = f"{builder.root} holds no class folder, and no tar with a name of ImageNet's, such as"
+            message += " ILSVRC2012_img_train.tar; give one tar that holds class folders, or unpack the tars"
         raise SourceError(message, path=builder.root)
     for split, found in folders.items():
         if found.classes is None:
