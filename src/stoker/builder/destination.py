@@ -47,14 +47,15 @@ def check_destination(destination: Location, source: str) -> None:
     It may lie in the source, whose listing leaves it out.
 
     Raises:
-        DestinationError: It is the source, is a file, or holds something else than a dataset or an unfinished build.
+        DestinationError: It is the source, is not a directory, or holds something that no build has written.
         OSError: It cannot be listed.
     """
     if destination.is_same(location(source)):
         message = f"{destination} is the source itself; give a new directory, in it or outside it"
         raise DestinationError(message, path=str(destination))
-    if destination.is_file():
-        message = f"{destination} is a file; give a directory for the dataset"
+    if destination.lexists() and not (destination.is_local and destination.is_dir()):
+        what = "is a file" if destination.is_file() else "is not a directory"
+        message = f"{destination} {what}; give a directory for the dataset"
         raise DestinationError(message, path=str(destination))
     names = sorted(os.fsdecode(child.name) for child in destination.children()) if destination.is_dir() else []
     foreign = [n for n in names if not n.startswith(".") and n != "lost+found" and TEMPORARY_MARK not in n]
