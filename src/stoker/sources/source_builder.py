@@ -149,6 +149,9 @@ class SourceBuilder:
             where = self.labels.where
             message = f"the label map {where} does not name {len(unknown)} of the classes: {shown_names(unknown)}"
             raise SourceError(f"{message}; add them, or give the label map of this data set", path=where)
+        if self.labels.counts_from_1:
+            message = f"{self.labels.where} counts its classes from 1; they have these numbers only with --label-base 1"
+            self.skipped.warnings.append(message)
         return list(self.labels.names)
 
     def _number_as_imagenet(self, found: set[bytes]) -> None:

@@ -45,7 +45,7 @@ import os
 import re
 import shlex
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -109,11 +109,13 @@ class LabelMap:
         where: File it comes from.
         names: Names of the classes.
         texts: Their texts; empty where the list has none.
+        counts_from_1: Whether its lines begin with numbers, the first of which is 1.
     """
 
     where: str
     names: tuple[bytes, ...]
     texts: tuple[bytes, ...]
+    counts_from_1: bool = False
 
 
 def bundled_label_map() -> LabelMap:
@@ -149,18 +151,23 @@ def read_label_map(where: str) -> LabelMap:
         )
     if head.startswith(_GZIP_MAGIC) or head.lstrip().startswith(b"{"):
         return _numbered(where, _json_entries(_read_json(path), where))
-    return _from_lines(where, _of_classes(path, list(nonblank_lines(path))))
+    lines = list(nonblank_lines(path))
+    found = _from_lines(where, _of_classes(path, lines))
+    return replace(found, counts_from_1=_are_numbered(lines, 1))
 
 
 def _of_classes(path: Location, lines: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     """Return the lines without the numbers in front that TF-Slim has, and without the background of a dataset."""
     starts_at_1 = path.name == _DATASET_LABELS and _starts_at_1(path.with_name(_DATASET_MANIFEST))
-    for base in (0, 1):
-        if lines and all(line.startswith(b"%d:" % place) for place, (_, line) in enumerate(lines, base)):
-            lines = [(number, line.partition(b":")[2]) for number, line in lines]
-            starts_at_1 = starts_at_1 or not path.with_name(_DATASET_MANIFEST).is_file()
-            break
+    if _are_numbered(lines, 0) or _are_numbered(lines, 1):
+        lines = [(number, line.partition(b":")[2]) for number, line in lines]
+        starts_at_1 = starts_at_1 or not path.with_name(_DATASET_MANIFEST).is_file()
     return lines[1:] if starts_at_1 and lines and lines[0][1] == _BACKGROUND else lines
+
+
+def _are_numbered(lines: list[tuple[int, bytes]], first: int) -> bool:
+    """Return whether each line begins with its number and a colon, counted from ``first``."""
+    return bool(lines) and all(line.startswith(b"%d:" % place) for place, (_, line) in enumerate(lines, first))
 
 
 def _starts_at_1(manifest: Location) -> bool:
