@@ -100,7 +100,7 @@ def test_tiny_imagenet(tiny: Path) -> None:
     ]  # fmt: skip
     assert listed(tree, "test") == [("test_0.JPEG", None)]
     assert tree.ignored["bad line of labels"] == 1
-    assert any("1 lines name no image" in warning for warning in tree.warnings)
+    assert any("1 line without an image or a class" in warning for warning in tree.warnings)
     assert any("no known class to 2 images" in warning for warning in tree.warnings)
 
 
