@@ -123,7 +123,7 @@ def test_no_rank_ever_has_a_short_batch_and_every_sample_counts_once() -> None:
 
 
 THREE_RANKS = """
-    import json, math, os, sys
+    import json, math, os, sys, time
     rank, port, directory = int(sys.argv[1]), sys.argv[2], sys.argv[3]
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": "3", "MASTER_ADDR": "localhost", "MASTER_PORT": port}
     import torch, torch.distributed as dist
@@ -158,6 +158,7 @@ THREE_RANKS = """
     finite = all(map(math.isfinite, losses)) and all(bool(p.isfinite().all()) for p in model.parameters())
     dist.barrier()
     dist.destroy_process_group()
+    time.sleep(0.5)  # see torch_ranks.py
     print(json.dumps({"sizes": sizes, "counted": counted, "finite": finite, "threads": threads}))
 """
 

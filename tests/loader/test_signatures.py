@@ -140,7 +140,9 @@ def mypy(tmp_path: Path, program: str) -> str:
     """Return what mypy finds in a program, an error a line; nothing if there is none."""
     file = tmp_path / "program.py"
     file.write_text(program)
-    package = Path(stoker.__file__).parent
+    # An installed package is found by itself; one that is only on the path is named to mypy.
+    sources = Path(stoker.__file__).parents[1]
+    where = {} if sources.name == "site-packages" else {"MYPYPATH": str(sources)}
     command = [
         sys.executable,
         "-m",
@@ -152,7 +154,7 @@ def mypy(tmp_path: Path, program: str) -> str:
     ]
     found = subprocess.run(
         [*command, "--ignore-missing-imports", f"--cache-dir={tmp_path}/cache", str(file)],
-        env={"MYPYPATH": str(package.parent), "PATH": "/usr/bin:/bin"},
+        env={"PATH": "/usr/bin:/bin", **where},
         capture_output=True,
         text=True,
         timeout=300,

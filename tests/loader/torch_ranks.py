@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +138,8 @@ def main(tasks: str, shards: str, out: str, *state: str) -> None:
     Path(out, f"{rank}.json").write_text(json.dumps(results))
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
+    # Gloo's threads release their last work late, and PyTorch aborts the process where Python is ending by then.
+    time.sleep(0.5)
 
 
 TASKS = {task.__name__: task for task in (epochs, gradients, made_too_early, accelerate, lightning)}

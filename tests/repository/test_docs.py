@@ -173,7 +173,8 @@ def test_the_quick_start_works(photos: Path, tmp_path: Path, monkeypatch: pytest
 @pytest.mark.timeout(900)  # five processes import PyTorch
 def test_the_distributed_tutorial_works(dataset: Path, tmp_path: Path) -> None:
     shutil.copytree(dataset, tmp_path / "dataset")
-    (tmp_path / "train.py").write_text(markdown.program(DISTRIBUTED), encoding="utf-8")
+    settle = "\nimport time\ntime.sleep(0.5)\n"  # as in tests/loader/torch_ranks.py
+    (tmp_path / "train.py").write_text(markdown.program(DISTRIBUTED) + settle, encoding="utf-8")
     lines = [
         line for block in markdown.blocks(DISTRIBUTED) if block.language == "sh" for line in block.text.splitlines()
     ]
