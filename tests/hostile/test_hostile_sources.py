@@ -84,7 +84,7 @@ def test_a_class_that_labels_txt_cannot_hold(tmp_path: Path, name: str, capsys: 
 
 
 def test_links_and_special_files(tmp_path: Path) -> None:
-    """Links are followed wherever they lead, but for ``up``, which leads back; what is no image is rejected."""
+    """Links are followed wherever they lead, but for ``up``, which leads back; what is not an image is rejected."""
     source = put(tmp_path / "source", "a/1.jpg", "b/2.jpg")
     put(tmp_path / "elsewhere", "1.jpg", "x/2.jpg")
     for name, target in {

@@ -27,7 +27,14 @@ from stoker.cli.output import (
     set_verbosity,
     shown_log,
 )
-from stoker.cli.parser import CommandParser, UsageError, alternatives, did_you_mean, examples
+from stoker.cli.parser import (
+    CommandParser,
+    UsageError,
+    add_verbosity_options,
+    alternatives,
+    did_you_mean,
+    examples,
+)
 from stoker.config import stoker_version
 from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError, SourceError, StokerError, printable
 
@@ -136,10 +143,7 @@ def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
     options = parser.add_argument_group("options, before or after the command")
     options.add_argument("-h", "--help", action="help", help="show this help, or that of the command")
     options.add_argument("--version", action=_VersionAction, nargs=0, help="show the version")
-    options.add_argument("-q", "--quiet", action="store_true", help="print warnings, errors and the result alone")
-    options.add_argument(
-        "-v", "--verbose", action="store_true", help="print more: settings, whole lists, retries of stores"
-    )
+    add_verbosity_options(options, default=False)
     name = _command(words)
     if name is not None and name not in COMMANDS:
         known = did_you_mean(name, COMMANDS) or f"; there are {alternatives(list(COMMANDS)).replace(' or ', ' and ')}"

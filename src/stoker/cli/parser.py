@@ -143,16 +143,16 @@ def add_output_options(parser: argparse.ArgumentParser, *, json: bool = True) ->
     if json:
         group.add_argument("--json", action="store_true", help="print one JSON document")
     # Without defaults: `stoker -q build` sets them before the command is read.
-    add, default = group.add_argument, argparse.SUPPRESS
-    add("-q", "--quiet", action="store_true", default=default, help="print warnings, errors and the result alone")
-    add(
-        "-v",
-        "--verbose",
-        action="store_true",
-        default=default,
-        help="print more: settings, whole lists, retries of stores",
-    )
+    add_verbosity_options(group, default=argparse.SUPPRESS)
     return group
+
+
+def add_verbosity_options(group: argparse._ArgumentGroup, *, default: bool | str) -> None:
+    """Add how much is printed; ``default`` is what they have where they are not given."""
+    add = group.add_argument
+    add("-q", "--quiet", action="store_true", default=default, help="print warnings, errors and the result alone")
+    text = "print more: settings, whole lists, retries of stores"
+    add("-v", "--verbose", action="store_true", default=default, help=text)
 
 
 def examples(*lines: str) -> str:

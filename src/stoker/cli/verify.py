@@ -50,7 +50,5 @@ def _print(report: VerifyReport) -> None:
     rate = f"{report.records / report.seconds:,.0f} images/s, {format_size(report.size_bytes / report.seconds)}/s"
     shards, records = format_count(report.shards, "shard"), format_count(report.records, "record")
     size = f"{shards}, {records}, {format_size(report.size_bytes)}"
-    verdict = (
-        f"{len(report.problems):,} problem" + "s" * (len(report.problems) != 1) if report.problems else "no damage"
-    )
+    verdict = format_count(len(report.problems), "problem") if report.problems else "no damage"
     printer.line(f"verified {size} in {report.seconds:.1f} s ({rate}): {verdict}")

@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from stoker import _native
-from stoker.config import available_cpus, check_range
+from stoker.config import available_cpus, check_range, format_count
 from stoker.errors import ConfigError, StokerError
 from stoker.format import write_atomically
 from stoker.loader import (
@@ -237,11 +237,9 @@ def _title(dataset: Dataset) -> str:
 def _draw_contact_header(sheet: Image.Image, dataset: Dataset, shown: int, seed: int) -> None:
     draw, width = ImageDraw.Draw(sheet), sheet.width - 2 * _GAP
     draw.text((_GAP, 18), fitted(_title(dataset), _TITLE_FONT, width), font=_TITLE_FONT, fill=_BRIGHT)
-    shards = len(dataset.shards)
-    parts = [f"{shown} of {len(dataset):,} samples", f"{shards:,} shard" + "s" * (shards != 1)]
+    parts = [f"{shown} of {len(dataset):,} samples", format_count(len(dataset.shards), "shard")]
     if dataset.classes:
-        classes = len(dataset.classes) - dataset.schema.label_base
-        parts.append(f"{classes:,} class" + "es" * (classes != 1))
+        parts.append(format_count(len(dataset.classes) - dataset.schema.label_base, "class"))
     if dataset.manifest is not None:
         parts.append(f"schema {dataset.manifest.schema.preset}")
     text = "   ·   ".join([*parts, f"seed {seed}"])

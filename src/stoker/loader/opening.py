@@ -172,8 +172,7 @@ def refuse_keys(place: Location, keys: RecordKeys | None, why: str) -> None:
         ConfigError: Some are given.
     """
     if keys is not None:
-        given = ", ".join(f"{name}={value!r}" for name, value in asdict(keys).items() if value is not None)
-        raise ConfigError(f"{place} takes no {given or 'keys'}: {why}; omit it")
+        raise ConfigError(f"{place} takes no {_given(keys) or 'keys'}: {why}; omit it")
 
 
 def _refuse_source(place: Location, source: SourceOptions) -> None:
@@ -182,9 +181,12 @@ def _refuse_source(place: Location, source: SourceOptions) -> None:
     Raises:
         ConfigError: Some are given.
     """
-    given = ", ".join(f"{name}={value!r}" for name, value in asdict(source).items() if value is not None)
-    if given:
+    if given := _given(source):
         raise ConfigError(f"{place} takes no source with {given}: it holds TFRecords, not images; omit it")
+
+
+def _given(options: RecordKeys | SourceOptions) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in asdict(options).items() if value is not None)
 
 
 def _refuse_folder_of_records(place: Location) -> None:
