@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+from argparse import Namespace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 
-from benchmarks import soak
+from benchmarks import long_run, soak
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,3 +58,21 @@ def test_memory_that_grows_by_a_line_differs_from_memory_that_varies(an_hour: in
         for minute in range(60)
     ]
     assert soak.trend(looks, "resident_bytes").leaks is leaks
+
+
+@pytest.mark.servers
+def test_ranks_read_from_a_store_with_faults_and_resume(dataset: Path, tmp_path: Path) -> None:
+    arguments = Namespace(dataset=str(dataset), minutes=0.25, ranks=2, step=0.01)
+    with patch.dict(os.environ):
+        result = long_run.run(arguments, tmp_path)
+    assert [leak for leak in result["leaks"] if "half" not in leak] == []
+    assert result["states_in_common"] > 5
+    assert sum(result["faults"].values()) > 0
+    assert all(rank["samples"] > 100 for rank in result["ranks"])
+
+
+@pytest.mark.parametrize(("left_open", "leaks"), [(0, False), (1, False), (2, True)])
+def test_counts_that_are_higher_in_the_second_half_are_a_leak(left_open: int, leaks: bool) -> None:
+    looks = [asdict(soak.Look(10.0 * at, 20 + at % 3 + left_open * (at >= 50), 4, 9, 0, 0, 0, 0)) for at in range(100)]
+    judged = long_run.judge({"rank": 0, "samples": 1, "states": [], "looks": looks})
+    assert bool(judged["leaks"]) is leaks
