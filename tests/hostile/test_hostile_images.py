@@ -84,6 +84,7 @@ REFUSED = {
     "a TIFF of 2**62 pixels": (lambda: b"II*\0\x08\0\0\0\2\0" + TIFF_SIDES + bytes(4), "pixels|damaged tiff"),
     "a TIFF that leads round": (lambda: b"II*\0\x08\0\0\0\1\0" + bytes(12) + b"\x08\0\0\0", "damaged tiff"),
     "a JPEG of 4 gigapixels": (lambda: frame(5, b"\xff\xff\xff\xff"), "65535x65535 pixels"),
+    "a JPEG that claims more than its data hold": (lambda: frame(5, b"\x20\0\x20\0"), "its header claims 8192 x 8192"),
     "a JPEG without height": (lambda: frame(5, b"\0\0"), "height 0"),
     "a JPEG without width": (lambda: frame(7, b"\0\0"), "width .* 0"),
     "a JPEG of 2 components": (lambda: frame(9, b"\2"), "2 components"),

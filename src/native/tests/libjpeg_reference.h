@@ -17,6 +17,7 @@ struct ReferenceSpec {
   int restart_interval = 0;  // MCUs
   bool optimised = false;
   bool progressive = false;
+  bool arithmetic = false;
   bool scan_by_scan = false;  // one scan for each of three components
   int stops_before = 0;       // leave out that many of the last scans
 };
@@ -41,6 +42,7 @@ inline std::vector<uint8_t> reference_jpeg(const std::vector<uint8_t>& pixels, E
   c.comp_info[0].v_samp_factor = spec.down;
   c.restart_interval = static_cast<unsigned>(spec.restart_interval);
   c.optimize_coding = spec.optimised ? TRUE : FALSE;
+  c.arith_code = spec.arithmetic ? TRUE : FALSE;
   const jpeg_scan_info each[3] = {{1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
   if (spec.progressive) jpeg_simple_progression(&c);
   if (spec.scan_by_scan) c.scan_info = each, c.num_scans = 3;

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "core/base/errors.h"
 #include "core/jpeg/baseline/baseline_decoder.h"
+#include "core/jpeg/least_data.h"
 #include "core/jpeg/libjpeg.h"
 
 namespace stoker {
@@ -45,7 +47,8 @@ struct JpegDecoder::Libjpeg {
   Libjpeg();
   ~Libjpeg() { jpeg_destroy_decompress(&c); }
   Extent open(std::span<const uint8_t> bytes);
-  RgbxView decode(Rect region, int32_t shrink, std::vector<uint8_t>& pixels);
+  void refuse_missing_data() const;  // of the opened image
+  RgbxView decode(Rect region, int32_t shrink, ScratchBytes& pixels);
 
  private:
   void create();
@@ -78,7 +81,21 @@ Extent JpegDecoder::Libjpeg::open(std::span<const uint8_t> bytes) {
   return {static_cast<int32_t>(c.image_width), static_cast<int32_t>(c.image_height)};
 }
 
-RgbxView JpegDecoder::Libjpeg::decode(Rect region, int32_t shrink, std::vector<uint8_t>& pixels) {
+void JpegDecoder::Libjpeg::refuse_missing_data() const {
+  const Extent size{static_cast<int32_t>(c.image_width), static_cast<int32_t>(c.image_height)};
+  uint64_t blocks = 0;
+  for (int i = 0; i < c.comps_in_scan; ++i) {
+    const jpeg_component_info& part = *c.cur_comp_info[i];
+    blocks +=
+        blocks_of(size, part.h_samp_factor, part.v_samp_factor, c.max_h_samp_factor, c.max_v_samp_factor);
+  }
+  const auto coding = c.arith_code         ? ScanCoding::kArithmetic
+                      : c.progressive_mode ? ScanCoding::kProgressive
+                                           : ScanCoding::kSequential;
+  stoker::refuse_missing_data(coding, size, blocks, c.src->bytes_in_buffer);
+}
+
+RgbxView JpegDecoder::Libjpeg::decode(Rect region, int32_t shrink, ScratchBytes& pixels) {
   const bool inks = c.jpeg_color_space == JCS_CMYK || c.jpeg_color_space == JCS_YCCK;
   c.out_color_space = inks ? JCS_CMYK : JCS_EXT_RGBX;
   c.dct_method = JDCT_ISLOW;
@@ -99,9 +116,9 @@ RgbxView JpegDecoder::Libjpeg::decode(Rect region, int32_t shrink, std::vector<u
   const auto height = static_cast<JDIMENSION>(region.height);
   // jpeg_crop_scanline moves the left edge outwards by less than one MCU (at most 4 x 8 pixels).
   const size_t stride = (size_t{span} + 32) * kRgbxBytes;
-  if (pixels.size() < stride * height + kRgbxPadding) pixels.resize(stride * height + kRgbxPadding);
   if (rows.size() < height) rows.resize(height);
-  for (JDIMENSION y = 0; y < height; ++y) rows[y] = pixels.data() + y * stride;
+  rows[0] = pixels.take(stride * height + kRgbxPadding);
+  for (JDIMENSION y = 1; y < height; ++y) rows[y] = rows[0] + y * stride;
 
   if (setjmp(errors.escape) != 0) fail();
   jpeg_start_decompress(&c);
@@ -118,7 +135,7 @@ RgbxView JpegDecoder::Libjpeg::decode(Rect region, int32_t shrink, std::vector<u
   if (inks) {
     for (JDIMENSION y = 0; y < height; ++y) cmyk_to_rgbx(rows[y] + skip, static_cast<size_t>(region.width));
   }
-  return {pixels.data() + skip, stride, {region.width, region.height}};
+  return {rows[0] + skip, stride, {region.width, region.height}};
 }
 
 int32_t shrink_for(Extent part, Extent out) {
@@ -139,6 +156,11 @@ Extent JpegDecoder::open(std::span<const uint8_t> bytes, uint64_t max_pixels) {
   is_baseline_ = baseline_->open(bytes);
   size_ = is_baseline_ ? baseline_->size() : libjpeg_->open(bytes);
   refuse_more_pixels(size_, max_pixels);
+  if (is_baseline_) {
+    baseline_->refuse_missing_data();
+  } else {
+    libjpeg_->refuse_missing_data();
+  }
   is_open_ = true;
   return size_;
 }
@@ -158,10 +180,8 @@ RgbxView JpegDecoder::decode(Rect region, int32_t shrink) {
   if (is_baseline_) {
     const size_t stride = static_cast<size_t>(region.width) * kRgbxBytes;
     const size_t bytes = stride * static_cast<size_t>(region.height) + kPlanePadding * kRgbxBytes;
-    if (pixels_.size() < bytes) pixels_.resize(bytes);
-    if (baseline_->decode(region, shrink, pixels_.data(), stride)) {
-      return {pixels_.data(), stride, {region.width, region.height}};
-    }
+    uint8_t* const out = pixels_.take(bytes);
+    if (baseline_->decode(region, shrink, out, stride)) return {out, stride, {region.width, region.height}};
     libjpeg_->open(bytes_);
   }
   return libjpeg_->decode(region, shrink, pixels_);

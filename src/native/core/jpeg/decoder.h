@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "core/base/pixels.h"
+#include "core/base/scratch_bytes.h"
 
 namespace stoker {
 
@@ -31,7 +31,8 @@ class JpegDecoder {
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
-  // Reads the header. `bytes` must live until decode() returns.
+  // Reads the header. `bytes` must live until decode() returns. Throws kImageTooLarge for more pixels than
+  // `max_pixels`, and kBadImage also where `bytes` are too few for the pixels that are claimed.
   Extent open(std::span<const uint8_t> bytes, uint64_t max_pixels = kDefaultMaxPixels);
 
   // Decodes `region` of the opened image, once per open(). The view lives until the next open().
@@ -49,7 +50,7 @@ class JpegDecoder {
   bool is_open_ = false;
   std::span<const uint8_t> bytes_;
   Extent size_;
-  std::vector<uint8_t> pixels_;
+  ScratchBytes pixels_;
 };
 
 }  // namespace stoker

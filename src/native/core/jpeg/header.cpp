@@ -2,9 +2,12 @@
 #include "core/jpeg/header.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <string_view>
+
+#include "core/jpeg/least_data.h"
 
 namespace stoker {
 namespace {
@@ -72,6 +75,15 @@ class HeaderReader {
     return info_;
   }
 
+  // Behind that: throws kBadImage where fewer bytes follow than the first scan of such an image has.
+  void refuse_missing_data(std::span<const uint8_t> bytes) const {
+    const ScanCoding coding = info_.arithmetic                      ? ScanCoding::kArithmetic
+                              : info_.progressive || info_.lossless ? ScanCoding::kProgressive
+                                                                    : ScanCoding::kSequential;
+    stoker::refuse_missing_data(coding, {info_.width, info_.height}, blocks_of_scan(walk_.body()),
+                                bytes.size() - walk_.end());
+  }
+
   // From there to the end-of-image marker.
   void to_end() {
     do {
@@ -81,6 +93,28 @@ class HeaderReader {
   }
 
  private:
+  // Of the components that a start-of-scan segment names; 0 where libjpeg does not go on.
+  uint64_t blocks_of_scan(std::span<const uint8_t> scan) const {
+    const auto count = static_cast<size_t>(info_.components);
+    if (count > hints_.ids.size()) return 0;
+    int most_across = 1, most_down = 1;
+    for (size_t i = 0; i < count; ++i) {
+      most_across = std::max(most_across, info_.sampling[i] >> 4);
+      most_down = std::max(most_down, info_.sampling[i] & 15);
+    }
+    uint64_t blocks = 0;
+    std::array<bool, 4> taken{};
+    for (size_t at = 1; at < scan.size() && at < 1 + 2 * size_t{scan[0]}; at += 2) {
+      size_t i = 0;
+      while (i < count && (taken[i] || hints_.ids[i] != scan[at])) ++i;
+      if (i == count) return 0;
+      taken[i] = true;
+      blocks += blocks_of({info_.width, info_.height}, info_.sampling[i] >> 4, info_.sampling[i] & 15,
+                          most_across, most_down);
+    }
+    return blocks;
+  }
+
   void frame(uint8_t marker, std::span<const uint8_t> body) {
     const auto fail = [&](const std::string& what) { fail_jpeg(what, walk_.end()); };
     if (seen_frame_) fail("A second frame header");
@@ -138,6 +172,7 @@ JpegInfo probe_jpeg(std::span<const uint8_t> bytes) {
 JpegInfo check_jpeg(std::span<const uint8_t> bytes) {
   HeaderReader reader(bytes);
   const JpegInfo info = reader.run();
+  reader.refuse_missing_data(bytes);
   reader.to_end();
   return info;
 }

@@ -34,7 +34,8 @@ const char* subsampling_name(const JpegInfo& info);
 // Reads the header alone, without libjpeg. Throws kBadImage with the byte offset in Where.offset.
 JpegInfo probe_jpeg(std::span<const uint8_t> bytes);
 
-// As probe_jpeg, then walks the entropy-coded data to the end-of-image marker; a file cut short is kBadImage.
+// As probe_jpeg, then walks the entropy-coded data to the end-of-image marker; a file cut short, or too short
+// for the pixels that it claims, is kBadImage.
 JpegInfo check_jpeg(std::span<const uint8_t> bytes);
 
 }  // namespace stoker

@@ -101,15 +101,12 @@ void configure(Transcoder& t) {
 }
 
 // No object with a destructor may be made here: errors leave by longjmp.
-bool run(Transcoder& t, std::span<const uint8_t> bytes, const std::vector<Metadata>& metadata,
-         uint64_t max_pixels) {
+bool run(Transcoder& t, std::span<const uint8_t> bytes, const std::vector<Metadata>& metadata) {
   jpeg_create_decompress(&t.in);
   jpeg_create_compress(&t.out);
   t.scans.install(t.in);
   jpeg_mem_src(&t.in, bytes.data(), static_cast<unsigned long>(bytes.size()));
   jpeg_read_header(&t.in, TRUE);
-  refuse_more_pixels({static_cast<int32_t>(t.in.image_width), static_cast<int32_t>(t.in.image_height)},
-                     max_pixels);
   if (!fits_one_scan(t.in)) return false;
   jvirt_barray_ptr* coefficients = jpeg_read_coefficients(&t.in);
   if (!is_exact(t.in)) return false;
@@ -126,12 +123,14 @@ bool run(Transcoder& t, std::span<const uint8_t> bytes, const std::vector<Metada
 }  // namespace
 
 std::optional<std::vector<uint8_t>> transcode_jpeg(std::span<const uint8_t> bytes, uint64_t max_pixels) {
+  const JpegInfo info = probe_jpeg(bytes);
+  refuse_more_pixels({info.width, info.height}, max_pixels);
   check_jpeg(bytes);
   const std::vector<Metadata> metadata = metadata_of(bytes);
   Transcoder transcoder;
   transcoder.in.err = transcoder.out.err = transcoder.errors.install();
   if (setjmp(transcoder.errors.escape) != 0) throw_jpeg_error(transcoder.errors);
-  if (!run(transcoder, bytes, metadata, max_pixels)) return std::nullopt;
+  if (!run(transcoder, bytes, metadata)) return std::nullopt;
   return std::vector<uint8_t>(transcoder.bytes, transcoder.bytes + transcoder.size);
 }
 

@@ -253,8 +253,7 @@ void Resampler::run_down_first(RgbxView src, bool flip, RgbSlot dst) {
 
 RgbSlot Resampler::scratch(size_t stride, size_t rows) {
   // Kernels load and store whole vectors, which may reach a little past the end.
-  if (between_.size() < stride * rows + kRgbxPadding) between_.resize(stride * rows + kRgbxPadding);
-  return {between_.data(), stride};
+  return {between_.take(stride * rows + kRgbxPadding), stride};
 }
 
 }  // namespace stoker

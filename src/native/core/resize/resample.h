@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/pixels.h"
+#include "core/base/scratch_bytes.h"
 
 namespace stoker {
 
@@ -98,7 +99,7 @@ class Resampler {
   Rect needed_;
   bool nearest_ = false;
   bool down_first_ = false;
-  std::vector<uint8_t> between_;  // what the first pass leaves for the second
+  ScratchBytes between_;  // what the first pass leaves for the second
 };
 
 }  // namespace stoker

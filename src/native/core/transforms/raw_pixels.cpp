@@ -41,21 +41,21 @@ void mirror(uint8_t* row, size_t columns) {
 
 }  // namespace
 
-RgbxView to_rgbx(const StoredImage& image, Rect region, std::vector<uint8_t>& scratch) {
+RgbxView to_rgbx(const StoredImage& image, Rect region, ScratchBytes& scratch) {
   const Layout layout = layout_of(image, region);
   const auto columns = static_cast<size_t>(region.width), rows = static_cast<size_t>(region.height);
   const size_t stride = columns * kRgbxBytes;
-  if (scratch.size() < stride * rows + kRgbxPadding) scratch.resize(stride * rows + kRgbxPadding);
+  uint8_t* const out = scratch.take(stride * rows + kRgbxPadding);
   for (size_t y = 0; y < rows; ++y) {
     const uint8_t* from = layout.first + y * layout.row;
-    uint8_t* to = scratch.data() + y * stride;
+    uint8_t* to = out + y * stride;
     if (image.order == TensorOrder::kHwc) {
       rgb_to_rgbx(from, columns, to);
     } else {
       spread<1, kRgbxBytes>(from, layout.plane, columns, to);
     }
   }
-  return {scratch.data(), stride, {region.width, region.height}};
+  return {out, stride, {region.width, region.height}};
 }
 
 void copy_rgb(const StoredImage& image, Rect region, bool flip, RgbSlot slot) {

@@ -30,22 +30,18 @@ std::vector<uint8_t> Reencoder::run(std::span<const uint8_t> jpeg, const Reencod
   refuse_outside(spec.part, image);
   refuse_nothing(spec.size);
   refuse_more_pixels(spec.size, spec.max_pixels);
-  pixels_.resize(static_cast<size_t>(spec.size.width) * static_cast<size_t>(spec.size.height) * kRgbBytes +
-                 kRgbxPadding);
-  resize(spec);
-  return encode_jpeg(pixels_.data(), spec.size, static_cast<int>(kRgbBytes), spec.encode);
+  const size_t stride = static_cast<size_t>(spec.size.width) * kRgbBytes;
+  uint8_t* const pixels = pixels_.take(stride * static_cast<size_t>(spec.size.height) + kRgbxPadding);
+  resize(spec, {pixels, stride});
+  return encode_jpeg(pixels, spec.size, static_cast<int>(kRgbBytes), spec.encode);
 }
 
-void Reencoder::resize(const ReencodeSpec& spec) {
+void Reencoder::resize(const ReencodeSpec& spec, RgbSlot slot) {
   const bool fast = spec.decode == DecodeMode::kFast && spec.filter != Filter::kNearest;
   const int32_t shrink = fast ? shrink_for({spec.part.width, spec.part.height}, spec.size) : 1;
   const Rect needed = resampler_.plan_part(spec.filter, spec.part, spec.size,
                                            {0, 0, spec.size.width, spec.size.height}, {shrink, fast});
-  resampler_.run(decoder_.decode(needed, shrink), false, slot(spec.size));
-}
-
-RgbSlot Reencoder::slot(Extent size) {
-  return {pixels_.data(), static_cast<size_t>(size.width) * kRgbBytes};
+  resampler_.run(decoder_.decode(needed, shrink), false, slot);
 }
 
 }  // namespace stoker

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/pixels.h"
+#include "core/base/scratch_bytes.h"
 #include "core/jpeg/decoder.h"
 #include "core/jpeg/encode.h"
 #include "core/resize/resample.h"
@@ -21,8 +22,7 @@ struct ReencodeSpec {
   uint64_t max_pixels = kDefaultMaxPixels;
 };
 
-// Re-encodes one image after another. One per thread; it keeps its scratch memory: what the largest image
-// took.
+// Re-encodes one image after another. One per thread; it keeps its scratch memory.
 class Reencoder {
  public:
   // With kExact, the bytes that decoding the part, resampling it and encode_jpeg give one after another.
@@ -30,12 +30,11 @@ class Reencoder {
   std::vector<uint8_t> run(std::span<const uint8_t> jpeg, const ReencodeSpec& spec);
 
  private:
-  void resize(const ReencodeSpec& spec);  // of the opened image
-  RgbSlot slot(Extent size);
+  void resize(const ReencodeSpec& spec, RgbSlot slot);  // the opened image
 
   JpegDecoder decoder_;
   Resampler resampler_;
-  std::vector<uint8_t> pixels_;
+  ScratchBytes pixels_;
 };
 
 }  // namespace stoker

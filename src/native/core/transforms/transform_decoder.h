@@ -50,7 +50,7 @@ class TransformDecoder {
   std::vector<TransformPlan> plans_;
   std::vector<Rect> regions_;
   Extent size_;
-  std::vector<uint8_t> pixels_;  // of raw images
+  ScratchBytes pixels_;  // of raw images
 };
 
 }  // namespace stoker

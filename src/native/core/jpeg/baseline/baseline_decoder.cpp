@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/jpeg/least_data.h"
+
 namespace stoker {
 namespace {
 
@@ -30,6 +32,14 @@ bool BaselineDecoder::open(std::span<const uint8_t> bytes) {
     blocks_.insert(blocks_.end(), static_cast<size_t>(plane.across * plane.down), {.component = i});
   }
   return true;
+}
+
+void BaselineDecoder::refuse_missing_data() const {
+  uint64_t blocks = 0;
+  for (size_t i = 0; i < frame_.components; ++i) {
+    blocks += blocks_of(frame_.size, planes_[i].across, planes_[i].down, frame_.across, frame_.down);
+  }
+  stoker::refuse_missing_data(ScanCoding::kSequential, frame_.size, blocks, frame_.scan.size());
 }
 
 // Chroma at half width and height is not shrunk as soon as luma is: it has the right size already.

@@ -26,6 +26,9 @@ class BaselineDecoder {
   bool open(std::span<const uint8_t> bytes);
   Extent size() const { return frame_.size; }
 
+  // Throws kBadImage where fewer bytes follow the headers than such an image can have.
+  void refuse_missing_data() const;
+
   // Writes RGBX rows of a region that lies in the image at 1/`shrink` of its size (1, 2, 4 or 8; sides are
   // rounded up), the upper before the lower; up to kRgbxBytes * kPlanePadding bytes behind each row are
   // overwritten. Only shrink = 1 gives libjpeg's pixels. False where the data are left to libjpeg. Throws as

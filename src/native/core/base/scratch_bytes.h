@@ -1,0 +1,35 @@
+// Memory that a thread keeps from image to image.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace stoker {
+
+// Grows to what is asked for. Nothing is filled in, so the system gives memory only to what is written: what
+// an image merely claims costs nothing. After an outlier it shrinks again.
+class ScratchBytes {
+ public:
+  // At least `size` bytes, which hold anything; earlier ones are lost.
+  uint8_t* take(size_t size) {
+    if (size > size_ || (size_ > kAlwaysKept && size < size_ / kOutlier)) {
+      size_ = 0;
+      bytes_.reset();  // first: the two need not be there at once
+      bytes_ = std::make_unique_for_overwrite<uint8_t[]>(size);
+      size_ = size;
+    }
+    return bytes_.get();
+  }
+
+  size_t size() const { return size_; }
+
+ private:
+  static constexpr size_t kAlwaysKept = size_t{16} << 20;  // 2048 x 2048 pixels of RGBX
+  static constexpr size_t kOutlier = 4;                    // times what is asked for
+
+  std::unique_ptr<uint8_t[]> bytes_;
+  size_t size_ = 0;
+};
+
+}  // namespace stoker
