@@ -46,6 +46,7 @@ MOST_STEPS = 40
 NODE_CACHE = 8 << 20
 RESTART_SECONDS = 900.0
 LOOK_SECONDS = 10.0
+LEAST_LOADERS = 12
 
 
 def faults() -> list[Fault]:
@@ -78,7 +79,7 @@ def train(dataset: str, remote: str, scratch: Path, rank: int, ranks: int, until
     states: list[tuple[int, int, int]] = []
     looked = -LOOK_SECONDS
     state: dict[str, Any] | None = None
-    while not states or time.time() < until:
+    while len(states) < LEAST_LOADERS or time.time() < until:
         random = Random(len(states))  # the same on every rank
         known = place.courses[course % len(place.courses)]
         steps = random.randint(1, MOST_STEPS)
