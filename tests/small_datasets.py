@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from reference import pictures
 from stoker import _native
-from stoker.format import ImagenetSchema, StoredSample
+from stoker.format import LABELS_NAME, REJECTS_NAME, ImagenetSchema, ListedFile, StoredSample
 from stoker.format.labels import write_labels
-from stoker.format.manifest import Manifest, Shard, SourceInfo, Split, write_manifest
+from stoker.format.manifest import Manifest, Shard, SourceInfo, Split, with_checksum, write_manifest
 from stoker.format.rejects import write_rejects
 from stoker.format.writer import ShardWriter
 from stoker.types import Box, Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
+    from typing import Any
 
 NAMES = (b"n01", b"n02", b"n03")
 TEXTS = (b"red kite, Milvus milvus", b"", b"caf\xc3\xa9")
@@ -61,14 +63,37 @@ def write_dataset(directory: Path, splits: dict[str, list[int]]) -> Manifest:
                     number += 1
                 file = writer.commit()
             written[name].shards.append(Shard(file.name, file.records, file.size_bytes, file.crc32c))
-    write_labels(directory, NAMES, TEXTS, SCHEMA.label_base)
-    write_rejects(directory, [Reject(f"n01/{name}.JPEG", name, "the file is empty") for name in splits])
-    manifest = _manifest(written, number + len(splits))
+    rejects = [Reject(f"n01/{name}.JPEG", name, "the file is empty") for name in splits]
+    files = {
+        LABELS_NAME: write_labels(directory, NAMES, TEXTS, SCHEMA.label_base),
+        REJECTS_NAME: write_rejects(directory, rejects),
+    }
+    manifest = _manifest(written, number + len(splits), files)
     write_manifest(directory, manifest)
     return manifest
 
 
-def _manifest(written: dict[str, Written], items: int) -> Manifest:
+def manifest_text(content: Mapping[str, Any]) -> bytes:
+    """The text of a manifest with these fields and the checksum that they have now."""
+    return with_checksum({key: value for key, value in content.items() if key != "checksum"})
+
+
+def change_manifest(directory: Path, **changes: object) -> None:
+    """Change fields of a manifest, and its checksum with them: what Stoker would have written."""
+    path = directory / "manifest.json"
+    path.write_bytes(manifest_text(json.loads(path.read_bytes()) | changes))
+
+
+def list_again(directory: Path, *names: str) -> None:
+    """Change what the manifest says about files that a test has changed."""
+    files = json.loads((directory / "manifest.json").read_bytes())["files"]
+    for name in names:
+        found = ListedFile.of((directory / name).read_bytes())
+        files[name] = {"bytes": found.size_bytes, "crc32c": f"{found.crc32c:08x}"}
+    change_manifest(directory, files=files)
+
+
+def _manifest(written: dict[str, Written], items: int, files: dict[str, ListedFile]) -> Manifest:
     return Manifest(
         stoker_version="0.1.0",
         schema=SCHEMA.info(len(NAMES)),
@@ -87,6 +112,7 @@ def _manifest(written: dict[str, Written], items: int) -> Manifest:
             )
             for name, found in written.items()
         },
+        files=files,
     )
 
 

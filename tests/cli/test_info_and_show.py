@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from reference import example, tfrecord
-from small_datasets import write_dataset
+from small_datasets import manifest_text, write_dataset
 from stoker.cli.main import main
 from stoker.format.journal import ShardResult, format_result, format_settings
 from stoker.format.manifest import Shard
@@ -71,10 +71,10 @@ def test_the_histogram_shows_both_ends_and_bars_in_proportion(
     counts = [0, *range(40)]  # the classes 1 to 40 have 0 to 39 records
     content["splits"]["train"]["class_counts"] = counts
     content["splits"]["train"]["records"] = content["splits"]["train"]["shards"][0]["records"] = sum(counts)
-    path.write_text(json.dumps(content))
+    path.write_bytes(manifest_text(content))
     error = printed(capsys, "info", tmp_path, code=1)  # the identity no longer fits, and the message says what would
     content["dataset_id"] = error.split("listed, ")[1][:32]
-    path.write_text(json.dumps(content))
+    path.write_bytes(manifest_text(content))
     lines = words_of(printed(capsys, "info", tmp_path))
     table = lines[lines.index(["id", "class", "text", "train", "share", "of", "the", "largest"]) + 1 :]
     assert [row[0] for row in table] == ["40", "39", "38", "37", "36", "...", "5", "4", "3", "2", "1"]
@@ -110,7 +110,7 @@ def test_info_on_a_terminal_without_unicode(
 def test_info_of_an_unfinished_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = {"source": "ab", "shards": {"train": 3}, "recipe": {"kind": "keep"}}
     result = ShardResult(Shard("a", 5, 700, 0), "train", (), {}, ())
-    (tmp_path / "build.journal").write_bytes(format_settings(settings) + format_result(result))
+    (tmp_path / "build.journal").write_bytes(format_settings(settings) + format_result(result, settings))
     out = printed(capsys, "info", tmp_path)
     assert "unfinished build, 1 of 3 shards are complete" in out
     assert ["recipe", "kind", "keep"] in words_of(out)

@@ -8,6 +8,7 @@ and not the folder.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ import pytest
 
 import stoker
 from scripts import compat_dataset
+from small_datasets import change_manifest
 from stoker.cli.main import main
-from stoker.errors import ManifestError
+from stoker.errors import NewerManifestError
+from stoker.format import ListedFile
 
 DATASETS = Path(__file__).parent / "datasets"
 NAMES = sorted(folder.name for folder in DATASETS.iterdir())
@@ -72,18 +75,19 @@ def copied(tmp_path: Path) -> Path:
     return Path(shutil.copytree(DATASETS / "kept" / "dataset", tmp_path / "dataset"))
 
 
-def _change(manifest: Path, **changes: object) -> None:
-    manifest.write_text(json.dumps(json.loads(manifest.read_text(encoding="utf-8")) | changes), encoding="utf-8")
-
-
-def test_a_manifest_of_a_newer_format_is_refused(copied: Path) -> None:
-    _change(copied / "manifest.json", version=2)
-    with pytest.raises(ManifestError, match=r"version.*2 is newer than 1, the newest that this Stoker reads"):
+def test_a_manifest_of_a_newer_format_is_refused(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    change_manifest(copied, version=3, stoker_version="9.9.9")
+    message = r"written by a newer Stoker \(format version 3, this one reads up to 2\): install Stoker >= 9\.9\.9"
+    with pytest.raises(NewerManifestError, match=message):
         stoker.open(copied, split="train")
+    assert main(["verify", str(copied)]) == 1
+    assert re.search(message, capsys.readouterr().err)
 
 
 def test_keys_that_a_later_version_added_are_passed_over(copied: Path) -> None:
-    _change(copied / "manifest.json", written_on_a="Tuesday", stoker_version="9.9.9")
+    files = {name: ListedFile.of((copied / name).read_bytes()) for name in ("labels.txt", "rejects.jsonl")}
+    listed = {name: {"bytes": file.size_bytes, "crc32c": f"{file.crc32c:08x}"} for name, file in files.items()}
+    change_manifest(copied, version=2, files=listed, written_on_a="Tuesday", stoker_version="9.9.9")
     assert compat_dataset.contents(stoker.open(copied, split="train")) == expected("kept")["splits"]["train"]
 
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from stoker.errors import ManifestError
+from small_datasets import manifest_text
+from stoker.errors import ManifestError, NewerManifestError
+from stoker.format.directory import ListedFile
 from stoker.format.manifest import (
     Manifest,
     Shard,
@@ -53,6 +55,7 @@ MANIFEST = Manifest(
     compression="gzip",
     shard_names="google",
     limit=6,
+    files={"labels.txt": ListedFile(12, 0xABC), "rejects.jsonl": ListedFile(0, 0)},
 )
 
 _NEWER = {"shard_names", "limit"}  # fields that the first manifests did not have
@@ -67,7 +70,7 @@ def changed(**changes: Any) -> bytes:
         for step in steps:
             node = node[int(step) if step.isdigit() else step]
         node[last] = value
-    return json.dumps(content).encode()
+    return manifest_text(content)
 
 
 def test_round_trip_and_same_bytes(tmp_path: Path) -> None:
@@ -84,8 +87,11 @@ def test_the_schema_in_the_package_describes_it() -> None:
     validator = jsonschema.Draft202012Validator(schema)
     validator.validate(json.loads(format_manifest(MANIFEST)))
     for bad in (
-        changed(version=2),
+        changed(version=3),
+        changed(version=1),
         changed(extra=1),
+        changed(files={}),
+        changed(files__more={"bytes": 1}),
         changed(seed=-1),
         changed(splits__train__shards__0__crc32c="DEAD"),
     ):
@@ -99,9 +105,15 @@ def test_the_dataset_id_is_the_documented_hash() -> None:
     assert backwards.dataset_id == MANIFEST.dataset_id
 
 
-def test_a_newer_version_is_named_with_ours() -> None:
-    with pytest.raises(ManifestError, match=r"version 2 is newer than 1, .* install a newer Stoker"):
-        parse_manifest(changed(version=2), "m.json")
+def test_a_newer_version_says_which_stoker_reads_it() -> None:
+    problem = r"m.json was written by a newer Stoker \(format version 3, this one reads up to 2\): install "
+    with pytest.raises(NewerManifestError, match=problem + r"Stoker >= 2\.0\.1"):
+        parse_manifest(changed(version=3, stoker_version="2.0.1"), "m.json")
+    with pytest.raises(NewerManifestError, match=problem + "a newer Stoker"):
+        parse_manifest(changed(version=3, stoker_version="\x1b[31m"), "m.json")
+
+
+FILES = json.loads(format_manifest(MANIFEST))["files"]
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, -3])
@@ -138,6 +150,13 @@ def test_a_damaged_file_is_named_with_the_place(cut: int) -> None:
         (changed(source=None), "source is null, not an object"),
         (format_manifest(MANIFEST).replace(b'"seed": 17', b'"seed": ' + b"1" * 5000), "damaged: Exceeds the limit"),
         (changed(splits__train__shards__0__name="\ud800"), "not the name of a file below"),
+        (changed(files=[]), r"files is \[\], not an object"),
+        (changed(files={"labels.txt": {"bytes": 0, "crc32c": "00000000"}}), "does not list rejects.jsonl"),
+        (changed(files__labels=3), "files.labels is 3, not an object"),
+        (changed(files={**FILES, "a/b": FILES["labels.txt"]}), 'lists "a/b", which is not the name of a file beside'),
+        (changed(files={**FILES, "..": FILES["labels.txt"]}), r'lists "\.\.", which is not the name of a file beside'),
+        (changed(files={**FILES, "x": {"bytes": 1}}), "files.x.crc32c null is not of the type str"),
+        (changed(files={**FILES, "x": {"bytes": -1, "crc32c": "00000000"}}), "files.x.bytes -1 is not a count"),
         (changed(splits={"\ud800": json.loads(format_manifest(MANIFEST))["splits"]["train"]}), "which is not text"),
     ],
 )  # fmt: skip
@@ -151,7 +170,7 @@ def test_every_field_is_needed() -> None:
     for key in content.keys() - _NEWER:
         rest = {name: value for name, value in content.items() if name != key}
         with pytest.raises(ManifestError, match=key):
-            parse_manifest(json.dumps(rest).encode(), "m.json")
+            parse_manifest(json.dumps(rest).encode() if key == "checksum" else manifest_text(rest), "m.json")
     for key in ("preset", "features", "image_key", "label_key", "filename_key", "label_base"):
         schema = {name: value for name, value in content["schema"].items() if name != key}
         with pytest.raises(ManifestError, match=f"schema.{key}"):
@@ -160,14 +179,17 @@ def test_every_field_is_needed() -> None:
 
 def test_a_manifest_of_the_first_version_is_read_as_it_was_meant() -> None:
     content = json.loads(format_manifest(MANIFEST))
-    for key in _NEWER:
+    for key in (*_NEWER, "files", "checksum"):
         del content[key]
+    content["version"] = 1
     for key in ("label_encoding", "image_encoding", "height_key", "width_key", "order_key", "box_prefix"):
         del content["schema"][key]
     for split in content["splits"].values():
         split["class_counts"][0] += split.pop("unlabelled")
     read = parse_manifest(json.dumps(content).encode(), "m.json")
     assert (read.shard_names, read.limit, read.splits["train"].unlabelled) == ("default", None, 0)
+    assert (read.version, read.files) == (1, {})
+    assert "files" not in json.loads(format_manifest(read))
     assert read.schema == SchemaInfo("imagenet", MANIFEST.schema.features, "i", "l", None, 1)
 
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker
+from small_datasets import list_again, manifest_text
 from stoker.cli.main import main
 from stoker.errors import ManifestError, StokerError
-from stoker.format.journal import parse_result, parse_settings
+from stoker.format.journal import parse_result, parse_settings, with_checksum
 from stoker.format.labels import read_labels
 from stoker.format.manifest import read_manifest
 from stoker.format.rejects import read_rejects
@@ -92,7 +93,7 @@ def test_a_pipe_among_the_files_of_a_dataset(
 
 
 def edited(copied: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change the manifest, and its ``dataset_id`` with it, as a liar would."""
+    """Change the manifest, and its ``dataset_id`` and checksum with it, as a liar would."""
     content = json.loads((copied / "manifest.json").read_text())
     change(content)
     text = "".join(
@@ -100,7 +101,7 @@ def edited(copied: Path, change: Callable[[dict[str, Any]], object]) -> None:
         for name, split in sorted(content["splits"].items())
     )
     content["dataset_id"] = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
-    (copied / "manifest.json").write_text(json.dumps(content))
+    (copied / "manifest.json").write_bytes(manifest_text(content))
 
 
 NAMES = ["../x", "/etc/passwd", "a/../../x", "", ".", "s3://bucket/x", "a\0b", "a\\b", "\ud800", "\udcff"]
@@ -168,6 +169,9 @@ def test_what_readers_could_understand_differently_is_not_a_manifest(copied: Pat
 def test_classes_are_as_many_as_the_manifest_counts(copied: Path, change: str | None) -> None:
     path = copied / "labels.txt"
     path.write_text(path.read_text() * 2 if change is None else change)
+    with pytest.raises(ManifestError, match=r"labels\.txt was changed or damaged after the build"):
+        stoker.open(copied, split="train")
+    list_again(copied, "labels.txt")
     with pytest.raises(ManifestError, match=r"labels\.txt names \d+ classes, but the manifest counts 5"):
         stoker.open(copied, split="train")
 
@@ -195,8 +199,9 @@ def test_a_line_that_is_not_a_reject_is_named(copied: Path, line: bytes) -> None
 @pytest.mark.parametrize("line", [*LINES, b'{"shard": "x", "records": 1e400}'], ids=lambda line: ascii(line[:20]))
 def test_lines_of_a_journal_or_a_cache_that_lie(tmp_path: Path, line: bytes) -> None:
     """They are thrown away as if nobody had written them; a journal that does not say its settings is refused."""
-    assert parse_result(line) is None
-    assert isinstance(parse_settings(line), str)
+    for settings, entry in ((line, line), (with_checksum(line), with_checksum(line, {}))):
+        assert isinstance(parse_settings(settings), str)
+        assert parse_result(entry, {}) is None
     about = tmp_path / "about.json"
     about.write_bytes(line)
     assert _read_about(about)[0] is None

@@ -15,12 +15,13 @@ from PIL import Image
 
 from reference import example as example_twin
 from reference import pictures
+from small_datasets import manifest_text
 from stoker import _native
 from stoker.download import DownloadError
 from stoker.download.catalogue import Unpacking
 from stoker.download.unpack import unpack
 from stoker.errors import ExampleError, ManifestError, SourceError
-from stoker.format.journal import parse_result, parse_settings
+from stoker.format.journal import parse_result, parse_settings, with_checksum
 from stoker.format.manifest import parse_manifest
 from stoker.format.rejects import read_rejects
 from stoker.loader.cache_directory import find_entries
@@ -95,7 +96,7 @@ def test_a_manifest_whose_schema_lacks_a_key(dataset: Path, key: str) -> None:
     content = json.loads((dataset / "manifest.json").read_bytes())
     del content["schema"][key]
     with pytest.raises(ManifestError, match=f"schema.{key}"):
-        parse_manifest(json.dumps(content).encode(), "manifest.json")
+        parse_manifest(manifest_text(content), "manifest.json")
 
 
 def test_a_list_of_files_without_a_line(tmp_path: Path) -> None:
@@ -108,14 +109,16 @@ def test_a_list_of_files_without_a_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", [DEEP, b'{"version": %b}' % LONG])
 def test_a_journal_that_is_too_deep_or_too_long(line: bytes) -> None:
-    assert isinstance(parse_settings(line), str)
-    assert parse_result(line) is None
+    for settings, entry in ((line, line), (with_checksum(line), with_checksum(line, {}))):
+        assert isinstance(parse_settings(settings), str)
+        assert parse_result(entry, {}) is None
 
 
 @pytest.mark.parametrize("number", [b"1e999", b"-Infinity", b"NaN", LONG])
 def test_a_journal_with_a_number_that_is_infinite(number: bytes) -> None:
     line = b'{"shard": "s", "records": %b, "bytes": 1, "crc32c": "0", "split": "train", "rejects": [], "converted": {}'
-    assert parse_result(line % number + b', "annotation_errors": []}') is None
+    assert parse_result(with_checksum(line % number + b', "annotation_errors": []}', {}), {}) is None
+    assert parse_result(with_checksum(line % b"1" + b', "annotation_errors": []}', {}), {}) is not None
 
 
 def test_rejects_that_are_too_deep(tmp_path: Path) -> None:

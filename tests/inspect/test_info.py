@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reference import example, tfrecord
-from small_datasets import write_dataset
+from small_datasets import list_again, write_dataset
 from stoker.errors import (
     ConfigError,
     CorruptRecordError,
@@ -23,7 +23,7 @@ from stoker.errors import (
 )
 from stoker.format import RecordKeys
 from stoker.format.index import write_index
-from stoker.format.journal import JOURNAL_VERSION
+from stoker.format.journal import JOURNAL_VERSION, with_checksum
 from stoker.inspect import (
     ClassCount,
     DatasetInfo,
@@ -58,6 +58,7 @@ def test_a_finished_dataset_is_its_manifest_and_its_classes(tmp_path: Path) -> N
 def test_classes_keep_their_ids_where_labels_are_missing(tmp_path: Path) -> None:
     write_dataset(tmp_path, {"train": [3]})
     (tmp_path / "labels.txt").write_text("background\nn01\n")
+    list_again(tmp_path, "labels.txt")
     found = dataset_info(tmp_path)
     assert isinstance(found, DatasetInfo)
     assert [(known.label, known.name) for known in found.histogram] == [(1, "n01"), (2, ""), (3, "")]
@@ -94,9 +95,15 @@ def entry(name: str, rejects: int = 0) -> dict[str, object]:
     return said | {"converted": {}, "annotation_errors": []}
 
 
+def journal_lines(*lines: object) -> list[bytes]:
+    """The settings and the entries of a journal, each with its checksum."""
+    settings = lines[0].get("settings") if lines and isinstance(lines[0], dict) else None
+    texts = [json.dumps(line).encode() for line in lines]
+    return [with_checksum(text, settings if number else None) for number, text in enumerate(texts)]
+
+
 def journal(directory: Path, *lines: object, tail: bytes = b"") -> UnfinishedInfo:
-    text = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-    (directory / "build.journal").write_bytes(text + tail)
+    (directory / "build.journal").write_bytes(b"".join(journal_lines(*lines)) + tail)
     found = dataset_info(directory)
     assert isinstance(found, UnfinishedInfo)
     return found
@@ -118,7 +125,7 @@ def test_a_withheld_manifest_asks_for_the_rejects_to_be_accepted(tmp_path: Path)
 def test_a_journal_cut_anywhere_counts_its_whole_lines(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    lines = [json.dumps(line).encode() + b"\n" for line in (HEADER, entry("a"), entry("b"))]
+    lines = journal_lines(HEADER, entry("a"), entry("b"))
     whole = b"".join(lines)
     cut = data.draw(st.integers(0, len(whole)) | st.sampled_from([len(lines[0]), len(lines[0] + lines[1])]))
     found = journal(tmp_path_factory.mktemp("build"), tail=whole[:cut])

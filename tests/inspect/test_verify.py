@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import resource
 import shutil
 from contextlib import contextmanager
@@ -15,8 +16,10 @@ import pytest
 
 from loader.shards import image, payload, write_shards
 from reference import example, tfrecord
+from small_datasets import list_again, manifest_text
 from stoker.cli.main import main
-from stoker.errors import DatasetNotFoundError, NewerManifestError
+from stoker.errors import DatasetNotFoundError, ManifestError, NewerManifestError
+from stoker.format import read_manifest
 from stoker.inspect import index_shards, verify_dataset
 
 if TYPE_CHECKING:
@@ -67,6 +70,20 @@ def test_every_digit_of_an_index_matters(copy: Path) -> None:
 
 
 def test_every_number_of_the_manifest_matters(copy: Path) -> None:
+    """And every word: the checksum is that of the text, whatever a field means."""
+    path = copy / "manifest.json"
+    text = path.read_bytes()
+    values = list(re.finditer(rb'(: |\n +)("[^"]*"|[0-9]+|null)(?=,?\n)', text))
+    assert len(values) > 80
+    for number, value in enumerate(values):
+        other = b"7" if value[2] != b"7" else b"8"
+        path.write_bytes(text[: value.start(2)] + other + text[value.end(2) :])
+        with pytest.raises(ManifestError):
+            read_manifest(copy)
+        assert number % 10 or whats(copy), value[2]
+
+
+def test_a_manifest_with_a_right_checksum_is_compared_with_the_shards(copy: Path) -> None:
     path = copy / "manifest.json"
     content = json.loads(path.read_text())
     for change in (
@@ -75,21 +92,21 @@ def test_every_number_of_the_manifest_matters(copy: Path) -> None:
     ):
         changed = json.loads(json.dumps(content))
         change(changed)
-        path.write_text(json.dumps(changed))
+        path.write_bytes(manifest_text(changed))
         assert whats(copy)
     for key in ("records", "bytes", "crc32c"):
         changed = json.loads(json.dumps(content))
         shard = changed["splits"]["validation"]["shards"][0]
         shard[key] = "00000000" if key == "crc32c" else shard[key] + 1
-        path.write_text(json.dumps(changed))
+        path.write_bytes(manifest_text(changed))
         # The shards are checked all the same, as if they came from elsewhere.
         report = verify_dataset(copy)
         assert [problem.path for problem in report.problems] == [str(path)]
         assert report.records == 50
-    path.write_text(json.dumps({**content, "version": 2}))
-    with pytest.raises(NewerManifestError, match="install a newer Stoker"):
+    path.write_bytes(manifest_text({**content, "version": 3}))
+    with pytest.raises(NewerManifestError, match="install Stoker >= "):
         verify_dataset(copy)
-    path.write_text(json.dumps({**content, "source": {**content["source"], "items": 51}}))
+    path.write_bytes(manifest_text({**content, "source": {**content["source"], "items": 51}}))
     assert any("51 items" in what for what in whats(copy))
 
 
@@ -101,6 +118,10 @@ def test_missing_cut_and_extra_files_are_named(copy: Path) -> None:
     (copy / "rejects.jsonl").write_text('{"key": "a", "split": "train", "reason": "b"}\n')
     (copy / "train-00007-of-00009.tfrecord").touch()
     (copy / "x.tfrecord.tmp-1").touch()
+    found = "\n".join(whats(copy))
+    assert "labels.txt was changed or damaged after the build" in found
+    assert "rejects.jsonl was changed or damaged after the build" in found
+    list_again(copy, "labels.txt", "rejects.jsonl")
     report = verify_dataset(copy)
     found = "\n".join(map(str, report.problems))
     assert f"{first}: the shard is missing" in found

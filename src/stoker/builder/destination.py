@@ -14,12 +14,15 @@ from stoker.format import (
     MANIFEST_NAME,
     MAX_SHARDS,
     REJECTS_NAME,
+    SIZES_NAME,
     TFDS_NAMES,
+    ListedFile,
     ShardNaming,
     is_unfinished,
     new_index_name,
     read_journal,
     read_manifest,
+    sizes_path,
     sync_directory,
     write_atomically,
     write_tfds_metadata,
@@ -34,10 +37,7 @@ if TYPE_CHECKING:
     from stoker.types import Compression
 
 
-SIZES_NAME = "sizes.txt"
 _REMOVED_AT_ONCE = 32
-_HOPS_FOLDER = "tfrecords_raw"
-"""What the Hops notebook calls its output, which lies below the images; its ``sizes.txt`` lies beside it."""
 _SIZES = (("train", "train"), ("val", "validation"), ("test", "test"))
 
 
@@ -152,7 +152,7 @@ def remove_dataset(destination: Location, journal: Journal, settings: dict[str, 
     names += TFDS_NAMES if "tfds" in presets else ()
     contents = destination.snapshot()
     files = [destination / name for name in dict.fromkeys(names) if contents(name) is not None]
-    files += [_sizes_file(destination)] if "tiny-imagenet" in presets else []
+    files += [sizes_path(destination)] if "tiny-imagenet" in presets else []
     with stoppable_pool(min(_REMOVED_AT_ONCE, destination.requests_at_once), "stoker-remove") as pool:
         list(pool.map(lambda file: file.unlink(missing_ok=True), files))
     if destination.is_local:
@@ -215,24 +215,25 @@ def _shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def write_companions(directory: Location, manifest: Manifest, classes: Sequence[bytes]) -> None:
+def write_companions(directory: Location, manifest: Manifest, classes: Sequence[bytes]) -> dict[str, ListedFile]:
     """Write what the preset of a dataset asks for: TFDS's two JSON files, or the Hops notebook's ``sizes.txt``.
+
+    Returns:
+        What the manifest says about each file that was written.
 
     Raises:
         OSError: A file cannot be written.
     """
     if manifest.schema.preset == "tiny-imagenet":
         lines = [f"{word},{manifest.splits[split].records}" for word, split in _SIZES if split in manifest.splits]
-        write_atomically(_sizes_file(directory), "\n".join(lines).encode())
+        content = "\n".join(lines).encode()
+        write_atomically(sizes_path(directory), content)
+        return {SIZES_NAME: ListedFile.of(content)}
     if manifest.schema.preset == "tfds" and manifest.shard_names.startswith("tfds:"):
-        write_tfds_metadata(
+        return write_tfds_metadata(
             directory,
             name=manifest.shard_names.partition(":")[2],
             splits=manifest.splits,
             class_names=[BACKGROUND] * manifest.schema.label_base + [os.fsdecode(name) for name in classes],
         )
-
-
-def _sizes_file(directory: Location) -> Location:
-    absolute = directory.absolute()
-    return (absolute.parent if absolute.name == _HOPS_FOLDER else directory) / SIZES_NAME
+    return {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -25,6 +25,8 @@ from stoker.builder.plan import make_plan, open_source, plan_settings, recipe_re
 from stoker.config import stoker_version
 from stoker.errors import DestinationError, StorageError
 from stoker.format import (
+    LABELS_NAME,
+    REJECTS_NAME,
     Manifest,
     SourceInfo,
     Split,
@@ -234,10 +236,10 @@ class _Run:
         manifest = _make_manifest(self._plan, self._settings, results)
         tree, base = self._plan.tree, self._settings.schema.label_base
         numbered = self._settings.numbered_labels
-        write_labels(self._destination, tree.classes, tree.texts, base, numbered=numbered)
+        labels = write_labels(self._destination, tree.classes, tree.texts, base, numbered=numbered)
         rejects = tuple(_rejects_of(results))
-        write_rejects(self._destination, rejects)
-        write_companions(self._destination, manifest, tree.classes)
+        files = {LABELS_NAME: labels, REJECTS_NAME: write_rejects(self._destination, rejects)}
+        manifest = replace(manifest, files=files | write_companions(self._destination, manifest, tree.classes))
         withheld = manifest.rejects > self._settings.max_rejects
         if not withheld:
             write_manifest(self._destination, manifest)
@@ -286,14 +288,14 @@ def _complete_report(manifest: Manifest, destination: Location, tree: Source, st
         items=0,
         size_bytes=0,
         resumed_shards=sum(len(split.shards) for split in manifest.splits.values()),
-        rejects=read_rejects(destination),
+        rejects=read_rejects(destination, manifest.files.get(REJECTS_NAME)),
         annotation_errors=(),
         warnings=tree.warnings,
     )
 
 
 def _make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardResult]) -> Manifest:
-    """Return the manifest of a build whose shards are all complete.
+    """Return the manifest of a build whose shards are all complete, but for the files beside them.
 
     Args:
         plan: What was planned.

@@ -12,8 +12,9 @@ import itertools
 import os
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from stoker import _native
 from stoker.errors import DatasetNotFoundError, ManifestError
 from stoker.format.frames import holds_records
 from stoker.format.shard_names import (
@@ -41,7 +42,11 @@ JOURNAL_NAME = "build.journal"
 """In an unfinished build on this machine."""
 BUILD_FOLDER = ".stoker-build"
 """In an unfinished build in a store, which cannot append to a file."""
+SIZES_NAME = "sizes.txt"
+"""Of the preset ``tiny-imagenet``."""
 
+_HOPS_FOLDER = "tfrecords_raw"
+"""What the Hops notebook calls its output, which lies below the images; its ``sizes.txt`` lies beside it."""
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _MANY_WITHOUT = 100
 """Where so many files of one extension were looked into and none holds records, the others are not looked into."""
@@ -51,6 +56,37 @@ _DEEPEST = 3
 _PROBED = 2
 _HEAD_BYTES = 512
 _NO_TEXT = (errno.EFBIG, errno.EINVAL, errno.EISDIR, errno.ELOOP)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """What a manifest says about a file that is not a shard, such as ``labels.txt``.
+
+    Attributes:
+        size_bytes: Its length.
+        crc32c: Of all its bytes.
+    """
+
+    size_bytes: int
+    crc32c: int
+
+    @classmethod
+    def of(cls, content: bytes) -> Self:
+        """Return what a manifest says about a file with this content."""
+        return cls(len(content), _native.crc32c(content))
+
+    def check(self, content: bytes, path: Location) -> None:
+        """See that a file has the content that the manifest lists.
+
+        Raises:
+            ManifestError: It has another.
+        """
+        found = ListedFile.of(content)
+        if found != self:
+            what = f"{found.size_bytes} bytes with the CRC-32C {found.crc32c:08x}"
+            listed = f"{self.size_bytes} bytes with {self.crc32c:08x}"
+            message = f"{path} was changed or damaged after the build: it has {what}, but {MANIFEST_NAME} says {listed}"
+            raise ManifestError(f"{message}; restore it, or build again", path=str(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +100,12 @@ class FoundSplit:
 
     paths: tuple[Location, ...]
     missing: tuple[int, ...]
+
+
+def sizes_path(directory: Location) -> Location:
+    """Return where ``sizes.txt`` of a dataset lies: in its directory, or beside it where Hops looks for it there."""
+    absolute = directory.absolute()
+    return (absolute.parent if absolute.name == _HOPS_FOLDER else directory) / SIZES_NAME
 
 
 def is_unfinished(directory: Location) -> bool:
@@ -299,21 +341,22 @@ def _natural(name: str) -> tuple[int, str]:
     return (int(leading[0]) if leading else -1, name)
 
 
-def read_text(path: Location, limit: int, kind: str) -> bytes:
+def read_text(path: Location, limit: int, kind: str, listed: ListedFile | None = None) -> bytes:
     """Return the content of one of the text files of a dataset.
 
     Args:
         path: The file.
         limit: Most bytes that it may have.
         kind: What it should be, such as ``manifest``.
+        listed: What the manifest says about it; None where it says nothing.
 
     Raises:
         FileNotFoundError: There is none.
-        ManifestError: It is larger, or not a regular file, or a link that leads nowhere.
+        ManifestError: It is larger, or not as ``listed``, or not a regular file, or a link that leads nowhere.
         OSError: It cannot be read.
     """
     try:
-        return path.read_at_most(limit)
+        content = path.read_at_most(limit)
     except FileNotFoundError:
         if not path.lexists():
             raise
@@ -322,5 +365,9 @@ def read_text(path: Location, limit: int, kind: str) -> bytes:
         if error.errno not in _NO_TEXT:
             raise
         problem = str(error.strerror)
+    else:
+        if listed is not None:
+            listed.check(content, path)
+        return content
     message = f"{path} {problem[0].lower()}{problem[1:]}, so it is not a {kind}; restore it, or build again"
     raise ManifestError(message, path=str(path))

@@ -1,14 +1,14 @@
 """The journal of an unfinished build: its settings, and which shards are complete, so that a next run can resume it.
 
 On a disk it is the file ``build.journal``, which is also the lock of the build. Its first line is a JSON object with
-the settings, every other line one for a shard that is there under its final name. A line counts once it ends in a
-newline; what follows the last good line is thrown away.
+the settings, every other line one for a shard that is there under its final name. Each line ends in a checksum of it
+and of the settings; what follows the last good line is thrown away.
 
 A store can neither append to an object nor lock it. There the journal is a folder, removed after the manifest is
 written::
 
-    .stoker-build/settings.json           the settings; created only if it is not there, so one build decides them
-    .stoker-build/shards/NAME.json        for each finished shard, its entry after the CRC32C of settings and entry
+    .stoker-build/settings.json           the first line; created only if it is not there, so one build decides it
+    .stoker-build/shards/NAME.json        for each finished shard, its line
 
 Two builds with the same settings write the same bytes and may run at once; one with other settings is refused.
 """
@@ -19,6 +19,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import stat
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self
@@ -38,14 +39,14 @@ if TYPE_CHECKING:
 
 
 JOURNAL_FORMAT = "stoker-journal"
-JOURNAL_VERSION = 2
+JOURNAL_VERSION = 3
 """Raised whenever the same settings would give other bytes, so that no dataset is half old and half new."""
 
 _MAX_LINE_BYTES = 2**28  # what is longer is not a line of a journal, and does not have to fit into memory
 _READ_AT_ONCE = 32
 _SETTINGS_NAME = "settings.json"
 _SUFFIX = ".json"
-_CHECKSUM_BYTES = 9  # eight digits and a newline
+_CHECKSUM = re.compile(rb', "checksum": "([0-9a-f]{8})"}\n\Z')
 _DAMAGED = (
     AttributeError,
     KeyError,
@@ -134,10 +135,10 @@ def read_journal(destination: Location) -> tuple[Mapping[str, Any], Sequence[Sha
             return {}, []
         return journal.settings or {}, journal.results
     with (destination / JOURNAL_NAME).reader() as file:
-        header = file.readline(_MAX_LINE_BYTES)
-        settings = parse_settings(header) if header.endswith(b"\n") else "is not whole"
-        results = [result for result, _ in read_results(file)]
-    return {} if isinstance(settings, str) else settings, results
+        settings = parse_settings(file.readline(_MAX_LINE_BYTES))
+        if isinstance(settings, str):
+            return {}, []
+        return settings, [result for result, _ in read_results(file, settings)]
 
 
 def read_journal_head(destination: Location) -> bytes:
@@ -204,7 +205,8 @@ class JournalFile:
             OSError: The disk is full, or the like.
         """
         with attach_filename(self._path):
-            self._write_line(format_result(result))
+            assert self.settings is not None, "no build has begun"
+            self._write_line(format_result(result, self.settings))
         self.results.append(result)
 
     def close(self) -> None:
@@ -258,7 +260,7 @@ class JournalFile:
             if not header.endswith(b"\n"):
                 return
             self.settings = _own_settings(header, self._path)
-            for result, length in read_results(file):
+            for result, length in read_results(file, self.settings):
                 self.results.append(result)
                 good += length
         os.ftruncate(self._file, good)
@@ -296,18 +298,13 @@ class RemoteJournal:
 
     def append(self, result: ShardResult) -> None:
         """Note that a shard is complete."""
-        line = format_result(result)
-        self._entry(result.file.name).write_atomically(self._checksum(line) + line)
+        assert self.settings is not None, "no build has begun"
+        self._entry(result.file.name).write_atomically(format_result(result, self.settings))
         self.results.append(result)
 
     def remove(self) -> None:
         """Delete everything of it."""
         self._folder.remove_folder()
-
-    def _checksum(self, line: bytes) -> bytes:
-        """Return what an entry begins with; that of other settings begins with something else."""
-        assert self.settings is not None, "no build has begun"
-        return b"%08x\n" % _native.crc32c_of_parts([format_settings(self.settings), line])
 
     def _entry(self, shard: str) -> Location:
         return self._folder / "shards" / f"{shard}{_SUFFIX}"
@@ -326,13 +323,11 @@ class RemoteJournal:
     def _read_result(self, name: str) -> ShardResult | None:
         """Return the shard of an entry, or None if the entry is damaged, of other settings, or gone by now."""
         try:
-            text = (self._folder / "shards" / name).read_bytes()
+            line = (self._folder / "shards" / name).read_bytes()
         except FileNotFoundError:
             return None
-        checksum, line = text[:_CHECKSUM_BYTES], text[_CHECKSUM_BYTES:]
-        if checksum != self._checksum(line):
-            return None
-        result = parse_result(line)
+        assert self.settings is not None, "no build has begun"
+        result = parse_result(line, self.settings)
         return result if result is not None and f"{result.file.name}{_SUFFIX}" == name else None
 
 
@@ -345,41 +340,45 @@ def _own_settings(line: bytes, path: Path | Location) -> dict[str, Any]:
     return settings
 
 
-def format_settings(settings: dict[str, Any]) -> bytes:
+def format_settings(settings: Mapping[str, Any]) -> bytes:
     """Return the line that a journal begins with."""
-    return _line({"format": JOURNAL_FORMAT, "version": JOURNAL_VERSION, "settings": settings})
+    content = {"format": JOURNAL_FORMAT, "version": JOURNAL_VERSION, "settings": settings}
+    return with_checksum(json.dumps(content).encode())
 
 
 def parse_settings(line: bytes) -> dict[str, Any] | str:
     """Return the settings in the first line of a journal, or what is wrong with it."""
     try:
         content = parse_json(line)
-        if content["format"] == JOURNAL_FORMAT and content["version"] == JOURNAL_VERSION:
-            return dict(content["settings"])
-        return f"has version {content['version']}, but this Stoker resumes only version {JOURNAL_VERSION}"
+        if content["format"] != JOURNAL_FORMAT:
+            return "is not a Stoker journal"
+        if content["version"] != JOURNAL_VERSION:
+            return f"has version {content['version']}, but this Stoker resumes only version {JOURNAL_VERSION}"
+        return dict(content["settings"]) if _has_checksum(line) else "is damaged: the checksum of its settings is wrong"
     except _DAMAGED:
-        return "is not a Stoker journal"
+        return "is not a Stoker journal, or damaged"
 
 
-def format_result(result: ShardResult) -> bytes:
-    """Return the line of a shard that is complete."""
+def format_result(result: ShardResult, settings: Mapping[str, Any]) -> bytes:
+    """Return the line of a shard that is complete, in the journal of a build with these settings."""
     file = result.file
-    return _line(
-        {
-            "shard": file.name,
-            "split": result.split,
-            "records": file.records,
-            "bytes": file.size_bytes,
-            "crc32c": f"{file.crc32c:08x}",
-            "rejects": [[reject.key, reject.label, reject.reason] for reject in result.rejects],
-            "converted": dict(result.converted),
-            "annotation_errors": list(result.annotation_errors),
-        }
-    )
+    entry = {
+        "shard": file.name,
+        "split": result.split,
+        "records": file.records,
+        "bytes": file.size_bytes,
+        "crc32c": f"{file.crc32c:08x}",
+        "rejects": [[reject.key, reject.label, reject.reason] for reject in result.rejects],
+        "converted": dict(result.converted),
+        "annotation_errors": list(result.annotation_errors),
+    }
+    return with_checksum(json.dumps(entry).encode(), settings)
 
 
-def parse_result(line: bytes) -> ShardResult | None:
-    """Return the shard of one line, or None if the line is damaged."""
+def parse_result(line: bytes, settings: Mapping[str, Any]) -> ShardResult | None:
+    """Return the shard of one line, or None if the line is damaged or not of a build with these settings."""
+    if not _has_checksum(line, settings):
+        return None
     try:
         entry = parse_json(line)
         return ShardResult(
@@ -393,11 +392,25 @@ def parse_result(line: bytes) -> ShardResult | None:
         return None
 
 
-def read_results(file: IO[bytes]) -> Iterator[tuple[ShardResult, int]]:
+def read_results(file: IO[bytes], settings: Mapping[str, Any]) -> Iterator[tuple[ShardResult, int]]:
     """Yield the shards of the lines that follow, each with the length of its line, up to one that is damaged or cut."""
-    while (line := file.readline(_MAX_LINE_BYTES)).endswith(b"\n") and (result := parse_result(line)) is not None:
+    while (result := parse_result(line := file.readline(_MAX_LINE_BYTES), settings)) is not None:
         yield result, len(line)
 
 
-def _line(content: dict[str, Any]) -> bytes:
-    return json.dumps(content).encode() + b"\n"
+def with_checksum(text: bytes, settings: Mapping[str, Any] | None = None) -> bytes:
+    """Return a JSON object as a line whose last field is the CRC-32C of what precedes it.
+
+    That is the line up to there, and for a shard the line of ``settings`` before it.
+    """
+    text = text.removesuffix(b"}")
+    return text + b', "checksum": "%08x"}\n' % _native.crc32c(text, _start(settings))
+
+
+def _has_checksum(line: bytes, settings: Mapping[str, Any] | None = None) -> bool:
+    found = _CHECKSUM.search(line, max(0, len(line) - 64))
+    return found is not None and int(found[1], 16) == _native.crc32c(line[: found.start()], _start(settings))
+
+
+def _start(settings: Mapping[str, Any] | None) -> int:
+    return 0 if settings is None else _native.crc32c(format_settings(settings))

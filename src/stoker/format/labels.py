@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stoker.errors import ManifestError
-from stoker.format.directory import LABELS_NAME, read_text
+from stoker.format.directory import LABELS_NAME, ListedFile, read_text
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def write_labels(
     label_base: int,
     *,
     numbered: bool = False,
-) -> None:
-    """Write the labels of a dataset atomically.
+) -> ListedFile:
+    """Write the labels of a dataset atomically, and return what the manifest says about the file.
 
     Args:
         directory: Directory of the dataset.
@@ -64,17 +64,23 @@ def write_labels(
     lines += [name + b"\t" + text if text else name for name, text in zip(names, texts, strict=True)]
     if numbered or all(line.startswith(b"%d:" % number) for number, line in enumerate(lines)):
         lines = [b"%d:%b" % (number, line) for number, line in enumerate(lines)]
-    (location(directory) / LABELS_NAME).write_atomically(b"".join(line + b"\n" for line in lines))
+    content = b"".join(line + b"\n" for line in lines)
+    (location(directory) / LABELS_NAME).write_atomically(content)
+    return ListedFile.of(content)
 
 
-def read_labels(directory: LocationLike) -> tuple[ClassLabel, ...]:
+def read_labels(directory: LocationLike, listed: ListedFile | None = None) -> tuple[ClassLabel, ...]:
     """Return the classes of a dataset; the index is the class id.
+
+    Args:
+        directory: Directory of the dataset.
+        listed: What the manifest says about ``labels.txt``; None where it says nothing.
 
     Raises:
         FileNotFoundError: There is no ``labels.txt``.
-        ManifestError: It is too large to be a list of classes, or no regular file.
+        ManifestError: It is not as ``listed``, too large to be a list of classes, or no regular file.
     """
-    return _read_list(location(directory) / LABELS_NAME, "restore it, or build again")
+    return _read_list(location(directory) / LABELS_NAME, "restore it, or build again", listed)
 
 
 def read_class_names(folder: Location, label_key: str) -> tuple[ClassLabel, ...]:
@@ -103,8 +109,8 @@ def read_class_names(folder: Location, label_key: str) -> tuple[ClassLabel, ...]
     return ()
 
 
-def _read_list(path: Location, remedy: str) -> tuple[ClassLabel, ...]:
-    content = read_text(path, _MAX_LABELS_BYTES, "list of classes")
+def _read_list(path: Location, remedy: str, listed: ListedFile | None = None) -> tuple[ClassLabel, ...]:
+    content = read_text(path, _MAX_LABELS_BYTES, "list of classes", listed)
     if content.count(b"\n") > MAX_CLASSES:
         message = f"{path} has more than {MAX_CLASSES} lines, so it is not a list of classes; {remedy}"
         raise ManifestError(message, path=str(path))

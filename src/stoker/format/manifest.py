@@ -1,15 +1,19 @@
-"""``manifest.json``: what a dataset holds. Written last; without it a directory is an unfinished build."""
+"""``manifest.json``: what a dataset holds. Written last; without it a directory is an unfinished build.
+
+Its last field is the SHA-256 of all lines before it, so that a manifest of which any byte has changed is refused. It
+has the length and the checksum of every other file, indexes excepted: they are checked against their shards.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from stoker.errors import ManifestError, NewerManifestError
-from stoker.format.directory import MANIFEST_NAME, read_text
+from stoker.format.directory import LABELS_NAME, MANIFEST_NAME, REJECTS_NAME, ListedFile, read_text
 from stoker.storage import location, parse_json
 from stoker.types import Compression, FeatureKind, FeatureSpec, ImageEncoding, LabelEncoding, SchemaInfo
 
@@ -20,7 +24,8 @@ if TYPE_CHECKING:
 
 
 FORMAT = "stoker-dataset"
-VERSION = 1
+VERSION = 2
+"""The newest that is read, and the one that is written; 2 brought ``files`` and ``checksum``."""
 SCHEMA_KEYS = (
     "image_key",
     "label_key",
@@ -36,6 +41,9 @@ SCHEMA_KEYS = (
 """Fields of `SchemaInfo` that ``schema`` holds under the same names, beside ``preset`` and ``features``."""
 
 _MAX_MANIFEST_BYTES = 2**28
+_CHECKSUM_LINE = re.compile(rb' "checksum": "([0-9a-f]{64})"\n}\n\Z')
+_SINCE_2 = ("files", "checksum")
+_ALWAYS_LISTED = (LABELS_NAME, REJECTS_NAME)
 _SCHEMA_CHOICES = {"label_encoding": get_args(LabelEncoding), "image_encoding": get_args(ImageEncoding)}
 _OPTIONAL_KEYS = ("filename_key", "height_key", "width_key", "order_key", "box_prefix")
 _T = TypeVar("_T")
@@ -94,7 +102,8 @@ class Manifest:
     """The whole of ``manifest.json``; `docs/reference/format.md` defines each field.
 
     ``shard_names`` is the text of a `stoker.format.ShardNaming`; ``limit`` the number of images of train that the
-    dataset was restricted to, if any.
+    dataset was restricted to, if any. ``files`` has the other files by name, and nothing in version 1. ``version`` is
+    that of the format.
 
     There are no dates in it: the same input and settings give the same bytes.
     """
@@ -110,6 +119,8 @@ class Manifest:
     compression: Compression = "none"
     shard_names: str = "default"
     limit: int | None = None
+    files: Mapping[str, ListedFile] = field(default_factory=dict)
+    version: int = VERSION
 
     @property
     def dataset_id(self) -> str:
@@ -168,11 +179,11 @@ def read_manifest(directory: LocationLike) -> Manifest:
 
 
 def format_manifest(manifest: Manifest) -> bytes:
-    """Return the text of ``manifest.json``."""
+    """Return the text of ``manifest.json``, in the version that the manifest has."""
     schema, source = manifest.schema, manifest.source
     content = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": manifest.version,
         "dataset_id": manifest.dataset_id,
         "stoker_version": manifest.stoker_version,
         "schema": {
@@ -195,7 +206,20 @@ def format_manifest(manifest: Manifest) -> bytes:
         "limit": manifest.limit,
         "splits": {name: _split_content(split) for name, split in manifest.splits.items()},
     }
-    return json.dumps(content, indent=1).encode() + b"\n"
+    if manifest.version == 1:
+        return json.dumps(content, indent=1).encode() + b"\n"
+    content["files"] = {name: _file_content(file) for name, file in sorted(manifest.files.items())}
+    return with_checksum(content)
+
+
+def with_checksum(content: Mapping[str, Any]) -> bytes:
+    """Return the text of a manifest with these fields, and last the checksum of all lines before it."""
+    lines = json.dumps(content, indent=1).encode().removesuffix(b"\n}") + b",\n"
+    return lines + b' "checksum": "%b"\n}\n' % hashlib.sha256(lines).hexdigest().encode()
+
+
+def _file_content(file: ListedFile | Shard) -> dict[str, Any]:
+    return {"bytes": file.size_bytes, "crc32c": f"{file.crc32c:08x}"}
 
 
 def _split_content(split: Split) -> dict[str, Any]:
@@ -205,20 +229,17 @@ def _split_content(split: Split) -> dict[str, Any]:
         "rejects": split.rejects,
         "class_counts": list(split.class_counts),
         "unlabelled": split.unlabelled,
-        "shards": [
-            {"name": s.name, "records": s.records, "bytes": s.size_bytes, "crc32c": f"{s.crc32c:08x}"}
-            for s in split.shards
-        ],
+        "shards": [{"name": s.name, "records": s.records, **_file_content(s)} for s in split.shards],
     }
 
 
 def parse_manifest(text: bytes, path: str | Location) -> Manifest:
     """Return the manifest in ``text``; ``path`` is named in errors.
 
-    Every field is checked, because the file may have been damaged or edited by hand.
+    Every field is checked all the same: version 1 has no checksum, and a checksum is no signature.
 
     Raises:
-        ManifestError: It is damaged, contradicts itself, or is of a newer version.
+        ManifestError: It is damaged or was changed, contradicts itself, or is of a newer version.
     """
     where = str(path)
     try:
@@ -230,15 +251,36 @@ def parse_manifest(text: bytes, path: str | Location) -> Manifest:
         raise ManifestError(f"{where} is damaged: {error}; restore it, or build again", path=where) from error
     if content.get("format", str) != FORMAT:
         raise content.wrong("format", f"is not {FORMAT!r}, so this is not a Stoker dataset")
-    version = content.count("version")
-    if version > VERSION:
-        raise content.newer("version")
-    if version < 1:
-        raise content.wrong("version", "is not a version; the first was 1")
-    manifest = _manifest(content)
+    version = _checked_version(text, content)
+    manifest = _manifest(content, version)
     if content.get("dataset_id", str) != manifest.dataset_id:
         raise content.wrong("dataset_id", f"is not that of the shards listed, {manifest.dataset_id}")
     return manifest
+
+
+def _checked_version(text: bytes, content: _Node) -> int:
+    """Return the version of a manifest, after its checksum: a version that damage has made is no version.
+
+    Raises:
+        ManifestError: The checksum is not that of the text, or the version has none, or it is not a version.
+        NewerManifestError: The version is newer.
+    """
+    checksum = _CHECKSUM_LINE.search(text, max(0, len(text) - 128))
+    if checksum is not None:
+        found = hashlib.sha256(memoryview(text)[: checksum.start()]).hexdigest()
+        if found != checksum[1].decode():
+            raise content.changed(f"the SHA-256 of its lines is {found[:16]}..., not {checksum[1][:16].decode()}...")
+    version = content.count("version")
+    if version > VERSION:
+        raise content.newer()
+    if version < 1:
+        raise content.wrong("version", "is not a version; the first was 1")
+    if version > 1 and checksum is None:
+        raise content.changed("it does not end in a line with its checksum")
+    for key in _SINCE_2:
+        if version == 1 and key in content.value:
+            raise content.changed(f"its version is 1, but {key!r} is a field of version 2")
+    return version
 
 
 class _Node:
@@ -254,10 +296,17 @@ class _Node:
     def wrong(self, key: str, problem: str) -> ManifestError:
         return _damaged(self.path, f"{self.name}{key}", f"{_shown(self.value.get(key))} {problem}")
 
-    def newer(self, key: str) -> NewerManifestError:
-        """Return the error of a version that only a newer Stoker reads."""
-        problem = f"{_shown(self.value.get(key))} is newer than {VERSION}, the newest that this Stoker reads"
-        return NewerManifestError(f"{self.path}: {key} {problem}; install a newer Stoker", path=self.path)
+    def changed(self, how: str) -> ManifestError:
+        message = f"{self.path} was changed or damaged after the build: {how}"
+        return ManifestError(f"{message}; restore it, or build again", path=self.path)
+
+    def newer(self) -> NewerManifestError:
+        """Return the error of a manifest that only a newer Stoker reads."""
+        version, writer = _shown(self.value["version"]), self.value.get("stoker_version")
+        known = isinstance(writer, str) and re.fullmatch(r"[0-9][0-9A-Za-z.+-]{0,40}", writer)
+        versions = f"format version {version}, this one reads up to {VERSION}"
+        remedy = f"install Stoker >= {writer}" if known else "install a newer Stoker"
+        return NewerManifestError(f"{self.path} was written by a newer Stoker ({versions}): {remedy}", path=self.path)
 
     def get(self, key: str, kind: type[_T]) -> _T:
         value = self.value.get(key)
@@ -271,6 +320,12 @@ class _Node:
         if not 0 <= value < 2**63:
             raise self.wrong(key, "is not a count")
         return value
+
+    def crc32c(self) -> int:
+        checksum = self.get("crc32c", str)
+        if not re.fullmatch(r"[0-9a-f]{8}", checksum):
+            raise self.wrong("crc32c", "is not 8 hex digits")
+        return int(checksum, 16)
 
     def choice(self, key: str, choices: tuple[str, ...]) -> str:
         value = self.get(key, str)
@@ -293,7 +348,7 @@ class _Node:
         return {name: make(inner.node(name)) for name in inner.value}
 
 
-def _manifest(content: _Node) -> Manifest:
+def _manifest(content: _Node, version: int) -> Manifest:
     source = content.node("source")
     return Manifest(
         stoker_version=content.get("stoker_version", str),
@@ -309,7 +364,20 @@ def _manifest(content: _Node) -> Manifest:
         shard_names=content.get("shard_names", str) if "shard_names" in content.value else "default",
         limit=content.count("limit") if content.value.get("limit") is not None else None,
         splits=content.nodes("splits", _split),
+        files={} if version == 1 else _files(content),
+        version=version,
     )
+
+
+def _files(content: _Node) -> dict[str, ListedFile]:
+    files = content.nodes("files", lambda node: ListedFile(node.count("bytes"), node.crc32c()))
+    for name in _ALWAYS_LISTED:
+        if name not in files:
+            raise content.wrong("files", f"does not list {name}")
+    for name in files:
+        if not _lies_below(name) or "/" in name:
+            raise content.wrong("files", f"lists {_shown(name)}, which is not the name of a file beside the manifest")
+    return files
 
 
 def _schema(node: _Node) -> SchemaInfo:
@@ -354,14 +422,16 @@ def _split(node: _Node) -> Split:
 
 
 def _shard(node: _Node) -> Shard:
-    name, checksum = node.get("name", str), node.get("crc32c", str)
-    # A name leads to a file in the directory of the manifest, or in a folder of it, and nowhere else.
-    leads_out = any(part in ("", ".", "..") for part in name.split("/"))
-    if leads_out or any(char in name for char in "\\\0") or not _is_text(name):
+    name = node.get("name", str)
+    if not _lies_below(name):
         raise node.wrong("name", "is not the name of a file below the manifest")
-    if not re.fullmatch(r"[0-9a-f]{8}", checksum):
-        raise node.wrong("crc32c", "is not 8 hex digits")
-    return Shard(name, node.count("records"), node.count("bytes"), int(checksum, 16))
+    return Shard(name, node.count("records"), node.count("bytes"), node.crc32c())
+
+
+def _lies_below(name: str) -> bool:
+    """Return whether a name leads to a file in the directory of the manifest, or in a folder of it; nowhere else."""
+    leads_out = any(part in ("", ".", "..") for part in name.split("/"))
+    return not leads_out and not any(char in name for char in "\\\0") and _is_text(name)
 
 
 def _is_text(name: str) -> bool:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from stoker.errors import ManifestError
-from stoker.format.directory import REJECTS_NAME, read_text
+from stoker.format.directory import REJECTS_NAME, ListedFile, read_text
 from stoker.storage import location, parse_json
 from stoker.types import Reject
 
@@ -19,26 +19,34 @@ if TYPE_CHECKING:
 _MAX_REJECTS_BYTES = 2**30
 
 
-def write_rejects(directory: LocationLike, rejects: Iterable[Reject]) -> None:
-    """Write the rejects of a dataset atomically; the file is there, and empty, when there are none.
+def write_rejects(directory: LocationLike, rejects: Iterable[Reject]) -> ListedFile:
+    """Write the rejects of a dataset atomically, and return what the manifest says about the file.
+
+    The file is there, and empty, when there are none.
 
     Raises:
         OSError: The file cannot be written.
     """
     lines = [json.dumps({"key": r.key, "split": r.split, "reason": r.reason}) + "\n" for r in rejects]
-    (location(directory) / REJECTS_NAME).write_atomically("".join(lines).encode())
+    content = "".join(lines).encode()
+    (location(directory) / REJECTS_NAME).write_atomically(content)
+    return ListedFile.of(content)
 
 
-def read_rejects(directory: LocationLike) -> tuple[Reject, ...]:
+def read_rejects(directory: LocationLike, listed: ListedFile | None = None) -> tuple[Reject, ...]:
     """Return the rejects of a dataset in the order of the build; none when there is no file.
 
+    Args:
+        directory: Directory of the dataset.
+        listed: What the manifest says about ``rejects.jsonl``; None where it says nothing.
+
     Raises:
-        ManifestError: A line is not what it should be; names the line.
+        ManifestError: It is not as ``listed``; or a line is not what it should be, and the message names the line.
     """
     path = location(directory) / REJECTS_NAME
     if not path.lexists():
         return ()
-    content = read_text(path, _MAX_REJECTS_BYTES, "list of rejects")
+    content = read_text(path, _MAX_REJECTS_BYTES, "list of rejects", listed)
     rejects = []
     for number, line in enumerate(content.removesuffix(b"\n").split(b"\n")):
         if not line and not number:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from stoker.format.directory import ListedFile
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _CLASSES = "tensorflow_datasets.core.features."
 
 def write_tfds_metadata(
     directory: LocationLike, *, name: str, splits: Mapping[str, Split], class_names: Sequence[str]
-) -> None:
+) -> dict[str, ListedFile]:
     r"""Write ``features.json``, ``dataset_info.json`` and the names of the labels, each atomically.
 
     The records have the keys of preset ``tfds`` and lie in shards called ``NAME-SPLIT.tfrecord-00000-of-00008``. The
@@ -43,18 +44,23 @@ def write_tfds_metadata(
         splits: What each split holds.
         class_names: Name of each label, from label 0; bytes that are not UTF-8 as surrogate escapes.
 
+    Returns:
+        What the manifest says about each file that was written.
+
     Raises:
         OSError: A file cannot be written.
     """
     place = location(directory)
     names = [text.encode("utf-8", "backslashreplace") for text in class_names]
     seen = {text.decode().strip() for text in names}
+    contents = {FEATURES_NAME: _format(_features(len(names))), INFO_NAME: _format(_info(name, splits))}
     if names and "" not in seen and len(seen) == len(names):
-        (place / LABEL_NAMES_NAME).write_atomically(b"".join(text + b"\n" for text in names))
+        contents[LABEL_NAMES_NAME] = b"".join(text + b"\n" for text in names)
     else:
         (place / LABEL_NAMES_NAME).unlink(missing_ok=True)
-    (place / FEATURES_NAME).write_atomically(_format(_features(len(names))))
-    (place / INFO_NAME).write_atomically(_format(_info(name, splits)))
+    for file, content in contents.items():
+        (place / file).write_atomically(content)
+    return {file: ListedFile.of(content) for file, content in contents.items()}
 
 
 def _features(classes: int) -> dict[str, Any]:

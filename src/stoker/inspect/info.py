@@ -137,7 +137,7 @@ def dataset_info(
 def _histogram(directory: Location, manifest: Manifest) -> tuple[ClassCount, ...]:
     labels: tuple[ClassLabel, ...] = ()
     with contextlib.suppress(FileNotFoundError):  # `verify` reports what is missing
-        labels = read_labels(directory)
+        labels = read_labels(directory, manifest.files.get(LABELS_NAME))
     classes = max((len(split.class_counts) for split in manifest.splits.values()), default=0)
     splits = {name: dict(enumerate(split.class_counts)) for name, split in manifest.splits.items()}
     return tuple(class_count(labels, label, splits) for label in range(manifest.schema.label_base, classes))

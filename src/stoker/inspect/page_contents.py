@@ -18,7 +18,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ImageError, ImageTooLargeError, SourceError, StokerError
-from stoker.format import read_rejects
+from stoker.format import REJECTS_NAME, read_rejects
 from stoker.inspect.info import class_count
 from stoker.loader import class_title, data_uri, fit, open_splits, usable_boxes
 from stoker.recipe import QuietPillow, decode_with_pillow, dimensions, sniff
@@ -236,7 +236,8 @@ def dataset_portrait(
         rejects = _unreadable(location(path), measured, is_files=not some.shards)
     else:
         find = None if source is None else partial(_below, location(source))
-        rejects = _rejects(read_rejects(str(path)), manifest.source.items, find)
+        rejected = read_rejects(path, manifest.files.get(REJECTS_NAME))
+        rejects = _rejects(rejected, manifest.source.items, find)
     return Portrait(
         path=str(path),
         kind="dataset" if manifest else "records" if some.shards else "files",

@@ -1,9 +1,10 @@
 """Checking a dataset from the first byte to the last pixel.
 
-For each shard: its length and checksum against the manifest, both checksums of every record, its index against a fresh
-scan. For each record: that it is an Example with the features of the schema, that its image decodes whole and has the
-size it claims, that its label is one of the classes. Over all: counts of records, classes and rejects against the
-manifest. Damage does not stop the check; where a shard's frames are broken, its index still leads to the other records.
+The manifest against its own checksum. For each shard: its length and checksum against the manifest, both checksums of
+every record, its index against a fresh scan. For each other file: its length and checksum against the manifest. For
+each record: that it is an Example with the features of the schema, that its image decodes whole and has the size it
+claims, that its label is one of the classes. Over all: counts of records, classes and rejects against the manifest.
+Damage does not stop the check; where a shard's frames are broken, its index still leads to the other records.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from stoker.format import (
     LABELS_NAME,
     MANIFEST_NAME,
     REJECTS_NAME,
+    SIZES_NAME,
     ImagenetSchema,
     compression_of,
     find_layout,
@@ -53,6 +55,8 @@ from stoker.format import (
     read_labels,
     read_manifest,
     read_rejects,
+    read_text,
+    sizes_path,
 )
 from stoker.inspect.info import leading_records, message_about, names_below
 from stoker.loader import Sample, label_of, refuse_keys, refuse_unfinished
@@ -80,6 +84,7 @@ if TYPE_CHECKING:
 _CHUNK_RECORDS = 32
 _READ_BYTES = 1 << 20
 _MAX_INDEX_BYTES = 1 << 28
+_MAX_COMPANION_BYTES = 1 << 28
 _NO_ROWS = np.empty((0, 2), np.uint64)
 
 _SYNSET_KEY, _TEXT_KEY = "image/class/synset", "image/class/text"
@@ -200,6 +205,7 @@ def verify_dataset(
     problems += [problem for result in results for problem in result.record_problems]
     if manifest is not None:
         problems += _count_problems(place, manifest, labels)
+        problems += _companion_problems(place, manifest)
     return VerifyReport(
         shards=len(targets),
         records=sum(result.records for result in results),
@@ -749,7 +755,7 @@ def _classes(place: Location, manifest: Manifest, problems: list[Problem]) -> tu
     counted = max((len(split.class_counts) for split in manifest.splits.values()), default=0)
     path = place / LABELS_NAME
     try:
-        classes = read_labels(place)
+        classes = read_labels(place, manifest.files.get(LABELS_NAME))
     except FileNotFoundError:
         problems.append(_problem(path, "is missing; restore it, or build again"))
         return ()
@@ -792,11 +798,32 @@ def _reject_problems(place: Location, manifest: Manifest) -> Iterator[Problem]:
         yield _problem(path, "is missing; restore it, or build again")
         return
     try:
-        rejected = Counter(reject.split for reject in read_rejects(place))
+        rejects = read_rejects(place, manifest.files.get(REJECTS_NAME))
     except ManifestError as error:
         yield _problem(path, str(error))
         return
+    rejected = Counter(reject.split for reject in rejects)
     for name, split in manifest.splits.items():
         if rejected[name] != split.rejects:
             what = f"has {rejected[name]} rejects of split {name}; the manifest says {split.rejects}"
             yield _problem(path, what)
+
+
+def _companion_problems(place: Location, manifest: Manifest) -> Iterator[Problem]:
+    """Yield what is wrong with files that only other systems read, such as ``dataset_info.json``.
+
+    ``sizes.txt`` of a dataset called ``tfrecords_raw`` lies outside its directory, so it may be missing.
+    """
+    for name, listed in manifest.files.items():
+        if name in (LABELS_NAME, REJECTS_NAME):
+            continue
+        path = sizes_path(place) if name == SIZES_NAME else place / name
+        try:
+            read_text(path, _MAX_COMPANION_BYTES, f"{name} of the preset {manifest.schema.preset}", listed)
+        except FileNotFoundError:
+            if path.parent == place:
+                yield _problem(path, "is missing; restore it, or build again")
+        except ManifestError as error:
+            yield _problem(path, str(error))
+        except OSError as error:
+            yield _problem(path, f"cannot be read: {error.strerror or error}")

@@ -233,7 +233,7 @@ def _open_built(directory: Location, choose: _Choice) -> Dataset:
 def _labels(directory: Location, manifest: Manifest) -> tuple[ClassLabel, ...]:
     where = directory / LABELS_NAME
     try:
-        labels = read_labels(directory)
+        labels = read_labels(directory, manifest.files.get(LABELS_NAME))
     except FileNotFoundError as error:
         raise ManifestError(f"{where} is missing; restore it, or build again", path=str(where)) from error
     counted = max((len(split.class_counts) for split in manifest.splits.values()), default=0)
