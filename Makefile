@@ -61,7 +61,7 @@ $(COMPILING): $(MADE) pyproject.toml
 
 $(INSTALLED): $(MADE) $(SOURCES) | $(COMPILING)
 	@echo "Building and installing Stoker (about a minute)"
-	$(PIP) install . --config-settings=build-dir=$(abspath $(BUILD))/wheel
+	$(PIP) install . --config-settings=build-dir=$(abspath $(BUILD))/wheel $(if $(STOKER_CI),--config-settings=cmake.define.STOKER_WERROR=ON)
 	@touch $@
 
 # PyTorch comes first and alone: whatever else asks for torch then finds this one.
@@ -100,9 +100,10 @@ test: $(BUILD)/.stamp-deps-test  ## C++ tests, lint, and all Python tests that n
 	@$(MAKE) -j3 $(DEVELOPED) native-plain lint  # `native-plain` is nice: `lint` waits for all that is installed
 	@$(PYTEST) -n $(JOBS) --dist loadfile -m "not servers"
 
-# `test` first and alone; of the others, those that wait run beside those that compute.
+# What has to be installed comes first: the tests of `test` use every compiler that is there. Then `test`, alone; of the others, those that wait
+# run beside those that compute.
 .PHONY: test-all
-test-all: test $(BUILD)/.stamp-deps-test-all $(BUILD)/.stamp-deps-fuzz  ## `test`, then sanitizers, servers, clients, fuzzing.
+test-all: $(BUILD)/.stamp-deps-test-all $(BUILD)/.stamp-deps-fuzz $(BUILD)/.stamp-deps-arm64 test  ## `test`, then sanitizers, servers, clients, fuzzing.
 	@$(MAKE) -j2 --keep-going $(OUTPUT) test-servers test-clients native-asan native-tsan fuzz
 
 .PHONY: test-servers

@@ -5,11 +5,12 @@
 #   scripts/deps.sh test      those, and doctest
 #   scripts/deps.sh test-all  those, the compiler's sanitizers, and Java for Spark and HDFS
 #   scripts/deps.sh fuzz      those of `build`, clang 14 with libFuzzer, and protobuf, which one target compares with
+#   scripts/deps.sh arm64     those of `build`, a compiler for ARM64, qemu-user to run what it makes, and mmdebstrap
 #
 # With apt-get, and root or a sudo that asks for no password, what is missing is installed; otherwise it is named.
 set -euo pipefail
 
-purpose=${1:?usage: scripts/deps.sh build|test|test-all|fuzz}
+purpose=${1:?usage: scripts/deps.sh build|test|test-all|fuzz|arm64}
 python=${PYTHON:-python3}
 cxx=${CXX:-c++}
 cc=${CC:-cc}
@@ -96,8 +97,13 @@ check() {
       need "clang 14 with libFuzzer" "clang-14 libclang-rt-14-dev" "clang14 compiler-rt14" llvm@14 has_fuzzer
       need "protobuf for C++" "libprotobuf-dev protobuf-compiler" "protobuf-devel protobuf-compiler" protobuf has_protobuf
       ;;
+    arm64)
+      need "a C++ compiler for ARM64" g++-aarch64-linux-gnu gcc-c++-aarch64-linux-gnu "" command -v aarch64-linux-gnu-g++
+      need "qemu-user for ARM64" qemu-user-static qemu-user-static-aarch64 "" command -v qemu-aarch64-static
+      need "mmdebstrap" mmdebstrap mmdebstrap "" command -v mmdebstrap
+      ;;
     *)
-      echo "scripts/deps.sh: unknown purpose '$purpose'; it is build, test, test-all or fuzz" >&2
+      echo "scripts/deps.sh: unknown purpose '$purpose'; it is build, test, test-all, fuzz or arm64" >&2
       exit 2
       ;;
   esac

@@ -22,7 +22,7 @@ fi
 
 cmake -S . -B "$directory" -G Ninja -DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14 \
   -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DSTOKER_SANITIZE=address,undefined \
-  -DSTOKER_PYTHON=OFF -DSTOKER_FUZZ=ON >"$directory.log" 2>&1 || { cat "$directory.log" >&2; exit 1; }
+  -DSTOKER_PYTHON=OFF -DSTOKER_FUZZ=ON -DSTOKER_WERROR=ON >"$directory.log" 2>&1 || { cat "$directory.log" >&2; exit 1; }
 cmake --build "$directory" -j "$jobs" -- --quiet
 python scripts/fuzz_seeds.py "$directory/corpus" ${STOKER_FUZZ_CORPUS:+"$STOKER_FUZZ_CORPUS"}
 

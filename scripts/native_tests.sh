@@ -9,8 +9,10 @@ set -euo pipefail
 kind=${1:?usage: scripts/native_tests.sh plain|asan|tsan BUILD_DIRECTORY}
 directory=${2:?usage: scripts/native_tests.sh plain|asan|tsan BUILD_DIRECTORY}
 jobs=${JOBS:-2}
-options=(-DSTOKER_PYTHON=OFF -DSTOKER_TESTS=ON)
+options=(-DSTOKER_PYTHON=OFF -DSTOKER_TESTS=ON -DSTOKER_WERROR=ON)
 runner=()
+lower_levels=portable
+if [ "$(uname -m)" = x86_64 ]; then lower_levels="portable sse42"; fi
 case $kind in
   plain) options+=(-DCMAKE_BUILD_TYPE=Release) ;;
   asan) options+=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DSTOKER_SANITIZE=address,undefined) ;;
@@ -28,4 +30,12 @@ mkdir -p "$(dirname "$directory")"
 echo "Building the C++ tests ($kind)"
 cmake -S . -B "$directory" -G Ninja "${options[@]}" >"$directory.log" 2>&1 || { cat "$directory.log" >&2; exit 1; }
 cmake --build "$directory" -j "$jobs" --target stoker_core_tests -- --quiet
-${runner[@]+"${runner[@]}"} "$directory/src/native/tests/stoker_core_tests"
+tests=$directory/src/native/tests/stoker_core_tests
+${runner[@]+"${runner[@]}"} "$tests"
+# That was with the best kernels of this processor; now the tests of what has kernels, with less.
+if [ "$kind" = plain ]; then
+  for level in $lower_levels; do
+    echo "Running the tests of kernels with STOKER_KERNELS=$level"
+    STOKER_KERNELS=$level "$tests" --source-file='*/color/*,*/jpeg/*,*/resize/*,*/shards/crc32c*'
+  done
+fi

@@ -42,6 +42,7 @@ _FILTERS = {
     "tf2-nearest": "TensorFlow 2's `resize(..., method='nearest')`",
 }
 _VARIABLES = {
+    "STOKER_KERNELS": "best instructions the core may use: `portable`, `sse42`, `avx2`; on ARM64 `portable`, `neon`",
     "STOKER_CACHE_DIR": "caches of this user: indexes of shards that lie where nothing can be written",
     "XDG_CACHE_HOME": "the same in its folder `stoker`, where `STOKER_CACHE_DIR` is not set (default `~/.cache`)",
     "AWS_ACCESS_KEY_ID": "S3: with the other `AWS_...` variables of AWS's tools, the account",

@@ -15,6 +15,11 @@ from numpy.typing import NDArray
 import stoker.types
 
 
+def kernel_level() -> str:
+    """
+    The highest level of kernels that run: "portable", "sse42", "avx2" or "neon".
+    """
+
 def crc32c(data: Buffer, crc: int = 0) -> int:
     """
     CRC-32C of `data`, or of earlier bytes whose CRC is `crc` followed by `data`.

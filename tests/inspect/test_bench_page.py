@@ -30,7 +30,7 @@ def report() -> BenchReport:
     )
     return BenchReport(
         spec=BenchSpec("/data/photos <i>", "train", threads=16),
-        machine=Machine("A processor", 16, 64 * 10**9, "Linux 6.8", "3.11.2"),
+        machine=Machine("A processor", 16, 64 * 10**9, "Linux 6.8", "3.11.2", "avx2"),
         images=1_281_167,
         images_read=1000,
         encoded_bytes=110_000_000,

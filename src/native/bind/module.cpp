@@ -1,10 +1,15 @@
 // The extension module stoker._native.
 #include "bind/bind.h"
+#include "core/base/kernels.h"
 
 NB_MODULE(_native, m) {
   m.doc() = "The native core of Stoker. Use the functions of the stoker package instead.";
   // What frameworks, daemon threads and forks still hold when a program ends is not an error of it.
   nanobind::set_leak_warnings(false);
+  // A STOKER_KERNELS that cannot be followed is an ImportError here, and no surprise in a thread later.
+  stoker::kernel_level();
+  m.def("kernel_level", &stoker::kernel_level,
+        "The highest level of kernels that run: \"portable\", \"sse42\", \"avx2\" or \"neon\".");
   stoker::bind::watch_for_the_end();
   stoker::bind::register_errors(m);
   stoker::bind::register_shards(m);

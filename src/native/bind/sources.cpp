@@ -90,7 +90,8 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> each_record(const RecordSet& records, con
 
 std::vector<RecordExtent> rows_of(const Extents& extents) {
   std::vector<RecordExtent> rows(extents.shape(0));
-  if (!rows.empty()) std::memcpy(rows.data(), extents.data(), rows.size() * sizeof(RecordExtent));
+  if (!rows.empty())
+    std::memcpy(static_cast<void*>(rows.data()), extents.data(), rows.size() * sizeof(RecordExtent));
   return rows;
 }
 
@@ -280,7 +281,8 @@ void add_file_set(nb::module_& m) {
           "set_boxes",
           [](FileSet& set, const Column<int64_t>& starts, const Corners& boxes) {
             std::vector<ObjectBox> rows(boxes.shape(0));
-            if (!rows.empty()) std::memcpy(rows.data(), boxes.data(), rows.size() * sizeof(ObjectBox));
+            if (!rows.empty())
+              std::memcpy(static_cast<void*>(rows.data()), boxes.data(), rows.size() * sizeof(ObjectBox));
             set.set_boxes(copy(starts), std::move(rows));
           },
           "starts"_a, "boxes"_a,

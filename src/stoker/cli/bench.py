@@ -117,7 +117,8 @@ def _print_report(report: BenchReport) -> None:
         f"{format_count(spec.rounds, 'round')} of {spec.seconds:g} s in turns"
     )
     printer.line(
-        f"{machine.processor}, {cpus}, {format_size(machine.memory_bytes)}, {machine.system}, Python {machine.python}"
+        f"{machine.processor}, {cpus}, {format_size(machine.memory_bytes)}, {machine.system}, "
+        f"Python {machine.python}, {machine.kernels} kernels"
     )
     if report.encoded_bytes < _FEW_BYTES:
         printer.line("few images: they may stay in the processor's caches, which makes every figure too good")

@@ -74,6 +74,9 @@ _USAGE_ERRORS = (ConfigError, DatasetNotFoundError, DestinationError, SourceErro
 _NO_THREAD = "can't start new thread"
 """What a `RuntimeError` of Python's says when the system has no thread for it; there is no other sign."""
 
+_CORE_SETTING = "STOKER_KERNELS"
+"""What the compiled core names where it refuses to be imported with the value of that environment variable."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
@@ -105,6 +108,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, RuntimeError) and str(error) != _NO_THREAD:
             raise
         return _report(error, words, as_json=as_json)
+    except ImportError as error:
+        if _CORE_SETTING not in str(error):
+            raise
+        return _report(ConfigError(str(error)), words, as_json=as_json)
     except KeyboardInterrupt as interrupt:
         print(printable("; ".join(["stoker: interrupted", *_notes(interrupt)])), file=sys.stderr)  # noqa: T201 - see _report
         return EXIT_INTERRUPTED

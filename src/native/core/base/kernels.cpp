@@ -1,13 +1,36 @@
 #include "core/base/kernels.h"
 
+#include <cstdlib>
+#include <iterator>
+#include <string>
+
+#include "core/base/errors.h"
+
 #if defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 #endif
 
 namespace stoker {
+namespace {
 
-bool has(InstructionSet set) {
+// A level includes those before it.
+struct Level {
+  const char* name;
+  InstructionSet needs;
+  InstructionSet also;  // where the processor has it
+};
+constexpr Level kLevels[] = {
+    {"portable", InstructionSet::kAny, InstructionSet::kAny},
+#if defined(__x86_64__)
+    {"sse42", InstructionSet::kSse42, InstructionSet::kSse42},
+    {"avx2", InstructionSet::kAvx2, InstructionSet::kBmi2},
+#elif defined(__aarch64__)
+    {"neon", InstructionSet::kNeon, InstructionSet::kArmCrc},
+#endif
+};
+
+bool processor_has(InstructionSet set) {
   switch (set) {
     case InstructionSet::kAny:
       return true;
@@ -31,6 +54,43 @@ bool has(InstructionSet set) {
     default:
       return false;
   }
+}
+
+// The number of those of kLevels that may run.
+size_t usable_levels() {
+  size_t there = 1;
+  while (there < std::size(kLevels) && processor_has(kLevels[there].needs)) ++there;
+  const char* asked = std::getenv("STOKER_KERNELS");
+  if (asked == nullptr || *asked == '\0') return there;
+  std::string names;
+  for (size_t i = 0; i < there; ++i) {
+    if (std::string(asked) == kLevels[i].name) return i + 1;
+    names += (i == 0 ? "" : i + 1 == there ? " or " : ", ") + std::string(kLevels[i].name);
+  }
+  std::string shown = asked;
+  for (char& c : shown) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  throw Error(ErrorCode::kBadArgument, "the environment variable STOKER_KERNELS is '" + shown +
+                                           "'; on this machine it may be " + names);
+}
+
+size_t levels() {
+  static const size_t count = usable_levels();
+  return count;
+}
+
+}  // namespace
+
+const char* kernel_level() {
+  return kLevels[levels() - 1].name;
+}
+
+bool has(InstructionSet set) {
+  for (size_t i = 0; i < levels(); ++i) {
+    if (set == kLevels[i].needs || set == kLevels[i].also) return processor_has(set);
+  }
+  return false;
 }
 
 }  // namespace stoker

@@ -32,13 +32,16 @@ inline constexpr uint64_t kDefaultMaxPixels = uint64_t{1} << 27;
 // Throws kImageTooLarge for an image of more than `max_pixels`; to be called before memory is taken for it.
 void refuse_more_pixels(Extent image, uint64_t max_pixels);
 
-// Borrowed RGBX pixels (the fourth byte is undefined); rows are `stride` bytes apart.
+// Borrowed RGBX pixels (the fourth byte is undefined); rows are `stride` bytes apart. What kernels call is
+// always inlined (core/base/kernels.h).
 struct RgbxView {
   const uint8_t* data = nullptr;
   size_t stride = 0;
   Extent size;
 
-  const uint8_t* row(int32_t y) const { return data + static_cast<size_t>(y) * stride; }
+  [[gnu::always_inline]] const uint8_t* row(int32_t y) const {
+    return data + static_cast<size_t>(y) * stride;
+  }
 };
 
 // Borrowed, writable RGB pixels.
@@ -46,7 +49,7 @@ struct RgbSlot {
   uint8_t* data = nullptr;
   size_t stride = 0;
 
-  uint8_t* row(int32_t y) const { return data + static_cast<size_t>(y) * stride; }
+  [[gnu::always_inline]] uint8_t* row(int32_t y) const { return data + static_cast<size_t>(y) * stride; }
 };
 
 // Pixels from one layout to the other, which do not overlap.

@@ -83,7 +83,7 @@ void apply_jitter(const JitterPlan& plan, RgbSlot rows, Extent size, const Color
   size_t count = 0;
   const auto carry_out = [&] {
     if (count == 0) return;
-    image.each([&](uint8_t* rgb) { kernels.change({waiting.data(), count}, rgb, image.pixels); });
+    image.each([&](uint8_t* rgb) { kernels.change(waiting.data(), count, rgb, image.pixels); });
     count = 0;
   };
   for (size_t i = 0; i < plan.count; ++i) {

@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "core/color/color_jitter.h"
@@ -24,11 +23,11 @@ struct ColorStep {
   float turn = 0.0F;    // hue: 0..255, whole
 };
 
-// All sets give the same bytes.
+// All sets give the same bytes. Plain pointers: see core/base/kernels.h.
 struct ColorKernels {
   const char* name;
   // Carries out the steps on RGB pixels that lie one after the other, in place.
-  void (*change)(std::span<const ColorStep> steps, uint8_t* rgb, size_t pixels);
+  void (*change)(const ColorStep* steps, size_t count, uint8_t* rgb, size_t pixels);
   // The sum of L over them.
   uint64_t (*sum_luma)(const uint8_t* rgb, size_t pixels);
 };

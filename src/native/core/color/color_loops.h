@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
 
 #include "core/color/color_kernels.h"
 
@@ -98,7 +97,8 @@ struct Block {
 
 // Brightness and contrast.
 void pull(Block& block, float grey, float factor) {
-  for (float* channel : {block.red, block.green, block.blue}) {
+  float* const channels[] = {block.red, block.green, block.blue};
+  for (float* channel : channels) {
     for (size_t i = 0; i < kBlock; i += kLanes)
       put(blend(all(grey), lanes(channel + i), all(factor)), channel + i);
   }
@@ -156,12 +156,12 @@ void store(const Block& block, uint8_t* rgb, size_t pixels) {
   }
 }
 
-void change(std::span<const ColorStep> steps, uint8_t* rgb, size_t pixels) {
+void change(const ColorStep* steps, size_t count, uint8_t* rgb, size_t pixels) {
   Block block{};  // the end of the last block is worked on too, and must be numbers
   while (pixels > 0) {
     const size_t here = pixels < kBlock ? pixels : kBlock;
     load(rgb, block, here);
-    for (const ColorStep& step : steps) change_block(step, block);
+    for (size_t i = 0; i < count; ++i) change_block(steps[i], block);
     store(block, rgb, here);
     rgb += here * kRgbBytes;
     pixels -= here;

@@ -1,7 +1,7 @@
 #include "core/examples/example.h"
 
-#include <algorithm>
 #include <bit>
+#include <map>
 #include <type_traits>
 #include <utility>
 
@@ -245,7 +245,7 @@ void find_features(Bytes payload, std::span<Wanted> wanted) {
 }
 
 std::vector<FeatureView> parse_example(Bytes payload) {
-  std::vector<FeatureView> found;
+  std::map<std::string_view, FeatureView> found;
   for_each_entry(payload, [&](Bytes entry) {
     std::string_view key;
     for_each_part(entry, payload.data(), 1, [&](Bytes name) {
@@ -254,16 +254,12 @@ std::vector<FeatureView> parse_example(Bytes payload) {
       const auto offset = static_cast<size_t>(name.data() - payload.data());
       WireReader::fail(offset, "the name of a feature is not UTF-8");
     });
-    found.push_back(FeatureReader::view_of(entry, payload.data(), key));
+    found.insert_or_assign(key, FeatureReader::view_of(entry, payload.data(), key));  // the last one counts
   });
-  const auto by_key = [](const FeatureView& a, const FeatureView& b) { return a.key() < b.key(); };
-  std::stable_sort(found.begin(), found.end(), by_key);
   std::vector<FeatureView> kept;
-  for (const FeatureView& view : found) {
-    if (!kept.empty() && kept.back().key() == view.key()) kept.pop_back();  // the last of equal keys wins
-    kept.push_back(view);
+  for (const auto& [key, view] : found) {
+    if (view.kind() != FeatureKind::kNone) kept.push_back(view);
   }
-  std::erase_if(kept, [](const FeatureView& view) { return view.kind() == FeatureKind::kNone; });
   return kept;
 }
 

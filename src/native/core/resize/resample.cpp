@@ -150,6 +150,10 @@ void check(Extent in, Extent out, Rect window) {
 
 }  // namespace
 
+TapsView Taps::view() const {
+  return {first.data(), count.data(), weights.data(), high.data(), low.data(), size(), stride, coarse};
+}
+
 void Resampler::plan(Filter filter, Extent in, Extent out, Rect window) {
   check(in, out, window);
   nearest_ = filter == Filter::kNearest;
@@ -220,16 +224,16 @@ void Resampler::copy(RgbxView src, bool flip, RgbSlot dst) const {
 
 void Resampler::run(RgbxView src, bool flip, RgbSlot dst) {
   if (nearest_ || (across_.identity && down_.identity)) return copy(src, flip, dst);
-  if (down_.identity) return kernels_.horizontal(across_, src, needed_.x, flip, dst);
+  if (down_.identity) return kernels_.horizontal(across_.view(), src, needed_.x, flip, dst);
   if (!across_.identity && down_first_) return run_down_first(src, flip, dst);
   const size_t bytes = across_.size() * kRgbBytes;
   const RgbSlot between = scratch(bytes, static_cast<size_t>(needed_.height));
   if (across_.identity) {
     for (int32_t y = 0; y < needed_.height; ++y) pick(src.row(y), flip, between.row(y));
   } else {
-    kernels_.horizontal(across_, src, needed_.x, flip, between);
+    kernels_.horizontal(across_.view(), src, needed_.x, flip, between);
   }
-  kernels_.vertical(down_, between.data, bytes, needed_.y, bytes, dst);
+  kernels_.vertical(down_.view(), between.data, bytes, needed_.y, bytes, dst);
 }
 
 void Resampler::run_rgb(const uint8_t* pixels, size_t stride, bool flip, RgbSlot dst) {
@@ -246,9 +250,9 @@ void Resampler::run_rgb(const uint8_t* pixels, size_t stride, bool flip, RgbSlot
 void Resampler::run_down_first(RgbxView src, bool flip, RgbSlot dst) {
   const size_t bytes = static_cast<size_t>(needed_.width) * kRgbxBytes;
   const RgbSlot between = scratch(bytes, down_.size());
-  kernels_.vertical(down_, src.data, src.stride, needed_.y, bytes, between);
+  kernels_.vertical(down_.view(), src.data, src.stride, needed_.y, bytes, between);
   const RgbxView lowered{between.data, bytes, {needed_.width, static_cast<int32_t>(down_.size())}};
-  kernels_.horizontal(across_, lowered, needed_.x, flip, dst);
+  kernels_.horizontal(across_.view(), lowered, needed_.x, flip, dst);
 }
 
 RgbSlot Resampler::scratch(size_t stride, size_t rows) {

@@ -22,7 +22,17 @@ enum class Filter { kNearest, kBox, kBilinear, kBicubic, kLanczos };
 //
 // `weights` holds `stride` values an output, zero from count[i] on; `stride` is a multiple of 4. A weight w
 // is also given as two 16-bit parts, w = high * 2048 + low, because 16-bit multiply-and-add is what SIMD
-// units have.
+// units have. Plain pointers: see core/base/kernels.h.
+struct TapsView {
+  const int32_t* first;
+  const int32_t* count;
+  const int32_t* weights;
+  const int16_t* high;
+  const int16_t* low;
+  size_t size;  // outputs
+  size_t stride;
+  bool coarse;  // the low parts are zero: weights have 11 fractional bits
+};
 struct Taps {
   std::vector<int32_t> first;
   std::vector<int32_t> count;
@@ -31,10 +41,11 @@ struct Taps {
   std::vector<int16_t> low;
   std::vector<double> exact;  // of one output, while it is planned
   size_t stride = 0;
-  bool coarse = false;    // the low parts are zero: weights have 11 fractional bits
+  bool coarse = false;
   bool identity = false;  // every output is its own input: the pass is a copy
 
   size_t size() const { return first.size(); }
+  TapsView view() const;
 };
 inline constexpr int kWeightBits = 22;
 inline constexpr int kSplitBits = 11;
@@ -56,9 +67,9 @@ struct ResampleKernels {
   const char* name;
   // dst RGB rows <- src RGBX rows; src column 0 is input column `origin`. With `flip`, output column 0 is
   // taps' last.
-  void (*horizontal)(const Taps& taps, RgbxView src, int32_t origin, bool flip, RgbSlot dst);
+  void (*horizontal)(const TapsView& taps, RgbxView src, int32_t origin, bool flip, RgbSlot dst);
   // dst rows <- src rows of `bytes` bytes each; src row 0 is input row `origin`.
-  void (*vertical)(const Taps& taps, const uint8_t* src, size_t stride, int32_t origin, size_t bytes,
+  void (*vertical)(const TapsView& taps, const uint8_t* src, size_t stride, int32_t origin, size_t bytes,
                    RgbSlot dst);
 };
 // Those this processor can run, the fastest first; tests run one body over all of them.

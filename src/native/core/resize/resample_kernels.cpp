@@ -13,15 +13,15 @@ uint8_t to_byte(int32_t sum) {
   return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255));
 }
 
-void horizontal(const Taps& taps, RgbxView src, int32_t origin, bool flip, RgbSlot dst) {
-  const size_t columns = taps.size();
+void horizontal(const TapsView& taps, RgbxView src, int32_t origin, bool flip, RgbSlot dst) {
+  const size_t columns = taps.size;
   for (int32_t y = 0; y < src.size.height; ++y) {
     const uint8_t* row = src.row(y);
     uint8_t* out = dst.row(y);
     for (size_t x = 0; x < columns; ++x, out += kRgbBytes) {
       const size_t i = flip ? columns - 1 - x : x;
       const uint8_t* in = row + static_cast<size_t>(taps.first[i] - origin) * kRgbxBytes;
-      const int32_t* weight = taps.weights.data() + i * taps.stride;
+      const int32_t* weight = taps.weights + i * taps.stride;
       int32_t red = kHalf, green = kHalf, blue = kHalf;
       for (int32_t k = 0; k < taps.count[i]; ++k, in += kRgbxBytes) {
         red += in[0] * weight[k];
@@ -35,14 +35,14 @@ void horizontal(const Taps& taps, RgbxView src, int32_t origin, bool flip, RgbSl
   }
 }
 
-void vertical(const Taps& taps, const uint8_t* src, size_t stride, int32_t origin, size_t bytes,
+void vertical(const TapsView& taps, const uint8_t* src, size_t stride, int32_t origin, size_t bytes,
               RgbSlot dst) {
   // Sums for a piece of a row at a time stay in the first-level cache.
   constexpr size_t kPiece = 1024;
   int32_t sums[kPiece];
-  for (size_t y = 0; y < taps.size(); ++y) {
+  for (size_t y = 0; y < taps.size; ++y) {
     const uint8_t* first = src + static_cast<size_t>(taps.first[y] - origin) * stride;
-    const int32_t* weight = taps.weights.data() + y * taps.stride;
+    const int32_t* weight = taps.weights + y * taps.stride;
     uint8_t* out = dst.row(static_cast<int32_t>(y));
     for (size_t begin = 0; begin < bytes; begin += kPiece) {
       const size_t n = std::min(kPiece, bytes - begin);

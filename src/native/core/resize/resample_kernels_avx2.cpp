@@ -108,15 +108,15 @@ void column_of_one(const uint8_t* in, const int16_t* high, const int16_t* low, i
 }
 
 template <bool coarse>
-void all_columns(const Taps& taps, RgbxView src, int32_t origin, bool flip, RgbSlot dst) {
-  const size_t columns = taps.size();
+void all_columns(const TapsView& taps, RgbxView src, int32_t origin, bool flip, RgbSlot dst) {
+  const size_t columns = taps.size;
   const int32_t quads = src.size.height / 4 * 4;
   for (int32_t y = 0; y < src.size.height; y += y < quads ? 4 : 1) {
     const uint8_t* row = src.row(y);
     for (size_t x = 0; x < columns; ++x) {
       const size_t i = flip ? columns - 1 - x : x;
       const uint8_t* in = row + static_cast<size_t>(taps.first[i] - origin) * kRgbxBytes;
-      const int16_t *high = taps.high.data() + i * taps.stride, *low = taps.low.data() + i * taps.stride;
+      const int16_t *high = taps.high + i * taps.stride, *low = taps.low + i * taps.stride;
       const RgbSlot out{dst.row(y) + x * kRgbBytes, dst.stride};
       const bool last = x + 1 == columns;
       if (y < quads) {
@@ -130,7 +130,7 @@ void all_columns(const Taps& taps, RgbxView src, int32_t origin, bool flip, RgbS
   }
 }
 
-void horizontal(const Taps& taps, RgbxView src, int32_t origin, bool flip, RgbSlot dst) {
+void horizontal(const TapsView& taps, RgbxView src, int32_t origin, bool flip, RgbSlot dst) {
   (taps.coarse ? all_columns<true> : all_columns<false>)(taps, src, origin, flip, dst);
 }
 
@@ -156,12 +156,12 @@ __m128i sixteen_columns(const uint8_t* column, size_t stride, const int16_t* hig
 }
 
 template <bool coarse>
-void all_rows(const Taps& taps, const uint8_t* src, size_t stride, int32_t origin, size_t bytes,
+void all_rows(const TapsView& taps, const uint8_t* src, size_t stride, int32_t origin, size_t bytes,
               RgbSlot dst) {
-  for (size_t y = 0; y < taps.size(); ++y) {
+  for (size_t y = 0; y < taps.size; ++y) {
     const uint8_t* column = src + static_cast<size_t>(taps.first[y] - origin) * stride;
-    const int16_t* high = taps.high.data() + y * taps.stride;
-    const int16_t* low = taps.low.data() + y * taps.stride;
+    const int16_t* high = taps.high + y * taps.stride;
+    const int16_t* low = taps.low + y * taps.stride;
     uint8_t* out = dst.row(static_cast<int32_t>(y));
     size_t at = 0;
     for (; at + 16 <= bytes; at += 16) {
@@ -177,7 +177,7 @@ void all_rows(const Taps& taps, const uint8_t* src, size_t stride, int32_t origi
   }
 }
 
-void vertical(const Taps& taps, const uint8_t* src, size_t stride, int32_t origin, size_t bytes,
+void vertical(const TapsView& taps, const uint8_t* src, size_t stride, int32_t origin, size_t bytes,
               RgbSlot dst) {
   (taps.coarse ? all_rows<true> : all_rows<false>)(taps, src, stride, origin, bytes, dst);
 }

@@ -25,15 +25,15 @@ uint32_t column(const uint8_t* in, const int32_t* weight, int32_t count) {
   return vget_lane_u32(vreinterpret_u32_u8(vqmovn_u16(vcombine_u16(words, words))), 0);
 }
 
-void horizontal(const Taps& taps, RgbxView src, int32_t origin, bool flip, RgbSlot dst) {
-  const size_t columns = taps.size();
+void horizontal(const TapsView& taps, RgbxView src, int32_t origin, bool flip, RgbSlot dst) {
+  const size_t columns = taps.size;
   for (int32_t y = 0; y < src.size.height; ++y) {
     const uint8_t* row = src.row(y);
     uint8_t* out = dst.row(y);
     for (size_t x = 0; x < columns; ++x, out += kRgbBytes) {
       const size_t i = flip ? columns - 1 - x : x;
       const uint8_t* in = row + static_cast<size_t>(taps.first[i] - origin) * kRgbxBytes;
-      const uint32_t pixel = column(in, taps.weights.data() + i * taps.stride, taps.count[i]);
+      const uint32_t pixel = column(in, taps.weights + i * taps.stride, taps.count[i]);
       std::memcpy(out, &pixel, kRgbBytes);
     }
   }
@@ -57,11 +57,11 @@ uint8x16_t sixteen_columns(const uint8_t* column, size_t stride, const int32_t* 
                      vqmovn_u16(vcombine_u16(words[2], words[3])));
 }
 
-void vertical(const Taps& taps, const uint8_t* src, size_t stride, int32_t origin, size_t bytes,
+void vertical(const TapsView& taps, const uint8_t* src, size_t stride, int32_t origin, size_t bytes,
               RgbSlot dst) {
-  for (size_t y = 0; y < taps.size(); ++y) {
+  for (size_t y = 0; y < taps.size; ++y) {
     const uint8_t* column = src + static_cast<size_t>(taps.first[y] - origin) * stride;
-    const int32_t* weight = taps.weights.data() + y * taps.stride;
+    const int32_t* weight = taps.weights + y * taps.stride;
     uint8_t* out = dst.row(static_cast<int32_t>(y));
     size_t at = 0;
     for (; at + 16 <= bytes; at += 16) {

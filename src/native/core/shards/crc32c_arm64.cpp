@@ -14,11 +14,11 @@ struct Armv8 {  // in the unnamed namespace, so that no code for this extension 
 };
 
 uint32_t extend(uint32_t crc, const uint8_t* data, size_t size) {
-  return crc32c_streams::extend<Armv8>(crc, data, size, crc32c_streams::OnlyFeed{});
+  return extend_streams<Armv8>(crc, data, size, OnlyFeed{});
 }
 
 uint32_t copy(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
-  return crc32c_streams::extend<Armv8>(crc, data, size, crc32c_streams::Copy{out});
+  return extend_streams<Armv8>(crc, data, size, Copy{out});
 }
 
 }  // namespace

@@ -50,12 +50,12 @@ struct ByteProducts {
   }
 };
 
-// Feeds `kBytes` zero bytes to a register with four lookups.
+// Feeds `kBytes` zero bytes to a register with four lookups. Always inlined, so that kernels may use it.
 template <size_t kBytes>
 struct ZeroFeed {
   ByteProducts products[4] = {
       {zero_bytes(kBytes), 0}, {zero_bytes(kBytes), 1}, {zero_bytes(kBytes), 2}, {zero_bytes(kBytes), 3}};
-  constexpr uint32_t operator()(uint32_t a) const {
+  [[gnu::always_inline]] constexpr uint32_t operator()(uint32_t a) const {
     return products[0].of[a & 255U] ^ products[1].of[(a >> 8) & 255U] ^ products[2].of[(a >> 16) & 255U] ^
            products[3].of[a >> 24];
   }

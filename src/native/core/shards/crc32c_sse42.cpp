@@ -25,14 +25,14 @@ struct Streamed {
 };
 
 uint32_t extend(uint32_t crc, const uint8_t* data, size_t size) {
-  return crc32c_streams::extend<Sse42>(crc, data, size, crc32c_streams::OnlyFeed{});
+  return extend_streams<Sse42>(crc, data, size, OnlyFeed{});
 }
 
 uint32_t copy(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
   if (reinterpret_cast<uintptr_t>(out) % sizeof(uint64_t) != 0) {
-    return crc32c_streams::extend<Sse42>(crc, data, size, crc32c_streams::Copy{out});
+    return extend_streams<Sse42>(crc, data, size, Copy{out});
   }
-  const uint32_t made = crc32c_streams::extend<Sse42>(crc, data, size, Streamed{out});
+  const uint32_t made = extend_streams<Sse42>(crc, data, size, Streamed{out});
   _mm_sfence();
   return made;
 }

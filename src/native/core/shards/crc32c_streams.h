@@ -10,7 +10,8 @@
 #include "core/base/little_endian.h"
 #include "core/shards/crc32c_polynomial.h"
 
-namespace stoker::crc32c_streams {
+namespace stoker {
+namespace {
 
 // What a pass does with the bytes beside feeding them. `at` counts from the start of the data.
 struct OnlyFeed {
@@ -49,12 +50,12 @@ uint32_t feed_triples(uint32_t state, const uint8_t* data, size_t size, size_t& 
 
 // Joining costs some twenty cycles: negligible after a long block, worth it from a short one up. A middle
 // one keeps what a triple of long ones leaves over from being joined many times.
-inline constexpr size_t kLongBlock = 8192;
-inline constexpr size_t kMiddleBlock = 1024;
-inline constexpr size_t kShortBlock = 256;
+constexpr size_t kLongBlock = 8192;
+constexpr size_t kMiddleBlock = 1024;
+constexpr size_t kShortBlock = 256;
 
 template <typename Instruction, typename Also>
-uint32_t extend(uint32_t crc, const uint8_t* data, size_t size, const Also& also) {
+uint32_t extend_streams(uint32_t crc, const uint8_t* data, size_t size, const Also& also) {
   uint32_t state = ~crc;
   size_t at = 0;
   state = feed_triples<Instruction, kLongBlock>(state, data, size, at, also);
@@ -72,4 +73,5 @@ uint32_t extend(uint32_t crc, const uint8_t* data, size_t size, const Also& also
   return ~state;
 }
 
-}  // namespace stoker::crc32c_streams
+}  // namespace
+}  // namespace stoker

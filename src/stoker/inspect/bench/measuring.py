@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stoker import _native
 from stoker.config import available_cpus, format_size
 from stoker.inspect.bench.cases import LIMIT, objection
 from stoker.inspect.bench.images import prepare
@@ -46,6 +47,7 @@ class Machine:
         memory_bytes: Physical memory; 0 if unknown.
         system: Operating system and its version.
         python: Version of Python.
+        kernels: Level of the core's kernels: "portable", "sse42", "avx2" or "neon".
     """
 
     processor: str
@@ -53,6 +55,7 @@ class Machine:
     memory_bytes: int
     system: str
     python: str
+    kernels: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +194,7 @@ def describe_machine() -> Machine:
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else 0,
         system=f"{platform.system()} {platform.release()}",
         python=platform.python_version(),
+        kernels=_native.kernel_level(),
     )
 
 

@@ -5,8 +5,6 @@
 // It is taken out a piece at a time into a buffer, from which bits are then loaded eight bytes at once.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +14,7 @@
 namespace stoker {
 
 // Bits that are loaded, and where the next ones come from. Small, so that a loop keeps it in registers.
+// What kernels call is always inlined (core/base/kernels.h).
 struct BitWindow {
   uint64_t bits = 0;            // the next ones, from the top
   uint32_t count = 0;           // how many of them are loaded; those below may be there too
@@ -24,7 +23,7 @@ struct BitWindow {
   static constexpr int kRefilled = 56;
 
   // At least kRefilled bits are there afterwards.
-  void refill() {
+  [[gnu::always_inline]] void refill() {
     uint64_t word;
     std::memcpy(&word, at, sizeof word);
     if constexpr (std::endian::native == std::endian::little) word = __builtin_bswap64(word);
@@ -34,12 +33,12 @@ struct BitWindow {
   }
 
   // The next `n` bits, 1..32, which a refill() must have loaded.
-  uint32_t peek(uint32_t n) const { return static_cast<uint32_t>(bits >> (64 - n)); }
-  void drop(uint32_t n) {
+  [[gnu::always_inline]] uint32_t peek(uint32_t n) const { return static_cast<uint32_t>(bits >> (64 - n)); }
+  [[gnu::always_inline]] void drop(uint32_t n) {
     bits <<= n;
     count -= n;
   }
-  uint32_t take(uint32_t n) {
+  [[gnu::always_inline]] uint32_t take(uint32_t n) {
     if (n == 0) return 0;
     const uint32_t value = peek(n);
     drop(n);
@@ -58,18 +57,18 @@ class BitReader {
   void start(std::span<const uint8_t> bytes) {
     in_ = bytes.data();
     in_end_ = in_ + bytes.size();
-    limit_ = buffer_.data();
+    limit_ = buffer_;
     window = {0, 0, limit_};
     ended_ = false;
   }
 
   // Makes sure that an MCU can be read without a look at the limit; what is behind the end reads as zeros.
-  void prepare() {
+  [[gnu::always_inline]] void prepare() {
     if (limit_ - window.at < static_cast<ptrdiff_t>(kLookahead) && !ended_) fill();
   }
 
   // True once more bits were taken than there are.
-  bool overran() const { return ended_ && bits_left() < 0; }
+  [[gnu::always_inline]] bool overran() const { return ended_ && bits_left() < 0; }
 
   // True where only the padding of the last byte is left.
   bool at_end() {
@@ -83,57 +82,19 @@ class BitReader {
  private:
   static constexpr size_t kBuffer = size_t{16} << 10;
 
-  int64_t bits_left() const { return (limit_ - window.at) * 8 + static_cast<int64_t>(window.count); }
-
-  void fill() {
-    const auto rest = static_cast<size_t>(limit_ - window.at);
-    std::memmove(buffer_.data(), window.at, rest);
-    window.at = buffer_.data();
-    limit_ = unstuff(buffer_.data() + rest, buffer_.data() + kBuffer);
-    if (ended_) std::memset(limit_, 0, kLookahead);
+  [[gnu::always_inline]] int64_t bits_left() const {
+    return (limit_ - window.at) * 8 + static_cast<int64_t>(window.count);
   }
 
+  void fill();
   // Copies data until the buffer is full, the bytes end or a marker begins; the end of what was written.
-  uint8_t* unstuff(uint8_t* out, uint8_t* out_end) {
-    // No byte of a word is 0xFF where its complement has no byte 0.
-    constexpr uint64_t kOnes = 0x0101010101010101, kTops = 0x8080808080808080;
-    while (out_end - out >= 8) {
-      if (in_end_ - in_ >= 8) {
-        uint64_t word;
-        std::memcpy(&word, in_, sizeof word);
-        std::memcpy(out, &word, sizeof word);
-        if (((~word - kOnes) & word & kTops) == 0) {
-          in_ += 8;
-          out += 8;
-          continue;
-        }
-      }
-      for (int i = 0; i < 8; ++i) {
-        if (in_ == in_end_) {
-          ended_ = true;
-          return out;
-        }
-        if (*in_ == 0xFF) {
-          if (in_end_ - in_ < 2 || in_[1] != 0) {  // a marker, or data cut short
-            ended_ = true;
-            return out;
-          }
-          ++in_;
-          *out++ = 0xFF;
-        } else {
-          *out++ = *in_;
-        }
-        ++in_;
-      }
-    }
-    return out;
-  }
+  uint8_t* unstuff(uint8_t* out, uint8_t* out_end);
 
   const uint8_t* in_ = nullptr;
   const uint8_t* in_end_ = nullptr;
   bool ended_ = true;
   uint8_t* limit_ = nullptr;  // of the buffer's data
-  std::array<uint8_t, kBuffer + kLookahead + 8> buffer_;
+  uint8_t buffer_[kBuffer + kLookahead + 8];
 };
 
 }  // namespace stoker

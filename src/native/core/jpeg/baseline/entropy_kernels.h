@@ -1,7 +1,6 @@
 // The entropy-coded blocks of a baseline scan: decoded, or stepped over (ITU-T T.81 annex F.2).
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,28 +28,29 @@ struct McuBlock {
   size_t step = 0;            // blocks from one MCU of the run to the next
 };
 
-// Reads the MCUs of a scan one after another.
+// Reads the MCUs of a scan one after another. Plain arrays: see core/base/kernels.h.
 struct EntropyScan {
-  std::array<const HuffmanDecoder*, kMostComponents> dc{};
-  std::array<HuffmanDecoder*, kMostComponents> ac{};
-  std::array<int32_t, kMostComponents> predictions{};  // of the next DC values
-  std::array<int32_t, kMostComponents> most{};         // that a DC value, or its negative, may be
+  const HuffmanDecoder* dc[kMostComponents] = {};
+  HuffmanDecoder* ac[kMostComponents] = {};
+  int32_t predictions[kMostComponents] = {};  // of the next DC values
+  int32_t most[kMostComponents] = {};         // that a DC value, or its negative, may be
   BitReader reader;
 
   void restart(std::span<const uint8_t> bytes) {
-    predictions.fill(0);
+    for (int32_t& prediction : predictions) prediction = 0;
     reader.start(bytes);
   }
 };
 
-// For one instruction set. All return false for data that are not those of an image libjpeg decodes without
-// a warning, or that are left to it.
+// For one instruction set, on `count` MCUs of `blocks` blocks each, of which `mcu` holds the first one's. All
+// return false for data that are not those of an image libjpeg decodes without a warning, or that are left to
+// it.
 struct EntropyKernels {
   const char* name;
-  bool (*decode)(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count);
+  bool (*decode)(EntropyScan& scan, const McuBlock* mcu, size_t blocks, size_t count);
   // The DC values alone.
-  bool (*decode_dc)(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count);
-  bool (*skip)(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count);
+  bool (*decode_dc)(EntropyScan& scan, const McuBlock* mcu, size_t blocks, size_t count);
+  bool (*skip)(EntropyScan& scan, const McuBlock* mcu, size_t blocks, size_t count);
 };
 // Those this processor can run, the fastest first; tests run one body over all of them.
 const std::vector<const EntropyKernels*>& entropy_kernels();

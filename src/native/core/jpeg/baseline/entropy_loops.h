@@ -110,12 +110,12 @@ inline bool skip_ac(BitWindow& bits, const HuffmanDecoder& decoder) {
 
 // Calls read(bits, one of `mcu`, number of its MCU) for all blocks in their order.
 template <typename Block>
-bool each_block(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count, const Block& read) {
+bool each_block(EntropyScan& scan, const McuBlock* mcu, size_t blocks, size_t count, const Block& read) {
   for (size_t i = 0; i < count; ++i) {
     scan.reader.prepare();
     BitWindow bits = scan.reader.window;
-    for (const McuBlock& block : mcu) {
-      if (!next_dc(bits, scan, block.component) || !read(bits, block, i)) return false;
+    for (size_t k = 0; k < blocks; ++k) {
+      if (!next_dc(bits, scan, mcu[k].component) || !read(bits, mcu[k], i)) return false;
     }
     scan.reader.window = bits;
     if (scan.reader.overran()) return false;
@@ -123,24 +123,24 @@ bool each_block(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count, 
   return true;
 }
 
-bool decode_mcus(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count) {
-  return each_block(scan, mcu, count, [&](BitWindow& bits, const McuBlock& block, size_t i) {
+bool decode_mcus(EntropyScan& scan, const McuBlock* mcu, size_t blocks, size_t count) {
+  return each_block(scan, mcu, blocks, count, [&](BitWindow& bits, const McuBlock& block, size_t i) {
     int16_t* values = block.values + i * block.step * kBlockValues;
     values[0] = static_cast<int16_t>(scan.predictions[block.component]);
     return decode_ac(bits, *scan.ac[block.component], values, block.last[i * block.step]);
   });
 }
 
-bool decode_dc_of_mcus(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count) {
-  return each_block(scan, mcu, count, [&](BitWindow& bits, const McuBlock& block, size_t i) {
+bool decode_dc_of_mcus(EntropyScan& scan, const McuBlock* mcu, size_t blocks, size_t count) {
+  return each_block(scan, mcu, blocks, count, [&](BitWindow& bits, const McuBlock& block, size_t i) {
     block.values[i * block.step * kBlockValues] = static_cast<int16_t>(scan.predictions[block.component]);
     block.last[i * block.step] = 0;
     return skip_ac(bits, *scan.ac[block.component]);
   });
 }
 
-bool skip_mcus(EntropyScan& scan, std::span<const McuBlock> mcu, size_t count) {
-  return each_block(scan, mcu, count, [&](BitWindow& bits, const McuBlock& block, size_t) {
+bool skip_mcus(EntropyScan& scan, const McuBlock* mcu, size_t blocks, size_t count) {
+  return each_block(scan, mcu, blocks, count, [&](BitWindow& bits, const McuBlock& block, size_t) {
     return skip_ac(bits, *scan.ac[block.component]);
   });
 }

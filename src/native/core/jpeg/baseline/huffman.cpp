@@ -1,6 +1,7 @@
 #include "core/jpeg/baseline/huffman.h"
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 
 namespace stoker {
@@ -32,7 +33,7 @@ bool HuffmanDecoder::build(const HuffmanCode& code, HuffmanClass kind) {
   code_ = code;
   kind_ = kind;
   skips_built_ = false;
-  steps_.fill(0);
+  std::fill(std::begin(steps_), std::end(steps_), 0U);
   uint32_t next = 0;  // the code to be given out, of the current length
   uint32_t index = 0;
   for (uint32_t length = 1; length <= 16; ++length, next <<= 1) {

@@ -28,17 +28,17 @@ struct BlockStep {
   static constexpr uint32_t kNoMove = 0;
   static constexpr uint32_t kEndOfBlock = 128;  // as a move; a block has 64 positions
 
-  static uint32_t length(uint32_t step) { return step & 0xFF; }
-  static uint32_t move(uint32_t step) { return step >> 8 & 0xFF; }
-  static int32_t value(uint32_t step) { return static_cast<int32_t>(step) >> 16; }
-  static uint32_t symbol(uint32_t step) { return step >> 16 & 0xFF; }
+  [[gnu::always_inline]] static uint32_t length(uint32_t step) { return step & 0xFF; }
+  [[gnu::always_inline]] static uint32_t move(uint32_t step) { return step >> 8 & 0xFF; }
+  [[gnu::always_inline]] static int32_t value(uint32_t step) { return static_cast<int32_t>(step) >> 16; }
+  [[gnu::always_inline]] static uint32_t symbol(uint32_t step) { return step >> 16 & 0xFF; }
 };
 
 // Several steps through a block that is not decoded, added up. bits 0-7: the bits they take; bits 8-15: how
 // far they move, and kEndOfBlock more when the last of them ends the block. 0: not even one is in the window.
 struct SkipSteps {
-  static uint32_t length(uint32_t steps) { return steps & 0xFF; }
-  static uint32_t move(uint32_t steps) { return steps >> 8; }
+  [[gnu::always_inline]] static uint32_t length(uint32_t steps) { return steps & 0xFF; }
+  [[gnu::always_inline]] static uint32_t move(uint32_t steps) { return steps >> 8; }
 };
 
 class HuffmanDecoder {
@@ -50,10 +50,12 @@ class HuffmanDecoder {
   bool build(const HuffmanCode& code, HuffmanClass kind);
 
   // What the next kWindow bits say.
-  uint32_t step(uint64_t window) const { return steps_[window]; }
+  [[gnu::always_inline]] uint32_t step(uint64_t window) const { return steps_[window]; }
 
   // As many steps as lie in the next kSkipWindow bits, of AC coefficients. Only after build_skips().
-  uint32_t skip(uint64_t window) const { return skips_[(size_t{1} << kSkipWindow) + window]; }
+  [[gnu::always_inline]] uint32_t skip(uint64_t window) const {
+    return skips_[(size_t{1} << kSkipWindow) + window];
+  }
   void build_skips();
 
   // The length of the code that the next 16 bits begin with, and its symbol. Length 0: there is none.
@@ -64,7 +66,7 @@ class HuffmanDecoder {
   Symbol find(uint32_t bits) const;
 
   const HuffmanCode& code() const { return code_; }
-  HuffmanClass kind() const { return kind_; }
+  [[gnu::always_inline]] HuffmanClass kind() const { return kind_; }
 
  private:
   void first_steps(std::span<uint16_t> out) const;
@@ -73,9 +75,9 @@ class HuffmanDecoder {
   HuffmanClass kind_ = HuffmanClass::kDc;
   std::array<uint32_t, 17> end_{};         // of the codes of each length, moved to the top of 16 bits
   std::array<int32_t, 17> first_index_{};  // index of a length's first symbol, less its first code
-  std::array<uint32_t, size_t{1} << kWindow> steps_{};
+  uint32_t steps_[size_t{1} << kWindow] = {};
   bool skips_built_ = false;
-  std::array<uint16_t, size_t{2} << kSkipWindow> skips_{};
+  uint16_t skips_[size_t{2} << kSkipWindow] = {};
 };
 
 // The decoders that one thread used last: neighbours in a dataset often share their tables.
@@ -96,7 +98,7 @@ class HuffmanCache {
 };
 
 // What `count` bits that follow a code mean (T.81 F.2.2.1): the upper half of the numbers is positive.
-inline int32_t extend(uint32_t bits, uint32_t count) {
+[[gnu::always_inline]] inline int32_t extend(uint32_t bits, uint32_t count) {
   const auto value = static_cast<int32_t>(bits);
   return count != 0 && value < (1 << (count - 1)) ? value - (1 << count) + 1 : value;
 }

@@ -1,6 +1,8 @@
 #include "core/jpeg/baseline/mcu_cursor.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <string>
 
 #include "core/base/errors.h"
@@ -37,7 +39,7 @@ bool McuCursor::open(const BaselineFrame& frame, std::span<const McuBlock> mcu) 
 }
 
 bool McuCursor::find_tables(const BaselineFrame& frame) {
-  scan_.ac.fill(nullptr);
+  std::fill(std::begin(scan_.ac), std::end(scan_.ac), nullptr);
   for (size_t i = 0; i < frame.components; ++i) {
     scan_.dc[i] = tables_.find(frame.dc[frame.component[i].dc], HuffmanClass::kDc);
     scan_.ac[i] = tables_.find(frame.ac[frame.component[i].ac], HuffmanClass::kAc);
@@ -89,7 +91,7 @@ bool McuCursor::go_to(uint64_t mcu) {
   at_ = mcu;
   if (between == 0) return true;
   need_skips();
-  return kernels_.skip(scan_, layout_, between);
+  return kernels_.skip(scan_, layout_.data(), layout_.size(), between);
 }
 
 void McuCursor::need_skips() {
@@ -106,7 +108,7 @@ bool McuCursor::decode(uint64_t first, size_t count, std::span<const McuBlock> m
   while (count > 0) {
     if (!go_to(first)) return false;
     const uint64_t here = std::min<uint64_t>(count, (segment_ + 1) * interval_ - first);
-    if (!decode(scan_, {blocks.data(), mcu.size()}, here)) return false;
+    if (!decode(scan_, blocks.data(), mcu.size(), here)) return false;
     for (size_t i = 0; i < mcu.size(); ++i) {
       blocks[i].values += here * blocks[i].step * kBlockValues;
       blocks[i].last += here * blocks[i].step;

@@ -1,7 +1,6 @@
 // The kernels in plain C++, which all others equal bit for bit, and which ones this processor runs.
 #include "core/jpeg/baseline/plane_kernels.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "core/base/kernels.h"
@@ -15,7 +14,7 @@ constexpr uint32_t fixed(double x) {
 }
 
 constexpr int16_t to_word(int32_t value) {
-  return static_cast<int16_t>(std::clamp(value, -32768, 32767));
+  return static_cast<int16_t>(clamped(value, -32768, 32767));
 }
 
 // One pass over 8 lines at once: in[k * 8 + line] -> out(k, line, value), less `shift` bits. Values that no
@@ -57,7 +56,7 @@ void one_block(const int16_t* values, const uint16_t* quant, uint8_t* out, size_
         in, [&](int row, int column, int16_t value) { between[column * 8 + row] = value; });
   }
   pass<kFractionBits + kKeptBits + 3>(between, [&](int column, int row, int16_t value) {
-    const int pixel = std::clamp<int>(value, -128, 127) + 128;
+    const int pixel = clamped(value, -128, 127) + 128;
     out[static_cast<size_t>(row) * stride + static_cast<size_t>(column)] = static_cast<uint8_t>(pixel);
   });
 }
@@ -76,7 +75,7 @@ void inverse_dct(int16_t* values, size_t blocks, const uint8_t* last, const uint
 }
 
 uint8_t clip(int value) {
-  return static_cast<uint8_t>(std::clamp(value, 0, 255));
+  return static_cast<uint8_t>(clamped(value, 0, 255));
 }
 
 void to_rgbx(const uint8_t* __restrict y, const uint8_t* __restrict cb, const uint8_t* __restrict cr,

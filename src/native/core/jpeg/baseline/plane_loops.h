@@ -1,13 +1,16 @@
 // What the sets of PlaneKernels share, compiled once for each instruction set.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 namespace stoker {
 namespace {
+
+constexpr int clamped(int value, int low, int high) {
+  return value < low ? low : value > high ? high : value;
+}
 
 // The accurate inverse DCT.
 
@@ -16,14 +19,16 @@ constexpr int kFractionBits = 13, kKeptBits = 2;  // of the constants, and of va
 // The pixels of a block that has only a DC value.
 inline uint8_t color_of(int16_t dc, const uint16_t* quant) {
   const auto value = static_cast<int16_t>(static_cast<uint16_t>(dc * quant[0] * (1 << kKeptBits)));
-  return static_cast<uint8_t>(std::clamp((value + (1 << (kKeptBits + 2))) >> (kKeptBits + 3), -128, 127) +
-                              128);
+  return static_cast<uint8_t>(clamped((value + (1 << (kKeptBits + 2))) >> (kKeptBits + 3), -128, 127) + 128);
 }
 
 // Whether all values are in the first row. libjpeg's vector units then shift that row in place of the first
 // pass, so that what is beyond 16 bits wraps around and is not clipped.
 inline bool has_one_row(const int16_t* values) {
-  return std::all_of(values + 8, values + 64, [](int16_t value) { return value == 0; });
+  for (int i = 8; i < 64; ++i) {
+    if (values[i] != 0) return false;
+  }
+  return true;
 }
 
 // Blocks decoded at a half, a quarter or an eighth of their size.
@@ -81,18 +86,17 @@ void half_block(const int16_t* values, const uint16_t* quant, uint8_t* out, size
   four_point<kSmallLastShift>(v, (1 << (kSmallLastShift - 1)) + (128 << kSmallLastShift));
   turn(v);
   for (size_t y = 0; y < 4; ++y) {
-    for (size_t x = 0; x < 4; ++x)
-      out[y * stride + x] = static_cast<uint8_t>(std::clamp<int32_t>(v[y][x], 0, 255));
+    for (size_t x = 0; x < 4; ++x) out[y * stride + x] = static_cast<uint8_t>(clamped(v[y][x], 0, 255));
   }
 }
 
 uint8_t small_pixel(int32_t sum) {
   constexpr int32_t kOffset = (1 << (kSmallLastShift - 1)) + (128 << kSmallLastShift);
-  return static_cast<uint8_t>(std::clamp((sum + kOffset) >> kSmallLastShift, 0, 255));
+  return static_cast<uint8_t>(clamped((sum + kOffset) >> kSmallLastShift, 0, 255));
 }
 
 int32_t small_word(int32_t sum) {
-  return std::clamp((sum * kFlat + (1 << (kSmallShift - 1))) >> kSmallShift, -32768, 32767);
+  return clamped((sum * kFlat + (1 << (kSmallShift - 1))) >> kSmallShift, -32768, 32767);
 }
 
 void quarter_block(const int16_t* values, const uint16_t* quant, uint8_t* out, size_t stride) {

@@ -1,0 +1,79 @@
+"""Object files of kernels define no function that the linker could take for another file's.
+
+A file that is compiled for newer processors must not leave an inline function or an instance of a template under a
+name that other objects have, too: the linker keeps one of them, and the program would then fail on older processors.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from elftools.elf.elffile import ELFFile
+
+from repository.checkout import NATIVE, ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CORE = NATIVE / "core"
+X86_64, ARM64 = "x86_64", "aarch64"
+COMPILERS = {
+    X86_64: ["g++", "clang++-14"],
+    ARM64: ["aarch64-linux-gnu-g++", "clang++-14 --target=aarch64-linux-gnu"],
+}
+OPTIMISATIONS = ["-O0", "-Og", "-O2", "-O3"]
+NAMED_AFTER_A_SET = re.compile(r"_(sse42|avx2|bmi2|neon|arm64)$")
+
+
+def kernels(processor: str) -> dict[Path, str]:
+    """The files of kernels for a processor, and what cmake/Kernels.cmake compiles each with."""
+    text = (ROOT / "cmake" / "Kernels.cmake").read_text(encoding="utf-8")
+    flags = {CORE / file: flag for file, flag in re.findall(r"^\s*stoker_kernel\((\S+) (\S+)\)$", text, re.MULTILINE)}
+    files = {path: NAMED_AFTER_A_SET.search(path.stem) for path in sorted(CORE.rglob("*.cpp"))}
+    assert flags.keys() <= {path for path, found in files.items() if found}
+    arm = ("neon", "arm64")
+    return {p: flags.get(p, "") for p, found in files.items() if found and (found[1] in arm) == (processor == ARM64)}
+
+
+def shared_functions(path: Path, flag: str, words: str, optimisation: str, scratch: Path) -> list[str]:
+    """Functions that the object of a file defines under names that other objects may have."""
+    made = scratch / f"{path.stem}.o"
+    options = ["-std=c++20", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-I", str(NATIVE)]
+    command = [*words.split(), optimisation, *filter(None, [flag]), *options, "-c", str(path), "-o", str(made)]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    symbols = ELFFile(io.BytesIO(made.read_bytes())).get_section_by_name(".symtab").iter_symbols()
+    return [
+        symbol.name
+        for symbol in symbols
+        if symbol["st_info"]["type"] == "STT_FUNC"
+        and symbol["st_info"]["bind"] != "STB_LOCAL"
+        and symbol["st_shndx"] != "SHN_UNDEF"
+    ]
+
+
+@pytest.mark.parametrize("optimisation", OPTIMISATIONS)
+@pytest.mark.parametrize(("processor", "words"), [(p, words) for p, found in COMPILERS.items() for words in found])
+def test_no_function_of_a_kernel_has_a_shared_name(
+    processor: str, words: str, optimisation: str, tmp_path: Path
+) -> None:
+    compiler = words.split(maxsplit=1)[0]
+    if shutil.which(compiler) is None and "STOKER_CI" not in os.environ:
+        pytest.skip(f"needs {compiler}")
+    found = {
+        path.name: shared_functions(path, flag, words, optimisation, tmp_path)
+        for path, flag in kernels(processor).items()
+    }
+    assert len(found) >= 2
+    assert {name: functions for name, functions in found.items() if functions} == {}
+
+
+def test_a_shared_name_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "wrong_avx2.cpp"
+    path.write_text("#include <algorithm>\nint clipped(int x) { return std::clamp(x, 0, 255); }\n", encoding="utf-8")
+    assert len(shared_functions(path, "-mavx2", "g++", "-O0", tmp_path)) > 1
