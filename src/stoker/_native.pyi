@@ -110,7 +110,12 @@ def probe_jpeg(data: Buffer) -> JpegInfo:
 
 def check_jpeg(data: Buffer) -> JpegInfo:
     """
-    Read the header and walk every marker to the end of the image; a file cut short raises ImageError.
+    Read the header and walk every marker to the end of the image; a file cut short, or of a kind that is not decoded, raises ImageError.
+    """
+
+def check_entropy(data: Buffer, max_pixels: int = 134217728) -> None:
+    """
+    Decode all that is entropy-coded, and make no pixels; what decode_jpeg would refuse raises ImageError.
     """
 
 def decode_jpeg(data: Buffer, box: tuple[int, int, int, int] | None = None, max_pixels: int = 134217728) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C')]:

@@ -87,6 +87,12 @@ nb::object transcode(const ByteView& data, uint64_t max_pixels) {
   return bytes ? nb::object(nb::bytes(bytes->data(), bytes->size())) : nb::none();
 }
 
+void check_entropy(const ByteView& data, uint64_t max_pixels) {
+  WithoutGil nogil;
+  decoder().open(bytes_of(data), max_pixels);
+  decoder().check();
+}
+
 template <JpegInfo (*read)(std::span<const uint8_t>)>
 JpegInfo read_without_gil(const ByteView& data) {
   WithoutGil nogil;
@@ -113,7 +119,12 @@ void register_jpeg(nb::module_& m) {
       .def_ro("orientation", &JpegInfo::orientation, "EXIF orientation 1..8; 1 when absent.");
   m.def("probe_jpeg", &read_without_gil<probe_jpeg>, nb::arg("data"), "Read the header of a JPEG.");
   m.def("check_jpeg", &read_without_gil<check_jpeg>, nb::arg("data"),
-        "Read the header and walk every marker to the end of the image; a file cut short raises ImageError.");
+        "Read the header and walk every marker to the end of the image; a file cut short, or of a kind that "
+        "is not "
+        "decoded, raises ImageError.");
+  m.def("check_entropy", &check_entropy, nb::arg("data"), nb::arg("max_pixels") = kDefaultMaxPixels,
+        "Decode all that is entropy-coded, and make no pixels; what decode_jpeg would refuse raises "
+        "ImageError.");
   m.def("decode_jpeg", &decode, nb::arg("data"), nb::arg("box") = nb::none(),
         nb::arg("max_pixels") = kDefaultMaxPixels,
         "Decode a JPEG, or its box (left, top, right, bottom), to RGB of shape (height, width, 3).");

@@ -129,7 +129,7 @@ class ItemConverter:
     def check(self, item: Item, split: str) -> tuple[str, ItemReject | None]:
         """Return what an item of a split holds, and its reject if it will be one, without converting it.
 
-        Damage inside the pixels of a JPEG is seen only where the recipe says ``check="decode"``.
+        Damage inside a JPEG is seen only where the recipe's ``check`` is ``entropy`` or ``decode``.
 
         Returns:
             The format in the words of `stoker.recipe.sniff`, or ``unreadable``, ``pixels`` of a record; and the reject.

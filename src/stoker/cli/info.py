@@ -150,6 +150,7 @@ def _print_dataset(found: DatasetInfo) -> None:
     printer.line(f"source: {items}, {format_size(source.size_bytes)}, fingerprint {source.fingerprint}")
     _counts(printer, "ignored in the source", source.ignored)
     printer.line(f"recipe: {_setting(manifest.recipe)}")
+    printer.line(f"checked: {_checked(manifest.recipe)}")
     _counts(printer, converted_title(schema), manifest.converted)
     if manifest.annotation_errors:
         printer.line(f"damaged annotations: {manifest.annotation_errors:,}; their images have no boxes")
@@ -171,6 +172,16 @@ def _print_dataset(found: DatasetInfo) -> None:
     _print_schema(printer, schema)
     printer.line("")
     _print_histogram(printer, found.histogram, list(manifest.splits), schema.label_note)
+
+
+def _checked(recipe: Mapping[str, Any]) -> str:
+    """Return what the build looked at of the JPEGs that it stored."""
+    kept = recipe.get("kind") == "keep" or str(recipe.get("resize")).startswith("max:")
+    if not kept:
+        return "all data of every image"
+    if recipe.get("check") == "header":
+        return "header and markers of every JPEG that was kept, not its pixels; 'stoker verify' decodes them"
+    return f"all data of every image (--check {recipe.get('check')})"
 
 
 def _print_schema(printer: Printer, schema: SchemaInfo) -> None:

@@ -19,7 +19,7 @@ from stoker.cli.parser import UsageError
 from stoker.config import available_cpus, parse_size
 from stoker.errors import ConfigError
 from stoker.format import ShardNaming
-from stoker.recipe import FILTERS, JpegEncode, RawEncode, Recipe, parse_encode, parse_resize
+from stoker.recipe import CHECKS, FILTERS, JpegEncode, RawEncode, Recipe, parse_encode, parse_resize
 from stoker.sources import SourceOptions
 from stoker.storage import location
 
@@ -75,8 +75,8 @@ def add_dataset_options(parser: argparse.ArgumentParser) -> None:
     add("--decode", choices=["exact", "fast"], metavar="HOW", default="exact", help=text)
     text = "keep: store every JPEG as it is (default without --resize); restart: add restart markers, without loss"
     add("--recipe", choices=["keep", "restart"], metavar="HOW", help=text)
-    text = "how JPEGs that are kept are checked: header (default), or decode"
-    add("--check", choices=["header", "decode"], metavar="HOW", help=text)
+    text = "how JPEGs that are kept are checked: header (default), entropy (all data, without making pixels), or decode"
+    add("--check", choices=CHECKS, metavar="HOW", help=text)
     text = "EXIF orientation: keep it as stored (default), or apply it"
     add("--exif", choices=["keep", "apply"], metavar="HOW", default="keep", help=text)
     add("--max-pixels", type=int, metavar="N", default=2**27, help="reject larger images (default %(default)s)")

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from stoker.recipe.image_formats import SNIFF_BYTES, QuietPillow, decode_with_pillow, dimensions, sniff
-from stoker.recipe.recipe import FILTERS, Filter, JpegEncode, RawEncode, Recipe, StoredSize, parse_encode, parse_resize
+from stoker.recipe.recipe import (
+    CHECKS,
+    FILTERS,
+    Check,
+    Filter,
+    JpegEncode,
+    RawEncode,
+    Recipe,
+    StoredSize,
+    parse_encode,
+    parse_resize,
+)
 from stoker.recipe.stored_image import StoredImage, check, convert
 
 __all__ = [
+    "CHECKS",
     "FILTERS",
     "SNIFF_BYTES",
+    "Check",
     "Filter",
     "JpegEncode",
     "QuietPillow",

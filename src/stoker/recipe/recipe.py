@@ -18,8 +18,10 @@ MAX_SIDE_PX = 65_500
 
 ResizeMode = Literal["short", "long", "max", "exact", "square"]
 Filter = Literal["nearest", "box", "bilinear", "bicubic", "lanczos", "tf1-align-corners", "tf1-legacy", "tf2-nearest"]
+Check = Literal["header", "entropy", "decode"]
 Subsampling = Literal["4:2:0", "4:4:4"]
 FILTERS: tuple[Filter, ...] = get_args(Filter)
+CHECKS: tuple[Check, ...] = get_args(Check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +135,9 @@ class Recipe:
             ``resize_bilinear`` with and without ``align_corners``, cut down to uint8; ``tf2-nearest`` is
             TensorFlow 2's, which picks another neighbour than Pillow where a sample lies on an edge. They are for
             output that must equal an older program's.
-        check: What is done to trust bytes that are kept: ``header`` walks all markers to the end of the image,
-            ``decode`` decodes every pixel.
+        check: How a JPEG whose bytes are kept is checked: ``header`` walks all markers to the end of the image;
+            ``entropy`` also decodes all entropy-coded data, without making pixels; ``decode`` decodes every pixel,
+            which refuses the same files as ``entropy`` and takes longer.
         exif: ``keep`` stores the pixels as they are stored; ``apply`` turns them as the EXIF orientation says.
         max_pixels: An image with more is rejected before memory is taken for it.
         restart: Whether stored JPEGs have restart markers, so that a reader can cut out a part without decoding what
@@ -146,7 +149,7 @@ class Recipe:
     resize: StoredSize | None = None
     encode: JpegEncode | RawEncode = field(default_factory=JpegEncode)
     filter: Filter = "bicubic"
-    check: Literal["header", "decode"] = "header"
+    check: Check = "header"
     exif: Literal["keep", "apply"] = "keep"
     max_pixels: int = 2**27
     restart: bool = False

@@ -80,8 +80,8 @@ def convert(data: bytes | NDArray[np.uint8], recipe: Recipe, crop: Box | None = 
 def check(data: bytes, recipe: Recipe) -> None:
     """Refuse what `convert` would refuse of an image file, as far as that shows without making anything of its pixels.
 
-    Of a JPEG the header and the markers are read, and the pixels only where the recipe says ``check="decode"``; the
-    pixels of another format are always decoded.
+    Of a JPEG the header and the markers are read, and what follows them only as the recipe's ``check`` says; the pixels
+    of another format are always decoded.
 
     Args:
         data: The bytes of its file.
@@ -94,8 +94,7 @@ def check(data: bytes, recipe: Recipe) -> None:
     kind = sniff(data)
     if kind == "jpeg":
         _check_jpeg(data, recipe)
-        if recipe.check == "decode":
-            _native.decode_jpeg(data, max_pixels=recipe.max_pixels)
+        _check_further(data, recipe)
         return
     if kind not in FORMATS:
         raise ImageError(_not_an_image(kind, data))
@@ -104,10 +103,16 @@ def check(data: bytes, recipe: Recipe) -> None:
 
 def _check_jpeg(data: bytes, recipe: Recipe) -> _native.JpegInfo:
     info = _native.probe_jpeg(data)
-    _refuse_undecodable(info)
     recipe.check_pixels(info.width, info.height)
-    _native.check_jpeg(data)  # a decode ends with the last pixel, and would not see what is cut behind it
+    _native.check_jpeg(data)
     return info
+
+
+def _check_further(data: bytes, recipe: Recipe) -> None:
+    if recipe.check == "entropy":
+        _native.check_entropy(data, recipe.max_pixels)
+    elif recipe.check == "decode":
+        _native.decode_jpeg(data, max_pixels=recipe.max_pixels)
 
 
 def _refuse_other_arrays(pixels: NDArray[np.uint8]) -> None:
@@ -146,15 +151,6 @@ def _convert_jpeg(data: bytes, recipe: Recipe, crop: Box | None) -> StoredImage:
     return _store(_Picture(turn(pixels, orientation), orientation, window, foreign or turned), recipe)
 
 
-def _refuse_undecodable(info: _native.JpegInfo) -> None:
-    if info.lossless:
-        raise ImageError("lossless JPEG, which hardly any reader decodes; convert it to baseline JPEG or PNG")
-    if info.bits != 8:
-        raise ImageError(f"JPEG with {info.bits} bits per sample; only 8 are supported, so convert it first")
-    if info.color == "other":
-        raise ImageError(f"JPEG with {info.components} components of unknown meaning; convert it to RGB first")
-
-
 def _foreign_kind(info: _native.JpegInfo) -> str | None:
     """Return what keeps a JPEG from being one that every reader decodes to RGB."""
     if info.color not in _PLAIN_COLORS:
@@ -166,10 +162,10 @@ def _kept(data: bytes, recipe: Recipe) -> bytes:
     """Return the bytes to store of a JPEG that loses nothing, once they are found whole."""
     if recipe.restart:
         transcoded = _native.transcode_jpeg(data, recipe.max_pixels)
-        if transcoded is not None:  # otherwise there is no form with markers and the same pixels
+        if transcoded is not None:
             return transcoded
-    if recipe.check == "decode":
-        _native.decode_jpeg(data, max_pixels=recipe.max_pixels)
+        _native.check_entropy(data, recipe.max_pixels)  # there is no form with markers, and nothing has read it yet
+    _check_further(data, recipe)
     return data
 
 

@@ -8,7 +8,7 @@
 
 #include "core/base/errors.h"
 #include "core/jpeg/baseline/baseline_decoder.h"
-#include "core/jpeg/least_data.h"
+#include "core/jpeg/header.h"
 #include "core/jpeg/libjpeg.h"
 
 namespace stoker {
@@ -47,10 +47,11 @@ struct JpegDecoder::Libjpeg {
   Libjpeg();
   ~Libjpeg() { jpeg_destroy_decompress(&c); }
   Extent open(std::span<const uint8_t> bytes);
-  void refuse_missing_data() const;  // of the opened image
   RgbxView decode(Rect region, int32_t shrink, ScratchBytes& pixels);
+  void check(ScratchBytes& pixels);
 
  private:
+  bool configure(int32_t shrink);
   void create();
   [[noreturn]] void fail();
 };
@@ -81,21 +82,8 @@ Extent JpegDecoder::Libjpeg::open(std::span<const uint8_t> bytes) {
   return {static_cast<int32_t>(c.image_width), static_cast<int32_t>(c.image_height)};
 }
 
-void JpegDecoder::Libjpeg::refuse_missing_data() const {
-  const Extent size{static_cast<int32_t>(c.image_width), static_cast<int32_t>(c.image_height)};
-  uint64_t blocks = 0;
-  for (int i = 0; i < c.comps_in_scan; ++i) {
-    const jpeg_component_info& part = *c.cur_comp_info[i];
-    blocks +=
-        blocks_of(size, part.h_samp_factor, part.v_samp_factor, c.max_h_samp_factor, c.max_v_samp_factor);
-  }
-  const auto coding = c.arith_code         ? ScanCoding::kArithmetic
-                      : c.progressive_mode ? ScanCoding::kProgressive
-                                           : ScanCoding::kSequential;
-  stoker::refuse_missing_data(coding, size, blocks, c.src->bytes_in_buffer);
-}
-
-RgbxView JpegDecoder::Libjpeg::decode(Rect region, int32_t shrink, ScratchBytes& pixels) {
+// Whether the colours that come out are inks.
+bool JpegDecoder::Libjpeg::configure(int32_t shrink) {
   const bool inks = c.jpeg_color_space == JCS_CMYK || c.jpeg_color_space == JCS_YCCK;
   c.out_color_space = inks ? JCS_CMYK : JCS_EXT_RGBX;
   c.dct_method = JDCT_ISLOW;
@@ -103,6 +91,24 @@ RgbxView JpegDecoder::Libjpeg::decode(Rect region, int32_t shrink, ScratchBytes&
   c.scale_denom = static_cast<unsigned>(shrink);
   if (setjmp(errors.escape) != 0) fail();
   jpeg_calc_output_dimensions(&c);
+  return inks;
+}
+
+// At an eighth of the size next to nothing is done but the decoding of the entropy-coded data.
+void JpegDecoder::Libjpeg::check(ScratchBytes& pixels) {
+  configure(8);
+  JSAMPROW row = pixels.take(size_t{c.output_width} * kRgbxBytes + kRgbxPadding);
+  if (setjmp(errors.escape) != 0) fail();
+  jpeg_start_decompress(&c);  // reads all scans, if there are several
+  refuse_missing_scans(c);
+  while (!jpeg_has_multiple_scans(&c) && c.output_scanline < c.output_height) {
+    jpeg_read_scanlines(&c, &row, 1);
+  }
+  jpeg_abort_decompress(&c);
+}
+
+RgbxView JpegDecoder::Libjpeg::decode(Rect region, int32_t shrink, ScratchBytes& pixels) {
+  const bool inks = configure(shrink);
   const auto width = static_cast<int32_t>(c.output_width);
 
   // Fancy upsampling looks one value of chroma to either side, so the cut is made two pixels further out.
@@ -122,6 +128,7 @@ RgbxView JpegDecoder::Libjpeg::decode(Rect region, int32_t shrink, ScratchBytes&
 
   if (setjmp(errors.escape) != 0) fail();
   jpeg_start_decompress(&c);
+  refuse_missing_scans(c);
   if (span < c.output_width) jpeg_crop_scanline(&c, &left, &span);
   if (shrink == 1) {
     if (region.y > 0) jpeg_skip_scanlines(&c, static_cast<JDIMENSION>(region.y));
@@ -154,15 +161,35 @@ Extent JpegDecoder::open(std::span<const uint8_t> bytes, uint64_t max_pixels) {
   if (bytes.empty()) throw Error(ErrorCode::kBadImage, "The image is empty (0 bytes)");
   bytes_ = bytes;
   is_baseline_ = baseline_->open(bytes);
-  size_ = is_baseline_ ? baseline_->size() : libjpeg_->open(bytes);
+  if (is_baseline_) {
+    size_ = baseline_->size();
+  } else {
+    const JpegInfo info = probe_jpeg(bytes);
+    size_ = {info.width, info.height};
+  }
   refuse_more_pixels(size_, max_pixels);
   if (is_baseline_) {
     baseline_->refuse_missing_data();
   } else {
-    libjpeg_->refuse_missing_data();
+    open_libjpeg();
   }
   is_open_ = true;
   return size_;
+}
+
+void JpegDecoder::open_libjpeg() {
+  check_jpeg(bytes_);
+  libjpeg_->open(bytes_);
+}
+
+void JpegDecoder::check() {
+  if (!is_open_) throw Error(ErrorCode::kBadArgument, "check() needs an open() before it");
+  is_open_ = false;
+  if (is_baseline_) {
+    if (baseline_->check()) return;
+    open_libjpeg();
+  }
+  libjpeg_->check(pixels_);
 }
 
 RgbxView JpegDecoder::decode(Rect region, int32_t shrink) {
@@ -182,7 +209,7 @@ RgbxView JpegDecoder::decode(Rect region, int32_t shrink) {
     const size_t bytes = stride * static_cast<size_t>(region.height) + kPlanePadding * kRgbxBytes;
     uint8_t* const out = pixels_.take(bytes);
     if (baseline_->decode(region, shrink, out, stride)) return {out, stride, {region.width, region.height}};
-    libjpeg_->open(bytes_);
+    open_libjpeg();
   }
   return libjpeg_->decode(region, shrink, pixels_);
 }

@@ -37,12 +37,21 @@ class JpegDecoder {
 
   // Decodes `region` of the opened image, once per open(). The view lives until the next open().
   //
+  // Throws kBadImage where the pixels would not be those of the file. Damage below the region need not be
+  // found in a file of one scan, which is read no further than necessary.
+  //
   // With `shrink` 2, 4 or 8 the image is decoded at that part of its size, sides rounded up, from its lower
   // frequencies alone, and `region` lies in that smaller image: about what averaging its pixels gives.
   RgbxView decode(Rect region, int32_t shrink = 1);
 
+  // Instead of decode(): reads all that is entropy-coded, and makes no pixels. Throws what decode() of the
+  // whole image would.
+  void check();
+
  private:
   struct Libjpeg;
+
+  void open_libjpeg();
 
   std::unique_ptr<Libjpeg> libjpeg_;
   std::unique_ptr<BaselineDecoder> baseline_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/errors.h"
 #include "core/jpeg/least_data.h"
 
 namespace stoker {
@@ -84,13 +85,7 @@ class HeaderReader {
                                 bytes.size() - walk_.end());
   }
 
-  // From there to the end-of-image marker.
-  void to_end() {
-    do {
-      if (!walk_.next_behind_scan()) walk_.fail();
-      if (is_frame_header(walk_.marker())) fail_jpeg("A second frame header", walk_.begin());
-    } while (walk_.marker() != kEoi);
-  }
+  size_t scan() const { return walk_.end(); }
 
  private:
   // Of the components that a start-of-scan segment names; 0 where libjpeg does not go on.
@@ -142,6 +137,22 @@ class HeaderReader {
   bool seen_frame_ = false;
 };
 
+void refuse_undecodable(const JpegInfo& info) {
+  std::string what;
+  if (info.lossless) {
+    what = "A lossless JPEG, which hardly any reader decodes; convert it to baseline JPEG or PNG";
+  } else if (info.bits != 8) {
+    what = "A JPEG with " + std::to_string(info.bits) +
+           " bits per sample; only 8 are supported, so convert it first";
+  } else if (info.color == JpegColor::kOther) {
+    what = "A JPEG with " + std::to_string(info.components) +
+           " components of unknown meaning; convert it to RGB first";
+  } else {
+    return;
+  }
+  throw Error(ErrorCode::kBadImage, what);
+}
+
 }  // namespace
 
 const char* subsampling_name(const JpegInfo& info) {
@@ -172,9 +183,18 @@ JpegInfo probe_jpeg(std::span<const uint8_t> bytes) {
 JpegInfo check_jpeg(std::span<const uint8_t> bytes) {
   HeaderReader reader(bytes);
   const JpegInfo info = reader.run();
+  refuse_undecodable(info);
   reader.refuse_missing_data(bytes);
-  reader.to_end();
+  check_to_end(bytes, reader.scan());
   return info;
+}
+
+void check_to_end(std::span<const uint8_t> bytes, size_t at) {
+  MarkerWalk walk(bytes, at);
+  do {
+    if (!walk.next_behind_scan()) walk.fail();
+    if (is_frame_header(walk.marker())) fail_jpeg("A second frame header", walk.begin());
+  } while (walk.marker() != kEoi);
 }
 
 }  // namespace stoker

@@ -34,8 +34,12 @@ const char* subsampling_name(const JpegInfo& info);
 // Reads the header alone, without libjpeg. Throws kBadImage with the byte offset in Where.offset.
 JpegInfo probe_jpeg(std::span<const uint8_t> bytes);
 
-// As probe_jpeg, then walks the entropy-coded data to the end-of-image marker; a file cut short, or too short
-// for the pixels that it claims, is kBadImage.
+// As probe_jpeg, then walks all markers to the end of the image. kBadImage is also a file cut short, too
+// short for the pixels that it claims, or of a kind that is not decoded: lossless, not 8 bits, or of
+// components whose meaning is unknown.
 JpegInfo check_jpeg(std::span<const uint8_t> bytes);
+
+// The second half of check_jpeg: from `at`, within entropy-coded data, to the end-of-image marker.
+void check_to_end(std::span<const uint8_t> bytes, size_t at);
 
 }  // namespace stoker

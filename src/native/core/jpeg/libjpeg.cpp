@@ -19,16 +19,24 @@ void leave(j_common_ptr info) {
   std::longjmp(errors.escape, 1);
 }
 
-// Warnings after which every pixel is still what the file says. All others mean lost or invented pixels.
+// All warnings of libjpeg-turbo up to 3.1. Harmless are those after which every pixel is what the file says,
+// whichever part of it is decoded; all others mean lost or invented pixels.
 bool is_harmless(int code) {
   switch (code) {
-    case JWRN_ADOBE_XFORM:      // unknown colour transform code; the usual one is assumed
+    case JWRN_ADOBE_XFORM:      // unknown code of a colour transform: the usual one is taken
     case JWRN_BOGUS_ICC:        // colour profiles are not used
-    case JWRN_EXTRANEOUS_DATA:  // stray bytes before a marker
-    case JWRN_JFIF_MAJOR:       // a newer JFIF version number
-    case JWRN_TOO_MUCH_DATA:
+    case JWRN_EXTRANEOUS_DATA:  // stray bytes before a marker, which nothing refers to
+    case JWRN_JFIF_MAJOR:       // a newer version number of JFIF, whose pixels mean the same
+    case JWRN_NOT_SEQUENTIAL:   // a sequential scan has all coefficients, whatever its header says of a band
       return true;
-    default:
+    case JWRN_ARITH_BAD_CODE:     // damage: the rest of the scan is left out
+    case JWRN_BOGUS_PROGRESSION:  // bits are missing, or come twice: a scan was lost
+    case JWRN_HIT_MARKER:         // data end early: zeros are made up
+    case JWRN_HUFF_BAD_CODE:      // damage: a zero is made up
+    case JWRN_JPEG_EOF:           // the file is cut short: an end is made up
+    case JWRN_MUST_RESYNC:        // a restart marker is lost: blocks are made up, or left out
+    case JWRN_TOO_MUCH_DATA:      // never the file's fault: more rows were asked for than there are
+    default:                      // of a newer libjpeg
       return false;
   }
 }
@@ -60,6 +68,28 @@ jpeg_error_mgr* JpegErrors::install() {
 void throw_jpeg_error(const JpegErrors& errors) {
   if (errors.base.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();
   throw Error(ErrorCode::kBadImage, std::string("The JPEG cannot be decoded whole: ") + errors.message);
+}
+
+void refuse_missing_scans(jpeg_decompress_struct& c) {
+  JpegErrors& errors = errors_of(reinterpret_cast<j_common_ptr>(&c));
+  constexpr const char* kRemedy = "; fetch the file again, or let jpegtran fill it up with zeros";
+  for (int i = 0; i < c.num_components; ++i) {
+    if (c.comp_info[i].quant_table == nullptr) {  // it is set by the first scan of a component
+      std::snprintf(errors.message, sizeof errors.message,
+                    "scans are missing: none holds component %d of %d%s", i + 1, c.num_components, kRemedy);
+      std::longjmp(errors.escape, 1);
+    }
+    if (c.coef_bits == nullptr) continue;  // each scan of a sequential file holds its components whole
+    const int* bits = c.coef_bits[i];      // how many are missing of each coefficient; -1: all
+    int first = 0, last = DCTSIZE2 - 1;
+    while (first < DCTSIZE2 && bits[first] == 0) ++first;
+    if (first == DCTSIZE2) continue;
+    while (bits[last] == 0) --last;
+    std::snprintf(errors.message, sizeof errors.message,
+                  "scans are missing: component %d of %d lacks %s of coefficients %d to %d%s", i + 1,
+                  c.num_components, bits[first] < 0 ? "all bits" : "the last bits", first, last, kRemedy);
+    std::longjmp(errors.escape, 1);
+  }
 }
 
 void ScanLimit::install(jpeg_decompress_struct& c) {

@@ -27,6 +27,11 @@ struct JpegErrors {
 // memory, which is not a fault of the image.
 [[noreturn]] void throw_jpeg_error(const JpegErrors& errors);
 
+// Leaves as a JpegErrors of `c`, which has read all scans, where these do not hold every bit of every
+// coefficient. libjpeg would guess what is missing from the blocks around (block smoothing, which depends on
+// its version, and on the region that is decoded): docs/decisions/incomplete-progressive.md.
+void refuse_missing_scans(jpeg_decompress_struct& c);
+
 // Real progressive files have about ten.
 inline constexpr int kMaxScans = 256;
 

@@ -29,6 +29,9 @@ class MarkerWalk {
  public:
   explicit MarkerWalk(std::span<const uint8_t> bytes) : bytes_(bytes) {}
 
+  // From within entropy-coded data, for next_behind_scan().
+  MarkerWalk(std::span<const uint8_t> bytes, size_t at) : bytes_(bytes), end_(at) {}
+
   // Goes on to the next marker, before the first scan; fill bytes and extraneous data before it are stepped
   // over, as libjpeg does. False where there is none, or its segment is damaged.
   bool next();

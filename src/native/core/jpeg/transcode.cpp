@@ -1,7 +1,6 @@
 // Over libjpeg's jpeg_read_coefficients and jpeg_write_coefficients.
 #include "core/jpeg/transcode.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -80,16 +79,6 @@ bool fits_one_scan(const jpeg_decompress_struct& c) {
   return blocks <= C_MAX_BLOCKS_IN_MCU;
 }
 
-// False for a progressive file that stops early: decoders guess what it leaves out.
-bool is_exact(const jpeg_decompress_struct& c) {
-  if (c.coef_bits == nullptr) return true;
-  for (int i = 0; i < c.num_components; ++i) {
-    const int* bits = c.coef_bits[i];
-    if (std::any_of(bits, bits + DCTSIZE2, [](int missing) { return missing != 0; })) return false;
-  }
-  return true;
-}
-
 // What libjpeg would write of JFIF and Adobe by itself is left to the copies of the source's own segments.
 void configure(Transcoder& t) {
   jpeg_copy_critical_parameters(&t.in, &t.out);
@@ -109,7 +98,7 @@ bool run(Transcoder& t, std::span<const uint8_t> bytes, const std::vector<Metada
   jpeg_read_header(&t.in, TRUE);
   if (!fits_one_scan(t.in)) return false;
   jvirt_barray_ptr* coefficients = jpeg_read_coefficients(&t.in);
-  if (!is_exact(t.in)) return false;
+  refuse_missing_scans(t.in);
   jpeg_mem_dest(&t.out, &t.bytes, &t.size);
   configure(t);
   jpeg_write_coefficients(&t.out, coefficients);

@@ -17,10 +17,9 @@ namespace stoker {
 // and comments are left out.
 //
 // Sequential and progressive Huffman-coded files of 8 bits with up to four components. None is the answer for
-// one whose pixels would change, or that has no such form: a progressive file that ends before all its
-// coefficients are exact (decoders smooth it), or sampling factors that do not fit into one scan.
+// one that has no such form: sampling factors that do not fit into one scan.
 //
-// Throws kImageTooLarge before memory is taken for coefficients, and kBadImage for damage of any kind.
+// Throws kImageTooLarge before memory is taken for coefficients, and kBadImage for what JpegDecoder refuses.
 std::optional<std::vector<uint8_t>> transcode_jpeg(std::span<const uint8_t> bytes,
                                                    uint64_t max_pixels = kDefaultMaxPixels);
 

@@ -1,6 +1,9 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -10,6 +13,7 @@
 #include "core/jpeg/decoder.h"
 #include "core/jpeg/encode.h"
 #include "core/jpeg/header.h"
+#include "tests/libjpeg_reference.h"
 #include "tests/photo.h"
 
 namespace stoker {
@@ -129,6 +133,103 @@ TEST_CASE("extraneous bytes before a marker are harmless") {
   bytes.insert(bytes.begin() + 2, {0x12, 0x34, 0x56});
   CHECK(decoded(decoder, bytes, {0, 0, 40, 30}) == whole);
   CHECK(check_jpeg(bytes).width == 40);
+}
+
+// Whether a file can be decoded: a region of it, or the whole where there is none.
+bool decodes(JpegDecoder& decoder, const std::vector<uint8_t>& bytes, std::optional<Rect> region = {}) {
+  try {
+    const Extent size = decoder.open(bytes);
+    decoder.decode(region.value_or(Rect{0, 0, size.width, size.height}));
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+bool passes(JpegDecoder& decoder, const std::vector<uint8_t>& bytes) {
+  try {
+    decoder.open(bytes);
+    decoder.check();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+TEST_CASE("a file that lacks scans is refused by every path, and says which") {
+  JpegDecoder decoder;
+  const auto pixels = tests::waves({70, 50}, 3, 0);
+  for (int missing = 0; missing < 10; ++missing) {
+    const auto bytes = tests::reference_jpeg(pixels, {70, 50}, 3,
+                                             {.across = 2, .progressive = true, .stops_before = missing});
+    CAPTURE(missing);
+    CHECK(decodes(decoder, bytes) == (missing == 0));
+    CHECK(decodes(decoder, bytes, Rect{8, 8, 24, 24}) == (missing == 0));
+    CHECK(passes(decoder, bytes) == (missing == 0));
+    if (missing == 0) continue;
+    decoder.open(bytes);
+    CHECK_THROWS_WITH_AS(decoder.check(), doctest::Contains("scans are missing: component 1 of 3"), Error);
+  }
+  auto two = tests::reference_jpeg(pixels, {70, 50}, 3, {.scan_by_scan = true});
+  CHECK(passes(decoder, two));
+  const std::array<uint8_t, 2> start{0xFF, 0xDA}, end{0xFF, 0xD9};
+  two.erase(std::find_end(two.begin(), two.end(), start.begin(), start.end()), two.end());
+  two.insert(two.end(), end.begin(), end.end());
+  decoder.open(two);
+  CHECK_THROWS_WITH_AS(decoder.check(), doctest::Contains("none holds component 3 of 3"), Error);
+  CHECK(!decodes(decoder, two));
+}
+
+TEST_CASE(
+    "the check of entropy-coded data and a decode of the whole have one verdict on every changed byte") {
+  JpegDecoder decoder;
+  const auto pixels = tests::waves({70, 50}, 3, 0);
+  size_t refused = 0, accepted = 0;
+  for (const tests::ReferenceSpec spec : {tests::ReferenceSpec{.across = 2, .down = 2},
+                                          {.across = 2, .restart_interval = 3},
+                                          {.across = 4},
+                                          {.progressive = true},
+                                          {.scan_by_scan = true}}) {
+    const auto whole = tests::reference_jpeg(pixels, {70, 50}, 3, spec);
+    for (size_t at = 2; at < whole.size(); ++at) {
+      auto bytes = whole;
+      bytes[at] ^= static_cast<uint8_t>(1U << at % 8);
+      const bool good = decodes(decoder, bytes);
+      CAPTURE(at);
+      REQUIRE(passes(decoder, bytes) == good);
+      ++(good ? accepted : refused);
+    }
+  }
+  CHECK(refused > 1000);
+  CHECK(accepted > 1000);
+}
+
+TEST_CASE("a file without an end is refused by a decode of its first rows, too") {
+  JpegDecoder decoder;
+  const Rect top{0, 0, 40, 8};
+  for (const JpegEncodeSpec spec : {JpegEncodeSpec{90, 2, 2}, {90, 4, 1}, {90, 2, 2, 1}}) {
+    auto bytes = tests::jpeg({40, 100}, spec);
+    CHECK(decodes(decoder, bytes, top));
+    auto longer = bytes;
+    longer.insert(longer.end(), 100, 0);
+    CHECK(decodes(decoder, longer, top));
+    bytes.resize(bytes.size() * 3 / 4);
+    CHECK(!decodes(decoder, bytes, top));
+  }
+}
+
+TEST_CASE("what the header of a sequential scan says of a band of coefficients is ignored") {
+  JpegDecoder decoder;
+  for (const JpegEncodeSpec spec : {JpegEncodeSpec{90, 2, 2}, {90, 4, 1}}) {
+    auto bytes = tests::jpeg({40, 30}, spec);
+    const auto whole = decoded(decoder, bytes, {0, 0, 40, 30});
+    size_t scan = 0;
+    while (bytes[scan] != 0xFF || bytes[scan + 1] != 0xDA) ++scan;
+    CHECK(bytes[scan + 12] == 63);
+    bytes[scan + 12] = 0;
+    CHECK(decoded(decoder, bytes, {0, 0, 40, 30}) == whole);
+    CHECK(passes(decoder, bytes));
+  }
 }
 
 TEST_CASE("senseless encodings are refused") {

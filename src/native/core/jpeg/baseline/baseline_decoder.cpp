@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/jpeg/header.h"
 #include "core/jpeg/least_data.h"
 
 namespace stoker {
@@ -31,6 +32,7 @@ bool BaselineDecoder::open(std::span<const uint8_t> bytes) {
     plane.down = i == 0 ? frame_.down : 1;
     blocks_.insert(blocks_.end(), static_cast<size_t>(plane.across * plane.down), {.component = i});
   }
+  bytes_ = bytes;
   return true;
 }
 
@@ -40,6 +42,23 @@ void BaselineDecoder::refuse_missing_data() const {
     blocks += blocks_of(frame_.size, planes_[i].across, planes_[i].down, frame_.across, frame_.down);
   }
   stoker::refuse_missing_data(ScanCoding::kSequential, frame_.size, blocks, frame_.scan.size());
+  // Nearly every whole file ends with its end-of-image marker; others may have something behind it.
+  const auto end = bytes_.last(2);
+  if (end[0] != 0xFF || end[1] != kEoi) check_to_end(bytes_, scan_at());
+}
+
+size_t BaselineDecoder::scan_at() const {
+  return static_cast<size_t>(frame_.scan.data() - bytes_.data());
+}
+
+bool BaselineDecoder::check() {
+  if (!cursor_.open(frame_, blocks_) || !cursor_.skip_all()) return false;
+  check_tail();
+  return true;
+}
+
+void BaselineDecoder::check_tail() const {
+  if (cursor_.is_done()) check_to_end(bytes_, scan_at() + cursor_.marker_at());
 }
 
 // Chroma at half width and height is not shrunk as soon as luma is: it has the right size already.
@@ -99,6 +118,7 @@ bool BaselineDecoder::decode(Rect region, int32_t shrink, uint8_t* out, size_t s
     }
     write_rows(row, region, out, stride);
   }
+  check_tail();
   return true;
 }
 

@@ -26,7 +26,8 @@ class BaselineDecoder {
   bool open(std::span<const uint8_t> bytes);
   Extent size() const { return frame_.size; }
 
-  // Throws kBadImage where fewer bytes follow the headers than such an image can have.
+  // Throws kBadImage where fewer bytes follow the headers than such an image can have, or no end-of-image
+  // marker.
   void refuse_missing_data() const;
 
   // Writes RGBX rows of a region that lies in the image at 1/`shrink` of its size (1, 2, 4 or 8; sides are
@@ -34,6 +35,10 @@ class BaselineDecoder {
   // overwritten. Only shrink = 1 gives libjpeg's pixels. False where the data are left to libjpeg. Throws as
   // McuCursor::open.
   bool decode(Rect region, int32_t shrink, uint8_t* out, size_t stride);
+
+  // Instead of decode(): reads the entropy-coded data of the whole image and makes no pixels. False or an
+  // error where decode() of the whole gives one.
+  bool check();
 
  private:
   // A component of one row of MCUs: its coefficients, and its pixels, below one row of those above.
@@ -50,6 +55,8 @@ class BaselineDecoder {
     uint8_t* row(int32_t y) { return pixels.data() + static_cast<size_t>(y + 1) * stride + kPlanePadding; }
   };
 
+  size_t scan_at() const;  // in bytes of the file
+  void check_tail() const;
   void shrink_to(int32_t shrink);
   void lay_out(Rect region);
   bool decode_row(int32_t mcu_row);
@@ -60,6 +67,7 @@ class BaselineDecoder {
   const uint8_t* upsampled(Plane& plane, int32_t y, int32_t mcu_row, Rect region, std::vector<uint8_t>& row);
 
   const PlaneKernels& kernels_;
+  std::span<const uint8_t> bytes_;
   BaselineFrame frame_;
   McuCursor cursor_;
   std::array<Plane, kMostComponents> planes_;

@@ -78,6 +78,7 @@ class BitReader {
 
   // True where the data end with a marker, and not with the bytes.
   bool before_marker() const { return ended_ && in_end_ - in_ >= 2; }
+  const uint8_t* marker() const { return in_; }
 
  private:
   static constexpr size_t kBuffer = size_t{16} << 10;

@@ -117,8 +117,23 @@ bool McuCursor::decode(uint64_t first, size_t count, std::span<const McuBlock> m
     at_ = first;
     count -= here;
   }
-  // Data behind the last MCU, or no marker, are left to libjpeg.
-  return at_ < total_ || (scan_.reader.at_end() && scan_.reader.before_marker());
+  return at_ < total_ || ends_well();
+}
+
+bool McuCursor::skip_all() {
+  need_skips();
+  while (at_ < total_) {
+    if (!go_to(at_)) return false;
+    const uint64_t here = std::min(interval_, total_ - at_);
+    if (!kernels_.skip(scan_, layout_.data(), layout_.size(), here)) return false;
+    at_ += here;
+  }
+  return ends_well();
+}
+
+// Data behind the last MCU, or no marker, are left to libjpeg.
+bool McuCursor::ends_well() {
+  return scan_.reader.at_end() && scan_.reader.before_marker();
 }
 
 }  // namespace stoker

@@ -19,6 +19,14 @@ class McuCursor {
   // `mcu` names the component of each block of an MCU.
   bool open(const BaselineFrame& frame, std::span<const McuBlock> mcu);
 
+  // Instead of decode(): reads all MCUs and keeps nothing of them. False where any decode() would be.
+  bool skip_all();
+
+  // After a decode() or skip_all() that was true: whether the last MCU was read, and where the marker behind
+  // it is, in bytes from the start of the scan.
+  bool is_done() const { return at_ == total_; }
+  size_t marker_at() const { return static_cast<size_t>(scan_.reader.marker() - bytes_.data()); }
+
   // Decodes the MCUs first .. first + count - 1 to the places of `mcu`, or only their DC values. Must not go
   // back. False as the kernels.
   bool decode(uint64_t first, size_t count, std::span<const McuBlock> mcu, bool dc_only);
@@ -28,6 +36,7 @@ class McuCursor {
   void find_segments(const BaselineFrame& frame, size_t blocks);
   bool go_to(uint64_t mcu);
   void need_skips();
+  bool ends_well();
   void enter(uint64_t number);
   std::span<const uint8_t> segment(uint64_t number) const;
 
