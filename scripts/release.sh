@@ -2,11 +2,12 @@
 # Makes what a release consists of, and never uploads it.
 #
 #   scripts/release.sh sdist             dist/stoker-X.tar.gz
-#   scripts/release.sh wheel             that, and a wheel for each of PYTHONS with libjpeg-turbo inside
+#   scripts/release.sh wheel             that, and the wheels that PYTHONS install, with libjpeg-turbo inside
 #   scripts/release.sh release X.Y.Z     those of a fresh clone of HEAD, checked, tested, with bill of materials and sums
 #
-# PYTHONS="python3.11 python3.12 ..." (PYTHON by default), BUILD=build, DIST=dist. TAG=yes sets the tag; without it a release
-# is a dry run. LIBJPEG_TURBO_SOURCE is that of scripts/libjpeg_turbo.sh. Linux; elsewhere cibuildwheel makes the wheels.
+# PYTHONS="python3.11 python3.12 ..." (PYTHON by default), BUILD=build, DIST=dist. The first of several Pythons that install the
+# same wheel builds it, and a release tests it with each of them. TAG=yes sets the tag; without it a release is a dry run.
+# LIBJPEG_TURBO_SOURCE is that of scripts/libjpeg_turbo.sh. Linux; elsewhere cibuildwheel makes the wheels.
 set -euo pipefail
 
 what=${1:?usage: scripts/release.sh sdist|wheel|release [VERSION]}
@@ -38,6 +39,16 @@ install_tools() {
   "$tools/python" -m pip install --quiet -r "$build/requirements.txt"
 }
 
+tags_of() { # tags_of PYTHON: Python and interface of the wheel that it installs; wheel.py-api in pyproject.toml decides
+  "$1" -c '
+import sys, sysconfig
+own = "cp{}{}".format(*sys.version_info)
+if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    print(f"{own}-{own}t")
+else:
+    print("cp312-abi3" if sys.version_info >= (3, 12) else f"{own}-{own}")'
+}
+
 make_sdist() { # make_sdist TO
   "$tools/python" -m build --sdist --outdir "$1" . >"$build/sdist.log" 2>&1 || {
     tail -n 20 "$build/sdist.log" >&2
@@ -47,7 +58,8 @@ make_sdist() { # make_sdist TO
 
 make_wheel() { # make_wheel PYTHON TO: from the source package in dist, as pip does without a wheel
   local name scratch
-  name=$("$1" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+  name=$(tags_of "$1")
+  if compgen -G "$2/stoker-$version-$name-*.whl" >/dev/null; then return; fi
   scratch=$(mktemp -d)
   tar -xzf "$dist/stoker-$version.tar.gz" -C "$scratch"
   "$1" -m venv "$scratch/venv"
@@ -63,6 +75,9 @@ make_wheel() { # make_wheel PYTHON TO: from the source package in dist, as pip d
     cat "$build/repair-$name.log" >&2
     fail "auditwheel cannot repair the wheel for $1"
   }
+  if [[ $name == *-abi3 ]]; then
+    abi3audit --strict --summary "$2/stoker-$version-$name"-*.whl || fail "the wheel for $1 calls what later Pythons need not have"
+  fi
   rm -rf "$scratch"
 }
 
@@ -85,7 +100,7 @@ check_reproducible() {
   local again
   again=$(mktemp -d)
   make_sdist "$again"
-  make_wheel "${pythons[0]}" "$again"
+  for one in "${pythons[@]}"; do make_wheel "$one" "$again"; done
   for file in "$again"/*; do
     cmp "$file" "$dist/$(basename "$file")" || fail "a second build of $(basename "$file") has other bytes"
     echo "$(basename "$file"): built twice, the same bytes"
@@ -93,13 +108,16 @@ check_reproducible() {
   rm -rf "$again"
 }
 
+environment_of() { # environment_of PYTHON: where its wheel is tested
+  echo "$build/venv-$("$1" -c 'import sys, sysconfig; print(sys.version_info.major, sys.version_info.minor, sep=".", end=sys.abiflags)')"
+}
+
 test_wheel() { # test_wheel PYTHON
-  local name venv
-  name=$("$1" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
-  venv=$build/venv-$name
+  local venv
+  venv=$(environment_of "$1")
   rm -rf "$venv"
   "$1" -m venv "$venv"
-  "$venv/bin/python" -m pip install --quiet --only-binary :all: "$(echo "$dist"/stoker-"$version"-"$name"-*.whl)[report]"
+  "$venv/bin/python" -m pip install --quiet --only-binary :all: "$(echo "$dist/stoker-$version-$(tags_of "$1")"-*.whl)[report]"
   "$1" scripts/requirements.py test >"$build/test-requirements.txt"
   "$1" scripts/requirements.py dev | grep -E '^(jsonschema|pyelftools|cyclonedx-python-lib.*)==' >>"$build/test-requirements.txt"
   "$venv/bin/python" -m pip install --quiet --only-binary :all: -r "$build/test-requirements.txt"
@@ -107,12 +125,10 @@ test_wheel() { # test_wheel PYTHON
 }
 
 check_types() { # README's code, as a program of somebody else's that is checked against the installed wheel
-  local name
-  name=$("${pythons[0]}" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
   mkdir -p "$build/downstream"
   awk '/^```python$/ { inside = 1; next } /^```$/ { inside = 0 } inside' README.md >"$build/downstream/program.py"
   printf '[mypy]\n[mypy-torch.*]\nignore_missing_imports = true\n' >"$build/downstream/mypy.ini"  # it is not installed there
-  (cd "$build/downstream" && mypy --strict --python-executable "$build/venv-$name/bin/python" program.py)
+  (cd "$build/downstream" && mypy --strict --python-executable "$(environment_of "${pythons[0]}")/bin/python" program.py)
 }
 
 finish() {

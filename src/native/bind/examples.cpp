@@ -90,7 +90,7 @@ GivenFeature given(nb::handle key, nb::handle value) {
   nb::python_error cause;
   nb::raise_from(cause, PyExc_TypeError, "feature '%s' of kind %s holds a value of type %s",
                  std::string(utf8_of(feature.key)).c_str(), std::string(utf8_of(feature.kind)).c_str(),
-                 Py_TYPE(value.ptr())->tp_name);
+                 nb::type_name(value.type()).c_str());
 }
 
 [[noreturn]] void refuse_value(const GivenFeature& feature, nb::handle value, const char* kind) {

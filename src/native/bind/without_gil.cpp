@@ -22,12 +22,10 @@ std::atomic<int> coming_back{0};
 std::atomic<bool> ending{false};
 std::atomic<pthread_t> ending_thread{};
 
+// Py_FinalizeEx() clears this before it ends threads. Py_IsFinalizing() says the same, and the stable interface has it
+// only from Python 3.13 on.
 bool is_over() {
-#if PY_VERSION_HEX >= 0x030D0000
-  return Py_IsFinalizing() != 0;
-#else
-  return _Py_IsFinalizing() != 0;
-#endif
+  return Py_IsInitialized() == 0;
 }
 
 bool stays() {
