@@ -22,8 +22,8 @@ std::atomic<int> coming_back{0};
 std::atomic<bool> ending{false};
 std::atomic<pthread_t> ending_thread{};
 
-// Py_FinalizeEx() clears this before it ends threads. Py_IsFinalizing() says the same, and the stable interface has it
-// only from Python 3.13 on.
+// Py_FinalizeEx() clears this before it ends threads. Py_IsFinalizing() says the same, and the stable
+// interface has it only from Python 3.13 on.
 bool is_over() {
   return Py_IsInitialized() == 0;
 }
