@@ -160,7 +160,17 @@ def test_what_is_not_whole_is_built_again(
     assert stored(s3_place) == whole
 
 
-def test_any_changed_byte_of_a_entry_is_noticed(s3_place: StoreLocation, source: Path) -> None:
+def test_any_changed_byte_of_the_settings_is_refused(s3_place: StoreLocation, source: Path) -> None:
+    run(source, s3_place, max_rejects=0)
+    begun = s3_place / ".stoker-build/settings.json"
+    text = begun.read_bytes()
+    for at in range(3, len(text), 53):
+        begun.write_atomically(text[:at] + bytes([text[at] ^ 1]) + text[at + 1 :])
+        with pytest.raises(DestinationError, match=r"settings\.json .*; delete .* or build somewhere else"):
+            run(source, s3_place)
+
+
+def test_any_changed_byte_of_an_entry_is_noticed(s3_place: StoreLocation, source: Path) -> None:
     run(source, s3_place, max_rejects=0)
     entry = s3_place / f".stoker-build/shards/{SHARD}.json"
     text = entry.read_bytes()

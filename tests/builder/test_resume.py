@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +20,7 @@ from trees import contents, settings_for, write_tree
 from small_datasets import change_manifest
 from stoker.builder import BuildReport, build
 from stoker.errors import DestinationError
-from stoker.format.journal import JournalFile
+from stoker.format.journal import JournalFile, parse_settings, read_results
 from stoker.recipe import Recipe, parse_resize
 
 HERE = Path(__file__).parent
@@ -184,6 +186,45 @@ def test_a_journal_that_ends_anywhere_is_good_up_to_its_last_line(tmp_path: Path
     assert contents(tmp_path / "out") == expected
 
 
+def test_every_changed_bit_of_a_journal_is_found(tmp_path: Path, source: Path) -> None:
+    run(source, tmp_path / "out")
+    text = (tmp_path / "out/build.journal").read_bytes()
+    head = text.index(b"\n") + 1
+    settings = parse_settings(text[:head])
+    assert isinstance(settings, dict)
+    results = [result for result, _ in read_results(io.BytesIO(text[head:]), settings)]
+    assert len(results) == 4
+    for at in range(len(text)):
+        whole = text[:at].count(b"\n") - 1  # lines of shards before this byte
+        for bit in range(8):
+            changed = text[:at] + bytes([text[at] ^ 1 << bit]) + text[at + 1 :]
+            if whole < 0:
+                assert isinstance(parse_settings(changed[:head]), str), at
+            else:
+                found = [result for result, _ in read_results(io.BytesIO(changed[head:]), settings)]
+                assert found == results[:whole], at
+
+
+def test_a_build_with_a_damaged_journal_is_refused_or_ends_with_the_same_bytes(tmp_path: Path, source: Path) -> None:
+    run(source, tmp_path / "whole", max_rejects=1)
+    expected = contents(tmp_path / "whole")
+    run(source, tmp_path / "out")
+    journal = tmp_path / "out/build.journal"
+    text, head = journal.read_bytes(), journal.read_bytes().index(b"\n")
+    for at in [text.index(b'"seed": 0') + 8, *range(5, len(text), 71)]:
+        shutil.copytree(tmp_path / "out", tmp_path / "again")
+        changed = text[:at] + bytes([text[at] ^ 1]) + text[at + 1 :]
+        (tmp_path / "again/build.journal").write_bytes(changed)
+        for seed in {0, 1} if at < head else {0}:  # also the one that the damaged line may name
+            if at < head:
+                with pytest.raises(DestinationError, match=r"build\.journal .*; delete .* or build somewhere else"):
+                    run(source, tmp_path / "again", max_rejects=1, seed=seed)
+            else:
+                assert run(source, tmp_path / "again", max_rejects=1).resumed_shards < 4
+                assert contents(tmp_path / "again") == expected
+        shutil.rmtree(tmp_path / "again")
+
+
 @pytest.mark.parametrize("damage", [b'{"shard": "a", "records": 1e999}', b"[" * 200_000, b"[1]"])
 def test_a_line_that_no_build_wrote_is_not_a_shard(tmp_path: Path, damage: bytes) -> None:
     with JournalFile(tmp_path) as journal:
@@ -200,6 +241,7 @@ def test_a_journal_of_something_else_is_refused(tmp_path: Path, source: Path) ->
     for text, message in (
         (b"diary\n", "is not a Stoker journal"),
         (b'{"format": "stoker-journal", "version": 9}\n', "version 9"),
+        (b'{"format": "stoker-journal", "version": 2, "settings": {}}\n', "version 2, but this .* only version 3"),
         (b"[" * 200_000 + b"\n", "is not a Stoker journal"),
     ):
         (out / "build.journal").write_bytes(text)

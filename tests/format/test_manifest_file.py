@@ -165,6 +165,50 @@ def test_every_field_is_checked(text: bytes, message: str) -> None:
         parse_manifest(text, "m.json")
 
 
+def _without_checksum(**changes: Any) -> dict[str, Any]:
+    content = json.loads(format_manifest(MANIFEST)) | changes
+    return {key: value for key, value in content.items() if key != "checksum"}
+
+
+TEXT = format_manifest(MANIFEST)
+CHANGED = {
+    "a changed number": TEXT.replace(b'"seed": 17', b'"seed": 71'),
+    "a version that needs no checksum": TEXT.replace(b'"version": 2', b'"version": 1'),
+    "that version, with the checksum that it does not need": changed(version=1),
+    "that version without a checksum": json.dumps(_without_checksum(version=1), indent=1).encode() + b"\n",
+    "a newer version": TEXT.replace(b'"version": 2', b'"version": 3'),
+    "no checksum": json.dumps(_without_checksum(), indent=1).encode() + b"\n",
+    "another checksum": TEXT[:-68] + b"0" * 64 + TEXT[-4:],
+    "a blank behind it": TEXT + b" ",
+    "a line behind it": TEXT + b"\n",
+    "no line end": TEXT[:-1],
+    "other line ends": TEXT.replace(b"\n", b"\r\n"),
+    "another layout": json.dumps(json.loads(TEXT), indent=2).encode() + b"\n",
+    "a field behind the checksum": TEXT[:-3] + b',\n "more": 1\n}\n',
+    "a checksum inside": changed(recipe__checksum="0" * 64).replace(b'"kind": "keep"', b'"kind": "heap"'),
+}
+
+
+@pytest.mark.parametrize("case", CHANGED)
+def test_a_changed_manifest_is_refused(case: str) -> None:
+    with pytest.raises(
+        ManifestError, match=r"^m\.json was changed or damaged after the build: .*; restore it, or build"
+    ):
+        parse_manifest(CHANGED[case], "m.json")
+
+
+def test_any_changed_byte_is_refused() -> None:
+    for at in range(len(TEXT)):
+        for other in {TEXT[at] ^ 1, TEXT[at] ^ 0x20, ord("1"), ord(" ")} - {TEXT[at]}:
+            with pytest.raises(ManifestError):
+                parse_manifest(TEXT[:at] + bytes([other]) + TEXT[at + 1 :], "m.json")
+
+
+def test_the_checksum_is_the_documented_one() -> None:
+    lines, checksum, end = TEXT.rsplit(b"\n", 3)[:3]
+    assert (checksum, end) == (b' "checksum": "%b"' % hashlib.sha256(lines + b"\n").hexdigest().encode(), b"}")
+
+
 def test_every_field_is_needed() -> None:
     content = json.loads(format_manifest(MANIFEST))
     for key in content.keys() - _NEWER:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import stoker
 from loader.remote_places import copy
 from loader.shards import write_shards
 from servers.faults import Fault, FaultProxy, Flip
 from small_datasets import write_dataset
 from stoker.cli.main import main
+from stoker.errors import IndexMismatchError, ManifestError
 from stoker.format.index import write_index
 from stoker.inspect import verify_dataset
 from storage.places import place_in
@@ -51,6 +53,23 @@ def local(written: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def s3(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
     return place_in("s3", request, monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "labels.txt", "rejects.jsonl", f"{FIRST}.idx"])
+def test_a_changed_byte_of_a_text_file_is_found(
+    s3: StoreLocation, local: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy(local, s3)
+    text = (local / name).read_bytes()
+    for number, at in enumerate(range(1, len(text), max(2, len(text) // 7))):
+        (s3 / name).write_atomically(text[:at] + bytes([text[at] ^ 1]) + text[at + 1 :])
+        assert verify_dataset(s3).problems
+        monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / f"cache{number}"))  # which keeps indexes
+        if name == "rejects.jsonl":
+            assert len(stoker.open(s3, split="train")) == 11
+        else:
+            with pytest.raises((ManifestError, IndexMismatchError), match=name):
+                stoker.open(s3, split="train")
 
 
 def said(capsys: pytest.CaptureFixture[str], command: str, place: Path | StoreLocation, *more: str) -> tuple[int, Any]:
