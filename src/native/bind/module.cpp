@@ -1,6 +1,7 @@
 // The extension module stoker._native.
 #include "bind/bind.h"
 #include "core/base/kernels.h"
+#include "core/threads/thread.h"
 
 NB_MODULE(_native, m) {
   m.doc() = "The native core of Stoker. Use the functions of the stoker package instead.";
@@ -10,6 +11,7 @@ NB_MODULE(_native, m) {
   stoker::kernel_level();
   m.def("kernel_level", &stoker::kernel_level,
         "The highest level of kernels that run: \"portable\", \"sse42\", \"avx2\" or \"neon\".");
+  stoker::prepare_for_exceptions();
   stoker::bind::watch_for_the_end();
   stoker::bind::register_errors(m);
   stoker::bind::register_shards(m);

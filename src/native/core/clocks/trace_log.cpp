@@ -1,5 +1,6 @@
 #include "core/clocks/trace_log.h"
 
+#include <new>
 #include <utility>
 
 namespace stoker {
@@ -17,10 +18,13 @@ void TraceLog::add(const TraceEvent& event) {
   Lane& lane = *lanes_[event.thread];
   const std::lock_guard lock(lane.mutex);
   if (lane.events.size() < most_.load(std::memory_order_relaxed)) {
-    lane.events.push_back(event);
-  } else {
-    ++lane.lost;
+    try {
+      lane.events.push_back(event);
+      return;
+    } catch (const std::bad_alloc&) {  // what is traced goes on
+    }
   }
+  ++lane.lost;
 }
 
 TraceLog::Taken TraceLog::take() {

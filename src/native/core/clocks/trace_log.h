@@ -31,7 +31,7 @@ class TraceLog {
   void stop() { on_.store(false, std::memory_order_relaxed); }
   bool on() const { return on_.load(std::memory_order_relaxed); }
 
-  // The thread of the event is its lane.
+  // The thread of the event is its lane. Without memory for it, it is lost.
   void add(const TraceEvent& event);
 
   struct Taken {

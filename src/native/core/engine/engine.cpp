@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <iterator>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -17,7 +18,8 @@ namespace stoker {
 struct BatchEngine::Pending {
   Batch batch;
   std::vector<SampleId> ids;
-  std::once_flag allocated;
+  std::mutex allocating;
+  std::atomic<bool> allocated{false};
   std::atomic<size_t> left{0};
   std::atomic<bool> dropped{false};
   std::mutex failures_mutex;
@@ -112,8 +114,9 @@ void BatchEngine::submit(const BatchRequest& request) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed");
-    made.number = submitted_++;
+    made.number = submitted_;
     pending_.push_back(batch);
+    ++submitted_;
   }
   try {
     pool_.submit(count, [this, batch](size_t row, size_t worker) { load(*batch, row, worker); });
@@ -165,13 +168,14 @@ void BatchEngine::load(Pending& batch, size_t row, size_t worker) {
     batch.batch.seeds[row] =
         SampleRandom(spec_.seed, batch.batch.epoch, batch.batch.streams[row]).user_seed();
     try {
-      std::call_once(batch.allocated, [&] { allocate(batch.batch); });
+      if (!batch.allocated) allocate(batch);
       Scratch& scratch = *scratch_[worker];
       scratch.source.clock.begin(batch.batch.number, batch.batch.indices[row]);
       load_sample(batch.batch, row, batch.ids[row], scratch);
+    } catch (const std::bad_alloc&) {
+      fail(batch, row, no_memory_);
     } catch (...) {  // a thread root: whatever it is, the consumer gets it
-      const std::lock_guard lock(batch.failures_mutex);
-      batch.batch.failures.push_back({row, std::current_exception()});
+      fail(batch, row, std::current_exception());
     }
   }
   if (--batch.left != 0) return;
@@ -210,10 +214,20 @@ EngineTotals BatchEngine::totals() const {
   return totals;
 }
 
-void BatchEngine::allocate(Batch& batch) const {
+// Not with std::call_once: an exception on its way out of that passes through the C library, which ends the
+// process where there is no memory (glibc), or hangs (glibc before 2.34).
+void BatchEngine::allocate(Pending& batch) const {
+  const std::lock_guard lock(batch.allocating);
+  if (batch.allocated) return;
   std::vector<std::shared_ptr<uint8_t[]>> taken;
   for (const auto& buffers : buffers_) taken.push_back(buffers->take());
-  batch.images = std::move(taken);
+  batch.batch.images = std::move(taken);
+  batch.allocated = true;
+}
+
+void BatchEngine::fail(Pending& batch, size_t row, const std::exception_ptr& error) {
+  const std::lock_guard lock(batch.failures_mutex);
+  batch.batch.failures.push_back({row, error});
 }
 
 RemotePlace BatchEngine::remote_place(SampleId id) const {

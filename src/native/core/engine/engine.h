@@ -10,6 +10,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -166,7 +167,8 @@ class BatchEngine {
   // Where the rows of each transform go first: into the batch, or if they are to be converted, into the
   // scratch.
   void choose_slots(const Batch& batch, size_t row, Scratch& scratch) const;
-  void allocate(Batch& batch) const;
+  void allocate(Pending& batch) const;
+  static void fail(Pending& batch, size_t row, const std::exception_ptr& error);
 
   std::shared_ptr<const SampleSource> source_;
   EngineSpec spec_;
@@ -177,6 +179,9 @@ class BatchEngine {
   std::vector<size_t> slot_bytes_;                    // of each transform
   std::vector<std::shared_ptr<BufferPool>> buffers_;  // of each transform
   std::vector<std::unique_ptr<Scratch>> scratch_;     // one a worker, and the last for replace()
+  // Of all samples that fail for lack of memory: the C++ runtime itself has room for only so many exceptions
+  // where there is none left, and ends the process when asked for more.
+  const std::exception_ptr no_memory_ = std::make_exception_ptr(std::bad_alloc());
 
   std::mutex replace_mutex_;  // taken before mutex_
   std::mutex mutex_;

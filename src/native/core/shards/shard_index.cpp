@@ -1,6 +1,8 @@
 #include "core/shards/shard_index.h"
 
 #include <limits>
+#include <memory>
+#include <span>
 #include <string_view>
 
 #include "core/base/errors.h"
@@ -70,10 +72,9 @@ ShardIndex ShardIndex::read(const ListedShard& shard) {
     fail(shard, 0,
          std::to_string(file.size()) + " bytes cannot list " + std::to_string(shard.records) + " records");
   }
-  thread_local std::vector<uint8_t> buffer;
-  if (buffer.size() < file.size()) buffer.resize(file.size());
-  const size_t got = file.read_at(0, std::span(buffer).first(file.size()));
-  const std::string_view text(reinterpret_cast<const char*>(buffer.data()), got);
+  const auto buffer = std::make_unique_for_overwrite<uint8_t[]>(file.size());
+  const size_t got = file.read_at(0, std::span(buffer.get(), file.size()));
+  const std::string_view text(reinterpret_cast<const char*>(buffer.get()), got);
   ShardIndex index;
   index.end_ = shard.bytes;
   if (shard.bytes <= std::numeric_limits<uint32_t>::max()) {

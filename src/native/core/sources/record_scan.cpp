@@ -17,7 +17,7 @@ namespace {
 // Records a thread takes at a time: few enough to share evenly, many enough to be read one behind the other.
 constexpr size_t kPiece = 64;
 
-// Calls `visit(i, payload)` for records first .. first + count - 1.
+// Calls `visit(i, payload, scratch)` for records first .. first + count - 1.
 template <typename Visit>
 void scan(const RecordSet& records, uint64_t first, size_t count, size_t threads, RemoteReader* ahead,
           const Visit& visit) {
@@ -34,7 +34,7 @@ void scan(const RecordSet& records, uint64_t first, size_t count, size_t threads
         for (i = begin; i < std::min(begin + kPiece, count); ++i) {
           const auto payload = records.read(first + i, PayloadCheck::kOn, scratch);
           try {
-            visit(i, payload);
+            visit(i, payload, scratch);
           } catch (const Error& wrong) {
             throw located(wrong, records.where(first + i));
           }
@@ -62,21 +62,22 @@ FeatureView find_feature(std::span<const uint8_t> payload, std::string_view key)
 
 void count_values(const RecordSet& records, std::string_view key, uint64_t first, size_t threads,
                   RemoteReader* ahead, std::span<uint32_t> out) {
-  scan(records, first, out.size(), threads, ahead, [&](size_t i, std::span<const uint8_t> payload) {
-    const size_t most = std::numeric_limits<uint32_t>::max();
-    out[i] = static_cast<uint32_t>(std::min(find_feature(payload, key).count(), most));
-  });
+  scan(records, first, out.size(), threads, ahead,
+       [&](size_t i, std::span<const uint8_t> payload, SourceScratch&) {
+         const size_t most = std::numeric_limits<uint32_t>::max();
+         out[i] = static_cast<uint32_t>(std::min(find_feature(payload, key).count(), most));
+       });
 }
 
 void read_labels(const RecordSet& records, const LabelKeys& keys, uint64_t first, size_t threads,
                  RemoteReader* ahead, std::span<int64_t> out) {
   std::fill(out.begin(), out.end(), -1);
   if (keys.key.empty()) return;
-  scan(records, first, out.size(), threads, ahead, [&](size_t i, std::span<const uint8_t> payload) {
-    thread_local std::vector<int64_t> numbers;
-    const FeatureView view = find_feature(payload, keys.key);
-    if (view.count() > 0) out[i] = label_of(view, keys, numbers);
-  });
+  scan(records, first, out.size(), threads, ahead,
+       [&](size_t i, std::span<const uint8_t> payload, SourceScratch& scratch) {
+         const FeatureView view = find_feature(payload, keys.key);
+         if (view.count() > 0) out[i] = label_of(view, keys, scratch.numbers);
+       });
 }
 
 }  // namespace stoker

@@ -19,8 +19,9 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   static constexpr size_t kAlignment = 64;
 
-  BufferPool(size_t size_bytes, size_t spare)
-      : size_bytes_(size_bytes), spare_(spare), process_(::getpid()) {}
+  BufferPool(size_t size_bytes, size_t spare) : size_bytes_(size_bytes), spare_(spare), process_(::getpid()) {
+    idle_.reserve(spare);  // a buffer comes back where nothing may throw
+  }
 
   std::shared_ptr<uint8_t[]> take();
 

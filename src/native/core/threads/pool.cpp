@@ -84,7 +84,7 @@ void ThreadPool::close() {
   }
   wake_.notify_all();
   const std::lock_guard joining(joining_);
-  for (std::thread& thread : threads_) {
+  for (Thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
 }

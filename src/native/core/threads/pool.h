@@ -8,10 +8,10 @@
 #include <list>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "core/clocks/worker_clock.h"
+#include "core/threads/thread.h"
 
 namespace stoker {
 
@@ -60,7 +60,7 @@ class ThreadPool {
   std::list<std::shared_ptr<Job>> jobs_;  // a list, so that threads take jobs out without asking for memory
   std::atomic<bool> closing_{false};      // set under the mutex
   std::vector<WorkerClock> clocks_;       // one a thread
-  std::vector<std::thread> threads_;
+  std::vector<Thread> threads_;
   std::mutex joining_;  // taken before no other
 };
 

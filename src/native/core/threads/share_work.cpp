@@ -4,8 +4,9 @@
 #include <mutex>
 #include <new>
 #include <system_error>
-#include <thread>
 #include <vector>
+
+#include "core/threads/thread.h"
 
 namespace stoker {
 
@@ -20,7 +21,7 @@ size_t share_work(size_t threads, const std::function<void()>& work) {
       if (!error) error = std::current_exception();
     }
   };
-  std::vector<std::thread> others;
+  std::vector<Thread> others;
   try {
     if (threads > 1) others.reserve(threads - 1);
     while (others.size() + 1 < threads) others.emplace_back(root);
@@ -28,7 +29,7 @@ size_t share_work(size_t threads, const std::function<void()>& work) {
   } catch (const std::bad_alloc&) {     // no memory for another
   }
   root();
-  for (std::thread& other : others) other.join();
+  for (Thread& other : others) other.join();
   if (error) std::rethrow_exception(error);
   return others.size() + 1;
 }
