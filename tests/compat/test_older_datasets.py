@@ -20,7 +20,8 @@ from scripts import compat_dataset
 from small_datasets import change_manifest
 from stoker.cli.main import main
 from stoker.errors import NewerManifestError
-from stoker.format import ListedFile
+from stoker.format import ListedFile, read_manifest
+from stoker.inspect import verify_dataset
 
 DATASETS = Path(__file__).parent / "datasets"
 NAMES = sorted(folder.name for folder in DATASETS.iterdir())
@@ -32,7 +33,11 @@ def expected(name: str) -> dict[str, Any]:
 
 
 def test_all_of_them_are_here() -> None:
-    assert {"kept", "resized", "raw-one-hot", "dlbs", "nvidia", "one-hot", "gzip", "zlib", "objects"} <= set(NAMES)
+    first = {"kept", "resized", "raw-one-hot", "dlbs", "nvidia", "one-hot", "gzip", "zlib", "objects"}
+    later = {"planes", "background", "restart", "numbered", "tfds", "fast", "version-2"}
+    assert first | later == set(NAMES)
+    versions = {name: read_manifest(DATASETS / name / "dataset").version for name in NAMES}
+    assert {name for name, version in versions.items() if version == 2} == {"version-2"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -65,9 +70,14 @@ def test_repack_keeps_every_record(name: str, tmp_path: Path) -> None:
     options = ["--label-base", "0", "--preset", "tfds"]
     assert main(["repack", str(DATASETS / name / "dataset"), str(tmp_path / "new"), *options]) == 0
     base = 1 if expected(name)["classes"][0] == "background" else 0
+    assert read_manifest(tmp_path / "new").version == 2
+    assert verify_dataset(tmp_path / "new").problems == ()
     for split, records in expected(name)["splits"].items():
         dataset = stoker.open(tmp_path / "new", split=split)
-        assert sorted(dataset.labels) == sorted(record["label"] - base for record in records)
+        old = stoker.open(DATASETS / name / "dataset", split=split)
+        same = old.schema.image_encoding == "jpeg"  # raw pixels become a JPEG of quality 100
+        found = [(one["label"], one["pixels"] * same) for one in compat_dataset.contents(dataset)]
+        assert sorted(found) == sorted((one["label"] - base, one["pixels"] * same) for one in records)
 
 
 @pytest.fixture
