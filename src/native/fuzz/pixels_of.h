@@ -6,8 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "core/jpeg/header.h"
 #include "core/jpeg/libjpeg.h"
 #include "fuzz/input.h"
+#include "fuzz/invariant.h"
 
 namespace stoker::fuzz {
 
@@ -46,8 +48,10 @@ inline Rgb cut(const Rgb& image, Rect part) {
 }
 
 // The whole image by libjpeg's accurate decode, row by row. Nothing where it reports an error or lost pixels
-// up to the last row, has more than `most` pixels, or is of inks and not RGB.
+// up to the last row, scans are missing, check_jpeg finds something, the image has more than `most` pixels,
+// or is of inks and not RGB.
 inline std::optional<Rgb> libjpeg_pixels(std::span<const uint8_t> file, uint64_t most) {
+  if (!succeeds([&] { check_jpeg(file); })) return std::nullopt;
   static Rgb image;  // outlives the jump
   jpeg_decompress_struct c;
   JpegErrors errors;
@@ -69,6 +73,7 @@ inline std::optional<Rgb> libjpeg_pixels(std::span<const uint8_t> file, uint64_t
   c.out_color_space = JCS_RGB;
   c.dct_method = JDCT_ISLOW;
   jpeg_start_decompress(&c);
+  refuse_missing_scans(c);
   image.size = {static_cast<int32_t>(c.output_width), static_cast<int32_t>(c.output_height)};
   image.bytes.resize(size_t{c.output_width} * c.output_height * kRgbBytes);
   while (c.output_scanline < c.output_height) {

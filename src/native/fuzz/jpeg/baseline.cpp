@@ -64,6 +64,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Outcome outcome = decoded(first, bytes, shrink, part);
   const Outcome all = decoded(first, bytes, shrink, {0, 0, shrunken.width, shrunken.height});
   if (all.pixels) require(outcome.pixels == cut(*all.pixels, part));
+  bool passed = false;
+  const bool error = !stoker::fuzz::succeeds([&] { passed = first.open(bytes) && first.check(); });
+  require(error == all.error && passed == all.pixels.has_value());
   for (auto& other : decoders()) require(decoded(other, bytes, shrink, part) == outcome);
   // Damage outside of the part may go unseen, so only what libjpeg decodes whole can be compared.
   const auto whole = stoker::fuzz::libjpeg_pixels(bytes, kMaxPixels);

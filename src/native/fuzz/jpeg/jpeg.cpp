@@ -1,6 +1,6 @@
 // JPEG bytes, as a loader decodes them: the whole image has libjpeg's pixels, or neither of the two can be
 // had; any region of it is that part of the whole, and can be had at any shrunken size too; and a reader of
-// the header alone sees the same size.
+// the header alone sees the same size. A check of the entropy-coded data has the verdict of a whole decode.
 #include "core/jpeg/decoder.h"
 #include "core/jpeg/header.h"
 #include "fuzz/input.h"
@@ -15,6 +15,14 @@ using stoker::fuzz::Rgb;
 using Bytes = std::span<const uint8_t>;
 
 constexpr uint64_t kMaxPixels = 1 << 16;  // keeps one input fast
+
+bool passes(Bytes bytes) {
+  static stoker::JpegDecoder decoder;
+  return stoker::fuzz::succeeds([&] {
+    decoder.open(bytes, kMaxPixels);
+    decoder.check();
+  });
+}
 
 // Of an image at 1/shrink of its size. Nothing where it is damaged there.
 std::optional<Rgb> decoded(Bytes bytes, int32_t shrink, std::optional<stoker::Rect> part) {
@@ -40,8 +48,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const int32_t shrink = 1 << (input.byte() & 3);
   stoker::fuzz::Input place = input.choices(8);
   const std::vector<uint8_t> bytes = input.rest();
-  stoker::fuzz::succeeds([&] { stoker::check_jpeg(bytes); });
+  const bool is_marked = stoker::fuzz::succeeds([&] { stoker::check_jpeg(bytes); });
   const auto whole = decoded(bytes, shrink, std::nullopt);
+  require(passes(bytes) == whole.has_value());
+  require(is_marked || !whole);
   if (shrink == 1) {
     const auto expected = stoker::fuzz::libjpeg_pixels(bytes, kMaxPixels);
     require(!expected || whole == expected);
