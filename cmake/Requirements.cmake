@@ -1,5 +1,5 @@
 # What a build needs and pip cannot install, or a message that says what to install.
-set(STOKER_HELP "\nA build of Stoker needs a C++20 compiler, libjpeg-turbo (1.5 or newer) and the headers of Python:\n"
+set(STOKER_HELP "\nA build of Stoker needs a C++20 compiler, libjpeg-turbo (2.0.6 or newer) and the headers of Python:\n"
     "  Debian, Ubuntu:  apt install g++ libjpeg-dev python3-dev\n"
     "  Fedora, RHEL:    dnf install gcc-c++ libjpeg-turbo-devel python3-devel\n"
     "  macOS:           xcode-select --install; brew install jpeg-turbo\n"
@@ -26,6 +26,21 @@ check_symbol_exists(jpeg_crop_scanline "stdio.h;jpeglib.h" STOKER_HAVE_CROP_SCAN
 unset(CMAKE_REQUIRED_LIBRARIES)
 if(NOT STOKER_HAVE_CROP_SCANLINE)
   message(FATAL_ERROR "${JPEG_LIBRARIES} has no jpeg_crop_scanline: it is not libjpeg-turbo." ${STOKER_HELP})
+endif()
+# 2.0.6 is the oldest with which all tests of regions were seen to pass. Before 2.0.0, skipping rows of a progressive image
+# could loop for ever; before 1.5.3, cropped greyscale images of odd sampling factors were wrong.
+include(CheckCSourceCompiles)
+set(CMAKE_REQUIRED_INCLUDES ${JPEG_INCLUDE_DIRS})
+check_c_source_compiles("
+#include <stdio.h>
+#include <jpeglib.h>
+#if LIBJPEG_TURBO_VERSION_NUMBER < 2000006
+#error older
+#endif
+int main(void) { return 0; }" STOKER_JPEG_IS_KNOWN)
+unset(CMAKE_REQUIRED_INCLUDES)
+if(NOT STOKER_JPEG_IS_KNOWN)
+  message(FATAL_ERROR "The libjpeg-turbo in ${JPEG_INCLUDE_DIRS} is older than 2.0.6." ${STOKER_HELP})
 endif()
 
 if(STOKER_PYTHON)

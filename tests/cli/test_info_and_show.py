@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from PIL import Image
 
-from reference import example, tfrecord
+from reference import example, pictures, tfrecord
 from small_datasets import manifest_text, write_dataset
 from stoker.cli.main import main
 from stoker.format.journal import ShardResult, format_result, format_settings
@@ -47,6 +47,7 @@ def test_info_of_a_finished_dataset(manifest: Manifest, tmp_path: Path, capsys: 
         "source: 11 items, 12.3 KB",
         "ignored in the source: 2 .txt",
         "recipe: kind keep, encode jpeg:100:444",
+        "checked: header and markers of every JPEG that was kept, not its pixels; 'stoker verify' decodes them",
         "converted to JPEG: 1 png",
         "seed: 17",
         "schema: imagenet, 15 features\n",
@@ -60,6 +61,28 @@ def test_info_of_a_finished_dataset(manifest: Manifest, tmp_path: Path, capsys: 
     assert ["image/object/bbox/xmin", "float", "any"] in lines
     assert f"{train.size_bytes / 7 / 1000:.1f} KB" in out
     assert ["1", "n01", "red", "kite,", "Milvus", "milvus", "3", "0", "█" * 30] in lines
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("", "header and markers of every JPEG that was kept, not its pixels"),
+        ("--check entropy", "all data of every image (--check entropy)"),
+        ("--check decode", "all data of every image (--check decode)"),
+        ("--recipe restart", "all data of every image"),
+        ("--resize short:8", "all data of every image"),
+        ("--resize max:8", "header and markers of every JPEG that was kept, not its pixels"),
+    ],
+)
+def test_info_says_how_images_were_checked(
+    options: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "photos" / "a").mkdir(parents=True)
+    (tmp_path / "photos" / "a" / "0.jpg").write_bytes(pictures.jpeg(30, 20))
+    printed(capsys, "build", tmp_path / "photos", tmp_path / "out", *options.split())
+    assert f"\nchecked: {said}" in printed(capsys, "info", tmp_path / "out")
+    recipe = json.loads(printed(capsys, "info", tmp_path / "out", "--json"))["recipe"]
+    assert recipe["check"] == (options.split()[1] if options.startswith("--check") else "header")
 
 
 def test_the_histogram_shows_both_ends_and_bars_in_proportion(
