@@ -347,3 +347,56 @@ def test_no_thread_or_file_stays_behind(shards: list[Path]) -> None:
     after = held()
     assert after[0] <= before[0]
     assert after[1] <= before[1]
+
+
+FAILING = r"""
+import gc, sys, weakref
+import stoker
+from stoker.errors import ImageError, TooManyBadSamplesError
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+
+def fail(dataset, **settings):
+    loader = stoker.Loader(dataset, 2, transform=stoker.Resize(32), threads=2, **settings)
+    try:
+        with loader:
+            for batch in loader:
+                pass
+    except (ImageError, TooManyBadSamplesError):
+        return loader
+    raise AssertionError("nothing was wrong")
+
+dataset = stoker.open(sys.argv[1], "train")
+gc.disable()  # what only the collector frees is in a cycle
+for settings in ({}, {"on_bad": "substitute", "max_bad": 0}):
+    loader = fail(dataset, **settings)
+    native, engine = loader._engine._native, weakref.ref(loader._engine)
+    held = sys.getrefcount(native)
+    del loader
+    assert engine() is None, settings
+    assert sys.getrefcount(native) < held, settings
+    del native
+before = resident()
+closed = [fail(dataset) for _ in range(4)]  # also what is closed and not yet gone
+assert resident() - before < 48 << 20, (resident() - before) >> 20
+assert gc.collect() == 0
+"""
+
+
+def test_a_loader_that_failed_and_was_closed_holds_nothing(tmp_path: Path) -> None:
+    """Its error has a traceback, of frames that hold the loader: nothing of these may hold the error."""
+    folder = tmp_path / "images" / "class"
+    folder.mkdir(parents=True)
+    made = io.BytesIO()
+    Image.linear_gradient("L").resize((4000, 4000)).save(made, "JPEG")  # 64 MB of RGBX
+    for name in ("a", "b"):
+        (folder / f"{name}.jpg").write_bytes(made.getvalue()[: len(made.getvalue()) * 9 // 10] + b"\xff\xd9")
+    done = subprocess.run(
+        [sys.executable, "-c", FAILING, str(tmp_path / "images")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -78,7 +78,7 @@ nb::tuple scan_whole(nb::handle path) {
 
 nb::bytes read(nb::handle path, uint64_t offset, uint64_t size) {
   const std::string name = system_path(path);
-  std::vector<uint8_t> buffer;
+  ScratchBytes buffer;
   std::span<const uint8_t> payload;
   {
     WithoutGil nogil;

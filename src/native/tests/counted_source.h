@@ -26,9 +26,9 @@ class CountedSource : public SampleSource {
   std::span<const uint8_t> fetch(uint64_t number, SourceScratch& scratch) const override {
     ++asked;
     const auto bytes = expected(number);
-    if (scratch.bytes.size() < bytes.size()) scratch.bytes.resize(bytes.size());
-    std::copy(bytes.begin(), bytes.end(), scratch.bytes.begin());
-    return std::span(scratch.bytes).first(bytes.size());
+    const std::span<uint8_t> out(scratch.bytes.take(bytes.size()), bytes.size());
+    std::copy(bytes.begin(), bytes.end(), out.begin());
+    return out;
   }
   SourceSample describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch&,
                         std::string& name) const override {

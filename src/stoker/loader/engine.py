@@ -255,7 +255,12 @@ class SampleEngine:
         if self._ahead is not None:
             self._ahead.release(len(submitted.step.indices))
         for index, error in finished.failures:
-            self._replace(finished, index, submitted, error)
+            problem = self._replace(finished, index, submitted, error)
+            if problem is not None:
+                try:
+                    raise problem
+                finally:
+                    del error, problem  # raised, they hold this frame: a cycle would keep the whole loader alive
         images, labels, indices, seeds, boxes = finished.take()
         return self._batch(submitted, images, labels, indices, seeds, boxes)
 
@@ -292,11 +297,17 @@ class SampleEngine:
         self._native.drop_pending()
         self._submitted.clear()
 
-    def _replace(self, finished: _native.FinishedBatch, row: int, submitted: _Submitted, error: Exception) -> None:
-        """Load another sample in the place of a bad one, or raise its error."""
+    def _replace(
+        self, finished: _native.FinishedBatch, row: int, submitted: _Submitted, error: Exception
+    ) -> Exception | None:
+        """Load another sample in the place of a bad one; return its error where that is not to be, or fails.
+
+        Raises:
+            TooManyBadSamplesError: As many were replaced as may be.
+        """
         settings, epoch, request = self.settings, submitted.epoch, cast("Request", submitted.request)
         if settings.on_bad == "raise" or not isinstance(error, OF_A_SAMPLE):
-            raise error
+            return error
         if self.report.count >= settings.max_bad:
             message = f"more than max_bad={settings.max_bad} samples were bad in epoch {epoch}; the last: {error}"
             hint = "run 'stoker verify' on the dataset, or raise max_bad"
@@ -311,8 +322,8 @@ class SampleEngine:
                     break  # it is the store, and each further try would take minutes
                 continue
             self.report.add(BadSample(int(request.indices[row]), int(other.indices[0]), epoch, error))
-            return
-        raise error
+            return None
+        return error
 
 
 def _close(native: _native.BatchEngine, ahead: Prefetcher | None) -> None:

@@ -122,6 +122,7 @@ def decode_with_pillow(
             check_pixels(*_webp_size(data))
         with _READERS[kind](io.BytesIO(data)) as image:
             check_pixels(*image.size)
+            _refuse_missing_data(image, kind, len(data))
             image.load()
             orientation = image.getexif().get(_ORIENTATION_TAG, 1) if kind != "tiff" else 1
             return _rgb(image, kind), orientation if orientation in range(1, 9) else 1
@@ -144,6 +145,27 @@ def dimensions(data: bytes, kind: str) -> tuple[int, int]:
             return _webp_size(data)
         with _READERS[kind](io.BytesIO(data)) as image:
             return image.size
+
+
+# Bytes of pixels that are believed of a file, beside so many for each of its own. Its decoder takes memory for what the
+# header claims before it has seen the data; that of the other formats takes it row by row. JPEG 2000 has no lower
+# bound of data for a blank image, and some codings of TIFF have none; photographs have 50 times as much and more.
+_BELIEVED = 2**23
+_BELIEVED_A_BYTE = {"jpeg2000": 2**9, "tiff": 2**12}
+
+
+def _refuse_missing_data(image: Image.Image, kind: str, size_bytes: int) -> None:
+    """Refuse an image that claims far more pixels than its file can hold.
+
+    Raises:
+        ImageError: It does.
+    """
+    factor = _BELIEVED_A_BYTE.get(kind)
+    bits = 1 if image.mode == "1" else 16 if image.mode.startswith("I;16") else 8 * len(image.getbands())
+    width, height = image.size
+    if factor is not None and width * height * bits // 8 > _BELIEVED + factor * size_bytes:
+        claim = f"its header claims {width} x {height} pixels, and {size_bytes} bytes cannot hold them"
+        raise ImageError(f"the {kind} is cut short: {claim}")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import math
 import os
 import secrets
 import stat
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, NoReturn, Protocol
 
 from stoker.errors import StorageError
@@ -23,6 +23,7 @@ TEMPORARY_MARK = ".tmp-"
 """What the name of every unfinished file contains, followed by something unique."""
 
 _READ_BYTES = 2**20
+_MOST_HOLE_BYTES = 2**25  # of a file that are believed to be zeros without having been written
 _MAX_LEVELS = 64  # of JSON
 _OF_THE_NAME = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
@@ -84,12 +85,14 @@ def read_at_most(path: str | os.PathLike[str], limit: int) -> bytes:
     """Return the whole of a file of this machine that must not be larger than ``limit`` bytes.
 
     Raises:
-        OSError: It is larger (``EFBIG``), is a pipe or a device (``EINVAL``), or cannot be read.
+        OSError: It is larger (``EFBIG``), is a pipe, a device or mostly a hole (``EINVAL``), or cannot be read.
     """
     file = regular_descriptor(path)
     try:
         with attach_filename(path):
             size = os.fstat(file).st_size
+            if _MOST_HOLE_BYTES < size <= limit:
+                _refuse_hole(file, size)
             data = os.read(file, size + 1) if size <= limit else b""
             if len(data) == size <= limit:
                 return data
@@ -103,6 +106,24 @@ def read_at_most(path: str | os.PathLike[str], limit: int) -> bytes:
     finally:
         os.close(file)
     raise too_large(path, limit)
+
+
+def _refuse_hole(file: int, size: int) -> None:
+    """Refuse a file most of which was never written: it claims to be longer than it is, and reads as zeros.
+
+    Raises:
+        OSError: It is one (``EINVAL``).
+    """
+    at = missing = 0
+    with suppress(OSError):  # a file system that cannot say what is a hole; and behind the last data there are none
+        while at < size and missing <= _MOST_HOLE_BYTES:
+            hole = os.lseek(file, at, os.SEEK_HOLE)
+            missing += size - hole  # unless data follow
+            at = size if hole >= size else os.lseek(file, hole, os.SEEK_DATA)
+            missing -= size - at
+    os.lseek(file, 0, os.SEEK_SET)
+    if missing > _MOST_HOLE_BYTES:
+        raise OSError(errno.EINVAL, f"has {size} bytes, most of which were never written (a hole of a sparse file)")
 
 
 def too_large(path: object, limit: int) -> OSError:

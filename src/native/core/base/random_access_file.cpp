@@ -66,4 +66,19 @@ size_t RandomAccessFile::read_at(uint64_t offset, std::span<uint8_t> out) const 
   return *got;
 }
 
+bool RandomAccessFile::has_hole(uint64_t offset, uint64_t length) const {
+  if (length <= kMostHoleBytes || offset > size_ || length > size_ - offset) return false;
+  const auto end = static_cast<off_t>(offset + length);
+  uint64_t missing = 0;
+  for (auto at = static_cast<off_t>(offset); at < end && missing <= kMostHoleBytes;) {
+    const off_t hole = ::lseek(descriptor_.get(), at, SEEK_HOLE);
+    if (hole < 0 || hole >= end) break;
+    const off_t data = ::lseek(descriptor_.get(), hole, SEEK_DATA);
+    if (data < 0 && errno != ENXIO) break;
+    at = data < 0 ? end : std::min(data, end);  // ENXIO: nothing but a hole follows
+    missing += static_cast<uint64_t>(at - hole);
+  }
+  return missing > kMostHoleBytes;
+}
+
 }  // namespace stoker

@@ -30,6 +30,9 @@ class FileDescriptor {
 // only at the end of the file. Nothing if the system refused; errno says why.
 std::optional<size_t> read_at(int descriptor, uint64_t offset, std::span<uint8_t> out);
 
+// What of a file that was never written is believed to be zeros, at most.
+inline constexpr uint64_t kMostHoleBytes = uint64_t{32} << 20;
+
 // A file open for positioned reads: it has no position of its own, so any number of threads may read at once.
 // Bytes are copied and never mapped: a file cut short under a reader gives an error instead of a signal.
 class RandomAccessFile {
@@ -43,6 +46,10 @@ class RandomAccessFile {
 
   // As the function above. Throws kIo.
   size_t read_at(uint64_t offset, std::span<uint8_t> out) const;
+
+  // Whether more than kMostHoleBytes of a stretch were never written: the file claims to be longer than it
+  // is. Always false for a stretch that is no longer than that, and where the file system cannot say.
+  bool has_hole(uint64_t offset, uint64_t length) const;
 
  private:
   std::string name_;

@@ -27,7 +27,19 @@ struct BatchEngine::Pending {
 };
 
 struct BatchEngine::Scratch {
-  explicit Scratch(DecodeMode decode) : decoder(decode, &source.clock) {}
+  explicit Scratch(DecodeMode decode) : decoder(std::make_unique<TransformDecoder>(decode, &source.clock)) {}
+
+  // For good: what is left are the figures of its clock.
+  void release() {
+    source.held = nullptr;
+    source.bytes = {};
+    converted = {};
+    boxes = {};
+    whole = {};
+    kept = nullptr;
+    pixels = {};
+    decoder = nullptr;
+  }
 
   SourceScratch source;
   std::vector<uint8_t> converted;
@@ -38,7 +50,7 @@ struct BatchEngine::Scratch {
   std::vector<RgbSlot> slots;                // of each transform
   std::vector<std::vector<uint8_t>> pixels;  // of each transform, before they are converted
   bool copies = true;                        // until an image came that has to be decoded
-  TransformDecoder decoder;
+  std::unique_ptr<TransformDecoder> decoder;
 };
 
 namespace {
@@ -161,6 +173,7 @@ void BatchEngine::close() {
   drop_pending();
   const std::lock_guard replacing(replace_mutex_);
   spec_.convert = nullptr;  // not called any more, and what it holds may hold this engine
+  for (const auto& scratch : scratch_) scratch->release();
 }
 
 void BatchEngine::load(Pending& batch, size_t row, size_t worker) {
@@ -310,7 +323,7 @@ StoredImage BatchEngine::convert(StoredImage image, Scratch& scratch) const {
 StoredImage BatchEngine::keep(StoredImage image, uint64_t number, int64_t label, Scratch& scratch) const {
   if (!spec_.decoded || spec_.decoded->full() || image.encoding != ImageEncoding::kJpeg) return image;
   try {
-    image.size = scratch.decoder.decode_whole(image.bytes, spec_.max_pixels, scratch.whole);
+    image.size = scratch.decoder->decode_whole(image.bytes, spec_.max_pixels, scratch.whole);
   } catch (const Error&) {
     return image;  // whether what is broken matters is up to the transforms, with a cache as without
   }
@@ -324,16 +337,16 @@ StoredImage BatchEngine::keep(StoredImage image, uint64_t number, int64_t label,
 void BatchEngine::show(Batch& batch, size_t row, const StoredImage& image, Scratch& scratch) const {
   choose_slots(batch, row, scratch);
   const SampleRandom random(spec_.seed, batch.epoch, batch.streams[row]);
-  scratch.decoder.decode(image, spec_.transforms, random, spec_.max_pixels, scratch.slots);
+  scratch.decoder->decode(image, spec_.transforms, random, spec_.max_pixels, scratch.slots);
   for (size_t i = 0; !spec_.format.plain() && i < spec_.transforms.size(); ++i) {
     writer_.write(scratch.slots[i], spec_.transforms[i].out, batch.images[i].get() + row * slot_bytes_[i]);
   }
   if (!spec_.format.plain()) scratch.source.clock.mark(Stage::kWrite);
   if (!spec_.boxes.wanted) return;
-  const auto plans = scratch.decoder.plans();
+  const auto plans = scratch.decoder->plans();
   for (size_t i = 0; i < plans.size(); ++i) {
     batch.boxes[i][row].clear();
-    transform_boxes(plans[i], scratch.decoder.size(), scratch.boxes, spec_.boxes.min_visible,
+    transform_boxes(plans[i], scratch.decoder->size(), scratch.boxes, spec_.boxes.min_visible,
                     batch.boxes[i][row]);
   }
 }

@@ -72,6 +72,7 @@ ShardIndex ShardIndex::read(const ListedShard& shard) {
     fail(shard, 0,
          std::to_string(file.size()) + " bytes cannot list " + std::to_string(shard.records) + " records");
   }
+  if (file.has_hole(0, file.size())) fail(shard, 0, "most of its bytes were never written");
   const auto buffer = std::make_unique_for_overwrite<uint8_t[]>(file.size());
   const size_t got = file.read_at(0, std::span(buffer.get(), file.size()));
   const std::string_view text(reinterpret_cast<const char*>(buffer.get()), got);

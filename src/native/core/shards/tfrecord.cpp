@@ -25,6 +25,13 @@ std::string describe(const FrameSite& site) {
               {.path = std::string(site.path), .record = site.record, .offset = site.offset, .source = {}});
 }
 
+void refuse_long(const FrameSite& site, uint64_t payload_bytes) {
+  if (payload_bytes <= kMostPayloadBytes) return;
+  fail(ErrorCode::kCorruptRecord, site,
+       "it has " + std::to_string(payload_bytes) + " bytes of payload; a tf.train.Example can have " +
+           std::to_string(kMostPayloadBytes));
+}
+
 // The payload length in a header, or nothing when its CRC says that it is damaged.
 std::optional<uint64_t> checked_length(const uint8_t* header) {
   if (mask_crc(crc32c({header, kLengthBytes})) != load_le32(header + kLengthBytes)) return std::nullopt;
@@ -61,25 +68,37 @@ void write_frame(std::span<const uint8_t> payload, std::span<uint8_t> out) {
   std::copy(footer.begin(), footer.end(), at);
 }
 
-std::span<const uint8_t> verify_frame(std::span<const uint8_t> frame, const FrameSite& site,
-                                      PayloadCheck check) {
-  if (frame.size() < kFrameBytes) {
+namespace {
+
+// Throws where the header, which is there if the frame is long enough for it, is not that of a frame of so
+// many bytes.
+void verify_header(const uint8_t* header, uint64_t frame_bytes, const FrameSite& site) {
+  if (frame_bytes < kFrameBytes) {
     fail(ErrorCode::kCorruptRecord, site,
-         "its size is given as " + std::to_string(frame.size()) + " bytes, and the smallest frame has " +
+         "its size is given as " + std::to_string(frame_bytes) + " bytes, and the smallest frame has " +
              std::to_string(kFrameBytes) + "; make the index of this shard anew");
   }
-  const auto length = checked_length(frame.data());
+  const auto length = checked_length(header);
   if (!length) {
     fail(ErrorCode::kCorruptRecord, site,
          "the checksum of its length does not match: either the shard is damaged here, or the index does not "
          "belong to this shard; verify the shard, and make its index anew if it is whole");
   }
-  const auto payload = frame.subspan(kFrameHeaderBytes, frame.size() - kFrameBytes);
-  if (*length != payload.size()) {
+  if (*length != frame_bytes - kFrameBytes) {
     fail(ErrorCode::kCorruptRecord, site,
          "it has " + std::to_string(*length) + " bytes of payload where the index says " +
-             std::to_string(payload.size()) + ": the index does not belong to this shard; make it anew");
+             std::to_string(frame_bytes - kFrameBytes) +
+             ": the index does not belong to this shard; make it anew");
   }
+  refuse_long(site, *length);
+}
+
+}  // namespace
+
+std::span<const uint8_t> verify_frame(std::span<const uint8_t> frame, const FrameSite& site,
+                                      PayloadCheck check) {
+  verify_header(frame.data(), frame.size(), site);
+  const auto payload = frame.subspan(kFrameHeaderBytes, frame.size() - kFrameBytes);
   if (check == PayloadCheck::kOn &&
       mask_crc(crc32c(payload)) != load_le32(frame.data() + kFrameHeaderBytes + payload.size())) {
     fail_payload(site, payload.size());
@@ -96,13 +115,31 @@ FrameSite site_of(const RandomAccessFile& shard, const RecordExtent& extent, int
   return {shard.name(), record, nameable ? static_cast<int64_t>(extent.offset) : kUnknown};
 }
 
+namespace {
+
+constexpr uint64_t kLongFrame = uint64_t{1} << 20;
+
+// What an index or a header claims is compared with what is there before memory is taken for it.
+void refuse_claims(const RandomAccessFile& shard, const RecordExtent& extent, const FrameSite& at) {
+  std::array<uint8_t, kFrameHeaderBytes> header{};
+  if (shard.read_at(extent.offset, header) == header.size()) verify_header(header.data(), extent.size, at);
+  if (shard.has_hole(extent.offset, extent.size)) {
+    fail(ErrorCode::kCorruptRecord, at,
+         "most of its " + std::to_string(extent.size) +
+             " bytes were never written (a hole of a sparse file); restore the shard or build it again");
+  }
+}
+
+}  // namespace
+
 std::span<const uint8_t> read_frame(const RandomAccessFile& shard, const RecordExtent& extent,
-                                    std::vector<uint8_t>& buffer, const FrameSite& at) {
+                                    ScratchBytes& buffer, const FrameSite& at) {
   uint64_t end = shard.size();  // of the file; it also bounds the allocation, whatever the index claims
   if (extent.offset <= end && extent.size <= end - extent.offset) {
-    if (buffer.size() < extent.size) buffer.resize(extent.size);
-    const size_t got = shard.read_at(extent.offset, std::span(buffer).first(extent.size));
-    if (got == extent.size) return std::span(buffer).first(got);
+    if (extent.size > kLongFrame) refuse_claims(shard, extent, at);
+    const std::span<uint8_t> frame(buffer.take(extent.size), extent.size);
+    const size_t got = shard.read_at(extent.offset, frame);
+    if (got == extent.size) return frame;
     end = extent.offset + got;  // it has been cut since it was opened
   }
   fail(ErrorCode::kTruncatedShard, at,
@@ -111,7 +148,7 @@ std::span<const uint8_t> read_frame(const RandomAccessFile& shard, const RecordE
 }
 
 std::span<const uint8_t> read_record(const RandomAccessFile& shard, const RecordExtent& extent,
-                                     std::vector<uint8_t>& buffer, int64_t record, PayloadCheck check) {
+                                     ScratchBytes& buffer, int64_t record, PayloadCheck check) {
   const FrameSite at = site_of(shard, extent, record);
   return verify_frame(read_frame(shard, extent, buffer, at), at, check);
 }
@@ -172,6 +209,7 @@ class Scanner {
            "it has " + std::to_string(*length) + " bytes of payload, and the file ends " +
                std::to_string(left) + " bytes after the start of the record" + kCut);
     }
+    refuse_long(site(at_), *length);
     return *length;
   }
 

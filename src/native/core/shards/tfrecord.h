@@ -15,12 +15,15 @@
 
 #include "core/base/errors.h"
 #include "core/base/random_access_file.h"
+#include "core/base/scratch_bytes.h"
 
 namespace stoker {
 
 inline constexpr size_t kFrameHeaderBytes = 12;
 inline constexpr size_t kFrameFooterBytes = 4;
 inline constexpr size_t kFrameBytes = kFrameHeaderBytes + kFrameFooterBytes;  // around every payload
+// Of a message of protobuf, as an Example is one.
+inline constexpr uint64_t kMostPayloadBytes = 0x7FFFFFFF;
 
 // Where a frame lies in its file, in bytes. `size` counts header, payload and footer.
 struct RecordExtent {
@@ -45,7 +48,8 @@ std::array<uint8_t, kFrameFooterBytes> frame_footer(std::span<const uint8_t> pay
 void write_frame(std::span<const uint8_t> payload, std::span<uint8_t> out);
 
 // The payload inside `frame`, which holds one whole frame as an index or a scan located it.
-// Throws kCorruptRecord when a CRC does not match or the length is not that of the frame.
+// Throws kCorruptRecord when a CRC does not match, or the length is not that of the frame or more than
+// kMostPayloadBytes.
 std::span<const uint8_t> verify_frame(std::span<const uint8_t> frame, const FrameSite& site,
                                       PayloadCheck check = PayloadCheck::kOn);
 
@@ -55,16 +59,17 @@ uint32_t stated_crc(std::span<const uint8_t> payload);
 // What messages say of a record.
 FrameSite site_of(const RandomAccessFile& shard, const RecordExtent& extent, int64_t record);
 
-// Reads the frame at `extent` into `buffer`, which grows to fit and is never shrunk, and returns the payload
-// inside it. `record` is for messages. Nothing is allocated for an extent that the file cannot hold. Throws
-// kTruncatedShard when the file ends before the frame does, kCorruptRecord as verify_frame does, and kIo.
+// Reads the frame at `extent` into `buffer` and returns the payload inside it. `record` is for messages.
+// Nothing is allocated for an extent that the file cannot hold; for a long one only once its header agrees,
+// and its bytes are there. Throws kTruncatedShard when the file ends before the frame does, kCorruptRecord as
+// verify_frame does or for a frame that was never written, and kIo.
 std::span<const uint8_t> read_record(const RandomAccessFile& shard, const RecordExtent& extent,
-                                     std::vector<uint8_t>& buffer, int64_t record = kUnknown,
+                                     ScratchBytes& buffer, int64_t record = kUnknown,
                                      PayloadCheck check = PayloadCheck::kOn);
 
 // The first half of that: the whole frame, in `buffer`, as it lies in the file. verify_frame() is the other.
 std::span<const uint8_t> read_frame(const RandomAccessFile& shard, const RecordExtent& extent,
-                                    std::vector<uint8_t>& buffer, const FrameSite& at);
+                                    ScratchBytes& buffer, const FrameSite& at);
 
 struct ScannedShard {
   std::vector<RecordExtent> extents;

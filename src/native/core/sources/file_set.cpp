@@ -61,6 +61,13 @@ void check(const FileList& list) {
       EFBIG);
 }
 
+[[noreturn]] void refuse_hole(const Where& where, uint64_t bytes) {
+  fail_read(where,
+            "most of its " + std::to_string(bytes) +
+                " bytes were never written (a hole of a sparse file); copy or download it again",
+            EINVAL);
+}
+
 }  // namespace
 
 FileSet::FileSet(FileList list) : list_(std::move(list)), archives_(kOpenArchives) {
@@ -146,8 +153,9 @@ std::span<const uint8_t> FileSet::fetch(uint64_t number, SourceScratch& scratch)
     bytes = std::min(listed, file->size() - std::min(begin, file->size()));
   }
   if (bytes > kMostFileBytes) refuse_length(where(number), bytes);
-  if (scratch.bytes.size() < bytes) scratch.bytes.resize(bytes);
-  const size_t got = file->read_at(begin, std::span(scratch.bytes).first(bytes));
+  if (file->has_hole(begin, bytes)) refuse_hole(where(number), bytes);
+  const std::span<uint8_t> data(scratch.bytes.take(bytes), bytes);
+  const size_t got = file->read_at(begin, data);
   scratch.clock.mark(Stage::kRead);
   scratch.clock.count_bytes(got);
   if (got < bytes || got < listed) {
@@ -156,7 +164,7 @@ std::span<const uint8_t> FileSet::fetch(uint64_t number, SourceScratch& scratch)
                   " before, so it was cut short; restore it, or list the images again",
               EIO);
   }
-  return std::span(scratch.bytes).first(got);
+  return data.first(got);
 }
 
 std::shared_ptr<const FileSet::Boxes> FileSet::known_boxes() const {

@@ -17,6 +17,7 @@
 namespace stoker {
 namespace {
 
+constexpr uint64_t kLongFrame = uint64_t{1} << 20;
 constexpr uint64_t kLeastBlock = 4096;
 constexpr uint64_t kMostBlock = uint64_t{4} << 20;
 
@@ -88,10 +89,10 @@ std::span<const uint8_t> NodeCacheFile::fetch(uint64_t number, const SampleSourc
   return bytes;
 }
 
-std::span<const uint8_t> NodeCacheFile::read(uint64_t number, std::vector<uint8_t>& buffer) {
+std::span<const uint8_t> NodeCacheFile::read(uint64_t number, ScratchBytes& buffer) {
   const uint64_t size = starts_[number + 1] - starts_[number];
-  if (buffer.size() < size) buffer.resize(size);
-  const std::span<uint8_t> frame = std::span(buffer).first(size);
+  if (size > kLongFrame && !contains(number)) return {};  // no memory for what was never written
+  const std::span<uint8_t> frame(buffer.take(size), size);
   const auto got = read_at(file_.get(), starts_[number], frame);
   if (!got) fail("it cannot be read: " + std::generic_category().message(errno));
   if (got != size || !is_frame(frame)) return {};

@@ -50,7 +50,7 @@ class NodeCacheFile : public SampleCache {
 
  private:
   // The payload of the frame that is there, in `buffer`; or nothing.
-  std::span<const uint8_t> read(uint64_t number, std::vector<uint8_t>& buffer);
+  std::span<const uint8_t> read(uint64_t number, ScratchBytes& buffer);
   void keep(uint64_t number, std::span<const uint8_t> bytes);
   bool write(uint64_t number, std::span<const uint8_t> bytes);
   // The most that writing a frame can add to what the file takes on the disk.

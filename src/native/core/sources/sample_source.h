@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "core/base/scratch_bytes.h"
 #include "core/base/stored_image.h"
 #include "core/clocks/stage_clock.h"
 #include "core/remote/remote_reader.h"
@@ -28,7 +29,7 @@ struct SourceScratch {
   std::shared_ptr<const void> held;  // keeps alive what fetch() gave, where that is shared with others
   RemoteScratch remote;
   StageClock clock;
-  std::vector<uint8_t> bytes;
+  ScratchBytes bytes;
   std::vector<int64_t> numbers;
   std::vector<float> fractions;
   std::vector<std::span<const uint8_t>> values;

@@ -58,7 +58,7 @@ uint64_t claimed(std::span<const uint8_t> bytes, uint64_t at) {
 
 // As a stale or damaged index would ask for them.
 void read_anywhere(const stoker::RandomAccessFile& shard, std::span<const uint8_t> bytes) {
-  std::vector<uint8_t> buffer;
+  stoker::ScratchBytes buffer;
   for (uint64_t at = 0; at < std::min<uint64_t>(bytes.size(), 8); ++at) {
     const uint64_t length = claimed(bytes, at);
     for (const uint64_t size : {length + stoker::kFrameBytes, length, length & 0xFF}) {
@@ -94,7 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(checked == unchecked);
     const auto summed = stoker::scan_and_sum(shard);
     require(summed.extents == *checked && summed.crc == stoker::crc32c(bytes));
-    std::vector<uint8_t> buffer;
+    stoker::ScratchBytes buffer;
     for (const auto& extent : *checked) {
       require(stoker::read_record(shard, extent, buffer).size() == extent.size - stoker::kFrameBytes);
     }

@@ -25,8 +25,10 @@ class Counting : public stoker::SampleSource {
   uint64_t size() const override { return sizes_.size(); }
   std::span<const uint8_t> fetch(uint64_t number, stoker::SourceScratch& scratch) const override {
     ++asked;
-    scratch.bytes = expected(number);
-    return scratch.bytes;
+    const std::vector<uint8_t> bytes = expected(number);
+    const std::span<uint8_t> out(scratch.bytes.take(bytes.size()), bytes.size());
+    std::ranges::copy(bytes, out.begin());
+    return out;
   }
   stoker::SourceSample describe(stoker::SampleId, std::span<const uint8_t>, stoker::SourceScratch&,
                                 std::string&) const override {

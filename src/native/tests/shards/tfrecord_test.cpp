@@ -95,7 +95,7 @@ TEST_CASE("tfrecord: a scan finds every record, checked or not") {
   }
   CHECK(stoker::scan_shard(shard, PayloadCheck::kOn) == expected);
   CHECK(stoker::scan_shard(shard, PayloadCheck::kOff) == expected);
-  Bytes buffer;
+  stoker::ScratchBytes buffer;
   for (size_t i = 0; i < kSizes.size(); ++i) {
     const auto payload = stoker::read_record(shard, expected[i], buffer);
     REQUIRE(Bytes(payload.begin(), payload.end()) == payload_of(kSizes[i], static_cast<unsigned>(i)));
@@ -130,7 +130,7 @@ TEST_CASE("tfrecord: with the check off, only lengths are looked at") {
   bytes[100] ^= 1;
   const RandomAccessFile shard(scratch.file(bytes));
   CHECK(stoker::scan_shard(shard, PayloadCheck::kOff).size() == 2);
-  Bytes buffer;
+  stoker::ScratchBytes buffer;
   CHECK(stoker::read_record(shard, {0, 70016}, buffer, 0, PayloadCheck::kOff)[88] == bytes[100]);
   CHECK(error_of([&] { stoker::read_record(shard, {0, 70016}, buffer); }).code() ==
         ErrorCode::kCorruptRecord);
@@ -174,19 +174,59 @@ TEST_CASE("tfrecord: lengths near the top of 64 bits do not wrap around") {
 TEST_CASE("tfrecord: an extent the file cannot hold is refused before anything is allocated") {
   const Scratch scratch;
   const RandomAccessFile shard(scratch.file(shard_of({5})));
-  Bytes buffer;
+  stoker::ScratchBytes buffer;
   const uint64_t top = std::numeric_limits<uint64_t>::max();
   for (const RecordExtent& extent :
        {RecordExtent{0, 22}, {21, 16}, {22, 0}, {0, top}, {top, 16}, {top, top}, {1, top}}) {
     CHECK(error_of([&] { stoker::read_record(shard, extent, buffer); }).code() == ErrorCode::kTruncatedShard);
   }
-  CHECK(buffer.capacity() == 0);
+  CHECK(buffer.size() == 0);
+}
+
+TEST_CASE("tfrecord: no memory is taken for a long frame that its header or a hole belies") {
+  constexpr uint64_t kLong = uint64_t{600} << 20;
+  const Scratch scratch;
+  const auto belied = [&](uint64_t payload_bytes, uint64_t file_bytes) {
+    const auto header = stoker::frame_header(payload_bytes);
+    const std::string path = scratch.file({header.begin(), header.end()});
+    REQUIRE(::truncate(path.c_str(), static_cast<off_t>(file_bytes)) == 0);
+    stoker::ScratchBytes buffer;
+    const Error e = error_of([&] { stoker::read_record(RandomAccessFile(path), {0, file_bytes}, buffer); });
+    CHECK(e.code() == ErrorCode::kCorruptRecord);
+    CHECK(buffer.size() == 0);
+    return std::string(e.what());
+  };
+  CHECK(belied(5, kLong).find("where the index says") != std::string::npos);
+  CHECK(belied(kLong - 16, kLong).find("were never written") != std::string::npos);
+  CHECK(belied((uint64_t{3} << 30) - 16, uint64_t{3} << 30).find("can have 2147483647") != std::string::npos);
+  const RandomAccessFile sparse(scratch.path("a.tfrecord"));
+  for (PayloadCheck check : {PayloadCheck::kOn, PayloadCheck::kOff}) {
+    const Error e = error_of([&] { stoker::scan_shard(sparse, check); });
+    CHECK(std::string(e.what()).find("can have 2147483647") != std::string::npos);
+  }
+}
+
+TEST_CASE("a hole is what was never written, if there is much of it") {
+  const Scratch scratch;
+  const std::string path = scratch.file(Bytes(100'000, 1));
+  REQUIRE(::truncate(path.c_str(), off_t{200} << 20) == 0);
+  const uint64_t size = uint64_t{200} << 20;
+  {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(100 << 20) << "data";
+  }
+  const RandomAccessFile file(path);
+  CHECK(file.has_hole(0, size));
+  CHECK(file.has_hole(101 << 20, size - (101 << 20)));
+  CHECK_FALSE(file.has_hole(1 << 20, stoker::kMostHoleBytes));
+  CHECK_FALSE(file.has_hole(size, size));  // beyond the end
+  CHECK_FALSE(RandomAccessFile(scratch.file(Bytes(40 << 20, 1), "whole")).has_hole(0, 40 << 20));
 }
 
 TEST_CASE("tfrecord: an index that does not belong to the shard is found from the record") {
   const Scratch scratch;
   const RandomAccessFile shard(scratch.file(shard_of({5, 40})));
-  Bytes buffer;
+  stoker::ScratchBytes buffer;
   for (const RecordExtent& extent : {RecordExtent{0, 0}, {0, 15}, {0, 20}, {0, 22}, {1, 21}, {21, 21}}) {
     const Error e = error_of([&] { stoker::read_record(shard, extent, buffer, 7); });
     CHECK(e.code() == ErrorCode::kCorruptRecord);
@@ -201,7 +241,7 @@ TEST_CASE("tfrecord: a file cut while it is open is an error, not a signal") {
   const std::string path = scratch.file(shard_of({5, 3 << 20}));
   const RandomAccessFile shard(path);
   REQUIRE(::truncate(path.c_str(), 2 << 20) == 0);
-  Bytes buffer;
+  stoker::ScratchBytes buffer;
   CHECK(error_of([&] { stoker::read_record(shard, {21, (3 << 20) + 16}, buffer); }).code() ==
         ErrorCode::kTruncatedShard);
   const Error e = error_of([&] { stoker::scan_shard(shard); });
@@ -250,7 +290,7 @@ TEST_CASE("tfrecord: one open shard serves several threads") {
   std::vector<size_t> wrong(4);
   for (size_t reader = 0; reader < wrong.size(); ++reader) {
     readers.emplace_back([&, reader] {
-      Bytes buffer;
+      stoker::ScratchBytes buffer;
       for (size_t i = 0; i < extents.size(); ++i) {
         const size_t pick = (i * 7 + reader) % extents.size();
         const auto payload = stoker::read_record(shard, extents[pick], buffer);

@@ -304,7 +304,7 @@ TEST_CASE("a file longer than an image can be is refused before memory is taken 
     CHECK(error.system_errno() == EFBIG);
     CHECK(error.where().path == file.path());
   }
-  CHECK(scratch.bytes.empty());
+  CHECK(scratch.bytes.size() == 0);
 }
 
 TEST_CASE("a file list whose columns contradict each other is refused") {

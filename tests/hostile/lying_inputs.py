@@ -1,0 +1,518 @@
+"""Inputs that claim far more than they hold, and the memory that each takes in a process of its own.
+
+Run by hand, it prints a table: ``python tests/hostile/lying_inputs.py``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import re
+import resource
+import struct
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PIL import Image
+
+import stoker
+from stoker import _native
+from stoker.builder import BuildSettings, ShardSettings, SourceSettings
+from stoker.builder import build as build_dataset
+from stoker.errors import StokerError
+from stoker.inspect import verify_dataset
+from stoker.recipe import Recipe, parse_resize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+MIB = 2**20
+GIB = 2**30
+SIDE = 11_585  # squared, just below the default of max_pixels
+
+
+# The parts of files.
+
+
+def small_jpeg(mode: str = "RGB", **settings: Any) -> bytes:
+    made = io.BytesIO()
+    Image.new(mode, (16, 16), 128 if mode == "L" else (128,) * len(mode)).save(made, "JPEG", **settings)
+    return made.getvalue()
+
+
+def resized(jpeg: bytes, width: int = SIDE, height: int = SIDE, marker: int | None = None) -> bytes:
+    """A JPEG whose frame header claims another size, and perhaps another coding."""
+    at = next(at for at in range(len(jpeg)) if jpeg[at] == 0xFF and jpeg[at + 1] in (0xC0, 0xC1, 0xC2))
+    kind = jpeg[at + 1] if marker is None else marker
+    return jpeg[: at + 1] + bytes([kind]) + jpeg[at + 2 : at + 5] + struct.pack(">HH", height, width) + jpeg[at + 9 :]
+
+
+def inside(jpeg: bytes, added: bytes) -> bytes:
+    """A JPEG with something behind its start-of-image marker."""
+    return jpeg[:2] + added + jpeg[2:]
+
+
+def with_data(jpeg: bytes, count: int) -> bytes:
+    """A JPEG whose last scan is zeros, so many bytes of them: enough for what its header claims, but no image."""
+    start = jpeg.rindex(b"\xff\xda")
+    return jpeg[: start + 2 + int.from_bytes(jpeg[start + 2 : start + 4], "big")] + bytes(count) + b"\xff\xd9"
+
+
+def scan_by_scan(jpeg: bytes) -> bytes:
+    """The same coefficients with only the first component in the scan."""
+    start = jpeg.rindex(b"\xff\xda")
+    end = start + 2 + int.from_bytes(jpeg[start + 2 : start + 4], "big")
+    return jpeg[:start] + b"\xff\xda\0\x08\x01\x01\0\0\x3f\0" + jpeg[end:]
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def png(data: bytes, kind: int = 2) -> bytes:
+    head = struct.pack(">IIBBBBB", SIDE, SIDE, 8, kind, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+def tiff(width: int, height: int, compression: int, count: int) -> bytes:
+    tags = [(256, 4, width), (257, 4, height), (258, 3, 8), (259, 3, compression), (262, 3, 1), (273, 4, 8)]
+    tags += [(277, 3, 1), (278, 4, height), (279, 4, count)]
+    rows = b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in tags)
+    return b"II*\0" + struct.pack("<I", 24) + bytes(16) + struct.pack("<H", len(tags)) + rows + bytes(4)
+
+
+def frame_header(length: int) -> bytes:
+    """The first 12 bytes of a record of so many bytes."""
+    packed = struct.pack("<Q", length)
+    crc = _native.crc32c(packed)
+    return packed + struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def record_of(image_file: bytes) -> bytes:
+    return _native.frame_example({"image/encoded": ("bytes", [image_file]), "image/class/label": ("int64", [1])})
+
+
+def sparse(path: Path, size: int, head: bytes = b"", tail: bytes = b"") -> Path:
+    """A file of so many bytes, most of which are a hole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
+        file.write(head)
+        file.truncate(size)
+        file.seek(size - len(tail))
+        file.write(tail)
+    return path
+
+
+def source(folder: Path, name: str, data: bytes) -> None:
+    """A folder of one class with one image of its own and one that is sound."""
+    place = folder / "source" / "class"
+    place.mkdir(parents=True)
+    (place / name).write_bytes(data)
+    (place / "sound.jpg").write_bytes(small_jpeg())
+
+
+def shard_of(folder: Path, *records: bytes) -> Path:
+    (folder / "shards").mkdir(parents=True)
+    path = folder / "shards" / "train-00000-of-00001"
+    path.write_bytes(b"".join(records))
+    return path
+
+
+def dataset(folder: Path) -> Path:
+    source(folder, "other.jpg", small_jpeg("L"))
+    build_dataset(BuildSettings(SourceSettings(str(folder / "source")), threads=1), folder / "dataset")
+    return folder / "dataset"
+
+
+# What is done with them. Each returns what came of it, in words.
+
+
+def build(folder: Path, recipe: Recipe | None = None, name: str = "source") -> str:
+    with tempfile.TemporaryDirectory(dir=folder) as built:
+        settings = BuildSettings(
+            SourceSettings(str(folder / name)), recipe or Recipe(), shards=ShardSettings(train=1), threads=1
+        )
+        report = build_dataset(settings, Path(built) / "dataset")
+    return f"{len(report.rejects)} rejects" + "".join(f": {reject.reason}" for reject in report.rejects[:1])
+
+
+def read(place: Path, split: str = "train") -> str:
+    opened = stoker.open(place, split)
+    with stoker.Loader(opened, 1, transform=stoker.Resize(64), threads=1) as loader:
+        return f"{sum(len(batch.labels) for batch in loader)} images"
+
+
+def verify(place: Path) -> str:
+    report = verify_dataset(place, threads=1)
+    return f"{len(report.problems)} problems" + "".join(f": {problem.what}" for problem in report.problems[:1])
+
+
+ACTIONS: dict[str, Callable[[Path], str]] = {
+    "build": build,
+    "build, all decoded": lambda folder: build(folder, Recipe(check="decode")),
+    "build, resized": lambda folder: build(folder, Recipe(resize=parse_resize("short:64"))),
+    "build, restart": lambda folder: build(folder, Recipe(restart=True)),
+    "open folder": lambda folder: read(folder / "source"),
+    "open shards": lambda folder: read(folder / "shards"),
+    "open dataset": lambda folder: read(folder / "dataset"),
+    "verify shards": lambda folder: verify(folder / "shards"),
+    "verify dataset": lambda folder: verify(folder / "dataset"),
+}
+FILES = ("build", "build, all decoded", "build, resized", "open folder")
+SHARDS = ("open shards", "verify shards")
+DATASET = ("open dataset", "verify dataset")
+
+
+@dataclass(frozen=True)
+class Lie:
+    """One input.
+
+    Attributes:
+        name: What it is.
+        claims: Bytes of memory that it claims, about.
+        make: Fills a folder.
+        actions: What is done with it.
+    """
+
+    name: str
+    claims: int
+    make: Callable[[Path], object]
+    actions: Sequence[str]
+
+
+def image(name: str, data: Callable[[], bytes], claims: int = SIDE * SIDE * 3, suffix: str = "jpg") -> Lie:
+    return Lie(name, claims, lambda folder: source(folder, f"lie.{suffix}", data()), FILES)
+
+
+def jpeg_lies() -> Iterator[Lie]:
+    yield image("JPEG, grey", lambda: resized(small_jpeg("L")))
+    yield image("JPEG, 4:2:0", lambda: resized(small_jpeg()))
+    yield image("JPEG, 4:4:4 with restart markers", lambda: resized(small_jpeg(subsampling=0, restart_marker_blocks=1)))
+    yield image("JPEG, 65,500 wide", lambda: resized(small_jpeg(), 65_500, 2_049))
+    yield image("JPEG, 65,500 high", lambda: resized(small_jpeg(), 2_049, 65_500))
+    yield image("JPEG, inks", lambda: resized(small_jpeg("CMYK")))
+    yield image("JPEG, one component a scan", lambda: resized(scan_by_scan(small_jpeg(subsampling=0))))
+    yield image("JPEG, progressive", lambda: resized(small_jpeg(progressive=True)))
+    yield image("JPEG, arithmetic", lambda: resized(small_jpeg(), marker=0xC9))
+    yield image("JPEG, arithmetic and progressive", lambda: resized(small_jpeg(progressive=True), marker=0xCA))
+    yield image("JPEG, lossless", lambda: resized(small_jpeg("L"), marker=0xC3))
+    yield image(
+        "JPEG with a megabyte of comments",
+        lambda: inside(resized(small_jpeg()), b"".join(b"\xff\xfe\xff\xff" + bytes(65_533) for _ in range(16))),
+    )
+    yield image("JPEG with zeros for data", lambda: with_data(resized(small_jpeg()), MIB))
+    yield image("JPEG, progressive, with zeros for data", lambda: with_data(resized(small_jpeg(progressive=True)), MIB))
+
+
+def other_image_lies() -> Iterator[Lie]:
+    yield image("PNG without pixels", lambda: png(b""), suffix="png")
+    yield image("PNG with a few rows", lambda: png(zlib.compress(bytes(10 * SIDE * 3))), suffix="png")
+    yield image("PNG of a palette, cut short", lambda: png(zlib.compress(bytes(1000)), 0), suffix="png")
+    yield image("GIF", lambda: b"GIF89a" + struct.pack("<HHBBB", SIDE, SIDE, 0x80, 0, 0) + bytes(6) + b"," +
+                struct.pack("<HHHHB", 0, 0, SIDE, SIDE, 0) + b"\x02\x01\x44\0;", suffix="gif")  # fmt: skip
+    yield image(
+        "BMP",
+        lambda: b"BM" + struct.pack("<IHHIIiiHHIIiiII", 54, 0, 0, 54, 40, SIDE, SIDE, 1, 24, 0, 0, 0, 0, 0, 0),
+        suffix="bmp",
+    )
+    yield image("PPM", lambda: b"P6\n%d %d\n255\n" % (SIDE, SIDE), suffix="ppm")
+    yield image("TIFF", lambda: tiff(SIDE, SIDE, 1, SIDE * SIDE), suffix="tiff")
+    yield image("TIFF, deflated", lambda: tiff(SIDE, SIDE, 8, 16), suffix="tiff")
+    yield image(
+        "WebP, extended",
+        lambda: b"RIFF\x1e\0\0\0WEBPVP8X\x0a\0\0\0" + bytes(4) + (SIDE - 1).to_bytes(3, "little") * 2 + bytes(8),
+        suffix="webp",
+    )
+    yield image(
+        "WebP, lossless",
+        lambda: b"RIFF\x1a\0\0\0WEBPVP8L\x0d\0\0\0\x2f" + (SIDE - 1 | SIDE - 1 << 14).to_bytes(4, "little") + bytes(8),
+        suffix="webp",
+    )
+    yield image("JPEG 2000", jpeg_2000, suffix="jp2")
+
+
+def jpeg_2000() -> bytes:
+    made = io.BytesIO()
+    Image.new("RGB", (16, 16)).save(made, "JPEG2000")
+    size, small = struct.pack(">II", SIDE, SIDE), struct.pack(">II", 16, 16)
+    return made.getvalue().replace(small, size)
+
+
+def file_lies() -> Iterator[Lie]:
+    for name, size, head in (
+        ("a sparse file of 100 GiB, a JPEG at its start", 100 * GIB, small_jpeg()),
+        ("a sparse file of 100 GiB", 100 * GIB, b""),
+        ("a sparse file of 1 GiB", GIB, b""),
+    ):
+        yield Lie(name, size, lambda folder, size=size, head=head: _with_sparse(folder, size, head), FILES)  # type: ignore[misc]
+    yield Lie("a tar whose member claims 8 GiB", 8 * GIB, lambda folder: _tar(folder, 8 * GIB), ("build tar",))
+    yield Lie("a sparse tar with a member of 8 GiB", 8 * GIB, _sparse_tar, ("build tar",))
+    yield Lie("a tar with a header of 4 GiB", 4 * GIB, _tar_header, ("build tar",))
+    yield Lie("a list without an end of line", GIB, lambda folder: sparse(folder / "list.txt", GIB), ("build list",))
+    yield Lie("a table without an end of line", 200 * MIB,
+              lambda folder: _with_table(folder, "metadata.csv"), ("build", "open folder"))  # fmt: skip
+
+
+def _with_sparse(folder: Path, size: int, head: bytes) -> None:
+    source(folder, "other.jpg", small_jpeg("L"))
+    sparse(folder / "source" / "class" / "lie.jpg", size, head)
+
+
+def _with_table(folder: Path, name: str) -> None:
+    source(folder, "other.jpg", small_jpeg("L"))
+    sparse(folder / "source" / name, 200 * MIB, b"file_name,label\n")
+
+
+def _member(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.size = size
+    info.type = kind
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+def _tar(folder: Path, size: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "images.tar").write_bytes(_member("class/lie.jpg", size) + small_jpeg() + bytes(2048))
+
+
+def _sparse_tar(folder: Path) -> None:
+    head = _member("class/lie.jpg", 8 * GIB) + small_jpeg()
+    sparse(folder / "images.tar", 512 + 8 * GIB + 1024, head)
+
+
+def _tar_header(folder: Path) -> None:
+    sparse(folder / "images.tar", 5 * GIB, _member("././@LongLink", 4 * GIB, tarfile.GNUTYPE_LONGNAME))
+
+
+ACTIONS["build tar"] = lambda folder: build(folder, name="images.tar")
+ACTIONS["build list"] = lambda folder: build(folder, name="list.txt")
+
+
+def shard_lies() -> Iterator[Lie]:
+    name = "train-00000-of-00001"
+
+    def sparse_shard(folder: Path, size: int, head: bytes = b"", index: bytes | None = None) -> None:
+        sparse(folder / "shards" / "a.tfrecord", size, head)
+        if index is not None:
+            (folder / "shards" / "a.tfrecord.idx").write_bytes(index)
+
+    yield Lie("a record that claims 1 TiB", 2**40, lambda folder: shard_of(folder, frame_header(2**40)), SHARDS)
+    yield Lie("a record that claims 2**64 bytes", 2**64,
+              lambda folder: shard_of(folder, frame_header(2**64 - 1)), SHARDS)  # fmt: skip
+    yield Lie("a sparse shard of 12 GiB and an index of one record", 12 * GIB,
+              lambda folder: sparse_shard(folder, 12 * GIB, b"", b"0 %d\n" % (12 * GIB)), SHARDS)  # fmt: skip
+    yield Lie("a sparse shard of 1 GiB and an index of one record", GIB,
+              lambda folder: sparse_shard(folder, GIB, b"", b"0 %d\n" % GIB), SHARDS)  # fmt: skip
+    yield Lie("a sparse shard of one record of 1 GiB", GIB,
+              lambda folder: sparse_shard(folder, GIB, frame_header(GIB - 16)), SHARDS)  # fmt: skip
+    yield Lie("a sparse shard of one record of 12 GiB", 12 * GIB,
+              lambda folder: sparse_shard(folder, 12 * GIB, frame_header(12 * GIB - 16)), SHARDS)  # fmt: skip
+    yield Lie("a sparse shard of 12 GiB without an index", 12 * GIB,
+              lambda folder: sparse_shard(folder, 12 * GIB), SHARDS)  # fmt: skip
+
+    def sparse_index(folder: Path) -> None:
+        sparse_shard(folder, 12 * GIB, frame_header(12 * GIB - 16))
+        sparse(folder / "shards" / "a.tfrecord.idx", 20 * GIB, b"0 %d\n" % (12 * GIB))
+
+    yield Lie("a sparse index of 20 GiB", 20 * GIB, sparse_index, SHARDS)
+
+    def bomb(folder: Path) -> None:
+        (folder / "shards").mkdir(parents=True)
+        with gzip.open(folder / "shards" / f"{name}.gz", "wb", 6) as file:
+            file.write(frame_header(2**40))
+            for _ in range(256):
+                file.write(bytes(MIB))
+
+    yield Lie("a compressed shard of 256 MiB of zeros", 2**40, bomb, SHARDS)
+
+    def example(payload: bytes) -> Callable[[Path], object]:
+        return lambda folder: shard_of(folder, _native.frame_record(payload))
+
+    yield Lie("an Example whose fields claim 2**60 bytes", 2**60,
+              example(b"\x0a" + b"\xff" * 8 + b"\x0f" + bytes(64)), SHARDS)  # fmt: skip
+    yield Lie("an Example with a feature of 2**31 bytes", 2**31,
+              example(b"\x0a\x10\x0a\x0e\x0a\x01a\x12\x09\x0a\x07\x0a\xff\xff\xff\xff\x07a"), SHARDS)  # fmt: skip
+
+    def raw(folder: Path) -> None:
+        features = {
+            "image/encoded": ("bytes", [bytes(64 * 64 * 3)]),
+            "image/class/label": ("int64", [1]),
+            "image/height": ("int64", [2**31 - 1]),
+            "image/width": ("int64", [2**31 - 1]),
+            "image/order": ("bytes", [b"HWC"]),
+        }
+        shard_of(folder, _native.frame_example(features))
+
+    yield Lie("a record of pixels that claims 2**62 of them", 2**62, raw, SHARDS)
+    for each in jpeg_lies():
+        if "progressive" in each.name or "4:2:0" in each.name or "zeros" in each.name:
+            yield Lie(
+                f"a record of a {each.name}", each.claims, lambda folder, each=each: _record_of(folder, each), SHARDS
+            )  # type: ignore[misc]
+
+
+def _record_of(folder: Path, lie: Lie) -> None:
+    lie.make(folder)
+    data = (folder / "source" / "class" / "lie.jpg").read_bytes()
+    shard_of(folder, record_of(data))
+
+
+def dataset_lies() -> Iterator[Lie]:
+    def replaced(name: str, size: int, head: bytes = b"") -> Callable[[Path], object]:
+        def make(folder: Path) -> None:
+            sparse(dataset(folder) / name, size, head)
+
+        return make
+
+    for name in ("manifest.json", "labels.txt", "rejects.jsonl"):
+        yield Lie(f"{name} of 100 GiB", 100 * GIB, replaced(name, 100 * GIB), DATASET)
+        yield Lie(f"{name} of 250 MiB, sparse", 250 * MIB, replaced(name, 250 * MIB), DATASET)
+
+    def index(folder: Path) -> None:
+        made = dataset(folder)
+        found = next(made.rglob("*.idx"))
+        sparse(found, 30 * GIB, found.read_bytes())
+
+    yield Lie("an index of a dataset of 30 GiB", 30 * GIB, index, DATASET)
+
+    def shard(folder: Path) -> None:
+        made = dataset(folder)
+        found = next(place for place in made.iterdir() if place.name.startswith("train-"))
+        sparse(found, 30 * GIB, found.read_bytes())
+
+    yield Lie("a shard of a dataset of 30 GiB", 30 * GIB, shard, DATASET)
+
+
+def lies() -> list[Lie]:
+    return [*jpeg_lies(), *other_image_lies(), *file_lies(), *shard_lies(), *dataset_lies()]
+
+
+# Measuring.
+
+
+def bytes_present(folder: Path) -> int:
+    """What a folder takes on the disk: holes count nothing."""
+    return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an input.
+
+    Attributes:
+        status: The exit status of the process.
+        said: What came of the action, or the kind of the error and its message.
+        is_refusal: Whether it was an error of Stoker's or of the system.
+        is_right: Whether it was none.
+        peak: Bytes of resident memory above those at the start.
+    """
+
+    status: int
+    said: str
+    is_refusal: bool
+    is_right: bool
+    peak: int
+
+
+def _largest_resident() -> int:
+    found = re.search(r"VmHWM:\s+([0-9]+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def _outcome_of(action: str, folder: Path) -> dict[str, Any]:
+    before = _largest_resident()
+    taken = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + 4 * GIB, resource.RLIM_INFINITY))  # spares the machine
+    is_refusal = is_right = False
+    try:
+        said = ACTIONS[action](folder)
+        is_right = True
+    except (StokerError, OSError) as error:
+        said, is_refusal = f"{type(error).__name__}: {error}", True
+    except BaseException as error:  # noqa: BLE001 - a process root: the other end judges
+        said = f"{type(error).__name__}: {error}"
+    return {"said": said, "is_refusal": is_refusal, "is_right": is_right, "peak": _largest_resident() - before}
+
+
+def serve() -> None:
+    """Answer requests, a line of JSON each, in a forked process each: what is imported is shared by all."""
+    source_of_all = Path(tempfile.mkdtemp())
+    with contextlib.suppress(Exception):  # so that all is imported and each kind of memory has been taken once
+        dataset(source_of_all)
+        Image.init()
+    for line in sys.stdin:
+        action, folder = json.loads(line)
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reader)
+            with contextlib.suppress(BaseException), open(os.devnull, "w") as nowhere:  # noqa: PTH123 - a device
+                os.dup2(nowhere.fileno(), 1)
+                os.dup2(nowhere.fileno(), 2)
+                os.write(writer, json.dumps(_outcome_of(action, Path(folder))).encode())
+            os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as answers:
+            answer = answers.read()
+        _, status = os.waitpid(child, 0)
+        known = json.loads(answer) if answer else {"said": "died", "is_refusal": False, "is_right": False, "peak": 0}
+        sys.stdout.write(json.dumps({"status": status, **known}) + "\n")
+        sys.stdout.flush()
+
+
+class Server:
+    """A process that forks for each request."""
+
+    def __enter__(self) -> Server:
+        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, "serve"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._process as process:  # its end closes both pipes; it ends with its input
+            assert process.stdin is not None
+            process.stdin.close()
+
+    def ask(self, action: str, folder: Path) -> Outcome:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps([action, str(folder)]), file=self._process.stdin, flush=True)
+        return Outcome(**json.loads(self._process.stdout.readline()))
+
+
+def main() -> None:
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    sys.stdout.write(f"{'input':52} {'action':18} {'present':>8} {'claimed':>10} {'peak':>7}  outcome (sizes in MiB)\n")
+    with tempfile.TemporaryDirectory() as top, Server() as server:
+        for number, lie in enumerate(lies()):
+            if wanted not in lie.name:
+                continue
+            folder = Path(top) / str(number)
+            lie.make(folder)
+            present = bytes_present(folder)
+            for action in lie.actions:
+                found = server.ask(action, folder)
+                sizes = f"{present / MIB:8.2f} {lie.claims / MIB:10.3g} {found.peak / MIB:7.1f}"
+                outcome = found.said if found.status == 0 else f"[{found.status}] {found.said}"
+                sys.stdout.write(f"{lie.name:52} {action:18} {sizes}  {outcome[:150]}\n")
+                sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    serve() if sys.argv[1:] == ["serve"] else main()

@@ -1,0 +1,81 @@
+"""What claims to be large and is not takes no memory: at most 64 MiB above the bytes that are there, and never a crash.
+
+The inputs are in ``lying_inputs.py``, which prints the table of all when it is run.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import stoker
+from hostile import lying_inputs
+from hostile.lying_inputs import MIB, Lie, Server
+from stoker.errors import CorruptRecordError, ImageError
+from stoker.format import write_index
+from stoker.recipe import Recipe, convert
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MOST_BYTES = 64 * MIB
+LIES = lying_inputs.lies()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server() as one:
+        yield one
+
+
+def test_there_are_many_kinds() -> None:
+    assert len({lie.name for lie in LIES}) == len(LIES) >= 40
+
+
+@pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.name)
+def test_memory_follows_the_bytes_that_are_there(tmp_path: Path, server: Server, lie: Lie) -> None:
+    lie.make(tmp_path)
+    present = lying_inputs.bytes_present(tmp_path)
+    assert lie.claims > 2 * (present + MOST_BYTES), "it claims nothing"
+    for action in lie.actions:
+        found = server.ask(action, tmp_path)
+        assert found.status == 0, (action, found)
+        assert found.is_refusal or found.is_right, (action, found)
+        assert found.peak < present + MOST_BYTES, (action, found)
+
+
+@pytest.mark.parametrize("side", [4_096, lying_inputs.SIDE])
+def test_every_check_gives_one_verdict(tmp_path: Path, server: Server, side: int) -> None:
+    """A JPEG of 600 bytes that claims 134 million pixels: a reject of every build, and one message everywhere."""
+    lie = lying_inputs.resized(lying_inputs.small_jpeg(), side, side)
+    message = f"The JPEG is cut short: its header claims {side} x {side} pixels, which take at least "
+    for recipe in (Recipe(), Recipe(check="entropy"), Recipe(check="decode"), Recipe(restart=True)):
+        with pytest.raises(ImageError, match=message):
+            convert(lie, recipe)
+    lying_inputs.source(tmp_path, "lie.jpg", lie)
+    found = server.ask("build", tmp_path)
+    assert found.said.startswith(f"1 rejects: {message}")
+    assert message in server.ask("open folder", tmp_path).said
+    lying_inputs.shard_of(tmp_path, lying_inputs.record_of(lie))
+    assert message in server.ask("open shards", tmp_path).said
+    assert message in server.ask("verify shards", tmp_path).said
+
+
+def test_a_long_record_that_is_there_is_read(tmp_path: Path) -> None:
+    """Of a shard of 12 GiB nearly all of which is a hole, what was written is read, by its index."""
+    first, last = (lying_inputs.record_of(lying_inputs.small_jpeg(mode)) for mode in ("L", "RGB"))
+    size = 12 * lying_inputs.GIB
+    hole = size - len(first) - len(last)
+    pieces = -(-hole // (2**31 + 15))  # records of at most 2 GiB - 1 of payload
+    sizes = [hole // pieces + (number < hole % pieces) for number in range(pieces)]
+    shard = lying_inputs.sparse(tmp_path / "a.tfrecord", size, first, last)
+    all_sizes = np.array([len(first), *sizes, len(last)], np.uint64)
+    write_index(shard, np.column_stack([np.cumsum(all_sizes) - all_sizes, all_sizes]))
+    opened = stoker.open(shard)
+    assert len(opened) == pieces + 2
+    assert opened[0].decode().shape == opened[len(opened) - 1].decode().shape == (16, 16, 3)
+    with pytest.raises(CorruptRecordError, match="record 1 at byte"):
+        opened[1]
