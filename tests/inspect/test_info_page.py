@@ -16,7 +16,7 @@ import stoker
 from loader.shards import write_shards, write_wrong_boxes
 from page_checks import checked
 from reference import pictures
-from small_datasets import write_class_folders, write_dataset
+from small_datasets import list_again, write_class_folders, write_dataset
 from stoker.cli.main import main
 from stoker.errors import ConfigError
 from stoker.inspect import ClassCount, dataset_portrait, page
@@ -142,6 +142,7 @@ def test_no_picture_comes_from_outside_of_the_source(made: Path, tmp_path: Path)
     keys = ["within.jpg", "../secret.jpg", str(tmp_path / "secret.jpg"), "link.jpg", "circle/a.jpg", "../source/x.jpg"]
     lines = [json.dumps({"key": key, "split": "train", "reason": "damaged"}) for key in keys]
     (made / "rejects.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    list_again(made, "rejects.jsonl")
     gallery = dataset_portrait(made, source=str(source)).rejects.gallery
     problems = [one.problem for one in gallery]
     assert [bool(one.uri) for one in gallery] == [True, *[False] * 5]
