@@ -16,7 +16,7 @@ import tempfile
 import zlib
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scripts import compat_dataset
 from stoker.cli.main import main as stoker_command
@@ -59,9 +59,9 @@ def build(kind: str, scratch: Path) -> Path:
     return made
 
 
-def contents(directory: Path) -> object:
+def contents(directory: Path) -> list[tuple[Any, ...]]:
     """What reading gives: every record by itself, and every batch of a loader."""
-    found: list[object] = []
+    found: list[tuple[Any, ...]] = []
     for split, dataset in sorted(open_splits(directory).items()):
         found.append((split, dataset.classes, dataset.identity, dataset.schema, compat_dataset.contents(dataset)))
         with Loader(dataset, 4, transform=Resize(8), threads=1) as loader:
