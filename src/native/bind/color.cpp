@@ -62,7 +62,9 @@ void register_color(nb::module_& m) {
           "__init__",
           [](JitterSpec* spec, const Bounds& brightness, const Bounds& contrast, const Bounds& saturation,
              const Bounds& hue) {
-            new (spec) JitterSpec{{range(brightness), range(contrast), range(saturation), range(hue)}};
+            const JitterSpec made{{range(brightness), range(contrast), range(saturation), range(hue)}};
+            check_jitter(made);
+            new (spec) JitterSpec(made);
           },
           nb::kw_only(), "brightness"_a, "contrast"_a, "saturation"_a, "hue"_a);
   nb::class_<JitterPlan>(m, "JitterPlan", "What is done to the colours of one image.")

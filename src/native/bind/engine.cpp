@@ -274,7 +274,6 @@ void add_engine(nb::module_& m) {
              size_t threads, size_t spare_buffers, const PixelFormat& format, const std::string& decode,
              std::optional<double> boxes, std::shared_ptr<MemoryCache> decoded,
              std::shared_ptr<RemoteReader> ahead, std::optional<Converter> convert) {
-            if (transforms.empty()) throw Error(ErrorCode::kBadArgument, "An engine needs a transform");
             new (engine) Engine(
                 source,
                 EngineSpec{std::move(transforms), format, BoxRule{boxes.has_value(), boxes.value_or(0.0)},
@@ -321,9 +320,6 @@ void add_engine(nb::module_& m) {
           "replace",
           [](Engine& engine, FinishedBatch& finished, size_t row, uint64_t number, int32_t object,
              uint64_t index) {
-            if (row >= finished.batch.indices.size() || finished.batch.images.empty()) {
-              throw Error(ErrorCode::kBadArgument, "The batch has no sample " + std::to_string(row));
-            }
             const WithoutGil nogil;
             engine.get().replace(finished.batch, row, {number, object}, index);
           },

@@ -75,6 +75,7 @@ std::vector<ExpectedRange> expected_ranges(const Integers& files, const Integers
       starts.size() != count + 1 || piece_lengths.size() != all || piece_uses.size() != all) {
     throw Error(ErrorCode::kBadArgument, "The columns of ranges differ in length");
   }
+  // What is negative becomes larger than anything that is accepted.
   const auto at = [](const Integers& column, size_t i) { return static_cast<uint64_t>(column.data()[i]); };
   std::vector<ExpectedRange> ranges(count);
   for (size_t i = 0; i < count; ++i) {
@@ -91,7 +92,8 @@ std::vector<ExpectedRange> expected_ranges(const Integers& files, const Integers
 }
 
 std::chrono::milliseconds milliseconds_of(double seconds) {
-  return std::chrono::milliseconds(static_cast<int64_t>(std::clamp(seconds, 0.0, 1e6) * 1000));
+  if (!(seconds > 0.0)) return {};  // also what is not a number
+  return std::chrono::milliseconds(static_cast<int64_t>(std::min(seconds, 1e6) * 1000));
 }
 
 void deliver(RemoteRanges& ranges, uint64_t id, const ByteView& bytes) {

@@ -77,11 +77,14 @@ constexpr size_t kPieceRecords = 4096;
 // One value for each record; `fill(first, out)` runs without the GIL.
 template <typename T, typename Fill>
 nb::ndarray<nb::numpy, T, nb::ndim<1>> each_record(const RecordSet& records, const Fill& fill) {
-  std::vector<T> values(records.size());
-  for (size_t first = 0; first < values.size(); first += kPieceRecords) {
+  std::vector<T> values;  // grows with what was read: the number of records is only what a list claims
+  const uint64_t count = records.size();
+  for (size_t first = 0; first < count; first += kPieceRecords) {
     {
       WithoutGil nogil;
-      fill(first, std::span(values).subspan(first, std::min(kPieceRecords, values.size() - first)));
+      const size_t here = std::min<uint64_t>(kPieceRecords, count - first);
+      values.resize(first + here);
+      fill(first, std::span(values).last(here));
     }
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }

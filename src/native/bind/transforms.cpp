@@ -66,7 +66,7 @@ void register_transforms(nb::module_& m) {
           [](TransformSpec* spec, const std::string& kind, int width, int height, const std::string& filter,
              double hflip, std::pair<double, double> scale, std::pair<double, double> ratio,
              std::pair<double, double> log_ratio, int resize, std::optional<JitterSpec> jitter) {
-            new (spec) TransformSpec{.kind = transform_kind(kind),
+            const TransformSpec made{.kind = transform_kind(kind),
                                      .out = {width, height},
                                      .filter = filter_named(filter),
                                      .hflip = hflip,
@@ -78,6 +78,8 @@ void register_transforms(nb::module_& m) {
                                      .log_ratio_max = log_ratio.second,
                                      .resize = resize,
                                      .jitter = jitter.value_or(JitterSpec{})};
+            check_transform(made);
+            new (spec) TransformSpec(made);
           },
           nb::kw_only(), nb::arg("kind"), nb::arg("width"), nb::arg("height"), nb::arg("filter"),
           nb::arg("hflip") = 0.0, nb::arg("scale") = std::pair(1.0, 1.0),

@@ -29,6 +29,9 @@ inline constexpr size_t kRgbxPadding = 64;
 // 11,585 x 11,585 pixels. An image that declares more is refused before anything is allocated for it.
 inline constexpr uint64_t kDefaultMaxPixels = uint64_t{1} << 27;
 
+// The most pixels that a side of a result may have.
+inline constexpr int32_t kMostSide = 1 << 16;
+
 // Throws kImageTooLarge for an image of more than `max_pixels`; to be called before memory is taken for it.
 void refuse_more_pixels(Extent image, uint64_t max_pixels);
 

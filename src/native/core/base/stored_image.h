@@ -43,4 +43,12 @@ struct StoredImage {
   std::optional<ObjectBox> object = {};  // which part of it is meant; nothing: all of it
 };
 
+// Whether a raw image has pixels, and as many bytes as its size asks for.
+inline bool fits(const StoredImage& image) {
+  if (image.size.width < 1 || image.size.height < 1) return false;
+  const auto pixels =
+      static_cast<uint64_t>(image.size.width) * static_cast<uint64_t>(image.size.height);  // below 2^62
+  return image.bytes.size() % kRgbBytes == 0 && image.bytes.size() / kRgbBytes == pixels;
+}
+
 }  // namespace stoker

@@ -1,8 +1,11 @@
 #include "core/color/color_jitter.h"
 
 #include <algorithm>
+#include <limits>
+#include <string>
 #include <utility>
 
+#include "core/base/errors.h"
 #include "core/color/color_kernels.h"
 
 namespace stoker {
@@ -54,6 +57,20 @@ size_t pick(uint32_t word, size_t bound) {
 
 bool JitterSpec::on() const {
   return std::ranges::any_of(ranges, &Range::on);
+}
+
+void check_jitter(const JitterSpec& spec) {
+  constexpr const char* kNames[kColorOps] = {"brightness", "contrast", "saturation", "hue"};
+  for (size_t op = 0; op < kColorOps; ++op) {
+    const auto& range = spec.ranges[op];
+    const bool hue = static_cast<ColorOp>(op) == ColorOp::kHue;
+    const double least = hue ? -0.5 : 0.0, most = hue ? 0.5 : std::numeric_limits<float>::max();
+    if (!range.on || (least <= range.low && range.low <= range.high && range.high <= most)) continue;
+    throw Error(ErrorCode::kBadArgument, std::string(kNames[op]) + " is from " + std::to_string(range.low) +
+                                             " to " + std::to_string(range.high) +
+                                             "; it must be two numbers, the smallest and the largest, " +
+                                             (hue ? "from -0.5 to 0.5" : "of at least 0"));
+  }
 }
 
 JitterPlan plan_jitter(const JitterSpec& spec, const SampleRandom& random) {

@@ -38,6 +38,9 @@ struct JitterPlan {
   size_t count = 0;
 };
 
+// Throws kBadArgument for bounds in the wrong order, out of range or not numbers.
+void check_jitter(const JitterSpec& spec);
+
 JitterPlan plan_jitter(const JitterSpec& spec, const SampleRandom& random);
 
 struct ColorKernels;

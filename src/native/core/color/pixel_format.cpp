@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <string>
 
+#include "core/base/errors.h"
 #include "core/color/pixel_split.h"
 
 namespace stoker {
@@ -89,6 +92,11 @@ PixelWriter::PixelWriter(const PixelFormat& format) : format_(format) {
   for (size_t c = 0; c < kRgbBytes; ++c) {
     for (size_t pixel = 0; pixel < 256; ++pixel) {
       const double value = (static_cast<double>(pixel) / 255.0 - format.mean[c]) / format.std[c];
+      if (!(format.std[c] > 0.0 && std::fabs(value) <= std::numeric_limits<float>::max())) {
+        throw Error(ErrorCode::kBadArgument, "mean " + std::to_string(format.mean[c]) + " and std " +
+                                                 std::to_string(format.std[c]) +
+                                                 " do not give finite numbers; std must be above 0");
+      }
       halves_[c][pixel] = half_bits(value);
       floats_[c][pixel] = static_cast<float>(value);
     }

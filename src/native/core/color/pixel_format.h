@@ -30,6 +30,7 @@ uint16_t half_bits(double value);
 // Immutable once made, so any number of threads may share one.
 class PixelWriter {
  public:
+  // Throws kBadArgument for a mean or a std with which values are not numbers that a float32 can hold.
   explicit PixelWriter(const PixelFormat& format);
 
   // Writes size.height x size.width x 3 values; `out` is aligned for them.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "core/threads/pool.h"
 #include "core/threads/share_work.h"
 #include "core/transforms/transform_decoder.h"
 
@@ -14,6 +15,11 @@ namespace stoker {
 void run_decode_loop(std::span<const std::span<const uint8_t>> images, std::span<const uint64_t> indices,
                      const TransformSpec& transform, DecodeMode decode, uint64_t seed, uint64_t epoch,
                      size_t threads) {
+  check_transform(transform);
+  if (threads < 1 || threads > kMostThreads) {
+    throw Error(ErrorCode::kBadArgument, "Cannot decode on " + std::to_string(threads) +
+                                             " threads; there must be 1.." + std::to_string(kMostThreads));
+  }
   for (const uint64_t index : indices) {
     if (index >= images.size()) {
       throw Error(ErrorCode::kBadArgument,

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <iterator>
+#include <limits>
 #include <new>
 #include <string>
 #include <utility>
@@ -65,11 +67,42 @@ bool shows_as_stored(const EngineSpec& spec) {
          !transform.jitter.on() && spec.format.plain() && !spec.boxes.wanted && !spec.decoded;
 }
 
+// Bytes of one image of a batch. Throws kBadArgument where batches of it are larger than memory can be.
+size_t slot_bytes(const TransformSpec& transform, const EngineSpec& spec) {
+  check_transform(transform);
+  const size_t bytes = static_cast<size_t>(transform.out.width) * static_cast<size_t>(transform.out.height) *
+                       kRgbBytes * spec.format.value_bytes();
+  if (spec.batch_size <= static_cast<size_t>(std::numeric_limits<ptrdiff_t>::max()) / bytes) return bytes;
+  throw Error(ErrorCode::kBadArgument, "A batch of " + std::to_string(spec.batch_size) + " images of " +
+                                           std::to_string(bytes) + " bytes is larger than memory can be");
+}
+
+EngineSpec checked(EngineSpec spec) {
+  const auto refuse_outside = [](const char* name, size_t value, size_t most) {
+    if (value >= 1 && value <= most) return;
+    throw Error(ErrorCode::kBadArgument, std::string("An engine with ") + std::to_string(value) + " " + name +
+                                             "; there must be 1.." + std::to_string(most));
+  };
+  refuse_outside("transforms", spec.transforms.size(), kMostTransforms);
+  refuse_outside("threads", spec.threads, kMostThreads);
+  refuse_outside("samples in a batch", spec.batch_size, std::numeric_limits<ptrdiff_t>::max());
+  for (const TransformSpec& transform : spec.transforms) static_cast<void>(slot_bytes(transform, spec));
+  const double visible = spec.boxes.min_visible;
+  if (!(visible >= 0.0 && visible <= 1.0)) {
+    throw Error(ErrorCode::kBadArgument, "Boxes of which " + std::to_string(visible) +
+                                             " must be visible; it must be a share from 0 to 1");
+  }
+  return spec;
+}
+
+std::atomic<uint64_t> engines_made{0};
+
 }  // namespace
 
 BatchEngine::BatchEngine(std::shared_ptr<const SampleSource> source, EngineSpec spec)
     : source_(std::move(source)),
-      spec_(std::move(spec)),
+      spec_(checked(std::move(spec))),
+      id_(++engines_made),
       trace_(spec_.threads + 2),
       consumer_(trace_, static_cast<uint16_t>(spec_.threads + 1)),
       writer_(spec_.format),
@@ -77,8 +110,7 @@ BatchEngine::BatchEngine(std::shared_ptr<const SampleSource> source, EngineSpec 
       scratch_(make_scratch()),
       pool_(spec_.threads) {
   for (const TransformSpec& transform : spec_.transforms) {
-    slot_bytes_.push_back(static_cast<size_t>(transform.out.width) *
-                          static_cast<size_t>(transform.out.height) * kRgbBytes * spec_.format.value_bytes());
+    slot_bytes_.push_back(slot_bytes(transform, spec_));
     buffers_.push_back(
         std::make_shared<BufferPool>(slot_bytes_.back() * spec_.batch_size, spec_.spare_buffers));
   }
@@ -113,6 +145,7 @@ void BatchEngine::submit(const BatchRequest& request) {
   made.indices.reserve(count);
   made.streams.reserve(count);
   made.epoch = request.epoch;
+  made.engine = id_;
   for (const SampleRequest& sample : request.samples) {
     batch->ids.push_back(sample.id);
     made.indices.push_back(sample.index);
@@ -200,6 +233,12 @@ void BatchEngine::load(Pending& batch, size_t row, size_t worker) {
 }
 
 void BatchEngine::replace(Batch& batch, size_t row, SampleId id, uint64_t index) {
+  if (batch.engine != id_) {
+    throw Error(ErrorCode::kBadArgument, "The batch is one of another engine, whose images may be smaller");
+  }
+  if (row >= batch.indices.size() || batch.images.empty()) {
+    throw Error(ErrorCode::kBadArgument, "The batch has no sample " + std::to_string(row));
+  }
   const std::lock_guard replacing(replace_mutex_);
   {
     const std::lock_guard lock(mutex_);

@@ -42,15 +42,17 @@ struct BoxRule {
   double min_visible = 0.0;  // of a box's area
 };
 
+inline constexpr size_t kMostTransforms = 64;
+
 struct EngineSpec {
-  std::vector<TransformSpec> transforms;  // all of one decode; at least one
+  std::vector<TransformSpec> transforms;  // all of one decode; 1 .. kMostTransforms
   PixelFormat format;
   BoxRule boxes;
   DecodeMode decode = DecodeMode::kExact;
   uint64_t seed = 0;
   uint64_t max_pixels = kDefaultMaxPixels;
-  size_t batch_size = 1;  // the most samples a batch may have
-  size_t threads = 1;
+  size_t batch_size = 1;                 // the most samples a batch may have
+  size_t threads = 1;                    // 1 .. kMostThreads
   size_t spare_buffers = 4;              // image buffers kept for reuse, of each transform
   std::shared_ptr<MemoryCache> decoded;  // keeps whole images as pixels; may be none
   std::shared_ptr<RemoteReader> ahead;   // fetches remote samples by a schedule; may be none
@@ -89,6 +91,7 @@ struct Batch {
   uint64_t epoch = 0;
   std::vector<uint64_t> streams;
   uint32_t number = 0;  // in the order of submission
+  uint64_t engine = 0;  // which made it
 };
 
 // What an engine has done since it began.
@@ -107,6 +110,8 @@ struct EngineTotals {
 // replace(): both in batch order, so what comes of failures does not depend on threads.
 class BatchEngine {
  public:
+  // Throws kBadArgument for a specification that cannot be carried out, such as batches larger than memory
+  // can be, and what ThreadPool throws.
   BatchEngine(std::shared_ptr<const SampleSource> source, EngineSpec spec);
   ~BatchEngine();
 
@@ -118,7 +123,8 @@ class BatchEngine {
   std::optional<Batch> next(std::chrono::milliseconds timeout);
 
   // Loads another sample in place of one that failed, on the calling thread. The random choices stay those of
-  // the sample that was asked for. Throws what is wrong with this one too.
+  // the sample that was asked for. Throws what is wrong with this one too, and kBadArgument for a batch of
+  // another engine.
   void replace(Batch& batch, size_t row, SampleId id, uint64_t index);
 
   // Which bytes of remote storage this engine will ask for to load a sample.
@@ -172,6 +178,7 @@ class BatchEngine {
 
   std::shared_ptr<const SampleSource> source_;
   EngineSpec spec_;
+  const uint64_t id_;  // of this engine, in this process
   TraceLog trace_;
   ConsumerClock consumer_;
   PixelWriter writer_;

@@ -46,17 +46,21 @@ void configure(jpeg_compress_struct& c, Extent size, int channels, const JpegEnc
 
 }  // namespace
 
+void refuse_no_jpeg(Extent size) {
+  if (size.width > 0 && size.height > 0 && size.width <= kMostJpegSide && size.height <= kMostJpegSide)
+    return;
+  throw Error(ErrorCode::kBadArgument, "A JPEG cannot be " + std::to_string(size.width) + " x " +
+                                           std::to_string(size.height) + " pixels; each side must be 1.." +
+                                           std::to_string(kMostJpegSide));
+}
+
 std::vector<uint8_t> encode_jpeg(const uint8_t* pixels, Extent size, int channels,
                                  const JpegEncodeSpec& spec) {
   if (spec.quality < 1 || spec.quality > 100) {
     throw Error(ErrorCode::kBadArgument,
                 "JPEG quality " + std::to_string(spec.quality) + " is not in 1..100");
   }
-  if (size.width < 1 || size.height < 1 || size.width > 65500 || size.height > 65500) {
-    throw Error(ErrorCode::kBadArgument, "A JPEG cannot be " + std::to_string(size.width) + " x " +
-                                             std::to_string(size.height) +
-                                             " pixels; each side must be 1..65500");
-  }
+  refuse_no_jpeg(size);
   if (spec.restart_interval > 65535) {
     throw Error(ErrorCode::kBadArgument, "A restart interval of " + std::to_string(spec.restart_interval) +
                                              " MCUs; a JPEG can hold 65535 at most");

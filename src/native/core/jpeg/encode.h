@@ -19,4 +19,10 @@ struct JpegEncodeSpec {
 std::vector<uint8_t> encode_jpeg(const uint8_t* pixels, Extent size, int channels,
                                  const JpegEncodeSpec& spec);
 
+// What libjpeg takes, which is a little less than the format allows.
+inline constexpr int32_t kMostJpegSide = 65500;
+
+// Throws kBadArgument for a size that no JPEG can have; encode_jpeg() does, too.
+void refuse_no_jpeg(Extent size);
+
 }  // namespace stoker

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -33,6 +34,29 @@ Error dropped() {
   return {ErrorCode::kClosed, "These bytes are not wanted any more: the loader is closed or went elsewhere"};
 }
 
+// Throws kBadArgument unless the range can lie in a file, the pieces in the range, and the uses can be
+// counted.
+void check_range(const ExpectedRange& range) {
+  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  const RemotePlace& place = range.place;
+  if (place.file < 0 || place.offset > kMost || place.length > kMost - place.offset) {
+    throw Error(ErrorCode::kBadArgument, std::to_string(place.length) + " bytes at " +
+                                             std::to_string(place.offset) + " of file " +
+                                             std::to_string(place.file) + " cannot be a range of a file");
+  }
+  uint64_t uses = 0;
+  for (const RangePiece& piece : range.pieces) {
+    const uint64_t begin = piece.offset - place.offset;
+    if (piece.offset < place.offset || begin > place.length || piece.length > place.length - begin) {
+      throw Error(ErrorCode::kBadArgument, "A piece lies outside of its range");
+    }
+    if (piece.uses > kMost - uses) {
+      throw Error(ErrorCode::kBadArgument, "A range has more uses than can be counted");
+    }
+    uses += piece.uses;
+  }
+}
+
 }  // namespace
 
 RemoteRanges::RemoteRanges(uint64_t budget)
@@ -49,18 +73,12 @@ RemoteRanges::~RemoteRanges() {
 void RemoteRanges::expect(std::vector<ExpectedRange> ranges, uint64_t planned_uses) {
   std::vector<RangeLedger::Shared> made;
   for (ExpectedRange& expected : ranges) {
+    check_range(expected);
     auto range = std::make_shared<AheadRange>();
     range->place = expected.place;
     range->last_use = expected.last_use;
     range->pieces = std::move(expected.pieces);
-    for (const RangePiece& piece : range->pieces) {
-      const uint64_t begin = piece.offset - expected.place.offset;
-      if (piece.offset < expected.place.offset || begin > expected.place.length ||
-          piece.length > expected.place.length - begin) {
-        throw Error(ErrorCode::kBadArgument, "A piece lies outside of its range");
-      }
-      range->uses_left += piece.uses;
-    }
+    for (const RangePiece& piece : range->pieces) range->uses_left += piece.uses;
     if (range->uses_left != 0) made.push_back(std::move(range));
   }
   RangeLedger& state = *state_;

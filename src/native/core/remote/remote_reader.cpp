@@ -18,6 +18,12 @@ TakenBytes DirectReader::take(const RemotePlace& place) {
   return {all, std::move(bytes)};
 }
 
+void check_numbers(const RemoteFiles& files) {
+  if (files.first >= 0 && files.first < int64_t{1} << 62) return;
+  throw Error(ErrorCode::kBadArgument,
+              "Remote files cannot be numbered from " + std::to_string(files.first) + " on");
+}
+
 int64_t number_remote_files(uint64_t count) {
   static std::atomic<int64_t> next{0};
   if (count > uint64_t{1} << 40) throw Error(ErrorCode::kBadArgument, "Too many remote files");

@@ -61,6 +61,9 @@ struct RemoteFiles {
   int64_t first = 0;
 };
 
+// Throws kBadArgument for a first number that is negative, or too large to count on from.
+void check_numbers(const RemoteFiles& files);
+
 // A run of numbers, unique in this process.
 int64_t number_remote_files(uint64_t count);
 

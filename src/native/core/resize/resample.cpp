@@ -93,8 +93,9 @@ void plan_axis(Filter filter, const Span& in, int32_t out, int32_t begin, int32_
   for (int32_t i = 0; i < outputs; ++i) {
     const double center = in.begin + (begin + i + 0.5) * scale;
     const double inverse = 1.0 / stretch;
-    const int32_t first = std::max(lowest, static_cast<int32_t>(center - support + 0.5));
-    const int32_t count = std::min(highest, static_cast<int32_t>(center + support + 0.5)) - first;
+    // The bounds come first: of an axis that is long enough, what lies beyond them does not fit 32 bits.
+    const auto first = static_cast<int32_t>(std::max<double>(lowest, center - support + 0.5));
+    const int32_t count = static_cast<int32_t>(std::min<double>(highest, center + support + 0.5)) - first;
     double sum = 0.0;
     for (int32_t k = 0; k < count; ++k) {
       const double w = kernel.weight((k + first - center + 0.5) * inverse);
@@ -136,11 +137,12 @@ std::pair<int32_t, int32_t> reach(const Taps& taps) {
 }
 
 void check(Extent in, Extent out, Rect window) {
-  if (in.width < 1 || in.height < 1 || out.width < 1 || out.height < 1) {
+  const auto [shortest, longest] = std::minmax({in.width, in.height, out.width, out.height});
+  if (shortest < 1 || longest > kMostResized) {
     throw Error(ErrorCode::kBadArgument, "Cannot resize " + std::to_string(in.width) + " x " +
                                              std::to_string(in.height) + " to " + std::to_string(out.width) +
-                                             " x " + std::to_string(out.height) +
-                                             ": every side must be at least 1");
+                                             " x " + std::to_string(out.height) + ": every side must be 1.." +
+                                             std::to_string(kMostResized));
   }
   if (window.x < 0 || window.y < 0 || window.width < 1 || window.height < 1 ||
       window.width > out.width - window.x || window.height > out.height - window.y) {
@@ -170,7 +172,6 @@ void Resampler::plan(Filter filter, Extent in, Extent out, Rect window) {
 }
 
 void Resampler::plan_coarsely(Filter filter, const Span& across, const Span& down, Extent out, Rect window) {
-  check({1, 1}, out, window);
   nearest_ = false;
   across_.coarse = down_.coarse = true;
   plan_axis(filter, across, out.width, window.x, window.width, across_);
@@ -180,6 +181,7 @@ void Resampler::plan_coarsely(Filter filter, const Span& across, const Span& dow
 
 Rect Resampler::plan_part(Filter filter, Rect part, Extent out, Rect window, Sampling sampling) {
   const Extent size{part.width, part.height};
+  check(size, out, window);
   if (sampling.coarse && size != out && filter != Filter::kNearest) {
     const double scale = sampling.shrink;
     plan_coarsely(filter, {part.x / scale, part.width / scale}, {part.y / scale, part.height / scale}, out,

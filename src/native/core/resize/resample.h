@@ -16,6 +16,10 @@
 
 namespace stoker {
 
+// The most pixels that a side may be resized to, of which only a window need be shown. Nearest takes time in
+// proportion to them.
+inline constexpr int32_t kMostResized = 1 << 28;
+
 enum class Filter { kNearest, kBox, kBilinear, kBicubic, kLanczos };
 
 // One axis: output i is the weighted sum of inputs first[i] .. first[i] + count[i] - 1.
@@ -80,7 +84,9 @@ class Resampler {
  public:
   explicit Resampler(const ResampleKernels& kernels = *resample_kernels().front()) : kernels_(kernels) {}
 
-  // Prepares in -> out with `filter`, of which only `window` (in output pixels) will be produced.
+  // Prepares in -> out with `filter`, of which only `window` (in output pixels) will be produced. Throws
+  // kBadArgument for a side of `in` or `out` that is not 1 .. kMostResized, and for a window that is empty or
+  // leaves `out`; plan_part() does, too.
   void plan(Filter filter, Extent in, Extent out, Rect window);
 
   // Prepares a part of an image -> out. The result is what of the image, at 1/`shrink` of its size, has to be

@@ -40,10 +40,13 @@ float mix(float from, float to, float part) {
 }  // namespace
 
 void resize_tf1(const uint8_t* pixels, Extent in, Extent out, bool align_corners, RgbSlot slot) {
-  if (in.width < 1 || in.height < 1 || out.width < 1 || out.height < 1) {
-    throw Error(ErrorCode::kBadArgument, "Cannot resize " + std::to_string(in.width) + "x" +
-                                             std::to_string(in.height) + " pixels to " +
-                                             std::to_string(out.width) + "x" + std::to_string(out.height));
+  constexpr int32_t kMost = 1 << 24;
+  const auto [shortest, longest] = std::minmax({in.width, in.height, out.width, out.height});
+  if (shortest < 1 || longest > kMost) {
+    throw Error(ErrorCode::kBadArgument, "Cannot resize " + std::to_string(in.width) + " x " +
+                                             std::to_string(in.height) + " to " + std::to_string(out.width) +
+                                             " x " + std::to_string(out.height) + ": every side must be 1.." +
+                                             std::to_string(kMost));
   }
   const std::vector<Tap> columns = taps(in.width, out.width, align_corners);
   const std::vector<Tap> rows = taps(in.height, out.height, align_corners);

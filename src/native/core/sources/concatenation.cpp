@@ -22,6 +22,11 @@ int64_t moved(int64_t label, int64_t offset) {
 
 Concatenation::Concatenation(std::vector<SourcePart> parts) : parts_(std::move(parts)), starts_{0} {
   for (const SourcePart& part : parts_) {
+    if (!part.source || part.label_offset < 0) {
+      throw Error(ErrorCode::kBadArgument, "Dataset " + std::to_string(starts_.size() - 1) +
+                                               " of several has no source, or the label offset " +
+                                               std::to_string(part.label_offset) + ", which is below 0");
+    }
     uint64_t end = 0;
     if (__builtin_add_overflow(starts_.back(), part.source->size(), &end)) {
       throw Error(ErrorCode::kBadArgument, "The datasets claim more samples than can be counted");

@@ -40,7 +40,10 @@ class FileSet : public SampleSource {
   // From now on the archives, and the files that lie in none, are those of remote storage: archive i has the
   // number i of `files`, and image i, if it is a file of its own, the number behind the archives and i
   // others.
-  void set_remote(RemoteFiles files) { remote_ = std::move(files); }
+  void set_remote(RemoteFiles files) {
+    check_numbers(files);
+    remote_ = std::move(files);
+  }
 
   uint64_t size() const override { return list_.labels.size(); }
 

@@ -37,7 +37,10 @@ class RecordSet {
   void add_listed(ListedShard shard);
 
   // From now on the shards are files of remote storage, and their paths are names. Before open_listed().
-  void set_remote(RemoteFiles files) { remote_ = std::move(files); }
+  void set_remote(RemoteFiles files) {
+    check_numbers(files);
+    remote_ = std::move(files);
+  }
 
   // Looks whether the listed shards are there with the length that is listed (of remote ones the caller must
   // know that), and an index that can be theirs; reads these indexes, unless they are many. On `threads`

@@ -46,13 +46,6 @@ TensorOrder order_of(const FeatureView& view) {
   refuse("the pixels are in the order '" + text.substr(0, 16) + "'; it must be HWC or CHW");
 }
 
-// Whether a raw image has as many bytes as its shape asks for.
-bool fits(const StoredImage& image) {
-  const auto wanted =
-      static_cast<uint64_t>(image.size.height) * static_cast<uint64_t>(image.size.width);  // below 2^62
-  return wanted != 0 && image.bytes.size() % kRgbBytes == 0 && image.bytes.size() / kRgbBytes == wanted;
-}
-
 void check_length(const StoredImage& image, int64_t height, int64_t width) {
   if (fits(image)) return;
   refuse(std::to_string(image.bytes.size()) + " bytes of pixels are not " + std::to_string(height) + " x " +

@@ -15,6 +15,9 @@
 
 namespace stoker {
 
+// No processor has more to run them on, and each has memory of its own.
+inline constexpr size_t kMostThreads = 4096;
+
 // A job is `count` calls of one function. Tasks start strictly in the order of their jobs and their index;
 // when a job's last task has started, the next job's tasks start, so no thread waits for stragglers.
 //

@@ -7,12 +7,6 @@
 namespace stoker {
 namespace {
 
-void refuse_nothing(Extent size) {
-  if (size.width > 0 && size.height > 0) return;
-  throw Error(ErrorCode::kBadArgument, "Cannot make an image of " + std::to_string(size.width) + " x " +
-                                           std::to_string(size.height) + ": every side must be at least 1");
-}
-
 void refuse_outside(Rect part, Extent image) {
   if (part.x >= 0 && part.y >= 0 && part.width > 0 && part.height > 0 && part.width <= image.width - part.x &&
       part.height <= image.height - part.y) {
@@ -28,7 +22,7 @@ void refuse_outside(Rect part, Extent image) {
 std::vector<uint8_t> Reencoder::run(std::span<const uint8_t> jpeg, const ReencodeSpec& spec) {
   const Extent image = decoder_.open(jpeg, spec.max_pixels);
   refuse_outside(spec.part, image);
-  refuse_nothing(spec.size);
+  refuse_no_jpeg(spec.size);
   refuse_more_pixels(spec.size, spec.max_pixels);
   const size_t stride = static_cast<size_t>(spec.size.width) * kRgbBytes;
   uint8_t* const pixels = pixels_.take(stride * static_cast<size_t>(spec.size.height) + kRgbxPadding);

@@ -12,12 +12,31 @@ namespace {
 
 constexpr uint32_t kAttempts = 10;
 
+// Of width over height, or its inverse; and of the logarithm of that, rounded up.
+constexpr double kMostRatio = 100.0;
+constexpr double kMostLogRatio = 4.61;
+
 // Of a pixel. An edge that was a whole number of pixels is stored as a float32 fraction, which may lead back
 // to a little more or less; it must not take in a column that the annotator left out.
 constexpr double kEdgeTolerance = 1.0 / 1024;
 
 // Of a box's area: a box that is all there must not be lost to the rounding of its edges.
 constexpr double kShareTolerance = 1e-9;
+
+std::string describe(Extent size) {
+  return std::to_string(size.width) + " x " + std::to_string(size.height);
+}
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorCode::kBadArgument, what);
+}
+
+void check_bounds(const std::string& name, double low, double high, double least, double most) {
+  if (least <= low && low <= high && high <= most) return;  // never of what is not a number
+  refuse(name + " is from " + std::to_string(low) + " to " + std::to_string(high) +
+         "; it must be two numbers, the smallest and the largest, from " + std::to_string(least) + " to " +
+         std::to_string(most));
+}
 
 // exp() of the C library may differ in the last bit between platforms, and a crop must not. |x| is a few
 // units.
@@ -63,7 +82,7 @@ Rect random_crop(const TransformSpec& spec, Extent image, const SampleRandom& ra
     const double ratio = portable_exp(log_ratio);
     const double wide = std::nearbyint(std::sqrt(target * ratio)),
                  high = std::nearbyint(std::sqrt(target / ratio));
-    if (wide < 1 || high < 1 || wide > image.width || high > image.height) continue;
+    if (!(wide >= 1 && high >= 1 && wide <= image.width && high <= image.height)) continue;
     const auto width = static_cast<int32_t>(wide), height = static_cast<int32_t>(high);
     return {pick(words[3], image.width - width), pick(words[2], image.height - height), width, height};
   }
@@ -73,7 +92,14 @@ Rect random_crop(const TransformSpec& spec, Extent image, const SampleRandom& ra
 // torchvision's Resize(short side) and CenterCrop.
 void plan_center(const TransformSpec& spec, Extent image, TransformPlan& plan) {
   const int32_t side = std::min(image.width, image.height), length = std::max(image.width, image.height);
-  const auto longer = static_cast<int32_t>(static_cast<double>(int64_t{spec.resize} * length) / side);
+  const double scaled = static_cast<double>(int64_t{spec.resize} * length) / side;
+  if (scaled > kMostResized) {
+    throw Error(ErrorCode::kBadImage,
+                "the image is " + describe(image) +
+                    " (width x height), too long and narrow to resize its shorter side to " +
+                    std::to_string(spec.resize) + ": leave it out, or choose a smaller resize");
+  }
+  const auto longer = static_cast<int32_t>(scaled);
   plan.resized = image.width <= image.height ? Extent{spec.resize, longer} : Extent{longer, spec.resize};
   plan.window = {half_even((plan.resized.width - spec.out.width) / 2.0),
                  half_even((plan.resized.height - spec.out.height) / 2.0), spec.out.width, spec.out.height};
@@ -109,10 +135,6 @@ struct Axis {
   }
 };
 
-std::string describe(Extent size) {
-  return std::to_string(size.width) + " x " + std::to_string(size.height);
-}
-
 void plan_corner(const TransformSpec& spec, Extent image, TransformPlan& plan) {
   const bool exact = spec.kind == TransformKind::kExact;
   const bool fits =
@@ -127,6 +149,28 @@ void plan_corner(const TransformSpec& spec, Extent image, TransformPlan& plan) {
 }
 
 }  // namespace
+
+void check_transform(const TransformSpec& spec) {
+  const Extent out = spec.out;
+  if (out.width < 1 || out.height < 1 || out.width > kMostSide || out.height > kMostSide) {
+    refuse("A transform to " + describe(out) + " (width x height) pixels; each side must be 1.." +
+           std::to_string(kMostSide));
+  }
+  check_bounds("hflip", spec.hflip, spec.hflip, 0.0, 1.0);
+  check_jitter(spec.jitter);
+  if (spec.kind == TransformKind::kRandomResizedCrop) {
+    check_bounds("scale", spec.scale_min, spec.scale_max, 0.0, 1.0);
+    check_bounds("ratio", spec.ratio_min, spec.ratio_max, 1.0 / kMostRatio, kMostRatio);
+    check_bounds("log_ratio", spec.log_ratio_min, spec.log_ratio_max, -kMostLogRatio, kMostLogRatio);
+  }
+  if (spec.kind == TransformKind::kCenterCrop &&
+      (spec.resize < std::max(out.width, out.height) || spec.resize > kMostSide)) {
+    refuse("A centre of " + describe(out) +
+           " (width x height) cannot be cut out of an image whose shorter side is " +
+           std::to_string(spec.resize) + "; resize must be " +
+           std::to_string(std::max(out.width, out.height)) + ".." + std::to_string(kMostSide));
+  }
+}
 
 Rect object_rect(const ObjectBox& box, Extent image) {
   const double width = image.width, height = image.height;
@@ -164,10 +208,12 @@ void transform_boxes(const TransformPlan& plan, Extent image, std::span<const La
 
 TransformPlan plan_transform(const TransformSpec& spec, Extent image, const SampleRandom& random,
                              const std::optional<ObjectBox>& object) {
+  check_transform(spec);
+  if (image.width < 1 || image.height < 1) refuse("An image of " + describe(image) + " has no pixels");
   TransformPlan plan{
       {0, 0, image.width, image.height}, spec.out, {0, 0, spec.out.width, spec.out.height}, false};
   if (object && spec.kind != TransformKind::kObjectCrop) {
-    throw Error(ErrorCode::kBadArgument, "this transform shows whole images, not objects");
+    refuse("this transform shows whole images, not objects");
   }
   switch (spec.kind) {
     case TransformKind::kRandomResizedCrop:

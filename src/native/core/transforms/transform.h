@@ -46,6 +46,10 @@ struct TransformPlan {
   bool flip = false;
 };
 
+// Throws kBadArgument for settings that no image can be shown with: sides outside of 1 .. kMostSide, numbers
+// out of range or not numbers, bounds in the wrong order, a centre larger than what it is cut out of.
+void check_transform(const TransformSpec& spec);
+
 // What is left of an annotated object: its edges in pixels of the result, its class, and which
 // of the sample's boxes it is.
 struct TransformedBox {
@@ -63,9 +67,11 @@ struct TransformedBox {
 void transform_boxes(const TransformPlan& plan, Extent image, std::span<const LabelledBox> boxes,
                      double min_visible, std::vector<TransformedBox>& out);
 
-// The geometry for one image; pure integer and double arithmetic, the same on every platform. Throws
-// kBadImage for an image that has not the size that kTopLeft and kExact need, and kBadArgument for an object
-// in a transform that takes none.
+// The geometry for one image; pure integer and double arithmetic, the same on every platform. The crop lies
+// in the image and the window in the resized crop, whatever `spec`, `image` and `object` are. Throws what
+// check_transform() throws, kBadImage for an image that has not the size that kTopLeft and kExact need, or is
+// too long for kCenterCrop, and kBadArgument for an image without pixels and for an object in a transform
+// that takes none.
 TransformPlan plan_transform(const TransformSpec& spec, Extent image, const SampleRandom& random,
                              const std::optional<ObjectBox>& object = std::nullopt);
 

@@ -1,7 +1,9 @@
 #include "core/transforms/transform_decoder.h"
 
 #include <algorithm>
+#include <string>
 
+#include "core/base/errors.h"
 #include "core/transforms/raw_pixels.h"
 
 namespace stoker {
@@ -23,6 +25,13 @@ RgbxView part(const RgbxView& pixels, Rect all, Rect region) {
   return {pixels.row(region.y - all.y) + static_cast<size_t>(region.x - all.x) * kRgbxBytes,
           pixels.stride,
           {region.width, region.height}};
+}
+
+void check_pixels(const StoredImage& image) {
+  if (fits(image)) return;
+  throw Error(ErrorCode::kBadImage, std::to_string(image.bytes.size()) + " bytes of pixels are not " +
+                                        std::to_string(image.size.height) + " x " +
+                                        std::to_string(image.size.width) + " x 3 (height, width, channels)");
 }
 
 }  // namespace
@@ -51,11 +60,16 @@ void TransformDecoder::plan(const StoredImage& image, std::span<const TransformS
 void TransformDecoder::decode(const StoredImage& image, std::span<const TransformSpec> transforms,
                               const SampleRandom& random, uint64_t max_pixels,
                               std::span<const RgbSlot> slots) {
+  if (transforms.empty() || slots.size() != transforms.size()) {
+    throw Error(ErrorCode::kBadArgument, std::to_string(slots.size()) + " slots for the pixels of " +
+                                             std::to_string(transforms.size()) + " transforms");
+  }
   if (image.encoding == ImageEncoding::kJpeg) {
     size_ = decoder_.open(image.bytes, max_pixels);
     plan(image, transforms, random);
     decode_jpeg(transforms, slots);
   } else {
+    check_pixels(image);
     refuse_more_pixels(image.size, max_pixels);
     size_ = image.size;
     plan(image, transforms, random);

@@ -21,7 +21,8 @@ class TransformDecoder {
       : mode_(mode), clock_(clock) {}
 
   // Writes the rows of RGB of each transform to its slot; the image is decoded once, and only as much of it
-  // as the transforms need. Throws kBadImage or kImageTooLarge.
+  // as the transforms need. Throws kBadImage or kImageTooLarge, also for a raw image whose bytes are not
+  // those of its size; and kBadArgument unless there is a transform, and a slot for each.
   void decode(const StoredImage& image, std::span<const TransformSpec> transforms, const SampleRandom& random,
               uint64_t max_pixels, std::span<const RgbSlot> slots);
 

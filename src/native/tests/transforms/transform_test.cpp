@@ -1,0 +1,217 @@
+// Geometry that nobody has checked before: the core refuses it by itself.
+#include "core/transforms/transform.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "core/base/errors.h"
+#include "core/engine/decode_loop.h"
+#include "core/engine/engine.h"
+#include "core/transforms/reencode.h"
+#include "core/transforms/transform_decoder.h"
+#include "tests/counted_source.h"
+#include "tests/photo.h"
+
+namespace stoker {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+
+template <typename Act>
+std::optional<ErrorCode> code_of(const Act& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return std::nullopt;
+}
+
+TransformSpec random_crop() {
+  return {.kind = TransformKind::kRandomResizedCrop,
+          .out = {8, 8},
+          .ratio_min = 0.75,
+          .ratio_max = 1.25,
+          .log_ratio_min = -0.2,
+          .log_ratio_max = 0.2};
+}
+
+TransformSpec center(int32_t side, int32_t resize) {
+  return {.kind = TransformKind::kCenterCrop, .out = {side, side}, .resize = resize};
+}
+
+// Raw pixels of a colour each, so that one from elsewhere is seen.
+struct RawImage {
+  std::vector<uint8_t> pixels;
+  StoredImage image;
+
+  explicit RawImage(Extent size) : pixels(static_cast<size_t>(size.width * size.height) * kRgbBytes) {
+    for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 7);
+    image.bytes = pixels;
+    image.encoding = ImageEncoding::kRaw;
+    image.size = size;
+  }
+};
+
+std::optional<ErrorCode> show(const StoredImage& image, const TransformSpec& transform) {
+  std::vector<uint8_t> out(static_cast<size_t>(transform.out.width) *
+                           static_cast<size_t>(transform.out.height) * kRgbBytes);
+  const RgbSlot slot{out.data(), static_cast<size_t>(transform.out.width) * kRgbBytes};
+  TransformDecoder decoder;
+  return code_of([&] { decoder.decode(image, {&transform, 1}, SampleRandom(0, 0, 0), 1 << 20, {&slot, 1}); });
+}
+
+TEST_CASE("a centre larger than what it is cut out of is refused, and never read beside the pixels") {
+  const RawImage raw({16, 16});
+  CHECK(show(raw.image, center(16, 16)) == std::nullopt);
+  for (const int32_t side : {17, 24, 32, 1024})
+    CHECK(show(raw.image, center(side, 16)) == ErrorCode::kBadArgument);
+  for (const int32_t resize : {0, -1, 7, kMostSide + 1, kMost, -kMost - 1}) {
+    CHECK(show(raw.image, center(8, resize)) == ErrorCode::kBadArgument);
+  }
+}
+
+TEST_CASE("settings that are out of range or not numbers are refused") {
+  std::vector<TransformSpec> all;
+  const auto add = [&](const auto& change) { change(all.emplace_back(random_crop())); };
+  for (const double odd : {kNan, kInfinite, -kInfinite, -1.0, 1e300, -1e300}) {
+    add([&](TransformSpec& t) { t.scale_min = odd; });
+    add([&](TransformSpec& t) { t.scale_max = odd; });
+    add([&](TransformSpec& t) { t.ratio_min = odd; });
+    add([&](TransformSpec& t) { t.ratio_max = odd; });
+    add([&](TransformSpec& t) { t.hflip = odd; });
+    add([&](TransformSpec& t) { t.jitter.ranges[0] = {true, odd, 1.0}; });
+    add([&](TransformSpec& t) { t.jitter.ranges[3] = {true, 0.0, odd}; });
+  }
+  for (const double odd : {kNan, kInfinite, -kInfinite, 1e300, -1e300}) {
+    add([&](TransformSpec& t) { t.log_ratio_min = odd; });
+    add([&](TransformSpec& t) { t.log_ratio_max = odd; });
+  }
+  for (const int32_t side : {0, -1, kMostSide + 1, kMost, -kMost - 1}) {
+    add([&](TransformSpec& t) { t.out.width = side; });
+    add([&](TransformSpec& t) { t.out.height = side; });
+  }
+  for (const TransformSpec& transform : all) {
+    CHECK(code_of([&] { check_transform(transform); }) == ErrorCode::kBadArgument);
+    CHECK(code_of([&] { plan_transform(transform, {50, 40}, SampleRandom(0, 0, 0)); }) ==
+          ErrorCode::kBadArgument);
+  }
+  CHECK(code_of([] { check_transform(random_crop()); }) == std::nullopt);
+}
+
+TEST_CASE("an image without pixels, or too long to be resized, has no plan") {
+  for (const Extent image : {Extent{0, 5}, Extent{5, 0}, Extent{-3, 5}, Extent{-1, -1}}) {
+    CHECK(code_of([&] { plan_transform(random_crop(), image, SampleRandom(0, 0, 0)); }) ==
+          ErrorCode::kBadArgument);
+  }
+  CHECK(code_of([] { plan_transform(center(8, kMostSide), {1, 65535}, SampleRandom(0, 0, 0)); }) ==
+        ErrorCode::kBadImage);
+  const TransformPlan plan = plan_transform(center(8, 256), {1, 65535}, SampleRandom(0, 0, 0));
+  CHECK(plan.resized == Extent{256, 256 * 65535});
+  CHECK(plan.window == Rect{124, 256 * 65535 / 2 - 4, 8, 8});
+}
+
+TEST_CASE("raw pixels that are not as many as their size says are refused") {
+  const TransformSpec resize{.out = {4, 4}};
+  for (const Extent claimed : {Extent{17, 16}, Extent{16, 17}, Extent{32, 8 + 1}, Extent{0, 16},
+                               Extent{-16, -16}, Extent{kMost, kMost}, Extent{-1, 1}, Extent{15, 16}}) {
+    RawImage raw({16, 16});
+    raw.image.size = claimed;
+    CHECK(show(raw.image, resize) == ErrorCode::kBadImage);
+  }
+  RawImage raw({16, 16});
+  raw.image.size = {32, 8};  // another shape of as many
+  CHECK(show(raw.image, resize) == std::nullopt);
+  raw.image.bytes = raw.image.bytes.first(raw.pixels.size() - 1);
+  CHECK(show(raw.image, resize) == ErrorCode::kBadImage);
+}
+
+TEST_CASE("a decoder wants a slot for each of its transforms") {
+  const RawImage raw({16, 16});
+  TransformDecoder decoder;
+  CHECK(code_of([&] { decoder.decode(raw.image, {}, SampleRandom(0, 0, 0), 1000, {}); }) ==
+        ErrorCode::kBadArgument);
+  const TransformSpec two[] = {{.out = {4, 4}}, {.out = {4, 4}}};
+  std::vector<uint8_t> out(48);
+  const RgbSlot slot{out.data(), 12};
+  CHECK(code_of([&] { decoder.decode(raw.image, two, SampleRandom(0, 0, 0), 1000, {&slot, 1}); }) ==
+        ErrorCode::kBadArgument);
+}
+
+TEST_CASE("an engine refuses what it cannot hold before anything is taken for it") {
+  const auto source = std::make_shared<tests::CountedSource>(std::vector<uint64_t>{10});
+  const auto made = [&](const auto& change) {
+    EngineSpec spec;
+    spec.transforms = {{.out = {16, 16}}};
+    change(spec);
+    return code_of([&] { BatchEngine(source, spec); });
+  };
+  CHECK(made([](EngineSpec&) {}) == std::nullopt);
+  CHECK(made([](EngineSpec& s) { s.transforms = {}; }) == ErrorCode::kBadArgument);
+  CHECK(made([](EngineSpec& s) { s.transforms.resize(kMostTransforms + 1, s.transforms[0]); }) ==
+        ErrorCode::kBadArgument);
+  CHECK(made([](EngineSpec& s) { s.transforms.push_back(center(17, 16)); }) == ErrorCode::kBadArgument);
+  for (const size_t odd : {size_t{0}, kMostThreads + 1, SIZE_MAX, SIZE_MAX - 1}) {
+    CHECK(made([&](EngineSpec& s) { s.threads = odd; }) == ErrorCode::kBadArgument);
+  }
+  // 16 x 16 x 3 x 2^56 is 0 in 64 bits.
+  for (const size_t odd : {size_t{0}, size_t{1} << 56, size_t{1} << 60, SIZE_MAX}) {
+    CHECK(made([&](EngineSpec& s) { s.batch_size = odd; }) == ErrorCode::kBadArgument);
+  }
+  for (const double odd : {-0.1, 1.1, kNan, kInfinite}) {
+    CHECK(made([&](EngineSpec& s) { s.boxes = {true, odd}; }) == ErrorCode::kBadArgument);
+    CHECK(made([&](EngineSpec& s) {
+            s.format = {.type = PixelType::kFloat16, .std = {1.0, odd < 0 ? odd : 0.0, 1.0}};
+          }) == ErrorCode::kBadArgument);
+  }
+  CHECK(made([](EngineSpec& s) { s.format.mean[1] = kNan; }) == ErrorCode::kBadArgument);
+  CHECK(made([](EngineSpec& s) { s.format.std[2] = 1e-300; }) == ErrorCode::kBadArgument);
+}
+
+TEST_CASE("a batch of one engine is not filled by another, whose images are larger") {
+  const auto source = std::make_shared<tests::CountedSource>(std::vector<uint64_t>{10});
+  EngineSpec spec;
+  spec.transforms = {{.out = {2, 2}}};
+  BatchEngine small(source, spec);
+  spec.transforms = {{.out = {512, 512}}};
+  BatchEngine large(source, spec);
+  small.submit({.samples = {{}}, .epoch = 0});
+  std::optional<Batch> batch;
+  while (!batch) batch = small.next(std::chrono::milliseconds(50));
+  CHECK(code_of([&] { large.replace(*batch, 0, {0}, 0); }) == ErrorCode::kBadArgument);
+  CHECK(code_of([&] { small.replace(*batch, 1, {0}, 0); }) == ErrorCode::kBadArgument);
+  CHECK(code_of([&] { small.replace(*batch, 0, {0}, 0); }) == ErrorCode::kBadImage);  // it is not a JPEG
+}
+
+TEST_CASE("the decode loop refuses what an engine refuses") {
+  const auto jpeg = tests::jpeg({24, 20}, {}, 3, 0);
+  const std::span<const uint8_t> image = jpeg;
+  const uint64_t first = 0;
+  const auto run = [&](const TransformSpec& transform, size_t threads) {
+    return code_of(
+        [&] { run_decode_loop({&image, 1}, {&first, 1}, transform, DecodeMode::kExact, 0, 0, threads); });
+  };
+  CHECK(run(random_crop(), 1) == std::nullopt);
+  CHECK(run(center(9, 8), 1) == ErrorCode::kBadArgument);
+  CHECK(run({.out = {-1, 4}}, 1) == ErrorCode::kBadArgument);
+  for (const size_t threads : {size_t{0}, kMostThreads + 1, SIZE_MAX}) {
+    CHECK(run(random_crop(), threads) == ErrorCode::kBadArgument);
+  }
+}
+
+TEST_CASE("an image is not made anew at a size that no JPEG has") {
+  const auto jpeg = tests::jpeg({24, 20}, {}, 3, 0);
+  Reencoder reencoder;
+  for (const Extent size : {Extent{0, 1}, Extent{1, -1}, Extent{kMostJpegSide + 1, 1}, Extent{1, kMost}}) {
+    const ReencodeSpec spec{.part = {0, 0, 24, 20}, .size = size, .max_pixels = UINT64_MAX};
+    CHECK(code_of([&] { reencoder.run(jpeg, spec); }) == ErrorCode::kBadArgument);
+  }
+}
+
+}  // namespace
+}  // namespace stoker
