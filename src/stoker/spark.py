@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import re
 import secrets
 import shutil
 import signal
@@ -496,12 +495,14 @@ def task_error(error: Exception, shard: str | None) -> TaskError:
 
 def explain(error: Exception) -> ClusterError | ConfigError:
     """Return an error of ours for one of Spark's: what a task met, or the last line before the traces of Java."""
-    marked = re.search(re.escape(_FAILURE_MARK) + r"(\{.*\})", str(error))
-    if marked is None:
-        reason = _reason(str(error))
-        return ClusterError(f"Spark could not build: {reason}; docs/how-to/spark.md says what executors need")
-    said = json.loads(marked[1])
-    return ConfigError(said["message"]) if said["is_setup"] else ClusterError(said["message"])
+    text = str(error)
+    try:
+        said, _ = json.JSONDecoder().raw_decode(text.partition(_FAILURE_MARK)[2])
+        message, is_setup = str(said["message"]), said["is_setup"]
+    except (KeyError, RecursionError, TypeError, ValueError):  # no task said anything, or it was cut on its way
+        message = f"Spark could not build: {_reason(text)}; docs/how-to/spark.md says what executors need"
+        is_setup = False
+    return ConfigError(message) if is_setup else ClusterError(message)
 
 
 def _reason(trace: str) -> str:

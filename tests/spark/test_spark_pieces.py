@@ -32,6 +32,13 @@ def failed(error: Exception, shard: str | None) -> RuntimeError:
     )
 
 
+@pytest.mark.parametrize("said", ["{}", "{", "3", '{"message": 1}', "[" * 100_000, '{"message": "x", "is_setup": fa'])
+def test_what_a_task_said_that_was_cut_on_its_way(said: str) -> None:
+    """Spark shortens long messages; the error is one of ours nevertheless."""
+    error = explain(RuntimeError(f"Job aborted: most recent failure: STOKER-TASK-FAILED {said}\n\tat org.X"))
+    assert str(error).startswith("Spark could not build: ")
+
+
 def test_the_error_of_a_task_names_the_shard_and_the_host() -> None:
     full = explain(
         failed(OSError(errno.ENOSPC, "No space left on device", "/data/out/x"), "train-00003-of-00008.tfrecord")
