@@ -183,6 +183,10 @@ release: $(BUILD)/.stamp-deps-build  ## Everything of a release, checked: VERSIO
 fuzz: $(BUILD)/.stamp-deps-fuzz $(INSTALLED) $(DEVELOPED)  ## Fuzz every parser for FUZZ_SECONDS each (clang 14).
 	@PATH="$(BIN):$$PATH" nice scripts/fuzz.sh $(BUILD)/fuzz $(FUZZ_SECONDS)
 
+.PHONY: fuzz-corpus
+fuzz-corpus: $(BUILD)/.stamp-deps-fuzz $(INSTALLED) $(DEVELOPED)  ## Check in what fuzzing has reached, minimised.
+	@PATH="$(BIN):$$PATH" nice scripts/fuzz.sh $(BUILD)/fuzz keep
+
 .PHONY: mutations
 mutations: $(INSTALLED) $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Break each guarantee on purpose and check that its tests fail (half an hour).
 	@PATH="$(BIN):$$PATH" $(BIN)/python scripts/mutations.py $(BUILD)/mutations

@@ -2,15 +2,16 @@
 # Builds every libFuzzer target under ASan and UBSan, makes seeds, and runs each target for a while, JOBS at a time;
 # then the parsers written in Python, under atheris. docs/contributing/fuzzing.md says what each of them checks.
 #
-#   scripts/fuzz.sh BUILD_DIRECTORY SECONDS_PER_TARGET [TARGET ...]
+#   scripts/fuzz.sh BUILD_DIRECTORY SECONDS_PER_TARGET|keep [TARGET ...]
 #
 # Targets of Python are called py_NAME; the `python` on the PATH has Stoker and atheris. STOKER_FUZZ_CORPUS names a
-# folder whose JPEGs become seeds, too. What a target finds stays in BUILD_DIRECTORY/corpus/TARGET, so that the next
-# run goes on from there; an input that breaks it is written to BUILD_DIRECTORY/TARGET-crash-...
+# folder whose JPEGs become seeds, too. Each run begins with the inputs in scripts/fuzz_corpus, and with what earlier ones
+# have left in BUILD_DIRECTORY/corpus/TARGET; an input that breaks a target is written to BUILD_DIRECTORY/TARGET-crash-...
+# With `keep` nothing is fuzzed: what has been found is minimised, and replaces the archives in scripts/fuzz_corpus.
 set -euo pipefail
 
-directory=${1:?usage: scripts/fuzz.sh BUILD_DIRECTORY SECONDS_PER_TARGET [TARGET ...]}
-seconds=${2:?usage: scripts/fuzz.sh BUILD_DIRECTORY SECONDS_PER_TARGET [TARGET ...]}
+directory=${1:?usage: scripts/fuzz.sh BUILD_DIRECTORY SECONDS_PER_TARGET|keep [TARGET ...]}
+seconds=${2:?usage: scripts/fuzz.sh BUILD_DIRECTORY SECONDS_PER_TARGET|keep [TARGET ...]}
 shift 2
 jobs=${JOBS:-2}
 
@@ -25,36 +26,49 @@ cmake -S . -B "$directory" -G Ninja -DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMP
   -DSTOKER_PYTHON=OFF -DSTOKER_FUZZ=ON -DSTOKER_WERROR=ON >"$directory.log" 2>&1 || { cat "$directory.log" >&2; exit 1; }
 cmake --build "$directory" -j "$jobs" -- --quiet
 python scripts/fuzz_seeds.py "$directory/corpus" ${STOKER_FUZZ_CORPUS:+"$STOKER_FUZZ_CORPUS"}
+python scripts/fuzz_corpus.py unpack "$directory/corpus"
 
 dictionary() { # dictionary TARGET
   case $1 in
     jpeg | baseline | jpeg_header | transcode | transform) echo src/native/fuzz/jpeg.dict ;;
     example | example_protobuf) echo src/native/fuzz/example.dict ;;
     record_set) echo src/native/fuzz/record_set.dict ;;
-    py_cache_about | py_file_list | py_journal | py_label_map | py_labels | py_manifest | py_position)
+    py_cache_about | py_file_list | py_journal | py_label_map | py_labels | py_manifest | py_position | \
+      py_spark_failure | py_store_journal)
       echo scripts/fuzz_python/json.dict ;;
   esac
 }
 
 fuzz() { # fuzz TARGET
-  local corpus=$directory/corpus/$1 log=$directory/$1.log command words
-  mkdir -p "$corpus"
+  local corpora=("$directory/corpus/$1") goal=("-max_total_time=$seconds") log=$directory/$1.log command words
+  mkdir -p "${corpora[0]}"
+  if [ "$seconds" = keep ]; then
+    corpora=("$directory/kept/$1" "${corpora[@]}") goal=(-merge=1)
+    rm -rf "${corpora[0]}"
+    mkdir -p "${corpora[0]}"
+    find "${corpora[1]}" -name 'seed-*' -exec cp {} "${corpora[0]}" \;  # first, so that nothing is kept beside them
+  fi
   words=$(dictionary "$1")
   if [[ $1 == py_* ]]; then
-    command=(python scripts/fuzz_python/run.py "${1#py_}" "$corpus")
+    command=(python scripts/fuzz_python/run.py "${1#py_}")
   else
-    command=("$directory/src/native/fuzz/fuzz_$1" "$corpus")
+    command=("$directory/src/native/fuzz/fuzz_$1")
   fi
-  if ! "${command[@]}" ${words:+"-dict=$words"} -max_total_time="$seconds" -timeout=30 -rss_limit_mb=4096 -verbosity=0 -print_final_stats=1 \
-    -artifact_prefix="$directory/$1-" >"$log" 2>&1; then
+  if ! "${command[@]}" "${corpora[@]}" ${words:+"-dict=$words"} "${goal[@]}" -timeout=30 -rss_limit_mb=4096 -verbosity=0 \
+    -print_final_stats=1 -artifact_prefix="$directory/$1-" >"$log" 2>&1; then
     tail -n 60 "$log" >&2
     echo "$1: FOUND; the input is $directory/$1-crash-..." >&2
     return 1
   fi
+  if [ "$seconds" = keep ]; then return; fi
   echo "$1: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") executions"
 }
 
 export -f fuzz dictionary
 export directory seconds
 printf '%s\n' "${targets[@]}" | xargs -P "$jobs" -I{} bash -c 'set -euo pipefail; fuzz {}'
+if [ "$seconds" = keep ]; then
+  python scripts/fuzz_corpus.py pack "$directory/kept" "${targets[@]}"
+  exit
+fi
 echo "${#targets[@]} targets fuzzed for $seconds s each, nothing found"

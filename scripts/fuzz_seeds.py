@@ -104,8 +104,16 @@ def jpegs_below(folder: Path) -> Iterator[bytes]:
 
 def choices(target: str, number: int) -> bytes:
     """Return the choices that a target takes from the end of an input: a part, a size, a kind of transform."""
-    length = {"jpeg_header": 0, "transcode": 0, "transform": 27}.get(target, 9)
-    return hashlib.sha256(b"%d" % number).digest()[:length]
+    lengths = {
+        "jpeg_header": 0,
+        "transcode": 0,
+        "jpeg": 17,
+        "transform": 83,
+        "raw_pixels": 59,
+        "resample": 7,
+        "order": 27,
+    }
+    return hashlib.shake_128(b"%d" % number).digest({**lengths, "remote_ranges": 300}.get(target, 9))
 
 
 def example(**features: list[bytes] | list[int] | list[float]) -> bytes:
@@ -170,6 +178,11 @@ def native_seeds(folder: Path | None) -> Iterator[tuple[str, bytes]]:
     sizes = bytes([0, 40, len(next(examples()))])
     yield "node_cache", short + bytes([0, 0, 0]) + sizes[::-1] + bytes([2])
     yield "node_cache", shard + bytes([8, 3, 0xFF]) + bytes(8) + bytes([7])
+    for number in range(16):
+        yield "raw_pixels", pixels(24, 18, number).tobytes() + choices("raw_pixels", number)
+        yield "resample", pixels(24, 18, number).tobytes() + choices("resample", number)
+        yield "order", choices("order", number)
+        yield "remote_ranges", choices("remote_ranges", number)
     for choice in (6, 2, 0, 1):
         yield "file_set", bytes(range(200)) + bytes([4, 1]) + bytes([1, 0] * 40) + bytes([3, choice])
 

@@ -1,18 +1,23 @@
-"""The text index of a shard: rows that cover the shard without gap are written as the same text."""
+"""The text index of a shard, beside it or kept in the cache: rows that cover the shard are written as the same text."""
 
 from __future__ import annotations
 
 import re
 
-from scripts.fuzz_python.made import dataset
-from stoker.errors import IndexMismatchError
-from stoker.format.index import check_index, format_index, parse_index
+import numpy as np
 
+from scripts.fuzz_python.made import dataset
+from scripts.fuzz_python.scratch import folder
+from stoker.errors import IndexMismatchError
+from stoker.format.index import KeptIndex, check_index, format_index, parse_index
+
+_KEPT = folder() / "kept.idx"
 _ROW = re.compile(rb"(0|[1-9][0-9]{0,17}) ([1-9][0-9]{0,17})\n")
 
 
 def one_input(data: bytes) -> None:
     """Parse any bytes as the index of a shard that is as long as its last row says."""
+    _read_kept(data)
     rows = parse_index(data, "index")
     end = int(rows[-1].sum()) if len(rows) else 0
     try:
@@ -23,6 +28,22 @@ def one_input(data: bytes) -> None:
     text = format_index(rows[:, 1])
     assert (parse_index(text, "index") == rows).all()
     assert text == data or not re.fullmatch(rb"(?:%b)*" % _ROW.pattern, data)
+
+
+def _read_kept(data: bytes) -> None:
+    """Read any bytes as an index in the cache: there is none, or one that the shard may have."""
+    _KEPT.write_bytes(data)
+    last = re.search(rb"(\d{1,18}) (\d{1,18})\n\Z", data)
+    kept = KeptIndex(_KEPT, int(last[1]) + int(last[2]) if last else 0)
+    rows = kept.read()
+    if rows is None:
+        return
+    assert kept.may_list(len(rows))
+    assert rows[:, 1].sum() == kept.shard_bytes
+    kept.write(rows)
+    again = kept.read()
+    assert again is not None
+    assert np.array_equal(again, rows)
 
 
 def seeds() -> list[bytes]:

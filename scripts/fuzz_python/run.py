@@ -24,8 +24,8 @@ _FOLLOWED = [
     "stoker.loader.cache_directory",
     "stoker.loader.position",
     "stoker.format",
-    "stoker.format",
     "stoker.sources",
+    "stoker.spark",
     "tarfile",
     "zipfile",
 ]

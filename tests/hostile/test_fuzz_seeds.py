@@ -13,7 +13,10 @@ FOLDER = ROOT / "scripts" / "fuzz_python"
 TARGETS = sorted(path.stem for path in FOLDER.glob("*.py") if "\ndef one_input(" in path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", TARGETS)
+NEEDS = {"spark_failure": pytest.mark.needs("pyspark")}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=NEEDS.get(name, ())) for name in TARGETS])
 def test_a_target_keeps_its_property_on_its_seeds(name: str) -> None:
     target = importlib.import_module(f"scripts.fuzz_python.{name}")
     sound = 0

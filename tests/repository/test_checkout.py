@@ -56,8 +56,23 @@ def is_binary(path: Path) -> bool:
     return False
 
 
-def test_no_binary_is_checked_in_but_pictures_and_datasets() -> None:
-    homes = (ROOT / "docs" / "pictures", ROOT / "tests" / "compat" / "datasets")
+CORPUS = ROOT / "scripts" / "fuzz_corpus"
+"""What fuzzing has reached, which only weeks of it would find again; nobody can write it as code."""
+
+
+def test_no_binary_is_checked_in_but_pictures_datasets_and_what_fuzzing_has_reached() -> None:
+    homes = (ROOT / "docs" / "pictures", ROOT / "tests" / "compat" / "datasets", CORPUS)
     found = [path for path in tracked_files() if not any(map(path.is_relative_to, homes)) and is_binary(path)]
     assert found == []
     assert is_binary(homes[0] / "sheet.jpg")
+
+
+def test_what_fuzzing_has_reached_stays_small() -> None:
+    """Two megabytes of the checkout, none of the source package."""
+    archives = [path for path in tracked_files() if path.is_relative_to(CORPUS)]
+    sources = (ROOT / "src" / "native" / "fuzz").glob("*/*.cpp")
+    targets = {path.stem for path in sources} | {
+        f"py_{path.stem}" for path in (ROOT / "scripts/fuzz_python").glob("*.py")
+    }
+    assert {path.name.removesuffix(".tar.xz") for path in archives} <= targets
+    assert sum(path.stat().st_size for path in archives) < 2 << 20

@@ -1,8 +1,10 @@
 // JPEG bytes, as a loader decodes them: the whole image has libjpeg's pixels, or neither of the two can be
 // had; any region of it is that part of the whole, and can be had at any shrunken size too; and a reader of
-// the header alone sees the same size. A check of the entropy-coded data has the verdict of a whole decode.
+// the header alone sees the same size. A check of the entropy-coded data has the verdict of a whole decode,
+// and what is no region is refused.
 #include "core/jpeg/decoder.h"
 #include "core/jpeg/header.h"
+#include "fuzz/geometry.h"
 #include "fuzz/input.h"
 #include "fuzz/invariant.h"
 #include "fuzz/pixels_of.h"
@@ -36,6 +38,20 @@ std::optional<Rgb> decoded(Bytes bytes, int32_t shrink, std::optional<stoker::Re
   return found;
 }
 
+// Of an image that can be decoded: any numbers are a region of it, or refused.
+void decode_any_region(Bytes bytes, stoker::fuzz::Input& place, stoker::Extent size) {
+  using stoker::fuzz::some_place;
+  const int32_t x = some_place(place, size.width), y = some_place(place, size.height);
+  const stoker::Rect region{x, y, some_place(place, size.width), some_place(place, size.height)};
+  const bool inside = x >= 0 && y >= 0 && region.width > 0 && region.height > 0 &&
+                      int64_t{x} + region.width <= size.width && int64_t{y} + region.height <= size.height;
+  static stoker::JpegDecoder decoder;
+  require(inside == stoker::fuzz::succeeds([&] {
+            decoder.open(bytes, kMaxPixels);
+            decoder.decode(region);
+          }));
+}
+
 bool is_of_inks(Bytes bytes) {
   const auto color = stoker::probe_jpeg(bytes).color;
   return color == stoker::JpegColor::kCmyk || color == stoker::JpegColor::kYcck;
@@ -46,7 +62,7 @@ bool is_of_inks(Bytes bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   stoker::fuzz::Input input(data, size);
   const int32_t shrink = 1 << (input.byte() & 3);
-  stoker::fuzz::Input place = input.choices(8);
+  stoker::fuzz::Input place = input.choices(16);
   const std::vector<uint8_t> bytes = input.rest();
   const bool is_marked = stoker::fuzz::succeeds([&] { stoker::check_jpeg(bytes); });
   const auto whole = decoded(bytes, shrink, std::nullopt);
@@ -63,6 +79,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   require(found.has_value());
   // Which of the two decoders shrinks an image depends on damage that a part may not see, and they differ
   // there.
-  if (shrink == 1) require(found == cut(*whole, part));
+  if (shrink != 1) return 0;
+  require(found == cut(*whole, part));
+  decode_any_region(bytes, place, whole->size);
   return 0;
 }

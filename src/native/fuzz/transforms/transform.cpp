@@ -5,11 +5,12 @@
 #include "core/jpeg/header.h"
 #include "core/transforms/reencode.h"
 #include "core/transforms/transform_decoder.h"
-#include "fuzz/input.h"
+#include "fuzz/geometry.h"
 #include "fuzz/invariant.h"
 
 namespace {
 
+using stoker::Extent;
 using stoker::fuzz::Input;
 using stoker::fuzz::require;
 
@@ -17,17 +18,7 @@ constexpr uint64_t kMaxPixels = 1 << 14;
 constexpr uint8_t kUntouched = 0xA5;
 constexpr size_t kGap = 5;  // bytes behind each row of a result that must stay as they are
 
-stoker::TransformSpec some_transform(Input& input) {
-  stoker::TransformSpec transform;
-  transform.kind = static_cast<stoker::TransformKind>(input.byte() % 6);
-  transform.out = {1 + input.byte() % 40, 1 + input.byte() % 40};
-  transform.filter = static_cast<stoker::Filter>(input.byte() % 5);
-  transform.hflip = (input.byte() & 1) != 0 ? 0.5 : 0.0;
-  transform.ratio_min = 0.75, transform.ratio_max = 4.0 / 3;
-  transform.log_ratio_min = -0.2877, transform.log_ratio_max = 0.2877;
-  transform.resize = std::max(transform.out.width, transform.out.height) + input.byte() % 8;
-  return transform;
-}
+constexpr int64_t kMostShown = 1 << 14;  // pixels of a result
 
 struct Shown {
   bool error = false;
@@ -40,14 +31,16 @@ Shown show(stoker::TransformDecoder& decoder, const stoker::StoredImage& image,
   Shown shown;
   std::vector<stoker::RgbSlot> slots;
   for (const auto& transform : transforms) {
-    const size_t stride = static_cast<size_t>(transform.out.width) * stoker::kRgbBytes + kGap;
-    shown.transforms.emplace_back(stride * static_cast<size_t>(transform.out.height), kUntouched);
+    const Extent out = transform.out;
+    const bool any = out.width > 0 && out.height > 0;
+    const size_t stride = any ? static_cast<size_t>(out.width) * stoker::kRgbBytes + kGap : 0;
+    shown.transforms.emplace_back(any ? stride * static_cast<size_t>(out.height) : 0, kUntouched);
     slots.push_back({shown.transforms.back().data(), stride});
   }
   shown.error = !stoker::fuzz::succeeds(
       [&] { decoder.decode(image, transforms, stoker::SampleRandom(seed, 0, 0), kMaxPixels, slots); });
   for (size_t i = 0; i < transforms.size(); ++i) {
-    for (int32_t y = 0; y < transforms[i].out.height; ++y) {
+    for (int32_t y = 0; slots[i].stride != 0 && y < transforms[i].out.height; ++y) {
       const uint8_t* gap = slots[i].row(y) + slots[i].stride - kGap;
       for (size_t k = 0; k < kGap; ++k) require(gap[k] == kUntouched);
     }
@@ -59,8 +52,9 @@ Shown show(stoker::TransformDecoder& decoder, const stoker::StoredImage& image,
 void remake(Input& input, std::span<const uint8_t> bytes) {
   static stoker::Reencoder reencoder;
   stoker::ReencodeSpec spec;
-  spec.part = {input.byte() % 8, input.byte() % 8, 1 + input.byte() % 32, 1 + input.byte() % 32};
-  spec.size = {1 + input.byte() % 40, 1 + input.byte() % 40};
+  spec.part = {stoker::fuzz::some_place(input, 8), stoker::fuzz::some_place(input, 8),
+               stoker::fuzz::some_side(input, 32), stoker::fuzz::some_side(input, 32)};
+  spec.size = {stoker::fuzz::some_side(input, 40), stoker::fuzz::some_side(input, 40)};
   spec.filter = static_cast<stoker::Filter>(input.byte() % 5);
   spec.decode = static_cast<stoker::DecodeMode>(input.byte() % 2);
   spec.max_pixels = kMaxPixels;
@@ -78,11 +72,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Input input(data, size);
   const uint8_t choice = input.byte();
   const uint64_t seed = input.word();
-  Input choices = input.choices(24);
-  std::vector<uint8_t> bytes = input.rest();
-  std::vector<stoker::TransformSpec> transforms{some_transform(choices)};
+  std::vector<stoker::TransformSpec> transforms{stoker::fuzz::some_transform(input)};
   const bool raw = (choice & 2) != 0;
-  if (!raw && (choice & 4) != 0) transforms.push_back(some_transform(choices));
+  if (!raw && (choice & 4) != 0) transforms.push_back(stoker::fuzz::some_transform(input));
+  Input choices = input.choices(16);
+  std::vector<uint8_t> bytes = input.rest();
+  for (const stoker::TransformSpec& transform : transforms) {
+    const Extent out = transform.out;
+    if (out.width > 0 && out.height > 0 && int64_t{out.width} * out.height > kMostShown) return 0;
+  }
   stoker::StoredImage image;
   if (raw) {
     image.encoding = stoker::ImageEncoding::kRaw;

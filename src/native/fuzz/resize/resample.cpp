@@ -1,0 +1,82 @@
+// Resizes to any size and any window: an error, or that part of the whole result, with every set of kernels;
+// and no byte is read or written beside the pixels.
+#include "core/resize/resample.h"
+
+#include "core/resize/resample_tf1.h"
+#include "fuzz/geometry.h"
+#include "fuzz/invariant.h"
+
+namespace {
+
+using stoker::Extent;
+using stoker::Rect;
+using stoker::fuzz::Input;
+using stoker::fuzz::require;
+
+constexpr int64_t kMostPixels = 1 << 12;  // of a result that is made whole
+
+std::vector<uint8_t> resized(const stoker::ResampleKernels& kernels, stoker::Filter filter, Extent in,
+                             const std::vector<uint8_t>& pixels, Extent out, Rect window, bool flip) {
+  stoker::Resampler resampler(kernels);
+  resampler.plan(filter, in, out, window);
+  const Rect needed = resampler.needed();
+  require(needed.x >= 0 && needed.y >= 0 && needed.width > 0 && needed.height > 0);
+  require(needed.width <= in.width - needed.x && needed.height <= in.height - needed.y);
+  const size_t stride = static_cast<size_t>(window.width) * stoker::kRgbBytes;
+  std::vector<uint8_t> made(stride * static_cast<size_t>(window.height));
+  resampler.run_rgb(pixels.data(), static_cast<size_t>(in.width) * stoker::kRgbBytes, flip,
+                    {made.data(), stride});
+  return made;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  Input input(data, size);
+  const uint8_t choice = input.byte();
+  const auto filter = static_cast<stoker::Filter>(choice % 5);
+  const bool flip = (choice & 128) != 0;
+  const Extent in{1 + input.byte() % 32, 1 + input.byte() % 32};
+  const Extent out{stoker::fuzz::some_side(input, 48), stoker::fuzz::some_side(input, 48)};
+  const Rect window{stoker::fuzz::some_place(input, 48), stoker::fuzz::some_place(input, 48),
+                    stoker::fuzz::some_side(input, 48), stoker::fuzz::some_side(input, 48)};
+  std::vector<uint8_t> pixels = input.rest();
+  pixels.resize(static_cast<size_t>(in.width * in.height) * stoker::kRgbBytes);
+  const auto small = [](int64_t width, int64_t height) {
+    return width <= kMostPixels && width * height <= kMostPixels;
+  };
+  if (!small(window.width, window.height) && window.width > 0 && window.height > 0) return 0;
+
+  const auto& kernels = stoker::resample_kernels();
+  std::vector<uint8_t> made;
+  const bool sound = stoker::fuzz::succeeds(
+      [&] { made = resized(*kernels.front(), filter, in, pixels, out, window, flip); });
+  require(sound == (out.width > 0 && out.height > 0 && out.width <= stoker::kMostResized &&
+                    out.height <= stoker::kMostResized && window.x >= 0 && window.y >= 0 &&
+                    window.width > 0 && window.height > 0 && int64_t{window.x} + window.width <= out.width &&
+                    int64_t{window.y} + window.height <= out.height));
+  if (!sound) return 0;
+  for (const stoker::ResampleKernels* other : kernels) {
+    require(resized(*other, filter, in, pixels, out, window, flip) == made);
+  }
+  if (!small(out.width, out.height)) return 0;
+  const auto whole = resized(*kernels.back(), filter, in, pixels, out, {0, 0, out.width, out.height}, false);
+  for (int32_t y = 0; y < window.height; ++y) {
+    for (int32_t x = 0; x < window.width; ++x) {
+      const int32_t from = window.x + (flip ? window.width - 1 - x : x);
+      const size_t there =
+          (static_cast<size_t>(window.y + y) * static_cast<size_t>(out.width) + static_cast<size_t>(from)) *
+          stoker::kRgbBytes;
+      const size_t here =
+          (static_cast<size_t>(y) * static_cast<size_t>(window.width) + static_cast<size_t>(x)) *
+          stoker::kRgbBytes;
+      require(std::equal(made.begin() + static_cast<std::ptrdiff_t>(here),
+                         made.begin() + static_cast<std::ptrdiff_t>(here + stoker::kRgbBytes),
+                         whole.begin() + static_cast<std::ptrdiff_t>(there)));
+    }
+  }
+  std::vector<uint8_t> tf1(whole.size());
+  stoker::resize_tf1(pixels.data(), in, out, (choice & 64) != 0,
+                     {tf1.data(), static_cast<size_t>(out.width) * stoker::kRgbBytes});
+  return 0;
+}
