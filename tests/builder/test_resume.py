@@ -166,6 +166,21 @@ def test_a_finished_dataset_with_a_missing_shard_is_not_called_complete(tmp_path
         run(source, tmp_path / "out")
 
 
+@pytest.mark.parametrize("name", ["labels.txt", "rejects.jsonl"])
+def test_a_finished_dataset_with_a_changed_file_is_not_called_complete(tmp_path: Path, source: Path, name: str) -> None:
+    expected = run(source, tmp_path / "out", max_rejects=1).manifest
+    file = tmp_path / "out" / name
+    content = file.read_bytes()
+    for change in (lambda: file.write_bytes(b"x" + content[1:]), file.unlink):
+        change()
+        with pytest.raises(
+            DestinationError, match=f"but {name} is missing or was changed .*, or overwrite the dataset"
+        ):
+            run(source, tmp_path / "out")
+    file.write_bytes(content)
+    assert run(source, tmp_path / "out").manifest == expected
+
+
 def test_a_journal_that_ends_anywhere_is_good_up_to_its_last_line(tmp_path: Path, source: Path) -> None:
     run(source, tmp_path / "whole", max_rejects=1)
     expected = contents(tmp_path / "whole")

@@ -18,6 +18,7 @@ from stoker.format import (
     TFDS_NAMES,
     ListedFile,
     ShardNaming,
+    check_listed,
     is_unfinished,
     new_index_name,
     read_journal,
@@ -69,8 +70,8 @@ def finished_dataset(destination: Location, settings: dict[str, Any]) -> Manifes
     """Return the manifest of a finished build with the same settings; None if none is finished here.
 
     Raises:
-        DestinationError: A dataset with other settings is finished here, or files of it are missing, or its manifest
-            cannot be read.
+        DestinationError: A dataset with other settings is finished here, or files of it are missing or changed, or its
+            manifest cannot be read.
     """
     manifest = _manifest_there(destination)
     if manifest is None:
@@ -83,6 +84,13 @@ def finished_dataset(destination: Location, settings: dict[str, Any]) -> Manifes
                 message = f"{destination} holds the finished dataset {manifest.dataset_id}, but {shard.name} or its"
                 message += " index is missing or has another length; restore it, or overwrite the dataset"
                 raise DestinationError(message, path=str(destination / shard.name))
+    for name, listed in manifest.files.items():
+        try:
+            check_listed(destination, name, listed)
+        except ManifestError as error:
+            message = f"{destination} holds the finished dataset {manifest.dataset_id}, but {name} is missing or was"
+            message += " changed after the build; restore it, or overwrite the dataset"
+            raise DestinationError(message, path=error.path) from error
     return manifest
 
 

@@ -55,6 +55,7 @@ _NAMES_TRIED = 64
 _DEEPEST = 3
 _PROBED = 2
 _HEAD_BYTES = 512
+_MAX_LISTED_BYTES = 2**30
 _NO_TEXT = (errno.EFBIG, errno.EINVAL, errno.EISDIR, errno.ELOOP)
 
 
@@ -371,3 +372,20 @@ def read_text(path: Location, limit: int, kind: str, listed: ListedFile | None =
         return content
     message = f"{path} {problem[0].lower()}{problem[1:]}, so it is not a {kind}; restore it, or build again"
     raise ManifestError(message, path=str(path))
+
+
+def check_listed(directory: Location, name: str, listed: ListedFile) -> None:
+    """See that a file beside the shards is there, as the manifest lists it.
+
+    ``sizes.txt`` of a dataset called ``tfrecords_raw`` lies outside its directory, so it may be missing.
+
+    Raises:
+        ManifestError: It is missing, or another.
+        OSError: It cannot be read.
+    """
+    path = sizes_path(directory) if name == SIZES_NAME else directory / name
+    try:
+        read_text(path, _MAX_LISTED_BYTES, f"{name} of a dataset", listed)
+    except FileNotFoundError as error:
+        if path.parent == directory:
+            raise ManifestError(f"{path} is missing; restore it, or build again", path=str(path)) from error

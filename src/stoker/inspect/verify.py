@@ -41,8 +41,8 @@ from stoker.format import (
     LABELS_NAME,
     MANIFEST_NAME,
     REJECTS_NAME,
-    SIZES_NAME,
     ImagenetSchema,
+    check_listed,
     compression_of,
     find_layout,
     find_shards,
@@ -55,8 +55,6 @@ from stoker.format import (
     read_labels,
     read_manifest,
     read_rejects,
-    read_text,
-    sizes_path,
 )
 from stoker.inspect.info import leading_records, message_about, names_below
 from stoker.loader import Sample, label_of, refuse_keys, refuse_unfinished
@@ -84,7 +82,6 @@ if TYPE_CHECKING:
 _CHUNK_RECORDS = 32
 _READ_BYTES = 1 << 20
 _MAX_INDEX_BYTES = 1 << 28
-_MAX_COMPANION_BYTES = 1 << 28
 _NO_ROWS = np.empty((0, 2), np.uint64)
 
 _SYNSET_KEY, _TEXT_KEY = "image/class/synset", "image/class/text"
@@ -810,20 +807,13 @@ def _reject_problems(place: Location, manifest: Manifest) -> Iterator[Problem]:
 
 
 def _companion_problems(place: Location, manifest: Manifest) -> Iterator[Problem]:
-    """Yield what is wrong with files that only other systems read, such as ``dataset_info.json``.
-
-    ``sizes.txt`` of a dataset called ``tfrecords_raw`` lies outside its directory, so it may be missing.
-    """
+    """Yield what is wrong with files that only other systems read, such as ``dataset_info.json``."""
     for name, listed in manifest.files.items():
         if name in (LABELS_NAME, REJECTS_NAME):
             continue
-        path = sizes_path(place) if name == SIZES_NAME else place / name
         try:
-            read_text(path, _MAX_COMPANION_BYTES, f"{name} of the preset {manifest.schema.preset}", listed)
-        except FileNotFoundError:
-            if path.parent == place:
-                yield _problem(path, "is missing; restore it, or build again")
+            check_listed(place, name, listed)
         except ManifestError as error:
-            yield _problem(path, str(error))
+            yield problem_of(error, location(error.path or place))
         except OSError as error:
-            yield _problem(path, f"cannot be read: {error.strerror or error}")
+            yield _problem(place / name, f"cannot be read: {error.strerror or error}")
