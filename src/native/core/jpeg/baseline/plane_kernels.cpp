@@ -13,15 +13,31 @@ constexpr uint32_t fixed(double x) {
   return static_cast<uint32_t>(x * (1 << kFractionBits) + 0.5);
 }
 
-constexpr int16_t to_word(int32_t value) {
-  return static_cast<int16_t>(clamped(value, -32768, 32767));
+// Values that no encoder makes lead to sums of more than 16 bits. libjpeg's vector units clip them on x86-64;
+// on ARM64 they drop the upper bits after the first pass, and round after the second without an overflow.
+#if defined(__aarch64__)
+constexpr bool kSumsWrap = true;
+#else
+constexpr bool kSumsWrap = false;
+#endif
+
+int16_t between_passes(uint32_t sum) {
+  constexpr int kShift = kFractionBits - kKeptBits;
+  const int32_t rounded = static_cast<int32_t>(sum + (1U << (kShift - 1))) >> kShift;
+  return static_cast<int16_t>(kSumsWrap ? rounded : clamped(rounded, -32768, 32767));
 }
 
-// One pass over 8 lines at once: in[k * 8 + line] -> out(k, line, value), less `shift` bits. Values that no
-// encoder makes wrap around where vector units do.
-template <int shift, typename Out>
+uint8_t pixel_of(uint32_t sum) {
+  constexpr int kShift = kFractionBits + kKeptBits + 3;
+  const int32_t rounded = kSumsWrap ? ((static_cast<int32_t>(sum) >> (kShift - 2)) + 2) >> 2
+                                    : static_cast<int32_t>(sum + (1U << (kShift - 1))) >> kShift;
+  return static_cast<uint8_t>(clamped(rounded, -128, 127) + 128);
+}
+
+// One pass over 8 lines at once: in[k * 8 + line] -> out(k, line, sum). Values that no encoder makes wrap
+// around where vector units do.
+template <typename Out>
 void pass(const int16_t (&in)[64], const Out& out) {
-  constexpr uint32_t kHalf = 1U << (shift - 1);
   for (int line = 0; line < 8; ++line) {
     const auto at = [&](int k) { return static_cast<uint32_t>(int32_t{in[k * 8 + line]}); };
     const auto word = [](uint32_t value) {
@@ -38,8 +54,8 @@ void pass(const int16_t (&in)[64], const Out& out) {
     const uint32_t odd[4] = {at(1) * fixed(1.501321110) - c + b, at(3) * fixed(3.072711026) - d + a,
                              at(5) * fixed(2.053119869) - d + b, at(7) * fixed(0.298631336) - c + a};
     for (int k = 0; k < 4; ++k) {
-      out(k, line, to_word(static_cast<int32_t>(sums[k] + odd[k] + kHalf) >> shift));
-      out(7 - k, line, to_word(static_cast<int32_t>(sums[k] - odd[k] + kHalf) >> shift));
+      out(k, line, sums[k] + odd[k]);
+      out(7 - k, line, sums[k] - odd[k]);
     }
   }
 }
@@ -52,12 +68,10 @@ void one_block(const int16_t* values, const uint16_t* quant, uint8_t* out, size_
     for (int i = 0; i < 64; ++i)
       between[i] = static_cast<int16_t>(static_cast<uint16_t>(in[i / 8] * (1 << kKeptBits)));
   } else {
-    pass<kFractionBits - kKeptBits>(
-        in, [&](int row, int column, int16_t value) { between[column * 8 + row] = value; });
+    pass(in, [&](int row, int column, uint32_t sum) { between[column * 8 + row] = between_passes(sum); });
   }
-  pass<kFractionBits + kKeptBits + 3>(between, [&](int column, int row, int16_t value) {
-    const int pixel = clamped(value, -128, 127) + 128;
-    out[static_cast<size_t>(row) * stride + static_cast<size_t>(column)] = static_cast<uint8_t>(pixel);
+  pass(between, [&](int column, int row, uint32_t sum) {
+    out[static_cast<size_t>(row) * stride + static_cast<size_t>(column)] = pixel_of(sum);
   });
 }
 
