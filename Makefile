@@ -36,7 +36,7 @@ NATIVE := $(shell find src/native -name '*.h' -o -name '*.cpp')
 
 .PHONY: help
 help:  ## List the targets.
-	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9 -]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: deps
 deps:  ## Check for compiler and headers; install what is missing where that needs no question.
@@ -100,11 +100,11 @@ test: $(BUILD)/.stamp-deps-test  ## C++ tests, lint, and all Python tests that n
 	@$(MAKE) -j3 $(DEVELOPED) native-plain lint  # `native-plain` is nice: `lint` waits for all that is installed
 	@$(PYTEST) -n $(JOBS) --dist loadfile -m "not servers"
 
-# What has to be installed comes first: the tests of `test` use every compiler that is there. Then `test`, alone; of the others, those that wait
-# run beside those that compute.
+# What has to be installed comes first: the tests of `test` use every compiler that is there. Then `test`, alone; of the others,
+# those that wait run beside those that compute.
 .PHONY: test-all
 test-all: $(BUILD)/.stamp-deps-test-all $(BUILD)/.stamp-deps-fuzz $(BUILD)/.stamp-deps-arm64 test  ## `test`, then sanitizers, servers, clients, fuzzing.
-	@$(MAKE) -j2 --keep-going $(OUTPUT) test-servers test-clients native-asan native-tsan fuzz
+	@$(MAKE) -j2 --keep-going $(OUTPUT) test-servers test-clients native-asan native-tsan native-arm64 fuzz
 
 .PHONY: test-servers
 test-servers: $(BUILD)/.stamp-deps-test-all $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Tests with real S3, GCS, HDFS and Spark.
@@ -116,6 +116,14 @@ test-clients: $(INSTALLED)  ## tf.data, TFDS, DALI and tfrecord, as others relea
 
 .PHONY: native
 native: native-plain native-asan native-tsan  ## C++ tests: plain, under ASan and UBSan, under TSan.
+
+.PHONY: native-arm64
+native-arm64: $(BUILD)/.stamp-deps-arm64 | $(COMPILING)  ## The C++ tests, cross-compiled for ARM64 and run under qemu-user.
+	@PATH="$(BIN):$$PATH" nice scripts/native_tests.sh arm64 $(BUILD)/arm64
+
+.PHONY: test-arm64
+test-arm64: native-arm64 $(INSTALLED)  ## The same, then pixels compared with this machine's, and Python tests, all under qemu-user.
+	@PATH="$(BIN):$$PATH" nice scripts/arm64_tests.sh $(BUILD)/arm64
 
 .PHONY: native-plain native-asan native-tsan
 native-plain native-asan native-tsan: native-%: $(BUILD)/.stamp-deps-test | $(COMPILING)

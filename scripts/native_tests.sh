@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # Builds and runs the C++ tests of the core, without Python.
 #
-#   scripts/native_tests.sh plain|asan|tsan BUILD_DIRECTORY
+#   scripts/native_tests.sh plain|asan|tsan|arm64 BUILD_DIRECTORY
 #
 # plain: as released. asan: AddressSanitizer and UBSan. tsan: ThreadSanitizer, for the tests in which threads run.
+# arm64: as released, by a cross compiler, run under qemu-user; packages for ARM64 are unpacked in BUILD_DIRECTORY-root.
 set -euo pipefail
 
-kind=${1:?usage: scripts/native_tests.sh plain|asan|tsan BUILD_DIRECTORY}
-directory=${2:?usage: scripts/native_tests.sh plain|asan|tsan BUILD_DIRECTORY}
+kind=${1:?usage: scripts/native_tests.sh plain|asan|tsan|arm64 BUILD_DIRECTORY}
+directory=${2:?usage: scripts/native_tests.sh plain|asan|tsan|arm64 BUILD_DIRECTORY}
 jobs=${JOBS:-2}
 options=(-DSTOKER_PYTHON=OFF -DSTOKER_TESTS=ON -DSTOKER_WERROR=ON)
 runner=()
+words=()
 lower_levels=portable
 if [ "$(uname -m)" = x86_64 ]; then lower_levels="portable sse42"; fi
 case $kind in
@@ -21,8 +23,18 @@ case $kind in
     # ThreadSanitizer of gcc 12 cannot place its memory where the kernel randomises addresses by more than 28 bits.
     if command -v setarch >/dev/null && setarch "$(uname -m)" -R true 2>/dev/null; then runner=(setarch "$(uname -m)" -R); fi
     ;;
+  arm64)
+    mkdir -p "$directory"
+    directory=$(cd "$directory" && pwd)
+    root=$directory-root
+    scripts/arm64_root.sh "$root"
+    options+=(-DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/arm64.cmake" -DSTOKER_ARM64_ROOT="$root")
+    runner=(qemu-aarch64-static -L "$root")
+    words=(--source-file-exclude='*/scarcity_test.cpp') # qemu-user holds no program to limits of its memory
+    lower_levels=portable
+    ;;
   *)
-    echo "scripts/native_tests.sh: unknown kind '$kind'; it is plain, asan or tsan" >&2
+    echo "scripts/native_tests.sh: unknown kind '$kind'; it is plain, asan, tsan or arm64" >&2
     exit 2
     ;;
 esac
@@ -31,11 +43,11 @@ echo "Building the C++ tests ($kind)"
 cmake -S . -B "$directory" -G Ninja "${options[@]}" >"$directory.log" 2>&1 || { cat "$directory.log" >&2; exit 1; }
 cmake --build "$directory" -j "$jobs" --target stoker_core_tests -- --quiet
 tests=$directory/src/native/tests/stoker_core_tests
-${runner[@]+"${runner[@]}"} "$tests"
+${runner[@]+"${runner[@]}"} "$tests" ${words[@]+"${words[@]}"}
 # That was with the best kernels of this processor; now the tests of what has kernels, with less.
-if [ "$kind" = plain ]; then
+if [ "$kind" = plain ] || [ "$kind" = arm64 ]; then
   for level in $lower_levels; do
     echo "Running the tests of kernels with STOKER_KERNELS=$level"
-    STOKER_KERNELS=$level "$tests" --source-file='*/color/*,*/jpeg/*,*/resize/*,*/shards/crc32c*'
+    STOKER_KERNELS=$level ${runner[@]+"${runner[@]}"} "$tests" --source-file='*/color/*,*/jpeg/*,*/resize/*,*/shards/crc32c*'
   done
 fi

@@ -7,27 +7,26 @@
 
 namespace stoker {
 
+static_assert(std::endian::native == std::endian::little,
+              "Stoker needs a little-endian system: it takes numbers from files as they lie in memory.");
+
 [[gnu::always_inline]] inline uint32_t load_le32(const uint8_t* from) {
   uint32_t value;
   std::memcpy(&value, from, sizeof value);
-  if constexpr (std::endian::native == std::endian::big) value = __builtin_bswap32(value);
   return value;
 }
 
 [[gnu::always_inline]] inline uint64_t load_le64(const uint8_t* from) {
   uint64_t value;
   std::memcpy(&value, from, sizeof value);
-  if constexpr (std::endian::native == std::endian::big) value = __builtin_bswap64(value);
   return value;
 }
 
 [[gnu::always_inline]] inline void store_le32(uint32_t value, uint8_t* to) {
-  if constexpr (std::endian::native == std::endian::big) value = __builtin_bswap32(value);
   std::memcpy(to, &value, sizeof value);
 }
 
 [[gnu::always_inline]] inline void store_le64(uint64_t value, uint8_t* to) {
-  if constexpr (std::endian::native == std::endian::big) value = __builtin_bswap64(value);
   std::memcpy(to, &value, sizeof value);
 }
 

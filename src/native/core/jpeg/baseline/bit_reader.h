@@ -5,7 +5,6 @@
 // It is taken out a piece at a time into a buffer, from which bits are then loaded eight bytes at once.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -26,8 +25,7 @@ struct BitWindow {
   [[gnu::always_inline]] void refill() {
     uint64_t word;
     std::memcpy(&word, at, sizeof word);
-    if constexpr (std::endian::native == std::endian::little) word = __builtin_bswap64(word);
-    bits |= word >> count;
+    bits |= __builtin_bswap64(word) >> count;
     at += (63 - count) >> 3;
     count |= kRefilled;
   }
