@@ -104,7 +104,7 @@ test: $(BUILD)/.stamp-deps-test  ## C++ tests, lint, and all Python tests that n
 # those that wait run beside those that compute.
 .PHONY: test-all
 test-all: $(BUILD)/.stamp-deps-test-all $(BUILD)/.stamp-deps-fuzz $(BUILD)/.stamp-deps-arm64 test  ## `test`, then sanitizers, servers, clients, fuzzing.
-	@$(MAKE) -j2 --keep-going $(OUTPUT) test-servers test-clients native-asan native-tsan native-arm64 fuzz
+	@$(MAKE) -j2 --keep-going $(OUTPUT) test-servers test-clients native-asan native-tsan fuzz
 
 .PHONY: test-servers
 test-servers: $(BUILD)/.stamp-deps-test-all $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Tests with real S3, GCS, HDFS and Spark.

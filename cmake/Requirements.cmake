@@ -15,6 +15,13 @@ foreach(language C CXX)
   enable_language(${language})
 endforeach()
 
+if(NOT CMAKE_SIZEOF_VOID_P EQUAL 8)
+  message(FATAL_ERROR "Stoker needs a 64-bit system: sizes of files and of memory are of one type in its core.")
+endif()
+if(CMAKE_CXX_BYTE_ORDER STREQUAL "BIG_ENDIAN")
+  message(FATAL_ERROR "Stoker needs a little-endian system: it takes numbers from files as they lie in memory.")
+endif()
+
 # With the region calls that plain libjpeg lacks.
 find_package(JPEG QUIET)
 if(NOT JPEG_FOUND)

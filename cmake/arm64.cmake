@@ -9,7 +9,8 @@ set(CMAKE_FIND_ROOT_PATH "${STOKER_ARM64_ROOT}")
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
-foreach(language C CXX)  # of libjpeg-turbo's jconfig.h
-  set(CMAKE_${language}_FLAGS_INIT "-isystem ${STOKER_ARM64_ROOT}/usr/include/aarch64-linux-gnu")
+foreach(language C CXX)  # of libjpeg-turbo and Python
+  set(CMAKE_${language}_FLAGS_INIT 
+    "-isystem ${STOKER_ARM64_ROOT}/usr/include/aarch64-linux-gnu -isystem ${STOKER_ARM64_ROOT}/usr/include")
 endforeach()
 set(CMAKE_EXE_LINKER_FLAGS_INIT "-Wl,-rpath-link,${STOKER_ARM64_ROOT}/usr/lib/aarch64-linux-gnu")

@@ -2,9 +2,9 @@
 
     python kernel_hashes.py DATASET JPEG...
 
-It prints a hash a line. Of DATASET, a folder of shards: all batches of one epoch, in every transform. Of the JPEGs:
-pixels, parts, what is encoded again and what is transcoded. Of numbers alone: checksums, orders, resized pictures,
-changed colours, places of crops.
+It prints a hash a line. Of DATASET, what `stoker.open` takes: all batches of one epoch, in every transform. Of the
+JPEGs: pixels, parts, what is encoded again and what is transcoded. Of numbers alone: checksums, orders, resized
+pictures, changed colours, places of crops.
 """
 
 from __future__ import annotations
@@ -109,8 +109,11 @@ def lines(folder: str, jpegs: list[str]) -> Iterator[str]:
     for name, found in of_numbers():
         yield f"{name} {found}"
     for path in jpegs:
-        for name, found in of_jpeg(Path(path).read_bytes()):
-            yield f"{Path(path).name} {name} {found}"
+        try:
+            for name, found in of_jpeg(Path(path).read_bytes()):
+                yield f"{Path(path).name} {name} {found}"
+        except stoker.errors.ImageError as error:
+            yield f"{Path(path).name} refused: {error}"
     for name, transform in TRANSFORMS.items():
         yield f"batches {name} {of_batches(folder, transform)}"
     for name, output in OUTPUTS.items():

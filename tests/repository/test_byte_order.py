@@ -23,5 +23,5 @@ def test_the_compiler_refuses_a_big_endian_system() -> None:
 
 
 def test_cmake_refuses_it_with_the_same_sentence() -> None:
-    text = (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+    text = (ROOT / "cmake" / "Requirements.cmake").read_text(encoding="utf-8")
     assert f'if(CMAKE_CXX_BYTE_ORDER STREQUAL "BIG_ENDIAN")\n  message(FATAL_ERROR "{SENTENCE}")' in text
