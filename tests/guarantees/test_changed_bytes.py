@@ -48,9 +48,8 @@ def test_the_sizes_that_hops_reads_beside_the_dataset_are_checked_there(tmp_path
     directory = changed_bytes.build("tiny-imagenet", tmp_path)
     (tmp_path / "sizes.txt").write_bytes((directory / "sizes.txt").read_bytes())
     (directory / "sizes.txt").unlink()
-    assert [problem.what for problem in verify_dataset(directory).problems] == [
-        "is missing; restore it, or build again"
-    ]
+    missing = f"{directory / 'sizes.txt'} is missing; restore it, or build again"
+    assert [str(problem) for problem in verify_dataset(directory).problems] == [missing]
     beside = directory.rename(tmp_path / "tfrecords_raw")
     assert verify_dataset(beside).problems == ()
     (tmp_path / "sizes.txt").write_text("train,5")
