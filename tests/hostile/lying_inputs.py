@@ -1,6 +1,6 @@
 """Inputs that claim far more than they hold, and the memory that each takes in a process of its own.
 
-Run by hand, it prints a table: ``python tests/hostile/lying_inputs.py``.
+By hand it prints a table: ``PYTHONPATH=tests python -m hostile.lying_inputs``, perhaps with a part of a name behind.
 """
 
 from __future__ import annotations
@@ -25,15 +25,21 @@ from typing import TYPE_CHECKING, Any
 from PIL import Image
 
 import stoker
+from hostile.lying_store import BUCKET, lying_store
 from stoker import _native
 from stoker.builder import BuildSettings, ShardSettings, SourceSettings
 from stoker.builder import build as build_dataset
 from stoker.errors import StokerError
+from stoker.format import JOURNAL_NAME
 from stoker.inspect import verify_dataset
 from stoker.recipe import Recipe, parse_resize
+from stoker.storage import location, retrying
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from stoker.builder import BuildReport
+    from stoker.storage import Location
 
 MIB = 2**20
 GIB = 2**30
@@ -129,8 +135,12 @@ def shard_of(folder: Path, *records: bytes) -> Path:
 
 def dataset(folder: Path) -> Path:
     source(folder, "other.jpg", small_jpeg("L"))
-    build_dataset(BuildSettings(SourceSettings(str(folder / "source")), threads=1), folder / "dataset")
+    dataset_of(folder)
     return folder / "dataset"
+
+
+def dataset_of(folder: Path) -> BuildReport:
+    return build_dataset(BuildSettings(SourceSettings(str(folder / "source")), threads=1), folder / "dataset")
 
 
 # What is done with them. Each returns what came of it, in words.
@@ -145,7 +155,7 @@ def build(folder: Path, recipe: Recipe | None = None, name: str = "source") -> s
     return f"{len(report.rejects)} rejects" + "".join(f": {reject.reason}" for reject in report.rejects[:1])
 
 
-def read(place: Path, split: str = "train") -> str:
+def read(place: Path | Location, split: str = "train") -> str:
     opened = stoker.open(place, split)
     with stoker.Loader(opened, 1, transform=stoker.Resize(64), threads=1) as loader:
         return f"{sum(len(batch.labels) for batch in loader)} images"
@@ -160,6 +170,7 @@ ACTIONS: dict[str, Callable[[Path], str]] = {
     "build": build,
     "build, all decoded": lambda folder: build(folder, Recipe(check="decode")),
     "build, resized": lambda folder: build(folder, Recipe(resize=parse_resize("short:64"))),
+    "build again": lambda folder: str(len(dataset_of(folder).rejects)),
     "open folder": lambda folder: read(folder / "source"),
     "open shards": lambda folder: read(folder / "shards"),
     "open dataset": lambda folder: read(folder / "dataset"),
@@ -256,6 +267,8 @@ def file_lies() -> Iterator[Lie]:
         yield Lie(name, size, lambda folder, size=size, head=head: _with_sparse(folder, size, head), FILES)  # type: ignore[misc]
     yield Lie("a tar whose member claims 8 GiB", 8 * GIB, lambda folder: _tar(folder, 8 * GIB), ("build tar",))
     yield Lie("a sparse tar with a member of 8 GiB", 8 * GIB, _sparse_tar, ("build tar",))
+    yield Lie("a sparse tar with a member of 512 MiB", 512 * MIB, lambda folder: _sparse_tar(folder, 512 * MIB),
+              ("build tar",))  # fmt: skip
     yield Lie("a tar with a header of 4 GiB", 4 * GIB, _tar_header, ("build tar",))
     yield Lie("a list without an end of line", GIB, lambda folder: sparse(folder / "list.txt", GIB), ("build list",))
     yield Lie("a table without an end of line", 200 * MIB,
@@ -284,15 +297,23 @@ def _tar(folder: Path, size: int) -> None:
     (folder / "images.tar").write_bytes(_member("class/lie.jpg", size) + small_jpeg() + bytes(2048))
 
 
-def _sparse_tar(folder: Path) -> None:
-    head = _member("class/lie.jpg", 8 * GIB) + small_jpeg()
-    sparse(folder / "images.tar", 512 + 8 * GIB + 1024, head)
+def _sparse_tar(folder: Path, size: int = 8 * GIB) -> None:
+    sparse(folder / "images.tar", 512 + size + 1024, _member("class/lie.jpg", size) + small_jpeg())
 
 
 def _tar_header(folder: Path) -> None:
     sparse(folder / "images.tar", 5 * GIB, _member("././@LongLink", 4 * GIB, tarfile.GNUTYPE_LONGNAME))
 
 
+def read_store(folder: Path) -> str:
+    retrying._SECONDS = 1.0  # a store that lies is asked again, for two minutes otherwise
+    key, claims, data = json.loads((folder / "store.json").read_text(encoding="utf-8"))
+    with lying_store(key, claims, bytes.fromhex(data)) as url:
+        os.environ |= {"AWS_ENDPOINT_URL": url, "AWS_SKIP_SIGNATURE": "true", "AWS_REGION": "nowhere-1"}
+        return read(location(f"s3://{BUCKET}/data"))
+
+
+ACTIONS["open store"] = read_store
 ACTIONS["build tar"] = lambda folder: build(folder, name="images.tar")
 ACTIONS["build list"] = lambda folder: build(folder, name="list.txt")
 
@@ -377,6 +398,13 @@ def dataset_lies() -> Iterator[Lie]:
         yield Lie(f"{name} of 100 GiB", 100 * GIB, replaced(name, 100 * GIB), DATASET)
         yield Lie(f"{name} of 250 MiB, sparse", 250 * MIB, replaced(name, 250 * MIB), DATASET)
 
+    def journal(folder: Path) -> None:
+        made = dataset(folder)
+        (made / "manifest.json").unlink()
+        sparse(made / JOURNAL_NAME, 250 * MIB)
+
+    yield Lie("a journal of 250 MiB, sparse", 250 * MIB, journal, ("build again", *DATASET))
+
     def index(folder: Path) -> None:
         made = dataset(folder)
         found = next(made.rglob("*.idx"))
@@ -392,8 +420,24 @@ def dataset_lies() -> Iterator[Lie]:
     yield Lie("a shard of a dataset of 30 GiB", 30 * GIB, shard, DATASET)
 
 
+def store_lies() -> Iterator[Lie]:
+    for key, claims, data in (
+        ("data/class/image.jpg", 900 * MIB, small_jpeg()),
+        ("data/class/image.jpg", 100 * GIB, small_jpeg()),
+        ("data/a.tfrecord", 12 * GIB, frame_header(2**30)),
+        ("data/manifest.json", 200 * MIB, b"{}"),
+    ):
+        told = json.dumps([key, claims, data.hex()])
+        yield Lie(
+            f"an object {key} of {claims >> 20} MiB",
+            claims,
+            lambda folder, told=told: (folder.mkdir(exist_ok=True), (folder / "store.json").write_text(told)),  # type: ignore[misc]
+            ("open store",),
+        )
+
+
 def lies() -> list[Lie]:
-    return [*jpeg_lies(), *other_image_lies(), *file_lies(), *shard_lies(), *dataset_lies()]
+    return [*jpeg_lies(), *other_image_lies(), *file_lies(), *shard_lies(), *dataset_lies(), *store_lies()]
 
 
 # Measuring.

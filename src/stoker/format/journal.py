@@ -42,6 +42,7 @@ JOURNAL_FORMAT = "stoker-journal"
 JOURNAL_VERSION = 3
 """Raised whenever the same settings would give other bytes, so that no dataset is half old and half new."""
 
+_READ_BYTES = 2**20
 _MAX_LINE_BYTES = 2**28  # what is longer is not a line of a journal, and does not have to fit into memory
 _READ_AT_ONCE = 32
 _SETTINGS_NAME = "settings.json"
@@ -135,7 +136,7 @@ def read_journal(destination: Location) -> tuple[Mapping[str, Any], Sequence[Sha
             return {}, []
         return journal.settings or {}, journal.results
     with (destination / JOURNAL_NAME).reader() as file:
-        settings = parse_settings(file.readline(_MAX_LINE_BYTES))
+        settings = parse_settings(_read_line(file))
         if isinstance(settings, str):
             return {}, []
         return settings, [result for result, _ in read_results(file, settings)]
@@ -151,7 +152,7 @@ def read_journal_head(destination: Location) -> bytes:
     if not destination.has_locks:
         return (destination / BUILD_FOLDER / _SETTINGS_NAME).read_bytes()
     with (destination / JOURNAL_NAME).reader() as file:
-        return file.readline(_MAX_LINE_BYTES)
+        return _read_line(file)
 
 
 class JournalFile:
@@ -255,7 +256,7 @@ class JournalFile:
 
     def _read(self) -> None:
         with os.fdopen(os.dup(self._file), "rb") as file:
-            header = file.readline(_MAX_LINE_BYTES)
+            header = _read_line(file)
             good = len(header)
             if not header.endswith(b"\n"):
                 return
@@ -392,9 +393,19 @@ def parse_result(line: bytes, settings: Mapping[str, Any]) -> ShardResult | None
         return None
 
 
+def _read_line(file: IO[bytes]) -> bytes:
+    """Return the next line; without its end where none follows, or a zero byte does, as in what was never written."""
+    parts: list[bytes] = []
+    while part := file.readline(_READ_BYTES):
+        parts.append(part)
+        if part.endswith(b"\n") or b"\0" in part or len(parts) * _READ_BYTES >= _MAX_LINE_BYTES:
+            break
+    return b"".join(parts)
+
+
 def read_results(file: IO[bytes], settings: Mapping[str, Any]) -> Iterator[tuple[ShardResult, int]]:
     """Yield the shards of the lines that follow, each with the length of its line, up to one that is damaged or cut."""
-    while (result := parse_result(line := file.readline(_MAX_LINE_BYTES), settings)) is not None:
+    while (result := parse_result(line := _read_line(file), settings)) is not None:
         yield result, len(line)
 
 

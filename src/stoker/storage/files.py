@@ -91,8 +91,8 @@ def read_at_most(path: str | os.PathLike[str], limit: int) -> bytes:
     try:
         with attach_filename(path):
             size = os.fstat(file).st_size
-            if _MOST_HOLE_BYTES < size <= limit:
-                _refuse_hole(file, size)
+            if size <= limit:
+                refuse_hole(file, 0, size)
             data = os.read(file, size + 1) if size <= limit else b""
             if len(data) == size <= limit:
                 return data
@@ -108,22 +108,30 @@ def read_at_most(path: str | os.PathLike[str], limit: int) -> bytes:
     raise too_large(path, limit)
 
 
-def _refuse_hole(file: int, size: int) -> None:
-    """Refuse a file most of which was never written: it claims to be longer than it is, and reads as zeros.
+def refuse_hole(file: int, start: int, length: int) -> None:
+    """Refuse a stretch of a file of which much was never written: it claims to be there, and reads as zeros.
+
+    Args:
+        file: Its descriptor, whose position is 0 afterwards.
+        start: First byte.
+        length: How many bytes.
 
     Raises:
         OSError: It is one (``EINVAL``).
     """
-    at = missing = 0
+    if length <= _MOST_HOLE_BYTES:
+        return
+    end = min(start + length, os.fstat(file).st_size)
+    at, missing = start, 0
     with suppress(OSError):  # a file system that cannot say what is a hole; and behind the last data there are none
-        while at < size and missing <= _MOST_HOLE_BYTES:
-            hole = os.lseek(file, at, os.SEEK_HOLE)
-            missing += size - hole  # unless data follow
-            at = size if hole >= size else os.lseek(file, hole, os.SEEK_DATA)
-            missing -= size - at
+        while at < end and missing <= _MOST_HOLE_BYTES:
+            hole = min(os.lseek(file, at, os.SEEK_HOLE), end)
+            missing += end - hole  # unless data follow
+            at = end if hole == end else min(os.lseek(file, hole, os.SEEK_DATA), end)
+            missing -= end - at
     os.lseek(file, 0, os.SEEK_SET)
     if missing > _MOST_HOLE_BYTES:
-        raise OSError(errno.EINVAL, f"has {size} bytes, most of which were never written (a hole of a sparse file)")
+        raise OSError(errno.EINVAL, f"has {length} bytes, most of which were never written (a hole of a sparse file)")
 
 
 def too_large(path: object, limit: int) -> OSError:

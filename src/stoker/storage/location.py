@@ -37,6 +37,7 @@ from stoker.storage.files import (
     make_directory,
     open_regular,
     read_at_most,
+    refuse_hole,
     regular_descriptor,
     too_large,
     write_file,
@@ -606,6 +607,7 @@ class LocalLocation(PosixPath, Location):
         with attach_filename(self):
             file = regular_descriptor(self)
             try:
+                refuse_hole(file, start, length)
                 data = os.pread(file, length, start)
                 while len(data) < length and (more := os.pread(file, length - len(data), start + len(data))):
                     data += more
