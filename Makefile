@@ -1,7 +1,7 @@
 # Everything that builds, checks and shows Stoker. `make help` lists it.
 #
 # Settings: PYTHON=python3 (3.11 or newer)  VENV=.venv  BUILD=build  JOBS=2  FUZZ_SECONDS=60  BENCH_SECONDS=2
-# For wheel and release: PYTHONS="python3.11 python3.12 ..." of which wheels are made (PYTHON)
+# For wheel and release: PYTHONS="python3.11 python3.12 ..." that make and test wheels (wheel: PYTHON; release: these two)
 # For bench-rivals: PHOTOS=folder of JPEGs  RIVALS=names of those to install (all)
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c

@@ -5,14 +5,16 @@
 #   scripts/release.sh wheel             that, and the wheels that PYTHONS install, with libjpeg-turbo inside
 #   scripts/release.sh release X.Y.Z     those of a fresh clone of HEAD, checked, tested, with bill of materials and sums
 #
-# PYTHONS="python3.11 python3.12 ..." (PYTHON by default), BUILD=build, DIST=dist. The first of several Pythons that install the
-# same wheel builds it, and a release tests it with each of them. TAG=yes sets the tag; without it a release is a dry run.
-# LIBJPEG_TURBO_SOURCE is that of scripts/libjpeg_turbo.sh. Linux; elsewhere cibuildwheel makes the wheels.
+# PYTHONS="python3.11 python3.12 ..." (for a release these two, otherwise PYTHON), BUILD=build, DIST=dist. The first of several
+# Pythons that install the same wheel builds it, and a release tests it with each of them. TAG=yes sets the tag; without it a
+# release is a dry run. SIGNING_KEY is an SSH key that signs the sums. LIBJPEG_TURBO_SOURCE is that of
+# scripts/libjpeg_turbo.sh. Linux; elsewhere cibuildwheel makes the wheels.
 set -euo pipefail
 
 what=${1:?usage: scripts/release.sh sdist|wheel|release [VERSION]}
 python=${PYTHON:-python3}
-read -ra pythons <<<"${PYTHONS:-$python}"
+if [ "$what" = release ]; then pythons="python3.11 python3.12"; else pythons=$python; fi
+read -ra pythons <<<"${PYTHONS:-$pythons}"
 build=${BUILD:-build}
 mkdir -p "$build/release"
 build=$(cd "$build" && pwd)/release
@@ -134,14 +136,20 @@ check_types() { # README's code, as a program of somebody else's that is checked
 finish() {
   twine check --strict "$dist"/stoker-"$version"*
   unzip -p "$(ls "$dist"/stoker-"$version"-*.whl | head -n 1)" '*/sboms/stoker.cdx.json' >"$dist/stoker-$version.cdx.json"
+  "$tools/python" scripts/statement.py "$version" "$(git rev-parse HEAD)" "$dist"/stoker-"$version"* >"$build/statement"
+  mv "$build/statement" "$dist/stoker-$version.intoto.json"
   (cd "$dist" && rm -f SHA256SUMS && sha256sum stoker-"$version"* >"$build/sums" && mv "$build/sums" SHA256SUMS && cat SHA256SUMS)
+  if [ -n "${SIGNING_KEY:-}" ]; then
+    rm -f "$dist/SHA256SUMS.sig"
+    ssh-keygen -q -Y sign -n stoker-release -f "$SIGNING_KEY" "$dist/SHA256SUMS"
+  fi
 }
 
 release() {
   check_ready
   local here=$PWD source=$build/source
   rm -rf "$source"
-  rm -f "$dist"/stoker-* "$dist"/SHA256SUMS
+  rm -f "$dist"/stoker-* "$dist"/SHA256SUMS*
   git clone --quiet --no-hardlinks . "$source"
   cd "$source"
   say "Source package" && make_sdist "$dist" && check_contents
@@ -151,7 +159,7 @@ release() {
   say "Reproducible?" && check_reproducible
   for one in "${pythons[@]}"; do say "Tests of the wheel for $one" && test_wheel "$one"; done
   say "Types" && check_types
-  say "Bill of materials, sums" && finish
+  say "Bill of materials, provenance, sums" && finish
   cd "$here"
   if [ "${TAG:-}" = yes ]; then
     git tag -a "v$version" -m "Stoker $version"
@@ -159,9 +167,12 @@ release() {
   else
     say "A dry run: no tag was set, nothing was uploaded. With TAG=yes and then, to publish:"
   fi
-  echo "git push origin v$version && twine upload ${dist#"$here"/}/stoker-$version.tar.gz ${dist#"$here"/}/stoker-$version-*.whl"
+  echo "git push origin v$version   # .github/workflows/release.yml makes the wheels of all systems, attests and publishes them"
 }
 
+for one in "${pythons[@]}"; do
+  "$one" -c 'import ensurepip' 2>/dev/null || fail "'$one' does not run, or has no venv; name others with PYTHONS=..."
+done
 install_tools
 jpeg=$build/libjpeg-turbo
 case $what in

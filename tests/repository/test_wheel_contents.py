@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
+import sysconfig
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -73,6 +75,15 @@ def test_every_component_has_its_licence() -> None:
         texts = installed(r"\.dist-info/licenses/libjpeg-turbo/(.+)$")
         assert "Independent JPEG Group" in texts["NOTICE"].read_text(encoding="utf-8")
         assert {"LICENSE.md", "README.ijg"} <= set(texts)
+
+
+def test_the_extension_is_made_for_this_python() -> None:
+    free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+    stable = sys.version_info >= (3, 12) and not free_threaded
+    assert Path(_native.__file__).name == "_native" + (".abi3.so" if stable else sysconfig.get_config_var("EXT_SUFFIX"))
+    program = "import sys, stoker.cli.build, stoker.loader; print(getattr(sys, '_is_gil_enabled', lambda: True)())"
+    ran = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == str(not free_threaded), "importing an extension must not bring the GIL back"
 
 
 def test_types_are_installed() -> None:
