@@ -46,7 +46,7 @@ else
   inside "venv/bin/pip install -q ./$file"
 fi
 inside 'venv/bin/stoker --version
-  venv/bin/stoker sample photos --images 24 -q
+  venv/bin/stoker sample photos --classes 3 --images 8 -q
   venv/bin/stoker build photos dataset -q
   venv/bin/stoker verify dataset -q
   venv/bin/python -c "
