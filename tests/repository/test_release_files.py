@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -33,7 +34,11 @@ def test_the_conda_recipe_asks_for_what_pyproject_asks_for() -> None:
     assert recipe["about"]["license"] == project["license"]
     assert set(required["run"]) == {f"python {project['requires-python']}", *spaced(project["dependencies"])}
     assert set(required["host"]) == {"python", "pip", "libjpeg-turbo", *spaced(PYPROJECT["build-system"]["requires"])}
-    assert f"cmake >={(ROOT / 'CMakeLists.txt').read_text(encoding='utf-8').split('VERSION ')[1][:4]}" in required["build"]
+    cmake = re.match(
+        r"cmake_minimum_required\(VERSION ([\d.]+)\)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
+    )
+    assert cmake is not None
+    assert f"cmake >={cmake[1]}" in required["build"]
 
 
 def test_the_statement_names_files_commit_and_libjpeg_turbo(tmp_path: Path) -> None:
