@@ -240,7 +240,7 @@ void add_finished_batch(nb::module_& m) {
   nb::class_<FinishedBatch>(m, "FinishedBatch", "A batch that all threads are done with.")
       .def_prop_ro("failures", &failures_of, nb::sig("def failures(self) -> list[tuple[int, Exception]]"),
                    "Which samples could not be loaded, in batch order, and why.")
-      .def("take", &take,
+      .def("take", &take, nb::lock_self(),
            "Hand over, once: the images of each transform, (B, H, W, 3) or (B, 3, H, W), labels (B,), "
            "indices (B,), seeds (B,), and of each transform the boxes: corners (4 T,), labels (T,), "
            "objects (T,), offsets (B + 1,).");
