@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import os
 import warnings
 import weakref
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from typing_extensions import TypeVar  # PyTorch needs it, too
 from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
+from stoker.forks import process_number
 from stoker.loader import Dataset, EngineSettings, Loader, SampleEngine, batch_text, cpu_share, refuse_unknown
 from stoker.order import Step
 from stoker.transforms import ImageTransform, MultiCrop, ObjectCrops, Output, Transform
@@ -407,7 +407,7 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
     it as a Pillow image (a tuple of them), as the ``transform`` of torchvision's datasets does. Pixels are those of
     `stoker.torch.DataLoader` with the same seed, in the same epoch. A whole batch of numbers, as the stock loader asks
     for it, is decoded at once, by native threads; so ``num_workers=0`` is already parallel. In worker processes, forked
-    or spawned, it opens its files again and decodes with one thread, unless ``threads`` says otherwise. Not safe from
+    or spawned, it decodes with one thread, unless ``threads`` says otherwise. Not safe from
     several threads of one process.
 
     Args:
@@ -450,7 +450,7 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
         if self._functions and output is not None:
             message = f"functions of your own get Pillow images, so there is no output={output!r}"
             raise ConfigError(f"{message}; omit it and convert in the last function")
-        self._process = os.getpid()
+        self._process = process_number()
         self._threads = threads
         self._settings = EngineSettings(
             batch_size=1,
@@ -486,9 +486,8 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
         """
         if not indices:
             return []
-        if self._process != os.getpid():  # a fork: the engine and the files are the parent's
-            self._engine, self._process = None, os.getpid()
-            self.dataset = self.dataset.with_own_files()
+        if self._process != process_number():  # a fork: the engine is the parent's
+            self._engine, self._process = None, process_number()
         numbers = [self._number(index) for index in indices]
         samples = self._whole(numbers) if self._first is None else self._transformed(self._first, numbers)
         return [(self._through_functions(image), label) for image, label in samples]
@@ -531,7 +530,7 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
         return {**self.__dict__, "_engine": None, "_close_engine": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _process=os.getpid())
+        self.__dict__.update(state, _process=process_number())
 
     def _number(self, index: int) -> int:
         if not -self._size <= index < self._size:

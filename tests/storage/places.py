@@ -27,7 +27,7 @@ def place_in(
         for name, value in server.environment(proxy).items():
             monkeypatch.setenv(name, value)
         found = location(f"{kind}://{server.make_bucket()}/folder")
-    monkeypatch.setattr(stores, "_opened", {})  # an earlier test had another server or proxy
+    monkeypatch.setattr(stores._stores.get(), "opened", {})  # an earlier test had another server or proxy
     assert isinstance(found, StoreLocation)
     return found
 

@@ -18,7 +18,7 @@ nb::object text(const std::string& value) {
 
 std::shared_ptr<nb::callable> hold(nb::callable function) {
   return {new nb::callable(std::move(function)), [](nb::callable* last) {
-            const nb::gil_scoped_acquire gil;
+            const WithGil gil;
             delete last;
           }};
 }

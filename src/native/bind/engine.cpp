@@ -5,7 +5,6 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <memory>
@@ -18,6 +17,7 @@
 #include "bind/bind.h"
 #include "bind/remote_places.h"
 #include "core/base/errors.h"
+#include "core/base/process.h"
 #include "core/clocks/trace_log.h"
 #include "core/engine/decode_loop.h"
 
@@ -29,9 +29,9 @@ namespace {
 class Engine {
  public:
   Engine(std::shared_ptr<const SampleSource> source, EngineSpec spec)
-      : engine_(std::make_unique<BatchEngine>(std::move(source), std::move(spec))), process_(getpid()) {}
+      : engine_(std::make_unique<BatchEngine>(std::move(source), std::move(spec))) {}
   ~Engine() {
-    if (getpid() != process_) {
+    if (process_number() != process_) {
       static_cast<void>(engine_.release());
       return;
     }
@@ -43,17 +43,17 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   BatchEngine& get() {
-    if (getpid() == process_) return *engine_;
+    if (process_number() == process_) return *engine_;
     throw Error(ErrorCode::kClosed, "This engine was made before a fork, and threads do not survive one");
   }
 
   void close() {
-    if (getpid() == process_) engine_->close();
+    if (process_number() == process_) engine_->close();
   }
 
  private:
   std::unique_ptr<BatchEngine> engine_;
-  pid_t process_;
+  uint64_t process_ = process_number();
 };
 
 // A batch between the engine and Python.
@@ -76,7 +76,7 @@ Error converter_error(const nb::python_error& raised) {
 }
 
 std::vector<uint8_t> call_converter(const nb::callable& convert, std::span<const uint8_t> image) {
-  const nb::gil_scoped_acquire gil;
+  const WithGil gil;
   try {
     const nb::bytes made = nb::cast<nb::bytes>(convert(nb::bytes(image.data(), image.size())));
     const auto* bytes = static_cast<const uint8_t*>(made.data());

@@ -1,7 +1,28 @@
 // The extension module stoker._native.
 #include "bind/bind.h"
 #include "core/base/kernels.h"
+#include "core/color/color_kernels.h"
+#include "core/color/pixel_split.h"
+#include "core/jpeg/baseline/entropy_kernels.h"
+#include "core/jpeg/baseline/plane_kernels.h"
+#include "core/resize/resample.h"
+#include "core/shards/crc32c.h"
 #include "core/threads/thread.h"
+
+namespace {
+
+// Now, and not when a thread first needs them: a process that is forked while another thread chooses would
+// wait for that thread.
+void choose_kernels() {
+  stoker::color_kernels();
+  stoker::crc32c_kernels();
+  stoker::entropy_kernels();
+  stoker::plane_kernels();
+  stoker::resample_kernels();
+  stoker::split_kernels();
+}
+
+}  // namespace
 
 NB_MODULE(_native, m) {
   m.doc() = "The native core of Stoker. Use the functions of the stoker package instead.";
@@ -12,7 +33,8 @@ NB_MODULE(_native, m) {
   m.def("kernel_level", &stoker::kernel_level,
         "The highest level of kernels that run: \"portable\", \"sse42\", \"avx2\" or \"neon\".");
   stoker::prepare_for_exceptions();
-  stoker::bind::watch_for_the_end();
+  choose_kernels();
+  stoker::bind::watch_the_interpreter();
   stoker::bind::register_errors(m);
   stoker::bind::register_shards(m);
   stoker::bind::register_examples(m);

@@ -49,7 +49,7 @@ Error reading_error(nb::handle raised) {
 }
 
 std::vector<uint8_t> call_reading(const nb::callable& read, const RemotePlace& place) {
-  const nb::gil_scoped_acquire gil;
+  const WithGil gil;
   try {
     const auto bytes = nb::cast<ByteView>(read(place.file, place.offset, place.length));
     return {bytes.data(), bytes.data() + bytes.size()};

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 namespace stoker::bind {
@@ -21,6 +22,9 @@ constexpr milliseconds kTimeout{2000};
 std::atomic<int> coming_back{0};
 std::atomic<bool> ending{false};
 std::atomic<pthread_t> ending_thread{};
+
+PyInterpreterState* interpreter = nullptr;
+std::mutex making_state;
 
 // Py_FinalizeEx() clears this before it ends threads. Py_IsFinalizing() says the same, and the stable
 // interface has it only from Python 3.13 on.
@@ -63,9 +67,28 @@ WithoutGil::~WithoutGil() {
   --coming_back;
 }
 
-void watch_for_the_end() {
-  // In a child only one thread is left, and it has the GIL.
-  pthread_atfork(nullptr, nullptr, [] { coming_back = 0; });
+WithGil::WithGil() {
+  if (PyGILState_GetThisThreadState() == nullptr) {
+    const std::lock_guard lock(making_state);
+    made_ = PyThreadState_New(interpreter) != nullptr;
+  }
+  before_ = PyGILState_Ensure();
+}
+
+WithGil::~WithGil() {
+  // A state that was made counts as one use more. This one keeps the GIL, so that the last has it.
+  if (made_) PyGILState_Release(PyGILState_LOCKED);
+  PyGILState_Release(before_);
+}
+
+void watch_the_interpreter() {
+  interpreter = PyInterpreterState_Get();
+  const auto in_child = [] {  // with one thread, which has the GIL, and its end has not begun
+    making_state.unlock();
+    coming_back = 0;
+    ending = false;
+  };
+  pthread_atfork([] { making_state.lock(); }, [] { making_state.unlock(); }, in_child);
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&end));
 }
 

@@ -1,4 +1,4 @@
-// Lets other threads run Python while the core works.
+// Lets other threads run Python while the core works, and threads of the core run Python.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -19,7 +19,23 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-// Lets the module know when the interpreter is about to end. To be called once, with the GIL.
-void watch_for_the_end();
+// As nb::gil_scoped_acquire, and safe where another thread forks meanwhile. A thread that Python does not
+// know gets a state, which Python (before 3.12) makes under a lock that the child of a fork waits for, and
+// without the GIL: so no fork begins while one is made.
+class WithGil {
+ public:
+  WithGil();
+  ~WithGil();
+  WithGil(const WithGil&) = delete;
+  WithGil& operator=(const WithGil&) = delete;
+
+ private:
+  bool made_ = false;  // the state of this thread, here
+  PyGILState_STATE before_;
+};
+
+// Lets the module know when the interpreter is about to end, and when it forks. To be called once, with the
+// GIL.
+void watch_the_interpreter();
 
 }  // namespace stoker::bind

@@ -11,7 +11,7 @@ import hashlib
 import os
 import threading
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -20,6 +20,7 @@ import numpy as np
 from stoker import _native
 from stoker.config import check_size, format_size
 from stoker.errors import ConfigError
+from stoker.forks import PerProcess
 from stoker.format import FRAME_BYTES
 from stoker.loader.cache_directory import BUDGET_NAME, ENTRY_BYTES, About, CacheDirectory
 from stoker.loader.mixes import Mix, parts_of
@@ -86,7 +87,7 @@ class MemoryCache:
     """Samples in the memory of this process. Give one to a loader: ``Loader(..., cache=MemoryCache("8GB"))``.
 
     It lives as long as somebody holds it: several loaders may share one, at the same time or one after the other.
-    Safe from any thread. It pickles as its settings: in another process it begins empty.
+    Safe from any thread. It pickles as its settings. In another process, also in a forked one, it begins empty.
 
     Args:
         budget: The most bytes it takes, all bookkeeping included, such as ``"8GB"`` or a number.
@@ -108,8 +109,7 @@ class MemoryCache:
         self.budget = check_size("budget", budget, 1)
         self.keep = keep
         self.native = _native.MemoryCache(self.budget)
-        self._lock = threading.Lock()
-        self._serves: tuple[str, ...] | None = None
+        self._served = PerProcess(_Served)
 
     def source(self, dataset: Dataset | Mix, samples: _native.SampleSource) -> _native.SampleSource:
         """Return the samples of a dataset behind this cache; as they are if it keeps pixels, which is not done here.
@@ -125,11 +125,12 @@ class MemoryCache:
         if self.keep == "decoded":  # then labels are kept too, as they were found
             wanted += (repr([part.schema for part in parts_of(dataset)]),)
             wanted += (repr(dataset.label_offsets) if isinstance(dataset, Mix) else "",)
-        with self._lock:
-            if self._serves not in (None, wanted):
+        served = self._served.get()
+        with served.lock:
+            if served.samples not in (None, wanted):
                 message = f"this cache holds samples of another dataset, mix or record layout than {dataset!r}"
                 raise ConfigError(f"{message}; make a cache for each dataset")
-            self._serves = wanted
+            served.samples = wanted
         return samples if self.keep == "decoded" else _native.CachedSource(samples, self.native)
 
     def stats(self) -> CacheStats:
@@ -147,13 +148,21 @@ class MemoryCache:
         return f"<stoker.MemoryCache of {self.keep} samples: {self.stats()}>"
 
 
+@dataclass(slots=True)
+class _Served:
+    """Whose samples a `MemoryCache` holds."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    samples: tuple[str, ...] | None = None
+
+
 class NodeCache:
     """Samples on a disk of this machine, shared by all of its processes through nothing but the files.
 
     For datasets that are slow to read, such as those on network storage. What one process has read, all have; what
     is there, later runs find. Every hit is verified by checksums, so that no crash and no damage can give wrong bytes.
     A disk that is full, and a directory that cannot be written, are not errors: the dataset is read, and one
-    `UserWarning` says so. Safe from any thread, and after a fork.
+    `UserWarning` says so. Safe from any thread, and in a forked process, which opens the files again.
 
     Args:
         directory: Made if it is not there; otherwise it must be empty, or be such a cache. Not on network storage.
@@ -171,12 +180,7 @@ class NodeCache:
     def __init__(self, directory: str | os.PathLike[str], budget: str | int) -> None:
         self.directory = Path(directory)
         self.budget = check_size("budget", budget, 4 * ENTRY_BYTES)
-        self._lock = threading.Lock()
-        self._process = os.getpid()
-        self._files: dict[str, _native.NodeCacheFile] = {}
-        self._refused = False
-        self._failures = 0
-        self._warned = False
+        self._use = PerProcess(_Use)
 
     def source(self, dataset: Dataset | Mix, samples: _native.SampleSource) -> _native.SampleSource:
         """Return the samples of a dataset behind this cache, or as they are if the directory cannot be used.
@@ -188,23 +192,22 @@ class NodeCache:
         Raises:
             ConfigError: The directory holds other things than a cache.
         """
-        with self._lock:
-            if self._process != os.getpid():  # the parent's locks are the parent's
-                self._process, self._files = os.getpid(), {}
+        use = self._use.get()
+        with use.lock:
             try:
-                file = self._open(dataset)
+                file = self._open(dataset, use)
             except OSError as error:
-                self._failures += 1
+                use.failures += 1
                 self._warn(error.strerror or str(error))
                 return samples
         return samples if file is None else _native.CachedSource(samples, file)
 
-    def _open(self, dataset: Dataset | Mix) -> _native.NodeCacheFile | None:
+    def _open(self, dataset: Dataset | Mix, use: _Use) -> _native.NodeCacheFile | None:
         parts = parts_of(dataset)
         sizes = np.concatenate([part.sample_bytes for part in parts])
         key = cache_key(dataset, sizes)
-        if key in self._files:
-            return self._files[key]
+        if key in use.files:
+            return use.files[key]
         directory = CacheDirectory(self.directory)
         directory.create()
         where = " + ".join(str(location(part.path).absolute()) for part in parts)
@@ -212,42 +215,40 @@ class NodeCache:
         file_bytes = int(sizes.sum()) + FRAME_BYTES * len(sizes)
         samples = directory.acquire(key, about, file_bytes, self.budget)
         if samples is None:
-            self._refused = True
+            use.refused = True
             return None
         counter = directory.open_file(BUDGET_NAME)
         try:
-            self._files[key] = _native.NodeCacheFile(samples, counter, self.budget, sizes)
+            use.files[key] = _native.NodeCacheFile(samples, counter, self.budget, sizes)
         finally:
             os.close(samples)
             os.close(counter)
-        return self._files[key]
+        return use.files[key]
 
     def stats(self) -> CacheStats:
         """Return what this object has done in this process."""
-        stats = _stats([file.counts() for file in self._opened()], self.budget)
+        use = self._use.get()
+        stats = _stats([file.counts() for file in use.opened()], self.budget)
         return CacheStats(
             stats.hits,
             stats.misses,
             stats.bytes,
             stats.budget,
-            stats.full or self._refused,
-            stats.errors + self._failures,
+            stats.full or use.refused,
+            stats.errors + use.failures,
         )
 
     def warn_of_problems(self) -> None:
-        """Warn, once in the life of this object, if the system has refused to read or to keep something."""
-        for file in self._opened():
+        """Warn, once in a process, if the system has refused to read or to keep something."""
+        for file in self._use.get().opened():
             if file.problem:
                 self._warn(file.problem)
 
-    def _opened(self) -> list[_native.NodeCacheFile]:
-        # At once, as another thread may be opening one more; without the lock, which a fork may have left taken.
-        return list(self._files.values()) if self._process == os.getpid() else []
-
     def _warn(self, problem: str) -> None:
-        if self._warned:
+        use = self._use.get()
+        if use.warned:
             return
-        self._warned = True
+        use.warned = True
         message = f"the cache {self.directory} cannot be used, or not fully: {problem}"
         warnings.warn(f"{message}; the dataset is read instead", stacklevel=3)
 
@@ -256,6 +257,21 @@ class NodeCache:
 
     def __repr__(self) -> str:
         return f"<stoker.NodeCache {str(self.directory)!r}: {self.stats()}>"
+
+
+@dataclass(slots=True)
+class _Use:
+    """What a `NodeCache` has done in one process."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    files: dict[str, _native.NodeCacheFile] = field(default_factory=dict)
+    refused: bool = False
+    failures: int = 0
+    warned: bool = False
+
+    def opened(self) -> list[_native.NodeCacheFile]:
+        """Return the files, at once: another thread may be opening one more."""
+        return list(self.files.values())
 
 
 def _stats(counts: list[_native.CacheCounts], budget: int) -> CacheStats:

@@ -6,7 +6,6 @@ import operator
 import os
 import time
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -260,6 +259,8 @@ class Dataset:
         self.manifest = manifest
         self.opener: Callable[[], Dataset] | None = None
         self._files = files
+        self._labels: NDArray[np.int64] | None = None
+        self._object_counts: NDArray[np.uint32] | None = None
         self.records: _native.RecordSet | _native.FileSet
         self.records, self.remote = (files.records, files.remote) if files else record_set(shards)
 
@@ -336,23 +337,6 @@ class Dataset:
             raise TypeError(f"{self!r} cannot be pickled, because stoker.open did not open it")
         return _reopened, (self.opener, self.identity)
 
-    def with_own_files(self) -> Dataset:
-        """Return the same dataset with files that it opens itself.
-
-        A process that was forked must not read through its parent's: a lock of theirs may have been held at the fork.
-        """
-        own = Dataset(
-            path=self.path,
-            split=self.split,
-            schema=self.schema,
-            shards=self.shards,
-            files=self._files and self._files.with_own_files(),
-            classes=self.classes,
-            manifest=self.manifest,
-        )
-        own.opener = self.opener
-        return own
-
     def _features(self, index: int) -> Features:
         if self._files is not None:
             return self._files.features(index, self.records.read(index))
@@ -366,17 +350,22 @@ class Dataset:
         message = f"{path}, record {record} at byte {offset}: no bytes under {feature!r}; it has {sorted(features)}"
         raise ExampleError(message, path=path, record=record, offset=offset)
 
-    @cached_property
+    @property
     def labels(self) -> NDArray[np.int64]:
         """Labels of all samples, int64 (len(dataset),). Of TFRecords, the first use reads every record once."""
         if self._files is not None:
             return self._files.labels
+        if self._labels is None:
+            self._labels = self._read_labels()
+        return self._labels
+
+    def _read_labels(self) -> NDArray[np.int64]:
         one_hot = self.schema.label_encoding == "one-hot"
         records = cast("_native.RecordSet", self.records)
         with read_through(self.remote, records) as ahead:
             return records.labels(self.schema.label_key, one_hot, self.schema.label_base, available_cpus(), ahead)
 
-    @cached_property
+    @property
     def object_counts(self) -> NDArray[np.uint32]:
         """How many annotated objects each sample has, uint32 (len(dataset),).
 
@@ -384,6 +373,11 @@ class Dataset:
         """
         if self._files is not None:
             return self._files.object_counts
+        if self._object_counts is None:
+            self._object_counts = self._read_object_counts()
+        return self._object_counts
+
+    def _read_object_counts(self) -> NDArray[np.uint32]:
         prefix = self.schema.box_prefix
         if prefix is None:
             message = f"{self.path} has no boxes: its records follow the layout {self.schema.preset!r}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -14,7 +13,8 @@ import numpy as np
 
 from stoker import _native
 from stoker.config import check_range
-from stoker.errors import ConfigError, StorageError, TooManyBadSamplesError
+from stoker.errors import ClosedError, ConfigError, StorageError, TooManyBadSamplesError
+from stoker.forks import process_number
 from stoker.loader.bad_samples import OF_A_SAMPLE, BadSample, BadSampleReport, OnBad, substitutes
 from stoker.loader.batch import Batch, BatchOrigin
 from stoker.loader.boxes import NO_BOXES, BoxOutput
@@ -143,7 +143,7 @@ class SampleEngine:
         files = [part.remote for part in parts_of(dataset) if part.remote is not None]
         self.ranges = _native.RemoteRanges(settings.read_ahead.budget_bytes) if files else None
         self._begun = time.monotonic()
-        self._process = os.getpid()
+        self._process = process_number()
         self._native = self._native_engine(dataset)
         self._ahead: Prefetcher | None = None
         self._scheduled = False  # otherwise no more is known than what is submitted
@@ -178,10 +178,15 @@ class SampleEngine:
         source = self.samples.source(check=self.settings.check or cache is not None)
         return source if cache is None else cache.source(dataset, source)
 
-    @property
-    def usable(self) -> bool:
-        """Whether this is the process that the threads were started in: they do not survive a fork."""
-        return os.getpid() == self._process
+    def check_process(self) -> None:
+        """See that this is the process that the threads were started in: they do not survive a fork.
+
+        Raises:
+            ClosedError: It is another one.
+        """
+        if self._process != process_number():
+            message = "this loader was made before a fork, and threads do not survive one"
+            raise ClosedError(f"{message}; make the loader in the process that uses it")
 
     def run_identity(self) -> RunIdentity:
         """Return what a state must agree with: which samples, in which order."""
@@ -190,10 +195,12 @@ class SampleEngine:
 
     def stats(self) -> LoaderStats:
         """Return what was done since it was made."""
+        self.check_process()
         return stats_of(self._native.totals(), time.monotonic() - self._begun)
 
     def events(self) -> EventLog:
         """Return the log of what its threads do."""
+        self.check_process()
         fetches = None if self._ahead is None else self._ahead.log
         return event_log(self._native, self.settings.threads, fetches, self.settings.read_ahead.connections)
 

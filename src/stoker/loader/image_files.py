@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,6 +50,7 @@ class ImageFiles:
     def __init__(self, tree: SourceTree, split: str) -> None:
         self._tree = tree
         self._split = split
+        self._object_counts: NDArray[np.uint32] | None = None
         self.table = tree.table.take(tree.splits[split])
         self.labels: NDArray[np.int64] = self.table.labels.astype(np.int64)
         self.fingerprint = tree.fingerprint()
@@ -71,10 +72,6 @@ class ImageFiles:
             self.remote = RemoteFiles(len(tree.archives) + len(table), partial(_place, tree, table))
             self.remote.attach_to(self.records)
 
-    def with_own_files(self) -> ImageFiles:
-        """Return the same images with files that are opened again."""
-        return ImageFiles(self._tree, self._split)
-
     def features(self, index: int, data: bytes) -> Features:
         """Return one image as features; its boxes are read from its annotation.
 
@@ -93,12 +90,17 @@ class ImageFiles:
             "box/ymax": ("float", [box.ymax for box in boxes]),
         }
 
-    @cached_property
+    @property
     def object_counts(self) -> NDArray[np.uint32]:
         """How many annotated objects each image has; reads every annotation, and passes them to the core.
 
         An image with a damaged annotation counts as one without; a warning says how many there are.
         """
+        if self._object_counts is None:
+            self._object_counts = self._read_boxes()
+        return self._object_counts
+
+    def _read_boxes(self) -> NDArray[np.uint32]:
         counts = np.zeros(len(self.table), np.int64)
         boxes: list[Box] = []
         damaged = []
@@ -112,7 +114,7 @@ class ImageFiles:
             boxes += found
         if damaged:
             message = f"{len(damaged)} of {len(self.table)} annotations are damaged, their images count as one object"
-            warnings.warn(f"{message}; the first: {damaged[0]}", stacklevel=2)
+            warnings.warn(f"{message}; the first: {damaged[0]}", stacklevel=3)
         corners = np.array([(box.xmin, box.ymin, box.xmax, box.ymax) for box in boxes], np.float32).reshape(-1, 4)
         self.records.set_boxes(np.concatenate(([0], np.cumsum(counts))), corners)
         return counts.astype(np.uint32)

@@ -216,9 +216,7 @@ class Loader:
     def _check_usable(self) -> None:
         if not self._close.alive:
             raise ClosedError("this loader is closed; make a new one")
-        if not self._engine.usable:
-            message = "this loader was made before a fork, and threads do not survive one"
-            raise ClosedError(f"{message}; make the loader in the process that uses it")
+        self._engine.check_process()
 
     def _check_current(self, iteration: int) -> None:
         if iteration != self._iterations:

@@ -12,7 +12,6 @@ Every thread is a daemon, starts when it is first needed, and ends with `Prefetc
 from __future__ import annotations
 
 import bisect
-import os
 import threading
 import time
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ import numpy as np
 from stoker import _native
 from stoker.config import check_range, check_size
 from stoker.errors import StokerError, StorageError
+from stoker.forks import process_number
 from stoker.loader.range_plan import RangeLimits, cut_windows, plan_ranges
 from stoker.loader.tracing import FetchLog
 from stoker.storage import stopping_when
@@ -294,7 +294,7 @@ class Prefetcher:
         self._planner = Planner(ranges, locate, settings.limits(), most_ahead)
         self._threads: list[threading.Thread] = []
         self.log = FetchLog()
-        self._process = os.getpid()
+        self._process = process_number()
         self._planned = self._released = 0
 
     def begin(self, future: Iterator[Upcoming]) -> None:
@@ -315,7 +315,7 @@ class Prefetcher:
 
     def close(self) -> None:
         """Stop. Waiting threads get an error; requests that hang are left alone. In a forked process: nothing."""
-        if os.getpid() != self._process:
+        if process_number() != self._process:
             return
         self._stop.set()
         self._ranges.close()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 
 from stoker.errors import ConfigError
+from stoker.forks import process_number
 from stoker.loader.stats import STAGES
 
 if TYPE_CHECKING:
@@ -156,6 +157,7 @@ class Trace:
         self._stop = threading.Event()
         self._writer = threading.Thread(target=self._write_on, name="stoker-trace", daemon=True)
         self._error: OSError | None = None
+        self._process = process_number()
         self.events = self.lost = 0
 
     def __enter__(self) -> Self:
@@ -170,12 +172,15 @@ class Trace:
         rows = [_meta("process_name", process, 0, "stoker")]
         rows += [_meta("thread_name", process, number, name) for number, name in enumerate(self._log.threads)]
         self._file.write(",\n".join(map(json.dumps, rows)))
+        self._file.flush()
         self._writer.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._process != process_number():  # a fork: the log and the file are the parent's
+            return
         self._log.stop()
         self._stop.set()
         self._writer.join()
@@ -214,6 +219,7 @@ class Trace:
             if name == "wait":
                 ready = {"name": "ready batches", "ph": "C", "pid": process, "ts": begin / 1000}
                 self._file.write(",\n" + json.dumps(ready | {"args": {"ready": value}}))
+        self._file.flush()  # or a process that is forked may write the same once more when it ends
         self.events += len(events)
 
 

@@ -9,6 +9,7 @@ import threading
 import warnings
 import zlib
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from PIL.TiffImagePlugin import TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
 from stoker.errors import ImageError
+from stoker.forks import PerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -205,6 +207,18 @@ def _webp_size(data: bytes) -> tuple[int, int]:
     raise ImageError("damaged webp: it ends inside its header")
 
 
+@dataclass(slots=True)
+class _Quiet:
+    """The threads of a process that are inside a `QuietPillow`."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    inside: int = 0
+    caught: warnings.catch_warnings[None] | None = None
+
+
+_quiet = PerProcess(_Quiet)
+
+
 class QuietPillow:
     """Keeps Pillow's warnings out of the output of a build while at least one thread is inside.
 
@@ -212,26 +226,22 @@ class QuietPillow:
     filters under the others. Here the first to enter installs the filter and the last to leave removes it.
     """
 
-    _lock = threading.Lock()
-    _inside = 0
-    _caught: warnings.catch_warnings[None] | None = None
-
     def __enter__(self) -> Self:
-        cls = QuietPillow
-        with cls._lock:
-            if cls._inside == 0:
-                cls._caught = warnings.catch_warnings()
-                cls._caught.__enter__()
+        quiet = _quiet.get()
+        with quiet.lock:
+            if quiet.inside == 0:
+                quiet.caught = warnings.catch_warnings()
+                quiet.caught.__enter__()
                 warnings.filterwarnings("ignore", module=r"PIL\.")
-            cls._inside += 1
+            quiet.inside += 1
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        cls = QuietPillow
-        with cls._lock:
-            cls._inside -= 1
-            if cls._inside == 0 and cls._caught is not None:
-                cls._caught.__exit__(kind, error, trace)
-                cls._caught = None
+        quiet = _quiet.get()
+        with quiet.lock:
+            quiet.inside -= 1
+            if quiet.inside == 0 and quiet.caught is not None:
+                quiet.caught.__exit__(kind, error, trace)
+                quiet.caught = None

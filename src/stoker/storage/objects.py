@@ -15,6 +15,7 @@ import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker.errors import StorageError
+from stoker.forks import process_number
 from stoker.storage.backend import Blob, Children, Entry, StoreError, missing_client, refuse_longer
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ def check_process() -> None:
     """
     global _process  # noqa: PLW0603 - it is the process that is meant
     if _process is None:
-        _process = os.getpid()
-    if _process != os.getpid():
+        _process = process_number()
+    if _process != process_number():
         message = "this process was forked from one that had read from a bucket, and the client does not survive that"
         raise StorageError(f"{message}; start processes with 'spawn' or 'forkserver', or fork before the first read")
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import threading
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stoker.forks import PerProcess
 from stoker.storage.pools import stop_of_this_thread
 from stoker.storage.retrying import RetryingStore
 
@@ -36,9 +37,14 @@ def _hdfs(root: str) -> Backend:
 BACKENDS: dict[str, Callable[[str], Backend]] = {"gs": _gcs, "s3": _s3, "hdfs": _hdfs}
 """What opens the stores of each scheme."""
 
-_lock = threading.Lock()
-_opened: dict[tuple[int, str], RetryingStore] = {}
-os.register_at_fork(after_in_child=lambda: globals().update(_lock=threading.Lock()))
+
+@dataclass(slots=True)
+class _Stores:
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    opened: dict[str, RetryingStore] = field(default_factory=dict)
+
+
+_stores = PerProcess(_Stores)
 
 
 def open_store(root: str) -> RetryingStore:
@@ -50,10 +56,10 @@ def open_store(root: str) -> RetryingStore:
     Raises:
         ConfigError: The client that it needs is not installed.
     """
-    wanted = (os.getpid(), root)
-    with _lock:
-        if wanted not in _opened:
-            _opened[wanted] = RetryingStore(BACKENDS[root.partition("://")[0]](root))
-        store = _opened[wanted]
+    stores = _stores.get()
+    with stores.lock:
+        if root not in stores.opened:
+            stores.opened[root] = RetryingStore(BACKENDS[root.partition("://")[0]](root))
+        store = stores.opened[root]
     stop = stop_of_this_thread()
     return store if stop is None else store.stoppable(stop)

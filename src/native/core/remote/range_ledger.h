@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "core/base/process.h"
 #include "core/remote/remote_ranges.h"
 
 namespace stoker {
@@ -80,6 +81,7 @@ struct RangeLedger {
   // A range that was not given out in time, and that everybody reads piece by piece.
   void give_up(const Shared& range);
 
+  const uint64_t process = process_number();
   const uint64_t budget;
   mutable std::mutex mutex;
   std::condition_variable fetchers;

@@ -1,7 +1,5 @@
 #include "core/remote/remote_ranges.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <limits>
 #include <mutex>
@@ -24,7 +22,7 @@ struct ReservedBytes {
       : owner(std::move(ledger)), held(std::move(bytes)) {}
   ~ReservedBytes() {
     held.reset();
-    if (length != 0) owner->release_bytes(length);
+    if (length != 0 && owner->process == process_number()) owner->release_bytes(length);
   }
   ReservedBytes(const ReservedBytes&) = delete;
   ReservedBytes& operator=(const ReservedBytes&) = delete;
@@ -59,15 +57,20 @@ void check_range(const ExpectedRange& range) {
 
 }  // namespace
 
-RemoteRanges::RemoteRanges(uint64_t budget)
-    : state_(std::make_shared<RangeLedger>(budget)), process_(::getpid()) {}
+RemoteRanges::RemoteRanges(uint64_t budget) : state_(std::make_shared<RangeLedger>(budget)) {}
 
 RemoteRanges::~RemoteRanges() {
-  if (process_ != ::getpid()) {  // forked: a thread that does not exist here may have held the mutex
-    static_cast<void>(new std::shared_ptr<RangeLedger>(std::move(state_)));
-    return;
+  if (state_->process == process_number()) {
+    close();
+  } else {
+    static_cast<void>(new std::shared_ptr<RangeLedger>(std::move(state_)));  // the parent's, left as it is
   }
-  close();
+}
+
+RangeLedger& RemoteRanges::ledger() const {
+  if (state_->process == process_number()) return *state_;
+  throw Error(ErrorCode::kClosed,
+              "These bytes were read ahead before a fork, and threads do not survive one");
 }
 
 void RemoteRanges::expect(std::vector<ExpectedRange> ranges, uint64_t planned_uses) {
@@ -81,7 +84,7 @@ void RemoteRanges::expect(std::vector<ExpectedRange> ranges, uint64_t planned_us
     for (const RangePiece& piece : range->pieces) range->uses_left += piece.uses;
     if (range->uses_left != 0) made.push_back(std::move(range));
   }
-  RangeLedger& state = *state_;
+  RangeLedger& state = ledger();
   const std::lock_guard lock(state.mutex);
   if (state.closed) return;
   for (const RangeLedger::Shared& range : made) {
@@ -100,7 +103,7 @@ void RemoteRanges::expect(std::vector<ExpectedRange> ranges, uint64_t planned_us
 }
 
 bool RemoteRanges::wait_for_demand(uint64_t bytes, uint64_t uses, std::chrono::milliseconds timeout) {
-  RangeLedger& state = *state_;
+  RangeLedger& state = ledger();
   std::unique_lock lock(state.mutex);
   const auto wanted = [&] {
     return state.closed || (state.queued_bytes < bytes &&
@@ -110,7 +113,7 @@ bool RemoteRanges::wait_for_demand(uint64_t bytes, uint64_t uses, std::chrono::m
 }
 
 std::optional<FetchJob> RemoteRanges::next(std::chrono::milliseconds timeout) {
-  RangeLedger& state = *state_;
+  RangeLedger& state = ledger();
   std::unique_lock lock(state.mutex);
   std::optional<FetchJob> job;
   state.fetchers.wait_for(lock, timeout, [&] { return state.closed || (job = state.pop()); });
@@ -121,7 +124,7 @@ void RemoteRanges::deliver(uint64_t id, std::span<const uint8_t> bytes, std::sha
   const auto reserved =
       std::make_shared<ReservedBytes>(state_, std::move(held));  // freed after the lock, if it is not used
   RangeLedger::Released released;
-  RangeLedger& state = *state_;
+  RangeLedger& state = ledger();
   const std::lock_guard lock(state.mutex);
   const RangeLedger::Shared range = state.under_way(id);
   if (!range) return;
@@ -142,7 +145,7 @@ void RemoteRanges::deliver(uint64_t id, std::span<const uint8_t> bytes, std::sha
 
 void RemoteRanges::fail(uint64_t id, const Error& error) {
   RangeLedger::Released released;
-  RangeLedger& state = *state_;
+  RangeLedger& state = ledger();
   {
     const std::lock_guard lock(state.mutex);
     const RangeLedger::Shared range = state.under_way(id);
@@ -160,7 +163,7 @@ void RemoteRanges::fail(uint64_t id, const Error& error) {
 
 TakenBytes RemoteRanges::take(const RemotePlace& place) {
   RangeLedger::Released released;
-  RangeLedger& state = *state_;
+  RangeLedger& state = ledger();
   {
     std::unique_lock lock(state.mutex);
     if (state.closed) throw dropped();
@@ -187,7 +190,7 @@ TakenBytes RemoteRanges::read_now(const RemotePlace& place) {
   range->place = place;
   range->urgent = true;
   RangeLedger::Released released{range};
-  RangeLedger& state = *state_;
+  RangeLedger& state = ledger();
   std::unique_lock lock(state.mutex);
   if (state.closed) throw dropped();
   range->id = state.next_id++;
@@ -201,13 +204,14 @@ TakenBytes RemoteRanges::read_now(const RemotePlace& place) {
 }
 
 void RemoteRanges::count_reread() {
-  const std::lock_guard lock(state_->mutex);
-  ++state_->counts.rereads;
+  RangeLedger& state = ledger();
+  const std::lock_guard lock(state.mutex);
+  ++state.counts.rereads;
 }
 
 void RemoteRanges::release_until(uint64_t use) {
   RangeLedger::Released released;
-  RangeLedger& state = *state_;
+  RangeLedger& state = ledger();
   const std::lock_guard lock(state.mutex);
   state.released_uses = std::max(state.released_uses, use);
   while (!state.by_last_use.empty() && state.by_last_use.begin()->first < use) {
@@ -221,26 +225,30 @@ void RemoteRanges::release_until(uint64_t use) {
 
 void RemoteRanges::forget() {
   RangeLedger::Released released;
-  const std::lock_guard lock(state_->mutex);
-  state_->drop_all(released);
+  RangeLedger& state = ledger();
+  const std::lock_guard lock(state.mutex);
+  state.drop_all(released);
 }
 
 void RemoteRanges::close() {
   RangeLedger::Released released;
-  const std::lock_guard lock(state_->mutex);
-  state_->closed = true;
-  state_->drop_all(released);
+  RangeLedger& state = ledger();
+  const std::lock_guard lock(state.mutex);
+  state.closed = true;
+  state.drop_all(released);
 }
 
 bool RemoteRanges::closed() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->closed;
+  const RangeLedger& state = ledger();
+  const std::lock_guard lock(state.mutex);
+  return state.closed;
 }
 
 RangeCounts RemoteRanges::counts() const {
-  const std::lock_guard lock(state_->mutex);
-  RangeCounts counts = state_->counts;
-  counts.held_bytes = state_->held;
+  const RangeLedger& state = ledger();
+  const std::lock_guard lock(state.mutex);
+  RangeCounts counts = state.counts;
+  counts.held_bytes = state.held;
   return counts;
 }
 

@@ -1,8 +1,6 @@
 // Byte ranges of remote files that are fetched ahead of their use, under a budget.
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -97,7 +95,9 @@ class RemoteRanges : public RemoteReader {
  private:
   // Outlives this object as long as its bytes are referenced.
   std::shared_ptr<RangeLedger> state_;
-  pid_t process_;
+
+  // Throws kClosed in a forked process, where nothing fetches and the mutex may be held forever.
+  RangeLedger& ledger() const;
 };
 
 }  // namespace stoker

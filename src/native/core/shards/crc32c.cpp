@@ -73,13 +73,11 @@ uint32_t crc32c_join(uint32_t crc, uint32_t others, uint64_t size) {
 }
 
 uint32_t crc32c_extend(uint32_t crc, std::span<const uint8_t> data) {
-  static const auto fastest = crc32c_kernels().front()->extend;
-  return fastest(crc, data.data(), data.size());
+  return crc32c_kernels().front()->extend(crc, data.data(), data.size());
 }
 
 uint32_t crc32c_copy(uint32_t crc, std::span<const uint8_t> data, uint8_t* out) {
-  static const auto fastest = crc32c_kernels().front()->copy;
-  return fastest(crc, data.data(), data.size(), out);
+  return crc32c_kernels().front()->copy(crc, data.data(), data.size(), out);
 }
 
 }  // namespace stoker

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/process.h"
+
 namespace stoker {
 
 // A table of `T`, each made when it is first asked for. The first to come stay for as long as the table, up
@@ -21,41 +23,48 @@ namespace stoker {
 //
 // An order that is random in every epoch comes back to all of them equally often, so keeping the first is as
 // good as keeping the latest; an order that goes through them one behind the other finds the latest.
+//
+// A forked process has those that stay, which never change, and takes its own turns.
 template <typename T>
 class KeptTable {
  public:
   // At most `budget` of whatever the costs of add() count in, beside what a caller still holds.
   explicit KeptTable(uint64_t budget)
-      : turns_(std::max<uint64_t>(budget / 4, 1)), left_(budget - std::min(budget, turns_)) {}
+      : most_passing_(std::max<uint64_t>(budget / 4, 1)), left_(budget - std::min(budget, most_passing_)) {}
 
   // Not while get() runs.
   void add() { staying_.emplace_back(); }
 
   size_t size() const { return staying_.size(); }
 
-  // Number `index`; from `make()`, which gives a std::shared_ptr<const T>, unless it is there. `cost(const
+  // Number `index`; from `make()`, which gives a std::unique_ptr<const T>, unless it is there. `cost(const
   // T&)` tells what keeping it takes. Both run without the lock, at times in two threads for the same index.
   // What is returned must not outlive the table. Throws what `make` throws.
   template <typename Make, typename Cost>
   std::shared_ptr<const T> get(size_t index, const Make& make, const Cost& cost) const {
     if (const T* there = staying_[index].load()) return borrow(there);
+    Turns& turns = turns_.get();
     {
-      const std::lock_guard lock(mutex_);
-      if (const auto found = passing_.find(index); found != passing_.end()) return found->second.thing;
+      const std::lock_guard lock(turns.mutex);
+      if (const auto found = turns.passing.find(index); found != turns.passing.end()) {
+        return found->second.thing;
+      }
     }
-    std::shared_ptr<const T> made = make();
+    std::unique_ptr<const T> made = make();
     const uint64_t price = cost(*made);  // in a statement of its own: arguments are made in any order
-    return keep(index, std::move(made), price);
+    return keep(turns, index, std::move(made), price);
   }
 
  private:
-  // An atomic that a vector may move while it is not read.
+  // Owns what stays. An atomic that a vector may move while it is not read.
   class Slot {
    public:
     Slot() = default;
-    Slot(Slot&& other) noexcept : thing_(other.load()) {}
+    Slot(Slot&& other) noexcept : thing_(other.thing_.exchange(nullptr)) {}
+    Slot& operator=(Slot&&) = delete;
+    ~Slot() { delete load(); }
     const T* load() const { return thing_.load(std::memory_order_acquire); }
-    void store(const T* thing) { thing_.store(thing, std::memory_order_release); }
+    void store(std::unique_ptr<const T> thing) { thing_.store(thing.release(), std::memory_order_release); }
 
    private:
     std::atomic<const T*> thing_{nullptr};
@@ -64,44 +73,54 @@ class KeptTable {
     std::shared_ptr<const T> thing;
     uint64_t cost;
   };
+  struct Turns {
+    std::mutex mutex;
+    uint64_t used = 0;
+    std::unordered_map<size_t, Passing> passing;
+    std::deque<size_t> order;  // the longest there first
+  };
 
   // A pointer that owns nothing, so that copying it touches no counter.
   static std::shared_ptr<const T> borrow(const T* thing) {
     return std::shared_ptr<const T>(std::shared_ptr<const T>(), thing);
   }
 
-  std::shared_ptr<const T> keep(size_t index, std::shared_ptr<const T> made, uint64_t cost) const {
+  std::shared_ptr<const T> keep(Turns& turns, size_t index, std::unique_ptr<const T> made,
+                                uint64_t cost) const {
     std::vector<std::shared_ptr<const T>> gone;  // closed outside the lock
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(turns.mutex);
     if (const T* there = staying_[index].load()) return borrow(there);
     if (cost <= left_) {
-      owned_.push_back(made);
       left_ -= cost;
-      staying_[index].store(made.get());
-      return made;
+      staying_[index].store(std::move(made));
+      return borrow(staying_[index].load());
     }
-    const auto [place, fresh] = passing_.try_emplace(index, Passing{made, cost});
-    if (!fresh) return place->second.thing;
-    used_ += cost;
-    order_.push_back(index);
-    while (used_ > turns_ && order_.size() > 1) {
-      const auto oldest = passing_.find(order_.front());
-      order_.pop_front();
-      used_ -= oldest->second.cost;
-      gone.push_back(std::move(oldest->second.thing));
-      passing_.erase(oldest);
+    if (const auto found = turns.passing.find(index); found != turns.passing.end()) {
+      return found->second.thing;
     }
-    return made;
+    std::shared_ptr<const T> thing = std::move(made);
+    const auto place = turns.passing.emplace(index, Passing{thing, cost}).first;
+    try {
+      turns.order.push_back(index);
+    } catch (...) {
+      turns.passing.erase(place);
+      throw;
+    }
+    turns.used += cost;
+    while (turns.used > most_passing_ && turns.order.size() > 1) {
+      const auto oldest = turns.passing.find(turns.order.front());
+      gone.push_back(oldest->second.thing);
+      turns.used -= oldest->second.cost;
+      turns.order.pop_front();
+      turns.passing.erase(oldest);
+    }
+    return thing;
   }
 
-  const uint64_t turns_;
+  const uint64_t most_passing_;
+  mutable uint64_t left_;  // of the budget of those that stay; changed under the mutex of the turns
   mutable std::vector<Slot> staying_;
-  mutable std::mutex mutex_;
-  mutable uint64_t left_;  // of the budget of those that stay
-  mutable std::vector<std::shared_ptr<const T>> owned_;
-  mutable uint64_t used_ = 0;  // by those that take turns
-  mutable std::unordered_map<size_t, Passing> passing_;
-  mutable std::deque<size_t> order_;  // the longest there first
+  PerProcess<Turns> turns_;
 };
 
 }  // namespace stoker

@@ -22,7 +22,7 @@ void OpenFiles::add(std::string path, std::string name) {
 std::shared_ptr<const RandomAccessFile> OpenFiles::open(size_t index) const {
   const Place& place = places_[index];
   return files_.get(
-      index, [&] { return std::make_shared<const RandomAccessFile>(place.path, place.name); },
+      index, [&] { return std::make_unique<const RandomAccessFile>(place.path, place.name); },
       [](const RandomAccessFile&) { return uint64_t{1}; });
 }
 

@@ -83,9 +83,9 @@ void FileSet::set_boxes(std::vector<int64_t> starts, std::vector<ObjectBox> boxe
     refuse("The starts of the boxes must grow from 0 to the " + std::to_string(boxes.size()) +
            " boxes there are, one more than there are files");
   }
-  auto made = std::make_shared<const Boxes>(Boxes{std::move(starts), std::move(boxes)});
-  const std::lock_guard lock(mutex_);
-  boxes_ = std::move(made);
+  auto made = std::make_unique<const Boxes>(Boxes{std::move(starts), std::move(boxes)});
+  const Boxes* none = nullptr;
+  if (boxes_.compare_exchange_strong(none, made.get())) static_cast<void>(made.release());
 }
 
 size_t FileSet::checked(uint64_t number) const {
@@ -167,15 +167,10 @@ std::span<const uint8_t> FileSet::fetch(uint64_t number, SourceScratch& scratch)
   return data.first(got);
 }
 
-std::shared_ptr<const FileSet::Boxes> FileSet::known_boxes() const {
-  const std::lock_guard lock(mutex_);
-  return boxes_;
-}
-
 void FileSet::append_boxes(uint64_t number, std::span<const uint8_t>, int64_t label, SourceScratch&,
                            std::vector<LabelledBox>& boxes) const {
   const size_t index = checked(number);
-  const auto known = known_boxes();
+  const Boxes* known = boxes_.load();
   if (!known) return;
   for (auto i = known->starts[index]; i < known->starts[index + 1]; ++i) {
     boxes.push_back({known->boxes[static_cast<size_t>(i)], label});
@@ -183,7 +178,7 @@ void FileSet::append_boxes(uint64_t number, std::span<const uint8_t>, int64_t la
 }
 
 ObjectBox FileSet::box(SampleId id) const {
-  const auto known = known_boxes();
+  const Boxes* known = boxes_.load();
   const auto index = static_cast<size_t>(id.number);
   const int64_t first = known ? known->starts[index] : 0, end = known ? known->starts[index + 1] : 0;
   if (id.object < 0 || id.object >= end - first) {

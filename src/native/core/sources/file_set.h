@@ -1,9 +1,9 @@
 // Samples that are image files of their own, or lie in uncompressed archives.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,8 +33,10 @@ class FileSet : public SampleSource {
  public:
   // Throws kBadArgument when the columns contradict each other. Touches no file.
   explicit FileSet(FileList list);
+  ~FileSet() override { delete boxes_.load(); }
 
-  // Sets the annotated objects: those of sample i are boxes[starts[i]] .. boxes[starts[i + 1] - 1].
+  // Sets the annotated objects: those of sample i are boxes[starts[i]] .. boxes[starts[i + 1] - 1]. Of
+  // several calls the first counts, so that readers need no lock.
   void set_boxes(std::vector<int64_t> starts, std::vector<ObjectBox> boxes);
 
   // From now on the archives, and the files that lie in none, are those of remote storage: archive i has the
@@ -70,7 +72,6 @@ class FileSet : public SampleSource {
     std::vector<ObjectBox> boxes;
   };
 
-  std::shared_ptr<const Boxes> known_boxes() const;
   size_t checked(uint64_t number) const;
   std::span<const uint8_t> fetch_remote(size_t index, SourceScratch& scratch) const;
   std::string_view name(size_t index) const;
@@ -79,9 +80,8 @@ class FileSet : public SampleSource {
 
   FileList list_;
   OpenFiles archives_;
-  RemoteFiles remote_;  // without a reader: they are files of this machine
-  mutable std::mutex mutex_;
-  std::shared_ptr<const Boxes> boxes_;
+  RemoteFiles remote_;                        // without a reader: they are files of this machine
+  std::atomic<const Boxes*> boxes_{nullptr};  // owned
 };
 
 }  // namespace stoker

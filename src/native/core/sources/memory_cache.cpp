@@ -34,19 +34,19 @@ uint64_t CachedSample::cost() const {
   return cost_of_encoded(bytes.capacity()) + (inside ? 0 : allocated(name.capacity()));
 }
 
-bool MemoryCache::reserve(uint64_t bytes) {
-  uint64_t held = held_.load(std::memory_order_relaxed);
+bool MemoryCache::reserve(Contents& contents, uint64_t bytes) {
+  uint64_t held = contents.held.load(std::memory_order_relaxed);
   do {
     if (bytes > budget_ || held > budget_ - bytes) {
-      full_.store(true, std::memory_order_relaxed);
+      contents.full.store(true, std::memory_order_relaxed);
       return false;
     }
-  } while (!held_.compare_exchange_weak(held, held + bytes, std::memory_order_relaxed));
+  } while (!contents.held.compare_exchange_weak(held, held + bytes, std::memory_order_relaxed));
   return true;
 }
 
 std::shared_ptr<const CachedSample> MemoryCache::find(uint64_t number) {
-  Shard& shard = shard_of(number);
+  Shard& shard = contents_.get().shard_of(number);
   const std::lock_guard lock(shard.mutex);
   const auto found = shard.samples.find(number);
   if (found == shard.samples.end()) {
@@ -58,6 +58,7 @@ std::shared_ptr<const CachedSample> MemoryCache::find(uint64_t number) {
 }
 
 bool MemoryCache::offer(uint64_t number, const StoredImage& image, int64_t label, const std::string& name) {
+  Contents& contents = contents_.get();
   uint64_t reserved = 0;
   bool kept = false;
   try {
@@ -69,14 +70,14 @@ bool MemoryCache::offer(uint64_t number, const StoredImage& image, int64_t label
                                                           .label = label,
                                                           .name = name});
     const uint64_t cost = sample->cost();
-    if (!reserve(cost)) return false;
+    if (!reserve(contents, cost)) return false;
     reserved = cost;
-    Shard& shard = shard_of(number);
+    Shard& shard = contents.shard_of(number);
     const std::lock_guard lock(shard.mutex);
     kept = shard.samples.try_emplace(number, std::move(sample)).second;
   } catch (const std::bad_alloc&) {  // there is less memory than the budget says; the sample is not kept
   }
-  if (!kept) held_.fetch_sub(reserved, std::memory_order_relaxed);
+  if (!kept) contents.held.fetch_sub(reserved, std::memory_order_relaxed);
   return kept;
 }
 
@@ -90,24 +91,26 @@ std::span<const uint8_t> MemoryCache::fetch(uint64_t number, const SampleSource&
   }
   const auto bytes = source.fetch(number, scratch);
   const uint64_t cost = cost_of_encoded(bytes.size());
-  if (cost <= budget_ && held_.load(std::memory_order_relaxed) <= budget_ - cost) {
+  Contents& contents = contents_.get();
+  if (cost <= budget_ && contents.held.load(std::memory_order_relaxed) <= budget_ - cost) {
     offer(number, {.bytes = bytes}, -1, {});
   } else {
-    full_.store(true, std::memory_order_relaxed);
+    contents.full.store(true, std::memory_order_relaxed);
   }
   return bytes;
 }
 
 bool MemoryCache::contains(uint64_t number) const {
-  const Shard& shard = shards_[number % kShards];
+  const Shard& shard = contents_.get().shard_of(number);
   const std::lock_guard lock(shard.mutex);
   return shard.samples.contains(number);
 }
 
 CacheCounts MemoryCache::counts() const {
-  CacheCounts counts{.bytes = held_.load(std::memory_order_relaxed),
-                     .full = full_.load(std::memory_order_relaxed)};
-  for (const Shard& shard : shards_) {
+  const Contents& contents = contents_.get();
+  CacheCounts counts{.bytes = contents.held.load(std::memory_order_relaxed),
+                     .full = contents.full.load(std::memory_order_relaxed)};
+  for (const Shard& shard : contents.shards) {
     const std::lock_guard lock(shard.mutex);
     counts.hits += shard.hits;
     counts.misses += shard.misses;

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/process.h"
 #include "core/base/stored_image.h"
 #include "core/sources/cached_source.h"
 
@@ -31,7 +32,8 @@ struct CachedSample {
   uint64_t cost() const;
 };
 
-// One object serves the samples of one source: it knows them by their numbers.
+// One object serves the samples of one source: it knows them by their numbers. In a forked process it begins
+// empty.
 class MemoryCache : public SampleCache {
  public:
   // `budget` in bytes; what is held never takes more.
@@ -40,7 +42,7 @@ class MemoryCache : public SampleCache {
   uint64_t budget() const { return budget_; }
 
   // Whether something was not kept because it would not have fitted.
-  bool full() const { return full_.load(std::memory_order_relaxed); }
+  bool full() const { return contents_.get().full.load(std::memory_order_relaxed); }
 
   // The sample, or nothing; counts a hit or a miss. The sample stays as it is for as long as it is
   // referenced.
@@ -64,15 +66,18 @@ class MemoryCache : public SampleCache {
     uint64_t hits = 0;
     uint64_t misses = 0;
   };
-  static constexpr size_t kShards = 64;
+  struct Contents {
+    std::atomic<uint64_t> held{0};
+    std::atomic<bool> full{false};
+    std::array<Shard, 64> shards;
 
-  Shard& shard_of(uint64_t number) { return shards_[number % kShards]; }
-  bool reserve(uint64_t bytes);
+    Shard& shard_of(uint64_t number) { return shards[number % shards.size()]; }
+  };
+
+  bool reserve(Contents& contents, uint64_t bytes);
 
   uint64_t budget_;
-  std::atomic<uint64_t> held_{0};
-  std::atomic<bool> full_{false};
-  std::array<Shard, kShards> shards_;
+  PerProcess<Contents> contents_;
 };
 
 }  // namespace stoker

@@ -86,7 +86,7 @@ std::vector<size_t> RecordSet::open_listed(size_t threads) {
 
 std::shared_ptr<const ShardIndex> RecordSet::index_of(size_t shard) const {
   return indexes_.get(
-      shard, [&] { return std::make_shared<const ShardIndex>(ShardIndex::read(listed_[shard])); },
+      shard, [&] { return std::make_unique<const ShardIndex>(ShardIndex::read(listed_[shard])); },
       [](const ShardIndex& index) { return index.bytes(); });
 }
 

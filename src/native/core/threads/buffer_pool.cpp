@@ -24,7 +24,7 @@ std::shared_ptr<uint8_t[]> BufferPool::take() {
   return {buffer.release(), [home = weak_from_this()](uint8_t* bytes) {
             Buffer returned(bytes);
             const auto pool = home.lock();
-            if (pool && pool->process_ == ::getpid()) pool->put_back(std::move(returned));
+            if (pool && pool->process_ == process_number()) pool->put_back(std::move(returned));
           }};
 }
 

@@ -1,14 +1,13 @@
 // Reuse of large buffers, so that steady state allocates and page-faults nothing.
 #pragma once
 
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
+
+#include "core/base/process.h"
 
 namespace stoker {
 
@@ -19,7 +18,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
   static constexpr size_t kAlignment = 64;
 
-  BufferPool(size_t size_bytes, size_t spare) : size_bytes_(size_bytes), spare_(spare), process_(::getpid()) {
+  BufferPool(size_t size_bytes, size_t spare) : size_bytes_(size_bytes), spare_(spare) {
     idle_.reserve(spare);  // a buffer comes back where nothing may throw
   }
 
@@ -35,8 +34,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
   const size_t size_bytes_;
   const size_t spare_;
-  const pid_t
-      process_;  // in a child, a thread that does not exist there may hold the mutex: buffers are freed
+  const uint64_t process_ = process_number();  // in another one, buffers are freed
   std::mutex mutex_;
   std::vector<Buffer> idle_;
 };

@@ -21,7 +21,7 @@ class Numbers {
         index,
         [&] {
           ++made_[index];
-          return std::make_shared<const size_t>(index);
+          return std::make_unique<const size_t>(index);
         },
         [](const size_t&) { return uint64_t{1}; });
   }
@@ -54,9 +54,9 @@ TEST_CASE("what cannot be made is not part of the table") {
   KeptTable<int> table(4);
   table.add();
   const auto cost = [](const int&) { return uint64_t{1}; };
-  const auto fail = []() -> std::shared_ptr<const int> { throw std::runtime_error("no"); };
+  const auto fail = []() -> std::unique_ptr<const int> { throw std::runtime_error("no"); };
   CHECK_THROWS_AS(table.get(0, fail, cost), std::runtime_error);
-  CHECK(*table.get(0, [] { return std::make_shared<const int>(3); }, cost) == 3);
+  CHECK(*table.get(0, [] { return std::make_unique<const int>(3); }, cost) == 3);
 }
 
 TEST_CASE("what keeping a thing takes is asked of the thing itself") {
@@ -64,7 +64,7 @@ TEST_CASE("what keeping a thing takes is asked of the thing itself") {
   for (int i = 0; i < 3; ++i) table.add();
   int made = 0;
   const auto get = [&](size_t index) {
-    const auto make = [&] { return ++made, std::make_shared<const uint64_t>(40); };
+    const auto make = [&] { return ++made, std::make_unique<const uint64_t>(40); };
     return *table.get(index, make, [](const uint64_t& thing) { return thing; });
   };
   for (int round = 0; round < 2; ++round) {

@@ -1,0 +1,49 @@
+"""What a forked process must not share with its parent.
+
+A fork copies the memory of all threads and one of the threads. In the child, a lock that another thread held is held
+forever, and what it was changing stays half changed. So what threads share under a lock is a `PerProcess`, of which a
+child has its own; and what cannot work without its threads remembers `process_number` and refuses to work in another.
+``core/base/process.h`` is the same for the native core.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_T = TypeVar("_T")
+_forks = 0
+
+
+def process_number() -> int:
+    """Return how many forks lie between this process and the first one that imported this module."""
+    return _forks
+
+
+def _count_fork() -> None:
+    global _forks  # noqa: PLW0603 - it is a property of the process
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)
+
+
+class PerProcess(Generic[_T]):
+    """A value for each process: a forked one finds its own, newly made. Safe from any thread.
+
+    Args:
+        make: Makes the value; any but None. Of several threads that ask first at the same time, all get one.
+    """
+
+    def __init__(self, make: Callable[[], _T]) -> None:
+        self._make = make
+        self._values = {process_number(): make()}
+
+    def get(self) -> _T:
+        """Return the value of this process."""
+        number = process_number()
+        found = self._values.get(number)
+        return self._values.setdefault(number, self._make()) if found is None else found

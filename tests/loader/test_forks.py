@@ -1,0 +1,298 @@
+"""What a forked process makes of its parent's datasets, caches and loaders, whose locks may be held forever there.
+
+A child that has not ended after half a minute is killed, which fails its test.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from PIL import Image
+
+import stoker
+from benchmarks import forks
+from loader.shards import write_shards
+from stoker.errors import ClosedError
+from stoker.forks import PerProcess, process_number
+from stoker.loader.image_files import to_jpeg
+from stoker.sources import SourceTree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+RECORDS = 24
+TRANSFORM = stoker.Resize(16)
+# Python, and JAX where an earlier test has loaded it, warn of forks next to threads; here they are the point.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"),
+]
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> stoker.Dataset:
+    write_shards(tmp_path, RECORDS, 3)
+    return stoker.open(tmp_path)
+
+
+def status_of_child(act: Callable[[], object]) -> int:
+    """How a forked process ends that does something: 0 if it went well, below 0 if it had to be killed."""
+    child = os.fork()
+    if child == 0:
+        try:
+            act()
+        except BaseException as error:  # noqa: BLE001 - the parent only sees how it ends
+            os.write(2, f"in the child: {error!r}\n".encode())
+            os._exit(1)
+        os._exit(0)
+    deadline = time.monotonic() + 30
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.001)
+    return os.waitstatus_to_exitcode(ended[1])
+
+
+@contextmanager
+def meanwhile(work: Callable[[], object]) -> Iterator[None]:
+    """Call a function again and again in another thread."""
+    stop = threading.Event()
+
+    def repeat() -> None:
+        while not stop.is_set():
+            work()
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+@contextmanager
+def in_the_middle_of(work: Callable[[Callable[[], None]], object]) -> Iterator[None]:
+    """Call a function in another thread, with one that it calls in its middle and that does not return meanwhile."""
+    inside, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        inside.set()
+        assert go_on.wait(60)
+
+    thread = threading.Thread(target=work, args=(wait,))
+    thread.start()
+    try:
+        assert inside.wait(60)
+        yield
+    finally:
+        go_on.set()
+        thread.join()
+
+
+def epoch(dataset: stoker.Dataset, **settings: Any) -> list[int]:
+    with stoker.Loader(dataset, 8, transform=TRANSFORM, threads=2, **settings) as loader:
+        return [int(batch.images.sum()) for batch in loader]
+
+
+def test_a_process_has_a_number_and_values_of_its_own() -> None:
+    values = PerProcess(list[int])
+    values.get().append(process_number())
+
+    def in_child() -> None:
+        assert values.get() == []
+        values.get().append(process_number())
+        assert status_of_child(lambda: values.get() == [] or os._exit(2)) == 0
+
+    assert status_of_child(in_child) == 0
+    assert values.get() == [process_number()]
+
+
+@pytest.mark.parametrize("keep", ["encoded", "decoded"])
+def test_a_memory_cache_begins_empty_in_a_child_whatever_fills_it(train: stoker.Dataset, keep: Any) -> None:
+    expected = epoch(train)
+    caches = [stoker.MemoryCache("10MB", keep)]
+
+    def fill() -> None:
+        caches[0] = stoker.MemoryCache("10MB", keep)
+        epoch(train, cache=caches[0])
+
+    def ask() -> None:
+        cache = caches[0]
+        stats = cache.stats()
+        assert (stats.hits, stats.misses, stats.bytes, stats.full) == (0, 0, 0, False)
+
+    with meanwhile(fill):
+        assert [status_of_child(ask) for _ in range(100)] == [0] * 100
+
+    def use() -> None:
+        cache = caches[0]
+        assert epoch(train, cache=cache) == epoch(train, cache=cache) == expected
+        assert cache.stats().hits == RECORDS
+
+    assert status_of_child(use) == 0
+
+
+def test_a_node_cache_is_opened_again_while_the_parent_opens_it(train: stoker.Dataset, tmp_path: Path) -> None:
+    cache = stoker.NodeCache(tmp_path / "cache", "10MB")
+    expected = epoch(train, cache=cache)
+    other = stoker.open(train.path)
+
+    def open_slowly(wait: Callable[[], None]) -> None:
+        def stamps() -> Iterator[bytes]:
+            wait()
+            return iter((b"another",))
+
+        other.stamps = stamps  # type: ignore[method-assign]
+        epoch(other, cache=cache)
+
+    def use() -> None:
+        assert cache.stats().misses == 0
+        assert epoch(train, cache=cache) == expected
+        assert cache.stats().hits == RECORDS
+
+    with in_the_middle_of(open_slowly):
+        assert status_of_child(use) == 0
+
+
+def test_annotations_are_read_in_a_child_while_the_parent_reads_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "photos" / "class"
+    folder.mkdir(parents=True)
+    Image.new("RGB", (8, 8)).save(folder / "0.jpg")
+    mine, childs = stoker.open(folder.parent), stoker.open(folder.parent)
+
+    def read_slowly(wait: Callable[[], None]) -> None:
+        def boxes_of(*_: object) -> tuple[()]:
+            if threading.current_thread() is not threading.main_thread():
+                wait()
+            return ()
+
+        monkeypatch.setattr(SourceTree, "read_boxes", boxes_of)
+        assert mine.object_counts.tolist() == [0]
+
+    with in_the_middle_of(read_slowly):
+        assert status_of_child(lambda: childs.object_counts.tolist() == [0] or os._exit(2)) == 0
+
+
+def test_images_that_are_no_jpegs_are_converted_in_a_child_while_the_parent_converts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    png = encoded("PNG")
+
+    def convert_slowly(wait: Callable[[], None]) -> None:
+        def quiet(*_: object, **__: object) -> None:
+            if threading.current_thread() is not threading.main_thread():
+                wait()
+
+        monkeypatch.setattr("warnings.filterwarnings", quiet)
+        to_jpeg(png)
+
+    with in_the_middle_of(convert_slowly):
+        assert status_of_child(lambda: to_jpeg(png)) == 0
+
+
+def encoded(kind: str) -> bytes:
+    data = io.BytesIO()
+    Image.new("RGB", (1, 1)).save(data, kind)
+    return data.getvalue()
+
+
+def test_a_fork_waits_for_no_thread_that_begins_to_run_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The core calls Python for each PNG; what such a call needs, Python 3.11 makes under a lock of its own."""
+    folder = tmp_path / "photos" / "class"
+    folder.mkdir(parents=True)
+    for number in range(256):
+        (folder / f"{number}.png").write_bytes(encoded("PNG"))
+    photos, jpeg = stoker.open(folder.parent), encoded("JPEG")
+    monkeypatch.setattr("stoker.loader.engine.to_jpeg", lambda *_, **__: jpeg)  # as little Python as there can be
+
+    def read() -> None:
+        with stoker.Loader(photos, 256, transform=stoker.Resize(1), threads=8) as loader:
+            for _ in range(20):
+                list(loader)
+
+    with meanwhile(read):
+        assert [status_of_child(lambda: None) for _ in range(300)] == [0] * 300
+
+
+def test_a_child_reads_the_files_of_its_parent_while_the_parent_does(tmp_path: Path) -> None:
+    write_shards(tmp_path, 60, 60)
+    program = f"""
+        import os, resource, signal, threading
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        import stoker
+        train = stoker.open({str(tmp_path)!r})
+        expected = [train[i].encoded for i in range(60)]
+        stop = threading.Event()
+        def read():
+            while not stop.is_set():
+                for i in range(60):
+                    train[i]
+        threads = [threading.Thread(target=read) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        ends = []
+        for _ in range(100):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(30)
+                assert [train[i].encoded for i in range(60)] == expected
+                assert len(os.listdir("/proc/self/fd")) < 60
+                os._exit(0)
+            ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        stop.set()
+        assert ends == [0] * 100, ends
+    """
+    subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], check=True, timeout=120)
+
+
+def test_every_use_of_the_loader_of_a_parent_says_what_to_do(train: stoker.Dataset) -> None:
+    with stoker.Loader(train, 8, transform=TRANSFORM, threads=2) as loader:
+        next(iter(loader))
+
+        def use() -> None:
+            for way in (lambda: next(iter(loader)), loader.stats, loader.events):
+                with pytest.raises(ClosedError, match=r"before a fork.*make the loader in the process that uses it"):
+                    way()
+            loader.close()
+
+        assert status_of_child(use) == 0
+        assert len(list(loader)) == 3
+
+
+def test_a_child_leaves_the_trace_of_its_parent_alone(train: stoker.Dataset, tmp_path: Path) -> None:
+    program = f"""
+        import os, sys, stoker
+        with stoker.Loader(stoker.open({train.path!r}), 8, transform=stoker.Resize(16), threads=2) as loader:
+            with stoker.trace(loader, {str(tmp_path / "t.json")!r}):
+                for _ in range(20):
+                    list(loader)
+                    child = os.fork()
+                    if child == 0:
+                        sys.exit(3)
+                    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    """
+    subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], check=True, timeout=120)
+    assert json.loads((tmp_path / "t.json").read_text())["otherData"] == {"lost": 0}
+
+
+def test_children_of_a_program_under_load_neither_hang_nor_fail(tmp_path: Path) -> None:
+    forks.write_data(tmp_path)
+    found, said = forks.trial(4 * len(forks.ACTIONS), tmp_path)
+    assert said == ""
+    assert (sum(found.hung.values()), sum(found.failed.values())) == (0, 0)
+    assert found.samples > 0
