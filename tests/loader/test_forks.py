@@ -25,6 +25,8 @@ from benchmarks import forks
 from loader.shards import write_shards
 from stoker.errors import ClosedError
 from stoker.forks import PerProcess, process_number
+from stoker.loader import cache_directory
+from stoker.loader.cache_directory import About, CacheDirectory, try_lock
 from stoker.loader.image_files import to_jpeg
 from stoker.sources import SourceTree
 
@@ -165,6 +167,34 @@ def test_a_node_cache_is_opened_again_while_the_parent_opens_it(train: stoker.Da
 
     with in_the_middle_of(open_slowly):
         assert status_of_child(use) == 0
+
+
+def test_a_child_keeps_no_lock_of_the_files_of_a_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    children: list[int] = []
+
+    def lock_and_fork(descriptor: int, kind: int) -> bool:
+        found = try_lock(descriptor, kind)
+        children.append(os.fork())
+        if children[-1] == 0:
+            time.sleep(300)
+            os._exit(0)
+        return found
+
+    directory = CacheDirectory(tmp_path / "cache")
+    directory.create()
+    about = About("somewhere", "train", 1)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(cache_directory, "try_lock", lock_and_fork)
+            for key in "ab":  # the second looks whether the first is in use
+                os.close(directory.acquire(key * 32, about, 100, 10**6) or -1)
+        monkeypatch.setattr(cache_directory, "_LOCK_SECONDS", 0.0)
+        with directory.locked():
+            assert len(children) >= 5
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
 
 
 def test_annotations_are_read_in_a_child_while_the_parent_reads_others(

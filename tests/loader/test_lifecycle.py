@@ -247,23 +247,6 @@ def test_an_empty_split_is_refused(tmp_path: Path) -> None:
         stoker.Loader(stoker.open(tmp_path), batch_size=2, transform=TRANSFORM)
 
 
-def test_a_fork_gives_an_error_and_no_hang(shards: list[Path]) -> None:
-    program = f"""
-        import os, stoker
-        loader = stoker.Loader(stoker.open({str(shards[0])!r}), batch_size=3, transform=stoker.Resize(16))
-        next(iter(loader))
-        child = os.fork()
-        if child == 0:
-            try:
-                next(iter(loader))
-            except stoker.errors.ClosedError as error:
-                os._exit(0 if "fork" in str(error) else 3)
-            os._exit(4)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    """
-    subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
-
-
 def test_a_forked_process_ends_as_any_other(shards: list[Path]) -> None:
     program = f"""
         import os, stoker

@@ -110,6 +110,46 @@ def test_a_spawned_process_has_the_same_batches(train: stoker.Dataset, method: s
         assert seen == contents(loader)
 
 
+POOLS = """
+import multiprocessing, sys
+import stoker
+
+def total(dataset):
+    with stoker.Loader(dataset, 4, transform=stoker.CenterCrop(8, 16), threads=2) as loader:
+        return sum(int(batch.images.sum()) for batch in loader)
+
+def rank(number, dataset, expected):
+    assert total(dataset) == expected
+
+if __name__ == "__main__":
+    dataset = stoker.open(sys.argv[1])
+    expected = total(dataset)
+    cache = stoker.MemoryCache("1MB")
+    with stoker.Loader(dataset, 4, transform=stoker.CenterCrop(8, 16), threads=2, cache=cache) as loader:
+        next(iter(loader))
+        for method in ("fork", "spawn", "forkserver"):
+            with multiprocessing.get_context(method).Pool(2) as pool:
+                assert pool.map(total, [dataset] * 4) == [expected] * 4
+        import torch.multiprocessing  # not above: the pools' processes have no need of it
+        for method in ("fork", "spawn"):
+            torch.multiprocessing.start_processes(rank, (dataset, expected), 2, start_method=method)
+"""
+
+
+@pytest.mark.timeout(200)
+def test_pools_and_processes_of_torch_end_without_a_word(train: stoker.Dataset, tmp_path: Path) -> None:
+    (tmp_path / "pools.py").write_text(POOLS)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", str(tmp_path / "pools.py"), str(train.path)],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(SOURCE)},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=150,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 LIGHTNING = """
 import sys
 import lightning.pytorch as pl, torch
@@ -129,26 +169,38 @@ class Model(pl.LightningModule):
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), lr=0.01)
 
-if __name__ == "__main__":
-    loader = stoker.torch.DataLoader(
+class MakesItsLoader(Model):
+    def train_dataloader(self):
+        return make_loader()
+
+def make_loader():
+    return stoker.torch.DataLoader(
         stoker.open(sys.argv[1]), 4, True, transform=stoker.CenterCrop(8, 16), seed=9, tail="pad"
     )
+
+if __name__ == "__main__":
     trainer = pl.Trainer(
         accelerator="cpu", devices=2, strategy="ddp_spawn", max_epochs=2, logger=False, enable_checkpointing=False,
         enable_progress_bar=False, enable_model_summary=False,
     )
-    trainer.fit(Model(), loader)
+    if sys.argv[3] == "given":
+        trainer.fit(Model(), make_loader())
+    else:
+        trainer.fit(MakesItsLoader())
 """
 
 
 @pytest.mark.needs("lightning")
 @pytest.mark.timeout(400)
-def test_ranks_that_lightning_spawns_take_their_shares_of_a_loader(train: stoker.Dataset, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["given", "made in each rank"])
+def test_ranks_that_lightning_spawns_take_their_shares_of_a_loader(
+    train: stoker.Dataset, tmp_path: Path, way: str
+) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (tmp_path / "fit.py").write_text(LIGHTNING)
     done = subprocess.run(
-        [sys.executable, str(tmp_path / "fit.py"), str(train.path), str(out)],
+        [sys.executable, str(tmp_path / "fit.py"), str(train.path), str(out), way],
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(SOURCE)},
         check=False,
         capture_output=True,

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +27,7 @@ from stoker.loader import CpuShare
 from stoker.sources import SourceOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 TRANSFORM = stoker.RandomResizedCrop(24, hflip=0.5)
@@ -93,20 +94,42 @@ def test_the_stock_loader_without_workers(train: stoker.Dataset) -> None:
         check_epoch(loader, train, epoch)
 
 
-@pytest.mark.parametrize("used_before", [False, True], ids=["fresh", "used"])
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("kept", [False, True], ids=["anew", "kept"])
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @in_threaded_process
-def test_the_stock_loader_with_workers(train: stoker.Dataset, method: str, *, used_before: bool) -> None:
+def test_the_stock_loader_with_workers(train: stoker.Dataset, method: str, *, kept: bool) -> None:
     samples = stoker.torch.MapDataset(train, TRANSFORM, seed=3)
-    if used_before:
+    if not kept:
         samples.__getitems__([0, 1, 2])  # threads and files that a fork must not use
     loader = DataLoader(
-        samples, batch_size=4, num_workers=2, multiprocessing_context=method, persistent_workers=True, timeout=100
+        samples, batch_size=4, num_workers=2, multiprocessing_context=method, persistent_workers=kept, timeout=100
     )
-    for epoch in range(2):  # workers that are kept hear of the new epoch
-        check_epoch(loader, train, epoch)
-    del loader
-    assert torch.equal(samples[0][0], expected(train, 1)[0][0])  # the parent goes on
+    with reading(train):
+        for epoch in range(2):  # workers that are kept hear of the new epoch
+            check_epoch(loader, train, epoch)
+        del loader
+        assert torch.equal(samples[0][0], expected(train, 1)[0][0])  # the parent goes on
+
+
+@contextmanager
+def reading(dataset: stoker.Dataset) -> Iterator[None]:
+    """Have a loader with a cache read in another thread."""
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            cache = stoker.MemoryCache("1MB")
+            with stoker.Loader(dataset, batch_size=5, transform=TRANSFORM, threads=2, cache=cache) as loader:
+                for _ in range(2):
+                    list(loader)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 def test_workers_decode_with_one_thread_each(train: stoker.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
 from stoker import _native
 from stoker.errors import DestinationError
+from stoker.forks import process_number
 from stoker.format.directory import BUILD_FOLDER, JOURNAL_NAME
 from stoker.format.manifest import Shard
 from stoker.storage import attach_filename, parse_json, stoppable_pool, sync_directory, write_all
@@ -171,6 +172,7 @@ class JournalFile:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._path = directory / JOURNAL_NAME
+        self._process = process_number()
         self._file = self._open_locked()
         self.settings: dict[str, Any] | None = None
         """Settings of the build that was begun here; None if none was."""
@@ -215,6 +217,9 @@ class JournalFile:
         if self._file >= 0:
             file, self._file = self._file, -1
             with contextlib.suppress(OSError):  # every line was brought to the disk, or that was an error
+                if self._process == process_number():
+                    fcntl.flock(file, fcntl.LOCK_UN)  # a process that was forked meanwhile keeps the file open
+            with contextlib.suppress(OSError):
                 os.close(file)
 
     def remove(self) -> None:

@@ -123,6 +123,13 @@ def try_lock(descriptor: int, kind: int) -> bool:
     return True
 
 
+def _unlock(descriptor: int) -> None:
+    """Give a lock back and close its file, which a process that was forked meanwhile keeps open, and with it the lock."""
+    with contextlib.suppress(OSError):  # there are file systems without locks
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
+
+
 def _entry(path: Path) -> CacheEntry | None:
     named = _OWN.fullmatch(path.name)
     if named is None:
@@ -137,7 +144,7 @@ def _entry(path: Path) -> CacheEntry | None:
             return None
         in_use = not try_lock(descriptor, fcntl.LOCK_EX)
     finally:
-        os.close(descriptor)
+        _unlock(descriptor)
     about, last_use = _read_about(path.with_suffix(ABOUT_SUFFIX))
     disk_bytes = status.st_blocks * _BLOCK_BYTES
     return CacheEntry(named["key"], about, disk_bytes, status.st_size, last_use or status.st_mtime, in_use)
@@ -209,7 +216,7 @@ class CacheDirectory:
             self._wait_for(counter, fcntl.LOCK_EX)
             yield counter
         finally:
-            os.close(counter)
+            _unlock(counter)
 
     def open_file(self, name: str) -> int:
         """Open a file of this directory for reading and writing, making it if need be, and return its descriptor.
