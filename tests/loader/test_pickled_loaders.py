@@ -136,7 +136,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(400)
 def test_pools_and_processes_of_torch_end_without_a_word(train: stoker.Dataset, tmp_path: Path) -> None:
     (tmp_path / "pools.py").write_text(POOLS)
     done = subprocess.run(
@@ -145,7 +145,7 @@ def test_pools_and_processes_of_torch_end_without_a_word(train: stoker.Dataset, 
         check=False,
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=350,
     )
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -124,7 +124,7 @@ def try_lock(descriptor: int, kind: int) -> bool:
 
 
 def _unlock(descriptor: int) -> None:
-    """Give a lock back and close its file, which a process that was forked meanwhile keeps open, and with it the lock."""
+    """Give a lock back and close its file: a process that was forked meanwhile keeps the file open, and so the lock."""
     with contextlib.suppress(OSError):  # there are file systems without locks
         fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)
