@@ -54,8 +54,9 @@ OPTIONAL = {
 }
 
 # Times vary too much on a busy machine to be a property of an example.
-hypothesis.settings.register_profile("dev", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+BUSY = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("dev", **BUSY)
+hypothesis.settings.register_profile("ci", **BUSY, derandomize=True, database=None)
 hypothesis.settings.load_profile("ci" if MUST_RUN_ALL else "dev")
 
 
