@@ -3,7 +3,7 @@
 #
 #   scripts/bare_install.sh SUITE FOLDER FILE     SUITE: bookworm (Python 3.11), trixie (3.13); FILE: a wheel or the source package
 #
-# The new root in FOLDER is kept for the next file. The source package must first fail and say what to install, and then be
+# The new root in FOLDER is kept for the next wheel; the source package leaves a compiler in it. The source package must first fail and say what to install, and then be
 # built with that. Needs root, debootstrap and the network; what pip is told by its environment variables holds there, too.
 set -euo pipefail
 

@@ -186,6 +186,10 @@ if [ "$what" != sdist ]; then
 fi
 case $what in
   sdist) make_sdist "$dist" ;;
-  wheel) make_sdist "$dist" && for one in "${pythons[@]}"; do make_wheel "$one" "$dist"; done ;;
+  wheel)
+    make_sdist "$dist"
+    rm -f "$dist/stoker-$version"-*.whl
+    for one in "${pythons[@]}"; do make_wheel "$one" "$dist"; done
+    ;;
   release) release ;;
 esac
