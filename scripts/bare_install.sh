@@ -3,8 +3,8 @@
 #
 #   scripts/bare_install.sh SUITE FOLDER FILE     SUITE: bookworm (Python 3.11), trixie (3.13); FILE: a wheel or the source package
 #
-# The new root in FOLDER is kept for the next wheel; the source package leaves a compiler in it. The source package must first fail and say what to install, and then be
-# built with that. Needs root, debootstrap and the network; what pip is told by its environment variables holds there, too.
+# The new root in FOLDER is kept for the next wheel; the source package leaves a compiler in it. That package must first fail
+# and say what to install, and then be built with that. Needs root, debootstrap and the network; PIP_INDEX_URL holds there, too.
 set -euo pipefail
 
 suite=${1:?usage: scripts/bare_install.sh SUITE FOLDER FILE}
