@@ -1,48 +1,24 @@
-"""Batches for which there is no memory: `MemoryError`, never the end of the process, and a loader that goes on."""
+"""Where there is no memory for a batch or an image: `MemoryError`, never the end of the process, and work goes on."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Each attempt is a process of its own, forked before anything has a thread. A batch takes 96 MiB, which is more than
-# what glibc keeps for the small allocations of a thread, and the limits leave nothing, a little more than nothing, or
-# a little more than some batches, so that memory ends everywhere.
-PROGRAM = """
-import hashlib, json, os, resource, sys, traceback
-import stoker
-
-train = stoker.open(sys.argv[1], "train")
-transform = stoker.RandomResizedCrop(1024)
-
-def checksum(batch):
-    return hashlib.sha256(batch.images.tobytes() + batch.labels.tobytes()).hexdigest()
+# Each attempt is a process of its own, forked before anything has a thread.
+PRELUDE = """
+import json, os, resource, sys, traceback
 
 def limit(spare):
     used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + spare, resource.RLIM_INFINITY))
-
-def attempt(spare):
-    seen = []
-    with stoker.Loader(train, 32, transform=transform, shuffle=True, seed=3, threads=8) as loader:
-        limit(spare)
-        for _ in range(5):
-            try:
-                next(iter(loader))
-                seen.append("")
-            except Exception as error:
-                seen.append(type(error).__name__)
-        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        loader.set_epoch(7)
-        return [seen, checksum(next(iter(loader)))]
 
 def in_child(act, *arguments):
     into, out = os.pipe()
@@ -60,21 +36,83 @@ def in_child(act, *arguments):
         said = pipe.read()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return [status, json.loads(said) if said else None]
+"""
+# A batch takes 96 MiB, which is more than what glibc keeps for the small allocations of a thread, and the limits leave
+# nothing, a little more than nothing, or a little more than some batches, so that memory ends everywhere.
+BATCHES = """
+import hashlib
+import stoker
+
+train = stoker.open(sys.argv[1], "train")
+transform = stoker.RandomResizedCrop(1024)
+
+def checksum(batch):
+    return hashlib.sha256(batch.images.tobytes() + batch.labels.tobytes()).hexdigest()
+
+def attempt(spare):
+    seen = []
+    with stoker.Loader(train, 32, transform=transform, shuffle=True, seed=3, threads=8) as loader:
+        limit(spare)
+        for _ in range(5):
+            try:
+                next(iter(loader))
+                seen.append("")
+            except Exception as error:
+                seen.append(type(error).__name__)
+        resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        loader.set_epoch(7)
+        return [seen, checksum(next(iter(loader)))]
 
 print(json.dumps([in_child(attempt, int(spare)) for spare in sys.argv[2:]]))
+"""
+ENCODING = """
+import numpy as np
+from stoker import _native
+
+pixels = np.random.default_rng(0).integers(0, 255, (2000, 2000, 3), dtype=np.uint8)
+
+def attempt(spare):
+    limit(spare)
+    try:
+        size = len(_native.encode_jpeg(pixels, 100, "4:4:4"))
+    except MemoryError:
+        size = 0
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    return [size, len(_native.encode_jpeg(pixels, 100, "4:4:4"))]
+
+print(json.dumps([in_child(attempt, int(spare) << 20) for spare in sys.argv[1:]]))
 """
 BATCH = 32 * 1024 * 1024 * 3
 SPARE = [at * BATCH + more for at in (0, 1, 2) for more in (0, 100_000, 400_000, 1_000_000, 2_000_000, 4_000_000)]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="no limit of the address space elsewhere")
-def test_batches_without_memory(dataset: Path) -> None:
-    spare = [*SPARE, 1 << 40]  # at last as much as there is
-    command = [sys.executable, "-c", textwrap.dedent(PROGRAM), str(dataset), *map(str, spare)]
+ONLY_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="no limit of the address space elsewhere")
+
+
+def run(program: str, *arguments: str) -> tuple[Any, str]:
+    """What a program prints, as JSON, and what it says beside."""
+    command = [sys.executable, "-c", PRELUDE + program, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    *short, (_, (seen, expected)) = json.loads(done.stdout)
+    return json.loads(done.stdout), done.stderr
+
+
+@ONLY_LINUX
+def test_batches_without_memory(dataset: Path) -> None:
+    spare = [*SPARE, 1 << 40]  # at last as much as there is
+    (*short, (_, (seen, expected))), said = run(BATCHES, str(dataset), *map(str, spare))
     assert seen == [""] * 5
-    assert [status for status, _ in short] == [0] * len(short), done.stderr
+    assert [status for status, _ in short] == [0] * len(short), said
     assert {error for _, (errors, _) in short for error in errors} == {"", "MemoryError"}
     assert {checksum for _, (_, checksum) in short} == {expected}
+
+
+@ONLY_LINUX
+def test_encoding_without_memory() -> None:
+    found, said = run(ENCODING, *map(str, range(20, 64, 4)))  # MiB; the JPEG has 11.7, and its coefficients 24
+    assert [status for status, _ in found] == [0] * len(found), said
+    sizes = [size for _, (size, _) in found]
+    whole = found[-1][1][1]
+    assert (sizes[0], sizes[-1]) == (0, whole)
+    assert set(sizes) == {0, whole}
+    assert {again for _, (_, again) in found} == {whole}

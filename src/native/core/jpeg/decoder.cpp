@@ -62,7 +62,10 @@ JpegDecoder::Libjpeg::Libjpeg() {
 }
 
 void JpegDecoder::Libjpeg::create() {
-  if (setjmp(errors.escape) != 0) throw_jpeg_error(errors);
+  if (setjmp(errors.escape) != 0) {
+    jpeg_destroy_decompress(&c);
+    throw_jpeg_error(errors);
+  }
   jpeg_create_decompress(&c);
   limit.install(c);
 }

@@ -1,7 +1,7 @@
 // Baseline JPEG with optimised Huffman tables.
 #include "core/jpeg/encode.h"
 
-#include <cstdlib>
+#include <utility>
 
 #include "core/base/errors.h"
 #include "core/jpeg/libjpeg.h"
@@ -10,17 +10,12 @@
 namespace stoker {
 namespace {
 
-// Owns what libjpeg allocates for the compressed bytes, whichever way the encoder is left.
 struct Encoder {
   jpeg_compress_struct c;
   JpegErrors errors;
-  unsigned char* bytes = nullptr;
-  unsigned long size = 0;
+  JpegOutput output;
 
-  ~Encoder() {
-    jpeg_destroy_compress(&c);
-    std::free(bytes);
-  }
+  ~Encoder() { jpeg_destroy_compress(&c); }
 };
 
 uint32_t interval_of(const JpegEncodeSpec& spec, Extent size, int channels) {
@@ -70,7 +65,7 @@ std::vector<uint8_t> encode_jpeg(const uint8_t* pixels, Extent size, int channel
   c.err = encoder.errors.install();
   if (setjmp(encoder.errors.escape) != 0) throw_jpeg_error(encoder.errors);
   jpeg_create_compress(&c);
-  jpeg_mem_dest(&c, &encoder.bytes, &encoder.size);
+  encoder.output.install(c);
   configure(c, size, channels, spec);
   jpeg_start_compress(&c, TRUE);
   const size_t stride = static_cast<size_t>(size.width) * static_cast<size_t>(channels);
@@ -80,7 +75,7 @@ std::vector<uint8_t> encode_jpeg(const uint8_t* pixels, Extent size, int channel
     jpeg_write_scanlines(&c, &row, 1);
   }
   jpeg_finish_compress(&c);
-  return {encoder.bytes, encoder.bytes + encoder.size};
+  return std::move(encoder.output.bytes);
 }
 
 }  // namespace stoker

@@ -54,6 +54,43 @@ void watch(j_common_ptr info) {
   std::longjmp(errors.escape, 1);
 }
 
+constexpr size_t kFirstOutputBytes = size_t{64} << 10;
+
+JpegOutput& output_of(j_compress_ptr info) {
+  return *reinterpret_cast<JpegOutput*>(info->dest);
+}
+
+void write_to_end(JpegOutput& output, size_t from) {
+  output.base.next_output_byte = output.bytes.data() + from;
+  output.base.free_in_buffer = output.bytes.size() - from;
+}
+
+// Whether there is memory for twice as much.
+bool grow(JpegOutput& output) {
+  const size_t written = output.bytes.size();
+  try {
+    output.bytes.resize(2 * written);
+  } catch (const std::bad_alloc&) {  // which may not pass through libjpeg
+    return false;
+  }
+  write_to_end(output, written);
+  return true;
+}
+
+boolean on_full(j_compress_ptr info) {
+  if (grow(output_of(info))) return TRUE;
+  info->err->msg_code = JERR_OUT_OF_MEMORY;
+  leave(reinterpret_cast<j_common_ptr>(info));
+  return FALSE;
+}
+
+void on_begin(j_compress_ptr) {}
+
+void on_end(j_compress_ptr info) {
+  JpegOutput& output = output_of(info);
+  output.bytes.resize(output.bytes.size() - output.base.free_in_buffer);
+}
+
 }  // namespace
 
 jpeg_error_mgr* JpegErrors::install() {
@@ -90,6 +127,15 @@ void refuse_missing_scans(jpeg_decompress_struct& c) {
                   c.num_components, bits[first] < 0 ? "all bits" : "the last bits", first, last, kRemedy);
     std::longjmp(errors.escape, 1);
   }
+}
+
+void JpegOutput::install(jpeg_compress_struct& c) {
+  bytes.resize(kFirstOutputBytes);
+  write_to_end(*this, 0);
+  base.init_destination = on_begin;
+  base.empty_output_buffer = on_full;
+  base.term_destination = on_end;
+  c.dest = &base;
 }
 
 void ScanLimit::install(jpeg_decompress_struct& c) {

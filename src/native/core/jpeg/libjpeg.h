@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace stoker {
 
@@ -31,6 +32,16 @@ struct JpegErrors {
 // coefficient. libjpeg would guess what is missing from the blocks around (block smoothing, which depends on
 // its version, and on the region that is decoded): docs/decisions/incomplete-progressive.md.
 void refuse_missing_scans(jpeg_decompress_struct& c);
+
+// Where a compressor writes. libjpeg's own jpeg_mem_dest does not say what it has allocated and freed when it
+// is left through an error, as where there is no memory for more: what its caller frees then is freed
+// already.
+struct JpegOutput {
+  jpeg_destination_mgr base;   // first: libjpeg hands back a pointer to it
+  std::vector<uint8_t> bytes;  // the JPEG, once the compressor has finished
+
+  void install(jpeg_compress_struct& c);
+};
 
 // Real progressive files have about ten.
 inline constexpr int kMaxScans = 256;

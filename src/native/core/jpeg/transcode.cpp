@@ -1,7 +1,6 @@
 // Over libjpeg's jpeg_read_coefficients and jpeg_write_coefficients.
 #include "core/jpeg/transcode.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -53,19 +52,17 @@ std::vector<Metadata> metadata_of(std::span<const uint8_t> bytes) {
   return found;
 }
 
-// Both halves of libjpeg, and the bytes it allocates, whichever way they are left.
+// Both halves of libjpeg, and the bytes that they make.
 struct Transcoder {
   jpeg_decompress_struct in{};
   jpeg_compress_struct out{};
   JpegErrors errors{};
   ScanLimit scans;
-  unsigned char* bytes = nullptr;
-  unsigned long size = 0;
+  JpegOutput output;
 
   ~Transcoder() {
     jpeg_destroy_compress(&out);  // first: it reads the arrays of `in`
     jpeg_destroy_decompress(&in);
-    std::free(bytes);
   }
 };
 
@@ -99,7 +96,7 @@ bool run(Transcoder& t, std::span<const uint8_t> bytes, const std::vector<Metada
   if (!fits_one_scan(t.in)) return false;
   jvirt_barray_ptr* coefficients = jpeg_read_coefficients(&t.in);
   refuse_missing_scans(t.in);
-  jpeg_mem_dest(&t.out, &t.bytes, &t.size);
+  t.output.install(t.out);
   configure(t);
   jpeg_write_coefficients(&t.out, coefficients);
   for (const Metadata& one : metadata) {
@@ -120,7 +117,7 @@ std::optional<std::vector<uint8_t>> transcode_jpeg(std::span<const uint8_t> byte
   transcoder.in.err = transcoder.out.err = transcoder.errors.install();
   if (setjmp(transcoder.errors.escape) != 0) throw_jpeg_error(transcoder.errors);
   if (!run(transcoder, bytes, metadata)) return std::nullopt;
-  return std::vector<uint8_t>(transcoder.bytes, transcoder.bytes + transcoder.size);
+  return std::move(transcoder.output.bytes);
 }
 
 }  // namespace stoker
