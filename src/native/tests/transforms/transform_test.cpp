@@ -208,7 +208,7 @@ TEST_CASE("an image is not made anew at a size that no JPEG has") {
   const auto jpeg = tests::jpeg({24, 20}, {}, 3, 0);
   Reencoder reencoder;
   for (const Extent size : {Extent{0, 1}, Extent{1, -1}, Extent{kMostJpegSide + 1, 1}, Extent{1, kMost}}) {
-    const ReencodeSpec spec{.part = {0, 0, 24, 20}, .size = size, .max_pixels = UINT64_MAX};
+    const ReencodeSpec spec{.part = {0, 0, 24, 20}, .size = size, .encode = {}, .max_pixels = UINT64_MAX};
     CHECK(code_of([&] { reencoder.run(jpeg, spec); }) == ErrorCode::kBadArgument);
   }
 }
