@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import importlib
 import io
+import shlex
 import sys
 import warnings
 from pathlib import Path
@@ -58,7 +59,8 @@ def main() -> None:
         artifacts = Path(__file__).resolve().parents[2] / "build" / "fuzz"
         artifacts.mkdir(parents=True, exist_ok=True)
         options.append(f"-artifact_prefix={artifacts}/py_{name}-")
-    atheris.Setup([sys.argv[0], corpus, *options], one_input)
+    again = shlex.join([sys.executable, sys.argv[0], name])  # what libFuzzer runs for each attempt of -merge=1
+    atheris.Setup([again, corpus, *options], one_input)
     atheris.Fuzz()
 
 
