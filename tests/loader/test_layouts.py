@@ -73,7 +73,7 @@ def mixed(i: int) -> example.Features:
 def test_tensors_give_the_pixels_of_pillow(tmp_path: Path, layout: object, chosen: stoker.transforms.Transform) -> None:
     train = write(tmp_path, [layout(i) for i in range(RECORDS)])
     if isinstance(chosen, stoker.ObjectCrops):
-        train.object_counts = np.zeros(RECORDS, np.uint32)
+        train._object_counts = np.zeros(RECORDS, np.uint32)
     with stoker.Loader(train, batch_size=5, transform=chosen, shuffle=True, seed=SEED, threads=3) as loader:
         keys = []
         for batch in loader:

@@ -127,7 +127,7 @@ def test_objects_that_went_missing_are_an_error_by_name(train: stoker.Dataset) -
     wrong = train.object_counts.copy()
     wrong[4] = 2  # it has none
     opened = stoker.open(train.path)
-    opened.object_counts = wrong
+    opened._object_counts = wrong
     with stoker.Loader(opened, batch_size=4, transform=TRANSFORM) as loader, pytest.raises(ExampleError) as caught:
         list(loader)
     assert "there is no object 0" in str(caught.value)

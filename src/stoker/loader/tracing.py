@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -167,12 +168,18 @@ class Trace:
         except BaseException:
             self._log.stop()
             raise
-        self._file.write('{"displayTimeUnit": "ms", "traceEvents": [\n')
-        process = os.getpid()
-        rows = [_meta("process_name", process, 0, "stoker")]
-        rows += [_meta("thread_name", process, number, name) for number, name in enumerate(self._log.threads)]
-        self._file.write(",\n".join(map(json.dumps, rows)))
-        self._file.flush()
+        try:
+            self._file.write('{"displayTimeUnit": "ms", "traceEvents": [\n')
+            process = os.getpid()
+            rows = [_meta("process_name", process, 0, "stoker")]
+            rows += [_meta("thread_name", process, number, name) for number, name in enumerate(self._log.threads)]
+            self._file.write(",\n".join(map(json.dumps, rows)))
+            self._file.flush()
+        except BaseException:
+            self._log.stop()
+            with suppress(OSError):  # of a full disk, once more
+                self._file.close()
+            raise
         self._writer.start()
         return self
 
