@@ -77,7 +77,7 @@ def test_an_epoch_takes_no_more_for_more_records(tmp_path: Path, shards: Path) -
 
 def test_a_build_takes_no_more_for_more_images(tmp_path: Path) -> None:
     image = pictures.jpeg(120, 120, 1, quality=90)
-    for name, classes in (("few", 3), ("many", 9)):  # fewer do not fill the first arenas
+    for name, classes in (("few", 6), ("many", 18)):  # fewer do not fill the first arenas
         for folder in (tmp_path / name / str(number) for number in range(classes)):
             folder.mkdir(parents=True)
             first = folder / "0.JPEG"
@@ -85,6 +85,6 @@ def test_a_build_takes_no_more_for_more_images(tmp_path: Path) -> None:
             for number in range(1, 1000):
                 (folder / f"{number}.JPEG").hardlink_to(first)
     (few_peak, few), (many_peak, count) = peak(BUILD, tmp_path / "few"), peak(BUILD, tmp_path / "many")
-    assert (few, count) == (3000, 9000)
+    assert (few, count) == (6000, 18000)
     assert (count - few) * len(image) > 5 * SLACK
     assert many_peak - few_peak < SLACK + 250 * (count - few)

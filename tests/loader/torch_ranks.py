@@ -71,6 +71,7 @@ def made_too_early(dataset: stoker.Dataset) -> dict[str, Any]:
     said_so = DataLoader(dataset, rank=0, world_size=1, **SETTINGS)
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(world_size)}
     torch.distributed.init_process_group("gloo")
+    torch.distributed.barrier()  # a rank that ended sooner would break the connections that others still make
     try:
         iter(early)
     except ConfigError as error:
