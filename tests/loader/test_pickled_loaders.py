@@ -136,6 +136,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.timeout(400)
 def test_pools_and_processes_of_torch_end_without_a_word(train: stoker.Dataset, tmp_path: Path) -> None:
     (tmp_path / "pools.py").write_text(POOLS)
