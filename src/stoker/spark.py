@@ -499,6 +499,8 @@ def explain(error: Exception) -> ClusterError | ConfigError:
     try:
         said, _ = json.JSONDecoder().raw_decode(text.partition(_FAILURE_MARK)[2])
         message, is_setup = str(said["message"]), said["is_setup"]
+        if not message:
+            raise ValueError(said)
     except (KeyError, RecursionError, TypeError, ValueError):  # no task said anything, or it was cut on its way
         message = f"Spark could not build: {_reason(text)}; docs/how-to/spark.md says what executors need"
         is_setup = False

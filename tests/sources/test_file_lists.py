@@ -194,7 +194,8 @@ def test_every_key_of_a_configuration_is_read(tmp_path: Path) -> None:
     [
         ("batch_size", "128"), ("batch_size", 0), ("batch_size", True), ("reshuffle_each_iteration", 1),
         ("crop_image_size", 256), ("crop_image_size", [256]), ("crop_image_size", [256, 0]), ("train_filelist", 7),
-        ("train_filelist", ""), ("prefectch_buffer_size", -1), ("handler", None), ("num_channels", 1),
+        ("train_filelist", ""), ("train_filelist", "a\ud800.txt"),
+        ("prefectch_buffer_size", -1), ("handler", None), ("num_channels", 1),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_named(tmp_path: Path, key: str, value: Any) -> None:

@@ -7,6 +7,7 @@ for training programs.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -129,7 +130,7 @@ def _checked(path: Location, key: str, spelled: str, value: object) -> object:
     """Return a value as its field holds it."""
     if key in _TEXTS and isinstance(value, str):
         return value
-    if key in _LISTS and isinstance(value, str) and value and "\0" not in value:
+    if key in _LISTS and isinstance(value, str) and _is_path(value):
         return path.beside(value)
     if key == "num_channels" and value != _CHANNELS:
         raise ConfigError(f"{path}: data.{spelled} is {value!r}; it must be {_CHANNELS}: images are RGB")
@@ -144,7 +145,16 @@ def _checked(path: Location, key: str, spelled: str, value: object) -> object:
     raise ConfigError(f"{path}: data.{spelled} is {value!r}; it must be {_expected(key)}")
 
 
+def _is_path(text: str) -> bool:
+    try:
+        return bool(text) and b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:  # JSON can spell half of a surrogate pair, which no path has
+        return False
+
+
 def _expected(key: str) -> str:
+    if key in _LISTS:
+        return "the path or URL of a list of files"
     if key in _NUMBERS:
         return f"a whole number of at least {_NUMBERS[key]}"
     if key == "crop_image_size":
