@@ -48,6 +48,8 @@ RESTART_SECONDS = 900.0
 LOOK_SECONDS = 10.0
 LEAST_LOADERS = 12
 
+Rank = subprocess.Popen[bytes]
+
 
 def faults() -> list[Fault]:
     """What goes wrong with reads of shards, a few of a hundred requests."""
@@ -146,19 +148,18 @@ def judge(rank: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def started(arguments: argparse.Namespace, rank: int, remote: str, folder: Path, until: float) -> subprocess.Popen[str]:
-    """Start a rank; it prints its result as JSON."""
+def started(arguments: argparse.Namespace, rank: int, remote: str, folder: Path, until: float) -> Rank:
+    """Start a rank, which writes its result as JSON into the folder."""
     scratch = folder / f"rank{rank}"
     scratch.mkdir()
     command = [sys.executable, "-m", "benchmarks.long_run", arguments.dataset, "--step", str(arguments.step)]
     command += ["--ranks", str(arguments.ranks), "--rank", str(rank), "--remote", remote, "--until", str(until)]
     environment = os.environ | {"PYTHONHASHSEED": "0", "STOKER_CACHE_DIR": str(folder / "indexes")}
-    return subprocess.Popen(
-        [*command, "--scratch", str(scratch)], env=environment, stdout=subprocess.PIPE, stderr=None, text=True
-    )
+    with (folder / f"rank{rank}.json").open("w") as result:  # a pipe that nobody reads meanwhile would fill
+        return subprocess.Popen([*command, "--scratch", str(scratch)], env=environment, stdout=result)
 
 
-def watch(ranks: Sequence[subprocess.Popen[str]], server: S3Server, proxy: FaultProxy, node: Path, until: float) -> int:
+def watch(ranks: Sequence[Rank], server: S3Server, proxy: FaultProxy, node: Path, until: float) -> int:
     """Restart the server now and then until all ranks have ended; return the highest size of the shared cache."""
     began = restarted = printed = time.monotonic()
     most = 0
@@ -202,8 +203,8 @@ def run(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
                 if rank.poll():
                     for other in ranks:
                         other.kill()
-        printed = [rank.communicate(timeout=60)[0] for rank in ranks]
-        codes = [rank.returncode for rank in ranks]
+        codes = [rank.wait(timeout=60) for rank in ranks]
+        printed = [(folder / f"rank{rank}.json").read_text() for rank in range(arguments.ranks)]
         leaks = [f"rank {at} ended with {code}" for at, code in enumerate(codes) if code]
         results = [json.loads(text) for text, code in zip(printed, codes, strict=True) if not code]
         common = min((len(one["states"]) for one in results), default=0)
