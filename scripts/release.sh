@@ -93,7 +93,11 @@ check_ready() { # the version is this one everywhere, dated, and nothing is left
 
 check_contents() { # the source package is what is under version control, but for what pyproject.toml leaves out
   tar -tzf "$dist/stoker-$version.tar.gz" | sed "s|^stoker-$version/||" | grep -vE '(^|/)$|^PKG-INFO$' | LC_ALL=C sort >"$build/in-sdist"
-  git ls-files | grep -vE '^\.ci/' | LC_ALL=C sort >"$build/in-git"
+  "$python" -c 'import tomllib
+for folder in tomllib.load(open("pyproject.toml", "rb"))["tool"]["scikit-build"]["sdist"]["exclude"]:
+    print(f":(exclude){folder[1:]}")' >"$build/excluded"
+  mapfile -t excluded <"$build/excluded"
+  git ls-files -- . "${excluded[@]}" | LC_ALL=C sort >"$build/in-git"
   diff "$build/in-git" "$build/in-sdist" || fail "the source package (>) is not what git has (<)"
   echo "$(wc -l <"$build/in-sdist") files, as under version control"
 }
