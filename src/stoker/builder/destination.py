@@ -25,7 +25,7 @@ from stoker.format import (
     read_manifest,
     sizes_path,
     sync_directory,
-    write_atomically,
+    write_listed,
     write_tfds_metadata,
 )
 from stoker.storage import TEMPORARY_MARK, location, stoppable_pool
@@ -234,9 +234,7 @@ def write_companions(directory: Location, manifest: Manifest, classes: Sequence[
     """
     if manifest.schema.preset == "tiny-imagenet":
         lines = [f"{word},{manifest.splits[split].records}" for word, split in _SIZES if split in manifest.splits]
-        content = "\n".join(lines).encode()
-        write_atomically(sizes_path(directory), content)
-        return {SIZES_NAME: ListedFile.of(content)}
+        return {SIZES_NAME: write_listed(sizes_path(directory), "\n".join(lines).encode())}
     if manifest.schema.preset == "tfds" and manifest.shard_names.startswith("tfds:"):
         return write_tfds_metadata(
             directory,

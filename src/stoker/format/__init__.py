@@ -19,6 +19,7 @@ from stoker.format.directory import (
     no_records,
     refuse_incomplete,
     sizes_path,
+    write_listed,
 )
 from stoker.format.frames import (
     HEADER_BYTES,
@@ -150,6 +151,7 @@ __all__ = [
     "write_atomically",
     "write_index",
     "write_labels",
+    "write_listed",
     "write_manifest",
     "write_rejects",
     "write_tfds_metadata",

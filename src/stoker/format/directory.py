@@ -374,6 +374,16 @@ def read_text(path: Location, limit: int, kind: str, listed: ListedFile | None =
     raise ManifestError(message, path=str(path))
 
 
+def write_listed(path: Location, content: bytes) -> ListedFile:
+    """Write a file atomically, and return what the manifest says about it.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    path.write_atomically(content)
+    return ListedFile.of(content)
+
+
 def check_listed(directory: Location, name: str, listed: ListedFile) -> None:
     """See that a file beside the shards is there, as the manifest lists it.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stoker.errors import ManifestError
-from stoker.format.directory import LABELS_NAME, ListedFile, read_text
+from stoker.format.directory import LABELS_NAME, ListedFile, read_text, write_listed
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -65,8 +65,7 @@ def write_labels(
     if numbered or all(line.startswith(b"%d:" % number) for number, line in enumerate(lines)):
         lines = [b"%d:%b" % (number, line) for number, line in enumerate(lines)]
     content = b"".join(line + b"\n" for line in lines)
-    (location(directory) / LABELS_NAME).write_atomically(content)
-    return ListedFile.of(content)
+    return write_listed(location(directory) / LABELS_NAME, content)
 
 
 def read_labels(directory: LocationLike, listed: ListedFile | None = None) -> tuple[ClassLabel, ...]:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from stoker.errors import ManifestError
-from stoker.format.directory import REJECTS_NAME, ListedFile, read_text
+from stoker.format.directory import REJECTS_NAME, ListedFile, read_text, write_listed
 from stoker.storage import location, parse_json
 from stoker.types import Reject
 
@@ -28,9 +28,7 @@ def write_rejects(directory: LocationLike, rejects: Iterable[Reject]) -> ListedF
         OSError: The file cannot be written.
     """
     lines = [json.dumps({"key": r.key, "split": r.split, "reason": r.reason}) + "\n" for r in rejects]
-    content = "".join(lines).encode()
-    (location(directory) / REJECTS_NAME).write_atomically(content)
-    return ListedFile.of(content)
+    return write_listed(location(directory) / REJECTS_NAME, "".join(lines).encode())
 
 
 def read_rejects(directory: LocationLike, listed: ListedFile | None = None) -> tuple[Reject, ...]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from stoker.format.directory import ListedFile
+from stoker.format.directory import write_listed
 from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from stoker.format.directory import ListedFile
     from stoker.format.manifest import Split
     from stoker.storage import LocationLike
 
@@ -58,9 +59,7 @@ def write_tfds_metadata(
         contents[LABEL_NAMES_NAME] = b"".join(text + b"\n" for text in names)
     else:
         (place / LABEL_NAMES_NAME).unlink(missing_ok=True)
-    for file, content in contents.items():
-        (place / file).write_atomically(content)
-    return {file: ListedFile.of(content) for file, content in contents.items()}
+    return {file: write_listed(place / file, content) for file, content in contents.items()}
 
 
 def _features(classes: int) -> dict[str, Any]:
