@@ -30,7 +30,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import stoker
-from benchmarks.soak import COUNTED, EPOCHS, MEASURED, WARM_UP_SECONDS, Look, Looking, Place, damaged_copy, trend
+from benchmarks.soak import COUNTED, EPOCHS, Look, Looking, Place, damaged_copy, memory_trends
 from stoker.storage import location
 from tests.servers import s3
 from tests.servers.faults import Answer, Fault, FaultProxy, Flip, Reset, Stall, Truncate
@@ -126,9 +126,7 @@ def judge(rank: dict[str, Any]) -> dict[str, Any]:
     the first.
     """
     looks = [Look(**look) for look in rank["looks"]]
-    warm = [look for look in looks if look.seconds > WARM_UP_SECONDS]
-    trends = [trend(warm, name) for name in MEASURED]
-    leaks = [f"{one.of}: at least {one.least:,.0f} more in an hour" for one in trends if one.leaks]
+    trends, leaks = memory_trends(looks)
     medians: dict[str, tuple[float, float]] = {}
     for name in COUNTED:
         counts = [getattr(look, name) for look in looks]

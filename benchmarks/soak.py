@@ -415,6 +415,13 @@ def trend(looks: Sequence[Look], name: str) -> Trend:
     return Trend(name, slope, least, leaks=least * span > LIMITS[name])
 
 
+def memory_trends(looks: Sequence[Look]) -> tuple[list[Trend], list[str]]:
+    """Fit a line to each kind of memory behind the warm-up; return the lines, and what those that leak say."""
+    warm = [look for look in looks if look.seconds > WARM_UP_SECONDS]
+    trends = [trend(warm, name) for name in MEASURED]
+    return trends, [f"{one.of}: at least {one.least:,.0f} more in an hour" for one in trends if one.leaks]
+
+
 THREADS = 3
 USES_A_ROUND = 6
 WARM_UP_SECONDS = 600.0
@@ -490,10 +497,8 @@ def print_looks(place: Place, looks: list[Look], left: float) -> None:
 def judge(place: Place, looks: list[Look]) -> dict[str, Any]:
     """Say what has grown."""
     settled = looks[2:]
-    warm = [look for look in settled if look.seconds > WARM_UP_SECONDS]
-    trends = [trend(warm, name) for name in MEASURED]
-    leaks = [found for name in COUNTED if (found := growing(settled, name))]
-    leaks += [f"{one.of}: at least {one.least:,.0f} more in an hour" for one in trends if one.leaks]
+    trends, growth = memory_trends(settled)
+    leaks = [found for name in COUNTED if (found := growing(settled, name))] + growth
     return {
         "seconds": looks[-1].seconds,
         "rounds": len(looks),
