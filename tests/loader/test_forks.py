@@ -23,6 +23,7 @@ from PIL import Image
 import stoker
 from benchmarks import forks
 from loader.shards import write_shards
+from loader.threads import meanwhile
 from stoker.errors import ClosedError
 from stoker.forks import PerProcess, process_number
 from stoker.loader import cache_directory
@@ -65,24 +66,6 @@ def status_of_child(act: Callable[[], object]) -> int:
             os.kill(child, signal.SIGKILL)
         time.sleep(0.001)
     return os.waitstatus_to_exitcode(ended[1])
-
-
-@contextmanager
-def meanwhile(work: Callable[[], object]) -> Iterator[None]:
-    """Call a function again and again in another thread."""
-    stop = threading.Event()
-
-    def repeat() -> None:
-        while not stop.is_set():
-            work()
-
-    thread = threading.Thread(target=repeat)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
 
 
 @contextmanager

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,12 +21,13 @@ from torch.utils.data import DataLoader
 
 import stoker
 from loader.shards import image, write_annotated, write_shards
+from loader.threads import meanwhile
 from stoker.errors import ConfigError, ImageError
 from stoker.loader import CpuShare
 from stoker.sources import SourceOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 TRANSFORM = stoker.RandomResizedCrop(24, hflip=0.5)
@@ -104,32 +104,19 @@ def test_the_stock_loader_with_workers(train: stoker.Dataset, method: str, *, ke
     loader = DataLoader(
         samples, batch_size=4, num_workers=2, multiprocessing_context=method, persistent_workers=kept, timeout=100
     )
-    with reading(train):
+    with meanwhile(lambda: read_twice(train)):
         for epoch in range(2):  # workers that are kept hear of the new epoch
             check_epoch(loader, train, epoch)
         del loader
         assert torch.equal(samples[0][0], expected(train, 1)[0][0])  # the parent goes on
 
 
-@contextmanager
-def reading(dataset: stoker.Dataset) -> Iterator[None]:
-    """Have a loader with a cache read in another thread."""
-    stop = threading.Event()
-
-    def read() -> None:
-        while not stop.is_set():
-            cache = stoker.MemoryCache("1MB")
-            with stoker.Loader(dataset, batch_size=5, transform=TRANSFORM, threads=2, cache=cache) as loader:
-                for _ in range(2):
-                    list(loader)
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+def read_twice(dataset: stoker.Dataset) -> None:
+    """Read two epochs through a loader with a cache."""
+    cache = stoker.MemoryCache("1MB")
+    with stoker.Loader(dataset, batch_size=5, transform=TRANSFORM, threads=2, cache=cache) as loader:
+        for _ in range(2):
+            list(loader)
 
 
 def test_workers_decode_with_one_thread_each(train: stoker.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
