@@ -500,11 +500,7 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
         engine = self._engine_for(transform, len(numbers))
         slots = np.array(numbers, np.uint64)
         engine.submit(Step(slots, np.ones(len(slots), np.bool_), consumed=0), int(self._epoch))
-        try:
-            batch = engine.next()
-        except BaseException:  # Ctrl-C, too: the next call must not get what this one asked for
-            engine.drop_pending()
-            raise
+        batch = engine.next()
         images = batch.images if self._functions else _mapped(batch.images, np.ndarray, _tensor)
         each = zip(*images, strict=True) if isinstance(images, tuple) else images
         return zip(each, batch.labels.tolist(), strict=True)

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -82,6 +83,7 @@ std::vector<uint8_t> call_converter(const nb::callable& convert, std::span<const
     const auto* bytes = static_cast<const uint8_t*>(made.data());
     return {bytes, bytes + made.size()};
   } catch (const nb::python_error& raised) {
+    if (raised.matches(PyExc_MemoryError)) throw std::bad_alloc();
     throw converter_error(raised);
   } catch (const nb::cast_error&) {
     throw Error(ErrorCode::kCallback, "the converter of images that are not JPEGs did not return bytes");
@@ -220,6 +222,7 @@ void submit(Engine& engine, const Column<uint64_t>& numbers, uint64_t epoch, con
 
 FinishedBatch next_batch(Engine& engine) {
   BatchEngine& loads = engine.get();
+  FinishedBatch finished{{}, loads.spec().transforms, loads.spec().format};
   loads.consumer().asked(loads.ready());
   for (;;) {
     std::optional<Batch> batch;
@@ -230,7 +233,8 @@ FinishedBatch next_batch(Engine& engine) {
     }
     if (batch) {
       loads.consumer().given(batch->indices.size());
-      return {*std::move(batch), loads.spec().transforms, loads.spec().format};
+      finished.batch = *std::move(batch);
+      return finished;
     }
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -25,14 +26,13 @@ namespace {
 using namespace nb::literals;
 using Integers = Column<int64_t>;
 using Reading = nb::typed<nb::callable, nb::object(int64_t, uint64_t, uint64_t)>;
-using Job = std::tuple<uint64_t, int64_t, uint64_t, uint64_t>;
 
 std::string said(nb::handle error) {
   const nb::object words = nb::getattr(error, "strerror", nb::none());
   return nb::str(words.is_none() ? error : nb::handle(words)).c_str();
 }
 
-// The error of the core for what reading has raised. Needs the GIL.
+// The error of the core for what reading has raised, which is not MemoryError. Needs the GIL.
 Error reading_error(nb::handle raised) {
   const nb::object errors = nb::module_::import_("stoker.errors");
   const nb::object builtins = nb::module_::import_("builtins");
@@ -48,12 +48,26 @@ Error reading_error(nb::handle raised) {
   return {ErrorCode::kCallback, "reading remote bytes raised " + name + ": " + nb::str(raised).c_str()};
 }
 
+// The same of any exception; nothing where memory has run out, perhaps just now.
+std::optional<Error> failure_of(nb::handle raised) {
+  if (PyErr_GivenExceptionMatches(raised.ptr(), PyExc_MemoryError) != 0) return std::nullopt;
+  try {
+    return reading_error(raised);
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
+  } catch (nb::python_error& again) {
+    if (!again.matches(PyExc_MemoryError)) throw;
+    return std::nullopt;
+  }
+}
+
 std::vector<uint8_t> call_reading(const nb::callable& read, const RemotePlace& place) {
   const WithGil gil;
   try {
     const auto bytes = nb::cast<ByteView>(read(place.file, place.offset, place.length));
     return {bytes.data(), bytes.data() + bytes.size()};
   } catch (const nb::python_error& raised) {
+    if (raised.matches(PyExc_MemoryError)) throw std::bad_alloc();
     throw reading_error(raised.value());
   } catch (const nb::cast_error&) {
     throw Error(ErrorCode::kCallback, "reading remote bytes returned something else than bytes");
@@ -151,20 +165,26 @@ void register_remote(nb::module_& m) {
           "Wait until less than that is planned and not fetched or used yet; false when it was not to be.")
       .def(
           "next",
-          [](RemoteRanges& ranges, double timeout_s) -> std::optional<Job> {
+          [](RemoteRanges& ranges, double timeout_s) -> nb::object {
             std::optional<FetchJob> job;
             {
               const WithoutGil nogil;
               job = ranges.next(milliseconds_of(timeout_s));
             }
-            if (!job) return std::nullopt;
-            return Job{job->id, job->place.file, job->place.offset, job->place.length};
+            if (!job) return nb::none();
+            try {
+              return nb::make_tuple(job->id, job->place.file, job->place.offset, job->place.length);
+            } catch (...) {  // no memory: nobody knows of the range that was given out
+              ranges.fail(job->id, std::nullopt);
+              throw;
+            }
           },
-          "timeout_s"_a, "Wait for the next range to fetch: (id, file, offset, length).")
+          "timeout_s"_a, nb::sig("def next(self, timeout_s: float) -> tuple[int, int, int, int] | None"),
+          "Wait for the next range to fetch: (id, file, offset, length).")
       .def("deliver", &deliver, "id"_a, "bytes"_a, "The bytes of a range.")
       .def(
           "fail",
-          [](RemoteRanges& ranges, uint64_t id, nb::handle error) { ranges.fail(id, reading_error(error)); },
+          [](RemoteRanges& ranges, uint64_t id, nb::handle error) { ranges.fail(id, failure_of(error)); },
           "id"_a, "error"_a, nb::sig("def fail(self, id: int, error: BaseException) -> None"),
           "A range cannot be had.")
       .def("release_until", &RemoteRanges::release_until, "use"_a, nb::call_guard<WithoutGil>(),

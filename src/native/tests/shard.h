@@ -57,6 +57,8 @@ class Shard {
     set->add(file_.path(), extents_, name);
     return set;
   }
+  const std::string& path() const { return file_.path(); }
+  const std::vector<RecordExtent>& extents() const { return extents_; }
 
  private:
   static std::string framed(const std::vector<std::string>& payloads) {

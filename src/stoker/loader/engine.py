@@ -257,7 +257,11 @@ class SampleEngine:
         """
         if self._submitted[0].request is None:
             return self._empty_batch(self._submitted.popleft())
-        finished = self._native.next()
+        try:
+            finished = self._native.next()
+        except BaseException:  # Ctrl-C, or no memory: the next call must not get what this one asked for
+            self.drop_pending()
+            raise
         submitted = self._submitted.popleft()
         if self._ahead is not None:
             self._ahead.release(len(submitted.step.indices))

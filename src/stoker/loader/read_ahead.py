@@ -14,7 +14,7 @@ from __future__ import annotations
 import bisect
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -346,18 +346,17 @@ class _Fetcher:
 
     def run(self) -> None:
         while not self._ranges.closed:
-            job = self._ranges.next(_WAIT_SECONDS)
-            if job is not None:
-                self._fetch(*job)
+            with suppress(MemoryError):  # which the taker of the bytes gets; this thread goes on
+                job = self._ranges.next(_WAIT_SECONDS)
+                if job is not None:
+                    self._fetch(*job)
 
     def _fetch(self, number: int, file: int, offset: int, length: int) -> None:
         begun = time.monotonic_ns()
         try:
-            data = self._files.read(file, offset, length)
+            self._ranges.deliver(number, self._files.read(file, offset, length))
         except BaseException as error:  # noqa: BLE001 - the root of a thread: the taker of the bytes gets the error
             self._ranges.fail(number, error)
-        else:
-            self._ranges.deliver(number, data)
         if self._log.on:
             self._log.add(self._number, begun, length)
 

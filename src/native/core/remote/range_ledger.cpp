@@ -18,6 +18,19 @@ void RangeLedger::reserve(uint64_t length) {
   counts.bytes += length;
 }
 
+void RangeLedger::add(const Shared& range) {
+  const uint64_t id = next_id++;
+  ranges.emplace(id, range);
+  range->id = id;
+  queued_bytes += range->place.length;
+  queue.push_back(range);
+  by_last_use.emplace(range->last_use, id);
+  for (const RangePiece& piece : range->pieces) {
+    if (piece.uses == 0) continue;
+    awaited[{range->place.file, piece.offset, piece.length}].push_back({range, piece.uses});
+  }
+}
+
 void RangeLedger::release_bytes(uint64_t length) {
   {
     const std::lock_guard lock(mutex);
@@ -35,16 +48,18 @@ void RangeLedger::drop(const Shared& range, Released& released) {
     if (found->second.empty()) awaited.erase(found);
   }
   if (range->phase == RangePhase::kQueued && !range->urgent) queued_bytes -= range->place.length;
-  if (range->phase != RangePhase::kUnderWay) ranges.erase(range->id);  // what is under way comes back once
+  const bool comes_back = range->phase == RangePhase::kUnderWay;
   range->phase = RangePhase::kDropped;
   range->changed.notify_all();
-  released.push_back(range);
+  if (!comes_back) released.insert(ranges.extract(range->id));
 }
 
 void RangeLedger::drop_all(Released& released) {
-  std::vector<Shared> all;
-  for (const auto& [id, range] : ranges) all.push_back(range);
-  for (const Shared& range : all) drop(range, released);
+  for (auto at = ranges.begin(); at != ranges.end();) {
+    const Shared& range = at->second;
+    ++at;
+    drop(range, released);
+  }
   queue.clear();
   urgent.clear();
   awaited.clear();
@@ -54,13 +69,12 @@ void RangeLedger::drop_all(Released& released) {
   planner.notify_all();
 }
 
-RangeLedger::Shared RangeLedger::claim(const RemotePlace& place, Released& released) {
+RangeLedger::Shared RangeLedger::claim(const RemotePlace& place) {
   const auto found = awaited.find(place);
   if (found == awaited.end()) return nullptr;
   Shared range = found->second.front().range;
   if (--found->second.front().uses == 0) found->second.erase(found->second.begin());
   if (found->second.empty()) awaited.erase(found);
-  released.push_back(range);
   if (--range->uses_left == 0 && range->phase > RangePhase::kUnderWay) ranges.erase(range->id);
   return range;
 }
@@ -104,9 +118,7 @@ FetchJob RangeLedger::issue(std::deque<Shared>& from) {
 void RangeLedger::settle(const Shared& range, RangePhase phase, Released& released) {
   range->phase = phase;
   range->changed.notify_all();
-  if (range->uses_left != 0) return;
-  ranges.erase(range->id);
-  released.push_back(range);
+  if (range->uses_left == 0) released.insert(ranges.extract(range->id));
 }
 
 void RangeLedger::give_up(const Shared& range) {

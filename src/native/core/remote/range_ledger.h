@@ -22,7 +22,7 @@ enum class RangePhase { kQueued, kUnderWay, kHere, kFailed, kDropped };
 
 // One range, on its way from the queue to its last use.
 struct AheadRange {
-  uint64_t id = 0;
+  uint64_t id = 0;  // 0: none yet
   RemotePlace place;
   uint64_t last_use = 0;
   std::vector<RangePiece> pieces;
@@ -30,7 +30,7 @@ struct AheadRange {
   bool urgent = false;
   RangePhase phase = RangePhase::kQueued;
   TakenBytes bytes;
-  std::optional<Error> error;
+  std::optional<Error> error;  // of one that failed; nothing: there was no memory
   std::condition_variable changed;
 };
 
@@ -40,9 +40,10 @@ struct PlaceHash {
 
 struct RangeLedger {
   using Shared = std::shared_ptr<AheadRange>;
+  using Ranges = std::map<uint64_t, Shared>;  // by id
   // The last reference to bytes takes the mutex when it goes, so it must not go under the mutex: what may
-  // hold one is put here, which is declared before the lock.
-  using Released = std::vector<Shared>;
+  // hold one is moved here, which takes no memory, and which is declared before the lock.
+  using Released = Ranges;
   struct Awaited {
     Shared range;
     uint64_t uses;
@@ -54,6 +55,9 @@ struct RangeLedger {
 
   void reserve(uint64_t length);
 
+  // Queues a range that is expected. Where this throws, the range may be there in part, until it is dropped.
+  void add(const Shared& range);
+
   // Takes the mutex.
   void release_bytes(uint64_t length);
 
@@ -62,8 +66,9 @@ struct RangeLedger {
 
   void drop_all(Released& released);
 
-  // One use of a piece that is expected, and its range; nothing if there is none.
-  Shared claim(const RemotePlace& place, Released& released);
+  // One use of a piece that is expected, and its range, which the caller keeps longer than the mutex; nothing
+  // if there is none.
+  Shared claim(const RemotePlace& place);
 
   // The range that was given out under this number and has not come back yet; nothing if there is none.
   Shared under_way(uint64_t id) const;
@@ -88,10 +93,10 @@ struct RangeLedger {
   std::condition_variable planner;
   std::deque<Shared> queue;
   std::deque<Shared> urgent;
-  std::unordered_map<uint64_t, Shared> ranges;  // by id, until they are released
+  Ranges ranges;  // until they are released
   std::unordered_map<RemotePlace, std::vector<Awaited>, PlaceHash> awaited;
   std::multimap<uint64_t, uint64_t> by_last_use;  // to the id
-  uint64_t next_id = 0;
+  uint64_t next_id = 1;
   uint64_t held = 0;
   uint64_t queued_bytes = 0;
   uint64_t planned_uses = 0;

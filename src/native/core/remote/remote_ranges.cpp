@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -63,7 +64,8 @@ RemoteRanges::~RemoteRanges() {
   if (state_->process == process_number()) {
     close();
   } else {
-    static_cast<void>(new std::shared_ptr<RangeLedger>(std::move(state_)));  // the parent's, left as it is
+    static_cast<void>(new (std::nothrow)
+                          std::shared_ptr<RangeLedger>(std::move(state_)));  // the parent's, left as it is
   }
 }
 
@@ -84,19 +86,17 @@ void RemoteRanges::expect(std::vector<ExpectedRange> ranges, uint64_t planned_us
     for (const RangePiece& piece : range->pieces) range->uses_left += piece.uses;
     if (range->uses_left != 0) made.push_back(std::move(range));
   }
+  RangeLedger::Released released;
   RangeLedger& state = ledger();
   const std::lock_guard lock(state.mutex);
   if (state.closed) return;
-  for (const RangeLedger::Shared& range : made) {
-    range->id = state.next_id++;
-    for (const RangePiece& piece : range->pieces) {
-      if (piece.uses == 0) continue;
-      state.awaited[{range->place.file, piece.offset, piece.length}].push_back({range, piece.uses});
+  try {
+    for (const RangeLedger::Shared& range : made) state.add(range);
+  } catch (...) {  // no memory: all of them, or none
+    for (const RangeLedger::Shared& range : made) {
+      if (range->id != 0) state.drop(range, released);
     }
-    state.ranges.emplace(range->id, range);
-    state.by_last_use.emplace(range->last_use, range->id);
-    state.queue.push_back(range);
-    state.queued_bytes += range->place.length;
+    throw;
   }
   state.planned_uses = planned_uses;
   state.fetchers.notify_one();
@@ -121,40 +121,48 @@ std::optional<FetchJob> RemoteRanges::next(std::chrono::milliseconds timeout) {
 }
 
 void RemoteRanges::deliver(uint64_t id, std::span<const uint8_t> bytes, std::shared_ptr<const void> held) {
-  const auto reserved =
-      std::make_shared<ReservedBytes>(state_, std::move(held));  // freed after the lock, if it is not used
+  std::shared_ptr<ReservedBytes> reserved;  // freed after the lock, if it is not used
+  try {
+    reserved = std::make_shared<ReservedBytes>(state_, std::move(held));
+  } catch (const std::bad_alloc&) {
+    return fail(id, std::nullopt);
+  }
   RangeLedger::Released released;
+  RangeLedger::Shared range;
   RangeLedger& state = ledger();
   const std::lock_guard lock(state.mutex);
-  const RangeLedger::Shared range = state.under_way(id);
+  range = state.under_way(id);
   if (!range) return;
-  released.push_back(range);
   const uint64_t length = reserved->length = range->place.length;
   if (range->phase == RangePhase::kDropped) {
     state.ranges.erase(id);
     return;
   }
   if (bytes.size() != length) {
-    range->error = Error(ErrorCode::kStorage, std::to_string(bytes.size()) + " bytes came where " +
-                                                  std::to_string(length) + " were asked for");
+    try {
+      range->error = Error(ErrorCode::kStorage, std::to_string(bytes.size()) + " bytes came where " +
+                                                    std::to_string(length) + " were asked for");
+    } catch (const std::bad_alloc&) {  // then this is what is wrong with it
+    }
     return state.settle(range, RangePhase::kFailed, released);
   }
   range->bytes = {bytes, reserved};
   state.settle(range, RangePhase::kHere, released);
 }
 
-void RemoteRanges::fail(uint64_t id, const Error& error) {
+void RemoteRanges::fail(uint64_t id, std::optional<Error> error) {
   RangeLedger::Released released;
+  RangeLedger::Shared range;
   RangeLedger& state = ledger();
   {
     const std::lock_guard lock(state.mutex);
-    const RangeLedger::Shared range = state.under_way(id);
+    range = state.under_way(id);
     if (!range) return;
     state.held -= range->place.length;
     if (range->phase == RangePhase::kDropped) {
       state.ranges.erase(id);
     } else {
-      range->error = error;
+      range->error = std::move(error);
       state.settle(range, RangePhase::kFailed, released);
     }
   }
@@ -162,12 +170,13 @@ void RemoteRanges::fail(uint64_t id, const Error& error) {
 }
 
 TakenBytes RemoteRanges::take(const RemotePlace& place) {
-  RangeLedger::Released released;
+  RangeLedger::Shared range;
   RangeLedger& state = ledger();
   {
     std::unique_lock lock(state.mutex);
     if (state.closed) throw dropped();
-    if (const RangeLedger::Shared range = state.claim(place, released)) {
+    range = state.claim(place);
+    if (range) {
       range->changed.wait_for(lock, kTimeout, [&] { return range->phase != RangePhase::kQueued; });
       if (range->phase != RangePhase::kQueued) {
         range->changed.wait(lock, [&] { return range->phase != RangePhase::kUnderWay; });
@@ -189,18 +198,22 @@ TakenBytes RemoteRanges::read_now(const RemotePlace& place) {
   const auto range = std::make_shared<AheadRange>();
   range->place = place;
   range->urgent = true;
-  RangeLedger::Released released{range};
+  RangeLedger::Ranges made;  // so that under the mutex only `urgent` takes memory
+  made.emplace(0, range);
   RangeLedger& state = ledger();
   std::unique_lock lock(state.mutex);
   if (state.closed) throw dropped();
-  range->id = state.next_id++;
-  state.ranges.emplace(range->id, range);
   state.urgent.push_back(range);
+  auto own = made.extract(made.begin());
+  range->id = own.key() = state.next_id++;
+  state.ranges.insert(std::move(own));
   ++state.counts.unplanned;
   state.fetchers.notify_one();
   range->changed.wait(lock, [&] { return range->phase > RangePhase::kUnderWay; });
   if (range->phase == RangePhase::kHere) return range->bytes;
-  throw range->error ? Error(*range->error) : dropped();
+  if (range->phase == RangePhase::kDropped) throw dropped();
+  if (!range->error) throw std::bad_alloc();
+  throw Error(*range->error);
 }
 
 void RemoteRanges::count_reread() {

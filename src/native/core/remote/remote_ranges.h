@@ -70,11 +70,13 @@ class RemoteRanges : public RemoteReader {
   // The next range to fetch, when the budget allows it; nothing when closed, or after `timeout`.
   std::optional<FetchJob> next(std::chrono::milliseconds timeout);
 
-  // The bytes of a range. Of another length than asked for they are an error of that range.
+  // The bytes of a range. Of another length than asked for they are an error of that range, and so is that
+  // there is no memory to keep them.
   void deliver(uint64_t id, std::span<const uint8_t> bytes, std::shared_ptr<const void> held);
 
-  // The range cannot be had. Pieces of a longer one are then asked for one by one.
-  void fail(uint64_t id, const Error& error);
+  // The range cannot be had; without an error, for lack of memory. Pieces of a longer one are then asked for
+  // one by one.
+  void fail(uint64_t id, std::optional<Error> error);
 
   TakenBytes take(const RemotePlace& place) override;
   TakenBytes read_now(const RemotePlace& place) override;
