@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import pickle
 from typing import TYPE_CHECKING
 
@@ -92,6 +93,18 @@ def test_a_shard_cut_in_the_middle_is_named(tmp_path: Path) -> None:
         stoker.open(shard)
     assert caught.value.path == str(shard)
     assert caught.value.record == 4
+
+
+def test_a_damaged_length_in_a_compressed_shard_is_named(tmp_path: Path) -> None:
+    shard = write_shards(tmp_path, 9, 1)[0]
+    data = bytearray(shard.read_bytes())
+    data[8] ^= 1  # the checksum of the first length
+    for path in tmp_path.iterdir():
+        path.unlink()
+    shard.write_bytes(gzip.compress(data))
+    with pytest.raises(ShardError, match=r"^record 0 at byte 0 of [^ ]*/train-00000-of-00001: ") as caught:
+        stoker.open(shard)
+    assert (caught.value.path, caught.value.record, caught.value.offset) == (str(shard), 0, 0)
 
 
 def test_a_dataset_says_what_it_is(tmp_path: Path) -> None:

@@ -43,11 +43,10 @@ from stoker.format import (
 )
 from stoker.loader import refuse_keys
 from stoker.sources import list_source
-from stoker.storage import LocalCopy, attach_filename, location, stoppable_pool
+from stoker.storage import LocalCopy, attach_filename, error_about, location, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from stoker.format import FoundSplit, Manifest, RecordKeys
     from stoker.storage import Location
@@ -411,7 +410,7 @@ def leading_records(paths: Sequence[Location], limit: int) -> Iterator[Features]
                     left -= 1
                     yield features
             except StokerError as error:
-                raise _about(error, copy.path, path) from error
+                raise error_about(error, copy.path, path) from error
         if not left:
             return
 
@@ -426,7 +425,7 @@ def _leading_of(copy: LocalCopy, limit: int) -> Iterator[Features]:
         try:
             yield from _leading_plain(LocalCopy(inflated.path), limit)
         except StokerError as error:
-            raise _about(error, inflated.path, copy.path) from error
+            raise error_about(error, inflated.path, copy.path) from error
 
 
 def _leading_plain(copy: LocalCopy, limit: int) -> Iterator[Features]:
@@ -446,16 +445,6 @@ def _leading_plain(copy: LocalCopy, limit: int) -> Iterator[Features]:
             message = f"{copy.path}, record {number} at byte {offset}: {error}"
             raise ExampleError(message, record=number, offset=offset) from error
         offset += FRAME_BYTES + len(payload)
-
-
-def message_about(error: StokerError, read_from: Path, path: Location | Path) -> str:
-    """Return the message of an error, with the name of ``path`` in place of that of the local copy of its bytes."""
-    return str(error).replace(str(read_from), str(path))
-
-
-def _about(error: StokerError, read_from: Path, path: Location | Path) -> StokerError:
-    what = message_about(error, read_from, path)
-    return type(error)(what, path=str(path), record=error.record, offset=error.offset, source=error.source)
 
 
 def _payload(copy: LocalCopy, offset: int, size: int) -> bytes:

@@ -56,7 +56,7 @@ from stoker.format import (
     read_manifest,
     read_rejects,
 )
-from stoker.inspect.info import leading_records, message_about, names_below
+from stoker.inspect.info import leading_records, names_below
 from stoker.loader import Sample, label_of, refuse_keys, refuse_unfinished
 from stoker.storage import (
     TEMPORARY_MARK,
@@ -64,6 +64,7 @@ from stoker.storage import (
     check_stacks,
     is_scratch_full,
     location,
+    message_about,
     open_regular,
     stoppable_pool,
 )

@@ -28,6 +28,7 @@ from stoker.errors import (
     CorruptRecordError,
     DatasetNotFoundError,
     IndexMismatchError,
+    ShardError,
     TruncatedShardError,
 )
 from stoker.format import (
@@ -47,7 +48,7 @@ from stoker.format import (
     write_index,
 )
 from stoker.loader.read_ahead import RemoteFiles
-from stoker.storage import stoppable_pool
+from stoker.storage import error_about, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -281,7 +282,11 @@ def _open_file(path: Location, *, write_beside: bool) -> OpenShard:
 
 def _open_compressed(path: Location) -> OpenShard:
     inflated = inflate(path)
-    return OpenShard.of(path, _native.scan_shard(str(inflated.path), check=False), inflated)
+    try:
+        rows = _native.scan_shard(str(inflated.path), check=False)
+    except ShardError as error:
+        raise error_about(error, inflated.path, path) from error
+    return OpenShard.of(path, rows, inflated)
 
 
 def _size_of(path: Location) -> int:

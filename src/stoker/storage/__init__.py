@@ -5,7 +5,14 @@ Code above this package does not know which client speaks to which store, nor wh
 
 from __future__ import annotations
 
-from stoker.storage.copies import LocalCopy, append_to_scratch, is_scratch_full, scratch_file
+from stoker.storage.copies import (
+    LocalCopy,
+    append_to_scratch,
+    error_about,
+    is_scratch_full,
+    message_about,
+    scratch_file,
+)
 from stoker.storage.files import (
     TEMPORARY_MARK,
     Staging,
@@ -53,11 +60,13 @@ __all__ = [
     "cached_bytes",
     "check_stacks",
     "drop_from_page_cache",
+    "error_about",
     "is_absolute",
     "is_of_the_name",
     "is_scratch_full",
     "location",
     "make_directory",
+    "message_about",
     "new_pool",
     "open_regular",
     "parse_json",

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
 
+    from stoker.errors import StokerError
     from stoker.storage.backend import Data
+    from stoker.storage.location import Location
     from stoker.storage.retrying import RetryingStore
 
 _CHUNK_BYTES = 2**22
@@ -133,6 +135,17 @@ class StoreStaging:
 def _content(file: IO[bytes]) -> Data:
     size = os.fstat(file.fileno()).st_size
     return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if size else b""  # an empty file cannot be mapped
+
+
+def message_about(error: StokerError, read_from: Path, path: Location | Path) -> str:
+    """Return the message of an error, with the name of ``path`` in place of that of the local copy of its bytes."""
+    return str(error).replace(str(read_from), str(path))
+
+
+def error_about(error: StokerError, read_from: Path, path: Location | Path) -> StokerError:
+    """Return the error that names ``path`` in place of the local copy of its bytes."""
+    what = message_about(error, read_from, path)
+    return type(error)(what, path=str(path), record=error.record, offset=error.offset, source=error.source)
 
 
 @contextmanager
