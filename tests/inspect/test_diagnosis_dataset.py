@@ -36,15 +36,17 @@ print(json.dumps(doctor.report.document()))
 """
 
 
-def asked(capsys: pytest.CaptureFixture[str], *words: str, verdict: str | None = None) -> dict[str, Any]:
-    """The first of three documents that has a verdict: on a busy machine one may be wrong, but not always."""
-    for _ in range(3):
+def asked(
+    capsys: pytest.CaptureFixture[str], *words: str, verdict: str | None = None, tried: bool = False
+) -> dict[str, Any]:
+    """The first of five documents with a verdict and trials: on a busy machine one may be wrong, but not always."""
+    for _ in range(5):
         capsys.readouterr()
         assert main(["doctor", *words, "--seconds", "0.3", "--json"]) == 0
         found: dict[str, Any] = json.loads(capsys.readouterr().out)
-        if verdict in (None, found["verdict"]):
+        if verdict in (None, found["verdict"]) and (found["trials"] or not tried):
             return found
-    pytest.fail(f"never {verdict}: {found}")
+    pytest.fail(f"never {verdict}{' with trials' if tried else ''}: {found}")
 
 
 def test_a_dataset_has_stages_a_verdict_and_measured_remedies(
@@ -73,7 +75,7 @@ def test_one_thread_is_tried_against_all(dataset: Path, capsys: pytest.CaptureFi
 
 
 def test_the_remedy_for_a_folder_of_images_is_a_build(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = asked(capsys, str(photos), verdict="decode-bound")
+    found = asked(capsys, str(photos), verdict="decode-bound", tried=True)
     assert "--recipe restart" in [trial["name"] for trial in found["trials"]]  # although some are not plain JPEGs
     remedies = [trial["remedy"] for trial in found["trials"]]
     assert any(f"stoker build {photos} NEW" in remedy for remedy in remedies)
