@@ -55,7 +55,7 @@ $(MADE): | $(BUILD)/.stamp-deps-build
 
 # Whatever fills the virtual environment waits for the one before it, so that `make -j` does not run two at a time.
 $(COMPILING): $(MADE) pyproject.toml
-	@for tool in cmake ninja; do $(BIN)/python scripts/requirements.py dev $$tool; done > $(VENV)/requirements.txt
+	@for tool in cmake ninja nanobind; do $(BIN)/python scripts/requirements.py dev $$tool; done > $(VENV)/requirements.txt
 	$(PIP) install -r $(VENV)/requirements.txt
 	@touch $@
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
@@ -162,8 +163,8 @@ TEST_CASE("tfrecord: lengths near the top of 64 bits do not wrap around") {
   for (uint64_t claimed :
        {~uint64_t{0}, ~uint64_t{0} - 15, ~uint64_t{0} - 16, uint64_t{1} << 63, uint64_t{1} << 40}) {
     const auto header = stoker::frame_header(claimed);
-    Bytes bytes(header.begin(), header.end());
-    bytes.resize(64);
+    Bytes bytes(64);
+    std::ranges::copy(header, bytes.begin());
     const RandomAccessFile shard(scratch.file(bytes));
     for (PayloadCheck check : {PayloadCheck::kOn, PayloadCheck::kOff}) {
       CHECK(error_of([&] { stoker::scan_shard(shard, check); }).code() == ErrorCode::kTruncatedShard);
