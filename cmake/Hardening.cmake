@@ -3,7 +3,6 @@
 if(STOKER_SANITIZE OR STOKER_FUZZ)
   return()
 endif()
-include(CheckCXXCompilerFlag)
 # Some compilers define _FORTIFY_SOURCE themselves, and defining it twice is a warning. It needs optimisation.
 add_compile_options("$<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE>" "$<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>")
 foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection)

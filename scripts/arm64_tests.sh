@@ -40,10 +40,12 @@ if [ ! -e "$site/.whole" ]; then
     --platform manylinux_2_28_aarch64 --platform manylinux_2_27_aarch64 --platform manylinux2014_aarch64 -r "$directory.txt"
   touch "$site/.whole"
 fi
-rm -rf "$site/stoker"
+rm -rf "$site"/stoker "$site"/stoker-*.dist-info
 cp -r src/stoker "$site/stoker"
 rm -f "$site"/stoker/_native*.so
 cp "$directory/_native.$abi.so" "$site/stoker/"
+# Commands are found by what pip noted, which is the same for both.
+cp -r "$(python -c 'import importlib.metadata as m; print(next(f for f in m.files("stoker") if f.name == "METADATA").locate().parent)')" "$site/"
 
 if [ ! -e "$data/dataset/manifest.json" ]; then
   rm -rf "$data"
