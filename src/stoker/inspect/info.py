@@ -410,7 +410,7 @@ def leading_records(paths: Sequence[Location], limit: int) -> Iterator[Features]
                     left -= 1
                     yield features
             except StokerError as error:
-                raise error_about(error, copy.path, path) from error
+                raise error_about(error, copy.path, str(path)) from error
         if not left:
             return
 
@@ -425,7 +425,7 @@ def _leading_of(copy: LocalCopy, limit: int) -> Iterator[Features]:
         try:
             yield from _leading_plain(LocalCopy(inflated.path), limit)
         except StokerError as error:
-            raise error_about(error, inflated.path, copy.path) from error
+            raise error_about(error, inflated.path, str(copy.path)) from error
 
 
 def _leading_plain(copy: LocalCopy, limit: int) -> Iterator[Features]:

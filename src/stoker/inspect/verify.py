@@ -131,7 +131,7 @@ def problem_of(error: StokerError, path: Location, read_from: Path | None = None
         path: The file.
         read_from: The local copy of its bytes; the problem names ``path`` instead.
     """
-    what = str(error) if read_from is None else message_about(error, read_from, path)
+    what = str(error) if read_from is None else message_about(error, read_from, str(path))
     return Problem(str(path), error.record, error.offset, error.source, what)
 
 

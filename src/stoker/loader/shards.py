@@ -285,7 +285,7 @@ def _open_compressed(path: Location) -> OpenShard:
     try:
         rows = _native.scan_shard(str(inflated.path), check=False)
     except ShardError as error:
-        raise error_about(error, inflated.path, path) from error
+        raise error_about(error, inflated.path, str(path)) from error
     return OpenShard.of(path, rows, inflated)
 
 

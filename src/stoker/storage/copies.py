@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from stoker.errors import StokerError
     from stoker.storage.backend import Data
-    from stoker.storage.location import Location
     from stoker.storage.retrying import RetryingStore
 
 _CHUNK_BYTES = 2**22
@@ -137,15 +136,15 @@ def _content(file: IO[bytes]) -> Data:
     return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) if size else b""  # an empty file cannot be mapped
 
 
-def message_about(error: StokerError, read_from: Path, path: Location | Path) -> str:
+def message_about(error: StokerError, read_from: Path, path: str) -> str:
     """Return the message of an error, with the name of ``path`` in place of that of the local copy of its bytes."""
-    return str(error).replace(str(read_from), str(path))
+    return str(error).replace(str(read_from), path)
 
 
-def error_about(error: StokerError, read_from: Path, path: Location | Path) -> StokerError:
+def error_about(error: StokerError, read_from: Path, path: str) -> StokerError:
     """Return the error that names ``path`` in place of the local copy of its bytes."""
     what = message_about(error, read_from, path)
-    return type(error)(what, path=str(path), record=error.record, offset=error.offset, source=error.source)
+    return type(error)(what, path=path, record=error.record, offset=error.offset, source=error.source)
 
 
 @contextmanager
