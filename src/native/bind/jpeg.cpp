@@ -120,8 +120,7 @@ void register_jpeg(nb::module_& m) {
   m.def("probe_jpeg", &read_without_gil<probe_jpeg>, nb::arg("data"), "Read the header of a JPEG.");
   m.def("check_jpeg", &read_without_gil<check_jpeg>, nb::arg("data"),
         "Read the header and walk every marker to the end of the image; a file cut short, or of a kind that "
-        "is not "
-        "decoded, raises ImageError.");
+        "is not decoded, raises ImageError.");
   m.def("check_entropy", &check_entropy, nb::arg("data"), nb::arg("max_pixels") = kDefaultMaxPixels,
         "Decode all that is entropy-coded, and make no pixels; what decode_jpeg would refuse raises "
         "ImageError.");

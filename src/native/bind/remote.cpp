@@ -67,8 +67,8 @@ std::vector<uint8_t> call_reading(const nb::callable& read, const RemotePlace& p
     const auto bytes = nb::cast<ByteView>(read(place.file, place.offset, place.length));
     return {bytes.data(), bytes.data() + bytes.size()};
   } catch (const nb::python_error& raised) {
-    if (raised.matches(PyExc_MemoryError)) throw std::bad_alloc();
-    throw reading_error(raised.value());
+    if (std::optional<Error> error = failure_of(raised.value())) throw *std::move(error);
+    throw std::bad_alloc();
   } catch (const nb::cast_error&) {
     throw Error(ErrorCode::kCallback, "reading remote bytes returned something else than bytes");
   }
