@@ -2,7 +2,9 @@
 #
 # Settings: PYTHON=python3 (3.11 or newer)  VENV=.venv  BUILD=build  JOBS=2  FUZZ_SECONDS=60  BENCH_SECONDS=2
 # For wheel and release: PYTHONS="python3.11 python3.12 ..." that make and test wheels (wheel: PYTHON; release: these two)
-# For bench-rivals: PHOTOS=folder of JPEGs  RIVALS=names of those to install (all)
+# For bench-rivals: PHOTOS=folder of JPEGs  RIVALS=names of those to install (all)  LINES=those to measure (all)
+#   RESUME=yes takes lines that a stopped run has finished as they are
+# For bench-quick: PHOTOS=folder of JPEGs (the demo's)  SAVE=yes stores the ratios in place of those of before
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -171,15 +173,22 @@ $(DEMO)/dataset/manifest.json:
 bench: $(DEMO)/dataset/manifest.json $(DEVELOPED)  ## Speed on the demo's dataset: the ladder, Stoker, the codec alone.
 	$(BIN)/stoker bench $(DEMO)/dataset --seconds $(BENCH_SECONDS)
 
+$(DEMO)/photos:
+	$(MAKE) demo
+
+.PHONY: bench-quick
+bench-quick: $(INSTALLED) $(if $(PHOTOS),,$(DEMO)/photos)  ## Before and after a change: ratios against those stored on this machine, in two minutes.
+	$(BIN)/python -m benchmarks.quick "$(or $(PHOTOS),$(DEMO)/photos)" --store $(BUILD)/bench-quick.json $(if $(SAVE),--save)
+
 .PHONY: bench-rivals
 bench-rivals: $(INSTALLED)  ## Stoker and its rivals in one paired run on PHOTOS=folder (an hour, 15 GB; Linux).
 	@test -n "$(PHOTOS)" || { echo "Say which photographs: make bench-rivals PHOTOS=folder"; exit 2; }
 	$(BIN)/python -m benchmarks.rivals.install --build $(BUILD)/rivals $(RIVALS) \
 	  || echo "Some rivals could not be installed; they are left out."
-	$(BIN)/python -m benchmarks.rivals "$(PHOTOS)" --build $(BUILD)/rivals
+	$(BIN)/python -m benchmarks.rivals "$(PHOTOS)" --build $(BUILD)/rivals $(if $(LINES),--lines "$(LINES)") $(if $(RESUME),--resume)
 
 .PHONY: sdist wheel
-sdist wheel: $(BUILD)/.stamp-deps-build  ## The source package; and wheels with libjpeg-turbo inside (needs nasm). In dist/.
+sdist wheel: $(BUILD)/.stamp-deps-build  ## The source package; and wheels with the image libraries inside (needs nasm). In dist/.
 	@scripts/release.sh $@
 
 .PHONY: release

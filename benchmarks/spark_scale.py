@@ -34,7 +34,6 @@ from PIL import Image
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import stoker.spark
-from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build
 from stoker.config import format_size
 from stoker.spark import started_session
 from tests.servers import spark_cluster
@@ -133,7 +132,6 @@ def measure_memory(args: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=args.folder) as made:
         source, destination = Path(made) / "tree", Path(made) / "dataset"
         write_tree(source, args.items)
-        settings = BuildSettings(SourceSettings(str(source)), shards=ShardSettings(train=args.shards), accept_size=True)
         shards: set[int] = set()
 
         def progress(*, done: int, total: int, size_bytes: int, rejects: int) -> None:
@@ -146,7 +144,8 @@ def measure_memory(args: argparse.Namespace) -> dict[str, Any]:
         with cluster_session(2, 2) as session, PeakMemory() as memory:
             started = time.monotonic()
             with suppress(Enough):
-                stoker.spark.build(session, settings, destination, progress)
+                engine = stoker.spark.engine(session)
+                stoker.build(source, destination, shards=args.shards, allow_huge=True, progress=progress, engine=engine)
             seconds = time.monotonic() - started
         return {
             "items": args.items,
@@ -160,17 +159,18 @@ def measure_memory(args: argparse.Namespace) -> dict[str, Any]:
 
 def measure_packed(args: argparse.Namespace) -> dict[str, Any]:
     """Build with executors that were sent their whole environment, and return seconds and where it lay."""
-    settings = BuildSettings(SourceSettings(str(Path(args.source).resolve())), shards=ShardSettings(train=args.shards))
+    source = Path(args.source).resolve()
     archive = {
         "spark.archives": f"{Path(args.environment).resolve()}#environment",
         "spark.pyspark.python": "./environment/bin/python",
     }
     with tempfile.TemporaryDirectory(dir=args.folder) as made:
-        expected = build(settings, Path(made) / "local").manifest.dataset_id
+        expected = stoker.build(source, Path(made) / "local", shards=args.shards).manifest.dataset_id
         began = time.monotonic()
         with cluster_session(2, 2, **archive) as session:
             found = session.sparkContext.parallelize([0], 1).map(lambda _: str(find_spec("stoker"))).collect()
-            report = stoker.spark.build(session, settings, Path(made) / "spark")
+            engine = stoker.spark.engine(session)
+            report = stoker.build(source, Path(made) / "spark", shards=args.shards, engine=engine)
         assert report.manifest.dataset_id == expected
         seconds = round(time.monotonic() - began, 1)
         return {"dataset_id": expected, "stoker of the executors": found, "seconds with cluster": seconds}

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import stoker.spark
 from benchmarks.rivals.serving import descendants, tree_seconds
 from benchmarks.rivals.turns import busy_seconds
-from stoker.builder import BuildSettings, build
+from stoker.builder import BuildSettings, LocalEngine, build_tree, open_source
 from stoker.cli.options import add_dataset_options, add_source_options, build_settings
 from stoker.spark import started_session
 from tests.servers import spark_cluster
@@ -37,7 +37,7 @@ from tests.servers import spark_cluster
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from stoker.builder import BuildReport, BuildSettings
+    from stoker.builder import BuildReport, BuildSettings, EngineFactory
 
 _WARM_IMAGES = 100
 
@@ -108,15 +108,20 @@ def _own_seconds() -> float:
     return tree_seconds({os.getpid()} | descendants(os.getpid()))
 
 
+def build(settings: BuildSettings, destination: Path, engine: EngineFactory) -> BuildReport:
+    """List the source and build it."""
+    return build_tree(open_source(settings.source), settings, destination, engine=engine)
+
+
 def turn(way: Way, settings: BuildSettings, cluster: spark_cluster.SparkCluster, folder: Path) -> Turn:
     """Build once."""
     if way.engine == "local":
-        return timed(lambda: build(replace(settings, threads=way.count), folder / "out"))
+        return timed(lambda: build(replace(settings, threads=way.count), folder / "out", LocalEngine))
     conf = {**cluster.settings(), "spark.cores.max": str(way.count)}
     with started_session(conf.pop("spark.master"), conf) as session:
         warm = replace(settings, source=replace(settings.source, limit=_WARM_IMAGES))
-        stoker.spark.build(session, warm, folder / "warm")
-        return timed(lambda: stoker.spark.build(session, settings, folder / "out"))
+        build(warm, folder / "warm", stoker.spark.engine(session))
+        return timed(lambda: build(settings, folder / "out", stoker.spark.engine(session)))
 
 
 def measured(settings: BuildSettings, rounds: int) -> dict[Way, list[Turn]]:

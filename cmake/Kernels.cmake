@@ -1,21 +1,26 @@
 # Files named after an instruction set hold kernels for it alone. Each is compiled for that set where the
 # target has it and to nothing elsewhere; which one runs is decided when the program starts.
 include(CheckCXXCompilerFlag)
-function(stoker_kernel file flag)
-  string(MAKE_C_IDENTIFIER "STOKER_HAS_${flag}" result)
-  check_cxx_compiler_flag("${flag}" ${result})
+function(stoker_kernel file)  # the flags follow
+  list(JOIN ARGN " " flags)
+  string(MAKE_C_IDENTIFIER "STOKER_HAS_${flags}" result)
+  check_cxx_compiler_flag("${flags}" ${result})
   if(${result})
-    set_source_files_properties("src/native/core/${file}" PROPERTIES COMPILE_OPTIONS "${flag}"
+    set_source_files_properties("src/native/core/${file}" PROPERTIES COMPILE_OPTIONS "${ARGN}"
       SKIP_PRECOMPILE_HEADERS ON)
   endif()
 endfunction()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
   stoker_kernel(shards/crc32c_sse42.cpp -msse4.2)
+  stoker_kernel(base/pack_kernels_avx2.cpp -mavx2)
+  stoker_kernel(png/filter_kernels_sse42.cpp -msse4.2)
   stoker_kernel(resize/resample_kernels_avx2.cpp -mavx2)
+  stoker_kernel(resize/resample_kernels_avx512.cpp -mavx512bw -mavx512vl -mavx512vnni)
   stoker_kernel(color/color_kernels_avx2.cpp -mavx2)
   stoker_kernel(color/pixel_split_avx2.cpp -mavx2)
-  stoker_kernel(jpeg/baseline/entropy_kernels_bmi2.cpp -mbmi2)
-  stoker_kernel(jpeg/baseline/plane_kernels_avx2.cpp -mavx2)
+  stoker_kernel(jpeg/region/entropy_kernels_bmi2.cpp -mbmi2)
+  stoker_kernel(jpeg/region/plane_kernels_avx2.cpp -mavx2)
+  stoker_kernel(jpeg/region/plane_kernels_avx512.cpp -mavx512bw -mavx512vl -mavx512vnni)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   stoker_kernel(shards/crc32c_arm64.cpp -march=armv8-a+crc)
 endif()

@@ -1,9 +1,10 @@
 # What a build needs and pip cannot install, or a message that says what to install.
-set(STOKER_HELP "\nA build of Stoker needs a C++20 compiler, libjpeg-turbo (2.0.6 or newer) and the headers of Python:\n"
-    "  Debian, Ubuntu:  apt install g++ libjpeg-dev python3-dev\n"
-    "  Fedora, RHEL:    dnf install gcc-c++ libjpeg-turbo-devel python3-devel\n"
-    "  macOS:           xcode-select --install; brew install jpeg-turbo\n"
-    "                   export CMAKE_PREFIX_PATH=$(brew --prefix jpeg-turbo)\n"
+set(STOKER_HELP "\nA build of Stoker needs a C++20 compiler, libjpeg-turbo (2.0.6 or newer) and the headers of Python,\n"
+    "for PNG and WebP at full speed also libpng (1.6.37 or newer) and libwebp:\n"
+    "  Debian, Ubuntu:  apt install g++ libjpeg-dev libpng-dev libwebp-dev python3-dev\n"
+    "  Fedora, RHEL:    dnf install gcc-c++ libjpeg-turbo-devel libpng-devel libwebp-devel python3-devel\n"
+    "  macOS:           xcode-select --install && brew install jpeg-turbo libpng webp\n"
+    "                   export CMAKE_PREFIX_PATH=$(brew --prefix)\n"
     "A wheel needs none of them: pip install --only-binary stoker stoker\n")
 
 include(CheckLanguage)
@@ -48,6 +49,20 @@ int main(void) { return 0; }" STOKER_JPEG_IS_KNOWN)
 unset(CMAKE_REQUIRED_INCLUDES)
 if(NOT STOKER_JPEG_IS_KNOWN)
   message(FATAL_ERROR "The libjpeg-turbo in ${JPEG_INCLUDE_DIRS} is older than 2.0.6." ${STOKER_HELP})
+endif()
+
+# Without these the core decodes no PNG or no WebP; the package leaves them to Pillow, and warns when it first does so.
+list(APPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")
+find_package(PNG 1.6.37 QUIET)
+find_package(WebP QUIET)
+foreach(format PNG WebP)
+  if(NOT ${format}_FOUND)
+    string(TOLOWER "lib${format}" library)
+    message(WARNING "${library} was not found, so ${format} images are left to Pillow, which is slower.")
+  endif()
+endforeach()
+if(NOT PNG_FOUND OR NOT WebP_FOUND)
+  message(NOTICE ${STOKER_HELP})
 endif()
 
 if(STOKER_PYTHON)

@@ -13,4 +13,6 @@ foreach(language C CXX)  # of libjpeg-turbo and Python
   set(CMAKE_${language}_FLAGS_INIT 
     "-isystem ${STOKER_ARM64_ROOT}/usr/include/aarch64-linux-gnu -isystem ${STOKER_ARM64_ROOT}/usr/include")
 endforeach()
-set(CMAKE_EXE_LINKER_FLAGS_INIT "-Wl,-rpath-link,${STOKER_ARM64_ROOT}/usr/lib/aarch64-linux-gnu")
+foreach(folder usr/lib lib)  # zlib, which libpng wants, lies in the second
+  string(APPEND CMAKE_EXE_LINKER_FLAGS_INIT " -Wl,-rpath-link,${STOKER_ARM64_ROOT}/${folder}/aarch64-linux-gnu")
+endforeach()

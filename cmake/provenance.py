@@ -13,6 +13,7 @@ import json
 import re
 import shutil
 import sys
+from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
@@ -21,27 +22,67 @@ Component = dict[str, Any]
 _IJG = "This software is based in part on the work of the Independent JPEG Group.\n"
 
 
-def libjpeg_turbo(library: Path, include: Path, licenses: Path) -> Component | None:
-    """Return libjpeg-turbo as a component and copy its licences; None if the extension only asks for the system's.
+@dataclass(frozen=True)
+class Library:
+    """A library that scripts/image_libraries.sh builds.
+
+    Attributes:
+        license: Its licence, as an SPDX expression.
+        place: Where it comes from, as a package URL without a version.
+        cpe: Vendor and product in the list of platforms of NIST, by which vulnerabilities are reported.
+        version: The file, below its prefix, and the pattern that say its version.
+    """
+
+    license: str
+    place: str
+    cpe: str
+    version: tuple[str, str]
+
+
+LIBRARIES = {
+    "libjpeg-turbo": Library(
+        "IJG AND BSD-3-Clause AND Zlib",
+        "github/libjpeg-turbo/libjpeg-turbo",
+        "libjpeg-turbo:libjpeg-turbo",
+        ("include/jconfig.h", r"#define\s+LIBJPEG_TURBO_VERSION\s+([\d.]+)"),
+    ),
+    "zlib-ng": Library(
+        "Zlib", "github/zlib-ng/zlib-ng", "zlib-ng:zlib-ng", ("include/zlib.h", r'#define ZLIBNG_VERSION "([\d.]+)"')
+    ),
+    "libpng": Library(
+        "libpng-2.0",
+        "github/pnggroup/libpng",
+        "libpng:libpng",
+        ("include/png.h", r'#define PNG_LIBPNG_VER_STRING "([\d.]+)"'),
+    ),
+    "libwebp": Library(
+        "BSD-3-Clause",
+        "github/webmproject/libwebp",
+        "webmproject:libwebp",
+        ("lib/pkgconfig/libwebp.pc", r"Version: ([\d.]+)"),
+    ),
+}
+
+
+def static_library(name: str, file: Path, licenses: Path) -> Component | None:
+    """Return a library as a component and copy its licences; None if the extension only asks for the system's.
 
     Raises:
-        ValueError: The headers do not say which version they are of.
+        ValueError: Its files do not say which version they are of.
         FileNotFoundError: Its licences are not installed beside it.
     """
-    if library.suffix != ".a":
+    if file.suffix != ".a":
         return None
-    config = (include / "jconfig.h").read_text(encoding="utf-8")
-    found = re.search(r"#define\s+LIBJPEG_TURBO_VERSION\s+([\d.]+)", config)
+    library, prefix = LIBRARIES[name], file.parent.parent
+    text = (prefix / library.version[0]).read_text(encoding="utf-8")
+    found = re.search(library.version[1], text)
     if found is None:
-        raise ValueError(f"{include / 'jconfig.h'} has no LIBJPEG_TURBO_VERSION")
-    licenses.mkdir(parents=True)
-    for name in ("LICENSE.md", "README.ijg"):
-        shutil.copyfile(include.parent / "share" / "doc" / "libjpeg-turbo" / name, licenses / name)
-    (licenses / "NOTICE").write_text(_IJG, encoding="utf-8")
-    version = found[1]
-    return _component(
-        "libjpeg-turbo", version, "IJG AND BSD-3-Clause AND Zlib", "github/libjpeg-turbo/libjpeg-turbo"
-    ) | {"cpe": f"cpe:2.3:a:libjpeg-turbo:libjpeg-turbo:{version}:*:*:*:*:*:*:*"}
+        raise ValueError(f"{prefix / library.version[0]} does not say the version of {name}")
+    shutil.copytree(prefix / "share" / "licenses" / name, licenses)
+    if name == "libjpeg-turbo":
+        (licenses / "NOTICE").write_text(_IJG, encoding="utf-8")
+    component = _component(name, found[1], library.license, library.place)
+    return component | {"cpe": f"cpe:2.3:a:{library.cpe}:{found[1]}:*:*:*:*:*:*:*"}
 
 
 def nanobind(licenses: Path) -> Component:
@@ -110,15 +151,15 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--version", required=True)
     parser.add_argument("--nanobind", type=Path, required=True)
-    parser.add_argument("--jpeg-library", type=Path, required=True)
-    parser.add_argument("--jpeg-include", type=Path, required=True)
+    parser.add_argument("--libraries", nargs="+", metavar="NAME=FILE", required=True)
     args = parser.parse_args(arguments)
     if args.folder.exists():
         shutil.rmtree(args.folder)
     licenses, sboms = args.folder / "licenses", args.folder / "sboms"
-    jpeg = libjpeg_turbo(args.jpeg_library, args.jpeg_include, licenses / "libjpeg-turbo")
+    libraries = (library.partition("=") for library in args.libraries)
+    carried = [static_library(name, Path(file), licenses / name) for name, _, file in libraries]
     components = [
-        *([jpeg] if jpeg else []),
+        *filter(None, carried),
         nanobind(licenses / "nanobind"),
         robin_map(args.nanobind, licenses / "robin-map"),
     ]

@@ -50,8 +50,8 @@ class Training:
 
     def run(self, steps: int | None = None) -> list[float]:
         """Train so many steps, or up to the end of the last epoch; return the losses."""
-        fields = ("images", "labels", "position")
-        batches = stoker.tensorflow.dataset(self.train, fields=fields, state=self.state, **LOADER)
+        elements = ("images", "labels", "position")
+        batches = stoker.tensorflow.dataset(self.train, elements=elements, state=self.state, **LOADER)
         losses: list[float] = []
         for images, labels, position in batches.repeat():
             if int(position[0]) == EPOCHS or len(losses) == steps:

@@ -52,7 +52,7 @@ def main(path: str) -> None:
     batches = stoker.tensorflow.dataset(train, batch_size=BATCH, transform=crops, shuffle=True, seed=17, tail="wrap")
     # `valid` is the third element, which Keras takes for weights; a float, as weights are multiplied.
     exact = stoker.tensorflow.dataset(
-        validation, batch_size=BATCH, transform=whole, tail="pad", fields=("images", "labels", "valid")
+        validation, batch_size=BATCH, transform=whole, tail="pad", elements=("images", "labels", "valid")
     ).map(lambda images, labels, valid: (images, labels, tf.cast(valid, tf.float32)))
 
     model = resnet10(len(train.classes))

@@ -3,12 +3,12 @@
 #
 #   scripts/arm64_root.sh FOLDER
 #
-# Does nothing if FOLDER is whole. Of the release that this machine runs, so that the cross compiler's libraries fit.
+# Does nothing if FOLDER has them all. Of the release that this machine runs, so that the cross compiler's libraries fit.
 set -euo pipefail
 
 folder=${1:?usage: scripts/arm64_root.sh FOLDER}
-if [ -e "$folder/.whole" ]; then exit 0; fi
-packages=libc6,libstdc++6,libjpeg62-turbo-dev,doctest-dev,python3-minimal,libpython3-stdlib,libpython3-dev
+packages=libc6,libstdc++6,libjpeg62-turbo-dev,libpng-dev,libwebp-dev,doctest-dev,python3-minimal,libpython3-stdlib,libpython3-dev
+if [ "$(cat "$folder/.whole" 2>/dev/null)" = "$packages" ]; then exit 0; fi
 release=$(. /etc/os-release && echo "$VERSION_CODENAME")
 rm -rf "$folder"
 mkdir -p "$(dirname "$folder")"
@@ -17,4 +17,4 @@ mmdebstrap --quiet --variant=extract --architectures=arm64 --include="$packages"
   tail -n 20 "$folder.log" >&2
   exit 1
 }
-touch "$folder/.whole"
+echo "$packages" >"$folder/.whole"

@@ -50,6 +50,13 @@ inside 'venv/bin/stoker --version
   venv/bin/stoker build photos dataset -q
   venv/bin/stoker verify dataset -q
   venv/bin/python -c "
-import stoker
+import io, numpy, stoker
+from PIL import Image
+from stoker import _native
 with stoker.Loader(stoker.open(\"dataset\", split=\"train\"), 4, transform=stoker.RandomResizedCrop(64), shuffle=True, seed=1) as loader:
-    print(sum(len(batch.labels) for batch in loader), \"images of\", stoker._native.__file__)"'
+    print(sum(len(batch.labels) for batch in loader), \"images of\", _native.__file__)
+image = Image.effect_mandelbrot((60, 40), (-2, -1, 1, 1), 50).convert(\"RGB\")
+for kind in (\"PNG\", \"WEBP\"):
+    image.save(file := io.BytesIO(), kind, lossless=True)
+    assert (_native.decode_image(file.getvalue()) == numpy.asarray(image)).all()
+    print(kind, \"is decoded by the core\")"'

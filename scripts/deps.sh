@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks for what pip cannot install, and installs it where it may do so without asking.
 #
-#   scripts/deps.sh build     a C++20 compiler, libjpeg-turbo's headers, Python's headers and venv
+#   scripts/deps.sh build     a C++20 compiler, the headers of libjpeg-turbo, libpng, libwebp and Python, and venv
 #   scripts/deps.sh test      those, and doctest
 #   scripts/deps.sh test-all  those, the compiler's sanitizers, and Java for Spark and HDFS
 #   scripts/deps.sh fuzz      those of `build`, clang 14 with libFuzzer, and protobuf, which one target compares with
@@ -48,6 +48,14 @@ has_jpeg() {
   compiles "$cxx" -fsyntax-only ${flags[@]+"${flags[@]}"} <<<$'#include <cstdio>\n#include <jpeglib.h>\nint main() { return jpeg_crop_scanline == nullptr; }'
 }
 
+has_header() { # has_header NAME: below CMAKE_PREFIX_PATH, Homebrew's prefix or the compiler's own paths
+  local flags=() prefix
+  IFS=: read -ra prefixes <<<"${CMAKE_PREFIX_PATH:-}"
+  if command -v brew >/dev/null; then prefixes+=("$(brew --prefix)"); fi
+  for prefix in ${prefixes[@]+"${prefixes[@]}"}; do flags+=("-I$prefix/include"); done
+  compiles "$cxx" -fsyntax-only ${flags[@]+"${flags[@]}"} <<<"#include <$1>"$'\nint main() {}'
+}
+
 has_doctest() {
   local flags=()
   if command -v brew >/dev/null; then flags=("-I$(brew --prefix)/include"); fi
@@ -83,6 +91,8 @@ check() {
   need "a C compiler" gcc gcc "" has_cc
   need "a C++20 compiler" g++ gcc-c++ "" has_cxx20
   need "the headers of libjpeg-turbo" libjpeg-dev libjpeg-turbo-devel jpeg-turbo has_jpeg
+  need "the headers of libpng" libpng-dev libpng-devel libpng has_header png.h
+  need "the headers of libwebp" libwebp-dev libwebp-devel webp has_header webp/demux.h
   need "Python's venv and ensurepip" python3-venv python3 python@3.11 has_venv
   need "the headers of Python" python3-dev python3-devel python@3.11 has_python_headers
   case $purpose in

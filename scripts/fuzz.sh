@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds every libFuzzer target under ASan and UBSan, makes seeds, and runs each target for a while, JOBS at a time;
-# then the parsers written in Python, under atheris. docs/contributing/fuzzing.md says what each of them checks.
+# then the parsers written in Python, under atheris. The first lines of a target say what it checks.
 #
 #   scripts/fuzz.sh BUILD_DIRECTORY SECONDS_PER_TARGET|keep [TARGET ...]
 #
@@ -30,11 +30,11 @@ python scripts/fuzz_corpus.py unpack "$directory/corpus"
 
 dictionary() { # dictionary TARGET
   case $1 in
-    jpeg | baseline | jpeg_header | transcode | transform) echo src/native/fuzz/jpeg.dict ;;
+    jpeg | region | jpeg_header | transcode | transform) echo src/native/fuzz/jpeg.dict ;;
     example | example_protobuf) echo src/native/fuzz/example.dict ;;
     record_set) echo src/native/fuzz/record_set.dict ;;
-    py_cache_about | py_file_list | py_journal | py_label_map | py_labels | py_manifest | py_position | \
-      py_spark_failure | py_store_journal)
+    py_cache_about | py_coco | py_file_list | py_journal | py_label_map | py_labels | py_listing_file | py_manifest | \
+      py_position | py_spark_failure | py_store_journal)
       echo scripts/fuzz_python/json.dict ;;
   esac
 }

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from stoker.types import FeatureKind
 
-JPEG_TARGETS = ("jpeg", "baseline", "jpeg_header", "transcode", "transform")
+JPEG_TARGETS = ("jpeg", "region", "jpeg_header", "transcode", "transform")
 LONGEST = 64 << 10
 """Bytes of a file that is worth being a seed: an input of more is tried too seldom."""
 SIZES = ((1, 1), (17, 9), (40, 30), (3, 200), (130, 50))
@@ -62,6 +62,7 @@ def regular_jpegs() -> Iterator[bytes]:
         for subsampling in ("4:4:4", "4:2:2", "4:2:0"):
             yield saved(image, subsampling=subsampling, quality=85)
         yield saved(image, progressive=True)
+        yield saved(image.convert("L"), progressive=True, quality=90)
         yield saved(image, optimize=True, quality=30)
         yield saved(image, restart_marker_blocks=1)
         yield saved(image, restart_marker_rows=1, progressive=True)
@@ -102,12 +103,42 @@ def jpegs_below(folder: Path) -> Iterator[bytes]:
                 yield data
 
 
+def pngs() -> Iterator[bytes]:
+    """Yield pictures of every mode that Pillow writes as PNG."""
+    for width, height in SIZES:
+        image = Image.fromarray(pixels(width, height))
+        for mode in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"):
+            file = io.BytesIO()
+            (image.convert("I").convert(mode) if mode == "I;16" else image.convert(mode)).save(file, "PNG")
+            yield file.getvalue()
+        for bits in (1, 2, 4):
+            file = io.BytesIO()
+            image.quantize(1 << bits).save(file, "PNG", bits=bits, transparency=0)
+            yield file.getvalue()
+
+
+def webps() -> Iterator[bytes]:
+    """Yield lossy, lossless and transparent pictures, and an animation."""
+    for width, height in SIZES:
+        image = Image.fromarray(pixels(width, height))
+        for mode in ("RGB", "RGBA"):
+            for lossless in (False, True):
+                file = io.BytesIO()
+                image.convert(mode).save(file, "WEBP", lossless=lossless, quality=30)
+                yield file.getvalue()
+        file = io.BytesIO()
+        image.save(file, "WEBP", save_all=True, append_images=[image.rotate(180)])
+        yield file.getvalue()
+
+
 def choices(target: str, number: int) -> bytes:
     """Return the choices that a target takes from the end of an input: a part, a size, a kind of transform."""
     lengths = {
         "jpeg_header": 0,
         "transcode": 0,
         "jpeg": 17,
+        "png": 17,
+        "webp": 16,
         "transform": 83,
         "raw_pixels": 59,
         "resample": 7,
@@ -153,14 +184,20 @@ def frames(payloads: list[bytes]) -> tuple[bytes, bytes]:
     return shard, lines
 
 
-def native_seeds(folder: Path | None) -> Iterator[tuple[str, bytes]]:
-    """Yield target and seed."""
-    pictures = [data for data in (*regular_jpegs(), *odd_jpegs()) if data]
+def picture_seeds(folder: Path | None) -> Iterator[tuple[str, bytes]]:
+    """Yield target and seed of those that take image files."""
+    jpegs = [data for data in (*regular_jpegs(), *odd_jpegs()) if data]
     if folder is not None:
-        pictures += jpegs_below(folder)
-    for target in JPEG_TARGETS:
+        jpegs += jpegs_below(folder)
+    files = {**dict.fromkeys(JPEG_TARGETS, jpegs), "png": list(pngs()), "webp": list(webps())}
+    for target, pictures in files.items():
         for number, data in enumerate(pictures):
             yield target, data + choices(target, number)
+
+
+def native_seeds(folder: Path | None) -> Iterator[tuple[str, bytes]]:
+    """Yield target and seed."""
+    yield from picture_seeds(folder)
     for data in examples():
         yield "example", data
         yield "example_protobuf", data

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 ADAPTERS = ("jax", "spark", "tensorflow", "torch")
 IN_PACKAGES = {
+    "stoker.fields": (
+        *("Array", "Boxes", "Bytes", "Float", "Image", "Int", "Json", "Label", "Labels", "Mask", "Text"),
+        *("Padded", "Ragged", "infer"),
+    ),
+    "stoker.image": ("ImageInfo", "decode", "encode", "info"),
     "stoker.inspect": ("ResumeChange", "ResumeReport", "check_resume"),
     "stoker.order": ("EpochOrder", "ShuffleQuality", "shuffle_quality"),
 }

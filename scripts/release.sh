@@ -2,13 +2,13 @@
 # Makes what a release consists of, and never uploads it.
 #
 #   scripts/release.sh sdist             dist/stoker-X.tar.gz
-#   scripts/release.sh wheel             that, and the wheels that PYTHONS install, with libjpeg-turbo inside
+#   scripts/release.sh wheel             that, and the wheels that PYTHONS install, with the image libraries inside
 #   scripts/release.sh release X.Y.Z     those of a fresh clone of HEAD, checked, tested, with bill of materials and sums
 #
 # PYTHONS="python3.11 python3.12 ..." (for a release these two, otherwise PYTHON), BUILD=build, DIST=dist. The first of several
 # Pythons that install the same wheel builds it, and a release tests it with each of them. TAG=yes sets the tag; without it a
-# release is a dry run. SIGNING_KEY is an SSH key that signs the sums. LIBJPEG_TURBO_SOURCE is that of
-# scripts/libjpeg_turbo.sh. Linux; elsewhere cibuildwheel makes the wheels.
+# release is a dry run. SIGNING_KEY is an SSH key that signs the sums. LIBJPEG_TURBO_SOURCE and
+# the like are those of scripts/image_libraries.sh. Linux; elsewhere cibuildwheel makes the wheels.
 set -euo pipefail
 
 what=${1:?usage: scripts/release.sh sdist|wheel|release [VERSION]}
@@ -68,7 +68,7 @@ make_wheel() { # make_wheel PYTHON TO: from the source package in dist, as pip d
   "$scratch/venv/bin/python" -m pip install --quiet "$(grep '^build==' "$build/requirements.txt")"
   (
     cd "$scratch/stoker-$version"
-    JPEG_ROOT=$jpeg "$scratch/venv/bin/python" -m build --wheel --outdir "$scratch/made" .
+    CMAKE_PREFIX_PATH=$libraries "$scratch/venv/bin/python" -m build --wheel --outdir "$scratch/made" .
   ) >"$build/wheel-$name.log" 2>&1 || {
     tail -n 30 "$build/wheel-$name.log" >&2
     fail "the wheel for $1 could not be built"
@@ -178,7 +178,7 @@ for one in "${pythons[@]}"; do
   "$one" -c 'import ensurepip' 2>/dev/null || fail "'$one' does not run, or has no venv; name others with PYTHONS=..."
 done
 install_tools
-jpeg=$build/libjpeg-turbo
+libraries=$build/libraries
 case $what in
   sdist | wheel | release) ;;
   *) fail "unknown: '$what'; it is sdist, wheel or release" ;;
@@ -186,7 +186,7 @@ esac
 if [ "$what" = release ]; then wanted=${2:?usage: scripts/release.sh release VERSION} && check_ready; fi
 if [ "$what" != sdist ]; then
   [ "$(uname -s)" = Linux ] || fail "wheels for $(uname -s) are made by cibuildwheel; docs/contributing/releasing.md says how"
-  CFLAGS="-O3 -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2" scripts/libjpeg_turbo.sh "$jpeg"
+  CFLAGS="-O3 -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2" PYTHON=${pythons[0]} scripts/image_libraries.sh "$libraries"
 fi
 case $what in
   sdist) make_sdist "$dist" ;;

@@ -2,7 +2,7 @@
 
     python scripts/statement.py VERSION COMMIT FILE...
 
-It names the files by their SHA-256, the commit that they were made of, and the source of libjpeg-turbo in the wheels.
+It names the files by their SHA-256, the commit that they were made of, and the sources of the libraries in the wheels.
 There are no dates or names of machines: the same release gives the same statement.
 """
 
@@ -19,17 +19,29 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 
 
-def libjpeg_turbo() -> dict[str, Any]:
-    """Return the source that scripts/libjpeg_turbo.sh names.
+_PLACES = {
+    "libjpeg-turbo": "github/libjpeg-turbo/libjpeg-turbo",
+    "zlib-ng": "pypi/zlib-ng",  # the package of Python, in whose source it is
+    "libpng": "github/pnggroup/libpng",
+    "libwebp": "github/webmproject/libwebp",
+}
+
+
+def libraries() -> list[dict[str, Any]]:
+    """Return the sources that scripts/image_libraries.sh names.
 
     Raises:
-        ValueError: It names none.
+        ValueError: It names others.
     """
-    script = (ROOT / "scripts" / "libjpeg_turbo.sh").read_text(encoding="utf-8")
-    found = re.search(r"^version=([\d.]+)\nsha256=([0-9a-f]{64})$", script, re.MULTILINE)
-    if found is None:
-        raise ValueError("scripts/libjpeg_turbo.sh names no version and SHA-256")
-    return {"uri": f"pkg:github/libjpeg-turbo/libjpeg-turbo@{found[1]}", "digest": {"sha256": found[2]}}
+    script = (ROOT / "scripts" / "image_libraries.sh").read_text(encoding="utf-8")
+    pattern = r'^version=([\d.]+)\nbuild ([\w-]+) \$version ([0-9a-f]{64}) \\\n  "\$\{\w+:-(\S+)\}"'
+    found = re.findall(pattern, script, re.MULTILINE)
+    if {name for _, name, _, _ in found} != set(_PLACES):
+        raise ValueError(f"scripts/image_libraries.sh does not name a version and SHA-256 of each of {list(_PLACES)}")
+    return [
+        {"uri": f"pkg:{_PLACES[name]}@{source.partition('==')[2] or version}", "digest": {"sha256": sha}}
+        for version, name, sha, source in found
+    ]
 
 
 def statement(version: str, commit: str, files: list[Path]) -> dict[str, Any]:
@@ -48,7 +60,7 @@ def statement(version: str, commit: str, files: list[Path]) -> dict[str, Any]:
                 "externalParameters": {"version": version},
                 "resolvedDependencies": [
                     {"uri": f"git+{source}@v{version}", "digest": {"gitCommit": commit}},
-                    libjpeg_turbo(),
+                    *libraries(),
                 ],
             },
             "runDetails": {"builder": {"id": f"{source}/scripts/release.sh"}},

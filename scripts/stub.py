@@ -16,13 +16,14 @@ from stoker import _native
 _BYTES = "Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]"
 _TUPLES = {
     "def where(self, index: int) -> tuple:": "tuple[str, int, int]",
-    "def shape(self) -> tuple:": "tuple[int, int, int]",
+    "def shape(self) -> tuple:": "tuple[int, int]",
     "object: tuple[float, float, float, float] | None = None) -> tuple:": (
         "tuple[tuple[int, int, int, int], tuple[int, int], tuple[int, int, int, int], bool]"
     ),
     "def take(self) -> tuple:": (
         "tuple[list[NDArray[numpy.generic]], NDArray[numpy.int64], NDArray[numpy.uint64], NDArray[numpy.uint64], "
-        "list[tuple[NDArray[numpy.float32], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.int64]]]]"
+        "list[tuple[NDArray[numpy.float32], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.int64]]], "
+        "list[tuple[NDArray[numpy.generic], NDArray[numpy.int64]]], list[list[NDArray[numpy.generic]]]]"
     ),
 }
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from stoker import _native
 from stoker.cli.main import main
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ OPTIONAL = {
     "nbclient",
     "nbformat",
     "obstore",
+    "pillow_heif",
     "prometheus_client",
     "pyspark",
     "tensorboard",
@@ -96,6 +98,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for name in (name for mark in item.iter_markers("needs") for name in mark.args):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed")
+    for name in (name for mark in item.iter_markers("decodes") for name in mark.args):
+        if name not in _native.image_formats():
+            pytest.skip(f"the core was built without lib{name}")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -37,6 +37,7 @@ def sample(number: int, size: tuple[int, int] = (48, 36)) -> StoredSample:
     label = number % len(NAMES)
     return StoredSample(
         image=pictures.jpeg(*size, number, subsampling=2 * (number % 2)),
+        format="jpeg",
         width=size[0],
         height=size[1],
         order="HWC",

@@ -1,20 +1,23 @@
 """Stoker and its rivals in one paired run: ``python -m benchmarks.rivals PHOTOS``.
 
 Prints the tables, and writes ``results.json`` (every raw number), ``results.md`` and ``results.svg``. Environments of
-the rivals are made by ``python -m benchmarks.rivals.install``; what is
-not installed is left out, and the tables say so.
+the rivals are made by ``python -m benchmarks.rivals.install``; what is not installed is left out, as the tables say.
+A line that is done is kept in ``lines/``: with ``--resume`` a run that was stopped goes on behind it, as long as the
+settings, the machine and what is installed are the same.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import json
 import signal
 import sys
 import time
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from benchmarks.rivals.catalogue import GROUPS, LINES, OURS, RIVALS, lines_named, own_entries, rivals_named
 from benchmarks.rivals.contest import Contest, Row, Settings, document
@@ -24,8 +27,10 @@ from benchmarks.rivals.preparing import prepare
 from benchmarks.rivals.sources import Amounts, SourceError, make_sources
 from benchmarks.rivals.stoker.stored import BUILDS
 from benchmarks.rivals.table import tables
+from benchmarks.rivals.work import FORMATS
 from stoker.config import available_cpus
 from stoker.inspect.bench import describe_machine
+from stoker.storage import write_atomically
 
 
 def say(text: str) -> None:
@@ -41,6 +46,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="where the results go (default: the --build directory)")
     parser.add_argument("--lines", default=",".join(LINES), help=f"of {', '.join([*LINES, *GROUPS])} (default: all)")
     parser.add_argument("--only", help="rivals to measure, with commas; stoker is one of them (default: all)")
+    parser.add_argument("--resume", action="store_true", help="take lines that a stopped run has finished as they are")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0, help="of each turn (default 4)")
     parser.add_argument("--threads", type=int, default=available_cpus(), help="of each (default: one per CPU)")
@@ -49,13 +55,44 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+class Finished:
+    """Lines that are done, each in a file of its own that says how it was measured.
+
+    Args:
+        folder: Of the files.
+        how: What must be the same for a line to be taken from there.
+        resume: Whether any is.
+    """
+
+    def __init__(self, folder: Path, how: dict[str, Any], *, resume: bool) -> None:
+        self._folder, self._how, self._resume = folder, json.loads(json.dumps(how)), resume
+
+    def place(self, line: str) -> Path:
+        """Where a line is kept."""
+        return self._folder / f"{line}.json"
+
+    def read(self, line: str) -> list[Row] | None:
+        """The rows of a line; None: it is to be measured."""
+        if not self._resume or not self.place(line).exists():
+            return None
+        found = json.loads(self.place(line).read_text(encoding="utf-8"))
+        return [Row.from_json(row) for row in found["rows"]] if found["how"] == self._how else None
+
+    def write(self, line: str, rows: list[Row]) -> None:
+        """Keep a line, unless something failed in it."""
+        if not any(row.failed for row in rows):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            text = json.dumps({"how": self._how, "rows": [row.to_json() for row in rows]}, indent=1)
+            write_atomically(self.place(line), text.encode())
+
+
 class Run:
     """One run: which rivals take part, and what came of it."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._environments = Environments(args.build.resolve())
         self._lines = lines_named(args.lines)
-        self._amounts = Amounts(args.photos_count, args.build_count, args.raw_count)
+        self._amounts = Amounts(*(getattr(args, f"{name}_count") for name in asdict(Amounts())))
         settings = Settings(args.rounds, args.seconds, args.threads, self._amounts)
         self._contest = Contest(self._environments, settings, say)
         named = rivals_named(args.only) if args.only else {OURS, *(entry.rival for entry in RIVALS)}
@@ -69,22 +106,28 @@ class Run:
         if self.absent:
             notes.append(f"Not installed, so not measured: {', '.join(self.absent)}.")
         unbuilt = [name for name in BUILDS if OURS in self._rivals and not (data / name / "manifest.json").exists()]
-        if unbuilt:
+        if unbuilt and not set(self._lines) <= set(FORMATS):
             notes.append(f"This version of Stoker does not build, so not measured: {', '.join(unbuilt)}.")
         return notes
 
-    def measure(self, photos: Path) -> dict[str, list[Row]]:
-        """Make the data, and measure every line."""
-        make_sources(photos, self._environments.sources, self._amounts)
+    def measure(self, photos: Path, finished: Finished) -> dict[str, list[Row]]:
+        """Make the data, and measure every line that is not finished."""
+        make_sources(photos, self._environments.sources, self._amounts, self._lines)
         owner = {entry.rival: entry.data_of or entry.rival for entry in RIVALS} | {OURS: OURS}
-        why_not = {rival: self._prepare(owner[rival]) for rival in sorted(self._rivals)}
+        read_folders = set(self._lines) <= set(FORMATS)
+        why_not = {rival: "" if read_folders else self._prepare(owner[rival]) for rival in sorted(self._rivals)}
         entries = [*RIVALS, *own_entries(self._environments.data(OURS))]
         lines = {}
         for line in self._lines:
+            if (rows := finished.read(line)) is not None:
+                say(f"{line}: taken from {finished.place(line)}")
+                lines[line] = rows
+                continue
             on_it = [entry for entry in entries if line in entry.lines and entry.rival in self._rivals]
             failed = [Row(entry, failed=why_not[entry.rival]) for entry in on_it if why_not[entry.rival]]
             if on_it:
                 lines[line] = self._contest.measure(line, [e for e in on_it if not why_not[e.rival]]) + failed
+                finished.write(line, lines[line])
         return lines
 
     @cache  # noqa: B019 - a run lives as long as the program
@@ -104,24 +147,26 @@ def main() -> int:
     """Measure, print and write; 1 if an entry failed, or was asked for by name and is not installed."""
     args = arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))  # so that stopped readers are ended, too
+    machine, out = describe_machine(), args.out or args.build
+    settings = {key: value for key, value in vars(args).items() if not isinstance(value, Path)}
     try:
         run = Run(args)
+        alike = {name: value for name, value in settings.items() if name not in ("lines", "resume")}
+        how = {**alike, "photos": str(args.photos.resolve()), **asdict(machine), "versions": versions(run.absent)}
         for rival in run.absent:
             say(f"{rival} is NOT INSTALLED and left out: python -m benchmarks.rivals.install {rival}")
-        lines = run.measure(args.photos)
+        lines = run.measure(args.photos, Finished(out / "lines", how, resume=args.resume))
     except (ValueError, SourceError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    machine = describe_machine()
     described = {
         "machine": asdict(machine),
-        "settings": {key: value for key, value in vars(args).items() if not isinstance(value, Path)},
+        "settings": settings,
         "requirements": versions(run.absent),
         "absent": run.absent,
     }
     heading = f"{machine.processor}, {machine.cpus} CPUs, {machine.system}, {args.rounds} rounds of {args.seconds:g} s"
     text = f"{heading}, page cache warm.\n\n{tables(lines, run.notes())}"
-    out = args.out or args.build
     out.mkdir(parents=True, exist_ok=True)
     (out / "results.json").write_text(document(lines, **described), encoding="utf-8")
     (out / "results.md").write_text(text, encoding="utf-8")

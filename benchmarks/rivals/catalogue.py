@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import stoker
 from benchmarks.rivals.stoker.stored import BUILDS
+from benchmarks.rivals.work import FORMATS
 from stoker import _native
 from stoker.cli.main import main
 
@@ -23,8 +24,17 @@ LINES = {
     "keep": "Build that keeps the bytes",
     "small": "Build at a shorter side of 256, JPEG quality 90",
     "scan": "Shards scanned with CRC checks, one core, in MB/s (the other lines: images/s)",
+    "png": "Training transform of photographs as PNG, loose files",
+    "webp": "Training transform of photographs as lossy WebP, loose files",
+    "progressive": "Training transform of photographs as progressive JPEG, loose files",
+    "camera": "Training transform of 12 megapixels as a camera's, JPEG, loose files",
+    "dense": "Training transform of 12 megapixels with much detail, JPEG, loose files",
+    "camera-progressive": "Training transform of 12 megapixels as a camera's, progressive JPEG, loose files",
+    "dense-progressive": "Training transform of 12 megapixels with much detail, progressive JPEG, loose files",
+    "thumbnails": "PNGs of 32 x 32 as they are in random order, loose files, batches of 256",
 }
-GROUPS = {"build": ("keep", "small")}
+LARGE = ("camera", "dense", "camera-progressive", "dense-progressive")
+GROUPS = {"build": ("keep", "small"), "formats": FORMATS, "large": LARGE}
 """Names for several lines."""
 
 TRANSFORMS = ("train", "eval")
@@ -72,6 +82,8 @@ class Entry:
         return f"{OURS}:{name}-codec" + ("-fast" if setting == "fast" else "")
 
 
+_PHOTOS = tuple(line for line in FORMATS if line != "thumbnails")
+_JPEG_LINES = ("progressive", *LARGE)
 _SHARDS = "train-*[0-9d]"  # named with .tfrecord or without, as the preset has it; and not their indices
 _JPEG = ("original", "restart", "rebuilt500")
 _STORES = {"restart": "restart markers", "rebuilt500": "max 500, JPEG 90 + restart", "raw500": "max 500, raw"}
@@ -79,7 +91,8 @@ _STORES = {"restart": "restart markers", "rebuilt500": "max 500, JPEG 90 + resta
 RIVALS: tuple[Entry, ...] = (
     Entry("tf_data", "tuned", "tf.data, tuned", (*TRANSFORMS, "raw"), files="{kind}/*.tfrecord"),
     Entry("tf_data", "idiom", "tf.data, tuned, TensorFlow's crop draw", ("train",), files="{kind}/*.tfrecord"),
-    Entry("tf_data", "files", "tf.data, tuned, loose files", TRANSFORMS),
+    Entry("tf_data", "files", "tf.data, tuned, loose files", (*TRANSFORMS, *FORMATS)),
+    Entry("tf_data", "files-smaller", "tf.data, tuned, loose files, decoded smaller", LARGE),
     Entry("tf_data", "naive", "tf.data, as in tutorials", (*TRANSFORMS, "raw"), files="{kind}/*.tfrecord"),
     Entry("ffcv", "jpg", "FFCV, JPEG", TRANSFORMS, stores="JPEG 90 anew", files="jpg.beton"),
     Entry(
@@ -100,15 +113,21 @@ RIVALS: tuple[Entry, ...] = (
         data_of="tf_data",
         files="{kind}/*.tfrecord",
     ),
-    Entry("dali", "files", "DALI on the CPU, loose files", TRANSFORMS, data_of="tf_data"),
+    Entry("dali", "files", "DALI on the CPU, loose files", (*TRANSFORMS, *FORMATS), data_of="tf_data"),
     Entry("grain", "threads", "Grain + ArrayRecord, threads", (*TRANSFORMS, "raw"), files="{kind}-*.array_record"),
     Entry("grain", "processes", "Grain + ArrayRecord, processes", (*TRANSFORMS, "raw"), files="{kind}-*.array_record"),
     Entry("webdataset", "tar", "WebDataset", (*TRANSFORMS, "raw"), files="{kind}-*.tar"),
     Entry("mosaic", "mds", "Mosaic Streaming", (*TRANSFORMS, "raw"), files="{kind}/*.mds"),
     Entry("litdata", "chunks", "LitData", (*TRANSFORMS, "raw")),
-    Entry("pytorch", "simplejpeg", "PyTorch + simplejpeg", TRANSFORMS),
-    Entry("pytorch", "opencv", "PyTorch + OpenCV", TRANSFORMS),
-    Entry("pytorch", "pillow", "PyTorch + Pillow", TRANSFORMS, exact=True),
+    Entry("pytorch", "simplejpeg", "PyTorch + simplejpeg", (*TRANSFORMS, *_JPEG_LINES)),
+    Entry("pytorch", "simplejpeg-smaller", "PyTorch + simplejpeg, decoded smaller", LARGE),
+    Entry("pytorch", "opencv", "PyTorch + OpenCV", (*TRANSFORMS, *FORMATS)),
+    Entry("pytorch", "opencv-smaller", "PyTorch + OpenCV, decoded smaller", LARGE),
+    Entry("pytorch", "pillow", "PyTorch + Pillow", (*TRANSFORMS, *_PHOTOS), exact=True),
+    Entry("pytorch", "pillow-smaller", "PyTorch + Pillow, decoded smaller", LARGE),
+    Entry("torchvision", "tensors", "PyTorch + torchvision", _PHOTOS),
+    Entry("torchvision", "imagefolder", "ImageFolder, one process", ("thumbnails",), exact=True),
+    Entry("torchvision", "imagefolder-workers", "ImageFolder, workers", ("thumbnails",), exact=True),
     Entry("pytorch", "memmap", "PyTorch, mapped array, one process", ("raw",)),
     Entry("pytorch", "memmap-workers", "PyTorch, mapped array, workers", ("raw",)),
     Entry("spdl", "threads", "SPDL + simplejpeg", TRANSFORMS),
@@ -125,7 +144,10 @@ RIVALS: tuple[Entry, ...] = (
 
 def own_entries(data: Path) -> tuple[Entry, ...]:
     """What this version of Stoker can do of what is measured; ``data`` is where its datasets were built."""
-    entries = [Entry(OURS, "files", "Stoker, loose files", TRANSFORMS, exact=True)]
+    entries = [
+        Entry(OURS, "files", "Stoker, loose files", (*TRANSFORMS, *FORMATS), exact=True),
+        Entry(OURS, "files-fast", "Stoker, fast decode, loose files", _JPEG_LINES),
+    ]
     for name in (name for name in BUILDS if name != "raw64" and (data / name / "manifest.json").exists()):
         stores = _STORES.get(name, "")
         title = "Stoker" + (f", {stores}" if stores else "")
@@ -141,6 +163,8 @@ def own_entries(data: Path) -> tuple[Entry, ...]:
     ]
     if "--decode" in _build_help():
         entries.append(Entry(OURS, "fast", "Stoker, fast decode", ("small",), "write"))
+    if ":standard" in _build_help():
+        entries.append(Entry(OURS, "standard", "Stoker, fast decode, standard tables", ("small",), "write"))
     return tuple(entries)
 
 

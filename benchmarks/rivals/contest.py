@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.rivals.calibration import Calibration
-from benchmarks.rivals.catalogue import BUILD_LINES
+from benchmarks.rivals.catalogue import BUILD_LINES, Entry
 from benchmarks.rivals.turns import RivalProgram
 from benchmarks.rivals.work import Work
 from stoker.inspect.bench import ProgramFailed, take_turns
@@ -17,7 +17,6 @@ from stoker.inspect.bench import ProgramFailed, take_turns
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from benchmarks.rivals.catalogue import Entry
     from benchmarks.rivals.environments import Environments
     from benchmarks.rivals.sources import Amounts
 
@@ -63,6 +62,12 @@ class Row:
         """Every raw number."""
         return {"key": self.entry.key, **asdict(self)}
 
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Row:
+        """The row that `to_json` wrote."""
+        entry = Entry(**{**found["entry"], "lines": tuple(found["entry"]["lines"])})
+        return cls(entry, **{name: value for name, value in found.items() if name not in ("key", "entry")})
+
 
 class Contest:
     """Measures lines."""
@@ -72,15 +77,15 @@ class Contest:
 
     def work(self, line: str, owner: str, form: str = "") -> Work:
         """What is to be done on a line with the data of a rival."""
-        environments, amounts = self._environments, self._settings.amounts
-        return Work(
+        work = Work(
             line=line,
             form=form,
-            data=str(environments.data(owner)),
-            sources=str(environments.sources),
+            data=str(self._environments.data(owner)),
+            sources=str(self._environments.sources),
             threads=self._settings.threads,
-            samples=amounts.raw if line == "raw" else amounts.photos,
+            samples=self._settings.amounts.raw,
         )
+        return work if line == "raw" else replace(work, samples=len(work.photos()))
 
     def measure(self, line: str, entries: Sequence[Entry]) -> list[Row]:
         """Measure all entries of a line; one that fails is left out from then on, and the table says so."""

@@ -50,9 +50,9 @@ def steadied(row: Row, rows: Sequence[Row]) -> float:
     return statistics.median(rate * usual / turn["calibration"] for rate, turn in pairs)
 
 
-def by_speed(rows: Sequence[Row]) -> list[Row]:
+def by_speed(rows: Sequence[Row], per: Per = "seconds") -> list[Row]:
     """The fastest first; those without figures last, in their order."""
-    return sorted(rows, key=lambda row: -statistics.median(rates(row)) if row.turns else 0.0)
+    return sorted(rows, key=lambda row: -statistics.median(rates(row, per)) if row.turns else 0.0)
 
 
 def find(rows: Sequence[Row], key: str | None) -> Row | None:

@@ -1,4 +1,4 @@
-"""What every reader makes its data of: a tree of so many photographs, a longer one for builds, and small tensors.
+"""What every reader makes its data of: photographs, more of them for builds, small tensors, folders of other formats.
 
 Photographs are repeated where there are too few, as symbolic links. Data are made once in a directory.
 """
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from benchmarks.rivals.work import RAW_SIDE
+from benchmarks.rivals.formats import make_format
+from benchmarks.rivals.work import FORMATS, RAW_SIDE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,33 +36,39 @@ class Amounts:
         photos: Photographs that readers read.
         build: Photographs that a build stores.
         raw: Tensors of 64 x 64.
+        format: Photographs in another format; as many as there are, at most.
+        large: Pictures of 12 megapixels.
     """
 
     photos: int = 1200
     build: int = 3000
     raw: int = 40_000
+    format: int = 300
+    large: int = 16
 
 
-def make_sources(photos: Path, place: Path, amounts: Amounts) -> None:
-    """Make everything below ``place`` unless it is there.
+def make_sources(photos: Path, place: Path, amounts: Amounts, lines: Sequence[str] = ()) -> None:
+    """Make everything below ``place`` unless it is there; of other formats the folders of these lines.
 
     Raises:
         SourceError: There are no photographs, or ``place`` holds what was made of others.
     """
     made_of = json.dumps({"photos": str(photos.resolve()), **asdict(amounts)})
     stamp = place / "made-of.json"
-    if stamp.exists():
-        if stamp.read_text() != made_of:
-            raise SourceError(f"{place} was made of {stamp.read_text()}, not of {made_of}; remove it, or name another")
-        return
+    if stamp.exists() and stamp.read_text() != made_of:
+        raise SourceError(f"{place} was made of {stamp.read_text()}, not of {made_of}; remove it, or name another")
     found = sorted(path for path in photos.rglob("*") if path.suffix.lower() in JPEG_NAMES)
     if not found:
         raise SourceError(f"there are no JPEGs below {photos}")
     place.mkdir(parents=True, exist_ok=True)
-    _make_tree(found, place / "photos", amounts.photos)
-    _make_tree(found, place / "build", amounts.build)
-    _make_raw(found[:_MOST_THUMBNAILS], place, amounts.raw)
-    stamp.write_text(made_of)
+    if not stamp.exists():
+        _make_tree(found, place / "photos", amounts.photos)
+        _make_tree(found, place / "build", amounts.build)
+        _make_raw(found[:_MOST_THUMBNAILS], place, amounts.raw)
+        stamp.write_text(made_of)
+    for line in FORMATS:
+        if line in lines:
+            make_format(line, found, place, amounts.format, amounts.large)
 
 
 def _make_tree(found: Sequence[Path], tree: Path, count: int) -> None:

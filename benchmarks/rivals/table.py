@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from benchmarks.rivals.aims import MOST_MEMORY_MB, most_memory, reached
 from benchmarks.rivals.catalogue import BUILD_LINES, LINES, OURS
 from benchmarks.rivals.figures import QUIET, Spread, by_speed, find, noise, rates, ratio, spread, steadied
+from benchmarks.rivals.work import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +21,7 @@ REFERENCES = {
     "keep": "exact",
     "small": "exact",
     "scan": "scan",
+    **dict.fromkeys(FORMATS, "files"),
 }
 """Stoker's form that the rows of a line are compared with."""
 
@@ -107,7 +109,9 @@ def aims_table(lines: dict[str, list[Row]]) -> str:
     table = ["### Aims", "", "| line | Stoker | against | aim | reached (lowest to highest round) | per CPU second | |"]
     table.append("|---|---|---|---:|---:|---:|---|")
     for aim in found:
-        cells = [aim.line, aim.ours, aim.against, f"{aim.aim:.2f} x", _times(aim.wall), _times(aim.cpu, wide=False)]
+        of_cpu = aim.per == "cpu_seconds"
+        wanted = f"{aim.aim:.2f} x" + (" per CPU second" if of_cpu else "")
+        cells = [aim.line, aim.ours, aim.against, wanted, _times(aim.wall), _times(aim.cpu, wide=of_cpu)]
         table.append(f"| {' | '.join(cells)} | {'met' if aim.is_met else 'MISSED'} |")
     memory = most_memory(lines)
     if memory is not None:

@@ -10,7 +10,11 @@ from typing import Self
 SIDE, RESIZE = 224, 256
 SCALE, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)
 RAW_SIDE = 64
-BATCH, RAW_BATCH = 64, 256
+BATCH, RAW_BATCH, LARGE_BATCH = 64, 256, 8
+THUMBNAIL_SIDE = 32
+FORMATS = ("png", "webp", "progressive", "camera", "dense", "camera-progressive", "dense-progressive", "thumbnails")
+"""Lines that read folders of images in one format, with the transform of ``train``; thumbnails as they are."""
+
 WINDOW, RAW_WINDOW = 1000, 10_000
 """Samples in the buffer of readers that shuffle with one."""
 
@@ -25,6 +29,7 @@ class Work:
     Attributes:
         line: ``train``: random order, random crop resized to 224 with mirror images. ``eval``: shorter side 256, centre
             224. ``raw``: 64 x 64 tensors in random order. ``keep`` and ``small``: builds. ``scan``: checks of shards.
+            Or one of `FORMATS`.
         form: Which form of the rival, as its program names them.
         data: Directory in which this rival's ``prepare.py`` has put its data.
         sources: Directory of what all make their data of; see `sources.py`.
@@ -42,7 +47,9 @@ class Work:
     @property
     def batch(self) -> int:
         """Samples in a batch."""
-        return RAW_BATCH if self.line == "raw" else BATCH
+        if self.line.startswith(("camera", "dense")):
+            return LARGE_BATCH
+        return RAW_BATCH if self.line in ("raw", "thumbnails") else BATCH
 
     @property
     def window(self) -> int:
@@ -53,9 +60,19 @@ class Work:
         """Path of something that ``prepare.py`` has made."""
         return str(Path(self.data, name))
 
+    @property
+    def transform(self) -> str:
+        """``train`` or ``eval``: what is done to the photographs of a line."""
+        return "eval" if self.line == "eval" else "train"
+
+    @property
+    def tree(self) -> str:
+        """Folder of the images of a line."""
+        return str(Path(self.sources, self.line if self.line in FORMATS else "photos"))
+
     def photos(self) -> list[str]:
-        """Paths of the photographs; the position in this list is the identity of a sample."""
-        return _listed(Path(self.sources, "photos.txt"))
+        """Paths of the images of a line; the position in this list is the identity of a sample."""
+        return _listed(Path(f"{self.tree}.txt"))
 
     def build_photos(self) -> list[str]:
         """Paths of the photographs that builds read."""

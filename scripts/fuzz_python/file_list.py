@@ -29,4 +29,5 @@ def one_input(data: bytes) -> None:
 def seeds() -> list[bytes]:
     """Return the inputs that fuzzing starts from."""
     config = b'{"data": {"train_filelist": "list.txt", "batch_size": 4, "crop_image_size": [224, 224]}}'
-    return [b"\0" + config, b"\xff" + b"n1/a.jpg\nn2/a.jpg\n", b"\xff" + b"n1/a.jpg\r\n\n./n2/a.jpg"]
+    lists = (b"n1/a.jpg\nn2/a.jpg\n", b"n1/a.jpg\r\n\n./n2/a.jpg", b"path,label\nn1/a.jpg,3\nn2/a.jpg,-1\n")
+    return [b"\0" + config, *(b"\xff" + one for one in lists)]

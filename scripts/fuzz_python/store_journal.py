@@ -6,7 +6,7 @@ from scripts.fuzz_python.scratch import folder
 from stoker.errors import DestinationError
 from stoker.format import ItemReject, ShardResult
 from stoker.format.directory import BUILD_FOLDER
-from stoker.format.journal import RemoteJournal, format_result, format_settings, with_checksum
+from stoker.format.journal import JournalFolder, format_result, format_settings, with_checksum
 from stoker.format.manifest import Shard
 
 _FOLDER, _AGAIN = folder(), folder()
@@ -23,18 +23,18 @@ def one_input(data: bytes) -> None:
     entry = with_checksum(text, _SETTINGS) if kind < b"\xc0" else text
     (place / "shards" / f"{_NAME}.json").write_bytes(entry)
     try:
-        journal = RemoteJournal(_FOLDER)
+        journal = JournalFolder(_FOLDER)
     except DestinationError:
         assert kind < b"\x40"
         raise
     assert len(journal.results) <= 1
     (_AGAIN / BUILD_FOLDER / "shards").make_directory()
-    again = RemoteJournal(_AGAIN)
+    again = JournalFolder(_AGAIN)
     again.begin(journal.settings or {})
     for result in journal.results:
         assert result.file.name == _NAME
         again.append(result)
-    assert RemoteJournal(_AGAIN).results == journal.results
+    assert JournalFolder(_AGAIN).results == journal.results
     again.remove()
 
 

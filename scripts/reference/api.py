@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "docs/reference/api"
 # What modules of Stoker use of each other's classes, and users do not.
-_INTERNAL = {
+_OF_FIELDS = {"batch", "boxes", "decode", "encode", "features", "pixels", "spec", "to_json"}
+_FIELDS = ("Text", "Bytes", "Json", "Int", "Float", "Label", "Labels", "Array", "Mask", "Image", "Boxes")
+_INTERNAL = dict.fromkeys(_FIELDS, _OF_FIELDS) | {
     "Dataset": {"load_boxes", "opener", "records", "remote", "stamps", "with_own_files"},
     "MemoryCache": {"native", "warn_of_problems"},
     "NodeCache": {"warn_of_problems"},
@@ -31,6 +33,8 @@ _SHORT = 40  # types of that length are written in the place of their names
 
 # Every public name of `stoker` is on one page, in this order; `pages` fails where one is missing.
 PAGES = {
+    "build": ("Building", ["build", "BuildReport", "PartReport"]),
+    "merging": ("Merging and exporting", ["merge", "MergeReport", "export", "ExportReport", "ExportedSplit"]),
     "opening": ("Opening data", ["open", "RecordKeys", "SourceOptions"]),
     "loader": ("Loader", ["Loader", "loader_settings", "LoaderStats", "StageStats", "trace"]),
     "transforms": (
@@ -52,8 +56,16 @@ PAGES = {
         ["Batch", "Position", "BoxOutput", "Boxes", "PaddedBoxes", "BadSample", "BadSampleReport"],
     ),
     "dataset": ("Datasets", ["Dataset", "Sample", "mix", "Mix"]),
+    "image": ("stoker.image", ["image.*"]),
     "caches": ("Caches and read-ahead", ["MemoryCache", "NodeCache", "CacheStats", "ReadAhead"]),
-    "order": ("Order", ["BlockShuffle", "order.EpochOrder", "order.shuffle_quality", "order.ShuffleQuality"]),
+    "fields": (
+        "stoker.fields",
+        [*(f"fields.{name}" for name in _FIELDS), "fields.Ragged", "fields.Padded", "fields.infer"],
+    ),
+    "order": (
+        "Order",
+        ["BlockShuffle", "Balanced", "Weighted", "order.EpochOrder", "order.shuffle_quality", "order.ShuffleQuality"],
+    ),
     "torch": ("stoker.torch", ["torch.*"]),
     "tensorflow": ("stoker.tensorflow", ["tensorflow.*"]),
     "jax": ("stoker.jax", ["jax.*"]),
@@ -144,7 +156,11 @@ def _index(listed: dict[str, list[str]], links: docstrings.Links) -> str:
 
 def _introduction(package: griffe.Module, page: str, links: docstrings.Links) -> list[str]:
     """Return what the docstring of a module says that has a page of its own."""
-    if page in package.members and package[page].is_module and PAGES[page][1] == [f"{page}.*"]:
+    if (
+        page in package.members
+        and package[page].is_module
+        and all(name.startswith(f"{page}.") for name in PAGES[page][1])
+    ):
         docstring = package[page].docstring
         return [docstrings.markdown(docstring.value, links)] if docstring else []
     return []

@@ -1,6 +1,7 @@
 """Stoker keeps accelerators fed with images: files to TFRecord shards to batches, at the speed of the JPEG codec.
 
 >>> import stoker                                                         # doctest: +SKIP
+>>> stoker.build("photos/", "dataset/", shards=8, resize="short:256")     # doctest: +SKIP
 >>> train = stoker.open("dataset/", split="train")                        # doctest: +SKIP
 >>> transform = stoker.RandomResizedCrop(224, hflip=0.5)                  # doctest: +SKIP
 >>> for batch in stoker.Loader(train, batch_size=256, transform=transform, shuffle=True, seed=17):  # doctest: +SKIP
@@ -18,11 +19,14 @@ from typing import TYPE_CHECKING, Any
 from stoker import errors as errors
 
 if TYPE_CHECKING:
+    from stoker.builder import BuildReport, PartReport, build
+    from stoker.exporting import ExportedSplit, ExportReport, export
     from stoker.format import RecordKeys
     from stoker.inspect import DoctorReport, doctor
     from stoker.loader import (
         BadSample,
         BadSampleReport,
+        Balanced,
         Batch,
         Boxes,
         BoxOutput,
@@ -38,11 +42,13 @@ if TYPE_CHECKING:
         ReadAhead,
         Sample,
         StageStats,
+        Weighted,
         loader_settings,
         mix,
         trace,
     )
     from stoker.loader import open_dataset as open  # noqa: A004 - `stoker.open` is the name people type
+    from stoker.merging import MergeReport, merge
     from stoker.order import BlockShuffle
     from stoker.sources import SourceOptions
     from stoker.transforms import (
@@ -62,24 +68,30 @@ if TYPE_CHECKING:
 __all__ = [
     "BadSample",
     "BadSampleReport",
+    "Balanced",
     "Batch",
     "BlockShuffle",
     "BoxOutput",
     "Boxes",
+    "BuildReport",
     "CacheStats",
     "CenterCrop",
     "ColorJitter",
     "Dataset",
     "DoctorReport",
+    "ExportReport",
+    "ExportedSplit",
     "Loader",
     "LoaderStats",
     "MemoryCache",
+    "MergeReport",
     "Mix",
     "MultiCrop",
     "NodeCache",
     "ObjectCrops",
     "Output",
     "PaddedBoxes",
+    "PartReport",
     "Position",
     "RandomResizedCrop",
     "RawTensor",
@@ -90,18 +102,25 @@ __all__ = [
     "SourceOptions",
     "StageStats",
     "TopLeft",
+    "Weighted",
+    "build",
     "doctor",
     "errors",
+    "export",
     "loader_settings",
+    "merge",
     "mix",
     "open",
     "trace",
 ]
 
-_MODULES = ("inspect", "jax", "order", "spark", "tensorflow", "torch", "transforms")
+_MODULES = ("fields", "image", "inspect", "jax", "order", "spark", "tensorflow", "torch", "transforms")
 _NOT_OF_LOADER = {
+    "builder": ("BuildReport", "PartReport", "build"),
+    "exporting": ("ExportReport", "ExportedSplit", "export"),
     "format": ("RecordKeys",),
     "inspect": ("DoctorReport", "doctor"),
+    "merging": ("MergeReport", "merge"),
     "order": ("BlockShuffle",),
     "sources": ("SourceOptions",),
     "transforms": (

@@ -17,7 +17,7 @@ import stoker.types
 
 def kernel_level() -> str:
     """
-    The highest level of kernels that run: "portable", "sse42", "avx2" or "neon".
+    The highest level of kernels that run: "portable", "sse42", "avx2", "avx512" or "neon".
     """
 
 def crc32c(data: Buffer, crc: int = 0) -> int:
@@ -25,9 +25,9 @@ def crc32c(data: Buffer, crc: int = 0) -> int:
     CRC-32C of `data`, or of earlier bytes whose CRC is `crc` followed by `data`.
     """
 
-def crc32c_of_parts(parts: list[bytes], crc: int = 0) -> int:
+def crc32c_join(crc: int, others: int, size: int) -> int:
     """
-    CRC-32C of `parts` end to end, or of earlier bytes whose CRC is `crc` followed by them.
+    CRC-32C of some bytes followed by `size` others, from the CRCs of both.
     """
 
 def frame_record(payload: Buffer) -> bytes:
@@ -123,9 +123,9 @@ def decode_jpeg(data: Buffer, box: tuple[int, int, int, int] | None = None, max_
     Decode a JPEG, or its box (left, top, right, bottom), to RGB of shape (height, width, 3).
     """
 
-def encode_jpeg(pixels: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], quality: int, subsampling: str = '4:2:0', *, restart: bool = False) -> bytes:
+def encode_jpeg(pixels: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], quality: int, subsampling: str = '4:2:0', *, restart: bool = False, optimize: bool = True) -> bytes:
     """
-    Encode pixels of shape (height, width, 3) or (height, width) as baseline JPEG, optimised tables; with restart markers if asked.
+    Encode pixels of shape (height, width, 3) or (height, width) as baseline JPEG, with restart markers if asked, and with Huffman tables of its own or the standard ones.
     """
 
 def transcode_jpeg(data: Buffer, max_pixels: int = 134217728) -> bytes | None:
@@ -142,9 +142,29 @@ def restart_interval(mcus_per_row: int, tiles: int) -> int:
     MCUs between two restart markers, for about so many tiles across; both numbers are at least 1.
     """
 
-def resize(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)], width: int, height: int, filter: str, *, window: tuple[int, int, int, int] | None = None, flip: bool = False) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C')]:
+def image_formats() -> list[str]:
     """
-    Resize RGB of shape (height, width, 3), bit-equal to Pillow; only `window` (left, top, right, bottom) of the result, mirrored if asked.
+    What the core decodes: "jpeg", and "png" and "webp" where it was built with their libraries.
+    """
+
+def decode_image(data: Buffer, box: tuple[int, int, int, int] | None = None, max_pixels: int = 134217728, mode: str = "RGB", *, size: tuple[int, int] | None = None, filter: str = "bilinear", decode: str = "exact", out: numpy.typing.NDArray[Any] | None = None) -> numpy.typing.NDArray[Any]:
+    """
+    Decode an image file of one of image_formats(), or its box (left, top, right, bottom), and resize it to `size` (height, width), to (height, width, channels): uint8 of mode RGB, L or RGBA, uint16 of I;16. With `out`, an array of that shape, the pixels go there, and it is what is returned.
+    """
+
+def copy_pixels(pixels: numpy.typing.NDArray[Any], mode: str, out: numpy.typing.NDArray[Any]) -> None:
+    """
+    Copy pixels of a mode, (height, width, channels), to where decode_image puts them, with its errors.
+    """
+
+def check_image(data: Buffer, max_pixels: int = 134217728) -> None:
+    """
+    Read all of an image file of one of image_formats(); what decode_image would refuse raises ImageError.
+    """
+
+def resize(pixels: numpy.typing.NDArray[Any], width: int, height: int, filter: str, *, window: tuple[int, int, int, int] | None = None, flip: bool = False) -> numpy.typing.NDArray[Any]:
+    """
+    Resize (height, width, channels), bit-equal to Pillow in the mode of as many channels: uint8 of 1, 3 or 4 (L, RGB, RGBA), or uint16 of 1 (I;16); only `window` (left, top, right, bottom) of the result, mirrored if asked.
     """
 
 def resize_tf1(pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)], width: int, height: int, *, align_corners: bool) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C')]:
@@ -167,6 +187,31 @@ def positions(items: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order=
 
 def positions_in_blocks(items: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], n: int, block: int, window: int, seed: int, epoch: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C')]:
     """The inverse of permute_blocks: where each item lies in the order."""
+
+def permute_each(positions: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], epochs: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C')]:
+    """
+    Items at positions of orders of their own, each of a size, a seed and an epoch.
+    """
+
+def draw_weighted(positions: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], seed: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C')]:
+    """
+    Independent draws among groups, given the running sums of their weights.
+    """
+
+def draw_members(positions: numpy.typing.NDArray[numpy.uint64], ends: numpy.typing.NDArray[numpy.uint64], sizes: numpy.typing.NDArray[numpy.uint64], seed: int) -> tuple[numpy.typing.NDArray[numpy.uint64], numpy.typing.NDArray[numpy.uint64]]:
+    """
+    The same groups, and an independent draw of a member of each, of as many as it has.
+    """
+
+def spread_weighted(slots: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], size: int, offset: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C')]:
+    """
+    The groups at slots of `size` evenly spaced points over the weights; the first point lies at offset / size of the total.
+    """
+
+def philox_each(counters: numpy.typing.NDArray[numpy.uint32], key: tuple[int, int]) -> numpy.typing.NDArray[numpy.uint64]:
+    """
+    The first two words of a block for each row of counters (N, 4), the first as the high half: (N,).
+    """
 
 def philox(counter: Sequence[int], key: Sequence[int]) -> list[int]:
     """
@@ -246,6 +291,9 @@ class RemoteRanges(RemoteReader):
 
     def counts(self) -> RangeCounts: ...
 
+def name_digest(name: Buffer) -> int:
+    """A number that stands for a name: FNV-1a of 64 bits."""
+
 class RecordKeys:
     """Where records hold what; an empty key is one they do not have."""
 
@@ -317,8 +365,15 @@ class RecordSet:
         How many values each record has under a key, 0 where it is absent: uint32 (N,).
         """
 
-    def labels(self, label_key: str, one_hot: bool, label_base: int, threads: int, ahead: RemoteReader | None = None) -> Annotated[NDArray[numpy.int64], dict(shape=(None,))]:
-        """The class of each record, -1 where there is none: int64 (N,)."""
+    def labels(self, label_key: str, one_hot: bool, label_base: int, threads: int, ahead: RemoteReader | None = None, numbers: numpy.typing.NDArray[numpy.uint64] | None = None) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        The class of each record, or of those with these numbers; -1 where there is none: int64 (N,).
+        """
+
+    def name_digests(self, key: str, threads: int, ahead: RemoteReader | None = None, numbers: numpy.typing.NDArray[numpy.uint64] | None = None) -> numpy.typing.NDArray[numpy.uint64]:
+        """
+        name_digest() of the text that each record, or those with these numbers, has under a key; of its number in decimal where there is none: uint64 (N,).
+        """
 
 class FileSet(SampleSource):
     """Random access to images that are files, or lie in archives."""
@@ -328,9 +383,14 @@ class FileSet(SampleSource):
         Name i is names[starts[i]:starts[i + 1]], below `base` unless it begins with '/'; archive_of is -1 for a file of its own.
         """
 
-    def set_boxes(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], boxes: Annotated[NDArray[numpy.float32], dict(shape=(None, 4), order='C', device='cpu', writable=False)]) -> None:
+    def set_boxes(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], boxes: Annotated[NDArray[numpy.float32], dict(shape=(None, 4), order='C', device='cpu', writable=False)], labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
         """
-        Set the objects: those of image i are rows starts[i]:starts[i + 1], each xmin, ymin, xmax, ymax.
+        Set the objects: those of image i are rows starts[i]:starts[i + 1], each xmin, ymin, xmax, ymax; without `labels` they have the label of their image.
+        """
+
+    def set_fields(self, make: Callable[[int, bytes, list[str]], bytes]) -> None:
+        """
+        `make(number, image, keys)` gives the features of one sample, a tf.train.Example, in any thread; `image` is its file where a key is that of an image, and empty otherwise. It may raise ExampleError, ImageError and OSError, which are errors of that sample.
         """
 
     def set_remote(self, reader: RemoteReader, first: int) -> None:
@@ -421,7 +481,8 @@ def plan_jitter(spec: JitterSpec, seed: int, epoch: int, index: int) -> JitterPl
 class PixelFormat:
     """Type, layout, mean and standard deviation of the pixels of batches."""
 
-    def __init__(self, *, dtype: str = 'uint8', layout: str = 'NHWC', mean: Sequence[float] = [0.0, 0.0, 0.0], std: Sequence[float] = [1.0, 1.0, 1.0]) -> None: ...
+    def __init__(self, *, dtype: str = 'uint8', layout: str = 'NHWC', mean: Sequence[float] = [], std: Sequence[float] = []) -> None:
+        """`mean` and `std` have a number for each channel; left out: 0 and 1."""
 
 class TransformSpec:
     """Which crop of an image becomes which pixels."""
@@ -429,24 +490,62 @@ class TransformSpec:
     def __init__(self, *, kind: str, width: int, height: int, filter: str, hflip: float = 0.0, scale: tuple[float, float] = (1.0, 1.0), ratio: tuple[float, float] = (1.0, 1.0), log_ratio: tuple[float, float] = (0.0, 0.0), resize: int = 0, jitter: JitterSpec | None = None) -> None: ...
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """(height, width, 3) of the pixels it gives."""
+    def shape(self) -> tuple[int, int]:
+        """(height, width) of the pixels it gives."""
 
 def plan_transform(spec: TransformSpec, width: int, height: int, seed: int, epoch: int, index: int, object: tuple[float, float, float, float] | None = None) -> tuple[tuple[int, int, int, int], tuple[int, int], tuple[int, int, int, int], bool]:
     """
     What a transform does to one image: crop box, resized (width, height), window box of that, mirrored or not.
     """
 
-class JpegResizer:
+def stored_size(mode: str, size: tuple[int, int], image: tuple[int, int]) -> tuple[int, int]:
     """
-    Decodes, cuts, resizes and encodes JPEGs in one go. Immutable; safe in any thread.
+    The (width, height) that an image of so many pixels is stored in, as `stoker.recipe.StoredSize` says.
     """
 
-    def __init__(self, *, filter: str, quality: int, subsampling: str, restart: bool = False, decode: str = 'exact', max_pixels: int = 134217728) -> None: ...
+class RecordTemplate:
+    """
+    Records that differ in image, file name and size. Immutable; safe in any thread.
+    """
 
-    def run(self, data: Buffer, part: tuple[int, int, int, int], width: int, height: int) -> bytes:
+    def __init__(self, features: stoker.types.Features, slots: dict[str, str]) -> None:
+        """
+        `features` are the same in all records; `slots` are those that hold `image`, `filename`, `width` or `height`, by name.
+        """
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of a record beside the values of its slots."""
+
+class JpegStoring:
+    """What a recipe does to JPEGs. Immutable; safe in any thread."""
+
+    def __init__(self, *, size: tuple[str, tuple[int, int]] | None = None, filter: str = 'bicubic', quality: int = 90, subsampling: str = '4:2:0', restart: bool = False, optimize: bool = True, decode: str = 'exact', turns: bool = False, max_pixels: int = 134217728) -> None: ...
+
+    def reencode(self, data: Buffer, part: tuple[int, int, int, int], width: int, height: int) -> bytes:
         """
         The part (left, top, right, bottom) of a JPEG as a JPEG of width x height; with decode exact, the bytes of decode_jpeg, resize and encode_jpeg.
+        """
+
+def build_records(files: list[tuple[bytes, int, RecordTemplate]], storing: JpegStoring) -> tuple[numpy.typing.NDArray[numpy.uint8], list[int], int, int]:
+    """
+    Read, check, convert and frame the first of some (path, size in bytes as far as known, template), up to one that is not a plain JPEG, for about 50 ms: the frames end to end, the bytes of each, the CRC-32C of all, and how many keep the bytes of their file.
+    """
+
+class FieldColumn:
+    """A feature of records whose values batches have."""
+
+    def __init__(self, key: str, kind: str, *, form: str = 'values', text: bool = False, fixed: bool = False, group: int = 1) -> None:
+        """
+        `form`: what batches have of it, its values end to end, or a list of one `bytes` or `str` a sample. Every record has `group` values if they are `fixed`, otherwise a multiple of that; of kind bytes one, whose bytes are counted. `text`: bytes that are UTF-8, as those of `str` must be.
+        """
+
+class FieldPlane:
+    """A further image file of records, as large as the first one."""
+
+    def __init__(self, key: str, mask_bits: int = 0) -> None:
+        """
+        `mask_bits`: 8 or 16 of a mask, a greyscale PNG; 0 of an image, which is shown as the first one.
         """
 
 class FinishedBatch:
@@ -456,17 +555,17 @@ class FinishedBatch:
     def failures(self) -> list[tuple[int, Exception]]:
         """Which samples could not be loaded, in batch order, and why."""
 
-    def take(self) -> tuple[list[NDArray[numpy.generic]], NDArray[numpy.int64], NDArray[numpy.uint64], NDArray[numpy.uint64], list[tuple[NDArray[numpy.float32], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.int64]]]]:
+    def take(self) -> tuple[list[NDArray[numpy.generic]], NDArray[numpy.int64], NDArray[numpy.uint64], NDArray[numpy.uint64], list[tuple[NDArray[numpy.float32], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.int64]]], list[tuple[NDArray[numpy.generic], NDArray[numpy.int64]]], list[list[NDArray[numpy.generic]]]]:
         """
-        Hand over, once: the images of each transform, (B, H, W, 3) or (B, 3, H, W), labels (B,), indices (B,), seeds (B,), and of each transform the boxes: corners (4 T,), labels (T,), objects (T,), offsets (B + 1,).
+        Hand over, once: the images of each transform, (B, H, W, C) or (B, C, H, W), labels (B,), indices (B,), seeds (B,), of each transform the boxes: corners (4 T,), labels (T,), objects (T,), offsets (B + 1,); of each column of the fields values (T,), offsets (B + 1,), or a list of B objects; and of each plane of theirs, of each transform, images, or of masks (B, H, W).
         """
 
 class BatchEngine:
     """Decodes samples into batches on native threads."""
 
-    def __init__(self, *, source: SampleSource, transforms: Sequence[TransformSpec], seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, format: PixelFormat = ..., decode: str = 'exact', boxes: float | None = None, decoded: MemoryCache | None = None, ahead: RemoteReader | None = None, convert: Callable[[bytes], bytes] | None = None) -> None:
+    def __init__(self, *, source: SampleSource, transforms: Sequence[TransformSpec], seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, format: PixelFormat = ..., decode: str = 'exact', boxes: float | None = None, decoded: MemoryCache | None = None, ahead: RemoteReader | None = None, convert: Callable[[bytes], object] | None = None, mode: str = 'RGB', columns: Sequence[FieldColumn] = [], planes: Sequence[FieldPlane] = []) -> None:
         """
-        `boxes`: the share of a box's area that a transform must show to keep it; None for no boxes at all. `decoded` keeps whole images as pixels. `ahead` fetches remote samples by a schedule. `convert(bytes) -> bytes` makes a JPEG of an image in another format; it is called by any thread.
+        `boxes`: the share of a box's area that a transform must show to keep it; None for no boxes at all. `decoded` keeps whole images as pixels. `ahead` fetches remote samples by a schedule. `convert(bytes)` gives the pixels of an image in another format, (height, width, channels) of the mode, uint8 or for I;16 uint16; it is called by any thread. `mode` is RGB, L, RGBA or I;16, of which batches have 3, 1, 4 or 1 channels C. `columns` and `planes` are what batches have of the records' fields.
         """
 
     def submit(self, numbers: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], epoch: int, objects: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, streams: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:
@@ -478,6 +577,9 @@ class BatchEngine:
         """
         (file, offset, length) of what loading samples will take from remote storage; file -1: nothing.
         """
+
+    def where(self, number: int) -> tuple[str, int, int]:
+        """(path, record, offset) of a sample of the source, for messages."""
 
     def next(self) -> FinishedBatch:
         """Wait for the oldest queued batch."""
@@ -517,7 +619,7 @@ class BatchEngine:
         The events since the last call, as loader/tracing.py lays them out, and how many were lost.
         """
 
-def decode_loop(*, images: Sequence[bytes], indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], transform: TransformSpec, seed: int, epoch: int, threads: int, decode: str = 'exact') -> None:
+def decode_loop(*, images: Sequence[bytes], indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], transform: TransformSpec, seed: int, epoch: int, threads: int, decode: str = 'exact', mode: str = 'RGB') -> None:
     """
     Decode and resize what the engine would for these indices, and do nothing else.
     """

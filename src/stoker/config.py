@@ -1,4 +1,4 @@
-"""Settings as people type them, checked before any file is opened; how many CPUs this process may use; the version."""
+"""Settings as people type them, checked before any file is opened; how many CPUs a process has; where caches lie."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import math
 import operator
 import os
 import re
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUPS = Path("/proc/self/cgroup")
@@ -28,6 +30,32 @@ _ENDLESS = 2**31
 """A limit that only guards the arithmetic; a person who is below the range need not see it."""
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", re.ASCII)
+
+
+_AS_ARGUMENTS: ContextVar[bool] = ContextVar("as_arguments", default=False)
+_FLAGS = ("masks", "crop_objects", "allow_huge", "overwrite", "finish")
+_OTHER_OPTIONS = {"allow_huge": "--yes"}
+
+
+def option(name: str) -> str:
+    """Return how messages name a setting of builds: as the command does, or as an argument of `stoker.build`.
+
+    Args:
+        name: That of the argument: ``shard_size`` for ``--shard-size``.
+    """
+    if _AS_ARGUMENTS.get():
+        return f"{name}=True" if name in _FLAGS else name
+    return _OTHER_OPTIONS.get(name, f"--{name.replace('_', '-')}")
+
+
+@contextmanager
+def settings_as_arguments() -> Iterator[None]:
+    """Let messages of this thread name settings as arguments while the body of ``with`` runs."""
+    token = _AS_ARGUMENTS.set(True)
+    try:
+        yield
+    finally:
+        _AS_ARGUMENTS.reset(token)
 
 
 @functools.cache
@@ -113,6 +141,21 @@ def check_range(name: str, value: int, low: int, high: int) -> int:
     return whole
 
 
+def alternatives(names: Sequence[str]) -> str:
+    """Return names as a person lists them: ``a, b or c``."""
+    return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def check_choice(name: str, value: object, known: Sequence[str]) -> None:
+    """Refuse a value that is none of those known.
+
+    Raises:
+        ConfigError: The message names the setting, the value and what it may be.
+    """
+    if value not in known:
+        raise ConfigError(f"{name} is {value!r}; it must be {alternatives(known)}")
+
+
 def check_seconds(name: str, value: float, low: float, high: float) -> None:
     """Refuse a duration that does not lie in ``low..high``, or is not a number.
 
@@ -187,4 +230,22 @@ def _read(path: Path) -> str | None:
         with path.open() as file:
             return file.read(100).strip()
     except (OSError, UnicodeDecodeError):
+        return None
+
+
+def user_cache_directory() -> Path | None:
+    """Return where caches of this user lie.
+
+    That is ``$STOKER_CACHE_DIR``, else ``$XDG_CACHE_HOME/stoker``, else ``~/.cache/stoker``; None where there is no
+    such place. A relative ``$XDG_CACHE_HOME`` is ignored, as the XDG Base Directory Specification asks for.
+    """
+    own = os.environ.get("STOKER_CACHE_DIR")
+    if own:
+        return Path(own).absolute()
+    shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if shared.is_absolute():
+        return shared / "stoker"
+    try:
+        return Path.home() / ".cache" / "stoker"
+    except RuntimeError:  # a user without a home
         return None

@@ -16,6 +16,7 @@
     ├── ExampleError             a record is not a usable tf.train.Example
     ├── ImageError               an image cannot be decoded without losing pixels
     │   └── ImageTooLargeError   it has more pixels than the limit allows
+    ├── TooManyRejectsError      more images could not be stored than a build may leave out
     ├── TooManyBadSamplesError   more samples of an epoch were bad than the loader may replace
     ├── ClusterError             a Spark cluster failed, or cannot be used as it is (also an OSError)
     ├── StorageError             a bucket or a file system on the network failed for too long (also an OSError)
@@ -32,6 +33,11 @@ that a program can act on it. Errors of the operating system (disk full, permiss
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def printable(text: str) -> str:
@@ -138,6 +144,18 @@ class ClusterError(StokerError, OSError):
 
 class ClosedError(StokerError):
     """The loader was closed and gives no more batches."""
+
+
+class TooManyRejectsError(StokerError):
+    """More images could not be stored than a build may leave out; all others are stored, the manifest is not written.
+
+    Attributes:
+        report: What the build did, a `stoker.BuildReport`; its ``rejects`` say which images these are, and why.
+    """
+
+    def __init__(self, message: str, *, report: Any) -> None:
+        super().__init__(message)
+        self.report = report
 
 
 class TooManyBadSamplesError(StokerError):

@@ -11,17 +11,28 @@ import numpy as np
 from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
-from stoker.loader import Loader, box_arrays, refuse_unknown
+from stoker.loader import Loader, box_arrays, chosen_fields, field_arrays, form_of, refuse_unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
-    from stoker.loader import Batch, BoxOutput, Dataset, MemoryCache, Mix, NodeCache, OnBad, ReadAhead
+    from stoker.loader import (
+        Balanced,
+        Batch,
+        BoxOutput,
+        Dataset,
+        MemoryCache,
+        Mix,
+        NodeCache,
+        OnBad,
+        ReadAhead,
+        Weighted,
+    )
     from stoker.order import BlockShuffle, Tail
     from stoker.transforms import Output, Transform
-    from stoker.types import DecodeMode
+    from stoker.types import DecodeMode, Field
 
 __all__ = ["BatchIterator", "batches"]
 
@@ -75,7 +86,7 @@ class BatchIterator:
                 if self._sharding is None:
                     return leaves
                 placed: dict[str, Any] = jax.tree.map(
-                    partial(_place, self._sharding, self.loader.topology.world_size), leaves
+                    partial(_place, self._sharding, self.loader.topology.world_size), leaves, is_leaf=_is_list
                 )
                 return placed
             self._epoch = None
@@ -115,9 +126,11 @@ def batches(  # noqa: PLR0913 - the settings of a loader
     sharding: jax.sharding.Sharding | None = None,
     drop_last: bool = False,
     tail: Tail | None = None,
+    sampling: Balanced | Weighted | None = None,
     seed: int = 0,
     output: Output | None = None,
     boxes: BoxOutput | None = None,
+    fields: Sequence[str] | Mapping[str, Field] = (),
     decode: DecodeMode = "exact",
     threads: int | None = None,
     prefetch: int = 3,
@@ -139,7 +152,8 @@ def batches(  # noqa: PLR0913 - the settings of a loader
     ===========  =====================  =============================================================================
     leaf         dtype and shape        meaning
     ===========  =====================  =============================================================================
-    ``images``   uint8 (B, H, W, 3)     RGB 0..255; of `stoker.MultiCrop` a tuple
+    ``images``   uint8 (B, H, W, C)     C is 3 in mode RGB, 1 in L, 4 in RGBA; I;16 is uint16 (B, H, W, 1); of
+                                        `stoker.MultiCrop` a tuple
     ``labels``   int32 (B,)             as stored in the records; -1 where there is none
     ``indices``  int32 (B,)             index of each sample in its split
     ``valid``    bool (B,)              false for samples that are repeated to fill the last batch of an epoch
@@ -147,6 +161,9 @@ def batches(  # noqa: PLR0913 - the settings of a loader
                                         them
     ``boxes``    with ``boxes=`` only   a dict of the arrays of `stoker.Boxes` or `stoker.PaddedBoxes`, int32 for int64;
                                         of `stoker.MultiCrop` a tuple
+    ``fields``   with ``fields=`` only  a dict: text, bytes and JSON as lists of this process's samples, the rest as
+                                        arrays, `stoker.fields.Ragged` and `stoker.fields.Padded` as dicts of theirs;
+                                        int32 for int64, float32 for float64
     ===========  =====================  =============================================================================
 
     With ``jax_enable_x64`` int32 is int64. With ``sharding`` ``B`` is the batch of all processes together, otherwise
@@ -163,9 +180,11 @@ def batches(  # noqa: PLR0913 - the settings of a loader
             batches then have one shape: where ``tail`` is left out, it is ``"pad"`` on a single process, too.
         drop_last: Whether samples that do not fill a batch on every process are left out of an epoch.
         tail: What happens to samples that do not fill a last batch. This and what follows is as `stoker.Loader` has it.
+        sampling: How often classes or samples come in an epoch.
         seed: Of the order and of the transforms' random choices.
         output: Type, layout and scale of the pixels.
         boxes: In which form batches have the annotated objects of their samples.
+        fields: Names of the fields of the dataset that batches have, or a mapping from names to `stoker.fields`.
         decode: ``"exact"`` or ``"fast"``.
         threads: Decoding threads.
         prefetch: Batches decoded ahead of the consumer.
@@ -192,7 +211,7 @@ def batches(  # noqa: PLR0913 - the settings of a loader
         rank, world_size = jax.process_index(), jax.process_count()
     if sharding is not None:
         tail = "pad" if tail is None and not drop_last else tail
-        _check_one_shape(tail, boxes)
+        _check_one_shape(tail, boxes, chosen_fields(dataset, fields))
     loader = Loader(
         dataset,
         batch_size,
@@ -200,9 +219,11 @@ def batches(  # noqa: PLR0913 - the settings of a loader
         transform=transform,
         drop_last=drop_last,
         tail=tail,
+        sampling=sampling,
         seed=seed,
         output=output,
         boxes=boxes,
+        fields=fields,
         decode=decode,
         threads=threads,
         prefetch=prefetch,
@@ -227,12 +248,17 @@ def batches(  # noqa: PLR0913 - the settings of a loader
     return BatchIterator(loader, epochs, sharding)
 
 
-def _check_one_shape(tail: Tail | None, boxes: BoxOutput | None) -> None:
+def _check_one_shape(tail: Tail | None, boxes: BoxOutput | None, fields: Mapping[str, Field]) -> None:
     if tail == "short":
         message = "with sharding all batches have one shape, which tail='short' does not give"
         raise ConfigError(f"{message}; omit it (batch['valid'] then marks what is repeated), or give drop_last=True")
     if boxes is not None and boxes.pad_to is None:
         raise ConfigError("with sharding all batches have one shape; say how many boxes: BoxOutput(pad_to=...)")
+    for name, field in fields.items():
+        if form_of(field).kind == "ragged":
+            message = f"with sharding all batches have one shape, which the field {name!r} does not give"
+            padded = f"stoker.fields.{type(field).__name__}(..., pad_to=8)"
+            raise ConfigError(f"{message}; give it with pad_to: fields={{{name!r}: {padded}}}")
 
 
 def _check_sharding(sharding: jax.sharding.Sharding, batch_size: int, world_size: int) -> None:
@@ -251,7 +277,17 @@ def _leaves(batch: Batch) -> dict[str, Any]:
     leaves |= {"indices": _fitting("sample index", batch.indices), "valid": batch.valid, "seeds": _halves(batch.seeds)}
     if batch.boxes is not None:
         leaves["boxes"] = jax.tree.map(partial(_fitting, "number of the boxes"), box_arrays(batch.boxes))
+    if batch.fields:
+        leaves["fields"] = {
+            name: jax.tree.map(partial(_fitting, f"number of the field {name!r}"), value, is_leaf=_is_list)
+            for name, value in field_arrays(batch.fields).items()
+        }
     return leaves
+
+
+def _is_list(value: object) -> bool:
+    """Return whether it is text, bytes or JSON of each sample, which stays on the host as it is."""
+    return isinstance(value, list)
 
 
 def _halves(numbers: Any) -> Any:
@@ -260,12 +296,14 @@ def _halves(numbers: Any) -> Any:
 
 
 def _fitting(what: str, numbers: Any) -> Any:
-    """Return integers of 64 bits in the type that JAX has for them, and everything else as it is.
+    """Return numbers of 64 bits in the types that JAX has for them, and everything else as it is.
 
     Raises:
         ConfigError: One does not fit.
     """
-    if numbers.dtype not in (np.int64, np.uint64):
+    if not _is_list(numbers) and numbers.dtype == np.float64:
+        return numbers.astype(jax.dtypes.canonicalize_dtype(np.float64))
+    if _is_list(numbers) or numbers.dtype not in (np.int64, np.uint64):
         return numbers
     fitting = numbers.astype(jax.dtypes.canonicalize_dtype(np.int64))
     if (fitting != numbers).any():
@@ -274,7 +312,9 @@ def _fitting(what: str, numbers: Any) -> Any:
     return fitting
 
 
-def _place(sharding: jax.sharding.Sharding, world_size: int, array: Any) -> jax.Array:
+def _place(sharding: jax.sharding.Sharding, world_size: int, array: Any) -> Any:
+    if _is_list(array):
+        return array
     shape = (len(array) * world_size, *array.shape[1:])
     placed: jax.Array = jax.make_array_from_process_local_data(sharding, array, shape)  # type: ignore[no-untyped-call]
     return placed

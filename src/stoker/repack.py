@@ -4,29 +4,29 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from stoker.errors import ConfigError, StokerError, StorageError
-from stoker.format import BACKGROUND, MANIFEST_NAME, MAX_CLASSES, no_records, read_manifest
-from stoker.loader import find_splits, open_dataset, read_through
+from stoker.fields import stored_values
+from stoker.format import BACKGROUND, MANIFEST_NAME, ClassLabel, no_records, read_manifest
+from stoker.loader import find_splits, open_dataset, read_in_order
 from stoker.sources import SPLITS, Item, ItemTable, ItemTableBuilder, SourceImage, has_control_character, one_line
 from stoker.storage import location
+from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from stoker import _native
     from stoker.format import RecordKeys
     from stoker.loader import Dataset, Sample
     from stoker.sources import BoxSource
     from stoker.storage import Location
-    from stoker.types import Progress
+    from stoker.types import Field, Progress
 
 __all__ = ["RecordSource", "open_records"]
 
@@ -76,6 +76,21 @@ class RecordSource:
         return {}
 
     @property
+    def fields(self) -> Mapping[str, Field]:
+        """What every record has beside its image, its class and its boxes, by name."""
+        return self.datasets[0].fields if self.datasets else {}
+
+    @property
+    def box_names(self) -> tuple[str, ...]:
+        """Names of the classes of boxes; empty where boxes have those of the images."""
+        return self.datasets[0].schema.box_names if self.datasets else ()
+
+    @property
+    def by_url(self) -> bool:
+        """False: the images lie in records."""
+        return False
+
+    @property
     def is_local(self) -> bool:
         """Whether no record waits for a network."""
         return all(dataset.remote is None for dataset in self.datasets)
@@ -99,7 +114,8 @@ class RecordSource:
         is_raw = sample.schema.image_encoding == "raw"
         base = sample.schema.label_base
         boxes = [replace(box, label=_from_base(box.label, base)) for box in sample.boxes]
-        return SourceImage(sample.decode() if is_raw else sample.encoded, _file_name(sample), boxes, None)
+        data = sample.decode() if is_raw else sample.encoded
+        return SourceImage(data, _file_name(sample), boxes, None, stored_values(sample.features, self.fields))
 
     def _sample(self, item: Item) -> Sample:
         return self.datasets[item.archive][item.offset]
@@ -208,21 +224,6 @@ def _found_splits(place: Location) -> Mapping[str, object]:
     return find_splits(place)
 
 
-@contextmanager
-def _read_in_order(dataset: Dataset) -> Iterator[None]:
-    """Read the records of a dataset in a store ahead, while the body of ``with`` goes through them from the first."""
-    records = cast("_native.RecordSet", dataset.records)
-    with read_through(dataset.remote, records) as ahead:
-        if ahead is None or dataset.remote is None:
-            yield
-            return
-        records.set_remote(ahead, dataset.remote.first)
-        try:
-            yield
-        finally:
-            dataset.remote.attach_to(records)
-
-
 def _file_name(sample: Sample) -> bytes:
     """Return the name that a record has, or one by its place: layouts without names are read into those with."""
     name = sample.source.encode("utf-8", "surrogateescape")
@@ -233,7 +234,7 @@ class _Listing:
     """Collects the records of one split after another."""
 
     def __init__(self, datasets: tuple[Dataset, ...], progress: Progress | None, *, crop_objects: bool) -> None:
-        self.names = ClassNames(datasets)
+        self.names = ClassNames(datasets, of_boxes=crop_objects)
         self._crop_objects = crop_objects
         self._builder = ItemTableBuilder()
         self._splits: dict[str, NDArray[np.int64]] = {}
@@ -247,7 +248,7 @@ class _Listing:
     def add(self, number: int, dataset: Dataset) -> None:
         """Add a split, in the order of a tree of its files where that is known."""
         found = []
-        with _read_in_order(dataset):
+        with read_in_order(dataset):
             for key in range(len(dataset)):
                 found.append(self._look(dataset, key))
                 self._report(found[-1])
@@ -276,7 +277,9 @@ class _Listing:
             return _Record(-1, b"", key, 0, (), is_damaged=True)
         label = _class_of(dataset, key, sample.label)
         objects = [label if box.label is None else _class_of(dataset, key, box.label) for box in boxes]
-        self.names.see(label, sample, objects)
+        if dataset.schema.box_names and self._crop_objects:
+            label = -1  # the classes are those of the boxes
+        self.names.see(label, sample, objects if self._crop_objects or not dataset.schema.box_names else ())
         self.boxes += len(boxes)
         name = sample.source.encode("utf-8", "surrogateescape")
         return _Record(label, name, key, len(sample.encoded), tuple(objects) if self._crop_objects else ())
@@ -331,11 +334,14 @@ class ClassNames:
 
     Args:
         datasets: The splits of one dataset.
+        of_boxes: Whether the classes are those of the boxes, where these have names of their own.
     """
 
-    def __init__(self, datasets: Sequence[Dataset]) -> None:
+    def __init__(self, datasets: Sequence[Dataset], *, of_boxes: bool = False) -> None:
         self._base = datasets[0].schema.label_base if datasets else 0
         known = max((dataset.classes for dataset in datasets), key=len, default=())[self._base :]
+        if of_boxes and datasets and datasets[0].schema.box_names:
+            known = tuple(ClassLabel(name, "") for name in datasets[0].schema.box_names)
         self._names = {label: os.fsencode(one.name) for label, one in enumerate(known)}
         self._texts = {label: one.text.encode("utf-8", "surrogateescape") for label, one in enumerate(known)}
         self._listed = bool(known)

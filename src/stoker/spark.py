@@ -11,6 +11,7 @@ line about each shard. The second wave fills the executors while the last tasks 
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import pickle
@@ -24,20 +25,21 @@ import time
 import zlib
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, cast
 
+import numpy as np
 from pyspark import inheritable_thread_target
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import SparkSession
 
-from stoker.builder import build_shard, build_tree, check_destination, open_source
+from stoker.builder import build_shard
 from stoker.errors import ClusterError, ConfigError
 from stoker.format import ShardResult, read_journal_head
-from stoker.sources import SourceTree
-from stoker.storage import location, place_at
+from stoker.sources import FieldValues, SourceTree
+from stoker.storage import place_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -46,11 +48,11 @@ if TYPE_CHECKING:
     from pyspark import Accumulator
     from pyspark.core.broadcast import Broadcast
 
-    from stoker.builder import BuildReport, BuildSettings, EngineFactory, ItemConverter, ShardJob
+    from stoker.builder import EngineFactory, ItemConverter, ShardJob
+    from stoker.sources import ItemTable, Source
     from stoker.storage import Location
-    from stoker.types import Progress
 
-__all__ = ["build"]
+__all__ = ["engine"]
 
 _WAVES = 2
 _WAVE_BYTES = 2**26
@@ -63,39 +65,15 @@ _FAILURE_MARK = "STOKER-TASK-FAILED "
 _MAX_REASON = 500
 
 
-def build(
-    spark: SparkSession,
-    settings: BuildSettings,
-    destination: str | os.PathLike[str] | Location,
-    progress: Progress | None = None,
-) -> BuildReport:
-    """Build a dataset with the executors of a Spark application, or resume a build that was interrupted.
+def engine(session: SparkSession) -> EngineFactory:
+    """Return an engine for `stoker.build`: its shards are made by the executors of a Spark application.
 
-    The dataset is byte for byte that of the engine for one machine. Executors need the same version of Stoker and
-    must reach the images and the destination: in a store, or below a directory that all of them share. The session is
-    used as it is, and is not stopped.
+    The dataset is byte for byte that of one machine. Executors need the same version of Stoker and must reach the
+    images and the destination: in a store, or below a directory that all of them share. The session is used as it is,
+    and is not stopped. A `stoker.errors.ClusterError` says that Spark failed; call again to resume.
 
     Args:
-        spark: The session. One of Spark Connect cannot be used.
-        settings: What to build.
-        destination: Directory of the dataset, or its URL; created if missing.
-        progress: Called after every shard, from the calling thread.
-
-    Raises:
-        ConfigError: The settings do not fit, or the executors lack something.
-        SourceError: The source cannot be listed.
-        DestinationError: The destination holds something else, or another build is writing to it.
-        ClusterError: Spark failed; also an ``OSError``. Run again to resume.
-        OSError: The destination cannot be written. Run again to resume.
-        KeyboardInterrupt: The jobs are cancelled. Run again to resume.
-    """
-    place, on_cluster = location(destination), engine(spark)
-    check_destination(place, settings.source.root)
-    return build_tree(open_source(settings.source, destination=place), settings, place, progress, engine=on_cluster)
-
-
-def engine(session: SparkSession) -> EngineFactory:
-    """Return what makes the engine of one build on an application of Spark's.
+        session: The session. One of Spark Connect cannot be used.
 
     Raises:
         ConfigError: The session is one of Spark Connect.
@@ -191,7 +169,7 @@ class SparkEngine:
             ConfigError: The executors lack something, or do not see what the driver sees.
             KeyboardInterrupt: The jobs of Spark's are cancelled.
         """
-        shared = _Shared(self._converter, self._destination, BuildGuard.of(self._destination))
+        shared = _Shared(without_values(self._converter), self._destination, BuildGuard.of(self._destination))
         sent = self._spark.broadcast(shared)
         self._advanced(0, 0, 0)  # the rate counts from here
         try:
@@ -212,8 +190,8 @@ class SparkEngine:
         wave: list[bytes] = []
         size, compressed = 0, False
         for job in jobs:
-            self._source_bytes[job.name] = int(job.items.sizes.sum())
-            wave.append(pack(job))
+            self._source_bytes[job.name] = int(cast("ItemTable", job.items).sizes.sum())
+            wave.append(pack(*with_values(self._converter.tree, job)))
             size += len(wave[-1])
             compressed |= job.compression != "none"
             if len(wave) == _WAVE_JOBS or (size >= _WAVE_BYTES and len(wave) >= fewest):
@@ -336,7 +314,7 @@ class _Shared:
     """What all tasks of a build need, sent once to every executor.
 
     Attributes:
-        converter: Turns items into records; without the list of items.
+        converter: Turns items into records; without the list of items, and without values that come with each job.
         destination: The dataset; an absolute path, or a place in a store.
         guard: Checks that it is still being built.
     """
@@ -345,8 +323,8 @@ class _Shared:
     destination: Location
     guard: BuildGuard
 
-    def build(self, job: ShardJob) -> ShardResult:
-        """Build one shard.
+    def build(self, job: ShardJob, values: FieldValues | None) -> ShardResult:
+        """Build one shard, of whose items these are the values if they come with it.
 
         Raises:
             ConfigError: This machine does not see what the driver sees.
@@ -355,7 +333,10 @@ class _Shared:
         self.guard.check(self.destination)
         self._check_source()
         check = partial(self.guard.check, self.destination)
-        return build_shard(self.converter, self.destination, job, before_commit=check)
+        converter, tree = copy.copy(self.converter), self.converter.tree
+        if values is not None:
+            converter.tree = replace(cast("SourceTree", tree), values=values)
+        return build_shard(converter, self.destination, job, before_commit=check)
 
     def _check_source(self) -> None:
         """See that the images are here; an empty folder would make a reject of every one of them.
@@ -364,7 +345,7 @@ class _Shared:
             ConfigError: They are not.
         """
         tree = self.converter.tree
-        for place in (tree.base, *tree.archives) if isinstance(tree, SourceTree) else ():
+        for place in (tree.base, *tree.archives) if isinstance(tree, SourceTree) and not tree.by_url else ():
             if place_at(place).is_local and not place_at(place).exists():
                 message = f"the source {os.fsdecode(place)} is not there"
                 raise ConfigError(f"{message}; put the images where all executors see them, or into a bucket")
@@ -395,18 +376,40 @@ class ShardTask:
         name = None
         try:
             check_versions(self._wanted)
-            job: ShardJob = pickle.loads(zlib.decompress(packed))  # noqa: S301 - from the driver
+            job, values = pickle.loads(zlib.decompress(packed))  # noqa: S301 - from the driver
             name = job.name
-            result = self._shared.value.build(job)
+            result = self._shared.value.build(job, values)
         except Exception as error:
             raise task_error(error, name) from error
         self._results.add([result])
         return result
 
 
-def pack(job: ShardJob) -> bytes:
-    """Return a job as it is sent: about the bytes of its names, fewer where they resemble each other."""
-    return zlib.compress(pickle.dumps(job, pickle.HIGHEST_PROTOCOL), _FAST)
+def without_values(converter: ItemConverter) -> ItemConverter:
+    """Return a converter without the values that `with_values` gives each job: they may be as long as the images."""
+    tree, sent = converter.tree, copy.copy(converter)
+    if isinstance(tree, SourceTree) and isinstance(tree.values, FieldValues):
+        sent.tree = replace(tree, values=None)
+    return sent
+
+
+def with_values(tree: Source, job: ShardJob) -> tuple[ShardJob, FieldValues | None]:
+    """Return a job and the values of its items, which it numbers by their places; None where a listing has no values.
+
+    Args:
+        tree: The source.
+        job: A job of it.
+    """
+    if not isinstance(tree, SourceTree) or not isinstance(tree.values, FieldValues):
+        return job, None
+    items = cast("ItemTable", job.items)
+    numbered = replace(items, offsets=np.arange(len(items), dtype=np.int64))
+    return replace(job, items=numbered), tree.values.take(items.offsets)
+
+
+def pack(job: ShardJob, values: FieldValues | None = None) -> bytes:
+    """Return a job as it is sent: about the bytes of its names and values, fewer where they resemble each other."""
+    return zlib.compress(pickle.dumps((job, values), pickle.HIGHEST_PROTOCOL), _FAST)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,36 @@ import tensorflow as tf
 
 from stoker import _native
 from stoker.errors import ConfigError
-from stoker.loader import Dataset, Loader, Position, box_arrays, refuse_unknown
-from stoker.transforms import MultiCrop, Output, native_transforms
+from stoker.fields import Padded, Ragged, Text
+from stoker.loader import (
+    Dataset,
+    Loader,
+    Position,
+    box_arrays,
+    chosen_fields,
+    form_of,
+    refuse_unknown,
+)
+from stoker.transforms import MultiCrop, native_transforms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from stoker.loader import Batch, BoxOutput, MemoryCache, Mix, NodeCache, OnBad, ReadAhead
+    from stoker.loader import (
+        Balanced,
+        Batch,
+        BoxOutput,
+        FieldForm,
+        MemoryCache,
+        Mix,
+        NodeCache,
+        OnBad,
+        ReadAhead,
+        Weighted,
+    )
     from stoker.order import BlockShuffle, Tail
-    from stoker.transforms import Transform
-    from stoker.types import DecodeMode
+    from stoker.transforms import Output, Transform
+    from stoker.types import DecodeMode, Field, Mode
 
 __all__ = ["dataset", "state_at"]
 
@@ -31,14 +51,15 @@ def __dir__() -> list[str]:
     return __all__
 
 
-# What each field of an element is in a batch; TensorFlow has few ops for unsigned numbers of 64 bits.
-_FIELDS: dict[str, Callable[[Batch], Any]] = {
+# What each part of an element is in a batch; TensorFlow has few ops for unsigned numbers of 64 bits.
+_ELEMENTS: dict[str, Callable[[Batch], Any]] = {
     "images": lambda batch: batch.images,
     "labels": lambda batch: batch.labels,
     "indices": lambda batch: batch.indices.view(np.int64),
     "valid": lambda batch: batch.valid,
     "seeds": lambda batch: batch.seeds.view(np.int64),
     "boxes": lambda batch: box_arrays(batch.boxes),
+    "fields": lambda batch: _tensors(batch.fields),
     "position": lambda batch: np.array([batch.position.epoch, batch.position.consumed], np.int64),
 }
 
@@ -49,13 +70,15 @@ def dataset(  # noqa: PLR0913 - the settings of a loader
     shuffle: bool | BlockShuffle = False,  # noqa: FBT001, FBT002 - by position, as `stoker.Loader` takes it
     *,
     transform: Transform,
-    fields: Sequence[str] = ("images", "labels"),
+    elements: Sequence[str] | None = None,
     state: Mapping[str, Any] | None = None,
     drop_last: bool = False,
     tail: Tail | None = None,
+    sampling: Balanced | Weighted | None = None,
     seed: int = 0,
     output: Output | None = None,
     boxes: BoxOutput | None = None,
+    fields: Sequence[str] | Mapping[str, Field] = (),
     decode: DecodeMode = "exact",
     threads: int | None = None,
     prefetch: int = 3,
@@ -76,18 +99,22 @@ def dataset(  # noqa: PLR0913 - the settings of a loader
     different orders. Decoding runs on the loader's native threads, so no ``map`` or ``interleave`` is needed behind
     it, and pixels reach TensorFlow without a copy.
 
-    Elements are tuples of the fields that are named:
+    Elements are tuples of what ``elements`` names:
 
     ============  ==================  ==================================================================
-    field         dtype and shape     meaning
+    element       dtype and shape     meaning
     ============  ==================  ==================================================================
-    ``images``    uint8 (B, H, W, 3)  RGB 0..255; with `stoker.MultiCrop` a tuple of such, one a transform
+    ``images``    uint8 (B, H, W, C)  C is 3 in mode RGB, 1 in L, 4 in RGBA; I;16 is uint16 (B, H, W, 1); with
+                                      `stoker.MultiCrop` a tuple of such, one a transform
     ``labels``    int64 (B,)          as stored in the records; -1 where there is none
     ``indices``   int64 (B,)          number of each sample in its split
     ``valid``     bool (B,)           false for samples that are repeated to fill the last batch of an epoch
     ``seeds``     int64 (B,)          random bits of each sample in this epoch, for transforms of your own
     ``boxes``     as ``boxes=`` says  a dict of the arrays of `stoker.Boxes` or `stoker.PaddedBoxes`; with
                                       `stoker.MultiCrop` a tuple of such, one a transform
+    ``fields``    a dict              text, bytes and JSON as strings (B,); values of which samples have different
+                                      numbers as ragged tensors, or padded as a dict of the arrays of
+                                      `stoker.fields.Padded`; the rest as `stoker.Batch` has it
     ``position``  int64 (2,)          epoch, and samples of it consumed after this batch; see `state_at`
     ============  ==================  ==================================================================
 
@@ -103,13 +130,15 @@ def dataset(  # noqa: PLR0913 - the settings of a loader
         batch_size: Images per batch on this rank.
         shuffle: Whether each epoch has its own random order.
         transform: What becomes of each image.
-        fields: What elements hold, in this order.
+        elements: What elements hold, in this order; left out: ``images`` and ``labels``, and with ``fields=`` these.
         state: Where to begin: a state of any loader of the same dataset, seed and shuffle, in any framework.
         drop_last: Whether samples that do not fill a batch on every rank are left out of an epoch.
         tail: What happens to samples that do not fill a last batch. This and what follows is as `stoker.Loader` has it.
+        sampling: How often classes or samples come in an epoch.
         seed: Of the order and of the transforms' random choices.
         output: Type, layout and scale of the pixels.
         boxes: In which form batches have the annotated objects of their samples.
+        fields: Names of the fields of the dataset that batches have, or a mapping from names to `stoker.fields`.
         decode: ``"exact"`` or ``"fast"``.
         threads: Decoding threads.
         prefetch: Batches decoded ahead of the consumer.
@@ -129,7 +158,12 @@ def dataset(  # noqa: PLR0913 - the settings of a loader
         TypeError: A setting does not exist.
     """
     refuse_unknown("stoker.tensorflow.dataset", locals(), unknown)
-    _check_fields(fields, boxes)
+    if elements is None:
+        elements = ("images", "labels", "fields") if fields else ("images", "labels")
+    _check_elements(elements, boxes)
+    chosen = chosen_fields(dataset, fields)
+    # JSON is text to TensorFlow, which has nothing to hold what it says.
+    chosen = {name: Text() if field.kind == "json" else field for name, field in chosen.items()}
     make = partial(
         Loader,
         dataset,
@@ -138,9 +172,11 @@ def dataset(  # noqa: PLR0913 - the settings of a loader
         transform=transform,
         drop_last=drop_last,
         tail=tail,
+        sampling=sampling,
         seed=seed,
         output=output,
         boxes=boxes,
+        fields=chosen,
         decode=decode,
         threads=threads,
         prefetch=prefetch,
@@ -155,10 +191,11 @@ def dataset(  # noqa: PLR0913 - the settings of a loader
     )
     with make() as loader:  # settings are refused here
         start, steps, topology = _start(loader, state), len(loader), loader.topology
+        output = loader.settings.output
     count = None if topology.tail == "short" else topology.batch_size
-    form = _Form(count, transform, output or Output(), boxes)
-    spec = tuple(form.spec(name) for name in fields)
-    made = tf.data.Dataset.from_generator(_Passes(make, start, tuple(fields)), output_signature=spec)
+    form = _Form(count, transform, output, dataset.mode, boxes, chosen)
+    spec = tuple(form.spec(name) for name in elements)
+    made = tf.data.Dataset.from_generator(_Passes(make, start, tuple(elements)), output_signature=spec)
     if start.consumed == 0:
         made = made.apply(tf.data.experimental.assert_cardinality(steps))
     # One batch ahead, so that handing over from Python costs the training step nothing.
@@ -179,6 +216,7 @@ def state_at(
     *,
     transform: Transform,
     shuffle: bool | BlockShuffle = False,
+    sampling: Balanced | Weighted | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
     """Return the state of a loader after the batch that a position came with.
@@ -191,6 +229,7 @@ def state_at(
         dataset: What is read.
         transform: As `dataset` was given it, like the rest: together they decide which samples come when.
         shuffle: The same.
+        sampling: The same.
         seed: The same.
 
     Returns:
@@ -198,7 +237,8 @@ def state_at(
         JSON, the same on every rank.
     """
     epoch, consumed = (int(number) for number in np.asarray(position))
-    with Loader(dataset, 1, shuffle, transform=transform, seed=seed, threads=1, rank=0, world_size=1) as loader:
+    which: dict[str, Any] = {"transform": transform, "sampling": sampling, "seed": seed}
+    with Loader(dataset, 1, shuffle, threads=1, rank=0, world_size=1, **which) as loader:
         return loader.state_dict(Position(epoch, consumed))
 
 
@@ -212,7 +252,7 @@ class _Passes:
 
     make: Callable[[], Loader]
     start: Position
-    fields: Sequence[str]
+    elements: Sequence[str]
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def __call__(self) -> Iterator[tuple[Any, ...]]:
@@ -221,7 +261,7 @@ class _Passes:
         with self.make() as loader:
             loader.load_state_dict(loader.state_dict(position))
             for batch in loader:
-                yield tuple(_FIELDS[name](batch) for name in self.fields)
+                yield tuple(_ELEMENTS[name](batch) for name in self.elements)
 
 
 def _start(loader: Loader, state: Mapping[str, Any] | None) -> Position:
@@ -234,12 +274,25 @@ def _start(loader: Loader, state: Mapping[str, Any] | None) -> Position:
     return Position(begun["epoch"], begun["consumed"])
 
 
-def _check_fields(fields: Sequence[str], boxes: BoxOutput | None) -> None:
-    unknown = [name for name in fields if name not in _FIELDS]
-    if "boxes" in fields and boxes is None:
-        raise ConfigError("the field boxes needs boxes=stoker.BoxOutput(...)")
-    if unknown or not fields or isinstance(fields, str):
-        raise ConfigError(f"fields is {fields!r}; it must name one or more of {', '.join(_FIELDS)}")
+def _check_elements(elements: Sequence[str], boxes: BoxOutput | None) -> None:
+    unknown = [name for name in elements if name not in _ELEMENTS]
+    if "boxes" in elements and boxes is None:
+        raise ConfigError("the element boxes needs boxes=stoker.BoxOutput(...)")
+    if unknown or not elements or isinstance(elements, str):
+        raise ConfigError(f"elements is {elements!r}; it must name one or more of {', '.join(_ELEMENTS)}")
+
+
+def _tensors(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a batch as from_generator takes them."""
+    return {name: _tensor(value) for name, value in fields.items()}
+
+
+def _tensor(value: Any) -> Any:
+    if isinstance(value, list):
+        return tf.constant(value, tf.string)  # also of an empty list, whose type TensorFlow would guess
+    if isinstance(value, Ragged):
+        return tf.RaggedTensor.from_row_splits(value.values, value.offsets, validate=False)
+    return {"values": value.values, "counts": value.counts} if isinstance(value, Padded) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,18 +302,40 @@ class _Form:
     count: int | None
     transform: Transform
     output: Output
+    mode: Mode
     boxes: BoxOutput | None
+    fields: Mapping[str, Field]
 
     def spec(self, name: str) -> Any:
+        if name == "fields":
+            return {field: self._field(field, form_of(self.fields[field])) for field in self.fields}
         if name in ("images", "boxes"):
-            sizes = [spec.shape[:2] for spec in native_transforms(self.transform)]
-            specs = tuple(self._images(*size) if name == "images" else self._boxes() for size in sizes)
-            return specs if isinstance(self.transform, MultiCrop) else specs[0]
+            return self._of_transforms(self._images if name == "images" else lambda *_: self._boxes())
         shape = (2,) if name == "position" else (self.count,)
         return tf.TensorSpec(shape, tf.bool if name == "valid" else tf.int64, name=name)
 
+    def _of_transforms(self, spec: Callable[[int, int], Any]) -> Any:
+        specs = tuple(spec(*each.shape) for each in native_transforms(self.transform))
+        return specs if isinstance(self.transform, MultiCrop) else specs[0]
+
+    def _field(self, name: str, form: FieldForm) -> Any:
+        match form.kind:
+            case "text" | "bytes" | "json":
+                return tf.TensorSpec((self.count,), tf.string, name=name)
+            case "image":
+                return self._of_transforms(self._images)
+            case "mask":
+                return self._of_transforms(lambda height, width: tf.TensorSpec((self.count, height, width), form.dtype))
+            case "ragged":
+                return tf.RaggedTensorSpec((self.count, None, *form.shape), form.dtype, 1, tf.int64)
+            case "padded":
+                values = tf.TensorSpec((self.count, form.pad_to, *form.shape), form.dtype)
+                return {"values": values, "counts": tf.TensorSpec((self.count,), tf.int64)}
+        return tf.TensorSpec((self.count, *form.shape), form.dtype, name=name)
+
     def _images(self, height: int, width: int) -> Any:
-        return tf.TensorSpec((self.count, *self.output.shape(height, width)), self.output.dtype, name="images")
+        shape = self.output.shape(height, width, self.mode)
+        return tf.TensorSpec((self.count, *shape), self.output.dtype, name="images")
 
     def _boxes(self) -> dict[str, Any]:
         most = None if self.boxes is None else self.boxes.pad_to

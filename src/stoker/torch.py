@@ -21,7 +21,18 @@ from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
 from stoker.forks import process_number
-from stoker.loader import Dataset, EngineSettings, Loader, SampleEngine, batch_text, cpu_share, refuse_unknown
+from stoker.loader import (
+    Dataset,
+    EngineSettings,
+    Loader,
+    SampleEngine,
+    batch_text,
+    chosen_fields,
+    cpu_share,
+    form_of,
+    refuse_unknown,
+    row_of,
+)
 from stoker.order import Step
 from stoker.transforms import ImageTransform, MultiCrop, ObjectCrops, Output, Transform
 
@@ -30,9 +41,21 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from stoker.loader import Batch, BatchOrigin, BoxOutput, MemoryCache, Mix, NodeCache, OnBad, Position, ReadAhead
+    from stoker.loader import (
+        Balanced,
+        Batch,
+        BatchOrigin,
+        BoxOutput,
+        MemoryCache,
+        Mix,
+        NodeCache,
+        OnBad,
+        Position,
+        ReadAhead,
+        Weighted,
+    )
     from stoker.order import BlockShuffle, Tail
-    from stoker.types import DecodeMode
+    from stoker.types import DecodeMode, Field
 
     OwnTransform = Callable[[Any], Any]
 
@@ -57,12 +80,14 @@ class TorchBatch(Generic[ImagesT_co]):
     field     dtype and shape         meaning
     ========  ======================  ============================================================================
     images    that of the loader      as `stoker.Batch` has them: a tensor, or a tuple of them where the transform gives
-                                      several; ``images.permute(0, 3, 1, 2)`` is a channels-last view of NHWC
+                                      several; ``images.permute(0, 3, 1, 2)`` is a channels-last view of NHWC. PyTorch
+                                      computes little with the uint16 of mode I;16: ask for floats, or convert it
     labels    int64 (B,)              as stored in the records; -1 where there is none
     indices   int64 (B,)              index of each sample in its split
     valid     bool (B,)               false for samples that are repeated to fill the last batch of an epoch
     seeds     int64 (B,)              for random choices of your own: the 64 bits of the batch's uint64
     boxes     as the batch has them   with tensors in the place of arrays; None without
+    fields    dict                    as the batch has them, with tensors in the place of arrays; empty without
     position  Position                where the loader is right after this batch; see `DataLoader.state_dict`
     origin    BatchOrigin             how a notebook shows it
     ========  ======================  ============================================================================
@@ -76,6 +101,7 @@ class TorchBatch(Generic[ImagesT_co]):
     valid: Tensor
     seeds: Tensor
     boxes: Any = field(default=None, init=False)
+    fields: dict[str, Any] = field(default_factory=dict, init=False)
     position: Position | None = field(default=None, init=False)
     origin: BatchOrigin | None = field(default=None, init=False)
 
@@ -125,10 +151,10 @@ def torch_batch(batch: Batch) -> TorchBatch[Any]:
 
 
 def _changed(batch: Batch | TorchBatch[Any], kind: type, change: Callable[[Any], Any]) -> TorchBatch[Any]:
-    names = ("images", "labels", "indices", "valid", "seeds", "boxes", "position")
-    *fields, boxes, position = (_mapped(getattr(batch, name), kind, change) for name in names)
-    made: TorchBatch[Any] = TorchBatch(*fields)
-    made.boxes, made.position, made.origin = boxes, position, batch.origin
+    names = ("images", "labels", "indices", "valid", "seeds", "boxes", "fields", "position")
+    *arrays, boxes, fields, position = (_mapped(getattr(batch, name), kind, change) for name in names)
+    made: TorchBatch[Any] = TorchBatch(*arrays)
+    made.boxes, made.fields, made.position, made.origin = boxes, fields, position, batch.origin
     return made
 
 
@@ -143,12 +169,18 @@ def _tensor(array: np.ndarray[Any, Any]) -> Tensor:
     return torch.from_numpy(array.view(np.int64) if array.dtype == np.uint64 else array)
 
 
+def _picture(pixels: np.ndarray[Any, Any]) -> Image.Image:
+    return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+
+
 def _mapped(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
-    """Return a value with everything of one kind in it changed: the value itself, or in tuples and dataclasses."""
+    """Return a value with all of one kind in it changed: the value itself, or in tuples, dicts and dataclasses."""
     if isinstance(value, kind):
         return change(value)
     if type(value) is tuple:
         return tuple(_mapped(each, kind, change) for each in value)
+    if type(value) is dict:
+        return {name: _mapped(each, kind, change) for name, each in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         changed = {f.name: _mapped(getattr(value, f.name), kind, change) for f in dataclasses.fields(value) if f.init}
         return dataclasses.replace(value, **changed)
@@ -172,9 +204,11 @@ class DataLoader(Generic[TransformT_co]):
         pin_memory: Whether batches are copied to page-locked memory, for fast transfers to a GPU. Left out: if CUDA
             is there. The copy is made by the consumer's thread when it takes a batch.
         tail: What happens to samples that do not fill a last batch. This and what follows is as `stoker.Loader` has it.
+        sampling: How often classes or samples come in an epoch.
         seed: Of the order and of the transforms' random choices.
         output: Type, layout and scale of the pixels.
         boxes: In which form batches have the annotated objects of their samples.
+        fields: Names of the fields of the dataset that batches have, or a mapping from names to `stoker.fields`.
         decode: ``"exact"`` or ``"fast"``.
         threads: Decoding threads.
         prefetch: Batches decoded ahead of the consumer.
@@ -214,9 +248,11 @@ class DataLoader(Generic[TransformT_co]):
         drop_last: bool = False,
         pin_memory: bool | None = None,
         tail: Tail | None = None,
+        sampling: Balanced | Weighted | None = None,
         seed: int = 0,
         output: Output | None = None,
         boxes: BoxOutput | None = None,
+        fields: Sequence[str] | Mapping[str, Field] = (),
         decode: DecodeMode = "exact",
         threads: int | None = None,
         prefetch: int = 3,
@@ -245,9 +281,11 @@ class DataLoader(Generic[TransformT_co]):
             transform=transform,
             drop_last=drop_last,
             tail=tail,
+            sampling=sampling,
             seed=seed,
             output=output,
             boxes=boxes,
+            fields=fields,
             decode=decode,
             threads=threads,
             prefetch=prefetch,
@@ -274,7 +312,8 @@ class DataLoader(Generic[TransformT_co]):
     @property
     def sampler(self) -> _Epochs:
         """What a trainer sets the epoch of; made again each time."""
-        return _Epochs(self) if self.loader.settings.shuffle else _SequentialEpochs(self)
+        settings = self.loader.settings
+        return _Epochs(self) if settings.shuffle or settings.sampling else _SequentialEpochs(self)
 
     @property
     def batch_sampler(self) -> _NoBatchSampler:
@@ -400,8 +439,12 @@ class _NoBatchSampler:
         raise ConfigError(f"{message}. To go on in the middle of an epoch use load_state_dict()")
 
 
-class MapDataset(TorchDataset[tuple[Any, int]]):
+class MapDataset(TorchDataset[tuple[Any, ...]]):
     """A dataset for ``torch.utils.data.DataLoader`` and for samplers of your own: pairs of image and label.
+
+    With ``fields`` an item is the image, the label and a dict of the fields: text, bytes and JSON as they are, numbers
+    as tensors, masks and extra images as tensors with the geometry of the image. ``default_collate`` makes of them what
+    `TorchBatch` has, but for arrays and labels whose number differs: these need ``pad_to``, or a collate of your own.
 
     An image is a tensor, or with `stoker.MultiCrop` a tuple of them, one for each transform. Functions of your own get
     it as a Pillow image (a tuple of them), as the ``transform`` of torchvision's datasets does. Pixels are those of
@@ -418,25 +461,32 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
             samples are annotated objects, not images.
         seed: Of the random choices of Stoker's transform, 0 to 2**64 - 1.
         output: Type, layout and scale of the pixels; left out: uint8, NHWC. Not with functions of your own.
+        fields: Names of the fields of the dataset that items have, or a mapping from names to `stoker.fields`. Where a
+            function of your own comes first, masks and extra images are as large as they are stored.
         threads: Decoding threads; left out: as many as `stoker.Loader` starts, in a worker process one.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
 
+    Attributes:
+        dataset: What is read.
+        classes: Names of the classes, by label, as torchvision's datasets have them; empty where unknown.
+
     Raises:
-        ConfigError: A setting is out of range, ``dataset`` is a mix, or ``transform`` is not of these forms; or, in a
-            spawned worker, another dataset lies where this one was opened.
+        ConfigError: A setting is out of range, ``dataset`` is a mix or lacks a field, or ``transform`` is not of these
+            forms; or, in a spawned worker, another dataset lies where this one was opened.
         ShardError: On use: a record is damaged.
         ExampleError: On use: a record lacks the image or the label.
         ImageError: On use: an image cannot be decoded without losing pixels.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - settings by name
         self,
         dataset: Dataset,
         transform: Transform | OwnTransform | Sequence[Transform | OwnTransform],
         *,
         seed: int = 0,
         output: Output | None = None,
+        fields: Sequence[str] | Mapping[str, Field] = (),
         threads: int | None = None,
         check: bool = True,
         max_pixels: int = _native.DEFAULT_MAX_PIXELS,
@@ -445,7 +495,9 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
             message = f"MapDataset takes one dataset, and not {dataset!r}"
             raise ConfigError(f"{message}; a mix has positions in an epoch: give it to stoker.torch.DataLoader")
         self.dataset = dataset
+        self.classes = [known.name for known in dataset.classes]
         self.transform = transform
+        self._fields = chosen_fields(dataset, fields)
         self._first, self._functions = _split(transform)
         if self._functions and output is not None:
             message = f"functions of your own get Pillow images, so there is no output={output!r}"
@@ -456,6 +508,7 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
             batch_size=1,
             threads=cpu_share().threads if threads is None else threads,
             output=output or Output(),
+            fields=self._fields,
             seed=seed,
             check=check,
             max_pixels=max_pixels,
@@ -470,15 +523,15 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
         """Return the number of samples."""
         return self._size
 
-    def __getitem__(self, index: int) -> tuple[Any, int]:
-        """Return one image, as the transform shows it in this epoch, and its label.
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        """Return one image, as the transform shows it in this epoch, its label, and its fields if some are asked for.
 
         Raises:
             IndexError: There is no such sample.
         """
         return self.__getitems__([index])[0]
 
-    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, int]]:
+    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, ...]]:
         """Return several at once; the stock loader calls this. The images share one block of memory.
 
         Raises:
@@ -490,24 +543,35 @@ class MapDataset(TorchDataset[tuple[Any, int]]):
             self._engine, self._process = None, process_number()
         numbers = [self._number(index) for index in indices]
         samples = self._whole(numbers) if self._first is None else self._transformed(self._first, numbers)
-        return [(self._through_functions(image), label) for image, label in samples]
+        return [(self._through_functions(image), *others) for image, *others in samples]
 
-    def _whole(self, numbers: list[int]) -> Iterator[tuple[Any, int]]:
+    def _whole(self, numbers: list[int]) -> Iterator[tuple[Any, ...]]:
+        forms = {name: form_of(one) for name, one in self._fields.items()}
         for sample in map(self.dataset.__getitem__, numbers):
-            yield sample.decode(), sample.label
+            if not forms:
+                yield sample.decode(), sample.label
+                continue
+            known = dataclasses.replace(sample, schema=dataclasses.replace(sample.schema, fields=self._fields)).fields
+            found = {name: form.value_of_sample(known[name]) for name, form in forms.items()}
+            yield sample.decode(), sample.label, _mapped(found, np.ndarray, _tensor)
 
-    def _transformed(self, transform: Transform, numbers: list[int]) -> Iterator[tuple[Any, int]]:
+    def _transformed(self, transform: Transform, numbers: list[int]) -> Iterator[tuple[Any, ...]]:
         engine = self._engine_for(transform, len(numbers))
         slots = np.array(numbers, np.uint64)
         engine.submit(Step(slots, np.ones(len(slots), np.bool_), consumed=0), int(self._epoch))
         batch = engine.next()
         images = batch.images if self._functions else _mapped(batch.images, np.ndarray, _tensor)
         each = zip(*images, strict=True) if isinstance(images, tuple) else images
-        return zip(each, batch.labels.tolist(), strict=True)
+        labels = batch.labels.tolist()
+        if not self._fields:
+            return zip(each, labels, strict=True)
+        fields = _mapped(batch.fields, np.ndarray, _tensor)
+        rows = ({name: row_of(value, row) for name, value in fields.items()} for row in range(len(labels)))
+        return zip(each, labels, rows, strict=True)
 
     def _through_functions(self, image: Any) -> Any:
         if self._functions:
-            image = _mapped(image, np.ndarray, Image.fromarray)
+            image = _mapped(image, np.ndarray, _picture)
         for function in self._functions:
             image = function(image)
         return image

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+MAX_CLASSES = 2**22
+"""Most classes that a dataset may have."""
 
 FeatureKind = Literal["bytes", "int64", "float"]
 Feature = tuple[FeatureKind, list[bytes] | list[int] | list[float]]
@@ -18,8 +22,14 @@ Compression = Literal["none", "gzip", "zlib"]
 """What is done to the bytes of a whole shard."""
 
 ImageEncoding = Literal["jpeg", "raw"]
+StoredFormat = Literal["jpeg", "png", "webp", "raw"]
+"""What the image of a record is: a file of a format, or pixels."""
+
 LabelEncoding = Literal["id", "one-hot"]
 TensorOrder = Literal["HWC", "CHW"]
+
+Mode = Literal["RGB", "L", "RGBA", "I;16"]
+"""Channels and depth of decoded images, in Pillow's words: colour, grey, colour with alpha, and grey of 16 bits."""
 
 DecodeMode = Literal["exact", "fast"]
 """How closely JPEGs are decoded and resized: to the last bit as libjpeg and Pillow do, or nearly so."""
@@ -38,6 +48,26 @@ class FeatureSpec:
     length: int | None
 
 
+class Field(ABC):
+    """What every record has under one name; `stoker.fields` has the kinds. Immutable.
+
+    Attributes:
+        kind: Name of the kind in manifests.
+    """
+
+    __slots__ = ()
+
+    kind: ClassVar[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the field as ``schema.fields`` of a manifest has it: the kind, and what a kind adds to it."""
+        return {"kind": self.kind}
+
+    @abstractmethod
+    def features(self, name: str) -> dict[str, FeatureSpec]:
+        """Return the features that every record has for a field of this name, by their keys."""
+
+
 @dataclass(frozen=True, slots=True)
 class SchemaInfo:
     """The features of a record, as a reader needs to know them.
@@ -51,13 +81,16 @@ class SchemaInfo:
         label_base: Number of the first class.
         label_encoding: ``id``: one int64. ``one-hot``: a list of int64, or one bytes value, of zeros and a single 1,
             whose position is the class before ``label_base`` is added; all zeros is no class (-1).
-        image_encoding: ``jpeg``: an image file. ``raw``: uint8 pixels, end to end.
+        image_encoding: ``jpeg``: an image file, whatever its format. ``raw``: uint8 pixels, end to end.
         height_key: Key of the rows of a raw image; without it raw images are squares of three channels.
         width_key: Key of its columns.
         order_key: Key of ``HWC`` or ``CHW``; without it, or where a record lacks it, ``HWC``.
         box_prefix: What precedes ``xmin``, ``xmax``, ``ymin`` and ``ymax``, float lists in 0..1; None without boxes.
             Without a slash at its end it is the key of one list of all, four values for each object, in TFDS's order:
             ``ymin``, ``xmin``, ``ymax``, ``xmax``.
+        fields: What records have beside the image, the class and the boxes, by name.
+        box_names: Names of the classes of boxes, the first of which has the number ``label_base``; empty where boxes
+            have the classes of the images.
     """
 
     preset: str
@@ -72,6 +105,8 @@ class SchemaInfo:
     width_key: str | None = None
     order_key: str | None = None
     box_prefix: str | None = None
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    box_names: tuple[str, ...] = ()
 
     @property
     def label_note(self) -> str:
@@ -121,7 +156,7 @@ class Progress(Protocol):
 
         Args:
             done: Items finished so far, the rejected ones included.
-            total: Items there are.
+            total: Items there are; 0 while that is not known.
             size_bytes: Bytes processed so far.
             rejects: Items rejected so far.
         """

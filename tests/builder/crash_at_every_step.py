@@ -10,10 +10,9 @@ import signal
 import sys
 from pathlib import Path
 
-from trees import contents, settings_for
+from trees import build, contents, settings_for
 
 from stoker import _native
-from stoker.builder import build
 from stoker.format.index import read_index
 
 STEPS = frozenset({"open", "os.rename", "os.remove", "os.truncate", "os.mkdir", "fcntl.flock"})

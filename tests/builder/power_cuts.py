@@ -23,9 +23,8 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from trees import settings_for
+from trees import build, settings_for
 
-from stoker.builder import build
 from stoker.format.shard_names import ShardNaming
 
 Disk = dict[str, bytes | None]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from trees import settings_for
-
-from stoker.builder import BuildReport, build
+from trees import build, settings_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,6 +13,7 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from stoker.builder import BuildReport
     from stoker.storage import StoreLocation
 
 STORES = ("s3", "gs", "hdfs")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING
 
-from trees import contents, settings_for, write_tree
+from trees import build, contents, settings_for, write_tree
 
-from stoker.builder import ItemConverter, ShardJob, build, build_shard, open_source
+from stoker.builder import ItemConverter, ShardJob, build_shard, open_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-from trees import contents, picture, settings_for, write_tree
+from trees import build, contents, picture, settings_for, write_tree
 
 from sources.making import xml
 from stoker import _native
-from stoker.builder import BuildReport, SourceSettings, build
+from stoker.builder import BuildReport, SourceSettings
 from stoker.errors import DestinationError
 from stoker.format import ImagenetSchema
 from stoker.format.index import read_index
@@ -102,7 +102,7 @@ def test_a_dataset_holds_every_image_once_with_all_its_features(tmp_path: Path) 
 def test_resized_records_state_the_stored_size_and_label_base_counts(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "src", {"a": 2, "b": 1})
     (source / "b/grey.png").write_bytes(picture(9, "PNG", "L"))
-    recipe = Recipe(resize=parse_resize("short:15"))
+    recipe = Recipe(resize=parse_resize("short:15"), jpeg_only=True)
     report = run(source, tmp_path / "out", recipe=recipe, schema=ImagenetSchema(1))
     records = examples(tmp_path / "out", report.manifest)
     assert sorted(record["image/class/label"][1][0] for record in records) == [1, 1, 2, 2]
@@ -184,7 +184,8 @@ def test_every_item_is_a_record_or_a_reject_and_the_manifest_waits(tmp_path: Pat
     assert {path.name: path.stat().st_mtime_ns for path in out.iterdir() if "tfrecord" in path.name} == before
     split = read_manifest(out).splits["train"]
     assert (split.records, split.rejects, split.class_counts) == (57, 4, (32, 25))
-    assert read_manifest(out).converted == {"png": 1, "cmyk jpeg": 1}
+    assert read_manifest(out).converted == {"cmyk jpeg": 1}
+    assert read_manifest(out).formats == {"jpeg": {"kept": 55}, "png": {"encoded": 1, "kept": 1}}
     assert accepted.rejects == report.rejects
 
 

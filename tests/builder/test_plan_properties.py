@@ -43,7 +43,7 @@ def tree_of(**splits: list[int]) -> SourceTree:
 
 
 def paths(plan: Plan) -> list[bytes]:
-    return [item.path for job in plan.jobs() for item in job.items]
+    return [item.path for job in plan.jobs(plan.shard_names) for item in job.items]
 
 
 class_counts = st.lists(st.integers(0, 12), min_size=1, max_size=6).filter(any)
@@ -56,7 +56,7 @@ def test_every_item_is_in_exactly_one_shard(train: list[int], validation: list[i
     tree = tree_of(train=train, validation=validation)
     plan = make_plan(tree, settings_for(SOURCE, shards=shards, seed=seed), RecordSize(1.0))
     assert sorted(paths(plan)) == sorted(item.path for item in tree.table)
-    jobs = list(plan.jobs())
+    jobs = list(plan.jobs(plan.shard_names))
     for split, counts in (("train", train), ("validation", validation)):
         sizes = [len(job.items) for job in jobs if job.split == split]
         assert sum(sizes) == sum(counts)
@@ -83,7 +83,8 @@ def test_the_order_is_seeded_and_pinned() -> None:
     tree = tree_of(train=[5, 5])
 
     def order(seed: int) -> list[int]:
-        return make_plan(tree, settings_for(SOURCE, shards=2, seed=seed), RecordSize(1.0)).splits[0].rows.tolist()
+        split = make_plan(tree, settings_for(SOURCE, shards=2, seed=seed), RecordSize(1.0)).splits[0]
+        return [row for shard in range(2) for row in split.shard_rows(shard).tolist()]
 
     assert order(0) == order(0) != order(1)
     assert order(17) == PINNED_ORDER
@@ -92,10 +93,11 @@ def test_the_order_is_seeded_and_pinned() -> None:
 PINNED_ORDER = [0, 2, 3, 7, 1, 9, 8, 4, 6, 5]
 
 
-def test_done_shards_are_left_out() -> None:
+def test_only_the_shards_that_are_wanted_are_jobs() -> None:
     plan = make_plan(tree_of(train=[9]), settings_for(SOURCE, shards=3), RecordSize(1.0))
-    done = {"train-00001-of-00003.tfrecord"}
-    assert [job.name for job in plan.jobs(done)] == ["train-00000-of-00003.tfrecord", "train-00002-of-00003.tfrecord"]
+    wanted = {"train-00002-of-00003.tfrecord", "train-00000-of-00003.tfrecord"}
+    assert [job.name for job in plan.jobs(wanted)] == sorted(wanted)
+    assert plan.items_of(wanted) == sum(len(job.items) for job in plan.jobs(wanted)) == 6
 
 
 @pytest.mark.parametrize(
@@ -117,9 +119,9 @@ def test_numbers_of_shards(settings: dict[str, int], ratio: float, expected: tup
 
 def test_settings_that_do_not_fit_are_refused() -> None:
     tree = tree_of(train=[3], validation=[2])
-    with pytest.raises(ConfigError, match="4 shards for the 3 items of split 'train'"):
+    with pytest.raises(ConfigError, match="--shards is 4, but split 'train' has 3 items"):
         make_plan(tree, settings_for(SOURCE, shards=4), RecordSize(1.0))
-    with pytest.raises(ConfigError, match="3 shards for the 2 items of split 'validation'"):
+    with pytest.raises(ConfigError, match="--validation-shards is 3, but split 'validation' has 2 items"):
         make_plan(tree, settings_for(SOURCE, validation_shards=3), RecordSize(1.0))
     with pytest.raises(ConfigError, match="no split 'validation'"):
         make_plan(tree_of(train=[3]), settings_for(SOURCE, validation_shards=1), RecordSize(1.0))

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from PIL import Image
-from trees import picture, settings_for, write_tree
+from trees import build, picture, settings_for, write_tree
 
 import stoker
 from reference.tf1_resize import resize_tf1
 from stoker import _native
-from stoker.builder import BuildReport, ShardSettings, SourceSettings, build
+from stoker.builder import BuildReport, ShardSettings, SourceSettings
 from stoker.builder.estimate import LARGE_BYTES, ExpectedSize
 from stoker.builder.plan import shard_rule
 from stoker.builder.settings import PRESETS, BuildSettings, find_preset

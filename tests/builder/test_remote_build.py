@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from remote_trees import STORES, build_and_die, files, run, stored
-from trees import settings_for, write_tree
+from trees import build, picture, settings_for, write_tree
 
-from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build, build_tree, open_source
+import stoker
+from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build_tree, open_source
 from stoker.builder.settings import find_preset
 from stoker.errors import DatasetNotFoundError, DestinationError
 from stoker.format.shard_names import ShardNaming
@@ -286,3 +287,20 @@ def test_a_client_that_dies_with_any_request(
             break
         step += stride
     assert step > 8
+
+
+def test_records_whose_images_are_urls_are_built_into_a_store(s3_place: StoreLocation, tmp_path: Path) -> None:
+    for number in range(20):
+        (s3_place / f"images/{number}.jpg").write_atomically(picture(number))
+    urls = [f"{s3_place}/images/{number}.jpg" for number in range(20)]
+    given = [{"image": url, "label": number % 2} for number, url in enumerate(urls)]
+    given.append({"image": f"{s3_place}/images/gone.jpg", "label": 0})
+    for name, source in {"sequence": given, "stream": iter(given)}.items():
+        report = stoker.build(source, f"{s3_place}/{name}", shard_size="5KB", max_rejects=1, progress=False)
+        assert [(reject.key, "gone.jpg" in reject.reason) for reject in report.rejects] == [("record 20", True)]
+        assert len(report.manifest.splits["train"].shards) > 2
+        dataset = stoker.open(f"{s3_place}/{name}", "train")
+        found = {sample.source: sample.encoded for sample in (dataset[index] for index in range(20))}
+        assert found == {f"{number}.jpg": picture(number) for number in range(20)}
+    again = stoker.build(iter(given), f"{s3_place}/stream", shard_size="5KB", max_rejects=1, progress=False)
+    assert again.outcome == "complete"

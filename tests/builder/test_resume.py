@@ -12,16 +12,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from trees import contents, settings_for, write_tree
+from trees import build, contents, settings_for, write_tree
 
 from small_datasets import change_manifest
-from stoker.builder import BuildReport, build
 from stoker.errors import DestinationError
 from stoker.format.journal import JournalFile, parse_settings, read_results
 from stoker.recipe import Recipe, parse_resize
+
+if TYPE_CHECKING:
+    from stoker.builder import BuildReport
 
 HERE = Path(__file__).parent
 COMMAND = [sys.executable, "-m", "stoker.cli.main", "build"]

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from trees import contents, settings_for, write_tree
+from trees import build, contents, settings_for, write_tree
 
-from stoker.builder import build, estimate
+from stoker import _native
+from stoker.builder import estimate
 from stoker.sources import Item, SourceImage, SourceTree
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> Counter[bytes]:
-    """How often each image has been read."""
+    """How often each image has been read, one by one or by a call for many."""
     found: Counter[bytes] = Counter()
-    load = SourceTree.load
+    load, build_records = SourceTree.load, _native.build_records
 
     def counted(tree: SourceTree, item: Item, split: str) -> SourceImage:
         found[item.path] += 1
         return load(tree, item, split)
 
+    def counted_records(files: Sequence[tuple[bytes, int, Any]], storing: _native.JpegStoring) -> Any:
+        made = build_records(files, storing)
+        found.update(b"/".join(path.split(b"/")[-3:]) for path, _, _ in files[: len(made[1])])
+        return made
+
     monkeypatch.setattr(SourceTree, "load", counted)
+    monkeypatch.setattr(_native, "build_records", counted_records)
     return found
 
 

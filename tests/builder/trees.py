@@ -8,10 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from stoker.builder import BuildSettings, ShardSettings, SourceSettings
+from stoker.builder import (
+    BuildReport,
+    BuildSettings,
+    ShardSettings,
+    SourceSettings,
+    build_tree,
+    check_destination,
+    open_source,
+)
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from stoker.storage import LocationLike
 
 
 def pixels(seed: int, width: int = 40, height: int = 30) -> np.ndarray:
@@ -40,6 +51,13 @@ def settings_for(source: SourceSettings | Path, **settings: Any) -> BuildSetting
     return BuildSettings(source, shards=ShardSettings(**shards), **settings)
 
 
+def build(settings: BuildSettings, destination: LocationLike, *progress: Any, **more: Any) -> BuildReport:
+    """Build with settings that are made already; the rest is as `build_tree` has it."""
+    place = location(destination)
+    check_destination(place, settings.source.root)
+    return build_tree(open_source(settings.source, destination=place), settings, place, *progress, **more)
+
+
 def write_tree(root: Path, classes: dict[str, int], first_seed: int = 0) -> Path:
     """Class folders with so many JPEGs each."""
     seed = first_seed
@@ -53,5 +71,6 @@ def write_tree(root: Path, classes: dict[str, int], first_seed: int = 0) -> Path
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    """All files of a directory."""
-    return {path.name: path.read_bytes() for path in sorted(directory.iterdir())}
+    """All files below a directory."""
+    files = (path for path in sorted(directory.rglob("*")) if path.is_file())
+    return {str(path.relative_to(directory)): path.read_bytes() for path in files}

@@ -112,11 +112,13 @@ def test_rejects_withhold_the_manifest_until_accepted(stoker: Run, source: Path,
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["{src}", "{out}", "--shards", "13"], "13 shards for the 12 items"),
+        (["{src}", "{out}", "--shards", "13"], "--shards is 13, but split 'train' has 12 items"),
         (["{src}", "{out}", "--shards", "0"], "--shards is 0; it must be between 1 and 99999"),
         (["{src}", "{out}", "--shards", "2", "--shard-size", "1MB"], "contradict"),
         (["{src}", "{out}", "--shard-size", "big"], "not a size: 'big'"),
-        (["{src}", "{out}", "--encode", "jpeg:90"], "give --resize too"),
+        (["{src}", "{out}", "--encode", "jpeg:90", "--recipe", "restart"], "give --resize too"),
+        (["{src}", "{out}", "--encode", "png", "--recipe", "keep"], "give one of them"),
+        (["{src}", "{out}", "--encode", "webp"], "write jpeg:90, jpeg:90:444, jpeg:90:standard, png"),
         (["{src}", "{out}", "--filter", "box"], "give --resize too"),
         (["{src}", "{out}", "--resize", "half"], "--resize 'half' is not understood"),
         (["{src}", "{out}", "--resize", "short:9", "--recipe", "keep"], "contradict"),
@@ -358,6 +360,14 @@ BY_LENGTH = "about 128.0 MB each; --shards or --shard-size changes that"
         ([], BY_LENGTH),
         (["--shard-size", "1MB"], "about 1.0 MB each; --shards or --shard-size changes that"),
         (["--shards", "3"], "3 of train, as --shards says"),
+        (
+            ["--split-fraction", "val=0.5", "--validation-shards", "2"],
+            f"2 of validation, as --validation-shards says; {BY_LENGTH}",
+        ),
+        (
+            ["--split-fraction", "val=0.5", "--validation-shards", "2", "--shards", "1"],
+            "1 of train, as --shards says; 2 of validation, as --validation-shards says",
+        ),
         (["--preset", "tiny-imagenet"], "one for each class of train"),
         (
             ["--preset", "imagenet"],
@@ -371,6 +381,19 @@ def test_plan_and_build_say_why_there_are_so_many_shards(
     for command in (["plan", source], ["build", source, tmp_path / "out"]):
         assert stoker(*command, *words) == 0
         assert f"shards: {rule}\n" in stoker.out
+
+
+def test_shards_of_a_source_that_is_all_validation(source: Path, stoker: Run) -> None:
+    whole = source.with_name("whole")
+    whole.mkdir()
+    source.rename(whole / "validation")
+    assert stoker("plan", whole, "--validation-shards", "2") == 0
+    assert "shards: 2 of validation, as --validation-shards says\n" in stoker.out
+    assert stoker("plan", whole, "--shards", "1", "--validation-shards", "4") == 2
+    problem = "--shards is 1 and --validation-shards is 4, but without a split 'train' both are of validation"
+    assert f"{problem}; give one of them\n" in stoker.err
+    assert stoker("plan", whole, "--validation-shards", "400") == 2
+    assert "--validation-shards is 400, but split 'validation' has 12 items; give 12 or less\n" in stoker.err
 
 
 @pytest.mark.parametrize(("preset", "title"), [("dlbs", "decoded from other kinds"), ("imagenet", "converted to JPEG")])

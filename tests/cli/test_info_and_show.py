@@ -47,7 +47,7 @@ def test_info_of_a_finished_dataset(manifest: Manifest, tmp_path: Path, capsys: 
         "source: 11 items, 12.3 KB",
         "ignored in the source: 2 .txt",
         "recipe: kind keep, encode jpeg:100:444",
-        "checked: header and markers of every JPEG that was kept, not its pixels; 'stoker verify' decodes them",
+        "checked: header and markers or chunks of every image kept, not its pixels; 'stoker verify' decodes them",
         "converted to JPEG: 1 png",
         "seed: 17",
         "schema: imagenet, 15 features\n",
@@ -66,12 +66,12 @@ def test_info_of_a_finished_dataset(manifest: Manifest, tmp_path: Path, capsys: 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ("", "header and markers of every JPEG that was kept, not its pixels"),
+        ("", "header and markers or chunks of every image kept, not its pixels"),
         ("--check entropy", "all data of every image (--check entropy)"),
         ("--check decode", "all data of every image (--check decode)"),
         ("--recipe restart", "all data of every image"),
         ("--resize short:8", "all data of every image"),
-        ("--resize max:8", "header and markers of every JPEG that was kept, not its pixels"),
+        ("--resize max:8", "header and markers or chunks of every image kept, not its pixels"),
     ],
 )
 def test_info_says_how_images_were_checked(
@@ -170,7 +170,7 @@ def test_show_writes_the_sheet_and_prints_its_path(
     out = tmp_path / "sheet.png"
     said = printed(capsys, "show", tmp_path / "birds", "--out", out, "--count", 4, "--columns", 2, "--no-boxes")
     with Image.open(out) as sheet:
-        assert said == f"{out}: 4 samples of train, {sheet.width} x {sheet.height} pixels\n"
+        assert said == f"{out}: 4 samples of train (4 jpeg), {sheet.width} x {sheet.height} pixels\n"
     words = ("show", tmp_path / "birds", "--out", out, "--split", "validation", "--seed", 1, "--json")
     document = json.loads(printed(capsys, *words))
     assert (document["path"], document["split"], sorted(document["indices"])) == (str(out), "validation", [0, 1])

@@ -8,8 +8,11 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from stoker.cli import progress
-from stoker.cli.progress import ProgressDisplay, shown_progress
+import nbformat
+from nbclient import NotebookClient
+
+from stoker import progress
+from stoker.progress import ProgressDisplay, shown_progress
 
 if TYPE_CHECKING:
     import pytest
@@ -75,3 +78,26 @@ def test_a_bar_on_a_terminal() -> None:
     assert "5 of 5" in text
     assert "1 rejected" in text
     assert "images/s" in text
+
+
+def test_nothing_is_shown_that_nobody_sees(capsys: pytest.CaptureFixture[str]) -> None:
+    for settings in ({"is_shown": False}, {"has_lines": False}):
+        with shown_progress("building", **settings) as report:
+            report(done=5, total=5, size_bytes=0, rejects=0)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_bar_in_a_notebook() -> None:
+    code = PROGRAM.replace("stoker.cli.progress", "stoker.progress")
+    slow = code.replace('"building"', '"building", has_lines=False, delay_seconds=60')
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in (code, slow)])
+    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    shown, hidden = (cell.outputs for cell in notebook.cells)
+    assert [output.output_type for output in shown] == ["display_data"]  # updated, not added to
+    page = shown[0].data["text/html"]
+    rates = r"\S+ images/s, \S+ K?B/s"
+    assert re.fullmatch(
+        rf"<progress value='5' max='5'></progress> <code>building: 5 of 5, {rates}, 1 rejected</code>", page
+    )
+    assert shown[0].data["text/plain"] in page
+    assert hidden == []

@@ -20,6 +20,7 @@ from scripts import compat_dataset
 from small_datasets import change_manifest
 from stoker.cli.main import main
 from stoker.errors import NewerManifestError
+from stoker.fields import _KINDS
 from stoker.format import ListedFile, read_manifest
 from stoker.inspect import verify_dataset
 
@@ -34,10 +35,10 @@ def expected(name: str) -> dict[str, Any]:
 
 def test_all_of_them_are_here() -> None:
     first = {"kept", "resized", "raw-one-hot", "dlbs", "nvidia", "one-hot", "gzip", "zlib", "objects"}
-    later = {"planes", "background", "restart", "numbered", "tfds", "fast", "version-2"}
+    later = {"planes", "background", "restart", "numbered", "tfds", "fast", "version-2", "fields"}
     assert first | later == set(NAMES)
     versions = {name: read_manifest(DATASETS / name / "dataset").version for name in NAMES}
-    assert {name for name, version in versions.items() if version == 2} == {"version-2"}
+    assert {name for name, version in versions.items() if version == 2} == {"version-2", "fields"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -49,6 +50,20 @@ def test_every_record_is_what_it_was(name: str) -> None:
         assert [label.name for label in dataset.classes] == wanted["classes"]
         assert dataset.manifest is not None
         assert dataset.manifest.dataset_id == wanted["dataset_id"]
+
+
+def test_every_field_is_what_it_was() -> None:
+    wanted = expected("fields")
+    for split, values in wanted["values"].items():
+        dataset = stoker.open(DATASETS / "fields" / "dataset", split=split)
+        assert {name: one.to_json() for name, one in dataset.fields.items()} == wanted["fields"]
+        assert list(dataset.schema.box_names) == wanted["box_names"]
+        assert compat_dataset.values(dataset) == values
+        with stoker.Loader(dataset, 2, transform=stoker.CenterCrop(8), fields=list(wanted["fields"])) as loader:
+            captions = [caption for batch in loader for caption in batch.fields["caption"]]
+        assert captions == [one["caption"] for one in values]
+    kinds = {one["kind"] for one in wanted["fields"].values()}
+    assert kinds | {"boxes"} == {one.kind for one in compat_dataset.KINDS.values()} == set(_KINDS)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -67,7 +82,8 @@ def test_verify_finds_nothing(name: str, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_repack_keeps_every_record(name: str, tmp_path: Path) -> None:
-    options = ["--label-base", "0", "--preset", "tfds"]
+    has_fields = "fields" in expected(name)
+    options = ["--label-base", "0", *([] if has_fields else ["--preset", "tfds"])]
     assert main(["repack", str(DATASETS / name / "dataset"), str(tmp_path / "new"), *options]) == 0
     base = 1 if expected(name)["classes"][0] == "background" else 0
     assert read_manifest(tmp_path / "new").version == 2
@@ -78,6 +94,8 @@ def test_repack_keeps_every_record(name: str, tmp_path: Path) -> None:
         same = old.schema.image_encoding == "jpeg"  # raw pixels become a JPEG of quality 100
         found = [(one["label"], one["pixels"] * same) for one in compat_dataset.contents(dataset)]
         assert sorted(found) == sorted((one["label"] - base, one["pixels"] * same) for one in records)
+        if has_fields:
+            assert sorted(map(str, compat_dataset.values(dataset))) == sorted(map(str, expected(name)["values"][split]))
 
 
 @pytest.fixture

@@ -270,6 +270,15 @@ def test_a_folder_of_tfds_is_not_taken_for_class_folders(
         assert f"'stoker repack {records} DESTINATION'" in capsys.readouterr().err
 
 
+def test_a_manifest_of_another_program_hides_no_folder_of_records(fake_records: Path, tmp_path: Path) -> None:
+    inner = tmp_path / "tfds/1.0.0"
+    inner.parent.mkdir()
+    fake_records.rename(inner)
+    (inner / "manifest.json").write_text('{"format": "other"}')
+    with pytest.raises(DatasetNotFoundError, match=f"the TFRecords are in {inner}, open that"):
+        stoker.open(tmp_path / "tfds")
+
+
 @pytest.mark.parametrize("name", ["zz.odd", "zz.tfrecord"])
 def test_a_tree_of_images_with_a_stray_shard_is_a_tree_of_images(photos: Path, tmp_path: Path, name: str) -> None:
     tree = shutil.copytree(photos, tmp_path / "photos")

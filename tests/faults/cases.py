@@ -18,7 +18,14 @@ from shim import FAIL, FAIL_ALWAYS, INTERRUPT_OFTEN, KILL, SHORT_ALWAYS, TEAR, F
 
 import stoker
 from stoker import _native
-from stoker.builder import BuildReport, BuildSettings, ShardSettings, SourceSettings, build, build_tree
+from stoker.builder import (
+    BuildReport,
+    BuildSettings,
+    ShardSettings,
+    SourceSettings,
+    build_tree,
+)
+from stoker.errors import TooManyRejectsError
 from stoker.format.index import KeptIndex, read_index
 from stoker.inspect import index_shards, verify_dataset
 from stoker.inspect.resume import contents_of
@@ -56,8 +63,11 @@ class Stage:
 
 def build_it(place: Path) -> Any:
     """A build of two shards."""
-    settings = BuildSettings(SourceSettings(str(place / "source")), shards=ShardSettings(train=2), threads=2)
-    return told(build(settings, place / "out"))
+    try:
+        report = stoker.build(place / "source", place / "out", shards=2, threads=2, progress=False)
+    except TooManyRejectsError as error:
+        report = error.report
+    return told(report)
 
 
 def told(report: BuildReport) -> Any:

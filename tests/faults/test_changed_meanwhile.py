@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker
-from builder.trees import contents, settings_for, write_tree
-from stoker.builder import build
+from builder.trees import build, contents, settings_for, write_tree
 from stoker.errors import ShardError
 
 if TYPE_CHECKING:
@@ -192,14 +191,13 @@ def test_a_clock_that_jumps(dataset: Path, tmp_path: Path, shim: dict[str, str],
 import ctypes, json, sys
 from pathlib import Path
 import stoker
-from stoker.builder import BuildSettings, SourceSettings, build
 library = ctypes.CDLL(None)
 photos, dataset, work = sys.argv[1:]
 for number, seconds in enumerate((86400, -86400, 1 << 33, -(1 << 30))):
     for after in (1, 40)[number % 2:][:1]:
         library.fault_move_clock(ctypes.c_long(seconds), ctypes.c_long(after))
         out = Path(work, f"{number}-{after}")
-        report = build(BuildSettings(SourceSettings(photos), threads=2), out)
+        report = stoker.build(photos, out, threads=2)
         assert report.outcome == "built" and report.seconds >= 0
         cache = stoker.NodeCache(Path(work, "cache"), "300kB")
         train = stoker.open(dataset, "train")

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from builder.trees import settings_for, write_tree
-from stoker.builder import build
+from builder.trees import build, settings_for, write_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

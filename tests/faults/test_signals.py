@@ -148,14 +148,13 @@ def test_a_storm_of_signals(dataset: Path, photos: Path, tmp_path: Path) -> None
     program = """
 import signal, sys, stoker
 from pathlib import Path
-from stoker.builder import BuildSettings, SourceSettings, build
 came = 0
 def count(*_):
     global came
     came += 1
 def once(number):
     out = Path(sys.argv[3], str(number))
-    built = build(BuildSettings(SourceSettings(sys.argv[2]), threads=2), out)
+    built = stoker.build(sys.argv[2], out, threads=2)
     train = stoker.open(sys.argv[1], "train")
     with stoker.Loader(train, batch_size=4, transform=stoker.Resize(32), threads=2) as loader:
         return built.manifest.dataset_id, [batch.images.tobytes() for batch in loader]

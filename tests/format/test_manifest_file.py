@@ -12,7 +12,9 @@ import jsonschema
 import pytest
 
 from small_datasets import manifest_text
+from stoker import fields
 from stoker.errors import ManifestError, NewerManifestError
+from stoker.format import ImagenetSchema
 from stoker.format.directory import ListedFile
 from stoker.format.manifest import (
     Manifest,
@@ -28,6 +30,8 @@ from stoker.types import FeatureSpec, SchemaInfo
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from stoker.types import Field
 
 MANIFEST = Manifest(
     stoker_version="0.1.0",
@@ -50,7 +54,7 @@ MANIFEST = Manifest(
     annotation_errors=3,
     splits={
         "train": Split(6, 300, 1, (0, 2, 3), (Shard("a/train-0", 4, 200, 0xDEADBEEF), Shard("train-1", 2, 100, 7)), 1),
-        "test": Split(0, 0, 0, (0, 0, 0), ()),
+        "test": Split(0, 0, 0, (0, 0, 0), (), box_counts={0: 3, 12: 1}),
     },
     compression="gzip",
     shard_names="google",
@@ -93,6 +97,7 @@ def test_the_schema_in_the_package_describes_it() -> None:
         changed(files={}),
         changed(files__more={"bytes": 1}),
         changed(seed=-1),
+        changed(formats={"tiff": {"kept": 6}}),
         changed(splits__train__shards__0__crc32c="DEAD"),
     ):
         assert not validator.is_valid(json.loads(bad))
@@ -111,6 +116,70 @@ def test_a_newer_version_says_which_stoker_reads_it() -> None:
         parse_manifest(changed(version=3, stoker_version="2.0.1"), "m.json")
     with pytest.raises(NewerManifestError, match=problem + "a newer Stoker"):
         parse_manifest(changed(version=3, stoker_version="\x1b[31m"), "m.json")
+
+
+FIELDS: dict[str, Field] = {
+    "caption": fields.Text(),
+    "mask": fields.Mask(16),
+    "emb": fields.Array("float32", (None, 8), pad_to=4),
+    "tags": fields.Labels(["caf\xe9", "b"]),
+}
+WITH_FIELDS = dataclasses.replace(MANIFEST, schema=ImagenetSchema(0, FIELDS).info(3))
+
+
+def test_fields_are_in_the_manifest_and_come_back() -> None:
+    text = format_manifest(WITH_FIELDS)
+    assert parse_manifest(text, "m.json") == WITH_FIELDS
+    assert format_manifest(parse_manifest(text, "m.json")) == text
+    content = json.loads(text)
+    assert content["schema"]["fields"] == {
+        "caption": {"kind": "text"},
+        "mask": {"kind": "mask", "bits": 16},
+        "emb": {"kind": "array", "dtype": "float32", "shape": [None, 8], "pad_to": 4},
+        "tags": {"kind": "labels", "names": ["caf\xe9", "b"]},
+    }
+    assert content["schema"]["features"]["mask/width"] == {"kind": "int64", "length": 1}
+    assert "fields" not in json.loads(format_manifest(MANIFEST))["schema"]
+    schema = json.loads((files("stoker.format") / "manifest.schema.json").read_text())
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.validate(content)
+    content["schema"]["fields"]["mask"]["bits"] = 12
+    assert not validator.is_valid(content)
+
+
+@pytest.mark.parametrize(
+    ("there", "problem"),
+    [
+        (3, "schema.fields is 3, not an object"),
+        ({"caption": 3}, r'schema.fields."caption" is not a field: the field 3 \(int\) is of no known kind'),
+        ({"caption": {"kind": "video"}}, "is of no known kind; there are array, boxes,"),
+        ({"caption": {"kind": []}}, "is of no known kind"),
+        ({"caption": {"kind": "mask", "bits": True}}, "bits of a field of kind mask is True"),
+        ({"caption": {"kind": "array", "dtype": "float32"}}, "lacks its dtype or its shape"),
+        ({"caption": {"kind": "array", "dtype": "float32", "shape": [10**30]}}, "side 0 of the shape"),
+        ({"caption": {"kind": "array", "dtype": "float32", "shape": ["a"]}}, "side 0 of the shape"),
+        ({"caption": {"kind": "labels", "names": [1]}}, "the name of a class is 1"),
+        ({"caption": {"kind": "boxes"}}, "is boxes"),
+        ({"x\x1b[31m": {"kind": "text"}}, "printable"),
+        ({"image/encoded": {"kind": "bytes"}}, "among the keys of the image"),
+        ({"other": {"kind": "text"}}, 'schema.fields."other" needs 1 bytes under "other", unlike the features'),
+        ({"caption": {"kind": "int"}}, 'schema.fields."caption" needs 1 int64 under "caption", unlike the features'),
+    ],
+)
+def test_fields_that_make_no_sense_are_a_damaged_manifest(there: object, problem: str) -> None:
+    content = json.loads(format_manifest(WITH_FIELDS))
+    content["schema"]["fields"] = there
+    with pytest.raises(ManifestError, match=problem) as error:
+        parse_manifest(manifest_text(content), "m.json")
+    assert str(error.value).startswith("m.json: ")
+    assert len(str(error.value)) < 500
+
+
+def test_a_field_with_a_key_of_the_layout_is_a_damaged_manifest() -> None:
+    content = json.loads(format_manifest(WITH_FIELDS))
+    content["schema"]["filename_key"] = "caption"
+    with pytest.raises(ManifestError, match=r'schema.fields."caption" has the key "caption" of the image'):
+        parse_manifest(manifest_text(content), "m.json")
 
 
 FILES = json.loads(format_manifest(MANIFEST))["files"]
@@ -137,6 +206,10 @@ def test_a_damaged_file_is_named_with_the_place(cut: int) -> None:
         (changed(splits__train__bytes=6), "train.bytes 6 is not the sum"),
         (changed(splits__train__class_counts=[5, 1]), "is not the sum"),
         (changed(splits__train__class_counts=[5, -1, 1]), "not a count"),
+        (changed(splits__train__box_counts={"1": -1}), "splits.train.box_counts.1"),
+        (changed(splits__train__box_counts={"01": 1}), "which is not the id of a class"),
+        (changed(splits__train__box_counts={"cat": 1}), 'has "cat", which is not the id of a class'),
+        (changed(splits__train__box_counts=[1]), "splits.train.box_counts"),
         (changed(splits__train__shards__0__name="../../etc/passwd"), "not the name of a file below"),
         (changed(splits__train__shards__0__name="/etc/passwd"), "not the name of a file below"),
         (changed(splits__train__shards__0__name=""), "not the name of a file below"),
@@ -150,6 +223,10 @@ def test_a_damaged_file_is_named_with_the_place(cut: int) -> None:
         (changed(source=None), "source is null, not an object"),
         (format_manifest(MANIFEST).replace(b'"seed": 17', b'"seed": ' + b"1" * 5000), "damaged: Exceeds the limit"),
         (changed(splits__train__shards__0__name="\ud800"), "not the name of a file below"),
+        (changed(formats=3), "formats is 3, not an object"),
+        (changed(formats={"jpeg": 3}), "formats.jpeg is 3, not an object"),
+        (changed(formats={"jpeg": {"kept": -1}}), "formats.jpeg.kept -1 is not a count"),
+        (changed(encoders={"Pillow": 13}), "encoders.Pillow 13 is not of the type str"),
         (changed(files=[]), r"files is \[\], not an object"),
         (changed(files={"labels.txt": {"bytes": 0, "crc32c": "00000000"}}), "does not list rejects.jsonl"),
         (changed(files__labels=3), "files.labels is 3, not an object"),

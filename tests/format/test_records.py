@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from other_threads import ticks_during
 from reference import tfrecord as twin
 from stoker import _native
 from stoker.errors import CorruptRecordError, ShardError, TruncatedShardError
@@ -179,26 +178,4 @@ def test_a_path_need_not_be_utf8(tmp_path: Path) -> None:
 def test_a_scan_lets_other_threads_run(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     path.write_bytes(_native.frame_record(bytes(1000)) * 100_000)
-    ticks: list[int] = []
-    done = threading.Event()
-
-    def tick() -> None:
-        while not done.wait(0.001):
-            ticks.append(1)
-
-    ticker = threading.Thread(target=tick)
-    ticker.start()
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1000)  # seconds: from here on this thread keeps the GIL unless the call gives it away
-    try:
-        before = len(ticks)
-        for _ in range(100):  # a busy machine may starve the other thread for one scan, but not for all
-            _native.scan_shard(str(path))
-            if len(ticks) > before:
-                break
-        during = len(ticks) - before
-    finally:
-        sys.setswitchinterval(interval)
-        done.set()
-        ticker.join()
-    assert during > 0
+    assert ticks_during(lambda: _native.scan_shard(str(path))) > 0

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from PIL import Image
 
 from loader.shards import write_shards
 from reference import pictures
@@ -33,10 +34,49 @@ print(re.search(r"VmHWM:\s+([0-9]+) kB", open("/proc/self/status").read())[1], s
 BUILD = r"""
 import re, sys
 from pathlib import Path
-from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build
-shards = ShardSettings(size_bytes=2**20)
-report = build(BuildSettings(SourceSettings(sys.argv[1]), threads=2, shards=shards), Path(sys.argv[1] + ".dataset"))
+import stoker
+report = stoker.build(sys.argv[1], Path(sys.argv[1] + ".dataset"), threads=2, shard_size=2**20)
 print(re.search(r"VmHWM:\s+([0-9]+) kB", open("/proc/self/status").read())[1], report.manifest.records)
+"""
+
+CROPS = r"""
+import re, sys
+import numpy as np
+import stoker
+from stoker import _native
+
+def kib(name):
+    return int(re.search(name + r":\s+([0-9]+) kB", open("/proc/self/status").read())[1])
+
+data, share = open(sys.argv[1], "rb").read(), float(sys.argv[2])
+transform = stoker.RandomResizedCrop(224, scale=(share, share)).native()
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")  # the peak is counted from now on
+before = kib("VmRSS")
+_native.decode_loop(images=[data], indices=np.zeros(3, np.uint64), transform=transform, seed=1, epoch=0, threads=1)
+print(kib("VmHWM") - before)
+"""
+
+
+RECORDS = r"""
+import re
+from stoker.sources import list_records
+
+class Made:
+    def __init__(self, count):
+        self.count = count
+    def __len__(self):
+        return self.count
+    def __getitem__(self, position):
+        return {"image": b"image", "label": 1}
+
+def kib(name):
+    return int(re.search(name + r":\s+([0-9]+) kB", open("/proc/self/status").read())[1])
+
+list_records({"train": Made(100)}, None)
+before = kib("VmRSS")
+listed = list_records({"train": Made(4_000_000), "validation": Made(1_000_000)}, None)
+print(kib("VmHWM") - before, len(listed.table))
 """
 
 
@@ -88,3 +128,24 @@ def test_a_build_takes_no_more_for_more_images(tmp_path: Path) -> None:
     assert (few, count) == (6000, 18000)
     assert (count - few) * len(image) > 5 * SLACK
     assert many_peak - few_peak < SLACK + 250 * (count - few)
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+@pytest.mark.parametrize("share", [0.25, 0.9])
+def test_a_crop_of_a_large_photograph_takes_a_tenth_of_its_pixels(
+    tmp_path: Path, share: float, progressive: bool
+) -> None:
+    width, height = 4000, 3000
+    image = Image.fromarray(pictures.pixels(200, 150, 1)).resize((width, height), Image.Resampling.BICUBIC)
+    path = tmp_path / "large.jpg"
+    image.save(path, "JPEG", quality=85, subsampling="4:2:0", progressive=progressive)
+    command = [sys.executable, "-c", CROPS, str(path), str(share)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) * 1024 < 3 * width * height / 10
+
+
+def test_a_sequence_is_planned_in_few_bytes_a_record(tmp_path: Path) -> None:
+    size, count = peak(RECORDS, tmp_path)
+    assert count == 5_000_000
+    assert size < 10 * count + SLACK

@@ -25,14 +25,12 @@ from typing import TYPE_CHECKING, Any
 from PIL import Image
 
 import stoker
+from hostile.image_bombs import bombs
 from hostile.lying_store import BUCKET, lying_store
 from stoker import _native
-from stoker.builder import BuildSettings, ShardSettings, SourceSettings
-from stoker.builder import build as build_dataset
 from stoker.errors import StokerError
 from stoker.format import JOURNAL_NAME
 from stoker.inspect import verify_dataset
-from stoker.recipe import Recipe, parse_resize
 from stoker.storage import location, retrying
 
 if TYPE_CHECKING:
@@ -140,18 +138,16 @@ def dataset(folder: Path) -> Path:
 
 
 def dataset_of(folder: Path) -> BuildReport:
-    return build_dataset(BuildSettings(SourceSettings(str(folder / "source")), threads=1), folder / "dataset")
+    return stoker.build(folder / "source", folder / "dataset", threads=1)
 
 
 # What is done with them. Each returns what came of it, in words.
 
 
-def build(folder: Path, recipe: Recipe | None = None, name: str = "source") -> str:
+def build(folder: Path, name: str = "source", **settings: Any) -> str:
     with tempfile.TemporaryDirectory(dir=folder) as built:
-        settings = BuildSettings(
-            SourceSettings(str(folder / name)), recipe or Recipe(), shards=ShardSettings(train=1), threads=1
-        )
-        report = build_dataset(settings, Path(built) / "dataset")
+        out = Path(built) / "dataset"
+        report = stoker.build(folder / name, out, shards=1, threads=1, max_rejects=1, **settings)
     return f"{len(report.rejects)} rejects" + "".join(f": {reject.reason}" for reject in report.rejects[:1])
 
 
@@ -168,8 +164,8 @@ def verify(place: Path) -> str:
 
 ACTIONS: dict[str, Callable[[Path], str]] = {
     "build": build,
-    "build, all decoded": lambda folder: build(folder, Recipe(check="decode")),
-    "build, resized": lambda folder: build(folder, Recipe(resize=parse_resize("short:64"))),
+    "build, all decoded": lambda folder: build(folder, check="decode"),
+    "build, resized": lambda folder: build(folder, resize="short:64"),
     "build again": lambda folder: str(len(dataset_of(folder).rejects)),
     "open folder": lambda folder: read(folder / "source"),
     "open shards": lambda folder: read(folder / "shards"),
@@ -249,6 +245,8 @@ def other_image_lies() -> Iterator[Lie]:
         suffix="webp",
     )
     yield image("JPEG 2000", jpeg_2000, suffix="jp2")
+    for bomb in bombs():
+        yield image(bomb.name, bomb.make, bomb.claims, bomb.suffix)
 
 
 def jpeg_2000() -> bytes:
@@ -458,6 +456,7 @@ class Outcome:
         is_refusal: Whether it was an error of Stoker's or of the system.
         is_right: Whether it was none.
         peak: Bytes of resident memory above those at the start.
+        seconds: Of a processor that it took.
     """
 
     status: int
@@ -465,6 +464,7 @@ class Outcome:
     is_refusal: bool
     is_right: bool
     peak: int
+    seconds: float
 
 
 def _largest_resident() -> int:
@@ -485,7 +485,9 @@ def _outcome_of(action: str, folder: Path) -> dict[str, Any]:
         said, is_refusal = f"{type(error).__name__}: {error}", True
     except BaseException as error:  # noqa: BLE001 - a process root: the other end judges
         said = f"{type(error).__name__}: {error}"
-    return {"said": said, "is_refusal": is_refusal, "is_right": is_right, "peak": _largest_resident() - before}
+    peak = _largest_resident() - before
+    seconds = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+    return {"said": said, "is_refusal": is_refusal, "is_right": is_right, "peak": peak, "seconds": seconds}
 
 
 def serve() -> None:
@@ -509,7 +511,8 @@ def serve() -> None:
         with os.fdopen(reader, "rb") as answers:
             answer = answers.read()
         _, status = os.waitpid(child, 0)
-        known = json.loads(answer) if answer else {"said": "died", "is_refusal": False, "is_right": False, "peak": 0}
+        died = {"said": "died", "is_refusal": False, "is_right": False, "peak": 0, "seconds": 0.0}
+        known = json.loads(answer) if answer else died
         sys.stdout.write(json.dumps({"status": status, **known}) + "\n")
         sys.stdout.flush()
 
@@ -542,7 +545,9 @@ class Server:
 
 def main() -> None:
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
-    sys.stdout.write(f"{'input':52} {'action':18} {'present':>8} {'claimed':>10} {'peak':>7}  outcome (sizes in MiB)\n")
+    sys.stdout.write(
+        f"{'input':52} {'action':18} {'present':>8} {'claimed':>10} {'peak':>7} {'CPU':>6}  outcome (sizes in MiB)\n"
+    )
     with tempfile.TemporaryDirectory() as top, Server() as server:
         for number, lie in enumerate(lies()):
             if wanted not in lie.name:
@@ -552,7 +557,7 @@ def main() -> None:
             present = bytes_present(folder)
             for action in lie.actions:
                 found = server.ask(action, folder)
-                sizes = f"{present / MIB:8.2f} {lie.claims / MIB:10.3g} {found.peak / MIB:7.1f}"
+                sizes = f"{present / MIB:8.2f} {lie.claims / MIB:10.3g} {found.peak / MIB:7.1f} {found.seconds:6.2f}"
                 outcome = found.said if found.status == 0 else f"[{found.status}] {found.said}"
                 sys.stdout.write(f"{lie.name:52} {action:18} {sizes}  {outcome[:150]}\n")
                 sys.stdout.flush()

@@ -194,6 +194,7 @@ def calls(  # noqa: PLR0915 - one table
     native = _native
     whole, pixels = jpeg(), np.zeros((20, 24, 3), np.uint8)
     one = np.array([0], np.uint64)
+    ten = np.array([10], np.uint64)
     payload = native.write_example({"a": ("bytes", [b"x"])})
 
     def free(name: str, use: Any = None, /, **arguments: Any) -> Any:
@@ -206,7 +207,7 @@ def calls(  # noqa: PLR0915 - one table
 
     yield free("kernel_level")
     yield free("crc32c", data=b"abc", crc=0)
-    yield free("crc32c_of_parts", parts=[b"a", b"b"], crc=0)
+    yield free("crc32c_join", crc=1, others=2, size=3)
     yield free("frame_record", payload=b"abc")
     yield free("scan_shard", path=sound.shard, check=True)
     yield free("scan_and_sum", path=sound.shard)
@@ -218,6 +219,12 @@ def calls(  # noqa: PLR0915 - one table
     yield free("check_jpeg", data=whole)
     yield free("check_entropy", data=whole, max_pixels=10**6)
     yield free("decode_jpeg", data=whole, box=(0, 0, 24, 20), max_pixels=10**6)
+    yield free("check_image", data=whole, max_pixels=10**6)
+    settings = {"mode": "RGB", "size": (7, 9), "filter": "box", "decode": "fast"}
+    out = np.zeros((7, 9, 3), np.uint8)
+    yield free("decode_image", data=whole, box=(0, 0, 24, 20), max_pixels=10**6, **settings, out=out)
+    yield free("copy_pixels", pixels=out.copy(), mode="RGB", out=out)
+    yield free("image_formats")
     yield free("encode_jpeg", pixels=pixels, quality=90, subsampling="4:2:0", restart=True)
     yield free("transcode_jpeg", data=whole, max_pixels=10**6)
     yield free("restart_interval", mcus_per_row=10, tiles=5)
@@ -227,6 +234,12 @@ def calls(  # noqa: PLR0915 - one table
     yield free("permute_blocks", start=0, count=5, n=10, block=2, window=2, seed=0, epoch=0)
     yield free("positions", items=one, n=10, seed=0, epoch=0)
     yield free("positions_in_blocks", items=one, n=10, block=2, window=2, seed=0, epoch=0)
+    yield free("permute_each", positions=one, sizes=ten, seeds=one, epochs=one)
+    yield free("draw_weighted", positions=one, ends=ten, seed=0)
+    yield free("draw_members", positions=one, ends=ten, sizes=ten, seed=0)
+    yield free("spread_weighted", slots=one, ends=ten, size=10, offset=3)
+    yield free("philox_each", counters=np.zeros((2, 4), np.uint32), key=[0, 1])
+    yield free("name_digest", name=b"a.jpg")
     yield free("philox", counter=[0, 1, 2, 3], key=[0, 1])
     yield free("number_remote_files", count=1)
     yield free("plan_jitter", lambda plan: plan.apply(pixels), spec=jitter(), seed=0, epoch=0, index=0)
@@ -287,6 +300,7 @@ def calls(  # noqa: PLR0915 - one table
     yield method("RecordSet.where", sound.listed, index=0)
     yield method("RecordSet.count_values", sound.records, key="i", threads=1, ahead=None)
     yield method("RecordSet.labels", sound.records, label_key="h", one_hot=False, label_base=0, threads=1, ahead=None)
+    yield method("RecordSet.name_digests", sound.records, key="h", threads=1, ahead=None, numbers=one)
 
     signed = np.array([0], np.int64)
     name = os.fsencode(sound.picture.name)
@@ -303,8 +317,14 @@ def calls(  # noqa: PLR0915 - one table
         offsets=signed,
     )
     yield method(
-        "FileSet.set_boxes", sound.files, used, starts=np.array([0, 1], np.int64), boxes=np.zeros((1, 4), np.float32)
+        "FileSet.set_boxes",
+        sound.files,
+        used,
+        starts=np.array([0, 1], np.int64),
+        boxes=np.zeros((1, 4), np.float32),
+        labels=np.zeros(1, np.int64),
     )
+    yield method("FileSet.set_fields", sound.files, used, make=lambda _number, _image, _keys: b"")
     yield method("FileSet.set_remote", sound.files, used, reader=sound.reader(), first=0)
     yield method("FileSet.read", sound.files, index=0)
     yield method("FileSet.where", sound.files, index=0)
@@ -350,8 +370,8 @@ def calls(  # noqa: PLR0915 - one table
             jitter=jitter(),
         )
     yield free(
-        "JpegResizer",
-        lambda made: made.run(whole, (0, 0, 24, 20), 5, 5),
+        "JpegStoring",
+        lambda made: made.reencode(whole, (0, 0, 24, 20), 5, 5),
         filter="box",
         quality=90,
         subsampling="4:2:0",
@@ -359,8 +379,14 @@ def calls(  # noqa: PLR0915 - one table
         decode="fast",
         max_pixels=10**6,
     )
-    resizer = lambda: native.JpegResizer(filter="bicubic", quality=90, subsampling="4:2:0")  # noqa: E731
-    yield method("JpegResizer.run", resizer, data=whole, part=(0, 0, 24, 20), width=5, height=5)
+    resizer = lambda: native.JpegStoring(filter="bicubic", quality=90, subsampling="4:2:0")  # noqa: E731
+    yield free("stored_size", mode="short", size=(2, 2), image=(40, 30))
+    slots = {"a": "image", "b": "filename", "c": "width", "d": "height"}
+    template = native.RecordTemplate({}, slots)
+    fill = lambda made: (made.size_bytes, native.build_records([(os.fsencode(sound.picture), 0, made)], resizer()))  # noqa: E731
+    yield free("RecordTemplate", fill, features={"e": ("int64", [1])}, slots=slots)
+    yield free("build_records", files=[(os.fsencode(sound.picture), 0, template)], storing=resizer())
+    yield method("JpegStoring.reencode", resizer, data=whole, part=(0, 0, 24, 20), width=5, height=5)
 
     settings = {
         "source": sound.source(),
@@ -371,6 +397,11 @@ def calls(  # noqa: PLR0915 - one table
     }
     settings |= {"threads": 1, "spare_buffers": 1, "format": native.PixelFormat(), "decode": "exact", "boxes": 0.5}
     settings |= {"decoded": native.MemoryCache(1000), "ahead": None, "convert": lambda data: data}
+    columns, planes = (
+        [native.FieldColumn("h", "int64", fixed=True)],
+        [native.FieldPlane("i"), native.FieldPlane("i", 8)],
+    )
+    settings |= {"columns": columns, "planes": planes}
     yield free("BatchEngine", use_engine, **settings)
     yield method(
         "BatchEngine.submit",
@@ -381,6 +412,10 @@ def calls(  # noqa: PLR0915 - one table
         indices=one,
         streams=one,
     )
+    column = {"key": "o", "kind": "bytes", "form": "str", "text": True, "fixed": True, "group": 3}
+    yield free("FieldColumn", lambda made: show(sound, columns=[made]), **column)
+    yield free("FieldPlane", lambda made: show(sound, planes=[made]), key="i", mask_bits=8)
+    yield method("BatchEngine.where", sound.engine, number=0)
     yield method("BatchEngine.remote_places", sound.engine, numbers=one, objects=np.array([-1], np.int32))
     engine = sound.engine()
     engine.submit(one, 0)

@@ -80,7 +80,7 @@ def test_no_name_loses_an_image_or_commands_a_terminal(tmp_path: Path, capsys: p
 def test_a_class_that_labels_txt_cannot_hold(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     source = put(tmp_path / "source", "a/1.jpg", f"{name}/2.jpg")
     assert main(["build", str(source), str(tmp_path / "made")]) == 2
-    assert f"the class folder {name!r} has a control character" in capsys.readouterr().err
+    assert f"the class {name!r} has a control character" in capsys.readouterr().err
 
 
 def test_links_and_special_files(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What claims to be large and is not takes no memory: at most 64 MiB above the bytes that are there, and never a crash.
+"""What claims to be large takes at most 64 MiB above the bytes that are there, and little time, and never crashes.
 
 The inputs are in ``lying_inputs.py``, which prints the table of all when it is run.
 """
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_BYTES = 64 * MIB
+MOST_SECONDS = 5.0
 LIES = lying_inputs.lies()
 
 
@@ -45,6 +46,7 @@ def test_memory_follows_the_bytes_that_are_there(tmp_path: Path, server: Server,
         assert found.status == 0, (action, found)
         assert found.is_refusal or found.is_right, (action, found)
         assert found.peak < present + MOST_BYTES, (action, found)
+        assert found.seconds < MOST_SECONDS * (1 + present / MIB), (action, found)
 
 
 @pytest.mark.parametrize("side", [4_096, lying_inputs.SIDE])

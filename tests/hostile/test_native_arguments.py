@@ -129,7 +129,7 @@ def test_raw_pixels_that_are_fewer_than_their_size_says(sound: Sound, tmp_path: 
         lambda sound: _native.decode_loop(
             images=[], indices=np.zeros(0, np.uint64), transform=sound.transform(), seed=0, epoch=0, threads=2**40
         ),
-        lambda _: _native.JpegResizer(filter="box", quality=90, subsampling="4:4:4", max_pixels=2**64 - 1).run(
+        lambda _: _native.JpegStoring(filter="box", quality=90, subsampling="4:4:4", max_pixels=2**64 - 1).reencode(
             native_arguments.jpeg(), (0, 0, 24, 20), 2**30, 1
         ),
     ],

@@ -83,12 +83,13 @@ def test_a_file_cut_between_opening_and_reading(write: Callable[[bytes], str]) -
     """Another process cuts the shard while it is scanned: mapped memory would kill the reader with SIGBUS."""
     whole = _native.frame_record(bytes(1 << 20)) * 64
     path = write(whole)
+    os.truncate(path, 1 << 20)  # the records behind are gone before the first scan, whenever the thread begins
     stop = threading.Event()
 
     def cut_and_restore() -> None:
         while not stop.is_set():
-            os.truncate(path, 1 << 20)
             os.truncate(path, len(whole))  # grows back as zeros
+            os.truncate(path, 1 << 20)
 
     cutter = threading.Thread(target=cut_and_restore)
     cutter.start()

@@ -35,6 +35,8 @@ def report() -> BenchReport:
         images_read=1000,
         encoded_bytes=110_000_000,
         decoded_bytes=520_000_000,
+        formats={"png": 600, "jpeg": 400},
+        own_formats={"jpeg": 400, "gif": 600},
         unreadable=("a.jpg: cut short",),
         rows=rows,
         left_out={"raw": "not installed"},
@@ -49,7 +51,8 @@ def test_the_page_has_every_figure(report: BenchReport) -> None:
         "case <b>&$x^2$ 漢字",
         "not installed",
         "a.jpg: cut short",
-        "1,000, 110.0 MB as JPEG, 520.0 MB as pixels",
+        "1,000, 110.0 MB as files, 520.0 MB as pixels",
+        "600 gif, 400 jpeg; all cases but stoker-own read them as 400 jpeg, 600 png",
         "ValueError: <x>",
     ):
         assert text in said

@@ -82,6 +82,50 @@ def test_the_remedy_for_a_folder_of_images_is_a_build(photos: Path, capsys: pyte
     assert not any("repack" in remedy for remedy in remedies)
 
 
+def test_images_that_cannot_be_decoded_are_named_and_left_out(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(photos / "train", tmp_path / "photos")
+    files = sorted(path for path in folder.rglob("*.JPEG") if path.read_bytes()[:3] == b"\xff\xd8\xff")
+    damaged = [files[4], files[16], files[30]]
+    for path, end in zip(damaged, (b"", b"\xff\xd9", b"\xff\xd9"), strict=True):  # with an end only pixels are lost
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 2] + end)
+    found = asked(capsys, str(folder), "--transform", "eval", verdict="decode-bound", tried=True)
+    assert len(found["unreadable"]) == 3
+    for path, reason in zip(damaged, found["unreadable"], strict=True):
+        assert reason.startswith(f"{path}: ")
+    assert all(stage["alone"] > 0 for stage in found["stages"])
+    assert all(trial["images_per_second"] > 0 for trial in found["trials"])
+    assert main(["doctor", str(folder), "--transform", "eval", "--seconds", "0.3"]) == 0
+    shown = capsys.readouterr()
+    assert "\ncould not be loaded: 3 images; others took their place\n" in shown.out
+    assert shown.out.count(f"\nunreadable: {folder}/") == 3
+    assert "bad samples were replaced" not in shown.err
+
+
+def test_a_damaged_record_is_named_and_left_out(
+    dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = shutil.copytree(dataset, tmp_path / "dataset")
+    shard = next(damaged.glob("train-00000-*"))
+    content = bytearray(shard.read_bytes())
+    content[len(content) // 2] ^= 1
+    shard.write_bytes(content)
+    [reason] = asked(capsys, str(damaged), "--split", "train", "--transform", "eval")["unreadable"]
+    assert shard.name in reason
+
+
+def test_a_folder_without_an_image_that_can_be_decoded_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cat").mkdir()
+    for number in range(8):
+        (tmp_path / "cat" / f"{number}.jpg").write_bytes(b"\xff\xd8\xff" + bytes(100))
+    assert main(["doctor", str(tmp_path), "--seconds", "0.3"]) == 1
+    assert f"{tmp_path}/cat/" in capsys.readouterr().err
+
+
 def test_a_report_for_people_says_what_is_going_on(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", str(dataset), "--seconds", "0.3"]) == 0
     text = capsys.readouterr()
@@ -169,11 +213,11 @@ def test_the_command_of_a_rebuild_can_be_typed(dataset: Path, tmp_path: Path) ->
 
 def test_decoding_alone_keeps_to_its_time_and_memory(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train = stoker.open(dataset, split="train")
-    whole = examined._some_jpegs(train, 60)
+    whole = examined._some_images(train, 60).native
     assert len(whole) == len(train)
-    assert len(examined._some_jpegs(train, 0)) == 1
+    assert len(examined._some_images(train, 0).native) == 32 < len(train)
     monkeypatch.setattr(examined, "_MOST_IMAGE_BYTES", len(whole[0]) + 1)
-    assert 1 <= len(examined._some_jpegs(train, 60)) <= 2
+    assert 1 <= len(examined._some_images(train, 60).native) <= 2
     small = stoker.CenterCrop(8, 8)
     assert (examined.decoding_speed(whole, small, 2, 0.05) or 0) > 0
     assert examined.decoding_speed([b"pixels"], small, 2, 0.05) is None

@@ -117,7 +117,7 @@ def test_a_decision_is_a_sentence_and_a_remedy(figures: Evidence) -> None:
 
 
 def test_sentences_give_the_figures() -> None:
-    assert "85% of the decoding threads' time is JPEG" in decide(evidence()).sentence
+    assert "85% of the decoding threads' time is decoding, on 2" in decide(evidence()).sentence
     assert "could take 10.0x as many images" in decide(evidence()).sentence
     slow = decide(busy_consumer(SLEEPS, threads=(OtherThread("pool_0", 0.9),)))
     assert "could make 2.0x as many images" in slow.sentence
@@ -152,7 +152,12 @@ def test_the_other_remedies_depend_on_the_settings() -> None:
     assert "MemoryCache" in decide(evidence(**ON_A_DISK, setup=Setup(threads=16, cpus=2))).remedy
     assert 'decode="fast"' in decide(evidence()).remedy
     assert 'decode="fast"' not in decide(evidence(setup=Setup(2, 2, decode="fast"))).remedy
-    assert "stoker build" in decide(evidence(stages={"convert": 0.9})).remedy
+    left_to_pillow = evidence(stages={"convert": 0.9, "decode": 0.1}, pillow_share=0.4)
+    assert "40% of the images come from Pillow, under the GIL" in decide(left_to_pillow).sentence
+    assert "stoker repack" in decide(left_to_pillow).remedy
+    assert "stoker build" in decide(dataclasses.replace(left_to_pillow, files=Files("photos", loose=True))).remedy
+    lacking = Setup(2, 2, missing=("this build of the core has no libpng",))
+    assert decide(dataclasses.replace(left_to_pillow, setup=lacking)).remedy == "this build of the core has no libpng"
 
 
 @pytest.mark.parametrize("files", [LOCAL, REMOTE])

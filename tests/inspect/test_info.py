@@ -92,7 +92,7 @@ def entry(name: str, rejects: int = 0) -> dict[str, object]:
         "crc32c": "00ff00ff",
         "rejects": [reject] * rejects,
     }
-    return said | {"converted": {}, "annotation_errors": []}
+    return said | {"converted": {}, "annotation_errors": [], "formats": {}}
 
 
 def journal_lines(*lines: object) -> list[bytes]:

@@ -73,8 +73,8 @@ def of_jpeg(data: bytes) -> Iterator[tuple[str, str]]:
     for quality, subsampling in ((50, "4:2:0"), (95, "4:4:4")):
         yield f"encoded {quality}", hash_of(_native.encode_jpeg(pixels, quality, subsampling, restart=quality == 50))
     yield "transcoded", hash_of(_native.transcode_jpeg(data) or b"")
-    resizer = _native.JpegResizer(filter="bicubic", quality=90, subsampling="4:2:0")
-    yield "smaller", hash_of(resizer.run(data, (0, 0, width, height), max(width // 3, 1), max(height // 2, 1)))
+    resizer = _native.JpegStoring(filter="bicubic", quality=90, subsampling="4:2:0")
+    yield "smaller", hash_of(resizer.reencode(data, (0, 0, width, height), max(width // 3, 1), max(height // 2, 1)))
 
 
 def of_numbers() -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -28,7 +29,7 @@ from stoker.errors import ClosedError
 from stoker.forks import PerProcess, process_number
 from stoker.loader import cache_directory
 from stoker.loader.cache_directory import About, CacheDirectory, try_lock
-from stoker.loader.image_files import to_jpeg
+from stoker.recipe import decode
 from stoker.sources import SourceTree
 
 if TYPE_CHECKING:
@@ -201,10 +202,10 @@ def test_annotations_are_read_in_a_child_while_the_parent_reads_others(
         assert status_of_child(lambda: childs.object_counts.tolist() == [0] or os._exit(2)) == 0
 
 
-def test_images_that_are_no_jpegs_are_converted_in_a_child_while_the_parent_converts(
+def test_images_of_other_formats_are_decoded_in_a_child_while_the_parent_converts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    png = encoded("PNG")
+    bmp = encoded("BMP")
 
     def convert_slowly(wait: Callable[[], None]) -> None:
         def quiet(*_: object, **__: object) -> None:
@@ -212,10 +213,10 @@ def test_images_that_are_no_jpegs_are_converted_in_a_child_while_the_parent_conv
                 wait()
 
         monkeypatch.setattr("warnings.filterwarnings", quiet)
-        to_jpeg(png)
+        decode(bmp, 1)
 
     with in_the_middle_of(convert_slowly):
-        assert status_of_child(lambda: to_jpeg(png)) == 0
+        assert status_of_child(lambda: decode(bmp, 1)) == 0
 
 
 def encoded(kind: str) -> bytes:
@@ -225,13 +226,13 @@ def encoded(kind: str) -> bytes:
 
 
 def test_a_fork_waits_for_no_thread_that_begins_to_run_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The core calls Python for each PNG; what such a call needs, Python 3.11 makes under a lock of its own."""
+    """The core calls Python for each BMP; what such a call needs, Python 3.11 makes under a lock of its own."""
     folder = tmp_path / "photos" / "class"
     folder.mkdir(parents=True)
     for number in range(256):
-        (folder / f"{number}.png").write_bytes(encoded("PNG"))
-    photos, jpeg = stoker.open(folder.parent), encoded("JPEG")
-    monkeypatch.setattr("stoker.loader.engine.to_jpeg", lambda *_, **__: jpeg)  # as little Python as there can be
+        (folder / f"{number}.bmp").write_bytes(encoded("BMP"))
+    photos, pixels = stoker.open(folder.parent), np.zeros((1, 1, 3), np.uint8)
+    monkeypatch.setattr("stoker.loader.engine.decode", lambda *_, **__: pixels)  # as little Python as there can be
 
     def read() -> None:
         with stoker.Loader(photos, 256, transform=stoker.Resize(1), threads=8) as loader:

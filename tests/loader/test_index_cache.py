@@ -12,8 +12,9 @@ import pytest
 import stoker
 from loader.shards import write_shards
 from stoker.cli.main import main
+from stoker.config import user_cache_directory
 from stoker.errors import ShardError
-from stoker.format.index import INDEXES_FOLDER, index_path, kept_indexes, user_cache_directory
+from stoker.format.index import INDEXES_FOLDER, index_path, kept_indexes
 from stoker.storage import LocalLocation
 
 

@@ -88,7 +88,7 @@ def test_all_frameworks_agree(tmp_path: Path, batch_size: int, world_size: int) 
             stoker.jax.batches(dataset, batch_size, True, epochs=1, **settings) as in_jax,
         ):
             in_tensorflow = stoker.tensorflow.dataset(
-                dataset, batch_size, True, fields=("indices", "valid"), **settings
+                dataset, batch_size, True, elements=("indices", "valid"), **settings
             )
             assert len(in_torch) == in_jax.steps_per_epoch == in_tensorflow.cardinality() == len(expected)
             assert in_tensorflow.element_spec[0].shape == [None if world_size == 1 else batch_size]

@@ -115,7 +115,7 @@ def test_the_batches_of_pytorch(annotated: Path) -> None:
 
 def test_a_batch_with_replaced_fields_breaks_nothing(annotated: Path) -> None:
     batch = first_batch(annotated, transform=stoker.CenterCrop(16, 24))
-    assert "does not have three channels" in replace(batch, images=np.zeros((5, 7))[:, None, None])._repr_html_()
+    assert "does not have an axis of 3 channels" in replace(batch, images=np.zeros((5, 7))[:, None, None])._repr_html_()
     assert "cannot be shown" in replace(batch, images=None)._repr_html_()
     assert len(images(replace(batch, origin=None)._repr_html_())) == 5
     assert "cannot be shown" in replace(batch, images=object())._repr_html_()

@@ -11,7 +11,7 @@ import pytest
 from stoker import _native
 from stoker.errors import IndexMismatchError
 from stoker.loader.range_plan import RangeLimits
-from stoker.loader.read_ahead import Planner, Upcoming, everything
+from stoker.loader.read_ahead import Planner, Upcoming, in_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +40,7 @@ def planned(ranges: _native.RemoteRanges) -> list[int]:
 def test_samples_whose_places_are_unknown_are_left_to_the_readers() -> None:
     ranges = _native.RemoteRanges(2**20)
     planner = Planner(ranges, places, RangeLimits(window=2**19, gap=0, longest=2**19), 2**62)
-    planner.begin(everything(3 * 4096))
+    planner.begin(in_order(range(3 * 4096)))
     planner.plan_until(3 * 4096)
     assert sorted(planned(ranges)) == [*range(4096), *range(8192, 3 * 4096)]
 
@@ -49,7 +49,7 @@ def test_samples_whose_places_are_unknown_are_left_to_the_readers() -> None:
 def test_a_future_may_end_with_a_window_or_be_at_hand_already(count: int) -> None:
     ranges = _native.RemoteRanges(2**20)
     planner = Planner(ranges, places, RangeLimits(window=2**19, gap=0, longest=2**19, uses=4096), 2**62)
-    planner.begin(everything(count))
+    planner.begin(in_order(range(count)))
     planner.plan_until(count + 1)
     assert sorted(planned(ranges)) == list(range(count))
     at_hand = Upcoming(np.arange(5000, 5010, dtype=np.uint64), None, np.zeros(10, np.int64))
@@ -63,7 +63,7 @@ def test_the_thread_that_plans_outlives_them() -> None:
     planner = Planner(ranges, places, RangeLimits(window=2**19, gap=0, longest=2**19, uses=4096), 2**62)
     thread = threading.Thread(target=planner.run, daemon=True)
     thread.start()
-    planner.begin(everything(3 * 4096))
+    planner.begin(in_order(range(3 * 4096)))
     found: set[int] = set()
     while len(found) < 2 * 4096 and thread.is_alive():
         found.update(planned(ranges))

@@ -12,6 +12,7 @@ import pytest
 import stoker
 from loader.remote_places import TRANSFORM, assert_same, copy, epochs, folder_in
 from loader.shards import write_annotated, write_shards
+from mixed_images import write_folder, write_records
 from stoker.errors import ConfigError, DatasetNotFoundError, IndexMismatchError, TruncatedShardError
 from stoker.loader.caches import NodeCache
 from stoker.storage import location
@@ -49,6 +50,7 @@ def test_every_order_and_budget_gives_the_same_batches(remote: StoreLocation, da
     ]
     for each in settings:
         assert_same(epochs(here, **each), epochs(there, **each))
+        assert_same(epochs(here[::-3], **each), epochs(there[::-3], **each))
 
 
 def test_all_ways_to_look_at_a_dataset(remote: StoreLocation, dataset: Path) -> None:
@@ -231,3 +233,17 @@ def test_settings_that_make_no_sense_are_refused() -> None:
     for wrong in ({"budget": 0}, {"budget": "much"}, {"connections": 0}, {"gap": -1}, {"longest": 0}):
         with pytest.raises(ConfigError):
             stoker.ReadAhead(**wrong)
+
+
+@pytest.mark.parametrize("kind", ["s3", "gs"])
+@pytest.mark.parametrize("make", [write_folder, write_records])
+def test_images_of_every_format_come_as_from_a_disk(
+    kind: str, make: Any, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = make(tmp_path / "mixed")
+    remote = copy(local, folder_in(kind, request, monkeypatch))
+    for cache in (None, stoker.MemoryCache("8MB", "decoded"), NodeCache(tmp_path / "node", "8MB")):
+        assert_same(
+            epochs(stoker.open(local), shuffle=True),
+            epochs(stoker.open(remote), shuffle=True, read_ahead=SMALL, cache=cache),
+        )

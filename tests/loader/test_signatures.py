@@ -27,7 +27,7 @@ LOADERS: dict[str, Callable[..., Any]] = {
 OWN = {
     "stoker.Loader": set(),
     "stoker.torch.DataLoader": {"pin_memory"},
-    "stoker.tensorflow.dataset": {"fields", "state"},
+    "stoker.tensorflow.dataset": {"elements", "state"},
     "stoker.jax.batches": {"epochs", "sharding"},
 }
 REFUSED = {
@@ -66,7 +66,7 @@ def mean(loader: stoker.torch.DataLoader, batch: stoker.torch.TorchBatch) -> flo
     return float(next(iter(loader)).images.float().mean() + batch.images.float().mean())
 
 
-stoker.tensorflow.dataset(train, 8, transform=stoker.CenterCrop(8), fields=("images",))
+stoker.tensorflow.dataset(train, 8, transform=stoker.CenterCrop(8), elements=("images",))
 stoker.jax.batches(train, 8, transform=stoker.CenterCrop(8), epochs=1)
 """
 

@@ -30,7 +30,7 @@ def indices_of(passed: tf.data.Dataset) -> list[int]:
 
 
 def test_shapes_are_static(train: stoker.Dataset) -> None:
-    made = stoker.tensorflow.dataset(train, tail="drop", fields=FIELDS, **SETTINGS)
+    made = stoker.tensorflow.dataset(train, tail="drop", elements=FIELDS, **SETTINGS)
     assert made.element_spec == (
         tf.TensorSpec((4, 24, 24, 3), tf.uint8, name="images"),
         tf.TensorSpec((4,), tf.int64, name="labels"),
@@ -44,7 +44,7 @@ def test_shapes_are_static(train: stoker.Dataset) -> None:
 
 def test_every_field_is_that_of_the_loader(train: stoker.Dataset) -> None:
     settings = {**SETTINGS, "tail": "pad"}
-    made = stoker.tensorflow.dataset(train, fields=FIELDS, **settings)
+    made = stoker.tensorflow.dataset(train, elements=FIELDS, **settings)
     with stoker.Loader(train, **settings) as loader:
         for batch, (images, labels, keys, valid, seeds, position) in zip(loader, made, strict=True):
             assert (images.numpy() == batch.images).all()
@@ -64,10 +64,10 @@ def test_several_transforms_are_a_tuple(train: stoker.Dataset) -> None:
     assert (large.shape, small.shape) == ((4, 24, 24, 3), (4, 8, 8, 3))
 
 
-@pytest.mark.parametrize("fields", [(), ("images", "label"), "images"])
-def test_fields_that_are_not_there_are_refused(train: stoker.Dataset, fields: object) -> None:
+@pytest.mark.parametrize("elements", [(), ("images", "label"), "images"])
+def test_elements_that_are_not_there_are_refused(train: stoker.Dataset, elements: object) -> None:
     with pytest.raises(ConfigError, match="position"):
-        stoker.tensorflow.dataset(train, fields=fields, **SETTINGS)
+        stoker.tensorflow.dataset(train, elements=elements, **SETTINGS)
 
 
 def test_every_pass_is_whole(train: stoker.Dataset) -> None:
@@ -94,18 +94,18 @@ def test_errors_keep_their_message_and_the_next_pass_starts_anew(tmp_path: Path)
 def test_a_state_begins_with_the_rest_of_its_epoch(train: stoker.Dataset) -> None:
     with stoker.Loader(train, **SETTINGS) as loader:
         epochs = [[index for batch in loader for index in batch.indices.tolist()] for _ in range(3)]
-    whole = stoker.tensorflow.dataset(train, fields=("indices", "position"), **SETTINGS)
+    whole = stoker.tensorflow.dataset(train, elements=("indices", "position"), **SETTINGS)
     *_, (_, position) = whole.skip(1).take(2).prefetch(1)  # 3 batches of epoch 0 were trained on
     state = stoker.tensorflow.state_at(position, train, **ORDER)
     assert (state["epoch"], state["consumed"]) == (0, 12)
-    rest = stoker.tensorflow.dataset(train, fields=("indices",), state=state, **SETTINGS)
+    rest = stoker.tensorflow.dataset(train, elements=("indices",), state=state, **SETTINGS)
     assert rest.cardinality() == tf.data.UNKNOWN_CARDINALITY
     assert [indices_of(rest) for _ in range(3)] == [epochs[0][12:], epochs[1], epochs[2]]
 
 
 def test_a_state_at_the_end_of_an_epoch_begins_with_the_next(train: stoker.Dataset) -> None:
     state = stoker.tensorflow.state_at((4, 18), train, **ORDER)
-    made = stoker.tensorflow.dataset(train, fields=("position",), state=state, **SETTINGS)
+    made = stoker.tensorflow.dataset(train, elements=("position",), state=state, **SETTINGS)
     assert made.cardinality() == 5
     assert [p.numpy().tolist() for (p,) in made] == [[5, 4], [5, 8], [5, 12], [5, 16], [5, 18]]
 
@@ -129,7 +129,7 @@ class Seen(tf.keras.Model):
 
 
 def test_keras_fit_sees_one_epoch_after_another(train: stoker.Dataset) -> None:
-    made = stoker.tensorflow.dataset(train, fields=("images", "position"), **SETTINGS)
+    made = stoker.tensorflow.dataset(train, elements=("images", "position"), **SETTINGS)
     model = Seen()
     model.compile(run_eagerly=True)
     model.fit(made, epochs=3, shuffle=False, verbose=0)
@@ -138,7 +138,7 @@ def test_keras_fit_sees_one_epoch_after_another(train: stoker.Dataset) -> None:
 
 def test_keras_fit_goes_on_from_a_state(train: stoker.Dataset) -> None:
     state = stoker.tensorflow.state_at((1, 12), train, **ORDER)
-    made = stoker.tensorflow.dataset(train, fields=("images", "position"), state=state, **SETTINGS)
+    made = stoker.tensorflow.dataset(train, elements=("images", "position"), state=state, **SETTINGS)
     model = Seen()
     model.compile(run_eagerly=True)
     with warnings.catch_warnings():  # Keras says so wherever the cardinality is unknown

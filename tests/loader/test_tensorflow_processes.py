@@ -32,7 +32,7 @@ PROGRAM = """
             tail=tail,
             rank=context.input_pipeline_id,
             world_size=context.num_input_pipelines,
-            fields=("images", "indices", "valid"),
+            elements=("images", "indices", "valid"),
         )
 
     @tf.function

@@ -57,7 +57,7 @@ def test_the_loader_is_served_from_its_own_process(train: stoker.Dataset) -> Non
     service = tf.data.experimental.service
     dispatcher = service.DispatchServer()
     worker = service.WorkerServer(service.WorkerConfig(dispatcher_address=dispatcher.target.split("://")[1]))
-    made = stoker.tensorflow.dataset(train, fields=("indices",), shuffle=True, seed=9, **SETTINGS)
+    made = stoker.tensorflow.dataset(train, elements=("indices",), shuffle=True, seed=9, **SETTINGS)
     epochs = [
         [index for (indices,) in served(made, dispatcher.target) for index in indices.numpy().tolist()]
         for _ in range(2)

@@ -37,6 +37,7 @@ def batch(**changes: Any) -> SimpleNamespace:
         "valid": np.array([True, False]),
         "seeds": np.array([1, 2**64 - 1], np.uint64),
         "boxes": None,
+        "fields": {},
         "position": ("epoch", 1),
         "origin": None,
     }

@@ -45,7 +45,7 @@ def test_raw_pixels_are_the_decoded_image(mode: str) -> None:
     data = jpeg(37, 23, mode=mode)
     image = np.asarray(decoded(data))
     stored = convert(data, Recipe(encode=RawEncode()))
-    assert (stored.encoding, stored.order, stored.width, stored.height) == ("raw", "HWC", 37, 23)
+    assert (stored.storing.format, stored.order, stored.width, stored.height) == ("raw", "HWC", 37, 23)
     assert stored.data == image.tobytes()
     planes = convert(data, Recipe(encode=RawEncode("CHW")))
     assert planes.data == image.transpose(2, 0, 1).tobytes()
@@ -129,7 +129,7 @@ def test_other_boxes_move_into_the_window_of_a_crop() -> None:
 
 def test_an_object_is_stored_as_jpeg_of_quality_100_without_a_resize() -> None:
     stored = convert(jpeg(60, 40), Recipe(), Box(0.0, 0.0, 0.5, 0.5))
-    assert (stored.encoding, stored.width, stored.height) == ("jpeg", 30, 20)
+    assert (stored.storing.format, stored.width, stored.height) == ("jpeg", 30, 20)
     assert decoded(stored.data).size == (30, 20)
 
 

@@ -123,9 +123,11 @@ def test_any_box_gives_the_pixels_that_the_transforms_take(
 @pytest.mark.parametrize(
     "pixels",
     [
-        np.zeros((4, 5, 4), np.uint8),
-        np.zeros((4, 5), np.uint8),
+        np.zeros((4, 5, 5), np.uint8),
+        np.zeros(5, np.uint8),
+        np.zeros((4, 5, 3), np.uint16),
         np.zeros((0, 5, 3), np.uint8),
+        np.zeros((0, 5), np.uint8),
         np.zeros((2, 4, 5, 3), np.uint8),
         np.zeros((4, 5, 3), np.float32),
     ],

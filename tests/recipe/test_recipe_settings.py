@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.errors import ConfigError, ImageTooLargeError
-from stoker.recipe import JpegEncode, RawEncode, Recipe, StoredSize, parse_encode, parse_resize
+from stoker.recipe import (
+    JpegEncode,
+    PngEncode,
+    RawEncode,
+    Recipe,
+    StoredSize,
+    WebpEncode,
+    parse_encode,
+    parse_resize,
+)
 
 sides = st.integers(1, 5000)
 
@@ -28,12 +37,24 @@ def test_other_resize_words_are_refused(text: str) -> None:
 def test_encode_words() -> None:
     assert parse_encode("jpeg:85") == JpegEncode(85, "4:2:0")
     assert parse_encode("jpeg:100:444") == JpegEncode(100, "4:4:4")
+    assert parse_encode("jpeg:90:standard") == JpegEncode(90, "4:2:0", "standard")
+    assert (parse_encode("png"), parse_encode("webp:lossless"), parse_encode("webp:0")) == (
+        PngEncode(), WebpEncode(), WebpEncode(0),
+    )  # fmt: skip
+    for text in ("png", "webp:lossless", "webp:75", "jpeg:90:444", "jpeg:90:420:standard", "raw:CHW"):
+        assert str(parse_encode(text)) == text
     assert (parse_encode("raw"), parse_encode("raw:CHW")) == (RawEncode(), RawEncode("CHW"))
     assert parse_resize("off") is None
     assert str(parse_encode("jpeg:90")) == "jpeg:90:420"
 
 
-@pytest.mark.parametrize("text", ["", "png", "jpeg", "jpeg:0", "jpeg:101", "jpeg:90:411", "raw:WHC", "raw:"])
+OTHER_ENCODES = [
+    "", "png:6", "jpeg", "jpeg:0", "jpeg:101", "jpeg:90:411",
+    "webp", "webp:", "webp:101", "webp:lossy", "raw:WHC", "raw:",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", OTHER_ENCODES)
 def test_other_encode_words_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="--encode"):
         parse_encode(text)
@@ -64,10 +85,15 @@ def test_fixed_sizes() -> None:
 
 def test_resolved_names_only_what_has_a_meaning() -> None:
     assert Recipe().resolved() == {
-        "kind": "keep", "encode": "jpeg:100:444", "check": "header", "exif": "keep", "max_pixels": 2**27,
+        "kind": "keep", "encode": "auto", "check": "header", "exif": "keep", "max_pixels": 2**27,
     }  # fmt: skip
-    resized = Recipe(resize=parse_resize("short:256"), exif="apply").resolved()
-    assert (resized["resize"], resized["filter"], resized["encode"]) == ("short:256", "bicubic", "jpeg:90:420")
+    assert Recipe(jpeg_only=True).resolved()["encode"] == "jpeg:100:444"
+    png = Recipe(encode=PngEncode())
+    assert (png.resolved()["kind"], png.resolved()["encode"], str(png)) == ("encode", "png", "png")
+    for recipe, encode in ((Recipe(parse_resize("short:256")), "auto"),
+                           (Recipe(parse_resize("short:256"), jpeg_only=True), "jpeg:90:420")):  # fmt: skip
+        resized = recipe.resolved()
+        assert (resized["resize"], resized["filter"], resized["encode"]) == ("short:256", "bicubic", encode)
 
 
 def test_limits() -> None:

@@ -14,6 +14,7 @@ import stoker
 from reference import pictures, restart
 from stoker.cli.main import main
 from stoker.errors import ConfigError, ImageError
+from stoker.format import read_manifest
 from stoker.recipe import RawEncode, Recipe, convert, parse_encode, parse_resize
 
 if TYPE_CHECKING:
@@ -35,10 +36,17 @@ def test_a_jpeg_keeps_its_pixels(options: dict[str, object]) -> None:
     assert (stored.width, stored.height, stored.converted) == (90, 70, None)
 
 
-@pytest.mark.parametrize("options", [{"format": "PNG"}, {"mode": "CMYK"}])
-def test_what_is_converted_is_what_keep_converts_to_with_markers(options: dict[str, str]) -> None:
+@pytest.mark.parametrize("options", [{"format": "PNG"}, {"format": "WEBP"}, {"mode": "CMYK"}, {"format": "BMP"}])
+def test_only_jpegs_have_markers(options: dict[str, str]) -> None:
     source = pictures.jpeg(90, 70, **options)
-    stored, kept = convert(source, RESTART), convert(source, Recipe())
+    assert convert(source, RESTART) == convert(source, Recipe())
+    assert (convert(source, RESTART).data == source) == (options.get("format") in ("PNG", "WEBP"))
+
+
+@pytest.mark.parametrize("options", [{"format": "PNG"}, {"mode": "CMYK"}])
+def test_what_becomes_a_jpeg_is_what_keep_converts_to_with_markers(options: dict[str, str]) -> None:
+    source = pictures.jpeg(90, 70, **options)
+    stored, kept = convert(source, Recipe(restart=True, jpeg_only=True)), convert(source, Recipe(jpeg_only=True))
     assert (rgb(stored.data) == rgb(kept.data)).all()
     assert restart.markers(stored.data)
     assert not restart.markers(kept.data)
@@ -83,13 +91,16 @@ def test_the_manifest_says_so() -> None:
     assert RESTART.resolved()["kind"] == str(RESTART) == "restart"
     resized = Recipe(parse_resize("short:9"), restart=True)
     assert (resized.resolved()["kind"], resized.resolved()["restart"]) == ("resize", True)
-    assert str(resized) == "short:9 jpeg:90:420 restart"
+    assert str(resized) == "short:9 restart"
     assert "restart" not in Recipe(parse_resize("short:9")).resolved()
 
 
 def test_pixels_have_no_markers() -> None:
-    with pytest.raises(ConfigError, match="--recipe restart needs JPEG"):
-        Recipe(encode=RawEncode(), restart=True)
+    for encode in (RawEncode(), parse_encode("png"), parse_encode("webp:90")):
+        with pytest.raises(ConfigError, match="--recipe restart needs JPEG"):
+            Recipe(parse_resize("short:9"), encode=encode, restart=True)
+    with pytest.raises(ConfigError, match="give --resize too"):
+        Recipe(encode=parse_encode("jpeg:90"), restart=True)
 
 
 def stoker_does(*words: object) -> int:
@@ -103,10 +114,11 @@ def test_build_plan_info_and_repack(photos: Path, tmp_path: Path, capsys: pytest
     assert stoker_does("repack", old, again, "--recipe", "restart", "--shards", 2) == 0
     for before, *after in zip(*(stoker.open(path, "train") for path in (old, new, again)), strict=True):
         for one in after:
-            assert restart.declared_interval(one.encoded) > 0
+            assert before.encoded[:3] != b"\xff\xd8\xff" or restart.declared_interval(one.encoded) > 0
             assert (before.decode() == one.decode()).all()
             assert (before.label, before.source) == (one.label, one.source)
     capsys.readouterr()
+    assert read_manifest(new).formats == {"jpeg": {"kept": 48}, "png": {"encoded": 1, "kept": 1}}
     assert stoker_does("info", new) == 0
     assert "recipe: kind restart" in capsys.readouterr().out
     assert stoker_does("plan", photos, "--recipe", "restart") == 0
@@ -115,6 +127,25 @@ def test_build_plan_info_and_repack(photos: Path, tmp_path: Path, capsys: pytest
     recipe = json.loads(capsys.readouterr().out)["recipe"]
     assert (recipe["resize"], recipe["restart"]) == ("short:40", True)
     assert stoker_does("verify", new) == 0
+
+
+@pytest.mark.parametrize(("rows", "others"), [(["photos"], ""), (["photos", "drawn"], ", 1 png kept")])
+def test_a_transcoded_jpeg_is_not_called_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[str], others: str
+) -> None:
+    data = {"photos": ["one.jpg", "two.jpg"], "drawn": ["three.png"]}
+    for row in rows:
+        (tmp_path / "src" / row).mkdir(parents=True)
+        for name in data[row]:
+            picture = pictures.jpeg(40, 30, format="PNG" if name.endswith("png") else "JPEG")
+            (tmp_path / "src" / row / name).write_bytes(picture)
+    line = f"stored: 2 jpeg transcoded without loss{others}\n"
+    assert stoker_does("plan", tmp_path / "src", "--recipe", "restart") == 0
+    assert line in capsys.readouterr().out
+    assert stoker_does("build", tmp_path / "src", tmp_path / "new", "--recipe", "restart") == 0
+    assert line in capsys.readouterr().out
+    assert stoker_does("info", tmp_path / "new") == 0
+    assert line in capsys.readouterr().out
 
 
 def test_words_that_do_not_fit(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

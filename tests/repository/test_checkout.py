@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,6 +32,11 @@ def test_a_path_of_a_machine_would_be_found(folder: str) -> None:
     assert MACHINE_PATH.search(f'open("/{folder}/ada/x")')
     assert MACHINE_PATH.search(f"cd /{folder}/stoker")
     assert MACHINE_PATH.search(f"tests/{folder}/x") is None
+
+
+def test_files_of_tests_have_names_of_their_own() -> None:
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []  # pytest imports them as modules of one name
 
 
 SERVERS = re.compile(

@@ -31,11 +31,8 @@ NOT_RUN = {
     "docs/how-to/migrate/dlbs.md": (1, "a dataset of the original system"),
     "docs/how-to/migrate/dogs.md": (2, "a bucket, and a line of the original notebook"),
     "docs/how-to/migrate/file-lists.md": (1, "a file list of the original system"),
-    "docs/how-to/migrate/ffcv.md": (1, "another library"),
-    "docs/how-to/migrate/mosaic.md": (1, "another library"),
-    "docs/how-to/migrate/tfds.md": (2, "another library, and a dataset that it prepared"),
+    "docs/how-to/migrate/tfds.md": (1, "a dataset that TFDS prepared"),
     "docs/how-to/migrate/tiny-imagenet.md": (1, "a cluster"),
-    "docs/how-to/migrate/webdataset.md": (1, "another library"),
 }
 QUICK_START = ROOT / "docs" / "tutorials" / "first-dataset.md"
 DISTRIBUTED = ROOT / "docs" / "tutorials" / "distributed-training.md"

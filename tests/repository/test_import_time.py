@@ -35,7 +35,7 @@ def test_the_help_loads_no_command(word: str) -> None:
 
 
 def test_every_public_name_is_found_and_listed() -> None:
-    modules = {"inspect", "jax", "order", "spark", "tensorflow", "torch", "transforms"}
+    modules = {"fields", "image", "inspect", "jax", "order", "spark", "tensorflow", "torch", "transforms"}
     assert {*stoker.__all__, *modules, "__version__"} == set(dir(stoker))
     program = "import stoker; stoker.order.shuffle_quality; stoker.inspect.check_resume; stoker.transforms.Transform"
     assert "stoker.inspect.resume" in loaded(program)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from repository.checkout import NATIVE, ROOT, pages
+from repository.checkout import ROOT, pages
 from repository.named_tests import guarantees, names_a_test, unknown_tests
 from scripts.pictures import PICTURES, speed_chart
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HOSTILE = ROOT / "docs" / "contributing" / "hostile-data.md"
-FUZZING = ROOT / "docs" / "contributing" / "fuzzing.md"
 SIZING = (ROOT / "docs" / "how-to" / "sizing.md").read_text(encoding="utf-8")
 RUNBOOK = (ROOT / "docs" / "how-to" / "runbook.md").read_text(encoding="utf-8")
 PERFORMANCE = ROOT / "docs" / "explanation" / "performance.md"
@@ -44,24 +43,6 @@ def test_a_hostile_case_names_its_test() -> None:
 @pytest.mark.parametrize("page", NAMING, ids=lambda page: page.name)
 def test_the_tests_that_are_named_exist(page: Path) -> None:
     assert unknown_tests(page) == []
-
-
-def listed(heading: str) -> set[str]:
-    """The targets in the first column of the table under a heading."""
-    text = FUZZING.read_text(encoding="utf-8").split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
-    return set(re.findall(r"^\| `([\w.]+)` \|", text, flags=re.MULTILINE))
-
-
-def test_every_target_of_the_core_is_on_the_page_of_fuzzing() -> None:
-    texts = {path.name: path.read_text(encoding="utf-8") for path in (NATIVE / "fuzz").rglob("*.cpp")}
-    targets = {name for name, text in texts.items() if "LLVMFuzzerTestOneInput(" in text}
-    assert listed("The core, in C++") == targets
-
-
-def test_every_target_of_python_is_on_the_page_of_fuzzing() -> None:
-    paths = (ROOT / "scripts" / "fuzz_python").glob("*.py")
-    targets = {path.name for path in paths if "\ndef one_input(" in path.read_text(encoding="utf-8")}
-    assert listed("The parsers in Python") == targets
 
 
 def numbers(page: str) -> dict[str, float]:

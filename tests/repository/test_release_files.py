@@ -33,7 +33,15 @@ def test_the_conda_recipe_asks_for_what_pyproject_asks_for() -> None:
     assert recipe["about"]["summary"] == project["description"]
     assert recipe["about"]["license"] == project["license"]
     assert set(required["run"]) == {f"python {project['requires-python']}", *spaced(project["dependencies"])}
-    assert set(required["host"]) == {"python", "pip", "libjpeg-turbo", *spaced(PYPROJECT["build-system"]["requires"])}
+    assert set(required["host"]) == {
+        "python",
+        "pip",
+        "libjpeg-turbo",
+        "libpng",
+        "libwebp-base",
+        "zlib",
+        *spaced(PYPROJECT["build-system"]["requires"]),
+    }
     cmake = re.match(
         r"cmake_minimum_required\(VERSION ([\d.]+)\)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8")
     )
@@ -41,7 +49,7 @@ def test_the_conda_recipe_asks_for_what_pyproject_asks_for() -> None:
     assert f"cmake >={cmake[1]}" in required["build"]
 
 
-def test_the_statement_names_files_commit_and_libjpeg_turbo(tmp_path: Path) -> None:
+def test_the_statement_names_files_commit_and_libraries(tmp_path: Path) -> None:
     files = [tmp_path / "stoker-1.2.3.tar.gz", tmp_path / "stoker-1.2.3-cp312-abi3-any.whl"]
     for file in files:
         file.write_bytes(file.name.encode())
@@ -50,6 +58,10 @@ def test_the_statement_names_files_commit_and_libjpeg_turbo(tmp_path: Path) -> N
     assert {subject["name"]: subject["digest"]["sha256"] for subject in made["subject"]} == {
         file.name: hashlib.sha256(file.name.encode()).hexdigest() for file in files
     }
-    commit, libjpeg = made["predicate"]["buildDefinition"]["resolvedDependencies"]
+    commit, *libraries = made["predicate"]["buildDefinition"]["resolvedDependencies"]
     assert commit["digest"] == {"gitCommit": COMMIT}
-    assert libjpeg["digest"]["sha256"] in (ROOT / "scripts" / "libjpeg_turbo.sh").read_text(encoding="utf-8")
+    script = (ROOT / "scripts" / "image_libraries.sh").read_text(encoding="utf-8")
+    assert len(libraries) == script.count("\nbuild ") == 4
+    assert all(library["digest"]["sha256"] in script for library in libraries)
+    (zlib,) = (library["uri"] for library in libraries if "zlib-ng" in library["uri"])
+    assert f"pip:{zlib.removeprefix('pkg:pypi/').replace('@', '==')}}}" in script  # the sum is that of this file

@@ -22,6 +22,8 @@ from stoker import _native
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads ELF")
 # Of every Linux on which a manylinux wheel may be installed, or of every musl.
 SYSTEM = re.compile(r"(libstdc\+\+|libgcc_s|libm|libc|libpthread|ld-linux-[\w-]+|libc\.musl-\w+)\.so(\.\d+)?")
+CARRIED = {"libjpeg-turbo", "zlib-ng", "libpng", "libwebp"}
+OF_THE_SYSTEM = {"libjpeg", "libpng16", "libwebp", "libwebpdemux", "libz"}
 
 
 def installed(pattern: str) -> dict[str, Path]:
@@ -51,10 +53,11 @@ def test_the_bill_of_materials_is_valid() -> None:
 
 def test_the_bill_names_what_is_compiled_in() -> None:
     binary = Path(_native.__file__).read_bytes()
-    inside = re.search(rb"libjpeg-turbo version ([\d.]+)", binary)
     found = {name: component.get("version") for name, component in components().items()}
-    assert ({"libjpeg-turbo": inside[1].decode()} if inside else {}).items() <= found.items()
-    assert set(found) == {"nanobind", "robin-map"} | ({"libjpeg-turbo"} if inside else set())
+    inside = dict(match.groups() for match in re.finditer(rb"(libjpeg-turbo|libpng) version ([\d.]+\d)", binary))
+    assert {name.decode(): version.decode() for name, version in inside.items()}.items() <= found.items()
+    assert set(found) == {"nanobind", "robin-map"} | (CARRIED if inside else set())
+    assert set(_native.image_formats()) == {"jpeg", "png", "webp"} or not inside
 
 
 @linux
@@ -64,7 +67,7 @@ def test_what_is_linked_is_of_the_system_or_in_the_bill() -> None:
         assert isinstance(dynamic, DynamicSection)
         linked = {tag.needed for tag in dynamic.iter_tags("DT_NEEDED")}
     others = {name for name in linked if not SYSTEM.fullmatch(name)}
-    assert {name.split(".")[0] for name in others} == (set() if "libjpeg-turbo" in components() else {"libjpeg"})
+    assert {name.split(".")[0] for name in others} <= (set() if "libjpeg-turbo" in components() else OF_THE_SYSTEM)
 
 
 def test_every_component_has_its_licence() -> None:
@@ -102,4 +105,7 @@ def test_the_extension_is_hardened() -> None:
     assert flags
     assert all(flag & 8 for flag in flags), "addresses are resolved, and made read-only, when it is loaded"
     assert "__stack_chk_fail" in names
-    assert not {name for name in names if name.startswith("jpeg_")} or "libjpeg-turbo" not in components()
+    assert (
+        not {name for name in names if name.startswith(("jpeg_", "png_", "WebP", "inflate"))}
+        or "libjpeg-turbo" not in components()
+    )

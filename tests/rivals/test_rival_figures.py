@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.rivals import environments, install
 from benchmarks.rivals.aims import best_rival, reached
-from benchmarks.rivals.catalogue import OURS, RIVALS, Entry, lines_named, rivals_named
+from benchmarks.rivals.catalogue import LINES, OURS, RIVALS, Entry, lines_named, rivals_named
 from benchmarks.rivals.contest import Row
 from benchmarks.rivals.figures import by_speed, ratio, steadied
 from benchmarks.rivals.plot import picture
@@ -39,7 +39,7 @@ def test_every_entry_has_a_program_and_every_folder_an_entry() -> None:
 
 
 def test_entries_of_a_line_have_different_names() -> None:
-    for line in lines_named("train,eval,raw,build,scan"):
+    for line in LINES:
         keys = [entry.key for entry in RIVALS if line in entry.lines]
         assert len(keys) == len(set(keys))
 
@@ -94,6 +94,17 @@ def test_the_best_rival_stores_the_same_bytes_and_is_not_ours() -> None:
     (aim,) = reached({"train": rows})
     assert (aim.against, aim.aim, aim.is_met) == ("title of tf_data:tuned", 1.25, True)
     assert not reached({"train": [row("stoker:original", [800]), rows[2]]})[0].is_met
+
+
+def test_an_aim_of_a_format_is_a_ratio_per_cpu_second() -> None:
+    ours, pillow, idle = row("stoker:files", [500]), row("pytorch:pillow", [200]), row("dali:files", [100])
+    idle.turns[0]["cpu_seconds"] = 1.0  # few images a second, and the most per second of CPU time
+    to_pillow, to_best = reached({"png": [ours, pillow, idle]})
+    assert (to_pillow.against, to_pillow.cpu.median, to_pillow.is_met) == ("title of pytorch:pillow", 2.5, True)
+    assert (to_best.against, to_best.wall.median, to_best.cpu.median) == ("title of dali:files", 5.0, 1.25)
+    pillow.turns[0]["cpu_seconds"] = 3.0
+    assert not reached({"png": [ours, pillow, idle]})[0].is_met
+    assert "2.00 x per CPU second" in tables({"png": [ours, pillow]}, [])
 
 
 def test_a_failure_is_in_the_table_and_not_in_the_picture() -> None:

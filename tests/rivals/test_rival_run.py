@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from PIL import Image
 
 from benchmarks.rivals.catalogue import Entry
 from benchmarks.rivals.contest import Contest, Settings
@@ -30,9 +32,9 @@ def run(words: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
 
 
 def test_photographs_to_tables(photos: Path, tmp_path: Path) -> None:
-    counts = ["--photos-count", "24", "--build-count", "30", "--raw-count", "300"]
-    words = [photos, "--build", tmp_path, "--only", "stoker", "--lines", "raw,keep,scan", "--rounds", "2"]
-    done = run([*words, "--seconds", "0.2", *counts])
+    counts = ["--photos-count", "24", "--build-count", "30", "--raw-count", "300", "--format-count", "20"]
+    chosen = ["--only", "stoker", "--lines", "raw,keep,scan,png,thumbnails", "--rounds", "2", "--seconds", "0.2"]
+    done = run([photos, "--build", tmp_path, *chosen, *counts])
     assert done.returncode == 0, done.stdout + done.stderr
     assert "### Build that keeps the bytes" in done.stdout
     assert "Batches of uint8 256x64x64x3" in done.stdout
@@ -49,8 +51,35 @@ def test_photographs_to_tables(photos: Path, tmp_path: Path) -> None:
     assert [row["failed"] for row in found["lines"]["scan"]] == ["", ""]
     (build,) = found["lines"]["keep"]
     assert [turn["images"] for turn in build["turns"]] == [30, 30]
+    ((png,), (thumbnails,)) = found["lines"]["png"], found["lines"]["thumbnails"]
+    assert (png["check"]["shape"], png["check"]["distinct"]) == ("64x224x224x3", 20)
+    assert (thumbnails["check"]["shape"], thumbnails["check"]["distinct"]) == ("256x32x32x3", 320)
     assert (tmp_path / "results.svg").read_text().startswith("<svg")
     assert not list((tmp_path / "stoker" / "data").glob("out-*"))
+
+
+def test_a_stopped_run_goes_on_behind_its_lines(photos: Path, tmp_path: Path) -> None:
+    counts = ["--photos-count", "4", "--build-count", "4", "--raw-count", "40"]
+    words = [photos, "--build", tmp_path, "--only", "stoker", "--rounds", "1", "--seconds", "0.05", *counts]
+    assert run([*words, "--lines", "scan"]).returncode == 0
+    (tmp_path / "results.json").unlink()
+    kept = json.loads((tmp_path / "lines" / "scan.json").read_text())
+    kept["rows"][0]["turns"][0]["images"] = 12345.0
+    (tmp_path / "lines" / "scan.json").write_text(json.dumps(kept))
+
+    def scanned() -> float:
+        rows: list[float] = [
+            row["turns"][0]["images"] for row in json.loads((tmp_path / "results.json").read_text())["lines"]["scan"]
+        ]
+        return rows[0]
+
+    done = run([*words, "--lines", "scan,raw", "--resume"])
+    assert done.returncode == 0, done.stderr
+    assert f"scan: taken from {tmp_path / 'lines' / 'scan.json'}" in done.stderr
+    assert scanned() == 12345.0
+    assert (tmp_path / "lines" / "raw.json").exists()
+    assert "taken from" not in run([*words, "--lines", "scan", "--resume", "--threads", "3"]).stderr
+    assert scanned() != 12345.0
 
 
 def test_a_rival_that_is_asked_for_and_not_installed_is_a_failure(photos: Path, tmp_path: Path) -> None:
@@ -102,3 +131,22 @@ def test_sources_number_the_samples(photos: Path, tmp_path: Path) -> None:
     assert [Path(path).stem for path in listed] == [f"{number:07d}" for number in range(90)]
     assert {path.resolve() for path in map(Path, listed)} <= set(photos.resolve().rglob("*"))
     assert len(list((tmp_path / "sources" / "raw").rglob("*.png"))) == 7
+
+
+def opened(path: Path) -> Image.Image:
+    return Image.open(io.BytesIO(path.read_bytes()))
+
+
+def test_folders_of_other_formats_have_the_same_photographs(photos: Path, tmp_path: Path) -> None:
+    lines = ("png", "webp", "progressive", "dense-progressive", "thumbnails")
+    make_sources(photos, tmp_path, Amounts(photos=2, build=2, raw=2, format=2, large=1), lines)
+    originals = [opened(path) for path in sorted(photos.rglob("*.JP*G"))[:2]]
+    found = {line: [opened(Path(path)) for path in (tmp_path / f"{line}.txt").read_text().split()] for line in lines}
+    assert [image.format for line in lines for image in found[line][:1]] == ["PNG", "WEBP", "JPEG", "JPEG", "PNG"]
+    for original, png, progressive in zip(originals, found["png"], found["progressive"], strict=True):
+        assert png.convert("RGB").tobytes() == original.convert("RGB").tobytes()
+        assert (progressive.size, progressive.quantization[0]) == (original.size, original.quantization[0])
+        assert progressive.info["progressive"]
+    assert (found["dense-progressive"][0].size, found["dense-progressive"][0].info["progressive"]) == ((4000, 3000), 1)
+    assert [image.size for image in found["thumbnails"]] == [(32, 32)] * 32
+    assert not (tmp_path / "camera").exists()

@@ -6,7 +6,10 @@ import gzip
 import json
 from typing import TYPE_CHECKING
 
-from sources.making import fill, tar_bytes, tar_of, train_tar, xml
+import pyarrow as pa
+from pyarrow.parquet import write_table
+
+from sources.making import content, fill, tar_bytes, tar_of, train_tar, xml
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,6 +134,54 @@ def one_tar(root: Path) -> Path:
     return path
 
 
+def webdataset(root: Path) -> Path:
+    """Shards in folders of splits; one sample without a class, one without a caption, and some that are not whole."""
+    shards = {
+        "train/000000.tar": {"a/1.jpg": content("1.jpg"), "a/1.cls": b"2", "a/1.txt": b"one", "a/1.json": b"[1]"},
+        "train/000001.tar": {"2.cls": b"0\n", "2.jpg": content("2.jpg"), "2.txt": "ü日".encode(), "3.cls": b"1"},
+        "val/000000.tar": {"4.JPG": content("4.JPG"), "4.json": b'{"n": 4}', "5.png": b"x", "5.jpg": b"y"},
+    }
+    for name, members in shards.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(tar_bytes(members))
+    return root
+
+
+def webdataset_tar(root: Path) -> Path:
+    root.mkdir(exist_ok=True)
+    path = root / "captions-val.tar"
+    path.write_bytes(tar_bytes({"1.jpg": content("1.jpg"), "1.txt": b"one", "2.jpg": content("2.jpg")}))
+    return path
+
+
+def webdataset_braces(root: Path) -> Path:
+    """Some of the tars that lie there, by a pattern, with the names of their classes."""
+    root.mkdir(exist_ok=True)
+    for number in range(3):
+        sample = {
+            f"{number}.jpg": content(f"{number}.jpg"),
+            f"{number}.cls": b"%d" % number,
+            f"{number}.mask.png": b"x",
+        }
+        (root / f"{number}.tar").write_bytes(tar_bytes(sample))
+    (root / "labels.txt").write_bytes(b"cat\tpet\ndog\neel\n")
+    return root / "{0..1}.tar"
+
+
+def parquet(root: Path) -> Path:
+    """Files of two splits; one image is a file beside them, one is nowhere, and one row has nothing."""
+    fill(root, "data/images/4.jpg")
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    for split, numbers in (("train", range(4)), ("validation", range(4, 8))):
+        images: list[object] = [{"bytes": content(f"{number}.jpg"), "path": f"{number}.jpg"} for number in numbers]
+        if split == "validation":
+            images[:3] = [{"bytes": None, "path": path} for path in ("images/4.jpg", "images/gone.jpg", None)]
+        captions = [f"ü{number}" for number in numbers]
+        table = {"image": pa.array(images, kind), "label": [number % 3 for number in numbers], "caption": captions}
+        write_table(pa.table(table), root / f"data/{split}-00000-of-00001.parquet", row_group_size=3)
+    return root
+
+
 def file_list(root: Path) -> Path:
     fill(
         root, "all/cat/1.jpg", "all/cat/ 2.jpg", *(f"all/dog/{number}.jpg" for number in range(12)), "fox/images/3.jpg"
@@ -138,6 +189,43 @@ def file_list(root: Path) -> Path:
     lines = ["all/cat/1.jpg", "all/cat/ 2.jpg ", "", "all/../all/dog/missing.jpg", "fox/images/3.jpg", "all/cat/1.jpg"]
     path = root / "list.txt"
     path.write_text("\n".join([*lines, *(f"all/dog/{number}.jpg" for number in (*range(11), 99))]))
+    return path
+
+
+def labelled_list(root: Path) -> Path:
+    fill(root, "all/1.jpg", "all/2.jpg", *(f"more/{number}.jpg" for number in range(12)), "3.jpg")
+    path = root / "list.txt"
+    lines = ["all/1.jpg,7", "all/2.jpg,-1", "all/missing.jpg,0", "3.jpg,2"]
+    path.write_text("\n".join([*lines, *(f"more/{number}.jpg,{number % 3}" for number in range(11))]))
+    return path
+
+
+def metadata(root: Path) -> Path:
+    fill(root, "train/all/1.jpg", "train/all/2.jpg", "train/.3.jpg", "test/4.jpg", "test/unused.jpg")
+    (root / "train/metadata.csv").write_text(
+        'file_name,label,caption,depth_file_name\nall/1.jpg,cat,"one, two",all/2.jpg\nall/2.jpg,dog,ü日,gone.jpg\n'
+        ".3.jpg,,,all/1.jpg\nall/missing.jpg,cat,x,y\n"
+    )
+    (root / "test/metadata.csv").write_text("file_name,caption,depth_file_name\n4.jpg,four,4.jpg\n")
+    return root
+
+
+def metadata_lines(root: Path) -> Path:
+    fill(root, *(f"{number}.jpg" for number in range(5)))
+    lines = ({"file_name": f"{number}.jpg", "label": number % 3, "tags": [number]} for number in range(5))
+    (root / "metadata.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return root
+
+
+def coco_boxes(root: Path) -> Path:
+    fill(root, "val2017/2.jpg", "val2017/1.jpg", "val2017/unused.jpg", "val2017/.hidden.jpg")
+    names = enumerate(("2.jpg", "1.jpg", "missing.jpg", ".hidden.jpg"))
+    images = [{"id": number, "file_name": name, "width": 80, "height": 60} for number, name in names]
+    boxes = [{"image_id": number % 3, "category_id": 7 - number, "bbox": [number, 2, 30, 40]} for number in range(5)]
+    categories = [{"id": number, "name": f"class {-number}"} for number in range(4, 8)]
+    path = root / "annotations/instances_val2017.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"images": images, "annotations": boxes, "categories": categories}))
     return path
 
 
@@ -176,7 +264,15 @@ LAYOUTS: dict[str, Callable[[Path], Path]] = {
         imagenet_tars,
         imagenet_download,
         one_tar,
+        webdataset,
+        webdataset_tar,
+        webdataset_braces,
+        parquet,
         file_list,
+        labelled_list,
+        metadata,
+        metadata_lines,
+        coco_boxes,
         mapped_list,
         pipeline_config,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import gzip
 from typing import TYPE_CHECKING
 
@@ -9,9 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
+import stoker
 from sources.making import fill, tar_bytes, xml
-from stoker.errors import SourceError
+from stoker.errors import DestinationError, SourceError
 from stoker.sources import BoxFolder, SourceOptions, list_source
 from stoker.sources.imagenet.boxes import BoxTableBuilder, NamedBox, read_box_csv, read_box_tar
 from stoker.storage import location
@@ -20,6 +24,7 @@ from stoker.types import Box
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from stoker.builder import BuildReport
     from stoker.sources import BoxSource
 
 CLASSES = frozenset({b"n01", b"n02", b"n03"})
@@ -118,19 +123,27 @@ def test_a_csv_of_something_else_is_refused(tmp_path: Path) -> None:
         read_box_csv(location(tmp_path / "boxes.csv"))
 
 
-@pytest.mark.parametrize("kind", ["folder", "tar", "tar.gz", "csv"])
-def test_annotations_may_be_given_in_every_form(tmp_path: Path, kind: str) -> None:
-    root = fill(tmp_path / "root", "n01/n01_1.JPEG", "n02/n02_1.JPEG")
-    text = xml(("n01", "0", "0", "100", "50"))
-    given = tmp_path / f"boxes.{kind}"
+FORMS = ["folder", "tar", "tar.gz", "csv"]
+
+
+def write_boxes(given: Path, kind: str, right: int) -> Path:
+    """Write the annotation of n01_1.JPEG, a box from 0 to ``right`` of 200 pixels."""
+    text = xml(("n01", "0", "0", str(right), "50"))
     if kind == "folder":
-        (given / "n01").mkdir(parents=True)
+        (given / "n01").mkdir(parents=True, exist_ok=True)
         (given / "n01/n01_1.xml").write_text(text)
     elif kind == "csv":
-        given.write_text("n01_1.JPEG,0,0,0.5,0.5\n")
+        given.write_text(f"n01_1.JPEG,0,0,{right / 200},0.5\n")
     else:
         data = tar_bytes({"n01/n01_1.xml": text.encode()})
         given.write_bytes(gzip.compress(data) if kind == "tar.gz" else data)
+    return given
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_annotations_may_be_given_in_every_form(tmp_path: Path, kind: str) -> None:
+    root = fill(tmp_path / "root", "n01/n01_1.JPEG", "n02/n02_1.JPEG")
+    given = write_boxes(tmp_path / f"boxes.{kind}", kind, 100)
     tree = list_source(str(root), SourceOptions(boxes=str(given)))
     assert [tree.load(item, "train").boxes for item in tree.table] == [[Box(0.0, 0.0, 0.5, 0.5)], []]
     assert tree.boxes["train"].where == str(given)
@@ -164,3 +177,67 @@ def test_names_longer_than_any_file_name_are_refused() -> None:
     builder = BoxTableBuilder("made", replacing=False)
     with pytest.raises(SourceError, match="longer than any file name"):
         builder.add(b"", b"x" * 256, [])
+
+
+def test_a_changed_box_changes_the_fingerprint_and_its_form_does_not(tmp_path: Path) -> None:
+    root = fill(tmp_path / "root", "n01/n01_1.JPEG", "n02/n02_1.JPEG")
+    found: dict[int, set[str]] = {}
+    for kind in FORMS:
+        for right in (100, 101):
+            given = write_boxes(tmp_path / f"boxes.{kind}", kind, right)
+            tree = list_source(str(root), SourceOptions(boxes=str(given)))
+            found.setdefault(right, set()).add(tree.fingerprint())
+            assert tree.fingerprint() in found[right]
+    assert [len(prints) for prints in found.values()] == [1, 1]
+    assert found[100] != found[101]
+
+
+@pytest.mark.parametrize("kind", ["folder", "csv"])
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_build_is_not_resumed_with_other_boxes(tmp_path: Path, kind: str, finished: bool) -> None:
+    for name in ("n01_1", "n01_2"):
+        (tmp_path / "root/n01").mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (20, 10)).save(tmp_path / f"root/n01/{name}.JPEG")
+    given = write_boxes(tmp_path / f"boxes.{kind}", kind, 100)
+
+    def build(stops: bool = False) -> BuildReport:
+        def stop(*, done: int, **_: int) -> None:
+            if stops and done:
+                raise KeyboardInterrupt
+
+        return stoker.build(tmp_path / "root", tmp_path / "out", boxes=given, shards=2, threads=1, progress=stop)
+
+    with contextlib.suppress(KeyboardInterrupt):
+        build(stops=not finished)
+    assert (tmp_path / "out/manifest.json").exists() == finished
+    write_boxes(given, kind, 101)
+    what = "a finished dataset" if finished else "an unfinished build"
+    with pytest.raises(DestinationError, match=rf"holds {what} with other settings.*source is"):
+        build()
+
+
+def test_of_many_images_some_annotations_decide_in_little_time(tmp_path: Path) -> None:
+    names = [f"n01/{number:05d}.JPEG" for number in range(9000)]
+    root = fill(tmp_path / "root", *names)
+    given = tmp_path / "boxes.csv"
+
+    def print_of(right: float) -> str:
+        given.write_text("".join(f"{name[4:]},0,0,{right},0.5\n" for name in names))
+        tree = list_source(str(root), SourceOptions(boxes=str(given)))
+        reads: list[bytes] = []
+        read = tree.boxes["train"].read
+
+        class Counted:
+            where = str(given)
+
+            def read(self, item_path: bytes, class_name: bytes) -> list[Box]:
+                reads.append(item_path)
+                return read(item_path, class_name)
+
+        counted = dataclasses.replace(tree, boxes={"train": Counted()})
+        assert counted.fingerprint() == counted.fingerprint() == tree.fingerprint()
+        assert len(reads) == len(set(reads)) == 4096
+        assert (reads[0], reads[-1]) == (b"n01/00000.JPEG", b"n01/08997.JPEG")
+        return tree.fingerprint()
+
+    assert print_of(0.5) != print_of(0.51)

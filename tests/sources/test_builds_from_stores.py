@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from builder.trees import contents, settings_for, write_tree
+from builder.trees import build, contents, settings_for, write_tree
 from servers.rules import Answer, Fault, Flip, Reset, Truncate
 from sources.making import tar_bytes, xml
 from sources.uploading import copied
-from stoker.builder import ItemConverter, SourceSettings, build
+from stoker.builder import ItemConverter, SourceSettings
 from stoker.errors import StorageError
 from stoker.format import ImagenetSchema
 from stoker.recipe import Recipe

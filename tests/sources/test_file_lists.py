@@ -64,6 +64,14 @@ def test_a_file_that_is_missing_is_an_item_that_cannot_be_loaded(tmp_path: Path)
         tree.load(tree.table[2], "train")
 
 
+def test_a_name_that_is_too_long_for_the_system_is_that_of_a_missing_file(tmp_path: Path) -> None:
+    fill(tmp_path, "a/1.jpg")
+    long = "x" * 256
+    tree = list_source(str(write_list(tmp_path / "list.txt", "a/1.jpg", f"a/{long}", f"{long}/b/1.jpg")))
+    assert [item.size_bytes for item in tree.table] == [len(content("1.jpg")), 0, 0]
+    assert tree.classes == (b"a", b"b")
+
+
 def test_repeated_lines_are_kept_and_reported(tmp_path: Path) -> None:
     fill(tmp_path, "a/1.jpg")
     tree = list_source(str(write_list(tmp_path / "list.txt", *["a/1.jpg"] * 3)))
@@ -104,25 +112,88 @@ def test_files_that_are_not_lists_are_refused(tmp_path: Path, data: bytes, messa
 
 
 @pytest.mark.parametrize(
-    ("lines", "bad"),
+    ("lines", "bad", "what"),
     [
-        (["a/1.jpg\t5", "b/2.jpg\t7"], 1),
-        (["b/2.jpg", "a/1.jpg\t5\tcat"], 2),
-        (["a/1.jpg 5", "b/2.jpg 7"], 1),
-        (["a/1.jpg,5"], 1),
-        (["a/1.jpg;cat"], 1),
-        (["path,label", "a/1.jpg,5"], 1),
-        (["file_name\ttext", "a/1.jpg\ta cat"], 1),
-        (["c/is not here.jpg", "a/1.jpg,5"], 2),
-        (["with blanks, and commas/1.jpg", "a/1.jpg 5"], 2),
+        (["b/2.jpg", "a/1.jpg\t5\tcat"], 2, "this list has one path a line"),
+        (["a/1.jpg;cat"], 1, "this list has one path a line"),
+        (["path,label,box", "a/1.jpg,5,0"], 1, "this list has one path a line"),
+        (["with blanks, and commas/1.jpg", "a/1.jpg 5"], 2, "this list has one path a line"),
+        (["b/2.jpg", "a/1.jpg 5"], 2, "this list has one path a line"),
+        (['"a/1.jpg","cat"'], 1, "this list has one path a line"),
+        (["c/is not here.jpg", "a/1.jpg,5"], 1, "without a label, but the list has labels after a comma"),
+        (["a/1.jpg 5", "b/2.jpg"], 2, "without a label, but the list has labels after a blank"),
+        (["a/1.jpg 5", "with blanks, and commas/1.jpg"], 2, "without a label, but the list has labels after a blank"),
+        (["a/1.jpg\t5", "b/2.jpg 5"], 2, "without a label, but the list has labels after a tab"),
+        (["a/1.jpg,5", "b/2.jpg,"], 2, "without a label, but the list has labels after a comma"),
     ],
 )
-def test_a_list_with_labels_beside_its_paths_is_refused(tmp_path: Path, lines: list[str], bad: int) -> None:
+def test_a_list_in_which_some_lines_have_a_label_is_refused(
+    tmp_path: Path, lines: list[str], bad: int, what: str
+) -> None:
     """A label was taken for a part of the file name, and all images for missing."""
     fill(tmp_path, "a/1.jpg", "b/2.jpg", "with blanks, and commas/1.jpg")
     shown = re.escape(repr(lines[bad - 1]))
-    with pytest.raises(SourceError, match=rf"line {bad} of .*list.txt is {shown}: a list has one path a line"):
+    with pytest.raises(SourceError, match=rf"line {bad} of .*list.txt is {shown}.*{what}"):
         list_source(str(write_list(tmp_path / "list.txt", *lines)))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["a/1.jpg\tcat", "my b/2.jpg\tdog", "3.jpg\tcat"],
+        ["a/1.jpg,cat", "my b/2.jpg,dog", "3.jpg,cat"],
+        ["a/1.jpg cat", "my b/2.jpg dog", "3.jpg  cat "],
+        ["path,label", "a/1.jpg, cat", "my b/2.jpg,dog", "", "3.jpg,cat"],
+    ],
+)
+def test_labels_stand_after_a_tab_a_comma_or_a_blank(tmp_path: Path, lines: list[str]) -> None:
+    fill(tmp_path, "a/1.jpg", "my b/2.jpg", "3.jpg")
+    tree = list_source(str(write_list(tmp_path / "list.txt", *lines)))
+    assert tree.classes == (b"cat", b"dog")
+    assert listed(tree) == [("1.jpg", "cat"), ("3.jpg", "cat"), ("2.jpg", "dog")]
+    assert tree.warnings == ()
+
+
+def test_labels_that_are_all_numbers_are_class_ids(tmp_path: Path) -> None:
+    fill(tmp_path, "x/1.jpg", "x/2.jpg", "x/3.jpg", "x/4.jpg")
+    path = write_list(tmp_path / "list.txt", "x/1.jpg 10", "x/2.jpg 2", "x/3.jpg 02", "x/4.jpg -1")
+    tree = list_source(str(path))
+    assert tree.classes == tuple(b"%d" % label for label in range(11))
+    assert listed(tree) == [("4.jpg", None), ("2.jpg", "2"), ("3.jpg", "2"), ("1.jpg", "10")]
+    assert tree.warnings == ("class ids run from 0 to 10, and these have no images: 0, 1, 3, 4, 5 and 4 more",)
+    names = write_list(tmp_path / "names.txt", *(f"class {chr(97 + at)}\t" for at in range(11)))
+    assert list_source(str(path), SourceOptions(labels=str(names))).classes[10] == b"class k"
+    few = write_list(tmp_path / "few.txt", "one", "two")
+    with pytest.raises(SourceError, match=r"has the class id 10, but the label map .*few.txt has 2 classes"):
+        list_source(str(path), SourceOptions(labels=str(few)))
+
+
+def test_numbers_among_names_are_names(tmp_path: Path) -> None:
+    fill(tmp_path, "x/1.jpg", "x/2.jpg")
+    tree = list_source(str(write_list(tmp_path / "list.txt", "x/1.jpg 10", "x/2.jpg cat")))
+    assert tree.classes == (b"10", b"cat")
+
+
+def test_numbers_that_a_label_map_has_as_names_are_names(tmp_path: Path) -> None:
+    fill(tmp_path, "x/1.jpg", "x/2.jpg")
+    path = write_list(tmp_path / "list.txt", "x/1.jpg 10", "x/2.jpg 20")
+    names = write_list(tmp_path / "names.txt", "20", "10")
+    assert listed(list_source(str(path), SourceOptions(labels=str(names)))) == [("2.jpg", "20"), ("1.jpg", "10")]
+
+
+def test_an_id_above_the_largest_is_refused(tmp_path: Path) -> None:
+    fill(tmp_path, "x/1.jpg")
+    with pytest.raises(SourceError, match="has the class id 4194304; the largest is 4194303"):
+        list_source(str(write_list(tmp_path / "list.txt", "x/1.jpg 4194304")))
+
+
+def test_files_that_are_missing_have_labels_too(tmp_path: Path) -> None:
+    fill(tmp_path, "x/2.jpg")
+    tree = list_source(str(write_list(tmp_path / "list.txt", "x/1.jpg 0", "x/2.jpg 1")))
+    assert [(item.path, item.label, item.size_bytes) for item in tree.table] == [
+        (b"x/1.jpg", 0, 0),
+        (b"x/2.jpg", 1, len(content("2.jpg"))),
+    ]
 
 
 def test_annotations_lie_below_annotations_where_images_lie_below_data(tmp_path: Path) -> None:
@@ -230,6 +301,13 @@ def test_a_configuration_says_how_a_loader_reads(tmp_path: Path) -> None:
 def test_files_that_are_not_configurations_are_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "c.json").write_text(text)
     with pytest.raises(SourceError, match=r"c\.json"):
+        list_source(str(tmp_path / "c.json"))
+
+
+@pytest.mark.parametrize("text", ['[{"url": "http://a.example/1.jpg"}]', "[" + " " * 2**21 + "]"])
+def test_other_json_is_told_what_it_may_be(tmp_path: Path, text: str) -> None:
+    (tmp_path / "c.json").write_text(text)
+    with pytest.raises(SourceError, match=r'a COCO file has a list "images", and a table .* is called \*\.jsonl'):
         list_source(str(tmp_path / "c.json"))
 
 

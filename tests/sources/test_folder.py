@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from sources.making import tar_of
 from stoker.errors import SourceError
 from stoker.sources import Item, ItemTableBuilder, SourceOptions, list_source
 from stoker.sources.walking import folders_in, seen_in
@@ -323,6 +324,6 @@ def test_a_folder_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
 
 
 def test_tars_with_names_of_their_own_are_no_source_together(tmp_path: Path) -> None:
-    (tmp_path / "cat.tar").write_bytes(b"")
+    (tmp_path / "cat.tar").write_bytes(tar_of("1.jpg"))
     with pytest.raises(SourceError, match=r"no tar with a name of ImageNet's, .*; give one tar"):
         list_source(str(tmp_path))

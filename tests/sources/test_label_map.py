@@ -142,6 +142,13 @@ def test_numbers_in_front_of_the_names_may_begin_with_1(tmp_path: Path) -> None:
     assert read_label_map(where).names == (b"1:a", b"3:b")  # no numbers, then
 
 
+@pytest.mark.parametrize("text", ["0:\n", "0: \n1:cat\n", "1:cat\n2:\n"])
+def test_a_number_without_a_name_is_refused(tmp_path: Path, text: str) -> None:
+    where = write(tmp_path / "labels.txt", text)
+    with pytest.raises(ConfigError, match="names the class ''"):
+        read_label_map(where)
+
+
 def test_a_map_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="does not exist"):
         read_label_map(str(tmp_path / "none"))

@@ -64,7 +64,7 @@ def test_what_is_not_there(bucket: StoreLocation) -> None:
     with pytest.raises(SourceError, match="does not exist"):
         list_source("s3://no-such-bucket-anywhere/tree")
     with pytest.raises(ConfigError, match="not a URL that Stoker reads"):
-        list_source("http://somewhere/tree")
+        list_source("ftp://somewhere/tree")
 
 
 def test_a_list_here_of_images_there(tmp_path: Path, bucket: StoreLocation) -> None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from builder.trees import write_tree
 from sources.layouts import LAYOUTS
 from sources.uploading import copied
+from stoker.errors import SourceError
 from stoker.sources import list_source, with_objects
 from storage.places import place_in
 
@@ -47,8 +49,18 @@ def content(tree: SourceTree, top: str) -> dict[str, Any]:
 def _image(tree: SourceTree, row: int, split: str) -> object:
     try:
         return tree.load(tree.table[row], split)
-    except OSError as error:
+    except (OSError, SourceError) as error:  # whose words are the store's
         return type(error)
+
+
+def test_an_unfinished_build_below_the_images_is_not_listed(tmp_path: Path, folder: StoreLocation) -> None:
+    source = write_tree(tmp_path / "src", {"a": 2, "b": 1})
+    url = copied(source, source, folder)
+    (folder / "out/train-00000-of-00002").write_atomically(b"a shard that is finished")
+    assert list_source(url).classes == (b"a", b"b", b"out")
+    (folder / "out/.stoker-build/settings.json").write_atomically(b"{}")
+    there, here = list_source(url), list_source(str(source))
+    assert (there.fingerprint(), there.ignored, there.warnings) == (here.fingerprint(), {"dataset": 1}, ())
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

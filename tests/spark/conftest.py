@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from clusters import SHARDS, settings_of, write_source
 
+from builder.trees import build
 from servers import spark_cluster
-from stoker.builder import build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

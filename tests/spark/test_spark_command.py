@@ -17,7 +17,7 @@ import pytest
 from clusters import COMMAND, OPTIONS, contents, same, settings_of, write_source
 
 import stoker.spark
-from stoker.builder import build
+from builder.trees import build
 from stoker.cli.main import main
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def test_a_driver_that_is_killed_or_interrupted_is_gone_on_with(
     with driver_of(source, out, driver_environment, "--master", "local[1]") as driver:
         wait_for_shards(out, driver, before)
         driver.kill()
-    report = stoker.spark.build(session, settings, out)
+    report = build(settings, out, engine=stoker.spark.engine(session))
     assert report.resumed_shards >= before
     same(report, out, local)
 

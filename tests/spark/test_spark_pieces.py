@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import errno
+import pickle
 import socket
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from stoker.builder import ShardJob
+from stoker.builder import ItemConverter, ShardJob, find_preset
 from stoker.errors import ClusterError, ConfigError
-from stoker.sources import Item, ItemTableBuilder
-from stoker.spark import BuildGuard, check_versions, explain, pack, task_error, versions
+from stoker.recipe import Recipe
+from stoker.sources import FieldValues, Item, ItemTableBuilder, SourceOptions, list_source
+from stoker.spark import (
+    BuildGuard,
+    check_versions,
+    explain,
+    pack,
+    task_error,
+    versions,
+    with_values,
+    without_values,
+)
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -108,3 +119,21 @@ def test_a_job_is_sent_in_about_the_bytes_of_its_names() -> None:
         )
     table = builder.finish()
     assert len(pack(ShardJob("train-00000-of-00001.tfrecord", "train", table))) < len(table.names)
+
+
+def test_values_of_a_table_are_sent_with_the_jobs_they_belong_to(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    lines = [f'{{"file_name": "{number}.png", "caption": "{rng.bytes(200).hex()}"}}' for number in range(2000)]
+    (tmp_path / "metadata.jsonl").write_text("\n".join(lines))
+    for number in range(2000):
+        (tmp_path / f"{number}.png").write_bytes(b"image")
+    tree = list_source(str(tmp_path), SourceOptions())
+    converter = ItemConverter(tree, Recipe(), find_preset(None).make_schema(None))
+    rows = np.asarray([7, 1999, 3])
+    job, values = with_values(tree, ShardJob("train-00000-of-00001.tfrecord", "train", tree.table.take(rows)))
+    assert isinstance(tree.values, FieldValues)
+    assert values is not None
+    assert [values.read(item) for item in job.items] == [tree.values.read(tree.table[row]) for row in rows]
+    assert len(pack(job, values)) < 3000
+    assert len(pickle.dumps(without_values(converter))) < 20_000
+    assert converter.tree is tree

@@ -85,7 +85,9 @@ def pipeline(work: Work) -> Any:
             encoded, number = read_records(work)
         if work.line == "raw":
             return fn.reshape(encoded, shape=[RAW_SIDE, RAW_SIDE, 3]), number
-        return (train_transform if work.line == "train" else eval_transform)(encoded), number
+        if work.line == "thumbnails":
+            return fn.decoders.image(encoded, device="cpu", output_type=types.RGB), number
+        return (eval_transform if work.line == "eval" else train_transform)(encoded), number
 
     return described()
 

@@ -1,4 +1,8 @@
-"""PyTorch's DataLoader over loose files (``simplejpeg``, ``opencv``, ``pillow``) and a mapped array (``memmap``...)."""
+"""PyTorch's DataLoader over loose files and a mapped array (``memmap``, ``memmap-workers``).
+
+Files are decoded by ``simplejpeg``, ``opencv`` or ``pillow``; large crops of JPEGs by ``simplejpeg-smaller``,
+``opencv-smaller`` and ``pillow-smaller`` at a fraction of their size.
+"""
 
 from __future__ import annotations
 
@@ -10,40 +14,64 @@ import numpy as np
 import torch
 from PIL import Image
 
-from benchmarks.rivals.order import epochs
-from benchmarks.rivals.pictures import center_box, decode, decode_cv2, random_box, transform
+from benchmarks.rivals.pictures import (
+    center_box,
+    decode_cv2,
+    decode_smaller,
+    decode_smaller_cv2,
+    factor_for,
+    random_box,
+    smaller_transform,
+    transform,
+)
 from benchmarks.rivals.serving import Batch, serve_batches
+from benchmarks.rivals.torch_loader import loader_batches
 from benchmarks.rivals.work import SIDE, Work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 
-def pillow_pixels(path: str, line: str) -> Any:
-    """What torchvision's transforms do to a Pillow image."""
-    image = Image.open(path).convert("RGB")
+def pillow_pixels(path: str, line: str, *, smaller: bool = False) -> Any:
+    """What torchvision's transforms do to a Pillow image, which the decoder may shrink first."""
+    image: Image.Image = Image.open(path)
     top, left, height, width = (random_box if line == "train" else center_box)(image.height, image.width)
-    crop = image.crop((left, top, left + width, top + height)).resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+    box = (left, top, left + width, top + height)
+    if smaller:
+        factor, whole = factor_for(height, width), image.size
+        image.draft("RGB", (-(-whole[0] // factor), -(-whole[1] // factor)))
+        scale = image.width / whole[0]
+        box = (round(box[0] * scale), round(box[1] * scale), round(box[2] * scale), round(box[3] * scale))
+    crop = image.convert("RGB").crop(box).resize((SIDE, SIDE), Image.Resampling.BILINEAR)
     if line == "train" and random.random() < 0.5:
         crop = crop.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     return np.array(crop)
 
 
+def pixels_of(work: Work) -> Callable[[str], Any]:
+    """The function from a path to the pixels of an image."""
+    if work.form.startswith("pillow"):
+        return lambda path: torch.from_numpy(pillow_pixels(path, work.transform, smaller=work.form == "pillow-smaller"))
+    pixels = {
+        "simplejpeg": transform(work.transform),
+        "opencv": decode_cv2 if work.line == "thumbnails" else transform(work.transform, decode_cv2),
+        "simplejpeg-smaller": smaller_transform(decode_smaller),
+        "opencv-smaller": smaller_transform(decode_smaller_cv2),
+    }[work.form]
+    return lambda path: torch.from_numpy(pixels(Path(path).read_bytes()))
+
+
 class Photos(torch.utils.data.Dataset[Any]):
-    """One photograph a call."""
+    """One image a call."""
 
     def __init__(self, work: Work) -> None:
-        self._paths, self._work = work.photos(), work
-        self._pixels = transform(work.line, decode_cv2 if work.form == "opencv" else decode)
+        self._paths, self._pixels = work.photos(), pixels_of(work)
 
     def __len__(self) -> int:
         return len(self._paths)
 
     def __getitem__(self, number: int) -> tuple[Any, int]:
-        path = self._paths[number]
-        if self._work.form == "pillow":
-            return torch.from_numpy(pillow_pixels(path, self._work.line)), number
-        return torch.from_numpy(self._pixels(Path(path).read_bytes())), number
+        return self._pixels(self._paths[number]), number
 
 
 class Tensors(torch.utils.data.Dataset[Any]):
@@ -66,23 +94,10 @@ def as_it_is(batch: Any) -> Any:
 
 
 def batches(work: Work) -> Iterator[Batch]:
-    """Many epochs in one list of indices, so that no worker waits for an epoch to end."""
-    torch.set_num_threads(1)
-    settings: dict[str, Any] = {"num_workers": work.threads, "prefetch_factor": 4}
-    if work.form == "memmap":
-        settings = {"num_workers": 0}
+    """Read without end."""
     if work.line == "raw":
-        settings["collate_fn"] = as_it_is
-    loader: Any = torch.utils.data.DataLoader(
-        Tensors(work) if work.line == "raw" else Photos(work),
-        batch_size=work.batch,
-        sampler=epochs(work.samples).tolist(),
-        drop_last=True,
-        **settings,
-    )
-    while True:
-        for images, numbers in loader:
-            yield Batch(images.numpy(), numbers.numpy())
+        return loader_batches(work, Tensors(work), workers=work.form != "memmap", collate_fn=as_it_is)
+    return loader_batches(work, Photos(work), workers=True)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,19 @@
 """Stoker's loader, and the codec alone, in the forms ``DATASET`` and ``DATASET-SETTING``.
 
 Settings: ``fast`` (inexact decoding), ``unchecked`` (no CRC), ``codec`` (decode and resize from memory, without a
-loader), ``codec-fast``. The dataset ``files`` is the tree of photographs itself.
+loader), ``codec-fast``. The dataset ``files`` is the folder of images itself.
 """
 
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import stoker
 from benchmarks.rivals.serving import Batch, serve_batches
-from benchmarks.rivals.work import RAW_SIDE, RESIZE, SIDE, Work
+from benchmarks.rivals.work import RAW_SIDE, RESIZE, SIDE, THUMBNAIL_SIDE, Work
 from stoker import _native
 
 if TYPE_CHECKING:
@@ -28,7 +27,9 @@ def transform_of(line: str) -> Any:
     """The transform of a line."""
     if line == "raw":
         return stoker.RawTensor(RAW_SIDE)
-    return stoker.RandomResizedCrop(SIDE, hflip=0.5) if line == "train" else stoker.CenterCrop(SIDE, RESIZE)
+    if line == "thumbnails":
+        return stoker.TopLeft(THUMBNAIL_SIDE)
+    return stoker.CenterCrop(SIDE, RESIZE) if line == "eval" else stoker.RandomResizedCrop(SIDE, hflip=0.5)
 
 
 def loaded(work: Work, dataset: stoker.Dataset, settings: dict[str, Any]) -> Iterator[Batch]:
@@ -72,8 +73,7 @@ def codec_alone(work: Work, dataset: stoker.Dataset, settings: dict[str, Any]) -
 def batches(work: Work) -> Iterator[Batch]:
     """Read without end."""
     name, _, setting = work.form.partition("-")
-    place = Path(work.sources, "photos") if name == "files" else work.place(name)
-    dataset = stoker.open(place, split="train")
+    dataset = stoker.open(work.tree if name == "files" else work.place(name), split="train")
     settings: dict[str, Any] = {}
     if setting.endswith("fast"):
         settings = {"decode": "fast"}

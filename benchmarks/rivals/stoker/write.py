@@ -1,4 +1,4 @@
-"""``stoker build``, in the forms ``exact`` and ``fast``."""
+"""``stoker build``, in the forms ``exact``, ``fast`` and ``standard`` (Huffman tables, with fast decoding)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ def build(work: Work, out: Path) -> None:
     words = ["build", str(Path(work.sources, "build")), str(out), "--threads", str(work.threads), "--shards", "8"]
     if work.line == "small":
         words += ["--resize", f"short:{SMALL_SIDE}", "--encode", f"jpeg:{SMALL_QUALITY}:420"]
-    if work.form == "fast":
+    if work.form == "standard":
+        words[-1] += ":standard"
+    if work.form in ("fast", "standard"):
         words += ["--decode", "fast"]
     if main(words) != 0:
         raise SystemExit("stoker build failed")

@@ -1,4 +1,4 @@
-"""tf.data, in the forms ``tuned``, ``idiom`` (TensorFlow's own crop draw), ``files`` (loose files), ``naive``."""
+"""tf.data: ``tuned``, ``idiom`` (TensorFlow's own crop draw), ``files`` (loose files), ``files-smaller``, ``naive``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.rivals.serving import Batch, serve_batches
-from benchmarks.rivals.work import RATIO, RAW_SIDE, RESIZE, SCALE, SIDE, Work
+from benchmarks.rivals.work import RATIO, RAW_SIDE, RESIZE, SCALE, SIDE, THUMBNAIL_SIDE, Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,24 +56,47 @@ def center_window(shape: Any) -> Any:
     return tf.stack([(shape[0] - side) // 2, (shape[1] - side) // 2, side, side])
 
 
-class Pixels:
-    """From JPEG bytes to the transform of a line."""
+def decode_crop_smaller(encoded: Any, window: Any) -> Any:
+    """A crop of a JPEG, shrunk while it is decoded as far as 224 pixels are left; the ratio has to be a constant."""
 
-    def __init__(self, line: str, form: str) -> None:
-        self._train, self._naive = line == "train", form == "naive"
-        window = idiom_window if form == "idiom" else random_window
+    def at(factor: int) -> Any:
+        part = window // factor
+        return tf.image.decode_and_crop_jpeg(encoded, part, channels=3, ratio=factor, dct_method="INTEGER_FAST")
+
+    side = tf.reduce_min(window[2:])
+    cases = [(side >= factor * SIDE, lambda factor=factor: at(factor)) for factor in (8, 4, 2)]
+    return tf.case(cases, default=lambda: at(1))
+
+
+class Pixels:
+    """From encoded bytes to the transform of a line."""
+
+    def __init__(self, work: Work) -> None:
+        self._line, self._form, self._train = work.line, work.form, work.transform == "train"
+        window = idiom_window if work.form == "idiom" else random_window
         self._window = window if self._train else center_window
 
     def __call__(self, encoded: Any) -> Any:
-        """Return uint8 (224, 224, 3)."""
-        window = self._window(tf.image.extract_jpeg_shape(encoded))
-        if self._naive:
-            image = tf.image.crop_to_bounding_box(tf.image.decode_jpeg(encoded, channels=3), *tf.unstack(window))
+        """Return uint8 (224, 224, 3), or of a thumbnail (32, 32, 3)."""
+        if self._line == "thumbnails":
+            return tf.ensure_shape(tf.image.decode_png(encoded, channels=3), [THUMBNAIL_SIDE, THUMBNAIL_SIDE, 3])
+        if self._line in ("png", "webp"):
+            is_png = self._line == "png"  # of a WebP come frames, here one
+            image = tf.image.decode_png(encoded, 3) if is_png else tf.image.decode_webp(encoded, 3)[0]
+            image = tf.image.crop_to_bounding_box(image, *tf.unstack(self._window(tf.shape(image))))
         else:
-            image = tf.image.decode_and_crop_jpeg(encoded, window, channels=3, dct_method="INTEGER_FAST")
+            image = self._jpeg_crop(encoded)
         # Cast before the mirror: a quarter of the bytes to move.
         image = tf.cast(tf.image.resize(image, [SIDE, SIDE], "bilinear"), tf.uint8)
         return tf.image.random_flip_left_right(image) if self._train else image
+
+    def _jpeg_crop(self, encoded: Any) -> Any:
+        window = self._window(tf.image.extract_jpeg_shape(encoded))
+        if self._form == "naive":
+            return tf.image.crop_to_bounding_box(tf.image.decode_jpeg(encoded, channels=3), *tf.unstack(window))
+        if self._form == "files-smaller":
+            return decode_crop_smaller(encoded, window)
+        return tf.image.decode_and_crop_jpeg(encoded, window, channels=3, dct_method="INTEGER_FAST")
 
 
 def shards_of(work: Work) -> list[str]:
@@ -90,7 +113,7 @@ def interleaved(work: Work, **settings: Any) -> Any:
 
 def tuned_photos(work: Work) -> Any:
     """Parallel interleave, shuffle, parallel map without a fixed order, batches ahead."""
-    pixels = Pixels(work.line, work.form)
+    pixels = Pixels(work)
 
     def from_record(record: Any) -> Any:
         found = tf.io.parse_single_example(record, FEATURES)
@@ -99,7 +122,7 @@ def tuned_photos(work: Work) -> Any:
     def from_file(path: Any, number: Any) -> Any:
         return pixels(tf.io.read_file(path)), number
 
-    if work.form == "files":
+    if work.form.startswith("files"):
         paths = work.photos()
         items = tf.data.Dataset.from_tensor_slices((paths, np.arange(len(paths)))).shuffle(len(paths)).repeat()
         images = items.map(from_file, num_parallel_calls=AUTO, deterministic=False)
@@ -111,7 +134,7 @@ def tuned_photos(work: Work) -> Any:
 
 def naive_photos(work: Work) -> Any:
     """The form of most tutorials: one file after another, serial map, full decode, no batches ahead."""
-    pixels = Pixels(work.line, work.form)
+    pixels = Pixels(work)
 
     def from_record(record: Any) -> Any:
         found = tf.io.parse_single_example(record, FEATURES)

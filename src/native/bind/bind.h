@@ -18,6 +18,7 @@
 
 #include "bind/without_gil.h"
 #include "core/base/errors.h"
+#include "core/base/pixel_mode.h"
 #include "core/base/pixels.h"
 #include "core/jpeg/decoder.h"
 #include "core/jpeg/encode.h"
@@ -103,10 +104,14 @@ nb::object text(const std::string& value);
 // what holds it need no GIL.
 std::shared_ptr<nb::callable> hold(nb::callable function);
 
+// What an exception says, with escapes for what is no text; nothing where it cannot say it. Needs the GIL.
+std::string words_of(nb::handle error);
+
 // What the names of Python mean. Throw kBadArgument for others.
+PixelMode pixel_mode_named(const std::string& name);
 DecodeMode decode_mode_named(const std::string& name);
 Filter filter_named(const std::string& name);
-JpegEncodeSpec encode_spec(int quality, const std::string& subsampling, bool restart);
+JpegEncodeSpec encode_spec(int quality, const std::string& subsampling, bool restart, bool optimize);
 
 // Releasing the GIL pays for work of about a microsecond and more: a checksum of some 16 KiB.
 inline constexpr size_t kWorthReleasing = size_t{16} << 10;
@@ -133,6 +138,13 @@ Array give(std::unique_ptr<T[]> values, std::initializer_list<size_t> shape) {
   return Array(values.release(), shape, owner);
 }
 
+// Memory for pixels, filled with nothing. Of a large image, whose memory the system would give page by page
+// while it is decoded, in huge pages where it has some, as NumPy does.
+std::unique_ptr<uint8_t[]> memory_for_pixels(size_t bytes);
+
+// Pixels of a mode, row by row without gaps, which numpy owns from now on: (height, width, channels).
+nb::object give_pixels(std::unique_ptr<uint8_t[]> pixels, Extent size, PixelMode mode);
+
 // A vector that numpy owns from now on.
 template <typename T>
 nb::ndarray<nb::numpy, T, nb::ndim<1>> give(std::vector<T> values) {
@@ -148,12 +160,14 @@ void register_errors(nb::module_& m);
 void register_shards(nb::module_& m);
 void register_examples(nb::module_& m);
 void register_jpeg(nb::module_& m);
+void register_images(nb::module_& m);
 void register_resize(nb::module_& m);
 void register_order(nb::module_& m);
 void register_remote(nb::module_& m);
 void register_sources(nb::module_& m);
 void register_color(nb::module_& m);
 void register_transforms(nb::module_& m);
+void register_builds(nb::module_& m);
 void register_engine(nb::module_& m);
 
 }  // namespace stoker::bind

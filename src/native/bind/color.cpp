@@ -1,15 +1,15 @@
 // Binds core/color.
-#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
-#include <array>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "bind/bind.h"
 #include "core/base/errors.h"
@@ -42,6 +42,7 @@ Changed jittered(const RgbImage& pixels, const JitterPlan& plan) {
 
 PixelType pixel_type(const std::string& name) {
   if (name == "uint8") return PixelType::kUint8;
+  if (name == "uint16") return PixelType::kUint16;
   if (name == "float16") return PixelType::kFloat16;
   if (name == "float32") return PixelType::kFloat32;
   throw Error(ErrorCode::kBadArgument, "Unknown pixel type " + name);
@@ -95,11 +96,13 @@ void register_color(nb::module_& m) {
       .def(
           "__init__",
           [](PixelFormat* format, const std::string& dtype, const std::string& layout,
-             const std::array<double, kRgbBytes>& mean, const std::array<double, kRgbBytes>& deviation) {
-            new (format) PixelFormat{pixel_type(dtype), pixel_layout(layout), mean, deviation};
+             std::vector<double> mean, std::vector<double> deviation) {
+            new (format)
+                PixelFormat{pixel_type(dtype), pixel_layout(layout), std::move(mean), std::move(deviation)};
           },
-          nb::kw_only(), "dtype"_a = "uint8", "layout"_a = "NHWC", "mean"_a = std::array{0.0, 0.0, 0.0},
-          "std"_a = std::array{1.0, 1.0, 1.0});
+          nb::kw_only(), "dtype"_a = "uint8", "layout"_a = "NHWC", "mean"_a = std::vector<double>{},
+          "std"_a = std::vector<double>{},
+          "`mean` and `std` have a number for each channel; left out: 0 and 1.");
 }
 
 }  // namespace stoker::bind

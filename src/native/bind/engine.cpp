@@ -62,38 +62,50 @@ struct FinishedBatch {
   Batch batch;
   std::vector<TransformSpec> transforms;
   PixelFormat format;
+  PixelMode mode;
+  FieldSpec fields;
 };
 
-using Converter = nb::typed<nb::callable, nb::bytes(nb::bytes)>;
+using ConvertedPixels = nb::ndarray<nb::numpy, nb::ro, nb::ndim<3>, nb::c_contig>;
+using Converter = nb::typed<nb::callable, nb::object(nb::bytes)>;
 
 // The error of the core for what a converter has raised. Needs the GIL.
 Error converter_error(const nb::python_error& raised) {
-  const std::string what = nb::str(raised.value()).c_str();
+  const std::string what = words_of(raised.value());
   const nb::object errors = nb::module_::import_("stoker.errors");
   if (raised.matches(errors.attr("ImageTooLargeError"))) return {ErrorCode::kImageTooLarge, what};
   if (raised.matches(errors.attr("ImageError"))) return {ErrorCode::kBadImage, what};
   const std::string name = nb::str(raised.type().attr("__name__")).c_str();
-  return {ErrorCode::kCallback, "the converter of images that are not JPEGs raised " + name + ": " + what};
+  return {ErrorCode::kCallback, "the converter of images in other formats raised " + name + ": " + what};
 }
 
-std::vector<uint8_t> call_converter(const nb::callable& convert, std::span<const uint8_t> image) {
+[[noreturn]] void refuse_converted(PixelMode mode) {
+  throw Error(ErrorCode::kCallback, std::string("the converter of images in other formats did not return ") +
+                                        (mode == PixelMode::kI16 ? "uint16" : "uint8") + " (height, width, " +
+                                        std::to_string(channels_of(mode)) + ")");
+}
+
+ConvertedImage call_converter(const nb::callable& convert, PixelMode mode, std::span<const uint8_t> file) {
   const WithGil gil;
   try {
-    const nb::bytes made = nb::cast<nb::bytes>(convert(nb::bytes(image.data(), image.size())));
+    const auto made = nb::cast<ConvertedPixels>(convert(nb::bytes(file.data(), file.size())));
+    const bool deep = mode == PixelMode::kI16;
+    const bool fits = made.dtype() == (deep ? nb::dtype<uint16_t>() : nb::dtype<uint8_t>());
+    if (!fits || made.shape(2) != channels_of(mode)) refuse_converted(mode);
     const auto* bytes = static_cast<const uint8_t*>(made.data());
-    return {bytes, bytes + made.size()};
+    return {.pixels = {bytes, bytes + made.nbytes()}, .size = extent_of(made.shape(0), made.shape(1))};
   } catch (const nb::python_error& raised) {
     if (raised.matches(PyExc_MemoryError)) throw std::bad_alloc();
     throw converter_error(raised);
   } catch (const nb::cast_error&) {
-    throw Error(ErrorCode::kCallback, "the converter of images that are not JPEGs did not return bytes");
+    refuse_converted(mode);
   }
 }
 
-ConvertImage converter(std::optional<Converter> convert) {
+ConvertImage converter(std::optional<Converter> convert, PixelMode mode) {
   if (!convert) return {};
-  return [held = hold(*std::move(convert))](std::span<const uint8_t> image) {
-    return call_converter(*held, image);
+  return [held = hold(*std::move(convert)), mode](std::span<const uint8_t> file) {
+    return call_converter(*held, mode, file);
   };
 }
 
@@ -101,6 +113,8 @@ nb::dlpack::dtype numpy_type(PixelType type) {
   switch (type) {
     case PixelType::kUint8:
       return {static_cast<uint8_t>(nb::dlpack::dtype_code::UInt), 8, 1};
+    case PixelType::kUint16:
+      return {static_cast<uint8_t>(nb::dlpack::dtype_code::UInt), 16, 1};
     case PixelType::kFloat16:
       return {static_cast<uint8_t>(nb::dlpack::dtype_code::Float), 16, 1};
     case PixelType::kFloat32:
@@ -109,18 +123,99 @@ nb::dlpack::dtype numpy_type(PixelType type) {
   return {static_cast<uint8_t>(nb::dlpack::dtype_code::Float), 32, 1};
 }
 
-nb::object images_of(const FinishedBatch& finished, size_t transform) {
-  auto held = std::make_unique<std::shared_ptr<uint8_t[]>>(finished.batch.images[transform]);
-  uint8_t* pixels = held->get();
+// An array, with these dimensions, of memory that numpy then holds with others.
+nb::object array_of(std::shared_ptr<uint8_t[]> memory, std::initializer_list<size_t> shape,
+                    nb::dlpack::dtype type) {
+  auto held = std::make_unique<std::shared_ptr<uint8_t[]>>(std::move(memory));
+  uint8_t* values = held->get();
   nb::capsule owner(held.get(), [](void* p) noexcept { delete static_cast<std::shared_ptr<uint8_t[]>*>(p); });
   held.release();
+  return nb::cast(nb::ndarray<nb::numpy>(values, shape.size(), shape.begin(), owner, nullptr, type));
+}
+
+nb::object images_of(const FinishedBatch& finished, const std::shared_ptr<uint8_t[]>& pixels,
+                     size_t transform) {
   const Extent out = finished.transforms[transform].out;
   const auto height = static_cast<size_t>(out.height), width = static_cast<size_t>(out.width);
   const size_t count = finished.batch.indices.size();
   const bool planes = finished.format.layout == PixelLayout::kNchw;
-  const size_t nhwc[] = {count, height, width, kRgbBytes}, nchw[] = {count, kRgbBytes, height, width};
-  return nb::cast(nb::ndarray<nb::numpy>(pixels, 4, planes ? nchw : nhwc, owner, nullptr,
-                                         numpy_type(finished.format.type)));
+  const size_t channels = channels_of(finished.mode);
+  const nb::dlpack::dtype type = numpy_type(finished.format.type);
+  if (planes) return array_of(pixels, {count, channels, height, width}, type);
+  return array_of(pixels, {count, height, width, channels}, type);
+}
+
+nb::object masks_of(const FinishedBatch& finished, const std::shared_ptr<uint8_t[]>& pixels, size_t transform,
+                    unsigned bits) {
+  const Extent out = finished.transforms[transform].out;
+  const auto height = static_cast<size_t>(out.height), width = static_cast<size_t>(out.width);
+  return array_of(pixels, {finished.batch.indices.size(), height, width},
+                  numpy_type(bits > 8 ? PixelType::kUint16 : PixelType::kUint8));
+}
+
+// Of each plane, of each transform.
+nb::list planes_of(const FinishedBatch& finished) {
+  nb::list all;
+  for (size_t plane = 0; plane < finished.batch.planes.size(); ++plane) {
+    const FieldPlane& field = finished.fields.planes[plane];
+    nb::list images;
+    for (size_t transform = 0; transform < finished.transforms.size(); ++transform) {
+      const auto& pixels = finished.batch.planes[plane][transform];
+      images.append(field.is_mask() ? masks_of(finished, pixels, transform, field.mask_bits)
+                                    : images_of(finished, pixels, transform));
+    }
+    all.append(images);
+  }
+  return all;
+}
+
+nb::dlpack::dtype numpy_type(FeatureKind kind) {
+  if (kind == FeatureKind::kFloat) return nb::dtype<float>();
+  if (kind == FeatureKind::kInt64) return nb::dtype<int64_t>();
+  return nb::dtype<uint8_t>();
+}
+
+nb::object object_of(std::span<const uint8_t> value, ColumnForm form) {
+  const auto* const first = reinterpret_cast<const char*>(value.data());
+  const auto size = static_cast<Py_ssize_t>(value.size());
+  PyObject* const made = form == ColumnForm::kText ? PyUnicode_DecodeUTF8(first, size, nullptr)
+                                                   : PyBytes_FromStringAndSize(first, size);
+  if (made == nullptr) throw nb::python_error();
+  return nb::steal(made);
+}
+
+// A list of the object of each sample.
+nb::object objects_of(const BatchColumn& column, ColumnForm form) {
+  const auto list = nb::steal(PyList_New(static_cast<Py_ssize_t>(column.samples())));
+  if (!list.is_valid()) throw nb::python_error();
+  for (size_t i = 0; i < column.samples(); ++i) {
+    PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), object_of(column.of(i), form).release().ptr());
+  }
+  return list;
+}
+
+// values (T,) and offsets (B + 1,): those of sample i are values[offsets[i]:offsets[i + 1]].
+nb::object values_of(const BatchColumn& column, const FieldColumn& field) {
+  GatheredColumn gathered;
+  {
+    const WithoutGil nogil;
+    gathered = gather(column, field.value_bytes());
+  }
+  const auto count = static_cast<size_t>(gathered.offsets.back());
+  std::shared_ptr<uint8_t[]> values(std::move(gathered.values));
+  return nb::make_tuple(array_of(std::move(values), {count}, numpy_type(field.kind)),
+                        give(std::move(gathered.offsets)));
+}
+
+nb::list columns_of(const FinishedBatch& finished) {
+  nb::list columns;
+  for (size_t i = 0; i < finished.batch.columns.size(); ++i) {
+    const BatchColumn& column = finished.batch.columns[i];
+    const FieldColumn& field = finished.fields.columns[i];
+    columns.append(field.form == ColumnForm::kValues ? values_of(column, field)
+                                                     : objects_of(column, field.form));
+  }
+  return columns;
 }
 
 // corners (T, 4), labels (T,), objects (T,) and offsets (B + 1,): the boxes of sample i are rows offsets[i]
@@ -145,10 +240,11 @@ nb::tuple take(FinishedBatch& finished) {
   Batch& batch = finished.batch;
   nb::list images, boxes;
   for (size_t transform = 0; transform < batch.images.size(); ++transform)
-    images.append(images_of(finished, transform));
+    images.append(images_of(finished, batch.images[transform], transform));
   for (const auto& samples : batch.boxes) boxes.append(boxes_of(samples));
+  const nb::list columns = columns_of(finished), planes = planes_of(finished);
   return nb::make_tuple(images, give(std::move(batch.labels)), give(std::move(batch.indices)),
-                        give(std::move(batch.seeds)), boxes);
+                        give(std::move(batch.seeds)), boxes, columns, planes);
 }
 
 nb::list failures_of(const FinishedBatch& finished) {
@@ -222,7 +318,8 @@ void submit(Engine& engine, const Column<uint64_t>& numbers, uint64_t epoch, con
 
 FinishedBatch next_batch(Engine& engine) {
   BatchEngine& loads = engine.get();
-  FinishedBatch finished{{}, loads.spec().transforms, loads.spec().format};
+  const EngineSpec& spec = loads.spec();
+  FinishedBatch finished{{}, spec.transforms, spec.format, spec.mode, spec.fields};
   loads.consumer().asked(loads.ready());
   for (;;) {
     std::optional<Batch> batch;
@@ -240,14 +337,58 @@ FinishedBatch next_batch(Engine& engine) {
   }
 }
 
+FeatureKind feature_kind(const std::string& name) {
+  for (const FeatureKind kind : {FeatureKind::kBytes, FeatureKind::kFloat, FeatureKind::kInt64}) {
+    if (name == kind_name(kind)) return kind;
+  }
+  throw Error(ErrorCode::kBadArgument, "Unknown kind of values " + name + "; use bytes, float or int64");
+}
+
+ColumnForm column_form(const std::string& name) {
+  if (name == "values") return ColumnForm::kValues;
+  if (name == "bytes") return ColumnForm::kBytes;
+  if (name == "str") return ColumnForm::kText;
+  throw Error(ErrorCode::kBadArgument, "Unknown form of a column " + name + "; use values, bytes or str");
+}
+
+void add_fields(nb::module_& m) {
+  nb::class_<FieldColumn>(m, "FieldColumn", "A feature of records whose values batches have.")
+      .def(
+          "__init__",
+          [](FieldColumn* column, const std::string& key, const std::string& kind, const std::string& form,
+             bool text, bool fixed, size_t group) {
+            const FieldColumn made{key, feature_kind(kind), column_form(form), text, fixed, group};
+            check_fields({{made}, {}});
+            new (column) FieldColumn(made);
+          },
+          nb::arg("key"), nb::arg("kind"), nb::kw_only(), nb::arg("form") = "values", nb::arg("text") = false,
+          nb::arg("fixed") = false, nb::arg("group") = 1,
+          "`form`: what batches have of it, its values end to end, or a list of one `bytes` or `str` a "
+          "sample. "
+          "Every record has `group` values if they are `fixed`, otherwise a multiple of that; of kind bytes "
+          "one, whose bytes are counted. `text`: bytes that are UTF-8, as those of `str` must be.");
+  nb::class_<FieldPlane>(m, "FieldPlane", "A further image file of records, as large as the first one.")
+      .def(
+          "__init__",
+          [](FieldPlane* plane, const std::string& key, unsigned mask_bits) {
+            const FieldPlane made{key, mask_bits};
+            check_fields({{}, {made}});
+            new (plane) FieldPlane(made);
+          },
+          nb::arg("key"), nb::arg("mask_bits") = 0,
+          "`mask_bits`: 8 or 16 of a mask, a greyscale PNG; 0 of an image, which is shown as the first one.");
+}
+
 void add_finished_batch(nb::module_& m) {
   nb::class_<FinishedBatch>(m, "FinishedBatch", "A batch that all threads are done with.")
       .def_prop_ro("failures", &failures_of, nb::sig("def failures(self) -> list[tuple[int, Exception]]"),
                    "Which samples could not be loaded, in batch order, and why.")
       .def("take", &take, nb::lock_self(),
-           "Hand over, once: the images of each transform, (B, H, W, 3) or (B, 3, H, W), labels (B,), "
-           "indices (B,), seeds (B,), and of each transform the boxes: corners (4 T,), labels (T,), "
-           "objects (T,), offsets (B + 1,).");
+           "Hand over, once: the images of each transform, (B, H, W, C) or (B, C, H, W), labels (B,), "
+           "indices (B,), seeds (B,), of each transform the boxes: corners (4 T,), labels (T,), "
+           "objects (T,), offsets (B + 1,); of each column of the fields values (T,), offsets (B + 1,), or a "
+           "list of B objects; and of each plane of theirs, of each transform, images, or of masks (B, H, "
+           "W).");
 }
 
 void add_totals(nb::class_<Engine>& engine) {
@@ -277,21 +418,30 @@ void add_engine(nb::module_& m) {
              std::vector<TransformSpec> transforms, uint64_t seed, uint64_t max_pixels, size_t batch_size,
              size_t threads, size_t spare_buffers, const PixelFormat& format, const std::string& decode,
              std::optional<double> boxes, std::shared_ptr<MemoryCache> decoded,
-             std::shared_ptr<RemoteReader> ahead, std::optional<Converter> convert) {
-            new (engine) Engine(
-                source,
-                EngineSpec{std::move(transforms), format, BoxRule{boxes.has_value(), boxes.value_or(0.0)},
-                           decode_mode_named(decode), seed, max_pixels, batch_size, threads, spare_buffers,
-                           std::move(decoded), std::move(ahead), converter(std::move(convert))});
+             std::shared_ptr<RemoteReader> ahead, std::optional<Converter> convert, const std::string& mode,
+             std::vector<FieldColumn> columns, std::vector<FieldPlane> planes) {
+            const PixelMode pixels = pixel_mode_named(mode);
+            new (engine) Engine(source, EngineSpec{std::move(transforms), format, pixels,
+                                                   BoxRule{boxes.has_value(), boxes.value_or(0.0)},
+                                                   FieldSpec{std::move(columns), std::move(planes)},
+                                                   decode_mode_named(decode), seed, max_pixels, batch_size,
+                                                   threads, spare_buffers, std::move(decoded),
+                                                   std::move(ahead), converter(std::move(convert), pixels)});
           },
           nb::kw_only(), nb::arg("source"), nb::arg("transforms"), nb::arg("seed"), nb::arg("max_pixels"),
           nb::arg("batch_size"), nb::arg("threads"), nb::arg("spare_buffers"),
           nb::arg("format") = PixelFormat{}, nb::arg("decode") = "exact", nb::arg("boxes") = nb::none(),
           nb::arg("decoded") = nb::none(), nb::arg("ahead") = nb::none(), nb::arg("convert") = nb::none(),
+          nb::arg("mode") = "RGB", nb::arg("columns") = std::vector<FieldColumn>{},
+          nb::arg("planes") = std::vector<FieldPlane>{},
           "`boxes`: the share of a box's area that a transform must show to keep it; None for no boxes at "
           "all. "
           "`decoded` keeps whole images as pixels. `ahead` fetches remote samples by a schedule. "
-          "`convert(bytes) -> bytes` makes a JPEG of an image in another format; it is called by any thread.")
+          "`convert(bytes)` gives the pixels of an image in another format, (height, width, channels) of the "
+          "mode, uint8 or for I;16 uint16; it is called by any thread. `mode` is RGB, L, RGBA or I;16, of "
+          "which "
+          "batches have 3, 1, 4 or 1 channels C. `columns` and `planes` are what batches have of the "
+          "records' fields.")
       .def(
           "submit",
           [](Engine& engine, const Column<uint64_t>& numbers, uint64_t epoch,
@@ -319,6 +469,10 @@ void add_engine(nb::module_& m) {
               "numpy.typing.NDArray[numpy.int32] | None = None) -> tuple[numpy.typing.NDArray[numpy.int64], "
               "numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]"),
           "(file, offset, length) of what loading samples will take from remote storage; file -1: nothing.")
+      .def(
+          "where", [](Engine& engine, uint64_t number) { return place(engine.get().where(number)); },
+          nb::arg("number"), nb::sig("def where(self, number: int) -> tuple[str, int, int]"),
+          "(path, record, offset) of a sample of the source, for messages.")
       .def("next", &next_batch, "Wait for the oldest queued batch.")
       .def(
           "replace",
@@ -346,23 +500,26 @@ void add_decode_loop(nb::module_& m) {
       "decode_loop",
       [](const std::vector<nb::bytes>& images, const Column<uint64_t>& indices,
          const TransformSpec& transform, uint64_t seed, uint64_t epoch, size_t threads,
-         const std::string& decode) {
-        const DecodeMode mode = decode_mode_named(decode);
+         const std::string& decode, const std::string& mode) {
+        const DecodeMode how = decode_mode_named(decode);
+        const PixelMode pixels = pixel_mode_named(mode);
         std::vector<std::span<const uint8_t>> spans;
         for (const nb::bytes& image : images) {
           spans.emplace_back(static_cast<const uint8_t*>(image.data()), image.size());
         }
         WithoutGil nogil;
-        run_decode_loop(spans, {indices.data(), indices.size()}, transform, mode, seed, epoch, threads);
+        run_decode_loop(spans, {indices.data(), indices.size()}, transform, how, pixels, seed, epoch,
+                        threads);
       },
       nb::kw_only(), nb::arg("images"), nb::arg("indices"), nb::arg("transform"), nb::arg("seed"),
-      nb::arg("epoch"), nb::arg("threads"), nb::arg("decode") = "exact",
+      nb::arg("epoch"), nb::arg("threads"), nb::arg("decode") = "exact", nb::arg("mode") = "RGB",
       "Decode and resize what the engine would for these indices, and do nothing else.");
 }
 
 }  // namespace
 
 void register_engine(nb::module_& m) {
+  add_fields(m);
   add_finished_batch(m);
   add_engine(m);
   add_decode_loop(m);

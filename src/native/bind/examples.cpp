@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bind/bind.h"
+#include "bind/given_features.h"
 #include "core/base/errors.h"
 #include "core/examples/example.h"
 #include "core/shards/tfrecord.h"
@@ -57,15 +58,6 @@ nb::dict parse(const ByteView& payload) {
   }
   return out;
 }
-
-// A feature as the caller gave it. Spans and views into its objects stay good as long as this lives: strings
-// and bytes never change, and the values are a tuple of our own, so that no code of the caller which runs
-// during a conversion can take one away.
-struct GivenFeature {
-  nb::str key;
-  nb::str kind;
-  nb::tuple values;
-};
 
 std::string_view utf8_of(nb::handle text) {
   Py_ssize_t size = 0;
@@ -139,15 +131,21 @@ NamedValues convert(const GivenFeature& feature) {
                                            "'; it must be bytes, float or int64");
 }
 
+}  // namespace
+
+GivenFeatures::GivenFeatures(const nb::dict& features) {
+  for (nb::handle item : features.items()) kept_.push_back(given(item[0], item[1]));
+  values_.reserve(kept_.size());
+  for (const GivenFeature& feature : kept_) values_.push_back(convert(feature));
+}
+
+namespace {
+
 // A bytes object with an Example in it, and `before` and `after` it bytes that `surround` fills.
 template <typename Surround>
 nb::bytes write(const nb::dict& features, size_t before, size_t after, Surround surround) {
-  std::vector<GivenFeature> kept;  // alive until the bytes are written
-  for (nb::handle item : features.items()) kept.push_back(given(item[0], item[1]));
-  std::vector<NamedValues> converted;
-  converted.reserve(kept.size());
-  for (const GivenFeature& feature : kept) converted.push_back(convert(feature));
-  const ExampleWriter writer(std::move(converted));
+  const GivenFeatures given(features);  // alive until the bytes are written
+  const ExampleWriter writer(given.values());
   const size_t size = before + writer.size() + after;
   nb::bytes out = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
   if (!out.is_valid()) throw nb::python_error();

@@ -15,6 +15,7 @@
 #include "core/jpeg/header.h"
 #include "core/jpeg/restart_interval.h"
 #include "core/jpeg/transcode.h"
+#include "core/threads/per_thread.h"
 
 namespace stoker::bind {
 namespace {
@@ -42,8 +43,8 @@ const char* color_name(JpegColor color) {
 
 // One per thread: a decoder keeps its memory, and Python threads come and go slowly.
 JpegDecoder& decoder() {
-  thread_local JpegDecoder instance;
-  return instance;
+  static PerThread<JpegDecoder> decoders;
+  return decoders.get();
 }
 
 Pixels decode(const ByteView& data, std::optional<Box> box, uint64_t max_pixels) {
@@ -63,12 +64,13 @@ Pixels decode(const ByteView& data, std::optional<Box> box, uint64_t max_pixels)
                       {static_cast<size_t>(region.height), static_cast<size_t>(region.width), kRgbBytes});
 }
 
-nb::bytes encode(const AnyPixels& pixels, int quality, const std::string& subsampling, bool restart) {
+nb::bytes encode(const AnyPixels& pixels, int quality, const std::string& subsampling, bool restart,
+                 bool optimize) {
   const bool grey = pixels.ndim() == 2;
   if (!grey && (pixels.ndim() != 3 || pixels.shape(2) != 3)) {
     throw Error(ErrorCode::kBadArgument, "Pixels must have the shape (height, width, 3) or (height, width)");
   }
-  const JpegEncodeSpec spec = encode_spec(quality, subsampling, restart);
+  const JpegEncodeSpec spec = encode_spec(quality, subsampling, restart, optimize);
   const Extent size = extent_of(pixels.shape(0), pixels.shape(1));
   std::vector<uint8_t> bytes;
   {
@@ -127,11 +129,11 @@ void register_jpeg(nb::module_& m) {
   m.def("decode_jpeg", &decode, nb::arg("data"), nb::arg("box") = nb::none(),
         nb::arg("max_pixels") = kDefaultMaxPixels,
         "Decode a JPEG, or its box (left, top, right, bottom), to RGB of shape (height, width, 3).");
-  m.def(
-      "encode_jpeg", &encode, nb::arg("pixels"), nb::arg("quality"), nb::arg("subsampling") = "4:2:0",
-      nb::kw_only(), nb::arg("restart") = false,
-      "Encode pixels of shape (height, width, 3) or (height, width) as baseline JPEG, optimised tables; with "
-      "restart markers if asked.");
+  m.def("encode_jpeg", &encode, nb::arg("pixels"), nb::arg("quality"), nb::arg("subsampling") = "4:2:0",
+        nb::kw_only(), nb::arg("restart") = false, nb::arg("optimize") = true,
+        "Encode pixels of shape (height, width, 3) or (height, width) as baseline JPEG, with restart markers "
+        "if "
+        "asked, and with Huffman tables of its own or the standard ones.");
   m.def("transcode_jpeg", &transcode, nb::arg("data"), nb::arg("max_pixels") = kDefaultMaxPixels,
         nb::sig(
             "def transcode_jpeg(data: collections.abc.Buffer, max_pixels: int = 134217728) -> bytes | None"),

@@ -21,21 +21,6 @@ uint32_t extend(const ByteView& data, uint32_t crc) {
   return without_gil_from(data.size(), [&] { return crc32c_extend(crc, bytes_of(data)); });
 }
 
-uint32_t extend_all(const nb::list& parts, uint32_t crc) {
-  std::vector<nb::bytes> held;  // the list may change meanwhile
-  size_t size = 0;
-  for (nb::handle part : parts) {
-    held.push_back(nb::cast<nb::bytes>(part));
-    size += held.back().size();
-  }
-  return without_gil_from(size, [&] {
-    for (const nb::bytes& part : held) {
-      crc = crc32c_extend(crc, {static_cast<const uint8_t*>(part.data()), part.size()});
-    }
-    return crc;
-  });
-}
-
 nb::bytes frame_record(const ByteView& payload) {
   const size_t size = payload.size() + kFrameBytes;
   nb::bytes frame = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size)));
@@ -93,9 +78,8 @@ void register_shards(nb::module_& m) {
   m.def("crc32c", &extend, "data"_a.noconvert(), "crc"_a = 0,
         nb::sig("def crc32c(data: collections.abc.Buffer, crc: int = 0) -> int"),
         "CRC-32C of `data`, or of earlier bytes whose CRC is `crc` followed by `data`.");
-  m.def("crc32c_of_parts", &extend_all, "parts"_a, "crc"_a = 0,
-        nb::sig("def crc32c_of_parts(parts: list[bytes], crc: int = 0) -> int"),
-        "CRC-32C of `parts` end to end, or of earlier bytes whose CRC is `crc` followed by them.");
+  m.def("crc32c_join", &crc32c_join, "crc"_a, "others"_a, "size"_a,
+        "CRC-32C of some bytes followed by `size` others, from the CRCs of both.");
   m.def("frame_record", &frame_record, "payload"_a.noconvert(),
         nb::sig("def frame_record(payload: collections.abc.Buffer) -> bytes"),
         "The TFRecord frame of a payload: 16 bytes longer than it.");

@@ -7,8 +7,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +19,7 @@
 #include "bind/bind.h"
 #include "bind/remote_places.h"
 #include "core/base/errors.h"
+#include "core/base/name_digest.h"
 #include "core/sources/cached_source.h"
 #include "core/sources/concatenation.h"
 #include "core/sources/file_set.h"
@@ -39,7 +42,7 @@ LabelEncoding label_encoding(const std::string& name) {
 }
 
 ImageEncoding image_encoding(const std::string& name) {
-  if (name == "jpeg") return ImageEncoding::kJpeg;
+  if (name == "jpeg") return ImageEncoding::kFile;
   if (name == "raw") return ImageEncoding::kRaw;
   throw Error(ErrorCode::kBadArgument, "Unknown image encoding " + name + "; use jpeg or raw");
 }
@@ -74,17 +77,21 @@ static_assert(sizeof(RecordExtent) == 2 * sizeof(uint64_t), "rows of an index ar
 // How many records are read before Ctrl-C is looked for.
 constexpr size_t kPieceRecords = 4096;
 
-// One value for each record; `fill(first, out)` runs without the GIL.
+// One value for each record, or for those with some numbers; `fill(numbers, out)` runs without the GIL.
 template <typename T, typename Fill>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> each_record(const RecordSet& records, const Fill& fill) {
+nb::ndarray<nb::numpy, T, nb::ndim<1>> each_record(const RecordSet& records,
+                                                   const std::optional<Column<uint64_t>>& numbers,
+                                                   const Fill& fill) {
   std::vector<T> values;  // grows with what was read: the number of records is only what a list claims
-  const uint64_t count = records.size();
+  const uint64_t count = numbers ? numbers->size() : records.size();
   for (size_t first = 0; first < count; first += kPieceRecords) {
     {
       WithoutGil nogil;
       const size_t here = std::min<uint64_t>(kPieceRecords, count - first);
       values.resize(first + here);
-      fill(first, std::span(values).last(here));
+      const RecordNumbers these =
+          numbers ? RecordNumbers(std::span(numbers->data() + first, here)) : RecordNumbers(first);
+      fill(these, std::span(values).last(here));
     }
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
@@ -114,6 +121,43 @@ int duplicate(int descriptor) {
     throw nb::python_error();
   }
   return made;
+}
+
+using FieldsMaker = nb::typed<nb::callable, nb::bytes(uint64_t, nb::bytes, nb::typed<nb::list, std::string>)>;
+
+// The error of the core for what a maker of fields has raised. Needs the GIL.
+Error fields_error(const nb::python_error& raised) {
+  const nb::object errors = nb::module_::import_("stoker.errors");
+  const std::string what = words_of(raised.value());
+  if (raised.matches(errors.attr("StorageError"))) return {ErrorCode::kStorage, what};
+  if (raised.matches(errors.attr("ExampleError"))) return {ErrorCode::kBadExample, what};
+  if (raised.matches(errors.attr("ImageTooLargeError"))) return {ErrorCode::kImageTooLarge, what};
+  if (raised.matches(errors.attr("ImageError"))) return {ErrorCode::kBadImage, what};
+  int number = EIO;
+  if (raised.matches(PyExc_OSError) && nb::try_cast(raised.value().attr("errno"), number)) {
+    return {ErrorCode::kIo, words_of(raised.value().attr("strerror")), {}, number};
+  }
+  const std::string name = nb::str(raised.type().attr("__name__")).c_str();
+  return {ErrorCode::kCallback, "what gives the fields of samples raised " + name + ": " + what};
+}
+
+std::vector<uint8_t> call_maker(const nb::callable& make, uint64_t number, std::span<const uint8_t> image,
+                                const FieldSpec& spec) {
+  const WithGil gil;
+  try {
+    nb::list keys;
+    for (const FieldColumn& column : spec.columns) keys.append(text(column.key));
+    for (const FieldPlane& plane : spec.planes) keys.append(text(plane.key));
+    const auto file = spec.planes.empty() ? nb::bytes("", 0) : nb::bytes(image.data(), image.size());
+    const auto made = nb::cast<nb::bytes>(make(number, file, keys));
+    const auto* first = reinterpret_cast<const uint8_t*>(made.c_str());
+    return {first, first + made.size()};
+  } catch (const nb::python_error& raised) {
+    if (raised.matches(PyExc_MemoryError)) throw std::bad_alloc();
+    throw fields_error(raised);
+  } catch (const nb::cast_error&) {
+    throw Error(ErrorCode::kCallback, "what gives the fields of samples did not return bytes");
+  }
 }
 
 void add_cache_counts(nb::module_& m) {
@@ -234,8 +278,8 @@ void add_record_set(nb::module_& m) {
           "count_values",
           [](const RecordSet& set, const std::string& key, size_t threads,
              const std::shared_ptr<RemoteReader>& ahead) {
-            return each_record<uint32_t>(set, [&](uint64_t first, std::span<uint32_t> out) {
-              count_values(set, key, first, threads, ahead.get(), out);
+            return each_record<uint32_t>(set, {}, [&](RecordNumbers numbers, std::span<uint32_t> out) {
+              count_values(set, key, numbers, threads, ahead.get(), out);
             });
           },
           "key"_a, "threads"_a, "ahead"_a = nb::none(),
@@ -243,15 +287,34 @@ void add_record_set(nb::module_& m) {
       .def(
           "labels",
           [](const RecordSet& set, const std::string& label_key, bool one_hot, int64_t label_base,
-             size_t threads, const std::shared_ptr<RemoteReader>& ahead) {
+             size_t threads, const std::shared_ptr<RemoteReader>& ahead,
+             const std::optional<Column<uint64_t>>& numbers) {
             const LabelKeys keys{label_key, one_hot ? LabelEncoding::kOneHot : LabelEncoding::kId,
                                  label_base};
-            return each_record<int64_t>(set, [&](uint64_t first, std::span<int64_t> out) {
-              read_labels(set, keys, first, threads, ahead.get(), out);
+            return each_record<int64_t>(set, numbers, [&](RecordNumbers these, std::span<int64_t> out) {
+              read_labels(set, keys, these, threads, ahead.get(), out);
             });
           },
           "label_key"_a, "one_hot"_a, "label_base"_a, "threads"_a, "ahead"_a = nb::none(),
-          "The class of each record, -1 where there is none: int64 (N,).");
+          "numbers"_a = nb::none(),
+          nb::sig("def labels(self, label_key: str, one_hot: bool, label_base: int, threads: int, "
+                  "ahead: RemoteReader | None = None, numbers: numpy.typing.NDArray[numpy.uint64] | None = "
+                  "None) -> numpy.typing.NDArray[numpy.int64]"),
+          "The class of each record, or of those with these numbers; -1 where there is none: int64 (N,).")
+      .def(
+          "name_digests",
+          [](const RecordSet& set, const std::string& key, size_t threads,
+             const std::shared_ptr<RemoteReader>& ahead, const std::optional<Column<uint64_t>>& numbers) {
+            return each_record<uint64_t>(set, numbers, [&](RecordNumbers these, std::span<uint64_t> out) {
+              digest_names(set, key, these, threads, ahead.get(), out);
+            });
+          },
+          "key"_a, "threads"_a, "ahead"_a = nb::none(), "numbers"_a = nb::none(),
+          nb::sig("def name_digests(self, key: str, threads: int, ahead: RemoteReader | None = None, "
+                  "numbers: numpy.typing.NDArray[numpy.uint64] | None = None) -> "
+                  "numpy.typing.NDArray[numpy.uint64]"),
+          "name_digest() of the text that each record, or those with these numbers, has under a key; of its "
+          "number in decimal where there is none: uint64 (N,).");
 }
 
 void add_file_set(nb::module_& m) {
@@ -282,14 +345,28 @@ void add_file_set(nb::module_& m) {
           "-1 for a file of its own.")
       .def(
           "set_boxes",
-          [](FileSet& set, const Column<int64_t>& starts, const Corners& boxes) {
+          [](FileSet& set, const Column<int64_t>& starts, const Corners& boxes,
+             const std::optional<Column<int64_t>>& labels) {
             std::vector<ObjectBox> rows(boxes.shape(0));
             if (!rows.empty())
               std::memcpy(static_cast<void*>(rows.data()), boxes.data(), rows.size() * sizeof(ObjectBox));
-            set.set_boxes(copy(starts), std::move(rows));
+            set.set_boxes(copy(starts), std::move(rows), labels ? copy(*labels) : std::vector<int64_t>{});
           },
-          "starts"_a, "boxes"_a,
-          "Set the objects: those of image i are rows starts[i]:starts[i + 1], each xmin, ymin, xmax, ymax.")
+          "starts"_a, "boxes"_a, "labels"_a = nb::none(),
+          "Set the objects: those of image i are rows starts[i]:starts[i + 1], each xmin, ymin, xmax, ymax; "
+          "without `labels` they have the label of their image.")
+      .def(
+          "set_fields",
+          [](FileSet& set, FieldsMaker make) {
+            set.set_fields([held = hold(std::move(make))](uint64_t number, std::span<const uint8_t> image,
+                                                          const FieldSpec& spec) {
+              return call_maker(*held, number, image, spec);
+            });
+          },
+          "make"_a,
+          "`make(number, image, keys)` gives the features of one sample, a tf.train.Example, in any thread; "
+          "`image` is its file where a key is that of an image, and empty otherwise. It may raise "
+          "ExampleError, ImageError and OSError, which are errors of that sample.")
       .def(
           "set_remote",
           [](FileSet& set, std::shared_ptr<RemoteReader> reader, int64_t first) {
@@ -360,6 +437,9 @@ void add_caches(nb::module_& m) {
 }  // namespace
 
 void register_sources(nb::module_& m) {
+  m.def(
+      "name_digest", [](const ByteView& name) { return name_digest(bytes_of(name)); }, "name"_a,
+      "A number that stands for a name: FNV-1a of 64 bits.");
   add_sample_source(m);
   add_record_set(m);
   add_file_set(m);

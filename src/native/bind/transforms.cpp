@@ -13,7 +13,6 @@
 
 #include "bind/bind.h"
 #include "core/base/errors.h"
-#include "core/transforms/reencode.h"
 #include "core/transforms/transform.h"
 
 namespace stoker::bind {
@@ -28,34 +27,6 @@ TransformKind transform_kind(const std::string& name) {
   if (name == "object_crop") return TransformKind::kObjectCrop;
   throw Error(ErrorCode::kBadArgument, "Unknown transform " + name);
 }
-
-// What a recipe says of every image.
-class JpegResizer {
- public:
-  JpegResizer(const std::string& filter, int quality, const std::string& subsampling, bool restart,
-              const std::string& decode, uint64_t max_pixels) {
-    spec_.filter = filter_named(filter);
-    spec_.encode = encode_spec(quality, subsampling, restart);
-    spec_.decode = decode_mode_named(decode);
-    spec_.max_pixels = max_pixels;
-  }
-
-  nb::bytes run(const ByteView& data, Box part, int width, int height) const {
-    std::vector<uint8_t> bytes;
-    {
-      WithoutGil nogil;
-      ReencodeSpec spec = spec_;
-      spec.part = rect_of(part);
-      spec.size = {width, height};
-      thread_local Reencoder reencoder;  // threads come and go slowly, and its memory is worth keeping
-      bytes = reencoder.run(bytes_of(data), spec);
-    }
-    return nb::bytes(bytes.data(), bytes.size());
-  }
-
- private:
-  ReencodeSpec spec_;
-};
 
 }  // namespace
 
@@ -86,11 +57,8 @@ void register_transforms(nb::module_& m) {
           nb::arg("ratio") = std::pair(1.0, 1.0), nb::arg("log_ratio") = std::pair(0.0, 0.0),
           nb::arg("resize") = 0, nb::arg("jitter") = nb::none())
       .def_prop_ro(
-          "shape",
-          [](const TransformSpec& spec) {
-            return nb::make_tuple(spec.out.height, spec.out.width, kRgbBytes);
-          },
-          "(height, width, 3) of the pixels it gives.");
+          "shape", [](const TransformSpec& spec) { return nb::make_tuple(spec.out.height, spec.out.width); },
+          "(height, width) of the pixels it gives.");
 
   m.def(
       "plan_transform",
@@ -110,16 +78,6 @@ void register_transforms(nb::module_& m) {
       nb::arg("index"), nb::arg("object") = nb::none(),
       "What a transform does to one image: crop box, resized (width, height), window box of that, mirrored "
       "or not.");
-
-  nb::class_<JpegResizer>(
-      m, "JpegResizer", "Decodes, cuts, resizes and encodes JPEGs in one go. Immutable; safe in any thread.")
-      .def(nb::init<const std::string&, int, const std::string&, bool, const std::string&, uint64_t>(),
-           nb::kw_only(), nb::arg("filter"), nb::arg("quality"), nb::arg("subsampling"),
-           nb::arg("restart") = false, nb::arg("decode") = "exact", nb::arg("max_pixels") = kDefaultMaxPixels)
-      .def("run", &JpegResizer::run, nb::arg("data"), nb::arg("part"), nb::arg("width"), nb::arg("height"),
-           "The part (left, top, right, bottom) of a JPEG as a JPEG of width x height; with decode exact, "
-           "the bytes of "
-           "decode_jpeg, resize and encode_jpeg.");
 }
 
 }  // namespace stoker::bind

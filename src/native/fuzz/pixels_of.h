@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/base/pixel_mode.h"
 #include "core/jpeg/header.h"
 #include "core/jpeg/libjpeg.h"
 #include "fuzz/input.h"
@@ -15,16 +16,16 @@ namespace stoker::fuzz {
 
 struct Rgb {
   Extent size;
-  std::vector<uint8_t> bytes;  // rows without gaps
+  std::vector<uint8_t> bytes;  // rows without gaps; of another mode where one is chosen
   friend bool operator==(const Rgb&, const Rgb&) = default;
 };
 
-inline Rgb cut(const RgbxView& view, Rect part) {
+inline Rgb cut(const RgbxView& view, Rect part, PixelMode mode = PixelMode::kRgb) {
   Rgb found{{part.width, part.height}, {}};
   for (int32_t y = part.y; y < part.y + part.height; ++y) {
     for (int32_t x = part.x; x < part.x + part.width; ++x) {
       const uint8_t* pixel = view.row(y) + static_cast<size_t>(x) * kRgbxBytes;
-      found.bytes.insert(found.bytes.end(), pixel, pixel + kRgbBytes);
+      found.bytes.insert(found.bytes.end(), pixel, pixel + pixel_bytes(mode));
     }
   }
   return found;
@@ -36,13 +37,14 @@ inline Rect some_part(Input& input, Extent size) {
   return {x, y, 1 + input.below(size.width - x), 1 + input.below(size.height - y)};
 }
 
-inline Rgb cut(const Rgb& image, Rect part) {
+inline Rgb cut(const Rgb& image, Rect part, PixelMode mode = PixelMode::kRgb) {
   Rgb found{{part.width, part.height}, {}};
   const auto columns = static_cast<size_t>(image.size.width);
+  const size_t pixel = pixel_bytes(mode);
   for (int32_t y = part.y; y < part.y + part.height; ++y) {
-    const size_t first = (static_cast<size_t>(y) * columns + static_cast<size_t>(part.x)) * kRgbBytes;
+    const size_t first = (static_cast<size_t>(y) * columns + static_cast<size_t>(part.x)) * pixel;
     const auto row = image.bytes.begin() + static_cast<std::ptrdiff_t>(first);
-    found.bytes.insert(found.bytes.end(), row, row + part.width * std::ptrdiff_t{kRgbBytes});
+    found.bytes.insert(found.bytes.end(), row, row + part.width * static_cast<std::ptrdiff_t>(pixel));
   }
   return found;
 }

@@ -3,9 +3,13 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 // jpeglib.h needs size_t and FILE declared before it.
 #include <jpeglib.h>
+#ifdef STOKER_SHARED_WEBP
+#include <webp/decode.h>
+#endif
 
 namespace stoker::tests {
 namespace {
@@ -72,6 +76,8 @@ int64_t live_allocations() {
 
 using stoker::tests::allocate;
 using stoker::tests::allocate_or_throw;
+using stoker::tests::kMost;
+using stoker::tests::live;
 using stoker::tests::release;
 
 void* operator new(size_t size) {
@@ -161,5 +167,26 @@ long jpeg_mem_init(j_common_ptr) {
   return 0;
 }
 void jpeg_mem_term(j_common_ptr) {}
+
+#ifdef STOKER_SHARED_WEBP  // whose own calls lead here; libpng is given its functions by the core
+void* WebPSafeMalloc(uint64_t count, size_t size) {
+  // Debian 12's 1.2.4 frees what it has not allocated when there is no memory for the tables of an alpha
+  // plane.
+  constexpr int kSurvives = 0x010600;
+  if (WebPGetDecoderVersion() < kSurvives) {
+    ++live;
+    return std::malloc(static_cast<size_t>(count) * size);
+  }
+  return size != 0 && count > kMost / size ? nullptr : allocate(static_cast<size_t>(count) * size, 0);
+}
+void* WebPSafeCalloc(uint64_t count, size_t size) {
+  void* const made = WebPSafeMalloc(count, size);
+  if (made != nullptr) std::memset(made, 0, static_cast<size_t>(count) * size);
+  return made;
+}
+void WebPSafeFree(void* memory) {
+  release(memory);
+}
+#endif
 }
 #pragma GCC visibility pop

@@ -18,8 +18,9 @@ struct ReferenceSpec {
   bool optimised = false;
   bool progressive = false;
   bool arithmetic = false;
-  bool scan_by_scan = false;  // one scan for each of three components
-  int stops_before = 0;       // leave out that many of the last scans
+  bool scan_by_scan = false;                // one scan for each of three components
+  int stops_before = 0;                     // leave out that many of the last scans
+  std::vector<jpeg_scan_info> script = {};  // instead of the usual scans of a progressive image
 };
 
 inline std::vector<uint8_t> reference_jpeg(const std::vector<uint8_t>& pixels, Extent size, int channels,
@@ -45,6 +46,10 @@ inline std::vector<uint8_t> reference_jpeg(const std::vector<uint8_t>& pixels, E
   c.arith_code = spec.arithmetic ? TRUE : FALSE;
   const jpeg_scan_info each[3] = {{1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
   if (spec.progressive) jpeg_simple_progression(&c);
+  if (!spec.script.empty()) {
+    c.scan_info = spec.script.data();
+    c.num_scans = static_cast<int>(spec.script.size());
+  }
   if (spec.scan_by_scan) c.scan_info = each, c.num_scans = 3;
   c.num_scans -= spec.stops_before;
   jpeg_start_compress(&c, TRUE);

@@ -16,6 +16,7 @@
 #include "core/engine/decode_loop.h"
 #include "core/engine/engine.h"
 #include "core/examples/example.h"
+#include "core/images/image_decoder.h"
 #include "core/jpeg/transcode.h"
 #include "core/remote/remote_ranges.h"
 #include "core/resize/resample_tf1.h"
@@ -29,8 +30,10 @@
 #include "core/transforms/transform_decoder.h"
 #include "tests/counted_source.h"
 #include "tests/failing_memory.h"
+#include "tests/image_files.h"
 #include "tests/libjpeg_reference.h"
 #include "tests/photo.h"
+#include "tests/regions.h"
 #include "tests/shard.h"
 
 namespace stoker {
@@ -104,10 +107,7 @@ struct Photos {
 Bytes decoded(const Bytes& jpeg, Rect region) {
   JpegDecoder decoder;
   decoder.open(jpeg);
-  const RgbxView view = decoder.decode(region);
-  Bytes pixels(static_cast<size_t>(region.width) * static_cast<size_t>(region.height) * kRgbBytes);
-  rgbx_to_rgb(view, {pixels.data(), static_cast<size_t>(region.width) * kRgbBytes});
-  return pixels;
+  return tests::to_rgb(decoder.decode(region));
 }
 
 TEST_CASE("without memory: decoding, encoding and transcoding of JPEGs") {
@@ -138,15 +138,31 @@ TEST_CASE("without memory: decoding, encoding and transcoding of JPEGs") {
   JpegDecoder kept;
   const auto right = [&](const Bytes& jpeg, const Bytes& pixels) {
     kept.open(jpeg);
-    const RgbxView view = kept.decode({0, 0, 120, 90});
-    Bytes seen(120 * 90 * kRgbBytes);
-    rgbx_to_rgb(view, {seen.data(), 120 * kRgbBytes});
-    demand(seen == pixels);
+    demand(tests::to_rgb(kept.decode({0, 0, 120, 90})) == pixels);
   };
   const Bytes first = decoded(photos.progressive, {0, 0, 120, 90}),
               second = decoded(photos.baseline, {0, 0, 120, 90});
   const auto both = [&] { right(photos.progressive, first), right(photos.baseline, second); };
   fail_each("a decoder that is kept", both, both);
+}
+
+TEST_CASE("without memory: PNG and WebP") {
+  const auto whole = [](std::span<const uint8_t> file) {
+    ImageDecoder decoder;
+    const Extent size = decoder.open(file);
+    return tests::to_rgb(decoder.decode({0, 0, size.width, size.height}));
+  };
+  const std::span<const uint8_t> files[] = {tests::kPng, tests::kInterlacedPng, tests::kWebp,
+                                            tests::kLosslessWebp, tests::kTransparentWebp};
+  for (const auto file : files) {
+    if (format_of(file) == ImageFormat::kOther) continue;  // built without its library
+    const Bytes expected = whole(file);
+    fail_each("decode", [&] { demand(whole(file) == expected); });
+    fail_each("check", [&] {
+      ImageDecoder decoder;
+      decoder.open(file), decoder.check();
+    });
+  }
 }
 
 std::vector<TransformSpec> two_transforms() {
@@ -182,7 +198,7 @@ TEST_CASE("without memory: transforms") {
   const std::vector<uint64_t> indices{0, 1, 1, 0};
   fail_each("decode loop", [&] {
     try {
-      run_decode_loop(images, indices, two_transforms()[1], DecodeMode::kExact, 1, 2, 2);
+      run_decode_loop(images, indices, two_transforms()[1], DecodeMode::kExact, PixelMode::kRgb, 1, 2, 2);
     } catch (const Error& error) {  // that there is one thread
       if (error.code() != ErrorCode::kIo) throw;
     }
@@ -450,7 +466,8 @@ EngineSpec engine_spec(Use use) {
   if (use == Use::kFloats) spec.format = {.type = PixelType::kFloat16, .layout = PixelLayout::kNchw};
   spec.boxes.wanted = use == Use::kBoxes;
   if (use == Use::kDecodedCache) spec.decoded = std::make_shared<MemoryCache>(uint64_t{1} << 20);
-  if (use == Use::kConverter) spec.convert = [](auto) { return tests::jpeg({24, 20}); };
+  if (use == Use::kConverter)
+    spec.convert = [](auto) { return ConvertedImage{tests::waves({24, 20}, 3, 0), {24, 20}}; };
   return spec;
 }
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from stoker.builder.api import build
 from stoker.builder.convert import ItemConverter, is_machine_error
-from stoker.builder.destination import check_destination
+from stoker.builder.destination import (
+    check_destination,
+    finished_dataset,
+    manifest_settings,
+    resume,
+    write_companions,
+)
 from stoker.builder.estimate import LARGE_BYTES, BuildForecast, ExpectedSize, forecast
 from stoker.builder.local import Engine, EngineFactory, LocalEngine, build_shard
+from stoker.builder.options import COMPRESSIONS, DECODES, EXIF, RECIPES, BuildOptions
+from stoker.builder.parts import NO_PART, ListedSource, Part, chosen_part, list_once, parse_part
 from stoker.builder.plan import ShardJob, open_source
-from stoker.builder.run import BuildReport, build, build_tree
+from stoker.builder.run import BuildReport, PartReport, build_part, build_tree, check_part_destination
 from stoker.builder.settings import (
     DEFAULT_SHARD_BYTES,
     PRESETS,
@@ -19,27 +28,45 @@ from stoker.builder.settings import (
 )
 
 __all__ = [
+    "COMPRESSIONS",
+    "DECODES",
     "DEFAULT_SHARD_BYTES",
+    "EXIF",
     "LARGE_BYTES",
+    "NO_PART",
     "PRESETS",
+    "RECIPES",
     "BuildForecast",
+    "BuildOptions",
     "BuildReport",
     "BuildSettings",
     "Engine",
     "EngineFactory",
     "ExpectedSize",
     "ItemConverter",
+    "ListedSource",
     "LocalEngine",
+    "Part",
+    "PartReport",
     "Preset",
     "ShardJob",
     "ShardSettings",
     "SourceSettings",
     "build",
+    "build_part",
     "build_shard",
     "build_tree",
     "check_destination",
+    "check_part_destination",
+    "chosen_part",
     "find_preset",
+    "finished_dataset",
     "forecast",
     "is_machine_error",
+    "list_once",
+    "manifest_settings",
     "open_source",
+    "parse_part",
+    "resume",
+    "write_companions",
 ]

@@ -3,32 +3,58 @@
 from __future__ import annotations
 
 import errno
+import resource
+import threading
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from stoker import _native
 from stoker.errors import ExampleError, ImageError, ShardError, SourceError, StorageError
-from stoker.format import ItemReject, StoredSample
-from stoker.recipe import SNIFF_BYTES, check, convert, sniff
+from stoker.extra_fields import extra_features
+from stoker.format import FramedRecords, ItemReject, StoredSample, with_fields
+from stoker.recipe import SNIFF_BYTES, StoredImage, Storing, check, convert, plain_storing, sniff
 from stoker.sources import ItemTableBuilder, SourceTree
 from stoker.storage import location, new_pool
+from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
     from stoker.format import Schema
-    from stoker.recipe import Recipe, StoredImage
+    from stoker.recipe import Recipe
     from stoker.sources import Item, Source, SourceImage
-    from stoker.types import Box
+    from stoker.types import Box, Features
+
+    _PlainFile = tuple[bytes, int, _native.RecordTemplate]
+    """Path, bytes as far as known, and template of its record."""
 
     Load = Callable[[Item, str], SourceImage]
     """Returns the image of an item of a split, as `stoker.sources.Source.load` does."""
 
 AT_ONCE = 64
 """Images of a store that are requested at the same time: at 200 ms a request these are 320 a second."""
+
+AT_ONCE_BY_URL = 128
+"""Images of web servers, some of which take seconds to answer or not to."""
+
+_FILES_OF_A_REQUEST = 6
+"""Fewer requests are made where this process may not open so many files for each: a socket, its twin, connections that
+are kept, and whatever else is open."""
+
+_AHEAD_BYTES = 2**28
+"""What may wait to be written while an image is slow to come: more is not asked for."""
+_LOOK_SECONDS = 0.2
+
+_TEMPLATE_BYTES = 2**26
+"""Of templates of records that are held: one for each class, of which one-hot labels make them long."""
+_TEMPLATE_OVERHEAD = 4096
+
+# What stands in a template for what each record has of its own. They are told by their identity.
+_IMAGE, _FILENAME, _WIDTH, _HEIGHT = b"the image", b"the name", 2**40, 2**41
+_SLOTS = {"image": _IMAGE, "filename": _FILENAME, "width": _WIDTH, "height": _HEIGHT}
 
 UNREADABLE = "unreadable"
 """What an item holds whose file cannot be read."""
@@ -50,27 +76,36 @@ class Outcome:
     """What became of some consecutive items.
 
     Attributes:
-        frames: The framed records, in the order of the items.
+        records: The framed records, in the order of the items.
         rejects: The items that have none.
-        converted: Records whose image could not be kept, counted by the format of their source.
-        annotation_errors: Damaged annotations, whose images are in ``frames`` without boxes.
+        formats: Records, counted by the format of their image and how that was made.
+        converted: Records whose image is of another kind than their source, counted by the kind of that.
+        annotation_errors: Damaged annotations, whose images are in ``records`` without boxes.
+        labels: Records, counted by their class, as far as only the source image tells it and not the item.
+        boxes: Boxes that have classes of their own, counted by these.
     """
 
-    frames: list[bytes] = field(default_factory=list)
+    records: list[FramedRecords] = field(default_factory=list)
     rejects: list[ItemReject] = field(default_factory=list)
+    formats: Counter[tuple[str, str]] = field(default_factory=Counter)
     converted: Counter[str] = field(default_factory=Counter)
     annotation_errors: list[str] = field(default_factory=list)
+    labels: Counter[int] = field(default_factory=Counter)
+    boxes: Counter[int] = field(default_factory=Counter)
 
     def add(self, other: Outcome) -> None:
         """Append what became of the items that follow."""
-        self.frames += other.frames
+        self.records += other.records
         self.add_notes(other)
 
     def add_notes(self, other: Outcome) -> None:
         """Append everything of an outcome but its records."""
         self.rejects += other.rejects
+        self.formats += other.formats
         self.converted += other.converted
         self.annotation_errors += other.annotation_errors
+        self.labels += other.labels
+        self.boxes += other.boxes
 
 
 class ItemConverter:
@@ -91,48 +126,79 @@ class ItemConverter:
     def __init__(self, tree: Source, recipe: Recipe, schema: Schema) -> None:
         self.tree = tree
         self.recipe = recipe
-        self.schema = schema
+        self.schema = with_fields(schema, tree.fields)
         self.is_local = tree.is_local
+        self._stores_boxes = schema.info(0).box_prefix is not None
         self.known: Mapping[tuple[Item, str], Outcome] = {}
+        self._templates = _Templates()
 
     def __getstate__(self) -> dict[str, Any]:
         tree = self.tree
         if isinstance(tree, SourceTree):
             tree = replace(tree, table=ItemTableBuilder().finish(), splits={}, ignored={}, warnings=())
-        return {**self.__dict__, "tree": tree, "known": {}}
+        return {**self.__dict__, "tree": tree, "known": {}, "_templates": _Templates()}
 
     def convert(
-        self, items: Iterable[Item], split: str, stopped: Callable[[], bool] | None = None, load: Load | None = None
+        self, items: Sequence[Item], split: str, stopped: Callable[[], bool] | None = None, load: Load | None = None
     ) -> Outcome:
         """Convert items one after another, until ``stopped()``; ``load`` gives them if they are loaded ahead.
+
+        Plain JPEGs on this machine become records in one call of the core for many of them, without the GIL.
 
         Raises:
             OSError: The process has run out of files or memory, or the store of the source fails or refuses
                 everything. Whatever is wrong with an item itself is a reject.
         """
         outcome = Outcome()
-        for item in items:
-            if stopped is not None and stopped():
-                break
-            known = self.known.get((item, split))
-            if known is not None:
-                outcome.add(known)
-                continue
-            try:
-                outcome.frames.append(self._record(item, (load or self.tree.load)(item, split), outcome))
-            except _ITEM_ERRORS as error:
-                if isinstance(error, OSError) and not is_item_error(error, self.tree.root):
-                    raise
-                outcome.rejects.append(ItemReject(item.key, item.label, _reason(error)))
+        storing = None if load is not None else self._plain_storing(split)
+        plain = [] if storing is None else [self._plain_file(item, split) for item in items]
+        at = 0
+        while at < len(items) and not (stopped is not None and stopped()):
+            built = 0 if storing is None else _build_plain(plain, at, storing, outcome)
+            if built == 0:
+                self._convert_one(items[at], split, load or self.tree.load, outcome)
+            at += built or 1
         return outcome
 
-    def check(self, item: Item, split: str) -> tuple[str, ItemReject | None]:
-        """Return what an item of a split holds, and its reject if it will be one, without converting it.
+    def _convert_one(self, item: Item, split: str, load: Load, outcome: Outcome) -> None:
+        known = self.known.get((item, split))
+        if known is not None:
+            outcome.add(known)
+            return
+        try:
+            outcome.records.append(FramedRecords.of(self._record(item, load(item, split), outcome)))
+        except _ITEM_ERRORS as error:
+            if isinstance(error, OSError) and not is_item_error(error, self.tree.root):
+                raise
+            outcome.rejects.append(ItemReject(item.key, item.label, _reason(error)))
 
-        Damage inside a JPEG is seen only where the recipe's ``check`` is ``entropy`` or ``decode``.
+    def _plain_storing(self, split: str) -> _native.JpegStoring | None:
+        """Return what makes records of plain items of a split; None if they need more than their file and class."""
+        tree = self.tree
+        if not isinstance(tree, SourceTree) or not self.is_local or tree.values is not None or split in tree.boxes:
+            return None
+        return plain_storing(self.recipe)
+
+    def _plain_file(self, item: Item, split: str) -> _PlainFile | None:
+        """Return what `_native.build_records` takes of an item; None if it needs more than its file and class."""
+        if item.archive >= 0 or item.object >= 0 or item.label >= MAX_CLASSES or (item, split) in self.known:
+            return None
+        assert isinstance(self.tree, SourceTree)
+        return self.tree.locate(item), item.size_bytes, self._templates.of(item.label, self._features_of_class)
+
+    def _features_of_class(self, label: int) -> Features:
+        """Return the features of records of a class, with `_SLOTS` for what each of them has of its own."""
+        return self.schema.to_features(self._sample(label, _FILENAME, StoredImage(_IMAGE, _WIDTH, _HEIGHT), ()))
+
+    def check(self, item: Item, split: str) -> tuple[str, Storing | ItemReject]:
+        """Return what an item of a split holds, and what becomes of it; only what has extra fields is converted.
+
+        Damage inside a JPEG, or in an image that will be kept, is seen only where the recipe's ``check`` is ``entropy``
+        or ``decode``.
 
         Returns:
-            The format in the words of `stoker.recipe.sniff`, or ``unreadable``, ``pixels`` of a record; and the reject.
+            The format in the words of `stoker.recipe.sniff`, or ``unreadable``, ``pixels`` of a record; and how it will
+            be stored, or its reject.
 
         Raises:
             OSError: As `convert`.
@@ -142,45 +208,105 @@ class ItemConverter:
             source = self.tree.load(item, split)
             kind = sniff(source.data[:SNIFF_BYTES]) if isinstance(source.data, bytes) else "pixels"
             _refuse_missing_object(item, source)
-            if isinstance(source.data, bytes):
-                check(source.data, self.recipe)
+            storing = check(source.data, self.recipe, _crop(item, source))
+            if self.tree.fields:
+                image = convert(source.data, self.recipe, _crop(item, source))
+                extra_features(self.tree.fields, source.fields, self.recipe, image)
+            return kind, storing
         except _ITEM_ERRORS as error:
             if isinstance(error, OSError) and not is_item_error(error, self.tree.root):
                 raise
             return kind, ItemReject(item.key, item.label, _reason(error))
-        return kind, None
 
     def _record(self, item: Item, source: SourceImage, outcome: Outcome) -> bytes:
         boxes = source.boxes
         if source.annotation_error is not None:
             outcome.annotation_errors.append(f"{item.key}: {source.annotation_error}")
         _refuse_missing_object(item, source)
-        crop = boxes[item.object] if item.object >= 0 else None
-        image = convert(source.data, self.recipe, crop)
-        sample = self._sample(item, source.filename, image, image.geometry.place(boxes) if boxes else boxes)
+        label = item.label if source.label is None else source.label
+        if label >= MAX_CLASSES:
+            raise SourceError(f"its label is {label}; the largest class id is {MAX_CLASSES - 1}")
+        image = convert(source.data, self.recipe, _crop(item, source))
+        sample = self._sample(label, source.filename, image, image.geometry.place(boxes) if boxes else boxes)
+        if self.tree.fields:
+            features = extra_features(self.tree.fields, source.fields, self.recipe, image)
+            sample = replace(sample, fields=features)
         frame = _native.frame_example(self.schema.to_features(sample))
+        if source.label is not None:
+            outcome.labels[label] += 1
+        if self._stores_boxes:
+            outcome.boxes.update(box.label for box in sample.boxes if box.label is not None and box.label >= 0)
+        outcome.formats[image.storing.format, image.storing.made] += 1
         if image.converted is not None:
             outcome.converted[image.converted] += 1
         return frame
 
-    def _sample(self, item: Item, filename: bytes, image: StoredImage, boxes: Sequence[Box]) -> StoredSample:
-        classes, label = self.tree.classes, item.label
+    def _sample(self, label: int, filename: bytes, image: StoredImage, boxes: Sequence[Box]) -> StoredSample:
+        classes, texts = self.tree.classes, self.tree.texts
+        is_named = 0 <= label < len(classes)
         return StoredSample(
             image=image.data,
+            format=image.storing.format,
             width=image.width,
             height=image.height,
             order=image.order,
             filename=filename,
             label=label,
             classes=len(classes),
-            class_name=classes[label] if label >= 0 else b"",
-            class_text=self.tree.texts[label] if label >= 0 else b"",
+            class_name=classes[label] if is_named else class_number(label),
+            class_text=texts[label] if is_named else b"",
             boxes=boxes,
         )
 
 
+class _Templates:
+    """The templates of records of many classes, as far as they fit into `_TEMPLATE_BYTES`. Safe in any thread."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, _native.RecordTemplate] = {}
+        self._size_bytes = 0
+
+    def of(self, label: int, features_of: Callable[[int], Features]) -> _native.RecordTemplate:
+        """Return that of a class, made of its features if it is not there."""
+        made = self._made.get(label)
+        if made is None:
+            features = features_of(label)
+            slots = {key: slot for key, (_, values) in features.items() if (slot := _slot_of(values)) is not None}
+            same = {key: feature for key, feature in features.items() if key not in slots}
+            made = _native.RecordTemplate(same, slots)
+            self._size_bytes += made.size_bytes + _TEMPLATE_OVERHEAD
+            if self._size_bytes > _TEMPLATE_BYTES:
+                self._made, self._size_bytes = {}, 0
+            self._made[label] = made
+        return made
+
+
+def _slot_of(values: Sequence[object]) -> str | None:
+    return next((name for name, value in _SLOTS.items() if any(one is value for one in values)), None)
+
+
+def _build_plain(files: Sequence[_PlainFile | None], at: int, storing: _native.JpegStoring, outcome: Outcome) -> int:
+    """Convert some of the files from a place on, as far as they are plain, and return how many."""
+    some: list[_PlainFile] = []
+    for file in islice(files, at, None):
+        if file is None:
+            break
+        some.append(file)
+    if not some:
+        return 0
+    data, sizes, crc32c, kept = _native.build_records(some, storing)
+    if sizes:
+        outcome.records.append(FramedRecords(data.data, sizes, crc32c))
+        for made, count in (("kept", kept), ("encoded", len(sizes) - kept)):
+            if count:
+                outcome.formats["jpeg", made] += count
+    return len(sizes)
+
+
 class LoadingAhead:
     """Loads many images at a time, in the order in which they are asked for. For one thread, but for what it returns.
+
+    What is loaded, or made of it, and not yet written is bounded by its bytes, whatever the source said of its size.
 
     Args:
         converter: For whose items; those that it knows are not loaded.
@@ -189,10 +315,14 @@ class LoadingAhead:
 
     def __init__(self, converter: ItemConverter, stop: threading.Event) -> None:
         self._converter = converter
-        self._pool = new_pool(AT_ONCE, "stoker-load", stop)
+        self._stop = stop
+        self._pool = new_pool(request_threads(converter.tree, 1), "stoker-load", stop)
+        self._begun = self._written = 0
+        self._held: Counter[int] = Counter()  # bytes, by the number of what was begun
+        self._changed = threading.Condition()
 
     def begin(self, items: Iterable[Item], split: str) -> Load:
-        """Begin to load some items of a split.
+        """Begin to load some items of a split, after those of the calls before.
 
         Returns:
             What gives each of them, in any thread; it waits for the image and raises what loading it raised. The images
@@ -201,16 +331,40 @@ class LoadingAhead:
         loads: dict[Item, Future[SourceImage]] = {}
         for item in items:
             if item not in loads and (item, split) not in self._converter.known:
-                loads[item] = self._pool.submit(self._converter.tree.load, item, split)
+                loads[item] = self._pool.submit(self._load, self._begun, item, split)
+        self._begun += 1
 
         def load(item: Item, _split: str) -> SourceImage:
             return loads[item].result()
 
         return load
 
+    def _load(self, number: int, item: Item, split: str) -> SourceImage:
+        with self._changed:
+            # What is written next is always loaded, so that the others do not wait for ever.
+            while self._held.total() > _AHEAD_BYTES and number != self._written and not self._stop.is_set():
+                self._changed.wait(_LOOK_SECONDS)
+        image = self._converter.tree.load(item, split)
+        with self._changed:
+            size_bytes = len(image.data) if isinstance(image.data, bytes) else image.data.nbytes
+            self._held[number] += max(size_bytes, self._converter.recipe.fixed_bytes() or 0)
+        return image
+
+    def written(self) -> None:
+        """Note that the records of the oldest call of `begin` are written."""
+        with self._changed:
+            self._held.pop(self._written, None)
+            self._written += 1
+            self._changed.notify_all()
+
     def close(self) -> None:
         """End the threads; waits for at most one request of each."""
         self._pool.shutdown(cancel_futures=True)
+
+
+def class_number(label: int) -> bytes:
+    """Return what a class is called that has no name; nothing for no class."""
+    return b"%d" % label if label >= 0 else b""
 
 
 def request_threads(tree: Source, threads: int) -> int:
@@ -220,7 +374,11 @@ def request_threads(tree: Source, threads: int) -> int:
         tree: The source.
         threads: How many there should be if nothing has to wait.
     """
-    return threads if tree.is_local else max(threads, AT_ONCE)
+    if tree.is_local or not tree.by_url:
+        return threads if tree.is_local else max(threads, AT_ONCE)
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    few = AT_ONCE_BY_URL if files == resource.RLIM_INFINITY else min(AT_ONCE_BY_URL, files // _FILES_OF_A_REQUEST)
+    return max(threads, few)
 
 
 def is_machine_error(error: OSError) -> bool:
@@ -251,10 +409,14 @@ def _refuse_missing_object(item: Item, source: SourceImage) -> None:
         raise SourceError(message)
 
 
+def _crop(item: Item, source: SourceImage) -> Box | None:
+    return source.boxes[item.object] if item.object >= 0 else None
+
+
 def _reason(error: Exception) -> str:
     """Return what the rejects say about an item that cannot be read or stored."""
     if not isinstance(error, OSError):
         return str(error)
     if error.errno == errno.ENOENT:
-        return "the file is not there: it has been removed since it was listed, or is a link that leads nowhere"
+        return "the file is not there: what names it is wrong, it has been removed, or it is a link that leads nowhere"
     return f"the file cannot be read: {error.strerror or error}"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from stoker.builder.plan import fields_record
 from stoker.config import check_range
 from stoker.errors import ConfigError, DestinationError, ManifestError
 from stoker.format import (
@@ -28,21 +30,24 @@ from stoker.format import (
     write_listed,
     write_tfds_metadata,
 )
+from stoker.sources import SPLITS
 from stoker.storage import TEMPORARY_MARK, location, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stoker.format import Journal, Manifest, Shard
+    from stoker.format import Journal, Manifest, Shard, ShardResult
     from stoker.storage import FileInfo, Location
     from stoker.types import Compression
 
 
 _REMOVED_AT_ONCE = 32
+NOT_NOTED = 8
+"""More shards than those may be complete of which the journal of a build does not know yet."""
 _SIZES = (("train", "train"), ("val", "validation"), ("test", "test"))
 
 
-def check_destination(destination: Location, source: str) -> None:
+def check_destination(destination: Location, source: str | None) -> None:
     """Refuse a destination in which nothing can be built, before the source is looked at.
 
     It may lie in the source, whose listing leaves it out.
@@ -51,7 +56,7 @@ def check_destination(destination: Location, source: str) -> None:
         DestinationError: It is the source, is not a directory, or holds something that no build has written.
         OSError: It cannot be listed.
     """
-    if destination.is_same(location(source)):
+    if source is not None and destination.is_same(location(source)):
         message = f"{destination} is the source itself; give a new directory, in it or outside it"
         raise DestinationError(message, path=str(destination))
     if destination.lexists() and not (destination.is_local and destination.is_dir()):
@@ -60,10 +65,15 @@ def check_destination(destination: Location, source: str) -> None:
         raise DestinationError(message, path=str(destination))
     names = sorted(os.fsdecode(child.name) for child in destination.children()) if destination.is_dir() else []
     foreign = [n for n in names if not n.startswith(".") and n != "lost+found" and TEMPORARY_MARK not in n]
-    if foreign and MANIFEST_NAME not in names and not is_unfinished(destination):
+    if foreign and MANIFEST_NAME not in names and not _is_built(destination):
         shown = ", ".join(foreign[:3]) + (", ..." if len(foreign) > 3 else "")
         message = f"{destination} holds something else ({shown}); give a new or empty directory"
         raise DestinationError(message, path=str(destination))
+
+
+def _is_built(destination: Location) -> bool:
+    """Return whether a build is under way in a destination, or has ended since that was listed."""
+    return is_unfinished(destination) or (destination / MANIFEST_NAME).lexists()
 
 
 def finished_dataset(destination: Location, settings: dict[str, Any]) -> Manifest | None:
@@ -76,7 +86,7 @@ def finished_dataset(destination: Location, settings: dict[str, Any]) -> Manifes
     manifest = _manifest_there(destination)
     if manifest is None:
         return None
-    _refuse_other(destination, "a finished dataset", _manifest_settings(manifest), settings)
+    _refuse_other(destination, "a finished dataset", manifest_settings(manifest), settings)
     contents = destination.snapshot()
     for split in manifest.splits.values():
         for shard in split.shards:
@@ -94,10 +104,11 @@ def finished_dataset(destination: Location, settings: dict[str, Any]) -> Manifes
     return manifest
 
 
-def resume(journal: Journal, destination: Location, settings: dict[str, Any]) -> None:
+def resume(journal: Journal, destination: Location, settings: dict[str, Any], *, in_parts: bool = False) -> None:
     """Make the journal that of these settings: resume the one there is, or begin one.
 
-    Shards that the journal names and that are no longer there in full are forgotten, so that they are built again.
+    Shards that the journal names and that are no longer there in full are forgotten, so that they are built again. What
+    dead builds have left is removed, unless parts that write at the same time may need it.
 
     Raises:
         DestinationError: The journal is that of other settings.
@@ -105,7 +116,13 @@ def resume(journal: Journal, destination: Location, settings: dict[str, Any]) ->
     if journal.settings is None:
         journal.begin(settings)
     _refuse_other(destination, "an unfinished build", journal.settings or {}, settings)
-    destination.remove_temporaries()
+    if journal.has_lock or not (in_parts or destination.has_locks):
+        destination.remove_temporaries()
+    forget_missing(journal, destination, settings)
+
+
+def forget_missing(journal: Journal, destination: Location, settings: dict[str, Any]) -> None:
+    """Forget the shards that a journal names and that are not there in full."""
     contents, compression = destination.snapshot(), settings["compression"]
     journal.results = [result for result in journal.results if _has_shard(contents, result.file, compression)]
 
@@ -151,7 +168,8 @@ def remove_dataset(destination: Location, journal: Journal, settings: dict[str, 
     """
     manifest = _manifest_there(destination)
     begun = journal.settings if journal.settings not in (None, settings) else None
-    names = [] if begun is None else [result.file.name for result in journal.results] + _planned_shards(begun)
+    names = [] if begun is None else [result.file.name for result in journal.results]
+    names += [] if begun is None else _planned_shards(begun, journal.results)
     presets = set() if begun is None else {begun.get("preset")}
     if manifest is not None:
         names += [shard.name for split in manifest.splits.values() for shard in split.shards]
@@ -167,16 +185,19 @@ def remove_dataset(destination: Location, journal: Journal, settings: dict[str, 
         sync_directory(destination.local_path())
     (destination / MANIFEST_NAME).unlink(missing_ok=True)
     if journal.settings != settings:
-        if not destination.has_locks:
+        if not journal.has_lock:
             journal.remove()
         journal.begin(settings)
         journal.results.clear()
 
 
-def _planned_shards(settings: dict[str, Any]) -> list[str]:
+def _planned_shards(settings: dict[str, Any], results: Sequence[ShardResult]) -> list[str]:
     """Return the names of the shards of a build: one may be there of which its journal does not know yet."""
     try:
         naming = ShardNaming(settings["shard_names"])
+        if "shard_records" in settings:
+            known = Counter(result.split for result in results)
+            return [naming.name(split, shard, 0) for split in SPLITS for shard in range(known[split] + NOT_NOTED)]
         counts = {split: check_range("shards", count, 1, MAX_SHARDS) for split, count in settings["shards"].items()}
     except (AttributeError, KeyError, TypeError, ConfigError):  # it was written by another Stoker, or by hand
         return []
@@ -191,7 +212,8 @@ def _has_shard(contents: Callable[[str], FileInfo | None], shard: Shard, compres
     return compression != "none" or contents(new_index_name(shard.name)) is not None
 
 
-def _manifest_settings(manifest: Manifest) -> dict[str, Any]:
+def manifest_settings(manifest: Manifest) -> dict[str, Any]:
+    """Return the settings of the build that made a dataset, as a journal has them."""
     return {
         "source": manifest.source.fingerprint,
         "items": {name: split.records + split.rejects for name, split in manifest.splits.items()},
@@ -203,6 +225,7 @@ def _manifest_settings(manifest: Manifest) -> dict[str, Any]:
         "label_base": manifest.schema.label_base,
         "limit": manifest.limit,
         "seed": manifest.seed,
+        **fields_record(manifest.schema),
     }
 
 

@@ -14,19 +14,21 @@ import numpy as np
 from stoker import _native
 from stoker.builder.convert import UNREADABLE, ItemConverter, request_threads
 from stoker.builder.plan import Plan, RecordSize, make_plan
-from stoker.config import format_size
+from stoker.config import format_size, option
 from stoker.errors import ConfigError
+from stoker.format import ItemReject
+from stoker.sources import LabelledBoxes, counts_of
 from stoker.storage import stoppable_pool
 from stoker.types import Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
     from stoker.builder.convert import Outcome
     from stoker.builder.settings import BuildSettings
-    from stoker.format import ItemReject
+    from stoker.recipe import Storing
     from stoker.sources import Item, Source
     from stoker.storage import Location
     from stoker.types import Progress
@@ -41,6 +43,7 @@ _BATCH_PER_THREAD = 8
 
 SURVEY_LIMIT = 20_000
 """Items that are checked; of a larger source, a seeded sample of this many: ImageNet would have to be read whole."""
+SURVEY_LIMIT_BY_URL = 256
 _PROGRESS_ITEMS = 64
 
 _CLAIMS = {
@@ -55,8 +58,14 @@ _CLAIMS = {
     b"tif": "tiff",
     b"tiff": "tiff",
     b"jp2": "jpeg2000",
+    b"avif": "avif",
+    b"heic": "heif",
+    b"heif": "heif",
 }
-_NO_IMAGE = frozenset({"empty", "text", "unknown", "pdf", "heif", UNREADABLE})
+_USUAL_BYTES = 100_000
+"""Of a record of an image by URL. Nothing is measured: answers differ, and the shards of a list must not."""
+
+_NO_IMAGE = frozenset({"empty", "text", "unknown", "pdf", UNREADABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +81,17 @@ class Survey:
     """What the items hold, by their headers.
 
     Attributes:
-        looked_at: Items that were checked: all, or a seeded sample of `SURVEY_LIMIT`.
+        looked_at: Items that were checked: all, or a seeded sample of `SURVEY_LIMIT`; `SURVEY_LIMIT_BY_URL` of images
+            by URL.
         formats: How many of them have which content, in the words of `stoker.recipe.sniff`, or ``unreadable``.
+        storings: How many of them a build will store how; those that it will reject are not counted.
         odd: Those that are odd, in the order of the source.
         rejects: Those that a build will reject, in the order of the source.
     """
 
     looked_at: int
     formats: dict[str, int]
+    storings: dict[Storing, int]
     odd: tuple[OddFile, ...]
     rejects: tuple[Reject, ...]
 
@@ -111,6 +123,7 @@ class BuildForecast:
         settings: Its settings.
         plan: Splits, shards and items.
         class_counts: Items of each class, over all splits.
+        box_counts: Boxes of each class, over all splits; empty where boxes have no classes of their own.
         survey: What the items hold, and which of them will be rejected.
         estimate: Bytes and seconds.
     """
@@ -118,6 +131,7 @@ class BuildForecast:
     settings: BuildSettings
     plan: Plan
     class_counts: tuple[int, ...]
+    box_counts: tuple[int, ...]
     survey: Survey
     estimate: Estimate
 
@@ -154,10 +168,16 @@ def forecast(tree: Source, settings: BuildSettings, progress: Progress | None = 
     return BuildForecast(
         settings,
         plan,
-        tuple(np.bincount(tree.table.labels + 1, minlength=len(tree.classes) + 1)[1:].tolist()),
+        tuple(counts_of(tree.table.labels, tree.splits.values(), len(tree.classes))[1:].tolist()),
+        _box_counts(tree),
         _survey(sample, converter, settings.threads, rejects, progress),
         estimate,
     )
+
+
+def _box_counts(tree: Source) -> tuple[int, ...]:
+    known = {id(boxes): boxes for boxes in tree.boxes.values() if isinstance(boxes, LabelledBoxes)}
+    return tuple(map(sum, zip(*(boxes.counts(len(tree.classes)) for boxes in known.values()), strict=True)))
 
 
 class _Sample:
@@ -165,16 +185,18 @@ class _Sample:
 
     Attributes:
         plan: The plan.
-        rows: Their rows in the table.
+        rows: The rows of the first of them in the table.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        ordered = np.sort(np.concatenate([split.rows for split in plan.splits]))
-        self.rows = ordered[_native.permute(0, len(ordered), len(ordered), 0, 0).astype(np.int64)]
-        self._numbers = np.zeros(len(plan.tree.table), np.int8)
+        self._numbers = np.full(len(plan.tree.table), -1, np.int8)
         for number, split in enumerate(plan.splits):
             self._numbers[split.rows] = number
+        ordered = np.flatnonzero(self._numbers >= 0) if plan.items < len(self._numbers) else None
+        limit = SURVEY_LIMIT_BY_URL if plan.tree.by_url else SURVEY_LIMIT
+        chosen = _native.permute(0, min(plan.items, limit), plan.items, 0, 0).astype(np.int64)
+        self.rows = chosen if ordered is None else ordered[chosen]
 
     def item(self, row: int) -> tuple[Item, str]:
         """Return the item of a row, and its split."""
@@ -193,12 +215,13 @@ def _survey(
         known: Rejects by their rows that converting has found: damage that a header does not show.
         progress: Called after every few items.
     """
-    rows = np.sort(sample.rows[:SURVEY_LIMIT]).tolist()
+    rows = np.sort(sample.rows).tolist()
     formats: Counter[str] = Counter()
+    storings: Counter[Storing] = Counter()
     odd, rejects = [], []
     done = size_bytes = 0
 
-    def check(row: int) -> tuple[str, ItemReject | None]:
+    def check(row: int) -> tuple[str, Storing | ItemReject]:
         item, split = sample.item(row)
         return converter.check(item, split)
 
@@ -208,13 +231,18 @@ def _survey(
             formats[content] += 1
             if content in _NO_IMAGE or _claim(item.path) not in (None, content):
                 odd.append(OddFile(item.key, content))
-            reject = found or known.get(row)
+            reject = known.get(row)
+            if isinstance(found, ItemReject):
+                reject = found
+            elif reject is None:
+                storings[found] += 1
             if reject is not None:
                 rejects.append(Reject(reject.key, split, reject.reason))
             done, size_bytes = done + 1, size_bytes + item.size_bytes
             if progress is not None and done % _PROGRESS_ITEMS == 0:
                 progress(done=done, total=len(rows), size_bytes=size_bytes, rejects=len(rejects))
-    return Survey(len(rows), dict(formats.most_common()), tuple(odd), tuple(rejects))
+    stored = sorted(storings.items(), key=lambda one: (-one[1], one[0].source))
+    return Survey(len(rows), dict(formats.most_common()), dict(stored), tuple(odd), tuple(rejects))
 
 
 def _claim(path: bytes) -> str | None:
@@ -228,7 +256,7 @@ def _estimate(sample: _Sample, converter: ItemConverter, threads: int) -> tuple[
     items: list[Item] = []
     outcomes: list[Outcome] = []
     rejects: dict[int, ItemReject] = {}
-    rows = iter(sample.rows[:SURVEY_LIMIT].tolist())
+    rows = iter(sample.rows.tolist())
     started = time.monotonic()
     threads = request_threads(plan.tree, threads)
 
@@ -263,12 +291,14 @@ def _estimate(sample: _Sample, converter: ItemConverter, threads: int) -> tuple[
 def sample_records(converter: ItemConverter, threads: int) -> tuple[RecordSize, dict[tuple[Item, str], Outcome]]:
     """Return how long the records of a tree will be, and some records, by item and split, that need not be made again.
 
-    The first is the same for the same tree on any machine. The second are bounded in bytes: a build holds them until it
-    ends.
+    The first is the same for the same tree on any machine; of images by URL it is assumed, and there are none of the
+    second. These are bounded in bytes: a build holds them until it ends.
     """
     tree = converter.tree
-    rows, splits = _sample_rows(tree, _RATIO_ITEMS).tolist(), _splits_of(tree)
-    items, names = [tree.table[row] for row in rows], [splits(row) for row in rows]
+    if tree.by_url:
+        return RecordSize(1.0, converter.recipe.fixed_bytes() or _USUAL_BYTES), {}
+    rows = _sample_rows(tree, _RATIO_ITEMS).tolist()
+    items, names = [tree.table[row] for row in rows], [_split_of(tree, row) for row in rows]
     interrupted = threading.Event()
     with stoppable_pool(request_threads(tree, threads), "stoker-sample") as pool:
         try:
@@ -280,7 +310,7 @@ def sample_records(converter: ItemConverter, threads: int) -> tuple[RecordSize, 
     known: dict[tuple[Item, str], Outcome] = {}
     kept = 0
     for item, name, outcome in zip(items, names, outcomes, strict=True):
-        kept += sum(map(len, outcome.frames))
+        kept += sum(len(one.data) for one in outcome.records)
         if kept > _KEPT_BYTES:
             break
         known[item, name] = outcome
@@ -289,20 +319,20 @@ def sample_records(converter: ItemConverter, threads: int) -> tuple[RecordSize, 
 
 def _record_size(converter: ItemConverter, items: list[Item], outcomes: list[Outcome]) -> RecordSize:
     source = sum(item.size_bytes for item in items)
-    frames = [len(frame) for outcome in outcomes for frame in outcome.frames]
-    if not source or not frames:
+    frames = [size for outcome in outcomes for one in outcome.records for size in one.sizes]
+    if not frames:
         return RecordSize(1.0)
-    fixed = converter.recipe.fixed_bytes() is not None
-    return RecordSize(sum(frames) / source, sum(frames) / len(frames) if fixed else None)
+    fixed = converter.recipe.fixed_bytes() is not None or not source  # nothing tells the size of images by URL
+    return RecordSize(sum(frames) / max(1, source), sum(frames) / len(frames) if fixed else None)
 
 
-def _splits_of(tree: Source) -> Callable[[int], str]:
-    """Return what gives the split of a row."""
-    names = list(tree.splits)
-    numbers = np.zeros(len(tree.table), np.int8)
-    for number, name in enumerate(names):
-        numbers[tree.splits[name]] = number
-    return lambda row: names[numbers[row]]
+def _split_of(tree: Source, row: int) -> str:
+    """Return the split of a row."""
+    for name, rows in tree.splits.items():
+        at = int(np.searchsorted(rows, row))
+        if at < len(rows) and rows[at] == row:
+            return name
+    raise IndexError(f"row {row} is in no split")
 
 
 def _sample_rows(tree: Source, count: int) -> NDArray[np.int64]:
@@ -342,7 +372,9 @@ class ExpectedSize:
         if self.size_bytes > LARGE_BYTES:
             message = f"the dataset will take about {size}, more than {format_size(LARGE_BYTES)}"
             message += "" if self.free_bytes is None else f"; {free} are free"
-            raise ConfigError(f"{message}; add --yes to build it anyway")
+            raise ConfigError(f"{message}; add {option('allow_huge')} to build it anyway")
         if self.free_bytes is not None and self.size_bytes > self.free_bytes:
             message = f"the dataset will take about {size}, and only {free} are free; free some or build elsewhere"
-            raise ConfigError(f"{message}, or add --yes to begin anyway: a build that fills the disk can be resumed")
+            raise ConfigError(
+                f"{message}, or add {option('allow_huge')} to begin anyway: a build that fills the disk can be resumed"
+            )

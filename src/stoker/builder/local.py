@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from stoker.builder.convert import LoadingAhead, Outcome
-from stoker.format import ShardResult, ShardWriter
+from stoker.format import ShardResult, ShardWriter, nested_counts
 from stoker.storage import check_stacks, location
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _CHUNK_ITEMS = 16  # one hand-over between threads costs about as much as a tenth of reading an image
 _CHUNK_BYTES = 2**22
 _CHUNKS_PER_THREAD = 8  # so that one slow image does not make the other threads wait
+_CHUNKS_BY_URL = 256  # nor a slow server
 _OPEN_COMMITS = 2  # shards that may wait for their fsync while the next one is written
 _OPEN_UPLOADS = 4  # one alone does not fill the way to a store
 
@@ -89,7 +90,7 @@ class EngineFactory(Protocol):
 
 @dataclass(slots=True)
 class _Shard:
-    """A shard that is being written; ``tally`` holds no frames."""
+    """A shard that is being written; ``tally`` holds no records."""
 
     job: ShardJob
     writer: ShardWriter
@@ -101,7 +102,14 @@ class _Shard:
             file = self.writer.commit()
         tally = self.tally
         return ShardResult(
-            file, self.job.split, tuple(tally.rejects), dict(tally.converted), tuple(tally.annotation_errors)
+            file,
+            self.job.split,
+            tuple(tally.rejects),
+            dict(tally.converted),
+            tuple(tally.annotation_errors),
+            nested_counts(tally.formats),
+            dict(tally.labels),
+            boxes=dict(tally.boxes),
         )
 
 
@@ -133,7 +141,7 @@ class LocalEngine:
         self._committed = committed
         self._advanced = advanced
         self._before_commit = before_commit
-        self._max_chunks = threads * _CHUNKS_PER_THREAD
+        self._max_chunks = max(threads * _CHUNKS_PER_THREAD, _CHUNKS_BY_URL * converter.tree.by_url)
         self._max_bytes = self._max_chunks * _CHUNK_BYTES
         self._max_commits = _OPEN_UPLOADS if directory.requests_at_once > 1 else _OPEN_COMMITS
         check_stacks(threads + self._max_commits)
@@ -182,10 +190,12 @@ class LocalEngine:
         outcome = future.result()
         self._window.popleft()
         self._window_bytes -= chunk.size_bytes
+        if self._loading is not None:
+            self._loading.written()
         if self._shard is None:
             job = chunk.job
             self._shard = _Shard(job, ShardWriter(self._directory, job.name, job.compression, self._stop))
-        self._shard.writer.append_frames(outcome.frames)
+        self._shard.writer.append_framed(outcome.records)
         self._shard.tally.add_notes(outcome)
         if chunk.is_last:
             shard, self._shard = self._shard, None

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stoker import _native
-from stoker.config import format_size
+from stoker.config import format_count, format_size, option
 from stoker.errors import ConfigError, SourceError
-from stoker.format import MAX_SHARDS, find_shard_folder, find_shards
-from stoker.sources import SPLITS, list_source, with_objects
+from stoker.fields import ImageField
+from stoker.format import MAX_SHARDS, find_shard_folder, find_shards, with_fields
+from stoker.sources import SPLITS, is_dataset, list_source, sum_of, with_objects
 from stoker.storage import location
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from stoker.builder.settings import BuildSettings, ShardSettings, SourceSettings
     from stoker.format import ShardNaming
-    from stoker.sources import ItemTable, Source, SourceTree
+    from stoker.sources import Item, Source, SourceTree
     from stoker.storage import Location
-    from stoker.types import Compression, Progress
+    from stoker.types import Compression, Progress, SchemaInfo
 
 
 FULL_SHARD = 100
@@ -37,13 +39,13 @@ class ShardJob:
     Attributes:
         name: Its name, relative to the destination.
         split: Its split.
-        items: What goes into it, in order.
+        items: What goes into it, in order; a table, but of records without a length what is gone through once.
         compression: Of the whole file.
     """
 
     name: str
     split: str
-    items: ItemTable
+    items: Iterable[Item]
     compression: Compression = "none"
 
 
@@ -53,10 +55,11 @@ class SplitPlan:
 
     Attributes:
         name: Its name.
-        rows: int64 (N,): rows of the tree's table, in the order of the dataset.
-        bounds: int64 (S + 1,): shard ``i`` holds ``rows[bounds[i]:bounds[i + 1]]``.
+        rows: int64 (N,): its rows of the tree's table, before ``seed`` has put them into the order of the dataset.
+        bounds: int64 (S + 1,): shard ``i`` holds the places from ``bounds[i]`` to ``bounds[i + 1]`` of that order.
         shard_names: Names of its S shards, in order.
         size_bytes: Bytes of its source files.
+        seed: Of the order, which is made shard by shard: it would take 8 bytes an item. None: as ``rows`` are.
     """
 
     name: str
@@ -64,10 +67,14 @@ class SplitPlan:
     bounds: NDArray[np.int64]
     shard_names: tuple[str, ...]
     size_bytes: int
+    seed: int | None = None
 
     def shard_rows(self, shard: int) -> NDArray[np.int64]:
         """Return the rows of one shard, in order."""
-        return self.rows[self.bounds[shard] : self.bounds[shard + 1]]
+        first, end = int(self.bounds[shard]), int(self.bounds[shard + 1])
+        if self.seed is None:
+            return self.rows[first:end]
+        return self.rows[_native.permute(first, end - first, len(self.rows), self.seed, 0).astype(np.int64)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,16 +103,37 @@ class Plan:
         """Bytes of all source files."""
         return sum(split.size_bytes for split in self.splits)
 
-    def jobs(self, done: Container[str] = ()) -> Iterator[ShardJob]:
-        """Yield the jobs of the shards whose names are not in ``done``, in the order of the dataset.
+    @property
+    def shard_names(self) -> list[str]:
+        """Names of the shards of all splits, in the order of the dataset."""
+        return [name for split in self.splits for name in split.shard_names]
+
+    def items_of(self, shards: Container[str]) -> int:
+        """Return how many items some shards have together, given their names."""
+        return sum(
+            int(split.bounds[shard + 1] - split.bounds[shard])
+            for split in self.splits
+            for shard, name in enumerate(split.shard_names)
+            if name in shards
+        )
+
+    def rows_of_shards(self) -> dict[str, Callable[[], NDArray[np.int64]]]:
+        """Return for each shard, by its name, what returns its rows, in order."""
+        return {
+            name: partial(split.shard_rows, shard)
+            for split in self.splits
+            for shard, name in enumerate(split.shard_names)
+        }
+
+    def jobs(self, wanted: Container[str]) -> Iterator[ShardJob]:
+        """Yield the jobs of the shards whose names are in ``wanted``, in the order of the dataset.
 
         The items of a job are copied out of the table when it is yielded, so only those in use take memory.
         """
         for split in self.splits:
             for shard, name in enumerate(split.shard_names):
-                if name in done:
-                    continue
-                yield ShardJob(name, split.name, self.tree.table.take(split.shard_rows(shard)), self.compression)
+                if name in wanted:
+                    yield ShardJob(name, split.name, self.tree.table.take(split.shard_rows(shard)), self.compression)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +166,9 @@ def open_source(
     Raises:
         SourceError: They cannot be listed, or are TFRecords.
     """
+    assert source.root is not None, "records of a program are not listed here"
     place = location(source.root)
-    below = find_shard_folder(place, beside_images=True) if place.is_dir() else None
+    below = find_shard_folder(place, is_dataset) if place.is_dir() else None
     if below is not None:
         raise _records_at(source.root, below)
     try:
@@ -171,26 +200,29 @@ def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
         size: How long the records will be; decides the number of shards when the settings give only their length.
 
     Raises:
-        ConfigError: More shards than items, or nothing to hold out of.
+        ConfigError: More shards than items, nothing to hold out of, or objects to be cut out of images with masks.
         SourceError: There are no items.
     """
+    images = [name for name, one in tree.fields.items() if isinstance(one, ImageField)]
+    if settings.source.crop_objects and images:
+        message = f"{option('crop_objects')} cuts objects out of the image, but not out of {', '.join(images)}"
+        raise ConfigError(f"{message}; omit it, or those fields")
     splits = {name: rows for name, rows in _divide(tree, settings).items() if len(rows)}
     if not splits:
         empty = "holds class folders but no image in them" if tree.classes else "names no image"
         raise SourceError(f"{tree.root} {empty}", path=tree.root)
     naming = settings.shards.naming
     if len(splits) > 1 and not naming.names_splits:
-        message = f"--shard-names {naming.text!r} gives the shards of {' and '.join(splits)} the same names"
+        message = f"{option('shard_names')} {naming.text!r} gives the shards of {' and '.join(splits)} the same names"
         raise ConfigError(f"{message}; add {{split}} to it, for example {{split}}-part-{{shard}}.tfrecord")
-    sizes = {name: int(tree.table.sizes[rows].sum()) for name, rows in splits.items()}
-    ordered = {name: rows[_order(len(rows), settings.seed)] for name, rows in splits.items()}
+    sizes = {name: sum_of(tree.table.sizes, rows) for name, rows in splits.items()}
     items = {name: len(rows) for name, rows in splits.items()}
     if naming.per_class:
-        plans = [_by_class(tree, naming, name, rows, sizes[name]) for name, rows in ordered.items()]
+        plans = [_by_class(tree, naming, name, rows, sizes[name], settings.seed) for name, rows in splits.items()]
     else:
         stored = {name: size.of(items[name], sizes[name]) for name in splits}
         shards = count_shards(items, stored, settings.shards)
-        plans = [_even(naming, name, rows, sizes[name], shards[name]) for name, rows in ordered.items()]
+        plans = [_even(naming, name, rows, sizes[name], shards[name], settings.seed) for name, rows in splits.items()]
     return Plan(tree, tuple(plans), settings.shards.compression, shard_rule(items, settings.shards))
 
 
@@ -201,7 +233,7 @@ def _divide(tree: Source, settings: BuildSettings) -> dict[str, NDArray[np.int64
     if limit is not None:
         if "train" not in divided:
             raise ConfigError(
-                f"--num-images takes images of train, but {tree.root} holds only {' and '.join(tree.splits)}"
+                f"{option('num_images')} takes images of train, but {tree.root} holds only {' and '.join(tree.splits)}"
             )
         rows = divided["train"]
         if limit < len(rows):
@@ -216,7 +248,7 @@ def _hold_out(
 ) -> dict[str, NDArray[np.int64]]:
     target, fraction = held_out
     if "train" not in splits or len(splits.get(target, ())):
-        message = f"--split-fraction {target}={fraction:g} moves images of train to a new split {target}"
+        message = f"{option('split_fraction')} {target}={fraction:g} moves images of train to a new split {target}"
         raise ConfigError(f"{message}, but {tree.root} holds {' and '.join(splits)}")
     rows = splits["train"]
     moved = np.zeros(len(rows), bool)
@@ -232,10 +264,6 @@ def _hold_out(
     return {"train": rows[~moved], target: rows[moved]}
 
 
-def _order(count: int, seed: int) -> NDArray[np.int64]:
-    return _native.permute(0, count, count, seed, 0).astype(np.int64)
-
-
 def count_shards(items: Mapping[str, int], sizes: Mapping[str, float], settings: ShardSettings) -> dict[str, int]:
     """Return the number of shards of each split.
 
@@ -248,30 +276,50 @@ def count_shards(items: Mapping[str, int], sizes: Mapping[str, float], settings:
         ConfigError: More shards than items are asked for, or shards of a split that is not there.
     """
     main = _main_split(items)
-    explicit: dict[str, int | None] = {main: settings.train}
-    if settings.validation is not None:
-        if "validation" not in items:
-            raise ConfigError("--validation-shards is given, but there is no split 'validation'")
-        explicit["validation"] = settings.validation
+    explicit = _counts_given(items, main, settings)
     if settings.train is None and settings.preferred is not None and _fills_preferred(items, settings.preferred):
         explicit[main] = settings.preferred[0]
         if len(items) > 1 and items.get("validation", 0) >= FULL_SHARD * settings.preferred[1]:
             explicit.setdefault("validation", settings.preferred[1])
-    for name, shards in explicit.items():
-        if shards is not None and shards > items[name]:
-            raise ConfigError(f"{shards} shards for the {items[name]} items of split {name!r}; ask for fewer shards")
     # Shards of a split without a number of its own are as long as those of the main split.
     target = settings.size_bytes
-    main_shards = explicit[main]
+    main_shards = explicit.get(main)
     if main_shards is not None:
         target = max(1, round(sizes[main] / main_shards))
     counts = {}
     for name, count in items.items():
         wanted = explicit.get(name) or min(count, max(1, round(sizes[name] / target)))
         if wanted > MAX_SHARDS:
-            raise ConfigError(f"{wanted} shards for split {name!r}, more than {MAX_SHARDS}; raise --shard-size")
+            raise ConfigError(
+                f"{wanted} shards for split {name!r}, more than {MAX_SHARDS}; raise {option('shard_size')}"
+            )
         counts[name] = wanted
     return counts
+
+
+def _counts_given(items: Mapping[str, int], main: str, settings: ShardSettings) -> dict[str, int]:
+    """Return how many shards the settings say that splits have.
+
+    Raises:
+        ConfigError: They do not fit the splits.
+    """
+    shards, validation_shards = option("shards"), option("validation_shards")
+    given: dict[str, int] = {}
+    for name, split, count in ((shards, main, settings.train), (validation_shards, "validation", settings.validation)):
+        if count is None:
+            continue
+        if split not in items:
+            raise ConfigError(f"{name} is given, but there is no split {split!r}")
+        if split in given:
+            message = (
+                f"{shards} is {given[split]} and {name} is {count}, but without a split 'train' both are of {split}"
+            )
+            raise ConfigError(f"{message}; give one of them")
+        if count > items[split]:
+            message = f"{name} is {count}, but split {split!r} has {format_count(items[split], 'item')}"
+            raise ConfigError(f"{message}; give {items[split]} or less")
+        given[split] = count
+    return given
 
 
 def _main_split(items: Mapping[str, int]) -> str:
@@ -291,11 +339,13 @@ def shard_rule(items: Mapping[str, int], settings: ShardSettings) -> str:
     """
     if settings.naming.per_class:
         return "one for each class of train"
-    if settings.train is not None:
-        return f"{settings.train:,} of {_main_split(items)}, as --shards says"
-    length = f"about {format_size(settings.size_bytes)} each; --shards or --shard-size changes that"
+    counted = [("shards", settings.train, _main_split(items)), ("validation_shards", settings.validation, "validation")]
+    said = [f"{count:,} of {split}, as {option(name)} says" for name, count, split in counted if count is not None]
+    if settings.train is not None or len(said) == len(items):
+        return "; ".join(said)
+    length = f"about {format_size(settings.size_bytes)} each; {option('shards')} or {option('shard_size')} changes that"
     if settings.preferred is None:
-        return length
+        return "; ".join([*said, length])
     wanted = f"{settings.preferred[0]:,}"
     needed = f"{FULL_SHARD * settings.preferred[0]:,} images of {_main_split(items)}, {FULL_SHARD} for each"
     if _fills_preferred(items, settings.preferred):
@@ -303,17 +353,22 @@ def shard_rule(items: Mapping[str, int], settings: ShardSettings) -> str:
     return f"{length}; the preset has {wanted} from {needed}"
 
 
-def _even(naming: ShardNaming, split: str, rows: NDArray[np.int64], size_bytes: int, shards: int) -> SplitPlan:
+def _even(
+    naming: ShardNaming, split: str, rows: NDArray[np.int64], size_bytes: int, shards: int, seed: int
+) -> SplitPlan:
     """Cut the rows into shards that differ by at most one record."""
     bounds = np.arange(shards + 1, dtype=np.int64) * len(rows) // shards
     names = tuple(naming.name(split, shard, shards) for shard in range(shards))
-    return SplitPlan(split, rows, bounds, names, size_bytes)
+    return SplitPlan(split, rows, bounds, names, size_bytes, seed)
 
 
-def _by_class(tree: Source, naming: ShardNaming, split: str, rows: NDArray[np.int64], size_bytes: int) -> SplitPlan:
+def _by_class(
+    tree: Source, naming: ShardNaming, split: str, rows: NDArray[np.int64], size_bytes: int, seed: int
+) -> SplitPlan:
     """Give every class of train a shard, in their order inside it; every other split is one shard."""
     if split != "train":
-        return _even(naming, split, rows, size_bytes, 1)
+        return _even(naming, split, rows, size_bytes, 1, seed)
+    rows = rows[_native.permute(0, len(rows), len(rows), seed, 0).astype(np.int64)]
     rows = rows[np.argsort(tree.table.labels[rows], kind="stable")]
     labels, starts = np.unique(tree.table.labels[rows], return_index=True)
     names = tuple(naming.name(split, label, len(labels)) for label in labels.tolist())
@@ -333,7 +388,28 @@ def plan_settings(plan: Plan, settings: BuildSettings) -> dict[str, Any]:
         "label_base": settings.schema.label_base,
         "limit": settings.source.limit,
         "seed": settings.seed,
+        **fields_record(stored_schema(plan.tree, settings)),
     }
+
+
+def stored_schema(tree: Source, settings: BuildSettings, classes: int = 0) -> SchemaInfo:
+    """Return what the records of a source are, as the manifest has it, for so many classes.
+
+    Raises:
+        ConfigError: The layout has no place for the extra fields.
+    """
+    info = with_fields(settings.schema, tree.fields).info(classes)
+    return info if info.box_prefix is None else replace(info, box_names=tree.box_names)
+
+
+def fields_record(schema: SchemaInfo) -> dict[str, Any]:
+    """Return what the extra fields and the classes of boxes are, for the journal; nothing where there are none."""
+    found: dict[str, Any] = {}
+    if schema.fields:
+        found["fields"] = {name: one.to_json() for name, one in schema.fields.items()}
+    if schema.box_names:
+        found["box_names"] = list(schema.box_names)
+    return found
 
 
 def recipe_record(settings: BuildSettings) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-from stoker.config import available_cpus, check_range, full_split_name
+from stoker.config import available_cpus, check_range, full_split_name, option
 from stoker.errors import ConfigError
 from stoker.format import (
     MAX_SHARDS,
@@ -36,7 +36,8 @@ class SourceSettings:
     """Where the images are, which of them are taken, and how they are divided.
 
     Attributes:
-        root: Any source that `stoker.sources.list_source` lists, or an existing dataset.
+        root: Any source that `stoker.sources.list_source` lists, or an existing dataset; None for the records of a
+            program.
         options: What the listing cannot find out by itself.
         held_out: Split (``validation``, also called ``val``, or ``test``) and fraction (0..1) of every class of train
             that is moved to it; None moves nothing.
@@ -44,7 +45,7 @@ class SourceSettings:
         crop_objects: Whether every annotated object becomes a record of its own; an image without one stays whole.
     """
 
-    root: str
+    root: str | None
     options: SourceOptions = field(default_factory=SourceOptions)
     held_out: tuple[str, float] | None = None
     limit: int | None = None
@@ -52,13 +53,13 @@ class SourceSettings:
 
     def __post_init__(self) -> None:
         if self.limit is not None:
-            check_range("--num-images", self.limit, 1, 2**62)
+            check_range(option("num_images"), self.limit, 1, 2**62)
         if self.held_out is None:
             return
         split, fraction = self.held_out
         object.__setattr__(self, "held_out", (full_split_name(split), fraction))
         if full_split_name(split) not in ("validation", "test") or not 0 < fraction < 1:
-            message = f"--split-fraction {split}={fraction:g} is not understood"
+            message = f"{option('split_fraction')} {split}={fraction:g} is not understood"
             raise ConfigError(f"{message}; write validation=0.1 or test=0.1, with a fraction between 0 and 1")
 
 
@@ -84,12 +85,14 @@ class ShardSettings:
     compression: Compression = "none"
 
     def __post_init__(self) -> None:
-        check_range("--shard-size", self.size_bytes, 1, 2**62)
-        for name, shards in (("--shards", self.train), ("--validation-shards", self.validation)):
+        check_range(option("shard_size"), self.size_bytes, 1, 2**62)
+        for name, shards in ((option("shards"), self.train), (option("validation_shards"), self.validation)):
             if shards is not None:
                 check_range(name, shards, 1, MAX_SHARDS)
             if shards is not None and self.naming.per_class:
-                raise ConfigError(f"{name} contradicts --shard-names per-class, which makes a shard of every class")
+                raise ConfigError(
+                    f"{name} contradicts {option('shard_names')} per-class, which makes a shard of every class"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +122,26 @@ class BuildSettings:
     numbered_labels: bool = False
 
     def __post_init__(self) -> None:
-        check_range("--seed", self.seed, 0, 2**63 - 1)
-        check_range("--threads", self.threads, 1, 1024)
-        check_range("--max-rejects", self.max_rejects, 0, 2**63 - 1)
+        check_range(option("seed"), self.seed, 0, 2**63 - 1)
+        check_range(option("threads"), self.threads, 1, 1024)
+        check_range(option("max_rejects"), self.max_rejects, 0, 2**63 - 1)
         preset = self.schema.info(0)
         if preset.preset == "tfds" and self.shards.compression != "none":
-            raise ConfigError("TensorFlow Datasets reads no compressed shards; omit --compression, or --preset tfds")
+            message = "TensorFlow Datasets reads no compressed shards"
+            raise ConfigError(f"{message}; omit {option('compression')}, or {option('preset')} tfds")
         raw = isinstance(self.recipe.encode, RawEncode)
         if raw != (self.schema.stores == "raw"):
             what = "pixels" if self.schema.stores == "raw" else "JPEG files"
-            advice = "--encode raw or --preset imagenet" if not raw else "--preset dlbs for --encode raw"
-            raise ConfigError(f"the layout {preset.preset} stores {what}, not {self.recipe.encode}; use {advice}")
+            advice = (
+                f"{option('encode')} raw or {option('preset')} imagenet"
+                if not raw
+                else f"{option('preset')} dlbs for {option('encode')} raw"
+            )
+            other = self.recipe.encode or "files"
+            raise ConfigError(f"the layout {preset.preset} stores {what}, not {other}; use {advice}")
         if isinstance(self.recipe.encode, RawEncode) and self.recipe.encode.order != "HWC" and not preset.order_key:
             raise ConfigError(
-                f"preset {preset.preset} cannot say that its pixels are CHW; use --preset dlbs or raw:HWC"
+                f"preset {preset.preset} cannot say that its pixels are CHW; use {option('preset')} dlbs or raw:HWC"
             )
 
 
@@ -147,7 +156,8 @@ class Preset:
         schema: Builds its schema: called with a label base.
         label_base: Number of the first class.
         resize: As ``--resize`` has it; ``off`` for none.
-        encode: As ``--encode`` has it; None leaves it to the recipe.
+        encode: As ``--encode`` has it; None leaves it to the recipe. Without a resize, a JPEG is not encoded so.
+        jpeg_only: Whether its readers take nothing but JPEG, as in `stoker.recipe.Recipe`.
         filter: As ``--filter`` has it; None leaves it to the recipe.
         shard_names: As ``--shard-names`` has it.
         shards: Preferred shards of train and of validation; None for as many as their length asks for.
@@ -166,6 +176,7 @@ class Preset:
     compression: Compression = "none"
     numbered_labels: bool = False
     imagenet_labels: bool | None = None
+    jpeg_only: bool = False
 
     def make_schema(self, label_base: int | None) -> Schema:
         """Return the schema with a label base, or, given None, with that of the preset.
@@ -181,7 +192,13 @@ PLAIN = Preset(ImagenetSchema)
 
 PRESETS: dict[PresetName, Preset] = {
     "imagenet": Preset(
-        ImagenetSchema, 1, shard_names="google", shards=(1024, 128), numbered_labels=True, imagenet_labels=True
+        ImagenetSchema,
+        1,
+        shard_names="google",
+        shards=(1024, 128),
+        numbered_labels=True,
+        imagenet_labels=True,
+        jpeg_only=True,
     ),
     "imagenet-nvidia": Preset(
         NvidiaSchema,
@@ -193,6 +210,7 @@ PRESETS: dict[PresetName, Preset] = {
         shards=(1024, 128),
         numbered_labels=True,
         imagenet_labels=True,
+        jpeg_only=True,
     ),
     "dlbs": Preset(
         DlbsSchema,
@@ -205,8 +223,10 @@ PRESETS: dict[PresetName, Preset] = {
     "tiny-imagenet": Preset(
         TinySchema, resize="exact:64x64", encode="raw", shard_names="per-class", imagenet_labels=False
     ),
-    "dogs-onehot": Preset(DogsSchema, 0, "exact:224x224", "jpeg:95", "tf2-nearest", "part", (4, 1), "gzip"),
-    "tfds": Preset(TfdsSchema, shard_names="tfds"),
+    "dogs-onehot": Preset(
+        DogsSchema, 0, "exact:224x224", "jpeg:95", "tf2-nearest", "part", (4, 1), "gzip", jpeg_only=True
+    ),
+    "tfds": Preset(TfdsSchema, shard_names="tfds", jpeg_only=True),
 }
 
 
@@ -219,5 +239,5 @@ def find_preset(name: str | None) -> Preset:
     if name is None:
         return PLAIN
     if name not in get_args(PresetName):
-        raise ConfigError(f"--preset {name!r} is unknown; there are {', '.join(PRESETS)}")
+        raise ConfigError(f"{option('preset')} {name!r} is unknown; there are {', '.join(PRESETS)}")
     return PRESETS[cast("PresetName", name)]

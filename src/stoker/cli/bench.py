@@ -6,7 +6,7 @@ import dataclasses
 import importlib
 from typing import TYPE_CHECKING
 
-from stoker.cli.output import EXIT_FAILED, Printer, bar, print_json
+from stoker.cli.output import EXIT_FAILED, Printer, bar, counted, print_json
 from stoker.cli.parser import add_output_options, examples
 from stoker.cli.places import check_place
 from stoker.cli.progress import shown_progress
@@ -14,7 +14,7 @@ from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import format_count, format_size
 from stoker.errors import ConfigError
 from stoker.format import write_atomically
-from stoker.inspect import BenchSpec, measure_configured, run_bench
+from stoker.inspect import BenchSpec, by_decoder, measure_configured, run_bench
 from stoker.sources import SOURCE_KINDS, is_config
 from stoker.storage import location
 
@@ -120,6 +120,15 @@ def _print_report(report: BenchReport) -> None:
         f"{machine.processor}, {cpus}, {format_size(machine.memory_bytes)}, {machine.system}, "
         f"Python {machine.python}, {machine.kernels} kernels"
     )
+    printer.line(f"formats: {counted(report.own_formats)}")
+    if report.formats != report.own_formats:
+        printer.line(f"all cases but stoker-own read them as: {counted(report.formats)}")
+    others = by_decoder(report.own_formats)[1]
+    others.pop("raw", None)
+    if others:
+        printer.line(
+            f"Pillow decodes in stoker-own, under the GIL: {counted(others)}; 'stoker build' converts them once"
+        )
     if report.encoded_bytes < _FEW_BYTES:
         printer.line("few images: they may stay in the processor's caches, which makes every figure too good")
     speed = f">{'cold ' * spec.cold}images/s"

@@ -6,7 +6,15 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stoker.builder import build_tree, check_destination, open_source
+from stoker.builder import (
+    build_part,
+    build_tree,
+    check_destination,
+    check_part_destination,
+    chosen_part,
+    list_once,
+    open_source,
+)
 from stoker.cli.options import (
     add_dataset_options,
     add_engine_options,
@@ -16,7 +24,17 @@ from stoker.cli.options import (
     build_settings,
     chosen_engine,
 )
-from stoker.cli.output import EXIT_REJECTS, Printer, converted_title, is_quiet, is_verbose, print_json, typed
+from stoker.cli.output import (
+    EXIT_REJECTS,
+    Printer,
+    converted_line,
+    formats_line,
+    is_quiet,
+    is_verbose,
+    print_json,
+    reasons,
+    typed,
+)
 from stoker.cli.parser import UsageError, add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.config import format_count, format_seconds, format_size
@@ -26,10 +44,12 @@ from stoker.storage import location
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from stoker.builder import BuildReport, BuildSettings, ExpectedSize
+    from stoker.builder import BuildReport, BuildSettings, ExpectedSize, Part, PartReport
     from stoker.format import Manifest
+    from stoker.storage import Location
+    from stoker.types import Reject
 
 
 _SHOWN = 5
@@ -56,6 +76,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     group = add_running_options(parser)
     add_overwrite_option(group)
     add_engine_options(group)
+    text = "build part N of M, numbered from 0, while other processes build the others; auto: in an array of Slurm or"
+    group.add_argument("--part", metavar="N/M", help=f"{text} an indexed job of Kubernetes, the part they say")
+    text = "build no shard, but publish the dataset once all parts have ended"
+    group.add_argument("--finish", action="store_true", help=text)
     text = "ask for directories, size and quality as NVIDIA's script does, or take them from its environment variables"
     group.add_argument("--ask", action="store_true", help=text)
     add_output_options(parser)
@@ -70,6 +94,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("a build needs a source and a destination: stoker build SOURCE DESTINATION, or --ask")
     settings = build_settings(args)
     destination = location(args.destination)
+    contradicting = {"--engine": args.engine != "local", "--overwrite": args.overwrite}
+    part = chosen_part(args.part, finish=args.finish, contradicting=contradicting)
+    if part is not None:
+        return _run_part(args, settings, destination, part)
     check_destination(destination, args.source)
     with chosen_engine(args) as engine:
         with shown_progress("listing") as progress:
@@ -79,6 +107,24 @@ def run(args: argparse.Namespace) -> int:
                 tree, settings, destination, progress, announcer(args, settings), engine, overwriter(args)
             )
     return report_build(report, args)
+
+
+def _run_part(args: argparse.Namespace, settings: BuildSettings, destination: Location, part: Part) -> int:
+    """Build the part that the options name, report, and return 0, or 3 when the manifest is withheld."""
+    check_part_destination(destination, args.source, part)
+    with shown_progress("listing") as progress:
+        listed = list_once(settings, destination, progress)
+    with shown_progress("finishing" if args.finish else str(part)) as progress:
+        report = build_part(listed, settings, destination, part, progress, announcer(args, settings))
+    if report.dataset is not None:
+        if not args.json and not args.finish:
+            Printer().detail(_shards_of(report))
+        return report_build(report.dataset, args, None if args.finish else report)
+    if args.json:
+        print_json(_part_document(report, args.destination))
+    else:
+        _print_part(report, args.destination)
+    return 0
 
 
 def _ask_settings(args: argparse.Namespace) -> None:
@@ -173,10 +219,10 @@ def overwriter(args: argparse.Namespace) -> Callable[[str], None] | None:
     return agree
 
 
-def report_build(report: BuildReport, args: argparse.Namespace) -> int:
-    """Print what a build did, and return its exit code."""
+def report_build(report: BuildReport, args: argparse.Namespace, part: PartReport | None = None) -> int:
+    """Print what a build did, or the part of it that ended last, and return its exit code."""
     if args.json:
-        print_json(_document(report, args.destination))
+        print_json(_document(report, args.destination) | ({} if part is None else _part_fields(part)))
     else:
         _print(report, args.destination)
     return EXIT_REJECTS if report.outcome == "withheld" else 0
@@ -200,12 +246,53 @@ def _document(report: BuildReport, destination: str) -> dict[str, Any]:
         "images_per_second": round(report.items / report.seconds, 1),
         "bytes_per_second": round(report.size_bytes / report.seconds),
         "resumed_shards": report.resumed_shards,
+        "formats": {name: dict(counts) for name, counts in manifest.formats.items()},
         "converted": dict(manifest.converted),
         "annotation_errors": manifest.annotation_errors,
         "rejects": [{"key": r.key, "split": r.split, "reason": r.reason} for r in report.rejects],
         "ignored": dict(manifest.source.ignored),
         "warnings": list(report.warnings),
     }
+
+
+def _part_fields(report: PartReport) -> dict[str, Any]:
+    return {
+        "part": report.part.number,
+        "parts": report.part.count,
+        "part_shards": report.shards,
+        "all_shards": report.all_shards,
+        "missing_shards": report.missing_shards,
+    }
+
+
+def _part_document(report: PartReport, destination: str) -> dict[str, Any]:
+    return {
+        "outcome": "part",
+        "destination": destination,
+        **_part_fields(report),
+        "seconds": round(report.seconds, 3),
+        "images": report.items,
+        "source_bytes": report.size_bytes,
+        "resumed_shards": report.resumed_shards,
+        "annotation_errors": len(report.annotation_errors),
+        "rejects": [{"key": r.key, "split": r.split, "reason": r.reason} for r in report.rejects],
+        "warnings": list(report.warnings),
+    }
+
+
+def _shards_of(report: PartReport) -> str:
+    there = f", {report.resumed_shards:,} of them there already" if report.resumed_shards else ""
+    return f"{report.part}: {report.shards:,} of {format_count(report.all_shards, 'shard')}{there}"
+
+
+def _print_part(report: PartReport, destination: str) -> None:
+    printer = Printer()
+    printer.some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "see 'stoker plan'")
+    annotations = [f"annotation of {error}" for error in report.annotation_errors]
+    printer.some(annotations, _SHOWN, "their images are stored without boxes")
+    _print_rejects(printer, report.rejects, "rejects.jsonl will name all of them")
+    missing = f"{format_count(report.missing_shards, 'shard')} of other parts missing in {destination}"
+    printer.line(f"{_shards_of(report)}; {missing}")
 
 
 def _print(report: BuildReport, destination: str) -> None:
@@ -218,13 +305,18 @@ def _print(report: BuildReport, destination: str) -> None:
         _print_splits(printer, report)
     annotations = [f"annotation of {error}" for error in report.annotation_errors]
     printer.some(annotations, _SHOWN, "their images are stored without boxes")
-    rejects = [f"rejected {reject.key}: {reject.reason}" for reject in report.rejects]
-    printer.some(rejects, _SHOWN, f"see {destination}/rejects.jsonl")
+    _print_rejects(printer, report.rejects, f"see {destination}/rejects.jsonl")
     if report.outcome == "withheld":
         accept = f"run the same command with --max-rejects {manifest.rejects} to accept them"
         printer.line(f"manifest withheld because of {format_count(manifest.rejects, 'reject')}; {accept}")
     else:
         printer.line(f"dataset {manifest.dataset_id} in {destination}")
+
+
+def _print_rejects(printer: Printer, rejects: Sequence[Reject], rest: str) -> None:
+    printer.some([f"rejected {reject.key}: {reject.reason}" for reject in rejects], _SHOWN, rest)
+    if len(rejects) > _SHOWN and not is_quiet():
+        printer.table([">rejects", "reason"], reasons(rejects))
 
 
 def _classes(manifest: Manifest) -> str:
@@ -241,9 +333,10 @@ def _print_splits(printer: Printer, report: BuildReport) -> None:
     printer.table(["split", ">records", ">shards", ">bytes", ">rejects"], rows)
     printer.line(_classes(manifest))
     printer.line(_speed(report))
+    if manifest.formats.keys() - {"jpeg", "raw"} or manifest.recipe["kind"] == "restart":
+        printer.line(f"stored: {formats_line(manifest)}")
     if manifest.converted:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(manifest.converted.items()))
-        printer.line(f"{converted_title(manifest.schema)}: {kinds}")
+        printer.line(converted_line(manifest))
 
 
 def _speed(report: BuildReport) -> str:

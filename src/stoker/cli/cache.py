@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.cli.output import Printer, print_json
 from stoker.cli.parser import add_output_options, examples
-from stoker.config import format_size
+from stoker.config import format_size, user_cache_directory
 from stoker.errors import ConfigError
-from stoker.format import INDEXES_FOLDER, kept_indexes, user_cache_directory
+from stoker.format import INDEXES_FOLDER, kept_indexes
 from stoker.loader import CacheDirectory
+from stoker.sources import UNPACKED_FOLDER, is_in_use, unpacked_files
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
-    text = "List what a cache directory holds: samples of stoker.NodeCache, and indexes of read-only shards."
+    text = (
+        "List what a cache directory holds: samples of stoker.NodeCache, indexes of read-only shards, unpacked Parquet."
+    )
     shown = examples("stoker cache", "stoker cache --dir /scratch/cache --clear")
     parser = subparsers.add_parser("cache", help=text, description=text, epilog=shown)
     add = parser.add_argument_group("the cache").add_argument
@@ -46,7 +49,12 @@ def run(args: argparse.Namespace) -> int:
             path.unlink(missing_ok=True)
     else:
         entries = directory.entries()
-    index_bytes = sum(size for _, size in indexes)
+    unpacked = [(path, path.stat().st_size) for path in unpacked_files(place)]
+    if args.clear:
+        unpacked = [(path, size) for path, size in unpacked if not is_in_use(path)]
+        for path, _ in unpacked:
+            path.unlink(missing_ok=True)
+    index_bytes, unpacked_bytes = (sum(size for _, size in files) for files in (indexes, unpacked))
     if args.json:
         what = "removed" if args.clear else "entries"
         print_json(
@@ -54,10 +62,13 @@ def run(args: argparse.Namespace) -> int:
                 "directory": str(place),
                 what: [_fields(entry) for entry in entries],
                 "indexes": {"files": len(indexes), "bytes": index_bytes},
+                "unpacked": {"files": len(unpacked), "bytes": unpacked_bytes},
             }
         )
     else:
-        _print(place, entries, f"{len(indexes)} indexes, {format_size(index_bytes)}", removed=args.clear)
+        others = f"{len(indexes)} indexes, {format_size(index_bytes)}"
+        others += f"; {len(unpacked)} unpacked files, {format_size(unpacked_bytes)}"
+        _print(place, entries, others, removed=args.clear)
     return 0
 
 
@@ -72,7 +83,11 @@ def _place(named: str | None) -> Path:
     place = user_cache_directory() if named is None else Path(named)
     if place is None:
         raise ConfigError("this user has no home directory, so there is no default cache; give one with --dir")
-    if named is not None and not CacheDirectory(place).is_tagged() and not (place / INDEXES_FOLDER).is_dir():
+    if (
+        named is not None
+        and not CacheDirectory(place).is_tagged()
+        and not any((place / name).is_dir() for name in (INDEXES_FOLDER, UNPACKED_FOLDER))
+    ):
         raise ConfigError(f"{place} is not a Stoker cache; give the directory that was given to stoker.NodeCache")
     return place
 
@@ -93,11 +108,11 @@ def _time(entry: CacheEntry) -> datetime:
     return datetime.fromtimestamp(entry.last_use, UTC)
 
 
-def _print(place: Path, entries: Sequence[CacheEntry], indexes: str, *, removed: bool) -> None:
+def _print(place: Path, entries: Sequence[CacheEntry], others: str, *, removed: bool) -> None:
     printer = Printer()
     total = format_size(sum(entry.disk_bytes for entry in entries))
     printer.line(
-        f"{place}: {'removed ' if removed else ''}{len(entries)} dataset{'s' * (len(entries) != 1)}, {total}; {indexes}"
+        f"{place}: {'removed ' if removed else ''}{len(entries)} dataset{'s' * (len(entries) != 1)}, {total}; {others}"
     )
     if entries:
         columns = ("dataset", "split", ">on disk", ">of", "last use (UTC)", "in use")

@@ -6,14 +6,17 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from stoker.cli.output import Printer, is_quiet, print_json
+from stoker.cli.output import Printer, counted, is_quiet, print_json
 from stoker.cli.parser import add_output_options, examples
 from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import format_count, format_seconds, format_size
-from stoker.inspect import DatasetReport, DatasetSpec, examine
+from stoker.inspect import DatasetReport, DatasetSpec, by_decoder, examine
+from stoker.recipe import missing_libraries
 
 if TYPE_CHECKING:
     import argparse
+
+_SHOWN = 5
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
@@ -93,6 +96,11 @@ def _print(report: DatasetReport) -> None:
         f"{report.spec.transform} transform, batches of {report.batch_size}, "
         f"{format_count(report.threads, 'thread')} on {e.setup.cpus_text}"
     )
+    _print_formats(printer, report)
+    if report.unreadable:
+        count = format_count(len(report.unreadable), "image")
+        printer.line(f"could not be loaded: {count}; others took their place")
+        printer.some([f"unreadable: {reason}" for reason in report.unreadable], _SHOWN, "--json lists all")
     rows = [(stage.name, _speed(stage.alone), _share(stage.share)) for stage in report.stages]
     printer.table(["stage", ">images/s", ">of the threads' time"], rows)
     if report.trials:
@@ -100,6 +108,25 @@ def _print(report: DatasetReport) -> None:
         printer.table(["tried", ">images/s", ">speed"], found)
     printer.line(f"{report.diagnosis.verdict}: {report.diagnosis.sentence}")
     printer.line(f"remedy: {report.remedy}")
+
+
+def _print_formats(printer: Printer, report: DatasetReport) -> None:
+    for text in missing_libraries():
+        printer.line(f"warning: {text}")
+    if not report.formats:
+        return
+    native, others = by_decoder(report.formats)
+    printer.line(f"formats of {format_count(sum(report.formats.values()), 'image')}: {counted(report.formats)}")
+    if native and others:
+        printer.line(f"decoded natively: {counted(native)}; by Pillow: {counted(others)}")
+    elif others:
+        printer.line("all of them are decoded by Pillow")
+    if (pillow := report.pillow) is not None:
+        speeds = f"{pillow.alone:,.0f} a second on 1 thread"
+        if report.threads > 1:
+            speeds += f", {pillow.together:,.0f} on {report.threads} ({pillow.together / pillow.alone:.1f}x)"
+        cost = f"{1000 * pillow.cpu_seconds:.1f} ms of CPU an image"
+        printer.line(f"Pillow, {pillow.share:.0%} of the images: {cost}; {speeds}: threads take turns at the GIL")
 
 
 def _speed(rate: float | None) -> str:

@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stoker.cli.output import Printer, print_json, typed
+from stoker.cli.output import Printer, is_quiet, print_json, typed
 from stoker.cli.parser import UsageError, add_output_options, examples
-from stoker.cli.progress import ProgressDisplay
 from stoker.config import format_seconds, format_size
 from stoker.download import DATASETS, DEVKIT, Account, download, parse_base
 from stoker.errors import ConfigError
+from stoker.progress import ProgressDisplay
 
 if TYPE_CHECKING:
     import argparse
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     place, account = (None, None) if args.url is None else parse_base(args.url)
     account = account or _account_of_environment(dataset)
     directory = Path(args.directory or _directory(dataset))
-    with ProgressDisplay() as display:
+    with ProgressDisplay(is_shown=not is_quiet()) as display:
         watcher = _Watcher(display)
         report = download(
             replace(dataset, files=(DEVKIT,)) if args.devkit else dataset,

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
-from stoker.cli.output import Printer, bar, converted_title, print_json
+from stoker.cli.output import Printer, bar, converted_line, counted, formats_line, print_json
 from stoker.cli.parser import UsageError, add_output_options, examples
 from stoker.cli.places import check_place
 from stoker.cli.progress import shown_progress
@@ -21,6 +21,7 @@ from stoker.inspect import (
     UnfinishedInfo,
     dataset_info,
     dataset_portrait,
+    field_text,
 )
 from stoker.storage import location
 
@@ -28,11 +29,14 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
 
+    from stoker.format import Manifest
     from stoker.inspect import ClassCount, ForeignSplit, ImageSplit, KeySummary
-    from stoker.types import SchemaInfo
+    from stoker.types import Field, SchemaInfo
 
 _ENDS = 5  # classes shown from the top and from the bottom of the histogram
 _BAR = 30
+_NAMED = 12  # classes of boxes
+_SUFFIXES, _SUFFIX = 12, 20  # shown of what names end in, and characters of each
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
@@ -107,6 +111,10 @@ def _document(found: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) ->
             "path": found.path,
             "splits": {name: _plain(split) for name, split in found.splits.items()},
             "classes": [_plain(known) | {"total": known.total} for known in found.histogram],
+            **_box_classes(found),
+            "suffixes": dict(found.suffixes),
+            **({"fields": {name: one.to_json() for name, one in found.fields.items()}} if found.fields else {}),
+            **({"examples": dict(found.examples)} if found.fields else {}),
             "boxes": dict(found.boxes),
             "ignored": dict(found.ignored),
             "warnings": list(found.warnings),
@@ -122,6 +130,7 @@ def _document(found: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) ->
             "splits": splits,
             "looked_at": found.looked_at,
             "keys": keys,
+            "formats": dict(found.formats),
             "layout": found.layout and found.layout.preset,
         }
     manifest = json.loads(format_manifest(found.manifest))
@@ -133,8 +142,15 @@ def _document(found: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) ->
         **manifest,
         "records": found.manifest.records,
         "rejects": found.manifest.rejects,
+        **({"examples": dict(found.examples)} if found.examples else {}),
         "classes": [_plain(known) | {"total": known.total} for known in found.histogram],
+        **_box_classes(found),
     }
+
+
+def _box_classes(found: DatasetInfo | ImagesInfo) -> dict[str, Any]:
+    counted = [_plain(known) | {"total": known.total} for known in found.box_histogram]
+    return {"box_classes": counted} if counted else {}
 
 
 def _plain(value: UnfinishedInfo | ForeignSplit | ImageSplit | KeySummary | ClassCount) -> dict[str, Any]:
@@ -148,10 +164,16 @@ def _print_dataset(found: DatasetInfo) -> None:
     printer.line(f"{found.path}: finished dataset {manifest.dataset_id}, written by stoker {manifest.stoker_version}")
     items = format_count(source.items, "item")
     printer.line(f"source: {items}, {format_size(source.size_bytes)}, fingerprint {source.fingerprint}")
-    _counts(printer, "ignored in the source", source.ignored)
+    if source.ignored:
+        printer.line(f"ignored in the source: {counted(source.ignored)}")
     printer.line(f"recipe: {_setting(manifest.recipe)}")
-    printer.line(f"checked: {_checked(manifest.recipe)}")
-    _counts(printer, converted_title(schema), manifest.converted)
+    printer.line(f"checked: {_checked(manifest)}")
+    if manifest.formats:
+        printer.line(f"stored: {formats_line(manifest)}")
+    if manifest.converted:
+        printer.line(converted_line(manifest))
+    if manifest.encoders:
+        printer.line("encoded by: " + ", ".join(f"{name} {version}" for name, version in manifest.encoders.items()))
     if manifest.annotation_errors:
         printer.line(f"damaged annotations: {manifest.annotation_errors:,}; their images have no boxes")
     printer.line(f"seed: {manifest.seed}")
@@ -170,17 +192,31 @@ def _print_dataset(found: DatasetInfo) -> None:
     printer.table(["split", ">shards", ">records", ">bytes", ">a record", ">rejects"], rows)
     printer.line("")
     _print_schema(printer, schema)
+    if schema.box_names:
+        names = ", ".join(schema.box_names[:_NAMED]) + ", ..." * (len(schema.box_names) > _NAMED)
+        printer.line(f"classes of boxes: {len(schema.box_names):,}: {names}")
+    _print_fields(printer, schema.fields, found.examples, "in the first record")
     printer.line("")
-    _print_histogram(printer, found.histogram, list(manifest.splits), schema.label_note)
+    _print_histograms(printer, found, list(manifest.splits), schema.label_note)
 
 
-def _checked(recipe: Mapping[str, Any]) -> str:
-    """Return what the build looked at of the JPEGs that it stored."""
+def _print_fields(printer: Printer, fields: Mapping[str, Field], examples: Mapping[str, str], where: str) -> None:
+    if fields:
+        printer.line("")
+        described = [(name, field_text(one), examples[name]) for name, one in fields.items()]
+        printer.table(["field", "kind", where], described)
+
+
+def _checked(manifest: Manifest) -> str:
+    """Return what the build looked at of the images that it stored."""
+    recipe = manifest.recipe
     kept = recipe.get("kind") == "keep" or str(recipe.get("resize")).startswith("max:")
+    if recipe.get("kind") == "encode":
+        kept = any("kept" in counts for counts in manifest.formats.values())
     if not kept:
         return "all data of every image"
     if recipe.get("check") == "header":
-        return "header and markers of every JPEG that was kept, not its pixels; 'stoker verify' decodes them"
+        return "header and markers or chunks of every image kept, not its pixels; 'stoker verify' decodes them"
     return f"all data of every image (--check {recipe.get('check')})"
 
 
@@ -194,11 +230,22 @@ def _print_schema(printer: Printer, schema: SchemaInfo) -> None:
     printer.table(["feature", "kind", ">length", "use"], rows)
 
 
-def _print_histogram(printer: Printer, histogram: Sequence[ClassCount], splits: Sequence[str], note: str) -> None:
+def _print_histograms(printer: Printer, found: DatasetInfo | ImagesInfo, splits: Sequence[str], note: str) -> None:
+    boxes = sum(known.total for known in found.box_histogram)
+    if not found.box_histogram or any(known.total for known in found.histogram):
+        _print_histogram(printer, found.histogram, splits, "classes", "records", [note] * bool(note))
+    if found.box_histogram:
+        what = f"classes of {format_count(boxes, 'box')}"
+        _print_histogram(printer, found.box_histogram, splits, what, "boxes", [note] * bool(note))
+
+
+def _print_histogram(
+    printer: Printer, histogram: Sequence[ClassCount], splits: Sequence[str], what: str, of: str, facts: list[str]
+) -> None:
     ordered = sorted(histogram, key=lambda known: (-known.total, known.label))
     empty = sum(known.total == 0 for known in ordered)
-    facts = [f"{empty:,} of them without records"] * bool(empty) + [note] * bool(note)
-    printer.line(", ".join([f"classes: {len(ordered):,}", *facts]))
+    facts = [f"{empty:,} of them without {of}"] * bool(empty) + facts
+    printer.line(", ".join([f"{what}: {len(ordered):,}", *facts]))
     top, bottom = (ordered, []) if len(ordered) <= 2 * _ENDS + 2 else (ordered[:_ENDS], ordered[-_ENDS:])
     most = max((known.total for known in ordered), default=0)
     rows = [_class_row(known, splits, most) for known in top]
@@ -214,7 +261,7 @@ def _class_row(known: ClassCount, splits: Sequence[str], most: int) -> tuple[obj
         known.label,
         known.name,
         text,
-        *(f"{known.counts[name]:,}" for name in splits),
+        *(f"{known.counts.get(name, 0):,}" for name in splits),
         bar(known.total / max(1, most), _BAR),
     )
 
@@ -253,7 +300,10 @@ def _print_foreign(found: ForeignInfo) -> None:
     else:
         count = "count from 1" if found.layout.label_base else "are read as they are stored"
         printer.line(f"layout: {found.layout.preset}; labels {count}")
-    printer.line(f"keys of the first {format_count(found.looked_at, 'record')}:")
+    first = f"the first {format_count(found.looked_at, 'record')}"
+    if found.formats:
+        printer.line(f"images of {first}: {counted(found.formats)}")
+    printer.line(f"keys of {first}:")
     features = [
         (
             key,
@@ -275,21 +325,25 @@ def _print_images(found: ImagesInfo) -> None:
         for name, s in found.splits.items()
     ]
     printer.table(["split", ">images", ">bytes", ">an image", ">without a class"], rows)
+    printer.line(f"names end in: {_named(found.suffixes)}")
     for where in dict.fromkeys(found.boxes.values()):
         splits = ", ".join(name for name, place in found.boxes.items() if place == where)
         printer.line(f"boxes: {where} for {splits}")
-    _counts(printer, "ignored", found.ignored)
+    if found.ignored:
+        printer.line(f"ignored: {counted(found.ignored)}")
     for warning in found.warnings:
         printer.line(f"warning: {warning}")
+    _print_fields(printer, found.fields, found.examples, "of the first image")
     printer.line("")
-    _print_histogram(printer, found.histogram, list(found.splits), "")
+    _print_histograms(printer, found, list(found.splits), "")
     printer.line("")
     printer.line("next: 'stoker plan' checks every image, 'stoker show' and 'stoker info --html' draw some of them")
 
 
-def _counts(printer: Printer, title: str, counts: Mapping[str, int]) -> None:
-    if counts:
-        printer.line(f"{title}: " + ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items())))
+def _named(suffixes: Mapping[str, int]) -> str:
+    shown = {suffix[:_SUFFIX] or "no suffix": count for suffix, count in list(suffixes.items())[:_SUFFIXES]}
+    more = len(suffixes) - len(shown)
+    return counted(shown) + (f" and {more:,} others" if more else "")
 
 
 def _setting(value: object) -> str:

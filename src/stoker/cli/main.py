@@ -31,11 +31,10 @@ from stoker.cli.parser import (
     CommandParser,
     UsageError,
     add_verbosity_options,
-    alternatives,
     did_you_mean,
     examples,
 )
-from stoker.config import stoker_version
+from stoker.config import alternatives, stoker_version
 from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError, SourceError, StokerError, printable
 
 if TYPE_CHECKING:
@@ -51,6 +50,8 @@ COMMAND_GROUPS = {
         "plan": "say what a build would do: classes, counts, bytes, minutes",
         "build": "turn images into TFRecord shards, an index and a manifest",
         "repack": "turn TFRecords into a dataset of another layout or size",
+        "merge": "join datasets without decoding their images",
+        "export": "write a dataset as image files, WebDataset or Parquet",
         "index": "write the index beside TFRecords of any origin",
     },
     "look at a dataset": {

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from stoker.builder import (
-    DEFAULT_SHARD_BYTES,
-    PRESETS,
-    BuildSettings,
-    LocalEngine,
-    ShardSettings,
-    SourceSettings,
-    find_preset,
-)
+from stoker.builder import COMPRESSIONS, DECODES, EXIF, PRESETS, RECIPES, BuildOptions, LocalEngine
 from stoker.cli.parser import UsageError
-from stoker.config import available_cpus, parse_size
+from stoker.config import available_cpus
 from stoker.errors import ConfigError
-from stoker.format import ShardNaming
-from stoker.recipe import CHECKS, FILTERS, JpegEncode, RawEncode, Recipe, parse_encode, parse_resize
-from stoker.sources import SourceOptions
-from stoker.storage import location
+from stoker.recipe import CHECKS, FILTERS, MAX_PIXELS
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from stoker.builder import EngineFactory, Preset
+    from stoker.builder import BuildSettings, EngineFactory
 
 
-_SOURCE_OPTIONS = ("boxes", "class_names", "labels", "validation_labels")
-_CONTRADICTIONS = (
-    ("resize", "img_size"),
-    ("encode", "quality"),
-    ("shards", "shard_size"),
-)
+_ALL = -1
+"""What ``--num-images`` says by default."""
 
 
 def add_source_options(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +31,8 @@ def add_source_options(parser: argparse.ArgumentParser) -> None:
     add("--validation-labels", metavar="FILE", help=text)
     add("--class-names", metavar="FILE", help="class, tab and text on each line (default: imagenet_metadata.txt)")
     add("--boxes", metavar="PLACE", help="annotations: folder or tar of XML files, or CSV (default: searched for)")
+    text = "draw the objects of a COCO file as masks, the field mask of each record; needs stoker[coco]"
+    add("--masks", action="store_true", help=text)
 
 
 def add_selection_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
@@ -67,19 +53,25 @@ def add_dataset_options(parser: argparse.ArgumentParser) -> None:
     add("--preset", choices=list(PRESETS), metavar="NAME", help=text)
     add("--resize", metavar="HOW", help="short:256, long:512, max:512, exact:300x300, square:300 or off (default)")
     add("--img-size", type=int, metavar="N", help="the same as --resize square:N")
-    add("--encode", metavar="HOW", help="jpeg:90 (default with --resize), jpeg:90:420, jpeg:90:444, raw or raw:CHW")
+    text = "how every image is stored: jpeg:90, jpeg:90:420, jpeg:90:444, jpeg:90:standard, png, webp:90, "
+    text += "webp:lossless, raw or raw:CHW"
+    text += " (default: as it is, or as PNG; with --resize, JPEG and lossy WebP as jpeg:90, others as PNG)"
+    add("--encode", metavar="HOW", help=text)
     add("--quality", type=int, metavar="Q", help="the same as --encode jpeg:Q")
     text = f"with --resize, resampling filter (default bicubic): {', '.join(FILTERS)}"
     add("--filter", choices=FILTERS, metavar="NAME", help=text)
     text = "with --resize, decode like libjpeg's accurate decoder (exact, default), or faster and close to it (fast)"
-    add("--decode", choices=["exact", "fast"], metavar="HOW", default="exact", help=text)
-    text = "keep: store every JPEG as it is (default without --resize); restart: add restart markers, without loss"
-    add("--recipe", choices=["keep", "restart"], metavar="HOW", help=text)
-    text = "how JPEGs that are kept are checked: header (default), entropy (all data, without making pixels), or decode"
+    add("--decode", choices=DECODES, metavar="HOW", default="exact", help=text)
+    text = "keep: store every JPEG, PNG and WebP as it is (default without --resize); restart: the same with restart"
+    text += " markers in JPEGs, without loss"
+    add("--recipe", choices=RECIPES, metavar="HOW", help=text)
+    text = (
+        "how images that are kept are checked: header (default), entropy (all data, without making pixels), or decode"
+    )
     add("--check", choices=CHECKS, metavar="HOW", help=text)
     text = "EXIF orientation: keep it as stored (default), or apply it"
-    add("--exif", choices=["keep", "apply"], metavar="HOW", default="keep", help=text)
-    add("--max-pixels", type=int, metavar="N", default=2**27, help="reject larger images (default %(default)s)")
+    add("--exif", choices=EXIF, metavar="HOW", default="keep", help=text)
+    add("--max-pixels", type=int, metavar="N", default=MAX_PIXELS, help="reject larger images (default %(default)s)")
     text = "number of the first class, 0 or 1 (default 0; 1 with --preset imagenet and imagenet-nvidia)"
     add("--label-base", type=int, choices=[0, 1], metavar="N", help=text)
     add = parser.add_argument_group("shards").add_argument
@@ -90,7 +82,7 @@ def add_dataset_options(parser: argparse.ArgumentParser) -> None:
     add("--validation-shards", type=int, metavar="N", help=text)
     add("--shard-names", metavar="HOW", help="default, google, tfds:NAME, part, per-class, or a template")
     text = "of whole shards: none (default), gzip or zlib"
-    add("--compression", choices=["none", "gzip", "zlib"], metavar="HOW", help=text)
+    add("--compression", choices=COMPRESSIONS, metavar="HOW", help=text)
     add("--seed", type=int, default=0, metavar="N", help="of the order of the records (default 0)")
 
 
@@ -112,109 +104,19 @@ def build_settings(args: argparse.Namespace) -> BuildSettings:
     Raises:
         UsageError: An option is out of range, or contradicts another.
     """
-    preset = find_preset(args.preset)
-    return BuildSettings(
-        source=_source(args, preset),
-        recipe=_recipe(args, preset),
-        schema=preset.make_schema(args.label_base),
-        shards=_shards(args, preset),
-        seed=args.seed,
-        threads=args.threads,
-        max_rejects=getattr(args, "max_rejects", 0),
-        accept_size=getattr(args, "yes", False),
-        numbered_labels=preset.numbered_labels,
-    )
-
-
-def _source(args: argparse.Namespace, preset: Preset) -> SourceSettings:
-    if args.num_images != -1 and args.num_images < 1:
-        raise UsageError(f"--num-images is {args.num_images}; give a number of images, or -1 for all")
-    return SourceSettings(
-        root=args.source,
-        options=SourceOptions(
-            **{name: getattr(args, name, None) for name in _SOURCE_OPTIONS}, imagenet_labels=preset.imagenet_labels
-        ),
-        held_out=None if args.split_fraction is None else _held_out(args.split_fraction),
-        limit=None if args.num_images == -1 else args.num_images,
-        crop_objects=args.crop_objects,
-    )
-
-
-def _recipe(args: argparse.Namespace, preset: Preset) -> Recipe:
-    _refuse_contradictions(args)
-    if args.recipe == "keep":
-        resize_text: str = "off"
-    elif args.img_size is not None:
-        resize_text = f"square:{args.img_size}"
-    else:
-        resize_text = args.resize or preset.resize
-    resize = parse_resize(resize_text)
-    encode = _encode(args, preset)
-    if (resize is not None or isinstance(encode, RawEncode)) and args.check is not None:
-        raise UsageError("--check has no effect where every image is decoded anyway; omit it")
-    if resize is None and args.filter is not None:
-        raise UsageError("--filter has no effect without --resize; give --resize too, or omit it")
-    if resize is None and isinstance(encode, JpegEncode) and (args.encode or args.quality is not None):
-        raise UsageError("--encode and --quality have no effect without --resize; give --resize too, or omit them")
-    return Recipe(
-        resize=resize,
-        encode=encode,
-        filter=args.filter or preset.filter or "bicubic",
-        check=args.check or "header",
-        exif=args.exif,
-        max_pixels=args.max_pixels,
-        restart=args.recipe == "restart",
-        decode=args.decode,
-    )
-
-
-def _encode(args: argparse.Namespace, preset: Preset) -> JpegEncode | RawEncode:
-    if args.quality is not None:
-        return JpegEncode(args.quality)
-    text = args.encode or preset.encode
-    return JpegEncode() if text is None else parse_encode(text)
-
-
-def _refuse_contradictions(args: argparse.Namespace) -> None:
-    keeping = (("recipe", "resize"), ("recipe", "img_size")) if args.recipe == "keep" else ()
-    for first, second in (*keeping, *_CONTRADICTIONS):
-        if getattr(args, first) is not None and getattr(args, second) is not None:
-            names = " and ".join(f"--{name.replace('_', '-')}" for name in (first, second))
-            raise UsageError(f"{names} contradict each other; give one of them")
-
-
-def _shards(args: argparse.Namespace, preset: Preset) -> ShardSettings:
-    counted = args.shards is not None or args.validation_shards is not None or args.shard_size is not None
-    if args.shard_names == "per-class" and args.shard_size is not None:
-        raise UsageError("--shard-size has no effect with --shard-names per-class, which makes a shard of every class")
-    names = args.shard_names or preset.shard_names
-    if args.shard_names is None and names == "per-class" and counted:
-        names = "default"  # the preset's own names leave no choice of shards
-    if names == "tfds":
-        names = f"tfds:{_dataset_name(args.source)}"
-    return ShardSettings(
-        naming=ShardNaming(names),
-        train=args.shards,
-        validation=args.validation_shards,
-        preferred=None if counted else preset.shards,
-        size_bytes=DEFAULT_SHARD_BYTES if args.shard_size is None else parse_size(args.shard_size),
-        compression=args.compression or preset.compression,
-    )
-
-
-def _dataset_name(source: str) -> str:
-    """Return a name for TFDS, which allows lower-case letters, digits and underscores."""
-    place = location(source).absolute()
-    name = re.sub(r"[^a-z0-9]+", "_", place.name.removesuffix(place.suffix).lower()).strip("_")
-    return name if name[:1].isalpha() else f"images_{name}".rstrip("_")
-
-
-def _held_out(text: str) -> tuple[str, float]:
-    split, _, fraction = text.partition("=")
+    given = {name: getattr(args, name) for name in BuildOptions.names() if hasattr(args, name)}
+    given["num_images"] = None if args.num_images == _ALL else args.num_images
+    given["allow_huge"] = args.yes
+    for name, short, made in (("resize", "img_size", "square:{}"), ("encode", "quality", "jpeg:{}")):
+        value = getattr(args, short)
+        if value is not None and given[name] is not None:
+            raise UsageError(f"--{name} and --{short.replace('_', '-')} contradict each other; give one of them")
+        if value is not None:
+            given[name] = made.format(value)
     try:
-        return split, float(fraction)
-    except ValueError:
-        raise UsageError(f"--split-fraction {text!r} is not understood; write validation=0.1") from None
+        return BuildOptions(**given).settings(args.source)
+    except ConfigError as error:
+        raise UsageError(str(error)) from error
 
 
 def add_overwrite_option(group: argparse._ArgumentGroup) -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import sys
+from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,15 +17,18 @@ from rich.text import Text
 from stoker.errors import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from stoker.types import SchemaInfo
+    from stoker.format import Manifest
+    from stoker.types import Reject
 
 
 _FIRST_WORD = re.compile(r"[a-z]+")
 _WIDTH = 1000
 """Room for a line, in characters, so that no cell of a table is ever cut; a narrow terminal wraps lines itself."""
 
+
+_REASONS = 10
 
 _TONES = {
     "damage": "red",
@@ -91,9 +95,40 @@ def is_verbose() -> bool:
     return _verbosity[0] > 0
 
 
-def converted_title(schema: SchemaInfo) -> str:
-    """Return what a build did to the images that it could not keep; their kinds follow."""
-    return "decoded from other kinds" if schema.image_encoding == "raw" else "converted to JPEG"
+def reasons(rejects: Sequence[Reject]) -> list[tuple[str, str]]:
+    """Return how often images were rejected for which reason, the most frequent first; the last row is all the rest."""
+    counts = Counter(reject.reason for reject in rejects).most_common()
+    shown, rest = counts[:_REASONS], counts[_REASONS:]
+    rows = [(f"{count:,}", reason) for reason, count in shown]
+    if rest:
+        rows.append((f"{sum(count for _, count in rest):,}", f"{len(rest):,} other reasons"))
+    return rows
+
+
+def converted_line(manifest: Manifest) -> str:
+    """Return what a build did to the images that it could not keep, and how many there were of which kind."""
+    title = "converted to JPEG" if manifest.formats.keys() <= {"jpeg"} else "converted"
+    if manifest.schema.image_encoding == "raw":
+        title = "decoded from other kinds"
+    return f"{title}: {counted(manifest.converted)}"
+
+
+def how_made(image_format: str, made: str, recipe_kind: str) -> str:
+    """Return how images of a format are stored; those that the recipe *restart* counts as kept have other bytes."""
+    is_transcoded = (image_format, made, recipe_kind) == ("jpeg", "kept", "restart")
+    return "transcoded without loss" if is_transcoded else made
+
+
+def formats_line(manifest: Manifest) -> str:
+    """Return how many images a dataset has of which format, and how they were made: ``7 jpeg kept, 2 png encoded``."""
+    kind = str(manifest.recipe.get("kind"))
+    pairs = [(name, made, count) for name, counts in manifest.formats.items() for made, count in counts.items()]
+    return ", ".join(f"{count:,} {name} {how_made(name, made, kind)}" for name, made, count in pairs)
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return counts as a list, in their order: ``18 png, 12 webp``."""
+    return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
 
 class Printer:

@@ -8,6 +8,7 @@ import re
 import shutil
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from stoker.config import alternatives
 from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -164,11 +165,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``; did you mean X?``, or nothing where no name is close to the word."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {close[0]}?" if close else ""
-
-
-def alternatives(names: Sequence[str]) -> str:
-    """Return names as a person lists them: ``a, b or c``."""
-    return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
 def _name(action: argparse.Action) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.builder import LARGE_BYTES, forecast, open_source
 from stoker.cli.options import add_dataset_options, add_running_options, add_source_options, build_settings
-from stoker.cli.output import EXIT_REJECTS, Printer, print_json
+from stoker.cli.output import EXIT_REJECTS, Printer, counted, how_made, print_json
 from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.config import format_count, format_seconds, format_size
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import argparse
 
     from stoker.builder import BuildForecast
+    from stoker.recipe import Recipe, Storing
 
 _SHOWN = 10
 _ALL = "--json lists them all"
@@ -56,7 +57,8 @@ def _document(found: BuildForecast) -> dict[str, Any]:
         "recipe": found.settings.recipe.resolved(),
         "classes": [
             {"name": os.fsdecode(name), "text": text.decode("utf-8", "replace"), "items": count}
-            for name, text, count in zip(tree.classes, tree.texts, found.class_counts, strict=True)
+            | ({"boxes": found.box_counts[label]} if found.box_counts else {})
+            for label, (name, text, count) in enumerate(zip(tree.classes, tree.texts, found.class_counts, strict=True))
         ],
         "items": found.plan.items,
         "bytes": found.plan.size_bytes,
@@ -68,6 +70,10 @@ def _document(found: BuildForecast) -> dict[str, Any]:
         "boxes": {name: boxes.where for name, boxes in tree.boxes.items()},
         "files_looked_at": survey.looked_at,
         "formats": survey.formats,
+        "stored": [
+            {"source": one.source, "format": one.format, "made": one.made, "images": count}
+            for one, count in survey.storings.items()
+        ],
         "odd_files": [{"key": odd.key, "content": odd.content} for odd in survey.odd],
         "rejects": [{"key": r.key, "split": r.split, "reason": r.reason} for r in survey.rejects],
         "expected_rejects": found.rejects,
@@ -91,25 +97,32 @@ def _print(found: BuildForecast) -> None:
     of = f" of {min(counts):,} to {max(counts):,}" if counts else ""
     if counts and min(counts) == max(counts):
         of = f" of {counts[0]:,}{' each' * (len(counts) > 1)}"
+    if found.box_counts:
+        of = f", {format_count(sum(found.box_counts), 'box')}"
     classes = format_count(len(tree.classes), "class")
-    printer.line(f"{tree.root}: {classes}{of}, {format_count(items, 'item')}, {size}")
-    ratio = estimate.size_bytes / max(1, found.plan.size_bytes)
+    of_size = ", downloaded by the build" if tree.by_url else f", {size}"
+    printer.line(f"{tree.root}: {classes}{of}, {format_count(items, 'item')}{of_size}")
+    # Of images by URL no bytes are known.
+    per_byte, per_item = estimate.size_bytes / max(1, found.plan.size_bytes), estimate.size_bytes / max(1, items)
     rows = [
         (
             s.name,
             f"{len(s.rows):,}",
             format_size(s.size_bytes),
             f"{len(s.shard_names):,}",
-            format_size(s.size_bytes * ratio / len(s.shard_names)),
+            format_size((s.size_bytes * per_byte or len(s.rows) * per_item) / len(s.shard_names)),
         )
         for s in found.plan.splits
     ]
     printer.table(["split", ">items", ">bytes", ">shards", ">about a shard"], rows)
     printer.line(f"shards: {found.plan.shard_rule}")
     whole = "" if survey.looked_at == items else f" (of {survey.looked_at:,} files looked at)"
-    printer.line("content: " + ", ".join(f"{count:,} {kind}" for kind, count in survey.formats.items()) + whole)
+    printer.line("content: " + counted(survey.formats) + whole)
+    if survey.storings:
+        stored = counted({_stored(one, found.settings.recipe): count for one, count in survey.storings.items()})
+        printer.line(f"stored: {stored}{whole}")
     if tree.ignored:
-        printer.line("ignored: " + ", ".join(f"{count:,} {kind}" for kind, count in tree.ignored.items()))
+        printer.line(f"ignored: {counted(tree.ignored)}")
     if tree.boxes:
         printer.line("boxes: " + ", ".join(f"{boxes.where} for {name}" for name, boxes in tree.boxes.items()))
     rejected = {reject.key for reject in survey.rejects}
@@ -124,6 +137,12 @@ def _print(found: BuildForecast) -> None:
     if estimate.size_bytes > LARGE_BYTES and not found.settings.accept_size:
         printer.line(f"warning: that is more than {format_size(LARGE_BYTES)}, so the build needs --yes")
     printer.line(_verdict(found))
+
+
+def _stored(storing: Storing, recipe: Recipe) -> str:
+    if storing.made == "kept":
+        return f"{storing.source} {how_made(storing.format, storing.made, recipe.resolved()['kind'])}"
+    return f"{storing.source} encoded" if storing.source == storing.format else f"{storing.source} to {storing.format}"
 
 
 def _verdict(found: BuildForecast) -> str:

@@ -6,9 +6,9 @@ import argparse
 import ast
 import dataclasses
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from stoker.cli.output import Printer, print_json
+from stoker.cli.output import Printer, counted, print_json
 from stoker.cli.parser import UsageError, add_output_options, did_you_mean, examples
 from stoker.cli.places import check_place
 from stoker.cli.record_options import add_record_options, record_keys
@@ -24,6 +24,7 @@ from stoker.transforms import (
     Resize,
     TopLeft,
 )
+from stoker.types import Mode
 
 if TYPE_CHECKING:
     from stoker.inspect import SheetReport
@@ -71,6 +72,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = f"show what a loader gives: {names}, or transforms of Stoker as Python writes them"
     add("--transforms", metavar="LIST", help=text)
     add("--epochs", metavar="LIST", help="with --transforms: in these epochs, such as 0-3 (default) or 0,5,89")
+    text = "channels and depth, as stoker.open takes them: RGB (default), L, RGBA or I;16"
+    add("--mode", choices=get_args(Mode), metavar="NAME", default="RGB", help=text)
     add_record_options(parser)
     add_output_options(parser)
     return parser
@@ -87,6 +90,7 @@ def run(args: argparse.Namespace) -> int:
         transforms=() if args.transforms is None else parse_transforms(args.transforms),
         epochs=None if args.epochs is None else parse_epochs(args.epochs),
         keys=record_keys(args),
+        mode=args.mode,
     )
     check_place("--out", args.out)
     report = write_sheet(args.dataset, args.out, spec)
@@ -102,7 +106,8 @@ def _print(report: SheetReport) -> None:
     lines = [f"damaged: sample {key}: {problem}" for key, problem in report.damaged.items()]
     printer.some(lines, _SHOWN, "find all damage with 'stoker verify'")
     samples = format_count(len(report.indices), "sample")
-    printer.line(f"{report.path}: {samples} of {report.split}, {report.width} x {report.height} pixels")
+    formats = f" ({counted(report.formats)})" if report.formats else ""
+    printer.line(f"{report.path}: {samples} of {report.split}{formats}, {report.width} x {report.height} pixels")
 
 
 def parse_transforms(text: str) -> tuple[SheetTransform, ...]:

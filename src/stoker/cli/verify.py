@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from stoker.cli.output import EXIT_DAMAGED, Printer, print_json
+from stoker.cli.output import EXIT_DAMAGED, Printer, counted, print_json
 from stoker.cli.parser import add_output_options, examples
 from stoker.cli.progress import shown_progress
 from stoker.cli.record_options import add_record_options, record_keys
@@ -47,6 +47,8 @@ def _print(report: VerifyReport) -> None:
     printer = Printer()
     printer.some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "--json lists them all")
     printer.some([f"damage: {problem}" for problem in report.problems], _SHOWN, "--json lists them all")
+    if report.formats:
+        printer.detail(f"images: {counted(report.formats)}")
     rate = f"{report.records / report.seconds:,.0f} images/s, {format_size(report.size_bytes / report.seconds)}/s"
     shards, records = format_count(report.shards, "shard"), format_count(report.records, "record")
     size = f"{shards}, {records}, {format_size(report.size_bytes)}"

@@ -20,7 +20,6 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import urllib3
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, MaxRetryError, NewConnectionError, ReadTimeoutError
@@ -28,6 +27,7 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, MaxRetryError, Ne
 from stoker.config import format_seconds, format_size
 from stoker.errors import ConfigError, DestinationError, StokerError
 from stoker.format import sync_directory
+from stoker.storage import connection_pools, proxy_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -238,15 +238,9 @@ class Client:
             raise _Interruption(_reason(error), error) from None
 
     def _pool(self, url: str) -> urllib3.PoolManager:
-        scheme, host, port = origin_of(url)
-        proxy = None if proxy_bypass(f"{host}:{port}") else getproxies().get(scheme)
+        proxy = proxy_of(url)
         if proxy not in self._pools:
-            if proxy is None:
-                self._pools[proxy] = urllib3.PoolManager()
-            else:
-                user = unquote(urlsplit(proxy).netloc.rpartition("@")[0])
-                headers = urllib3.make_headers(proxy_basic_auth=user) if user else None
-                self._pools[proxy] = urllib3.ProxyManager(proxy, proxy_headers=headers)
+            self._pools[proxy] = connection_pools(proxy)
         return self._pools[proxy]
 
 

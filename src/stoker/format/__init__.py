@@ -35,6 +35,7 @@ from stoker.format.index import (
     INDEX_FOLDER,
     INDEXES_FOLDER,
     KeptIndex,
+    format_index,
     index_path,
     index_places,
     kept_indexes,
@@ -42,7 +43,6 @@ from stoker.format.index import (
     parse_index,
     read_index,
     read_index_file,
-    user_cache_directory,
     write_index,
 )
 from stoker.format.journal import (
@@ -53,7 +53,7 @@ from stoker.format.journal import (
     read_journal,
     read_journal_head,
 )
-from stoker.format.labels import BACKGROUND, MAX_CLASSES, ClassLabel, read_class_names, read_labels, write_labels
+from stoker.format.labels import BACKGROUND, ClassLabel, read_class_names, read_labels, write_labels
 from stoker.format.layouts import (
     DlbsSchema,
     DogsSchema,
@@ -65,13 +65,25 @@ from stoker.format.layouts import (
     TfdsSchema,
     TinySchema,
     find_layout,
+    format_name,
     recognise,
+    with_fields,
 )
-from stoker.format.manifest import Manifest, Shard, SourceInfo, Split, format_manifest, read_manifest, write_manifest
+from stoker.format.manifest import (
+    VERSION,
+    Manifest,
+    Shard,
+    SourceInfo,
+    Split,
+    format_manifest,
+    nested_counts,
+    read_manifest,
+    write_manifest,
+)
 from stoker.format.rejects import read_rejects, write_rejects
 from stoker.format.shard_names import INDEX_SUFFIX, MAX_SHARDS, SPLIT_FOLDERS, ShardNaming, parse_shard_name
 from stoker.format.tfds import TFDS_NAMES, write_tfds_metadata
-from stoker.format.writer import ShardWriter
+from stoker.format.writer import FramedRecords, ShardWriter
 from stoker.storage import make_directory, sync_directory, write_atomically
 
 __all__ = [
@@ -85,16 +97,17 @@ __all__ = [
     "JOURNAL_NAME",
     "LABELS_NAME",
     "MANIFEST_NAME",
-    "MAX_CLASSES",
     "MAX_SHARDS",
     "REJECTS_NAME",
     "SIZES_NAME",
     "SPLIT_FOLDERS",
     "TFDS_NAMES",
+    "VERSION",
     "ClassLabel",
     "DlbsSchema",
     "DogsSchema",
     "FoundSplit",
+    "FramedRecords",
     "ImagenetSchema",
     "InflatedShard",
     "ItemReject",
@@ -120,7 +133,9 @@ __all__ = [
     "find_layout",
     "find_shard_folder",
     "find_shards",
+    "format_index",
     "format_manifest",
+    "format_name",
     "group_shards",
     "holds_records",
     "index_path",
@@ -129,6 +144,7 @@ __all__ = [
     "is_unfinished",
     "kept_indexes",
     "make_directory",
+    "nested_counts",
     "new_index_name",
     "no_records",
     "open_journal",
@@ -147,7 +163,7 @@ __all__ = [
     "refuse_incomplete",
     "sizes_path",
     "sync_directory",
-    "user_cache_directory",
+    "with_fields",
     "write_atomically",
     "write_index",
     "write_labels",

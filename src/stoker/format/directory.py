@@ -29,7 +29,7 @@ from stoker.format.shard_names import (
 from stoker.storage import location, stoppable_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from stoker.format.shard_names import ShardName
     from stoker.storage import Child, Location, LocationLike
@@ -41,7 +41,7 @@ REJECTS_NAME = "rejects.jsonl"
 JOURNAL_NAME = "build.journal"
 """In an unfinished build on this machine."""
 BUILD_FOLDER = ".stoker-build"
-"""In an unfinished build in a store, which cannot append to a file."""
+"""In an unfinished build in a store, which cannot append to a file, or in parts, which write at the same time."""
 SIZES_NAME = "sizes.txt"
 """Of the preset ``tiny-imagenet``."""
 
@@ -118,11 +118,20 @@ def is_unfinished(directory: Location) -> bool:
         OSError: The directory or the store cannot be read.
     """
     try:
-        return (directory / (JOURNAL_NAME if directory.has_locks else BUILD_FOLDER)).exists()
+        return (directory.has_locks and (directory / JOURNAL_NAME).exists()) or (directory / BUILD_FOLDER).exists()
     except PermissionError as error:
         if directory.is_local:
             error.filename = str(directory)  # the journal need not be there: the directory cannot be looked into
         raise
+
+
+def has_journal_folder(directory: Location) -> bool:
+    """Return whether the journal of a dataset is a folder: in a store always, on a disk of a build in parts.
+
+    Raises:
+        OSError: The directory cannot be read.
+    """
+    return not directory.has_locks or ((directory / BUILD_FOLDER).is_dir() and not (directory / JOURNAL_NAME).lexists())
 
 
 def find_shards(named: LocationLike) -> dict[str, FoundSplit]:
@@ -236,7 +245,7 @@ def _holds_records(path: Location) -> bool | PermissionError:
         return error
 
 
-def find_shard_folder(place: Location, *, beside_images: bool = False) -> Location | None:
+def find_shard_folder(place: Location, without: Callable[[Location], bool] | None = None) -> Location | None:
     """Return a folder below a directory that holds shards, as the folder of a version of TFDS does; None without one.
 
     For directories that hold none themselves. Some folders of each level are tried, and some names in each: a tree of
@@ -245,7 +254,7 @@ def find_shard_folder(place: Location, *, beside_images: bool = False) -> Locati
 
     Args:
         place: The directory.
-        beside_images: Whether it may hold images; what Stoker has built below them, or is building, does not count.
+        without: Says which folders do not count; None: all do.
 
     Raises:
         OSError: The store cannot be reached, or a folder has gone.
@@ -257,7 +266,7 @@ def find_shard_folder(place: Location, *, beside_images: bool = False) -> Locati
             children = _some_children(folder)
             names = sorted({os.fsdecode(child.name) for child in children if child.is_folder})
             inner = [folder / name for name in names if not name.startswith(".")][:_FOLDERS_TRIED]
-            below += [one for one in inner if not (beside_images and _is_built(one))]
+            below += [one for one in inner if without is None or not without(one)]
         for folder in below[:_FOLDERS_TRIED]:
             files = [os.fsdecode(child.name) for child in _some_children(folder) if child.is_file]
             if any(map(is_image_name, files)):
@@ -269,10 +278,6 @@ def find_shard_folder(place: Location, *, beside_images: bool = False) -> Locati
                 return folder
         level = below[:_FOLDERS_TRIED]
     return None
-
-
-def _is_built(folder: Location) -> bool:
-    return (folder / MANIFEST_NAME).lexists() or is_unfinished(folder)
 
 
 def _some_children(folder: Location) -> list[Child]:

@@ -11,17 +11,18 @@ import errno
 import hashlib
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stoker.config import user_cache_directory
 from stoker.errors import IndexMismatchError
 from stoker.format.shard_names import INDEX_SUFFIX, SPLIT_FOLDERS
 from stoker.storage import location, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -187,24 +188,6 @@ def _mismatch(
 ) -> IndexMismatchError:
     message = f"{path} does not describe its shard: {problem}; write it again with 'stoker index'"
     return IndexMismatchError(message, path=str(path), record=record, offset=offset)
-
-
-def user_cache_directory() -> Path | None:
-    """Return where caches of this user lie.
-
-    That is ``$STOKER_CACHE_DIR``, else ``$XDG_CACHE_HOME/stoker``, else ``~/.cache/stoker``; None where there is no
-    such place. A relative ``$XDG_CACHE_HOME`` is ignored, as the XDG Base Directory Specification asks for.
-    """
-    own = os.environ.get("STOKER_CACHE_DIR")
-    if own:
-        return Path(own).absolute()
-    shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if shared.is_absolute():
-        return shared / "stoker"
-    try:
-        return Path.home() / ".cache" / "stoker"
-    except RuntimeError:  # a user without a home
-        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """The journal of an unfinished build: its settings, and which shards are complete, so that a next run can resume it.
 
-On a disk it is the file ``build.journal``, which is also the lock of the build. Its first line is a JSON object with
-the settings, every other line one for a shard that is there under its final name. Each line ends in a checksum of it
-and of the settings; what follows the last good line is thrown away.
+Of one build on a disk it is the file ``build.journal``, which is also the lock of the build. Its first line is a JSON
+object with the settings, every other line one for a shard that is there under its final name. Each line ends in a
+checksum of it and of the settings; what follows the last good line is thrown away.
 
-A store can neither append to an object nor lock it. There the journal is a folder, removed after the manifest is
-written::
+A store can neither append to an object nor lock it, and the parts of a build write at the same time. For both the
+journal is a folder, removed after the manifest is written::
 
     .stoker-build/settings.json           the first line; created only if it is not there, so one build decides it
     .stoker-build/shards/NAME.json        for each finished shard, its line
@@ -21,15 +21,17 @@ import json
 import os
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any, Protocol, Self
 
 from stoker import _native
+from stoker.config import option
 from stoker.errors import DestinationError
 from stoker.forks import process_number
-from stoker.format.directory import BUILD_FOLDER, JOURNAL_NAME
-from stoker.format.manifest import Shard
+from stoker.format.directory import BUILD_FOLDER, JOURNAL_NAME, has_journal_folder
+from stoker.format.manifest import FormatCounts, Shard
 from stoker.storage import attach_filename, parse_json, stoppable_pool, sync_directory, write_all
+from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,6 +49,7 @@ _READ_BYTES = 2**20
 _MAX_LINE_BYTES = 2**28  # what is longer is not a line of a journal, and does not have to fit into memory
 _READ_AT_ONCE = 32
 _SETTINGS_NAME = "settings.json"
+_SHARDS_NAME = "shards"
 _SUFFIX = ".json"
 _CHECKSUM = re.compile(rb', "checksum": "([0-9a-f]{8})"}\n\Z')
 _DAMAGED = (
@@ -68,23 +71,34 @@ class ItemReject:
 
 @dataclass(frozen=True, slots=True)
 class ShardResult:
-    """A shard that is complete in the destination, and what did not get into it."""
+    """A shard that is complete in the destination, and what did not get into it.
+
+    ``labels`` counts records by their class index, as far as no listing could tell that; ``digest`` stands for the
+    values that the shard was made of, where they were read but once; ``boxes`` counts boxes that have classes of their
+    own by these, from 0.
+    """
 
     file: Shard
     split: str
     rejects: tuple[ItemReject, ...]
     converted: Mapping[str, int]
     annotation_errors: tuple[str, ...]
+    formats: FormatCounts = field(default_factory=dict)
+    labels: Mapping[int, int] = field(default_factory=dict)
+    digest: str = ""
+    boxes: Mapping[int, int] = field(default_factory=dict)
 
 
 class Journal(Protocol):
     """The journal of one destination; for one thread at a time.
 
     Attributes:
+        has_lock: Whether no other build can write to the destination as long as the journal is open.
         settings: Of the build that was begun here; None if none was.
         results: The shards that are complete.
     """
 
+    has_lock: bool
     settings: dict[str, Any] | None
     results: list[ShardResult]
 
@@ -111,15 +125,25 @@ class Journal(Protocol):
         """Delete the journal, at the end of a build."""
 
 
-def open_journal(destination: Location) -> Journal:
+def open_journal(destination: Location, *, in_parts: bool = False) -> Journal:
     """Open the journal of a destination, and make the directory if it is one of this machine.
 
+    Args:
+        destination: The dataset.
+        in_parts: Whether other processes build parts of it at the same time. A build that was begun in parts is
+            resumed with their journal in any case.
+
     Raises:
-        DestinationError: Another build holds its lock, or it is not a journal.
+        DestinationError: Another build holds its lock, it is not a journal, or it is that of a build that was not
+            begun in parts.
         OSError: It cannot be opened.
     """
-    if not destination.has_locks:
-        return RemoteJournal(destination)
+    if destination.has_locks and (destination / JOURNAL_NAME).lexists() and in_parts:
+        message = f"{destination} holds an unfinished build that was begun without {option('part')}"
+        message += f"; finish it without {option('part')}, overwrite it, or use another directory"
+        raise DestinationError(message, path=str(destination))
+    if in_parts or has_journal_folder(destination):
+        return JournalFolder(destination)
     destination.make_directory()
     return JournalFile(destination.local_path())
 
@@ -130,9 +154,9 @@ def read_journal(destination: Location) -> tuple[Mapping[str, Any], Sequence[Sha
     Raises:
         OSError: The journal cannot be read.
     """
-    if not destination.has_locks:
+    if has_journal_folder(destination):
         try:
-            journal = RemoteJournal(destination)
+            journal = JournalFolder(destination)
         except DestinationError:  # what is there is not a journal that can be read
             return {}, []
         return journal.settings or {}, journal.results
@@ -150,7 +174,7 @@ def read_journal_head(destination: Location) -> bytes:
         FileNotFoundError: No build is under way.
         OSError: The journal cannot be read.
     """
-    if not destination.has_locks:
+    if has_journal_folder(destination):
         return (destination / BUILD_FOLDER / _SETTINGS_NAME).read_bytes()
     with (destination / JOURNAL_NAME).reader() as file:
         return _read_line(file)
@@ -168,6 +192,8 @@ class JournalFile:
         DestinationError: Another build has the lock.
         OSError: The file cannot be opened.
     """
+
+    has_lock = True
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -272,8 +298,10 @@ class JournalFile:
         os.ftruncate(self._file, good)
 
 
-class RemoteJournal:
-    """The journal of one destination in a store; see `Journal`.
+class JournalFolder:
+    """The journal of one destination in a store, or of a build in parts; see `Journal`.
+
+    Any number of processes may use one at the same time: each shard has a file of its own.
 
     Args:
         destination: The dataset.
@@ -282,6 +310,8 @@ class RemoteJournal:
         DestinationError: There is something else under its name.
         OSError: The store fails; from any method.
     """
+
+    has_lock = False
 
     def __init__(self, destination: Location) -> None:
         self._folder = destination / BUILD_FOLDER
@@ -299,13 +329,16 @@ class RemoteJournal:
 
     def begin(self, settings: dict[str, Any]) -> None:
         """Put the settings there, unless another build has just put its own, which then hold."""
+        (self._folder / _SHARDS_NAME).make_directory()
         created = self._begun.create(format_settings(settings))
         self.settings = settings if created else self._read_settings()
 
     def append(self, result: ShardResult) -> None:
         """Note that a shard is complete."""
         assert self.settings is not None, "no build has begun"
-        self._entry(result.file.name).write_atomically(format_result(result, self.settings))
+        entry = self._entry(result.file.name)
+        entry.parent.make_directory(within=self._folder)
+        entry.write_atomically(format_result(result, self.settings))
         self.results.append(result)
 
     def remove(self) -> None:
@@ -313,7 +346,7 @@ class RemoteJournal:
         self._folder.remove_folder()
 
     def _entry(self, shard: str) -> Location:
-        return self._folder / "shards" / f"{shard}{_SUFFIX}"
+        return self._folder / _SHARDS_NAME / f"{shard}{_SUFFIX}"
 
     def _read_settings(self) -> dict[str, Any] | None:
         try:
@@ -322,14 +355,17 @@ class RemoteJournal:
             return None
 
     def _read_results(self) -> list[ShardResult]:
-        names = [os.fsdecode(name) for name, _ in (self._folder / "shards").files_below()]
+        folder = self._folder / _SHARDS_NAME
+        if folder.is_local and not folder.is_dir():  # a store has no folder without files
+            return []
+        names = [os.fsdecode(name) for name, _ in folder.files_below() if name.endswith(_SUFFIX.encode())]
         with stoppable_pool(_READ_AT_ONCE, "stoker-journal") as pool:
             return [result for result in pool.map(self._read_result, names) if result is not None]
 
     def _read_result(self, name: str) -> ShardResult | None:
         """Return the shard of an entry, or None if the entry is damaged, of other settings, or gone by now."""
         try:
-            line = (self._folder / "shards" / name).read_bytes()
+            line = (self._folder / _SHARDS_NAME / name).read_bytes()
         except FileNotFoundError:
             return None
         assert self.settings is not None, "no build has begun"
@@ -377,6 +413,10 @@ def format_result(result: ShardResult, settings: Mapping[str, Any]) -> bytes:
         "rejects": [[reject.key, reject.label, reject.reason] for reject in result.rejects],
         "converted": dict(result.converted),
         "annotation_errors": list(result.annotation_errors),
+        "formats": result.formats,
+        **({"labels": {str(label): count for label, count in result.labels.items()}} if result.labels else {}),
+        **({"digest": result.digest} if result.digest else {}),
+        **({"boxes": {str(label): count for label, count in result.boxes.items()}} if result.boxes else {}),
     }
     return with_checksum(json.dumps(entry).encode(), settings)
 
@@ -393,9 +433,24 @@ def parse_result(line: bytes, settings: Mapping[str, Any]) -> ShardResult | None
             tuple(ItemReject(str(key), int(label), str(reason)) for key, label, reason in entry["rejects"]),
             {str(kind): int(count) for kind, count in entry["converted"].items()},
             tuple(map(str, entry["annotation_errors"])),
+            {
+                str(name): {str(made): int(count) for made, count in counts.items()}
+                for name, counts in entry["formats"].items()
+            },
+            {_label(label): int(count) for label, count in entry.get("labels", {}).items()},
+            str(entry.get("digest", "")),
+            {_label(label): int(count) for label, count in entry.get("boxes", {}).items()},
         )
     except _DAMAGED:
         return None
+
+
+def _label(text: str) -> int:
+    """Return a class index; ``ValueError`` if there can be no such class."""
+    label = int(text)
+    if not -1 <= label < MAX_CLASSES:
+        raise ValueError(text)
+    return label
 
 
 def _read_line(file: IO[bytes]) -> bytes:

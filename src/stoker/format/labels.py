@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from stoker.errors import ManifestError
 from stoker.format.directory import LABELS_NAME, ListedFile, read_text, write_listed
 from stoker.storage import location
+from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +24,6 @@ BACKGROUND = "background"
 """Name of class 0 when labels start at 1."""
 
 _MAX_LABELS_BYTES = 2**28
-MAX_CLASSES = 2**22
-"""Most classes that a dataset may have."""
 
 
 @dataclass(frozen=True, slots=True)

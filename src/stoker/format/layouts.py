@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from stoker.config import check_range
+from stoker.config import check_range, option
 from stoker.errors import ConfigError
+from stoker.fields import check_extra
 from stoker.types import FeatureSpec, SchemaInfo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stoker.types import Box, Features, ImageEncoding, LabelEncoding, TensorOrder
+    from stoker.types import Box, Features, Field, ImageEncoding, LabelEncoding, StoredFormat, TensorOrder
 
 
 BOX_PREFIX = "image/object/bbox/"
@@ -59,6 +60,7 @@ class StoredSample:
 
     Attributes:
         image: The stored file, or the stored pixels.
+        format: What ``image`` is.
         width: Columns of pixels in ``image``.
         height: Rows of pixels in ``image``.
         order: Order of the axes where ``image`` is pixels.
@@ -68,9 +70,11 @@ class StoredSample:
         class_name: Name of the class folder; empty without a class.
         class_text: The class in words; empty when unknown.
         boxes: Annotated objects, in fractions of the stored image.
+        fields: The features of the extra fields.
     """
 
     image: bytes
+    format: StoredFormat
     width: int
     height: int
     order: TensorOrder
@@ -80,6 +84,7 @@ class StoredSample:
     class_name: bytes
     class_text: bytes
     boxes: Sequence[Box]
+    fields: Features = field(default_factory=dict)
 
 
 class Schema(Protocol):
@@ -105,30 +110,40 @@ class ImagenetSchema:
     """Preset ``imagenet``: the 15 keys of Google's script, read by most TensorFlow training code.
 
     Height and width are those of the stored image. ``image/channels`` is 3 and ``image/colorspace`` is RGB for every
-    record: they say what a reader gets that asks its decoder for RGB, also from a greyscale JPEG. A box carries the
-    label of its image, unless it has one of its own. ``image/class/text`` is empty when the class has no known text.
+    record: they say what a reader gets that asks its decoder for RGB, also from a grey image or one with alpha. A box
+    carries the label of its image, unless it has one of its own. ``image/class/text`` is empty when the class has no
+    known text. Extra fields stand beside the 15 keys.
 
     Attributes:
         label_base: Number of the first class: 0, or 1 as Google writes it (0 is the background).
+        fields: The extra fields, by name.
+
+    Raises:
+        ConfigError: Two fields have the same key, or one that of the image.
     """
 
     label_base: int = 0
+    fields: Mapping[str, Field] = field(default_factory=dict)
     stores: ClassVar[ImageEncoding] = "jpeg"
 
     def __post_init__(self) -> None:
-        check_range("--label-base", self.label_base, 0, 1)
+        check_range(option("label_base"), self.label_base, 0, 1)
+        check_extra(self.fields)
 
     def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key depends on it
-        """Return the 15 keys."""
+        """Return the 15 keys and those of the fields."""
         features = _SHARED | _BOXES | {"image/class/synset": _ONE_BYTES}
-        return _image_class_info("imagenet", features, self.label_base, box_prefix=BOX_PREFIX)
+        for name, one in self.fields.items():
+            features |= one.features(name)
+        info = _image_class_info("imagenet", features, self.label_base, box_prefix=BOX_PREFIX)
+        return replace(info, fields=self.fields)
 
     def to_features(self, sample: StoredSample) -> Features:
-        """Return the 15 features of one record."""
+        """Return the 15 features of one record, and those of its fields."""
         label = _stored_label(sample, self.label_base)
         boxes = sample.boxes
         labels = [label if box.label is None else _number(box.label, self.label_base) for box in boxes]
-        return _shared_features(sample, label, "JPEG") | {
+        return _shared_features(sample, label) | {
             "image/class/synset": ("bytes", [sample.class_name]),
             "image/class/text": ("bytes", [sample.class_text]),
             BOX_PREFIX + "label": ("int64", labels),
@@ -136,6 +151,7 @@ class ImagenetSchema:
             BOX_PREFIX + "xmin": ("float", [box.xmin for box in boxes]),
             BOX_PREFIX + "ymax": ("float", [box.ymax for box in boxes]),
             BOX_PREFIX + "ymin": ("float", [box.ymin for box in boxes]),
+            **sample.fields,
         }
 
 
@@ -151,7 +167,7 @@ class NvidiaSchema:
     stores: ClassVar[ImageEncoding] = "jpeg"
 
     def __post_init__(self) -> None:
-        check_range("--label-base", self.label_base, 0, 1)
+        check_range(option("label_base"), self.label_base, 0, 1)
 
     def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key depends on it
         """Return the 9 keys."""
@@ -160,7 +176,7 @@ class NvidiaSchema:
     def to_features(self, sample: StoredSample) -> Features:
         """Return the 9 features of one record."""
         label = _stored_label(sample, self.label_base)
-        return _shared_features(sample, label, "JPEG") | {"image/class/text": ("bytes", [sample.class_name])}
+        return _shared_features(sample, label) | {"image/class/text": ("bytes", [sample.class_name])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +188,9 @@ class DogsSchema:
 
     def __post_init__(self) -> None:
         if self.label_base != 0:
-            raise ConfigError("--label-base 1 does not apply to one-hot labels; omit it, or use --preset tfds")
+            raise ConfigError(
+                f"{option('label_base')} 1 does not apply to one-hot labels; omit it, or use {option('preset')} tfds"
+            )
 
     def info(self, classes: int) -> SchemaInfo:
         """Return the two keys."""
@@ -203,7 +221,7 @@ class TfdsSchema:
     stores: ClassVar[ImageEncoding] = "jpeg"
 
     def __post_init__(self) -> None:
-        check_range("--label-base", self.label_base, 0, 1)
+        check_range(option("label_base"), self.label_base, 0, 1)
 
     def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no length depends on it
         """Return the three keys."""
@@ -237,7 +255,7 @@ class DlbsSchema:
     stores: ClassVar[ImageEncoding] = "raw"
 
     def __post_init__(self) -> None:
-        check_range("--label-base", self.label_base, 0, 1)
+        check_range(option("label_base"), self.label_base, 0, 1)
 
     def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key depends on it
         """Return the 11 keys."""
@@ -245,7 +263,7 @@ class DlbsSchema:
 
     def to_features(self, sample: StoredSample) -> Features:
         """Return the 11 features of one record."""
-        return _shared_features(sample, _stored_label(sample, self.label_base), "tensor") | {
+        return _shared_features(sample, _stored_label(sample, self.label_base)) | {
             "image/class/synset": ("bytes", [sample.class_name]),
             "image/class/text": ("bytes", [sample.class_text]),
             "image/order": ("bytes", [sample.order.encode()]),
@@ -266,7 +284,7 @@ class TinySchema:
     stores: ClassVar[ImageEncoding] = "raw"
 
     def __post_init__(self) -> None:
-        check_range("--label-base", self.label_base, 0, 1)
+        check_range(option("label_base"), self.label_base, 0, 1)
 
     def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no length depends on it
         """Return the six keys."""
@@ -301,6 +319,26 @@ class TinySchema:
         }
 
 
+def format_name(stored: str) -> bytes:
+    """Return what ``image/format`` says of an image: ``tensor`` for ``raw``, otherwise the format in capitals."""
+    return b"tensor" if stored == "raw" else stored.upper().encode()
+
+
+def with_fields(schema: Schema, fields: Mapping[str, Field]) -> Schema:
+    """Return the schema with the extra fields of a source.
+
+    Raises:
+        ConfigError: The layout has no place for any.
+    """
+    if not fields:
+        return schema
+    if isinstance(schema, ImagenetSchema):
+        return replace(schema, fields=fields)
+    names = ", ".join(fields)
+    message = f"preset {schema.info(0).preset} has no place for the fields of the source: {names}"
+    raise ConfigError(f"{message}; omit {option('preset')}, or use {option('preset')} imagenet")
+
+
 def _image_class_info(
     preset: str, features: dict[str, FeatureSpec], label_base: int, *, box_prefix: str | None = None
 ) -> SchemaInfo:
@@ -321,7 +359,7 @@ def _image_class_info(
     )
 
 
-def _shared_features(sample: StoredSample, label: int, image_format: str) -> Features:
+def _shared_features(sample: StoredSample, label: int) -> Features:
     """Return the features that all layouts with ``image/...`` keys have, but for ``image/class/text``."""
     return {
         "image/channels": ("int64", [3]),
@@ -329,7 +367,7 @@ def _shared_features(sample: StoredSample, label: int, image_format: str) -> Fea
         "image/colorspace": ("bytes", [b"RGB"]),
         "image/encoded": ("bytes", [sample.image]),
         "image/filename": ("bytes", [sample.filename]),
-        "image/format": ("bytes", [image_format.encode()]),
+        "image/format": ("bytes", [format_name(sample.format)]),
         "image/height": ("int64", [sample.height]),
         "image/width": ("int64", [sample.width]),
     }

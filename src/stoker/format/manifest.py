@@ -9,16 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
-from stoker.errors import ManifestError, NewerManifestError
+from stoker import fields
+from stoker.errors import ConfigError, ManifestError, NewerManifestError
 from stoker.format.directory import LABELS_NAME, MANIFEST_NAME, REJECTS_NAME, ListedFile, read_text
 from stoker.storage import location, parse_json
-from stoker.types import Compression, FeatureKind, FeatureSpec, ImageEncoding, LabelEncoding, SchemaInfo
+from stoker.types import Compression, FeatureKind, FeatureSpec, Field, ImageEncoding, LabelEncoding, SchemaInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from stoker.storage import Location, LocationLike
 
@@ -42,11 +44,24 @@ SCHEMA_KEYS = (
 
 _MAX_MANIFEST_BYTES = 2**28
 _CHECKSUM_LINE = re.compile(rb' "checksum": "([0-9a-f]{64})"\n}\n\Z')
+_CLASS_ID = re.compile("0|[1-9][0-9]{0,9}")
 _SINCE_2 = ("files", "checksum")
 _ALWAYS_LISTED = (LABELS_NAME, REJECTS_NAME)
 _SCHEMA_CHOICES = {"label_encoding": get_args(LabelEncoding), "image_encoding": get_args(ImageEncoding)}
 _OPTIONAL_KEYS = ("filename_key", "height_key", "width_key", "order_key", "box_prefix")
 _T = TypeVar("_T")
+
+
+FormatCounts = Mapping[str, Mapping[str, int]]
+"""Records by the format of their image, and how that was made."""
+
+
+def nested_counts(counts: Mapping[tuple[str, str], int]) -> FormatCounts:
+    """Return counts of pairs of format and how it was made, in the order of their names."""
+    found: dict[str, dict[str, int]] = {}
+    for (name, made), count in sorted(counts.items()):
+        found.setdefault(name, {})[made] = count
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +91,7 @@ class Split:
         rejects: Source items of this split that are not in the dataset.
         class_counts: Records of each class; the index is the class id.
         unlabelled: Records without a class.
+        box_counts: Boxes that have classes of their own, by the ids of these; empty where there are none, or unknown.
         shards: In their order.
     """
 
@@ -85,6 +101,7 @@ class Split:
     class_counts: tuple[int, ...]
     shards: tuple[Shard, ...]
     unlabelled: int = 0
+    box_counts: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +118,11 @@ class SourceInfo:
 class Manifest:
     """The whole of ``manifest.json``; `docs/reference/format.md` defines each field.
 
-    ``shard_names`` is the text of a `stoker.format.ShardNaming`; ``limit`` the number of images of train that the
-    dataset was restricted to, if any. ``files`` has the other files by name, and nothing in version 1. ``version`` is
-    that of the format.
+    ``formats`` has how many records have an image of which format, and how many of them are those of the source
+    (``kept``) or were made from pixels (``encoded``); ``encoders`` the versions of what encoded PNG and WebP, if any
+    were. Both are empty in datasets of an older Stoker. ``shard_names`` is the text of a `stoker.format.ShardNaming`;
+    ``limit`` the number of images of train that the dataset was restricted to, if any. ``files`` has the other files by
+    name, and nothing in version 1. ``version`` is that of the format.
 
     There are no dates in it: the same input and settings give the same bytes.
     """
@@ -121,6 +140,8 @@ class Manifest:
     limit: int | None = None
     files: Mapping[str, ListedFile] = field(default_factory=dict)
     version: int = VERSION
+    formats: FormatCounts = field(default_factory=dict)
+    encoders: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def dataset_id(self) -> str:
@@ -190,6 +211,8 @@ def format_manifest(manifest: Manifest) -> bytes:
             "preset": schema.preset,
             "features": {key: {"kind": f.kind, "length": f.length} for key, f in schema.features.items()},
             **{key: getattr(schema, key) for key in SCHEMA_KEYS},
+            **({"fields": {name: one.to_json() for name, one in schema.fields.items()}} if schema.fields else {}),
+            **({"box_names": list(schema.box_names)} if schema.box_names else {}),
         },
         "recipe": dict(manifest.recipe),
         "seed": manifest.seed,
@@ -208,6 +231,10 @@ def format_manifest(manifest: Manifest) -> bytes:
     }
     if manifest.version == 1:
         return json.dumps(content, indent=1).encode() + b"\n"
+    if manifest.formats:
+        content["formats"] = manifest.formats
+    if manifest.encoders:
+        content["encoders"] = dict(manifest.encoders)
     content["files"] = {name: _file_content(file) for name, file in sorted(manifest.files.items())}
     return with_checksum(content)
 
@@ -229,6 +256,7 @@ def _split_content(split: Split) -> dict[str, Any]:
         "rejects": split.rejects,
         "class_counts": list(split.class_counts),
         "unlabelled": split.unlabelled,
+        **({"box_counts": {str(label): n for label, n in split.box_counts.items()}} if split.box_counts else {}),
         "shards": [{"name": s.name, "records": s.records, **_file_content(s)} for s in split.shards],
     }
 
@@ -366,7 +394,19 @@ def _manifest(content: _Node, version: int) -> Manifest:
         splits=content.nodes("splits", _split),
         files={} if version == 1 else _files(content),
         version=version,
+        formats=_formats(content) if "formats" in content.value else {},
+        encoders=_encoders(content) if "encoders" in content.value else {},
     )
+
+
+def _formats(content: _Node) -> FormatCounts:
+    formats = content.node("formats")
+    return {name: formats.counts(name) for name in formats.value}
+
+
+def _encoders(content: _Node) -> dict[str, str]:
+    encoders = content.node("encoders")
+    return {name: encoders.get(name, str) for name in encoders.value}
 
 
 def _files(content: _Node) -> dict[str, ListedFile]:
@@ -393,7 +433,49 @@ def _schema(node: _Node) -> SchemaInfo:
             node.get(key, str)
     for key in given.keys() & _SCHEMA_CHOICES.keys():
         node.choice(key, _SCHEMA_CHOICES[key])
-    return SchemaInfo(preset=node.get("preset", str), features=node.nodes("features", _feature), **given)
+    features = node.nodes("features", _feature)
+    return SchemaInfo(
+        preset=node.get("preset", str),
+        features=features,
+        fields=_fields(node, features),
+        box_names=_box_names(node),
+        **given,
+    )
+
+
+def _box_names(node: _Node) -> tuple[str, ...]:
+    if "box_names" not in node.value:
+        return ()
+    try:
+        return tuple(fields.Boxes(node.get("box_names", list)).names or ())
+    except ConfigError as error:
+        raise _damaged(node.path, f"{node.name}box_names", f"are not names of classes: {error}") from error
+
+
+def _fields(node: _Node, features: Mapping[str, FeatureSpec]) -> dict[str, Field]:
+    """Return the extra fields; each stands under keys of its own, which the features list as it has them."""
+    if "fields" not in node.value:
+        return {}
+    inner = node.node("fields")
+    found: dict[str, Field] = {}
+    for name, content in inner.value.items():
+        try:
+            found[name] = fields.from_json(content)
+        except ConfigError as error:
+            raise _damaged(node.path, f"{inner.name}{_shown(name)}", f"is not a field: {error}") from error
+    try:
+        fields.check_extra(found)
+    except ConfigError as error:
+        raise _damaged(node.path, f"{node.name}fields", f"cannot be the fields of a record: {error}") from error
+    own = {node.value[key] for key in ("image_key", "label_key", *_OPTIONAL_KEYS) if key in node.value}
+    for name, one in found.items():
+        for key, spec in one.features(name).items():
+            if key in own:
+                raise _damaged(node.path, f"{inner.name}{_shown(name)}", f"has the key {_shown(key)} of the image")
+            if features.get(key) != spec:
+                problem = f"needs {spec.length or 'any number of'} {spec.kind} under {_shown(key)}, unlike the features"
+                raise _damaged(node.path, f"{inner.name}{_shown(name)}", problem)
+    return found
 
 
 def _feature(node: _Node) -> FeatureSpec:
@@ -410,7 +492,10 @@ def _split(node: _Node) -> Split:
     if not all(type(count) is int and count >= 0 for count in counts):
         raise _damaged(node.path, f"{node.name}class_counts", "holds something that is not a count")
     unlabelled = node.count("unlabelled") if "unlabelled" in node.value else 0
-    split = Split(node.count("records"), node.count("bytes"), node.count("rejects"), tuple(counts), shards, unlabelled)
+    boxes = _box_counts(node)
+    split = Split(
+        node.count("records"), node.count("bytes"), node.count("rejects"), tuple(counts), shards, unlabelled, boxes
+    )
     for key, total in (
         ("records", sum(shard.records for shard in shards)),
         ("records", sum(counts) + unlabelled),
@@ -419,6 +504,14 @@ def _split(node: _Node) -> Split:
         if node.count(key) != total:
             raise node.wrong(key, f"is not the sum over the shards or classes, {total}")
     return split
+
+
+def _box_counts(node: _Node) -> dict[int, int]:
+    found = node.counts("box_counts") if "box_counts" in node.value else {}
+    for label in found:
+        if not _CLASS_ID.fullmatch(label):
+            raise _damaged(node.path, f"{node.name}box_counts", f"has {_shown(label)}, which is not the id of a class")
+    return {int(label): count for label, count in found.items()}
 
 
 def _shard(node: _Node) -> Shard:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from stoker.config import option
 from stoker.errors import ConfigError
 from stoker.storage import TEMPORARY_MARK
 
@@ -30,7 +31,7 @@ _NUMBERED = re.compile(
 )
 _NUMBERED_ANYHOW = re.compile(_NUMBERED.pattern.replace(r"(?:\.tfrecords?)?", r"(?:\.[a-zA-Z0-9_.]+)?"), re.ASCII)
 _PLAIN = re.compile(r"(?P<stem>.+)\.tfrecords?(?:\.gz)?", re.ASCII)
-_IMAGE = re.compile(r".*\.(?:jpe?g|png|gif|bmp|webp|tiff?|ppm)", re.ASCII | re.IGNORECASE | re.DOTALL)
+_IMAGE = re.compile(r".*\.(?:jpe?g|png|gif|bmp|webp|tiff?|ppm|jp2|avif|hei[cf])", re.ASCII | re.IGNORECASE | re.DOTALL)
 _OTHER = re.compile(
     r".*\.(?:txt|jsonl?|[ct]sv|xml|html|md|ya?ml|toml|log|py|ipynb|sh|tar|tgz|zip|parquet|arrow|np[yz]|mat|pdf|svg|idx"
     r"|index)",
@@ -88,6 +89,11 @@ class ShardNaming:
         return self.per_class or "{split}" in self._template
 
     @property
+    def tells_number(self) -> bool:
+        """Whether a name says how many shards there are."""
+        return "{shards" in self._template
+
+    @property
     def dataset_name(self) -> str | None:
         """NAME of ``tfds:NAME``."""
         return self.text[len("tfds:") :] if self.text.startswith("tfds:") else None
@@ -109,7 +115,7 @@ class ShardNaming:
     def _refused(self, advice: str) -> ConfigError:
         known = ", ".join([*_NAMED, _PER_CLASS])
         return ConfigError(
-            f"--shard-names {self.text!r} is not understood: write {known}, tfds:NAME or a template; {advice}"
+            f"{option('shard_names')} {self.text!r} is not understood: write {known}, tfds:NAME or a template; {advice}"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from stoker.storage import location
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from types import TracebackType
 
     from stoker.storage import LocationLike
@@ -24,6 +25,33 @@ if TYPE_CHECKING:
 _LEVEL = 6
 _WINDOW_BITS = {"gzip": 31, "zlib": 15}  # zlib's own way of saying which header it writes; GZIP's then holds no time
 _MAX_BUFFERS = 512  # of one writev; POSIX promises 16, Linux and macOS allow 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FramedRecords:
+    """Records as a shard holds them.
+
+    Attributes:
+        data: Their frames end to end.
+        sizes: Bytes of each frame.
+        crc32c: CRC-32C of ``data``.
+    """
+
+    data: bytes | memoryview
+    sizes: Sequence[int]
+    crc32c: int
+
+    @classmethod
+    def of(cls, frame: bytes) -> Self:
+        """Return one record that `stoker._native.frame_record` or ``frame_example`` has framed."""
+        return cls(frame, (len(frame),), _native.crc32c(frame))
+
+    def frames(self) -> Iterator[bytes | memoryview]:
+        """Yield the frame of each record."""
+        view, start = memoryview(self.data), 0
+        for size in self.sizes:
+            yield view[start : start + size]
+            start += size
 
 
 class ShardWriter:
@@ -72,27 +100,33 @@ class ShardWriter:
 
     def append(self, payload: bytes) -> None:
         """Write one record."""
-        self.append_frames([_native.frame_record(payload)])
+        self.append_framed([FramedRecords.of(_native.frame_record(payload))])
 
-    def append_frames(self, frames: Sequence[bytes]) -> None:
-        """Write records that `stoker._native.frame_record` has already framed, in order."""
-        for start in range(0, len(frames), _MAX_BUFFERS):
-            self._write(list(frames[start : start + _MAX_BUFFERS]))
+    def append_framed(self, records: Sequence[FramedRecords]) -> None:
+        """Write records that are framed already, in order."""
+        for start in range(0, len(records), _MAX_BUFFERS):
+            some = records[start : start + _MAX_BUFFERS]
+            for one in some:
+                self._sizes += one.sizes
+            if self._deflate is not None:
+                self._write_deflated([self._deflate.compress(frame) for one in some for frame in one.frames()])
+                continue
+            self._staged.write([one.data for one in some])
+            for one in some:
+                self._crc32c = _native.crc32c_join(self._crc32c, one.crc32c, len(one.data))
+                self._size_bytes += len(one.data)
 
-    def _write(self, frames: list[bytes]) -> None:
-        self._sizes += [len(frame) for frame in frames]
-        self._write_bytes(frames if self._deflate is None else [self._deflate.compress(frame) for frame in frames])
-
-    def _write_bytes(self, parts: list[bytes]) -> None:
+    def _write_deflated(self, parts: Sequence[bytes]) -> None:
         self._staged.write(parts)
-        self._crc32c = _native.crc32c_of_parts(parts, self._crc32c)
-        self._size_bytes += sum(map(len, parts))
+        for part in parts:
+            self._crc32c = _native.crc32c(part, self._crc32c)
+            self._size_bytes += len(part)
 
     def commit(self) -> Shard:
         """Give the shard and its index their final names."""
         index = None
         if self._deflate is not None:
-            self._write_bytes([self._deflate.flush()])
+            self._write_deflated([self._deflate.flush()])
         else:
             index = new_index_name(self._name), format_index(np.asarray(self._sizes, np.uint64))
         self._staged.publish(index)

@@ -13,6 +13,7 @@ from stoker.inspect.diagnosis.decision import (
     decide,
 )
 from stoker.inspect.diagnosis.loop import Doctor, doctor
+from stoker.inspect.formats import by_decoder
 from stoker.inspect.index import IndexedShard, index_shards
 from stoker.inspect.info import (
     DEFAULT_RECORDS,
@@ -25,6 +26,7 @@ from stoker.inspect.info import (
     KeySummary,
     UnfinishedInfo,
     dataset_info,
+    field_text,
 )
 from stoker.inspect.page_contents import Portrait, dataset_portrait
 from stoker.inspect.resume import ResumeChange, ResumeReport, check_resume
@@ -73,12 +75,14 @@ __all__ = [
     "UnfinishedInfo",
     "Verdict",
     "VerifyReport",
+    "by_decoder",
     "check_resume",
     "dataset_info",
     "dataset_portrait",
     "decide",
     "doctor",
     "examine",
+    "field_text",
     "index_shards",
     "measure_configured",
     "page",  # a module that needs the extra ``report``, so it is not imported here

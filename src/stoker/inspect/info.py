@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from stoker import _native
-from stoker.config import check_range
+from stoker.config import check_range, format_count, format_size
 from stoker.errors import (
     DatasetNotFoundError,
     ExampleError,
@@ -18,7 +20,10 @@ from stoker.errors import (
     ShardError,
     SourceError,
     StokerError,
+    printable,
 )
+from stoker.extra_fields import features_beside
+from stoker.fields import Array, Bytes, ImageField, Label, Labels, Mask
 from stoker.format import (
     FRAME_BYTES,
     INDEX_FOLDER,
@@ -41,21 +46,26 @@ from stoker.format import (
     read_manifest,
     recognise,
 )
+from stoker.inspect.formats import ranked
 from stoker.loader import refuse_keys
-from stoker.sources import list_source
+from stoker.recipe import sniff
+from stoker.sources import LabelledBoxes, is_dataset, list_source
 from stoker.storage import LocalCopy, attach_filename, error_about, location, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from stoker.fields import ValueField
     from stoker.format import FoundSplit, Manifest, RecordKeys
+    from stoker.sources import SourceTree
     from stoker.storage import Location
-    from stoker.types import Compression, Feature, Features, SchemaInfo
+    from stoker.types import Compression, Feature, Features, Field, SchemaInfo
 
 DEFAULT_RECORDS = 1000
 """How many records of TFRecords of other origin are looked at: about 100 MB of photographs, a fraction of a second."""
 _AT_ONCE = 32
 _FIRST_BYTES = 2**18
+_SHOWN, _SHOWN_NUMBERS = 60, 4
 # What lies beside shards, and is named too where a shell expands a pattern such as ``dataset/*``.
 _BESIDE = (MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME, "dataset_info.json", "features.json")
 _LABELS_SUFFIX = ".labels.txt"
@@ -91,17 +101,21 @@ class DatasetInfo:
         path: Its directory.
         manifest: Everything the build recorded.
         histogram: The classes by id, from the label base on.
+        box_histogram: The same of the classes of boxes; empty where boxes have none, or were not counted.
+        examples: The value of each extra field in the first record, as text; empty where that cannot be read.
     """
 
     path: str
     manifest: Manifest
     histogram: tuple[ClassCount, ...]
+    box_histogram: tuple[ClassCount, ...]
+    examples: Mapping[str, str]
 
 
 def dataset_info(
     path: str | os.PathLike[str], records: int = DEFAULT_RECORDS, keys: RecordKeys | None = None
 ) -> DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo:
-    """Return what is known about a dataset without reading its records, or about images without reading them.
+    """Return what is known about a dataset without reading more than one of its records, or about unread images.
 
     Args:
         path: Directory of a dataset or of an unfinished build; directory, pattern or file of other TFRecords; images
@@ -122,7 +136,11 @@ def dataset_info(
     if (place / MANIFEST_NAME).lexists():
         refuse_keys(place, keys, f"its {MANIFEST_NAME} says where its records hold what")
         manifest = read_manifest(place)
-        return DatasetInfo(str(path), manifest, _histogram(place, manifest))
+        labels: tuple[ClassLabel, ...] = ()
+        with contextlib.suppress(FileNotFoundError):  # `verify` reports what is missing
+            labels = read_labels(place, manifest.files.get(LABELS_NAME))
+        boxes = _box_histogram(labels, manifest)
+        return DatasetInfo(str(path), manifest, _histogram(labels, manifest), boxes, _examples(place, manifest))
     if is_unfinished(place):
         return _unfinished_info(place)
     check_range("--records", records, 1, 2**31)
@@ -133,13 +151,84 @@ def dataset_info(
     return _images_info(place)
 
 
-def _histogram(directory: Location, manifest: Manifest) -> tuple[ClassCount, ...]:
-    labels: tuple[ClassLabel, ...] = ()
-    with contextlib.suppress(FileNotFoundError):  # `verify` reports what is missing
-        labels = read_labels(directory, manifest.files.get(LABELS_NAME))
+def _examples(directory: Location, manifest: Manifest) -> dict[str, str]:
+    """Return the value of each extra field in the first record that there is."""
+    fields = manifest.schema.fields
+    found = dict.fromkeys(fields, "")
+    shards = [shard for split in manifest.splits.values() for shard in split.shards if shard.records]
+    if not fields or not shards:
+        return found
+    with contextlib.suppress(StokerError, OSError):  # `verify` reports what is damaged or missing
+        features = next(leading_records([directory / shards[0].name], 1), {})
+        for name, one in fields.items():
+            with contextlib.suppress(ExampleError):
+                found[name] = _example(name, one, features)
+    return found
+
+
+def _image_examples(tree: SourceTree) -> dict[str, str]:
+    """Return the value of each field that the first image of a source has."""
+    found = dict.fromkeys(tree.fields, "")
+    split = next((name for name, rows in tree.splits.items() if len(rows)), None)
+    if not found or split is None:
+        return found
+    with contextlib.suppress(StokerError, OSError):  # a build names what is wrong among the rejects
+        first = tree.load(tree.table[int(tree.splits[split][0])], split)
+        for name, one in tree.fields.items():
+            with contextlib.suppress(StokerError, OSError):
+                found[name] = _example(name, one, features_beside(cast("bytes", first.data), {name: one}, first.fields))
+    return found
+
+
+def _example(name: str, one: Field, features: Features) -> str:
+    if isinstance(one, ImageField):
+        stored = one.decode(name, features)
+        return f"{stored.format}, {stored.width} x {stored.height}, {format_size(len(stored.encoded))}"
+    value = cast("ValueField", one).decode(name, features)
+    if isinstance(one, Bytes):
+        return format_size(len(value))
+    if isinstance(one, (Label, Labels)):
+        ids = np.atleast_1d(value).tolist()
+        named = [f"{number} ({one.names[number]})" if one.names and number >= 0 else f"{number}" for number in ids]
+        return _cut(", ".join(named[:_SHOWN]))
+    if isinstance(value, np.ndarray):
+        shown = ", ".join(f"{number:g}" for number in value.reshape(-1)[:_SHOWN_NUMBERS].tolist())
+        return f"{value.shape}: {shown}" + (", ..." if value.size > _SHOWN_NUMBERS else "")
+    return _cut(json.dumps(value, ensure_ascii=False))
+
+
+def _cut(text: str) -> str:
+    text = printable(text)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def field_text(one: Field) -> str:
+    """Return what a field is, in words: ``array of float32 (any, 4)``."""
+    if isinstance(one, Array):
+        shape = ", ".join("any" if side is None else str(side) for side in one.shape)
+        return f"array of {one.dtype} ({shape})"
+    if isinstance(one, (Label, Labels)) and one.names is not None:
+        return f"{one.kind} of {format_count(len(one.names), 'class')}"
+    return f"mask of {one.bits} bits" if isinstance(one, Mask) else one.kind
+
+
+def _histogram(labels: tuple[ClassLabel, ...], manifest: Manifest) -> tuple[ClassCount, ...]:
     classes = max((len(split.class_counts) for split in manifest.splits.values()), default=0)
     splits = {name: dict(enumerate(split.class_counts)) for name, split in manifest.splits.items()}
     return tuple(class_count(labels, label, splits) for label in range(manifest.schema.label_base, classes))
+
+
+def _box_histogram(labels: tuple[ClassLabel, ...], manifest: Manifest) -> tuple[ClassCount, ...]:
+    splits = {name: split.box_counts for name, split in manifest.splits.items()}
+    schema = manifest.schema
+    if not any(splits.values()):
+        return ()
+    if schema.box_names:
+        own = (ClassLabel("", ""),) * schema.label_base
+        labels = own + tuple(ClassLabel(name, "") for name in schema.box_names)
+    known = range(schema.label_base, len(labels))
+    others = {label for counts in splits.values() for label in counts if label not in known}
+    return tuple(class_count(labels, label, splits) for label in (*known, *sorted(others)))
 
 
 def class_count(classes: Sequence[ClassLabel], label: int, splits: Mapping[str, Mapping[int, int]]) -> ClassCount:
@@ -178,6 +267,10 @@ class ImagesInfo:
         path: Where they are.
         splits: By split.
         histogram: The classes by id, from 0.
+        box_histogram: The same of the classes of boxes; empty where boxes have none.
+        suffixes: How many of their names end in what, lower case, no dot; only reading says what they hold.
+        fields: What every image has beside its class and its boxes, by name.
+        examples: The value of each field that the first image has, as text; empty where that cannot be read.
         boxes: Where the annotations of each split lie that has some.
         ignored: What lies there and is not an image, counted by suffix or by kind.
         warnings: What a build would warn of.
@@ -186,6 +279,10 @@ class ImagesInfo:
     path: str
     splits: Mapping[str, ImageSplit]
     histogram: tuple[ClassCount, ...]
+    box_histogram: tuple[ClassCount, ...]
+    suffixes: Mapping[str, int]
+    fields: Mapping[str, Field]
+    examples: Mapping[str, str]
     boxes: Mapping[str, str]
     ignored: Mapping[str, int]
     warnings: tuple[str, ...]
@@ -199,12 +296,17 @@ def _images_info(place: Location) -> ImagesInfo:
         OSError: It cannot be read.
     """
     is_beside = place.name in _BESIDE or place.suffix == INDEX_SUFFIX
-    if not place.exists() or is_beside or (place.is_dir() and find_shard_folder(place, beside_images=True) is not None):
+    is_pattern = "{" in str(place) and not place.exists()  # braces may stand for several tars
+    if (
+        not (is_pattern or place.exists())
+        or is_beside
+        or (place.is_dir() and find_shard_folder(place, is_dataset) is not None)
+    ):
         raise no_records(place)
     try:
         tree = list_source(str(place))
     except SourceError as error:
-        if place.is_dir() and next(iter(place.some_children()), None) is not None:
+        if is_pattern or (place.is_dir() and next(iter(place.some_children()), None) is not None):
             message = f"{place} is not a dataset: no manifest.json and no TFRecord lies in it, and no images: {error}"
             raise DatasetNotFoundError(message, path=str(place)) from error
         raise no_records(place) from error
@@ -218,14 +320,26 @@ def _images_info(place: Location) -> ImagesInfo:
     ]
     counted = {name: np.bincount(of[of >= 0], minlength=len(named)).tolist() for name, of in labels.items()}
     counts = {name: dict(enumerate(of)) for name, of in counted.items()}
+    boxes = {
+        name: dict(enumerate(of.counts(len(named)))) for name, of in tree.boxes.items() if isinstance(of, LabelledBoxes)
+    }
     return ImagesInfo(
         path=str(place),
         splits={name: ImageSplit(len(of), sizes[name], int(np.count_nonzero(of < 0))) for name, of in labels.items()},
         histogram=tuple(class_count(named, label, counts) for label in range(len(named))),
+        box_histogram=tuple(class_count(named, label, boxes) for label in range(len(named))) if boxes else (),
+        suffixes=ranked(Counter(_suffix(tree.table.path(row)) for row in range(len(tree.table)))),
+        fields=tree.fields,
+        examples=_image_examples(tree),
         boxes={name: boxes.where for name, boxes in tree.boxes.items()},
         ignored=tree.ignored,
         warnings=tree.warnings,
     )
+
+
+def _suffix(path: bytes) -> str:
+    stem, dot, suffix = path.rpartition(b"/")[2].rpartition(b".")
+    return suffix.lower().decode("utf-8", "replace") if stem and dot else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +460,8 @@ class ForeignInfo:
         splits: By the split that the names of the files say.
         looked_at: Records that ``keys`` is about, the first ones of the first files.
         keys: What they hold.
+        formats: How many of them have an image of which format, as `stoker.Sample.format` says; empty for pixels and
+            where the layout is unknown.
         layout: What `stoker.open` takes them for, by the first of them; None if it is of an unknown layout.
     """
 
@@ -353,6 +469,7 @@ class ForeignInfo:
     splits: Mapping[str, ForeignSplit]
     looked_at: int
     keys: Mapping[str, KeySummary]
+    formats: Mapping[str, int]
     layout: SchemaInfo | None
 
 
@@ -362,15 +479,19 @@ def _foreign_info(
     """Return what TFRecords of other origin hold."""
     seen: dict[str, KeySummary] = {}
     looked_at, layout = 0, None
+    formats: Counter[str] = Counter()
     for features in leading_records([path for split in found.values() for path in split.paths], records):
         looked_at += 1
         if looked_at == 1:
             layout = recognise(features) if keys is None else find_layout(features, keys, str(place))
+        if layout is not None and layout.image_encoding != "raw":
+            images = features.get(layout.image_key, ("", []))[1][:1]
+            formats.update(sniff(image) for image in images if isinstance(image, bytes))
         for key, feature in features.items():
             summary = KeySummary.of(feature)
             seen[key] = seen[key].merged(summary) if key in seen else summary
     splits = {name: _split(split.paths, split.missing) for name, split in found.items()}
-    return ForeignInfo(str(place), splits, looked_at, dict(sorted(seen.items())), layout)
+    return ForeignInfo(str(place), splits, looked_at, dict(sorted(seen.items())), ranked(formats), layout)
 
 
 def _split(paths: Sequence[Location], missing: tuple[int, ...]) -> ForeignSplit:

@@ -20,8 +20,8 @@ from stoker.config import available_cpus, check_range
 from stoker.errors import ImageError, ImageTooLargeError, SourceError, StokerError
 from stoker.format import REJECTS_NAME, read_rejects
 from stoker.inspect.info import class_count
-from stoker.loader import class_title, data_uri, fit, open_splits, usable_boxes
-from stoker.recipe import QuietPillow, decode_with_pillow, dimensions, sniff
+from stoker.loader import class_title, data_uri, fit, open_splits, texts_of, usable_boxes
+from stoker.recipe import NATIVE_FORMATS, QuietPillow, Recipe, check, decode_with_pillow, dimensions, sniff
 from stoker.storage import location, stoppable_pool
 from stoker.types import Reject
 
@@ -53,7 +53,8 @@ _END_OF_IMAGE = b"\xff\xd9"
 _MAX_FILE_BYTES = 2**28
 _MAX_PIXELS = 2**27
 _QUOTED = re.compile(r"'[^']*'")
-_NUMBER = re.compile(r"\d[\d,.]*\d|\d")
+_NUMBER = re.compile(r"\b(?:\d[\d,.]*\d|\d)")
+_NAMES = {"webp": "WebP", "jpeg2000": "JPEG 2000"}  # of others the word in capitals
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,14 +331,16 @@ def _header(sample: Sample) -> tuple[int, int, str]:
     """Return width, height and kind of an image, as its header says.
 
     Raises:
-        StokerError: It has none that can be read, or a JPEG is cut short.
+        StokerError: It has none that can be read, or a JPEG, PNG or WebP is cut short.
     """
     if sample.schema.image_encoding == "raw":
         height, width = sample.decode().shape[:2]
         return width, height, "raw pixels"
     kind = sniff(sample.encoded)
     if kind != "jpeg":
-        return *dimensions(sample.encoded, kind), kind.upper()
+        if kind in NATIVE_FORMATS:
+            check(sample.encoded, Recipe())
+        return *dimensions(sample.encoded, kind), _NAMES.get(kind, kind.upper())
     info = _native.check_jpeg(sample.encoded)
     words = ["progressive"] * info.progressive + ["with restart markers"] * bool(info.restart_interval)
     color = {"grey": "grey", "ycbcr": info.subsampling}.get(info.color, info.color.upper())
@@ -352,10 +355,11 @@ def _thumbnail(dataset: Dataset, one: SampleHeader) -> Thumbnail:
         sample = dataset[one.index]
         picture = sample.thumbnail(_SIDE)
         boxes = len(usable_boxes(sample.boxes))
+        texts = texts_of(sample)
     except (StokerError, OSError) as error:
         return Thumbnail(title, (place, extent), problem=str(error))
     extent += f" · {boxes} box{'es' * (boxes > 1)}" * bool(boxes)
-    return Thumbnail(title, (place, extent), data_uri(picture))
+    return Thumbnail(title, (place, extent, *texts), data_uri(picture))
 
 
 # Rejects.
@@ -424,7 +428,7 @@ def partial_picture(data: bytes) -> Image.Image:
         ImageError: Nothing of it can be decoded.
     """
     kind = sniff(data)
-    if kind in ("empty", "text", "unknown", "pdf", "heif"):
+    if kind in ("empty", "text", "unknown", "pdf"):
         raise ImageError({"empty": "an empty file", "text": "a text file"}.get(kind, f"not a picture: {kind}"))
     if kind != "jpeg":
         pixels, _ = decode_with_pillow(data, kind, _check_pixels)

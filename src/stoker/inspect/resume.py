@@ -13,9 +13,9 @@ import numpy as np
 from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ConfigError
-from stoker.loader import Loader
+from stoker.loader import Loader, Objects
 from stoker.order import Tail, Topology, steps_left
-from stoker.transforms import RandomResizedCrop
+from stoker.transforms import ObjectCrops, RandomResizedCrop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -133,12 +133,14 @@ class Reference:
     Attributes:
         start: The position.
         size: Samples of a whole epoch.
+        indices: What the numbers of samples are below: more than ``size`` where the dataset is a part of a split.
         sequence: Numbers of the samples from ``start`` on.
         contents: What each of them became.
     """
 
     start: int
     size: int
+    indices: int
     sequence: list[int] = field(default_factory=list)
     contents: dict[int, Content] = field(default_factory=dict)
 
@@ -165,9 +167,9 @@ class Reference:
         expected = self.size - self.start
         if len(self.sequence) != expected:
             raise AssertionError(f"the uninterrupted epoch: {len(self.sequence)} samples came, and not {expected}")
-        strange = next((index for index in self.sequence if not 0 <= index < self.size), None)
+        strange = next((index for index in self.sequence if not 0 <= index < self.indices), None)
         if strange is not None:
-            raise AssertionError(f"the uninterrupted epoch: there is no sample {strange}; there are {self.size}")
+            raise AssertionError(f"the uninterrupted epoch: there is no sample {strange}; there are {self.indices}")
 
     def check(self, step: PlayedStep, before: int, topology: Topology, where: str) -> int:
         """Hold one step of a run against the uninterrupted epoch.
@@ -358,7 +360,7 @@ class _Check:
         self._settings = settings
         self._every = every
         self._start: dict[str, Any] = {}  # state before the first sample that is read
-        self.reference = Reference(0, 0)
+        self.reference = Reference(0, 0, 0)
         self.state_bytes = 0
 
     def ranks(self, topology: Topology) -> RankLoaders:
@@ -384,7 +386,10 @@ class _Check:
             size = len(single)  # batches of one: of objects, too, this is how many there are
             single.set_epoch(_EPOCH)
             self._start = single.state_dict() | {"consumed": max(0, size - limit)}
-        self.reference = Reference(self._start["consumed"], size)
+        whole = len(self._dataset.whole)
+        if isinstance(self._settings["transform"], ObjectCrops):
+            whole = Objects(self._dataset, shuffle=False, seed=0).indices
+        self.reference = Reference(self._start["consumed"], size, whole)
         with self.ranks(topology) as ranks:
             for step in ranks.play(self._start, "the uninterrupted epoch"):
                 self.reference.add(step.batches[0])

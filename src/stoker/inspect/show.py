@@ -1,15 +1,17 @@
 """``stoker show``: PNG sheets of random samples as they are stored, and of what a transform makes of them.
 
-A sheet is a grid of tiles; a tile is a picture with three lines below it. A sample that cannot be read or decoded has
-a tile that says why. Memory: the sheet, and one decoded image at a time.
+A sheet is a grid of tiles; a tile is a picture with three lines below it. Masks and extra images have tiles beside
+that of their image; beside transforms the first mask is drawn over all pictures. Text fields are the second line of an
+image. A sample that cannot be read or decoded has a tile that says why. Memory: the sheet, and one sample at a time.
 """
 
 from __future__ import annotations
 
 import io
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -17,7 +19,9 @@ from PIL import Image, ImageDraw, ImageFont
 from stoker import _native
 from stoker.config import available_cpus, check_range, format_count
 from stoker.errors import ConfigError, StokerError
+from stoker.fields import ImageField, Mask
 from stoker.format import write_atomically
+from stoker.inspect.formats import ranked
 from stoker.loader import (
     BoxOutput,
     EngineSettings,
@@ -26,11 +30,16 @@ from stoker.loader import (
     class_title,
     displayable,
     draw_boxes,
+    draw_mask,
     draw_pixel_boxes,
+    first_mask,
     fit,
     fitted_size,
+    mask_of,
     open_main_split,
+    texts_of,
     usable_boxes,
+    visible,
 )
 from stoker.order import Step
 from stoker.storage import location
@@ -51,6 +60,7 @@ if TYPE_CHECKING:
 
     from stoker.format import ClassLabel, RecordKeys
     from stoker.loader import Dataset, Sample
+    from stoker.types import Mode
 
     Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
     Color = tuple[int, int, int]
@@ -62,6 +72,7 @@ SheetTransform = ImageTransform | ObjectCrops
 _MAX_TILES = 600  # a picture of about 50 megapixels
 _COLUMNS, _MAX_COLUMNS = 6, 30
 _MAX_OBJECTS = 3
+_SHOWN_IDS = 12
 
 # Pixels.
 PICTURE = 240
@@ -106,6 +117,7 @@ class SheetSpec:
         epochs: With ``transforms``: in which epochs, None: 0 to 3; of a transform without random choices only the
             first is shown.
         keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
+        mode: In which channels and depth; as `stoker.open` takes it.
 
     Raises:
         ConfigError: A value is out of range, they ask for too many pictures, or do not go together.
@@ -119,6 +131,7 @@ class SheetSpec:
     transforms: tuple[SheetTransform, ...] = ()
     epochs: tuple[int, ...] | None = None
     keys: RecordKeys | None = None
+    mode: Mode = "RGB"
 
     def __post_init__(self) -> None:
         if self.transforms and self.columns is not None:
@@ -153,6 +166,7 @@ class SheetReport:
         height: Its height in pixels.
         split: The split shown.
         indices: Numbers of the samples in the split, in the order of the tiles.
+        formats: How many of them have an image of which format, as `stoker.Sample.format` says.
         damaged: What is wrong with those that could not be shown, by number.
     """
 
@@ -161,6 +175,7 @@ class SheetReport:
     height: int
     split: str
     indices: tuple[int, ...]
+    formats: dict[str, int]
     damaged: dict[int, str]
 
 
@@ -186,7 +201,7 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
     """
     if location(out).suffix.lower() != ".png":
         raise ConfigError(f"the sheet is a PNG, so the name {str(out)!r} must end in .png")
-    dataset = open_main_split(path, spec.split, spec.keys)
+    dataset = open_main_split(path, spec.split, spec.keys, spec.mode)
     if len(dataset) == 0:
         raise ConfigError(f"split {dataset.split} of {path} has no samples, so there is nothing to show")
     indices = _native.permute(0, min(spec.samples, len(dataset)), len(dataset), spec.seed, 0).tolist()
@@ -194,11 +209,14 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
         applied = [stack.enter_context(SampleTransformer(dataset, one, spec.seed)) for one in spec.transforms]
         objects = max((one.objects(index) for one in applied for index in indices), default=0)
         columns = columns_of(spec, min(_MAX_OBJECTS, objects))
-        tiles = 1 + len(columns)  # of each sample
+        pictures = [] if spec.transforms else _images_of(dataset)
+        tiles = 1 + len(columns) + len(pictures)  # of each sample
+        _refuse_many(len(indices), tiles)
         if spec.transforms:
             across, gap, header, bottom = tiles, _ROW_GAP, _ROW_HEADER, 0
         else:
-            across, gap, header, bottom = min(spec.columns or _COLUMNS, len(indices)), _GAP, _HEADER, _GAP
+            samples_across = min(spec.columns or max(1, _COLUMNS // tiles), len(indices))
+            across, gap, header, bottom = samples_across * tiles, _GAP, _HEADER, _GAP
         rows = -(-len(indices) * tiles // across)
         size = (gap + across * (TILE_WIDTH + gap), header + rows * (TILE_HEIGHT + gap) + bottom)
         sheet = Image.new("RGB", size, BACKGROUND)
@@ -207,9 +225,13 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
         else:
             _draw_contact_header(sheet, dataset, len(indices), spec.seed)
         damaged = {}
+        formats: Counter[str] = Counter()
         for number, index in enumerate(indices):
             try:
-                drawn = _tiles(dataset[index], dataset, applied, columns, boxes=spec.boxes)
+                sample = dataset[index]
+                formats[sample.format] += 1
+                drawn = _tiles(sample, dataset, applied, columns, boxes=spec.boxes)
+                drawn += _draw_fields(sample, pictures)
             except StokerError as error:
                 damaged[index] = _damage_of(error, dataset, index)
                 drawn = [draw_damaged(index, damaged[index])]
@@ -219,7 +241,18 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
     data = io.BytesIO()
     sheet.save(data, "PNG")
     write_atomically(location(out), data.getvalue())
-    return SheetReport(str(out), sheet.width, sheet.height, dataset.split, tuple(indices), damaged)
+    counts = ranked(formats)
+    return SheetReport(str(out), sheet.width, sheet.height, dataset.split, tuple(indices), counts, damaged)
+
+
+def _images_of(dataset: Dataset) -> list[str]:
+    return [name for name, one in dataset.fields.items() if isinstance(one, ImageField)]
+
+
+def _refuse_many(samples: int, tiles: int) -> None:
+    if samples * tiles > _MAX_TILES:
+        message = f"{samples} samples, each with {tiles - 1} more of masks and images, are {samples * tiles} pictures"
+        raise ConfigError(f"{message}; show at most {_MAX_TILES}: fewer --count")
 
 
 def _damage_of(error: StokerError, dataset: Dataset, index: int) -> str:
@@ -288,9 +321,11 @@ def _tiles(
     sample: Sample, dataset: Dataset, applied: list[SampleTransformer], columns: list[Column], *, boxes: bool
 ) -> list[Image.Image]:
     """Return the tiles of one sample: as stored, then each column."""
-    pixels = sample.decode()
+    pixels = visible(sample.decode())
     extent = (pixels.shape[1], pixels.shape[0])
-    tiles = [draw_sample(sample, pixels, dataset.classes, boxes=boxes)]
+    mask = first_mask(dataset.fields) if applied else None  # otherwise masks have tiles of their own
+    ids = None if mask is None else mask_of(sample, mask, pixels)
+    tiles = [draw_sample(sample, pixels, dataset.classes, boxes=boxes, mask=ids)]
     outlines = []
     for place, column in enumerate(columns):
         transformer = applied[column.transform]
@@ -332,7 +367,8 @@ class TransformedSample:
     """What a transform makes of one sample in one epoch.
 
     Attributes:
-        pixels: uint8 (H, W, 3): those of a batch of `stoker.Loader`.
+        pixels: uint8 (H, W, 3): those of a batch of `stoker.Loader`, as people can look at them.
+        mask: The first mask of the sample, (H, W), as the transform makes it; None without one.
         boxes: float32 (T, 4): the annotated objects in it: xmin, ymin, xmax, ymax in pixels of it.
         region: Left, top, right and bottom of what it shows of the stored image, in pixels of that.
         mirrored: Whether left and right are exchanged.
@@ -340,6 +376,7 @@ class TransformedSample:
     """
 
     pixels: NDArray[np.uint8]
+    mask: NDArray[Any] | None
     boxes: NDArray[np.float32]
     region: Region
     mirrored: bool
@@ -362,7 +399,9 @@ class SampleTransformer:
         self._transform = transform
         self._seed = seed
         boxes = BoxOutput() if dataset.has_boxes else None
-        settings = EngineSettings(batch_size=1, threads=min(2, available_cpus()), boxes=boxes, seed=seed)
+        self._mask = first_mask(dataset.fields)
+        fields = () if self._mask is None else (self._mask,)
+        settings = EngineSettings(batch_size=1, threads=min(2, available_cpus()), boxes=boxes, fields=fields, seed=seed)
         self._engine = SampleEngine(dataset, transform, settings)
 
     def apply(self, sample: Sample, extent: tuple[int, int], epoch: int, object_: int = 0) -> TransformedSample:
@@ -393,7 +432,8 @@ class SampleTransformer:
         jitter = None if isinstance(self._transform, CenterCrop) else self._transform.color_jitter
         colors = () if jitter is None else _native.plan_jitter(jitter.native(), self._seed, epoch, slot).steps
         return TransformedSample(
-            pixels=batch.images[0],
+            pixels=visible(batch.images[0]),
+            mask=None if self._mask is None else batch.fields[self._mask][0],
             boxes=np.empty((0, 4), np.float32) if batch.boxes is None else batch.boxes.corners,
             region=(crop[0] + left * across, crop[1] + top * down, crop[0] + right * across, crop[1] + bottom * down),
             mirrored=mirrored,
@@ -418,17 +458,48 @@ class SampleTransformer:
 
 
 def draw_sample(
-    sample: Sample, pixels: NDArray[np.uint8], classes: Sequence[ClassLabel], *, boxes: bool
+    sample: Sample,
+    pixels: NDArray[np.uint8],
+    classes: Sequence[ClassLabel],
+    *,
+    boxes: bool,
+    mask: NDArray[Any] | None = None,
 ) -> Image.Image:
     """Return the tile of one sample with these pixels: the image with its aspect kept, class and text below."""
     height, width = pixels.shape[:2]
     picture = fit(pixels, PICTURE, PICTURE)
+    if mask is not None:
+        draw_mask(picture, mask)
     annotated = usable_boxes(sample.boxes) if boxes else []
     draw_boxes(picture, annotated)
-    detail = f"{width} x {height}"
+    detail = "  ·  ".join([f"{width} x {height}", sample.format])
     if annotated:
         detail += f"  ·  {len(annotated)} box" + ("es" if len(annotated) > 1 else "")
-    return _draw_tile(picture, (*class_lines(sample.label, classes), detail), sample.index)
+    title, name = class_lines(sample.label, classes)
+    texts = texts_of(sample)
+    return _draw_tile(picture, (title, "  ·  ".join(texts) or name, detail), sample.index)
+
+
+def _draw_fields(sample: Sample, names: Sequence[str]) -> list[Image.Image]:
+    """Return the tiles of masks and extra images.
+
+    Raises:
+        StokerError: A field of the sample is damaged, or a mask is not as large as its image.
+    """
+    return [_draw_field(sample, name, sample.field(name)) for name in names]
+
+
+def _draw_field(sample: Sample, name: str, pixels: NDArray[Any]) -> Image.Image:
+    """Return the tile of a mask, in colours over its image, or of an extra image."""
+    if not isinstance(sample.schema.fields[name], Mask):
+        return _draw_tile(fit(visible(pixels), PICTURE, PICTURE), (name, "", f"{pixels.shape[1]} x {pixels.shape[0]}"))
+    image = sample.decode()
+    pixels = mask_of(sample, name, image)
+    found = np.unique(pixels).tolist()
+    shown = ", ".join(map(str, found[:_SHOWN_IDS])) + (", ..." if len(found) > _SHOWN_IDS else "")
+    picture = fit(visible(image), PICTURE, PICTURE)
+    draw_mask(picture, pixels)
+    return _draw_tile(picture, (name, f"class ids {shown}", f"{pixels.shape[1]} x {pixels.shape[0]}"))
 
 
 def class_lines(label: int, classes: Sequence[ClassLabel]) -> tuple[str, str]:
@@ -459,6 +530,8 @@ def _draw_transformed(made: TransformedSample, *, boxes: bool) -> Image.Image:
         picture = fit(pixels, PICTURE, PICTURE)
     else:
         picture = Image.fromarray(np.ascontiguousarray(pixels.repeat(factor, 0).repeat(factor, 1)))
+    if made.mask is not None:
+        draw_mask(picture, made.mask)
     if boxes:
         draw_pixel_boxes(picture, (pixels.shape[1], pixels.shape[0]), made.boxes)
     left, top, right, bottom = made.region

@@ -3,7 +3,8 @@
 The manifest against its own checksum. For each shard: its length and checksum against the manifest, both checksums of
 every record, its index against a fresh scan. For each other file: its length and checksum against the manifest. For
 each record: that it is an Example with the features of the schema, that its image decodes whole and has the size it
-claims, that its label is one of the classes. Over all: counts of records, classes and rejects against the manifest.
+claims, that its label is one of the classes, that each of its fields holds a value that it can have, masks and extra
+images as large as the image. Over all: counts of records, classes and rejects against the manifest.
 Damage does not stop the check; where a shard's frames are broken, its index still leads to the other records.
 """
 
@@ -34,6 +35,7 @@ from stoker.errors import (
     StokerError,
     StorageError,
 )
+from stoker.fields import ImageField, Mask, ValueField
 from stoker.format import (
     BUILD_FOLDER,
     FRAME_BYTES,
@@ -46,6 +48,7 @@ from stoker.format import (
     compression_of,
     find_layout,
     find_shards,
+    format_name,
     index_path,
     inflate,
     no_records,
@@ -56,8 +59,10 @@ from stoker.format import (
     read_manifest,
     read_rejects,
 )
+from stoker.inspect.formats import ranked
 from stoker.inspect.info import leading_records, names_below
 from stoker.loader import Sample, label_of, refuse_keys, refuse_unfinished
+from stoker.recipe import decode, decode_mask, sniff
 from stoker.storage import (
     TEMPORARY_MARK,
     attach_filename,
@@ -78,7 +83,7 @@ if TYPE_CHECKING:
 
     from stoker.format import ClassLabel, InflatedShard, Manifest, RecordKeys, Shard
     from stoker.storage import LocalCopy, Location, LocationLike
-    from stoker.types import Features, Progress, SchemaInfo
+    from stoker.types import Features, FeatureSpec, Progress, SchemaInfo
 
 _CHUNK_RECORDS = 32
 _READ_BYTES = 1 << 20
@@ -87,6 +92,7 @@ _NO_ROWS = np.empty((0, 2), np.uint64)
 
 _SYNSET_KEY, _TEXT_KEY = "image/class/synset", "image/class/text"
 _ONE_HOT_KEY = "label_one_hot"
+_FORMAT_KEY = "image/format"
 _SHOWN_KEYS = 20  # the layout with the most has 15
 _SHOWN_LENGTH = 60
 
@@ -148,6 +154,7 @@ class VerifyReport:
         shards: Shards looked at.
         records: Records looked at.
         size_bytes: Bytes of those shards.
+        formats: How many records have an image of which format, as `stoker.Sample.format` says; those that can be read.
         seconds: How long it took.
         problems: All damage, in the order of shards and records, then what concerns the whole.
         warnings: What is not damage but should not be there.
@@ -156,6 +163,7 @@ class VerifyReport:
     shards: int
     records: int
     size_bytes: int
+    formats: dict[str, int]
     seconds: float
     problems: tuple[Problem, ...]
     warnings: tuple[str, ...]
@@ -208,6 +216,7 @@ def verify_dataset(
         shards=len(targets),
         records=sum(result.records for result in results),
         size_bytes=sum(result.size_bytes for result in results),
+        formats=ranked(sum((result.formats for result in results), Counter())),
         seconds=time.monotonic() - started,
         problems=tuple(problems),
         warnings=tuple(_warnings(place, manifest)),
@@ -335,6 +344,7 @@ class _ShardResult:
         shard_problems: Damage of the shard as a whole.
         record_problems: Damage of its records, in their order.
         labels: How often each label was seen.
+        formats: The same of formats of images.
     """
 
     records: int
@@ -342,6 +352,7 @@ class _ShardResult:
     shard_problems: list[Problem]
     record_problems: list[Problem]
     labels: Counter[int]
+    formats: Counter[str]
 
 
 def _check_all(
@@ -373,10 +384,12 @@ def _check_shard(
         frames, results = _unreadable(target.path, error), []
         counter.add_shard(0, 1)
     labels: Counter[int] = Counter()
+    formats: Counter[str] = Counter()
     for result in results:
         labels.update(result.labels)
+        formats.update(result.formats)
     record_problems = [problem for result in results for problem in result.problems]
-    return _ShardResult(len(frames.rows), frames.size_bytes, frames.problems, record_problems, labels)
+    return _ShardResult(len(frames.rows), frames.size_bytes, frames.problems, record_problems, labels, formats)
 
 
 def _check_copy(target: _Target, copy: LocalCopy) -> _Frames:
@@ -576,12 +589,13 @@ class _RecordRules:
 
 @dataclass(slots=True)
 class _RecordsResult:
-    """What the check of a run of records found; ``labels`` counts the labels seen."""
+    """What the check of a run of records found; ``labels`` and ``formats`` count what was seen."""
 
     records: int = 0
     size_bytes: int = 0
     problems: list[Problem] = field(default_factory=list)
     labels: Counter[int] = field(default_factory=Counter)
+    formats: Counter[str] = field(default_factory=Counter)
 
 
 def _check_records(
@@ -608,10 +622,13 @@ def _check_records(
             result.problems.append(Problem(str(path), number, offset, None, what))
             continue
         sample = _sample(features, rules.schema)
+        if sample.encoded:
+            result.formats[sample.format] += 1
         found = _features_wrong(features, rules)
         found += _image_wrong(sample, rules.schema)
         found += _label_wrong(sample, rules, result.labels)
         found += _boxes_wrong(features, rules.schema)
+        found += _fields_wrong(features, rules.schema)
         result.problems += [Problem(str(path), number, offset, sample.source or None, what) for what in found]
     return result
 
@@ -627,16 +644,21 @@ def _sample(features: Features, schema: SchemaInfo) -> Sample:
 def _features_wrong(features: Features, rules: _RecordRules) -> list[str]:
     wrong = []
     for key, expected in rules.schema.features.items():
-        kind, values = features.get(key, ("none", []))
-        if kind != expected.kind:
-            wrong.append(f"feature {key} is of kind {kind}, not {expected.kind}")
-        elif expected.length is not None and len(values) != expected.length:
-            wrong.append(f"feature {key} has {len(values)} values, not {expected.length}")
+        wrong += _spec_wrong(key, features, expected)
     unknown = sorted(features.keys() - rules.schema.features.keys()) if rules.schema.features else []
     if unknown:
         subject = f"feature {_some(unknown)} is" if len(unknown) == 1 else f"features {_some(unknown)} are"
         wrong.append(f"{subject} not in the schema")
     return wrong
+
+
+def _spec_wrong(key: str, features: Features, expected: FeatureSpec) -> list[str]:
+    kind, values = features.get(key, ("none", []))
+    if kind != expected.kind:
+        return [f"feature {key} is of kind {kind}, not {expected.kind}"]
+    if expected.length is not None and len(values) != expected.length:
+        return [f"feature {key} has {len(values)} values, not {expected.length}"]
+    return []
 
 
 def _image_wrong(sample: Sample, schema: SchemaInfo) -> list[str]:
@@ -653,6 +675,9 @@ def _image_wrong(sample: Sample, schema: SchemaInfo) -> list[str]:
         kind, said = sample.features.get(key, ("none", []))
         if kind == "int64" and said and said[0] != true:
             wrong.append(f"{key} says {int(said[0])}, but the image has {true}")
+    kind, named = sample.features.get(_FORMAT_KEY, ("none", []))
+    if _FORMAT_KEY in schema.features and kind == "bytes" and named and named[0] != format_name(sample.format):
+        wrong.append(f"{_FORMAT_KEY} says {_cut(cast('bytes', named[0]))}, but the image is {sample.format}")
     return wrong
 
 
@@ -694,8 +719,52 @@ def _boxes_wrong(features: Features, schema: SchemaInfo) -> list[str]:
     if len(set(counts)) == 1:
         edges = (edge for key in keys for edge in features.get(key, ("float", []))[1])
         odd = sorted({str(edge) for edge in edges if not (isinstance(edge, float) and math.isfinite(edge))})
-        return [f"boxes have edges that are not finite numbers: {', '.join(odd[:3])}"] if odd else []
+        wrong = [f"boxes have edges that are not finite numbers: {', '.join(odd[:3])}"] if odd else []
+        return wrong + _box_labels_wrong(features, schema)
     return ["boxes have " + ", ".join(f"{count} {key}" for key, count in zip(keys, counts, strict=True))]
+
+
+def _box_labels_wrong(features: Features, schema: SchemaInfo) -> list[str]:
+    """Check the labels of boxes that have classes of their own."""
+    if not schema.box_names:
+        return []
+    first, end = schema.label_base, schema.label_base + len(schema.box_names)
+    _, labels = features.get(f"{schema.box_prefix}label", ("int64", []))
+    strange = [label for label in labels if label != -1 and label not in range(first, end)]
+    return [f"a box has the label {strange[0]!r}, which is not in {first}..{end - 1}"] if strange else []
+
+
+def _fields_wrong(features: Features, schema: SchemaInfo) -> list[str]:
+    """Check the value of every extra field, as far as its features are of the right kind and number."""
+    wrong: list[str] = []
+    for name, one in schema.fields.items():
+        if any(_spec_wrong(key, features, expected) for key, expected in one.features(name).items()):
+            continue  # reported already
+        try:
+            if isinstance(one, ValueField):
+                one.decode(name, features)
+            elif isinstance(one, ImageField):
+                wrong += _image_field_wrong(name, one, features)
+        except (ExampleError, ImageError) as error:
+            wrong.append(f"field {name}: {error}")
+    return wrong
+
+
+def _image_field_wrong(name: str, one: ImageField, features: Features) -> Iterator[str]:
+    """Yield where an image or a mask is not what its features say, or is not as large as the image of the record."""
+    stored = one.decode(name, features)
+    if sniff(stored.encoded) != stored.format:
+        yield f"feature {name}/format says {stored.format}, but the file is {sniff(stored.encoded)}"
+        return
+    limit = _native.DEFAULT_MAX_PIXELS
+    pixels = decode_mask(stored.encoded, one.bits, limit) if isinstance(one, Mask) else decode(stored.encoded, limit)
+    sides = (("height", stored.height, pixels.shape[0]), ("width", stored.width, pixels.shape[1]))
+    for side, said, true in sides:
+        if said != true:
+            yield f"{name}/{side} says {said}, but the file has {true}"
+        kind, image = features.get(f"image/{side}", ("none", []))
+        if kind == "int64" and image and image[0] != true:
+            yield f"field {name} has a {side} of {true}, but image/{side} says {int(image[0])}"
 
 
 def _one_hot_wrong(features: Features, schema: SchemaInfo, label: int) -> list[str]:

@@ -7,7 +7,7 @@ from stoker.loader.batch import Batch, BatchOrigin, batch_text
 from stoker.loader.boxes import Boxes, BoxOutput, PaddedBoxes, box_arrays
 from stoker.loader.cache_directory import CacheDirectory, CacheEntry
 from stoker.loader.caches import CacheStats, MemoryCache, NodeCache
-from stoker.loader.dataset import Dataset, Sample, label_of
+from stoker.loader.dataset import Dataset, Sample, label_of, mask_of, read_in_order, texts_of
 from stoker.loader.engine import EngineSettings, SampleEngine
 from stoker.loader.image_files import FILE_SCHEMA, ImageFiles
 from stoker.loader.keywords import refuse_unknown
@@ -25,15 +25,20 @@ from stoker.loader.pictures import (
     data_uri,
     displayable,
     draw_boxes,
+    draw_mask,
     draw_pixel_boxes,
+    first_mask,
     fit,
     fitted_size,
     usable_boxes,
+    visible,
 )
 from stoker.loader.position import Position
 from stoker.loader.ranks import CpuShare, cpu_share
 from stoker.loader.read_ahead import ReadAhead, read_through
+from stoker.loader.record_fields import FieldForm, chosen_fields, field_arrays, form_of, row_of
 from stoker.loader.samples import Objects
+from stoker.loader.sampling import Balanced, Weighted
 from stoker.loader.shards import find_splits
 from stoker.loader.stats import LoaderStats, StageStats
 from stoker.loader.tracing import Trace
@@ -42,6 +47,7 @@ __all__ = [
     "FILE_SCHEMA",
     "BadSample",
     "BadSampleReport",
+    "Balanced",
     "Batch",
     "BatchOrigin",
     "BoxOutput",
@@ -52,6 +58,7 @@ __all__ = [
     "CpuShare",
     "Dataset",
     "EngineSettings",
+    "FieldForm",
     "ImageFiles",
     "Loader",
     "LoaderStats",
@@ -67,30 +74,41 @@ __all__ = [
     "SampleEngine",
     "StageStats",
     "Trace",
+    "Weighted",
     "batch_text",
     "box_arrays",
+    "chosen_fields",
     "class_title",
     "cpu_share",
     "data_uri",
     "displayable",
     "draw_boxes",
+    "draw_mask",
     "draw_pixel_boxes",
+    "field_arrays",
     "find_splits",
+    "first_mask",
     "fit",
     "fitted_size",
+    "form_of",
     "label_of",
     "loader_in",
     "loader_settings",
+    "mask_of",
     "mix",
     "notebook",  # a module that only notebooks need, so it is not imported here
     "open_dataset",
     "open_main_split",
     "open_splits",
     "parts_of",
+    "read_in_order",
     "read_through",
     "refuse_keys",
     "refuse_unfinished",
     "refuse_unknown",
+    "row_of",
+    "texts_of",
     "trace",
     "usable_boxes",
+    "visible",
 ]

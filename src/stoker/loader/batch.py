@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from stoker.format import ClassLabel
     from stoker.loader.position import Position
     from stoker.transforms import Output
+    from stoker.types import Mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +23,15 @@ class BatchOrigin:
 
     Attributes:
         output: What was made of the pixels.
+        mode: Their channels and depth before that.
         classes: Name and text of each class, by label; empty where unknown.
+        mask: Name of the field that is drawn over the images; None without one.
     """
 
     output: Output
+    mode: Mode
     classes: tuple[ClassLabel, ...]
+    mask: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +41,9 @@ class Batch:
     ========  ==================  =====================================================================
     field     dtype and shape     meaning
     ========  ==================  =====================================================================
-    images    uint8 (B, H, W, 3)  RGB 0..255, C-contiguous, host memory; as the loader's ``output`` says;
-                                  with `stoker.MultiCrop` a tuple of arrays, one for each transform
+    images    uint8 (B, H, W, C)  C-contiguous, host memory; as the loader's ``output`` says. C is 3 in mode RGB,
+                                  1 in L, 4 in RGBA; I;16 is uint16 (B, H, W, 1).
+                                  With `stoker.MultiCrop` a tuple of arrays, one for each transform
     labels    int64 (B,)          as stored in the records; -1 where there is none
     indices   uint64 (B,)         index of each sample in its split; survives any change of topology
     valid     bool (B,)           false for samples that are repeated to fill the last batch of an epoch
@@ -45,6 +51,7 @@ class Batch:
     position  Position            where the epoch is after this batch, the same on every rank
     boxes     Boxes, PaddedBoxes  of the samples, as the loader's ``boxes`` says; with `stoker.MultiCrop` a
                                   tuple, one for each transform; None without that setting
+    fields    dict                of the samples, as the loader's ``fields`` says; see docs/how-to/fields.md
     origin    BatchOrigin         how a notebook shows it
     ========  ==================  =====================================================================
 
@@ -60,6 +67,7 @@ class Batch:
     seeds: NDArray[np.uint64]
     position: Position
     boxes: Any = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
     origin: BatchOrigin | None = None
 
     def __repr__(self) -> str:
@@ -82,6 +90,7 @@ def batch_text(batch: Any) -> str:
     images = batch.images if isinstance(batch.images, tuple) else (batch.images,)
     shapes = " and ".join(f"{getattr(one, 'dtype', '?')} {tuple(getattr(one, 'shape', ()))}" for one in images)
     boxes = "" if batch.boxes is None else ", with boxes"
+    fields = f", fields {', '.join(batch.fields)}" if batch.fields else ""
     position = batch.position
     where = "" if position is None else f", epoch {position.epoch} up to sample {position.consumed:,}"
-    return f"<stoker.{type(batch).__name__} of {len(batch)}: images {shapes}{boxes}{where}>"
+    return f"<stoker.{type(batch).__name__} of {len(batch)}: images {shapes}{boxes}{fields}{where}>"

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 from stoker.errors import ConfigError
 from stoker.format import INDEXES_FOLDER, write_atomically
+from stoker.sources import UNPACKED_FOLDER
 from stoker.storage import parse_json
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ _OWN = re.compile(r"(?P<key>[0-9a-f]{32})\.(?:samples|json)(?P<unfinished>\.tmp-
 _BLOCK_BYTES = 512  # of st_blocks, whatever the file system
 _ABOUT_BYTES = 65536
 _TAG = b"Signature: 8a477f597d28d172789f06886806bc55\n# A cache of samples made by stoker: see stoker cache --help\n"
-_OTHERS = frozenset({INDEXES_FOLDER, "lost+found"})
+_OTHERS = frozenset({INDEXES_FOLDER, UNPACKED_FOLDER, "lost+found"})
 _NUMBER_BYTES = 8
 _LOCK_SECONDS, _PAUSE_SECONDS = 10.0, 0.01
 

@@ -46,11 +46,16 @@ def cache_key(dataset: Dataset | Mix, sizes: NDArray[np.uint64]) -> str:
         OSError: A file is not there any more.
     """
     digest = hashlib.sha256()
-    for part in parts_of(dataset):
+    for part in _wholes(dataset):
         for stamp in part.stamps():
             digest.update(b"%d\0%b" % (len(stamp), stamp))
     digest.update(np.ascontiguousarray(sizes, "<u8").data)
     return digest.hexdigest()[:_KEY_DIGITS]
+
+
+def _wholes(dataset: Dataset | Mix) -> list[Dataset]:
+    """Return the splits that a cache holds samples of: parts of one share what was read of it."""
+    return [part.whole for part in parts_of(dataset)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +96,8 @@ class MemoryCache:
 
     Args:
         budget: The most bytes it takes, all bookkeeping included, such as ``"8GB"`` or a number.
-        keep: ``encoded``: samples as they are stored, which saves reading. ``decoded``: pixels, which saves decoding
-            too and takes five to ten times the space.
+        keep: ``encoded``: samples as they are stored, which saves reading. ``decoded``: pixels, those of each mode for
+            themselves, which saves decoding too and takes five to ten times the space.
 
     Attributes:
         budget: In bytes.
@@ -121,7 +126,7 @@ class MemoryCache:
         Raises:
             ConfigError: The cache holds samples of another dataset.
         """
-        wanted = tuple(f"{location(part.path).absolute()} {part.identity}" for part in parts_of(dataset))
+        wanted = tuple(f"{location(part.path).absolute()} {part.identity}" for part in _wholes(dataset))
         if self.keep == "decoded":  # then labels are kept too, as they were found
             wanted += (repr([part.schema for part in parts_of(dataset)]),)
             wanted += (repr(dataset.label_offsets) if isinstance(dataset, Mix) else "",)
@@ -203,7 +208,7 @@ class NodeCache:
         return samples if file is None else _native.CachedSource(samples, file)
 
     def _open(self, dataset: Dataset | Mix, use: _Use) -> _native.NodeCacheFile | None:
-        parts = parts_of(dataset)
+        parts = _wholes(dataset)
         sizes = np.concatenate([part.sample_bytes for part in parts])
         key = cache_key(dataset, sizes)
         if key in use.files:

@@ -2,39 +2,61 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import time
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
+from PIL import Image
 
 from stoker import _native
-from stoker.config import available_cpus, format_count, format_size
+from stoker.config import available_cpus, check_range, format_count, format_size
 from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
+from stoker.fields import Mask, Text, ValueField
 from stoker.format import FRAME_BYTES
-from stoker.loader.image_files import to_jpeg
-from stoker.loader.pictures import class_title, draw_boxes, fit, usable_boxes
+from stoker.loader.pictures import (
+    class_title,
+    cut,
+    draw_boxes,
+    draw_mask,
+    first_mask,
+    fit,
+    usable_boxes,
+    visible,
+)
 from stoker.loader.read_ahead import read_through
+from stoker.loader.selection import (
+    divide,
+    division,
+    draws_by_name,
+    first_of_each,
+    same_numbers,
+    select,
+    selection_name,
+    sharing_a_name,
+    single_index,
+    values_at,
+)
 from stoker.loader.shards import record_set
-from stoker.recipe import dimensions, sniff
+from stoker.recipe import decode, decode_mask, dimensions, pixels_of, sniff
 from stoker.types import Box
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-    from PIL import Image
+    from numpy.typing import ArrayLike, NDArray
 
+    from stoker.fields import ImageField
     from stoker.format import ClassLabel, Manifest
     from stoker.loader.image_files import ImageFiles
+    from stoker.loader.selection import Numbers
     from stoker.loader.shards import OpenShard
-    from stoker.types import Features, SchemaInfo
+    from stoker.types import Features, Field, Mode, SchemaInfo
 
 
-_JPEG = b"\xff\xd8"
 _STRIP_IMAGES, _STRIP_SECONDS = 8, 1.0
 _NAMED_CLASSES = 12
 
@@ -50,6 +72,8 @@ class Sample:
         label: Its class, as the loader gives it; -1 when there is none.
         source: Name of the image it was made from; empty when the record does not say.
         schema: Which feature means what.
+        mode: Channels and depth of its pixels.
+        problems: What is wrong with extra fields of a source that is not built, by name; others have features.
     """
 
     index: int
@@ -58,9 +82,11 @@ class Sample:
     label: int
     source: str
     schema: SchemaInfo
+    mode: Mode = "RGB"
+    problems: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
-        size = f"{format_size(len(self.encoded))} of {self.schema.image_encoding}"
+        size = f"{format_size(len(self.encoded))} of {self.format}"
         source = f" from {self.source!r}" if self.source else ""
         label = f"label {self.label}" if self.label >= 0 else "no label"
         return f"<stoker.Sample #{self.index}{source}: {label}, {size}, {len(self.features)} features>"
@@ -73,10 +99,19 @@ class Sample:
             picture: Image.Image | str = self.thumbnail(notebook.SIDE_PIXELS, notebook.MAX_PIXELS)
             boxes = len(usable_boxes(self.boxes))
             facts = [f"{boxes} box{'es' * (boxes != 1)}"] if boxes else []
+            facts += texts_of(self)
         except StokerError as error:
             picture = f"damaged: {error}"
         shown = notebook.figure(picture, [class_title((), self.label)])
         return notebook.block(f"<b>{notebook.escaped(repr(self)[1:-1])}</b>", facts, [shown])
+
+    @property
+    def format(self) -> str:
+        """What its image is: ``raw`` pixels, or the format that the file begins as: ``jpeg``, ``png``, ``webp``, ....
+
+        Where that is no format that Stoker knows, ``empty``, ``text`` or ``unknown``.
+        """
+        return "raw" if self.schema.image_encoding == "raw" else sniff(self.encoded)
 
     @property
     def boxes(self) -> list[Box]:
@@ -109,6 +144,42 @@ class Sample:
         self._check_as_many(label_key, len(labels), len(boxes))
         return [replace(box, label=label) for box, label in zip(boxes, labels, strict=True)]
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The values of its extra fields, by name; see `stoker.fields`.
+
+        Masks are uint8 or uint16 (H, W), images as `decode` gives them.
+
+        Raises:
+            ExampleError: The record lacks one, or holds something that its field cannot have.
+            ImageError: An image or a mask cannot be decoded.
+        """
+        return {name: self.field(name) for name in self.schema.fields}
+
+    def field(self, name: str) -> Any:
+        """Return the value of one of its extra fields, as `fields` has it.
+
+        Raises:
+            ConfigError: There is no such field.
+            ExampleError: As `fields`.
+            ImageError: As `fields`.
+        """
+        if name not in self.schema.fields:
+            raise ConfigError(f"there is no field {name!r}; there are {', '.join(self.schema.fields) or 'none'}")
+        one = self.schema.fields[name]
+        if name in self.problems:
+            raise ExampleError(f"sample {self.index} ({self.source}): {self.problems[name]}", source=self.source)
+        try:
+            if isinstance(one, ValueField):
+                return one.decode(name, self.features)
+            stored = cast("ImageField", one).decode(name, self.features)
+            if isinstance(one, Mask):
+                return decode_mask(stored.encoded, one.bits, _native.DEFAULT_MAX_PIXELS)
+            return decode(stored.encoded, _native.DEFAULT_MAX_PIXELS, self.mode)
+        except (ExampleError, ImageError) as error:
+            message = f"sample {self.index} ({self.source}), field {name!r}: {error}"
+            raise type(error)(message, source=self.source) from error
+
     def _check_as_many(self, key: str, values: int, boxes: int) -> None:
         if values != boxes:
             raise self._box_error(f"{key!r} has {values} values for {boxes} boxes")
@@ -126,19 +197,23 @@ class Sample:
             raise self._box_error(f"{key!r} holds {kind} values; corners of boxes are float")
         return [float(value) for value in cast("list[float]", values)]
 
-    def decode(self) -> NDArray[np.uint8]:
-        """Return the whole image, uint8 (H, W, 3), RGB.
+    def decode(self) -> NDArray[Any]:
+        """Return the whole image in the dataset's mode.
+
+        Returns:
+            uint8 (H, W, C), where C is 3 in mode RGB, 1 in L and 4 in RGBA; in I;16 uint16 (H, W, 1).
 
         Raises:
-            ImageError: It cannot be decoded without losing pixels.
+            ImageError: It cannot be decoded without losing pixels, or has none in this mode.
             ExampleError: It is raw, and its length is not that of its shape.
         """
         if self.schema.image_encoding == "raw":
-            return self._raw_pixels()
-        return _native.decode_jpeg(self.encoded if self.encoded.startswith(_JPEG) else to_jpeg(self.encoded))
+            pixels = self._raw_pixels()
+            return pixels if self.mode == "RGB" else pixels_of(Image.fromarray(pixels).convert(self.mode))
+        return decode(self.encoded, _native.DEFAULT_MAX_PIXELS, self.mode)
 
     def thumbnail(self, side: int, max_pixels: int | None = None) -> Image.Image:
-        """Return the image with its annotated boxes drawn, as large as fits into a square, its aspect kept.
+        """Return the image with its first mask and its annotated boxes drawn over it, as large as fits into a square.
 
         Args:
             side: Of the square, in pixels.
@@ -146,7 +221,8 @@ class Sample:
 
         Raises:
             ImageError: It cannot be decoded, or is larger than ``max_pixels``.
-            ExampleError: It is raw, and its length is not that of its shape; or corners of boxes are not of type float.
+            ExampleError: It is raw, and its length is not that of its shape; or corners of boxes are not of type float,
+                or the mask is damaged or of another size.
         """
         if max_pixels is not None and self.schema.image_encoding == "jpeg":
             kind = sniff(self.encoded)
@@ -154,7 +230,10 @@ class Sample:
             width, height = (info.width, info.height) if info else dimensions(self.encoded, kind)
             if width * height > max_pixels:
                 raise ImageError(f"{width} x {height} pixels are too many for a small picture")
-        picture = fit(self.decode(), side, side)
+        pixels = self.decode()
+        picture = fit(visible(pixels), side, side)
+        if (name := first_mask(self.schema.fields)) is not None:
+            draw_mask(picture, mask_of(self, name, pixels))
         draw_boxes(picture, usable_boxes(self.boxes))
         return picture
 
@@ -181,6 +260,35 @@ class Sample:
     def _text(self, key: str | None) -> bytes:
         kind, values = self.features.get(key or "", ("", []))
         return cast("bytes", values[0]) if kind == "bytes" and values else b""
+
+
+def texts_of(sample: Sample) -> list[str]:
+    """Return the beginnings of the texts of a sample, such as its caption.
+
+    Raises:
+        ExampleError: One is damaged.
+    """
+    return [cut(sample.field(name)) for name, one in sample.schema.fields.items() if isinstance(one, Text)]
+
+
+def mask_of(sample: Sample, name: str, pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return a mask of a sample, which must be as large as the image: uint8 or uint16 (H, W).
+
+    Args:
+        sample: Whose.
+        name: Of its field.
+        pixels: Of the image, as `Sample.decode` gives them.
+
+    Raises:
+        ExampleError: The record lacks it, or it has another size.
+        ImageError: It cannot be decoded.
+    """
+    ids: NDArray[Any] = sample.field(name)
+    if ids.shape != pixels.shape[:2]:
+        where = f"sample {sample.index} ({sample.source}), field {name!r}"
+        message = f"{where}: the mask has {ids.shape[1]} x {ids.shape[0]} pixels, unlike the image"
+        raise ExampleError(message, source=sample.source)
+    return ids
 
 
 def features_of(records: _native.RecordSet, index: int) -> Features:
@@ -222,11 +330,16 @@ def label_of(features: Features, schema: SchemaInfo) -> int:
 
 
 class Dataset:
-    """One split of a dataset: ``len(dataset)`` samples, ``dataset[i]``, its labels and classes.
+    """One split of a dataset, or a part of one: ``len(dataset)`` samples, ``dataset[i]``, its labels and classes.
 
     Opening reads the manifest, the indexes unless they are very many, and of TFRecords of other origin the first
     record. Reading is safe from any thread. Make one with `stoker.open`. Pickled, it is opened again where it is
     unpickled, from the same place; what then lies there must be the same dataset.
+
+    A part is made by ``dataset[:1000]``, ``dataset[[5, 3, 7]]``, `shard`, `filter`, `random_split`, `folds` or
+    `per_class`. Loaders take it as they take the whole. It has each of its samples once, in the order in which they
+    were chosen. ``Batch.indices`` and `Sample.index` are numbers in the split that was opened, in which a sample has
+    the same random choices whatever part it is read from.
 
     Attributes:
         path: Directory, or the pattern or file it was opened from.
@@ -235,8 +348,11 @@ class Dataset:
         shards: Shards in their order; none where the samples are image files.
         classes: Name and text of each class, by label; empty when the dataset does not say.
         manifest: What the build recorded; None for what Stoker did not write.
-        records: The native reader of the samples.
+        numbers: Which samples of the split it has, by number: ``range(n)`` for all, another range, or int64
+            (len(dataset),).
+        records: The native reader of all samples of the split.
         remote: Its files, if they are in a store.
+        mode: Channels and depth of the pixels of its samples and batches.
         opener: Opens it again; can be pickled. None for what `stoker.open` did not open.
     """
 
@@ -257,41 +373,258 @@ class Dataset:
         self.shards = shards
         self.classes = classes
         self.manifest = manifest
+        self.mode: Mode = "RGB"
         self.opener: Callable[[], Dataset] | None = None
         self._files = files
         self._labels: NDArray[np.int64] | None = None
         self._object_counts: NDArray[np.uint32] | None = None
         self.records: _native.RecordSet | _native.FileSet
         self.records, self.remote = (files.records, files.remote) if files else record_set(shards)
+        self.numbers: Numbers = range(len(self.records))
+        self._whole: Dataset | None = None
+        self._divisions = 0  # how often it was divided at random
 
     def __len__(self) -> int:
-        return len(self.records)
+        return len(self.numbers)
 
-    def __getitem__(self, index: int) -> Sample:
-        """Return one sample; negative numbers count from the end.
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+    @overload
+    def __getitem__(self, index: slice | Sequence[int] | Sequence[bool] | NDArray[Any]) -> Dataset: ...
+    def __getitem__(self, index: int | slice | ArrayLike) -> Sample | Dataset:
+        """Return one sample, or the part of the dataset that a slice, positions or booleans choose.
+
+        Args:
+            index: Position of a sample, negative ones count from the end: that sample. A slice, a list or array of
+                positions, or a boolean for each sample: a part, whose samples come in this order.
 
         Raises:
             IndexError: There is no such sample.
-            ShardError: Its bytes are damaged.
+            TypeError: This is not an index.
+            ConfigError: A position is given twice.
+            ShardError: The bytes of the sample are damaged.
             ExampleError: It is not an Example, or lacks the image.
             OSError: It is a file and cannot be read.
         """
-        size, index = len(self), operator.index(index)
-        if not -size <= index < size:
-            raise IndexError(f"there is no sample {index}; split {self.split} of {self.path} has {size}")
-        index %= size
-        features = self._features(index)
+        position = single_index(index)
+        if position is None:
+            return self._part(select(self.numbers, index, self._name))
+        size = len(self)
+        if not -size <= position < size:
+            raise IndexError(f"there is no sample {position}; {self._name} has {size}")
+        return self._sample(int(self.numbers[position]))
+
+    def _sample(self, index: int) -> Sample:
+        features, problems = self._features(index)
         encoded = self._bytes(features, self.schema.image_key, index)
         name = self.schema.filename_key
         source = self._bytes(features, name, index).decode("utf-8", "replace") if name and name in features else ""
-        return Sample(index, features, encoded, label_of(features, self.schema), source, self.schema)
+        return Sample(
+            index, features, encoded, label_of(features, self.schema), source, self.schema, self.mode, problems
+        )
+
+    def _part(self, numbers: Numbers) -> Dataset:
+        """Return the samples with these numbers as a dataset, which shares what was opened and read so far."""
+        part = object.__new__(Dataset)
+        part.__dict__ |= self.__dict__
+        part.numbers, part._whole = numbers, self.whole
+        part._labels = part._object_counts = None
+        return part
+
+    @property
+    def whole(self) -> Dataset:
+        """The split that this is a part of; the dataset itself where it has all samples as they were opened."""
+        return self if self._whole is None else self._whole
+
+    @property
+    def _name(self) -> str:
+        return f"{'' if self._whole is None else 'this part of '}split {self.split} of {self.path}"
+
+    def shard(self, index: int, count: int) -> Dataset:
+        """Return one of several parts of nearly equal size, which together are the dataset.
+
+        Samples that lie side by side stay together, so that reading is fast. Loaders share an epoch among ranks by
+        themselves and need none of this.
+
+        Args:
+            index: Which part, from 0.
+            count: How many parts there are.
+
+        Raises:
+            ConfigError: There is no such part.
+        """
+        count = check_range("count", count, 1, 2**31)
+        index = check_range("index", index, 0, count - 1)
+        return self[len(self) * index // count : len(self) * (index + 1) // count]
+
+    def filter(
+        self, where: Callable[[Sample], object] | None = None, *, labels: Iterable[int | str] | None = None
+    ) -> Dataset:
+        """Return the samples that fulfil a condition, in their order.
+
+        Args:
+            where: Is called with each sample, in this thread, and says whether it stays. Every sample is read, and
+                decoded only where the function decodes it.
+            labels: Classes whose samples stay, by label or by name. Labels stay what they are.
+
+        Raises:
+            ConfigError: Neither is given, or there is no such class.
+            StokerError: A sample cannot be read.
+        """
+        if where is None and labels is None:
+            raise ConfigError("filter needs a condition: a function of a sample, or labels=[...]")
+        part = self
+        if labels is not None:
+            part = part[np.isin(part.labels, [self.label_named(label) for label in _listed(labels)])]
+        if where is not None:
+            part = part[np.fromiter((bool(where(sample)) for sample in part._samples()), np.bool_, len(part))]
+        return part
+
+    def random_split(self, fractions: Sequence[float], *, seed: int = 0) -> tuple[Dataset, ...]:
+        """Divide the dataset at random: ``train, validation = dataset.random_split([0.9, 0.1])``.
+
+        Which part a sample is in depends on the name of its file without folders, its class and the seed alone. So it
+        stays there when other samples are added, when the dataset is built again or in another order, and in a folder
+        as in the dataset that was built of it. Of samples of this dataset that share name and class, such as
+        ``s0/rgb.png`` and ``s1/rgb.png``, the bytes of the image decide, too; only those of the same bytes stay
+        together. A sample without a name goes by its number, and may move when others are added. Sizes are therefore
+        near the fractions, not exact. A part that is divided again is divided independently. Of TFRecords, names and
+        labels are read: of every record of this dataset; images that share a name are read as well.
+
+        Args:
+            fractions: Share of each part; their sum is 1.
+            seed: Another one gives another division, 0 to 2**64 - 1.
+
+        Raises:
+            ConfigError: The fractions do not sum to 1, or a part would have no sample.
+            ShardError: A record is damaged.
+        """
+        return self._divided(division(fractions), seed)
+
+    def folds(self, count: int, *, seed: int = 0) -> list[tuple[Dataset, Dataset]]:
+        """Return datasets for cross-validation: pairs of what to train and what to validate on.
+
+        Each sample is in the second dataset of one pair, and in the first of all others; `random_split` says how it is
+        decided in which.
+
+        Args:
+            count: How many pairs, at least 2.
+            seed: Another one gives other folds, 0 to 2**64 - 1.
+
+        Raises:
+            ConfigError: There would be a fold without a sample.
+            ShardError: A record is damaged.
+        """
+        count = check_range("count", count, 2, 2**20)
+        fold_of = self._part_of(ends := [2**64 * (fold + 1) // count for fold in range(count)], seed)
+        return [(self._chosen(fold_of != fold), self._chosen(fold_of == fold)) for fold in range(len(ends))]
+
+    def per_class(self, count: int, *, seed: int = 0) -> Dataset:
+        """Return some samples of each class, in their order: the same ones as long as no samples are added.
+
+        Args:
+            count: How many of each class; of a smaller one, all. Samples without a label count as a class.
+            seed: Another one gives other samples, 0 to 2**64 - 1; `random_split` says what else decides.
+
+        Raises:
+            ConfigError: A number is out of range.
+            ShardError: A record is damaged.
+        """
+        count = check_range("count", count, 1, 2**62)
+        return self._chosen(first_of_each(self.labels, self._draws(seed), count))
+
+    def _divided(self, ends: Sequence[int], seed: int) -> tuple[Dataset, ...]:
+        part_of = self._part_of(ends, seed)
+        return tuple(self._chosen(part_of == part) for part in range(len(ends)))
+
+    def _chosen(self, mask: NDArray[np.bool_]) -> Dataset:
+        part = self[mask]
+        part._divisions = self._divisions + 1
+        return part
+
+    def _part_of(self, ends: Sequence[int], seed: int) -> NDArray[np.int64]:
+        """Return the part of each sample.
+
+        Raises:
+            ConfigError: One has no sample.
+        """
+        draws = self._draws(seed)
+        part_of = divide(draws, ends)
+        missing = np.flatnonzero(np.bincount(part_of, minlength=len(ends)) == 0)
+        if len(missing):
+            names = len(np.unique(draws))
+            message = f"of {len(ends)} parts of {self._name}, number {missing[0]} would have no sample"
+            found = f"it has {format_count(len(self), 'sample')}, {names:,} of them different"
+            raise ConfigError(f"{message}: {found}; make fewer parts, or give another seed=")
+        return part_of
+
+    def _draws(self, seed: int) -> NDArray[np.uint64]:
+        """Return a random number for each sample, by its name and class, and by its image where it shares them."""
+        seed = check_range("seed", seed, 0, 2**64 - 1)
+        known, class_of = np.unique(self.labels, return_inverse=True)
+        names = [
+            self.classes[label].name.encode("utf-8", "surrogateescape")
+            if 0 <= label < len(self.classes)
+            else b"%d" % label
+            for label in known.tolist()
+        ]
+        classes = np.array([_native.crc32c(name) for name in names], np.uint32)[class_of]
+        digests = self._name_digests()
+        shared = np.flatnonzero(sharing_a_name(digests, classes))
+        if len(shared):
+            digests[shared] ^= self[shared]._content_digests()
+        return draws_by_name(digests, classes, seed, self._divisions)
+
+    def _name_digests(self) -> NDArray[np.uint64]:
+        if self._files is not None:
+            return self._files.name_digests(self.numbers)
+        key, records = self.schema.filename_key, cast("_native.RecordSet", self.records)
+        if key is None:
+            return np.fromiter((_native.name_digest(b"%d" % n) for n in self.numbers), np.uint64, len(self))
+        with read_through(self.remote, records, self.numbers) as ahead:
+            return records.name_digests(key, available_cpus(), ahead, self._record_numbers())
+
+    def _content_digests(self) -> NDArray[np.uint64]:
+        if self._files is not None:
+            return self._files.content_digests(self.numbers)
+        records = cast("_native.RecordSet", self.records)
+        with read_through(self.remote, records, self.numbers) as ahead:
+            return records.name_digests(self.schema.image_key, available_cpus(), ahead, self._record_numbers())
+
+    def _record_numbers(self) -> NDArray[np.uint64] | None:
+        """Return which records to read, for the core; None: all."""
+        return None if self._whole is None else np.asarray(self.numbers).astype(np.uint64)
+
+    def _samples(self) -> Iterator[Sample]:
+        for number in self.numbers:
+            yield self._sample(int(number))
+
+    def label_named(self, label: int | str) -> int:
+        """Return the label of a class, given by that or by its name.
+
+        Raises:
+            ConfigError: There is no class of this name.
+        """
+        if not isinstance(label, str):
+            return check_range("label", label, -1, 2**63 - 1)
+        found = [number for number, known in enumerate(self.classes) if known.name == label]
+        if not found:
+            message = f"{self.path} has no class named {label!r}"
+            raise ConfigError(f"{message}; dataset.classes lists the names, and labels can be given as numbers")
+        return found[0]
 
     def __repr__(self) -> str:
         shards = len(self.shards)
         where = format_count(shards, "shard") if self._files is None else "files"
         classes = f", {self._classes}" if self.classes else ""
-        samples = format_count(len(self), "sample")
-        return f"<stoker.Dataset {self.path!r} split={self.split!r}: {samples} in {where}{classes}>"
+        samples = self._size_text()
+        mode = "" if self.mode == "RGB" else f" mode={self.mode!r}"
+        return f"<stoker.Dataset {self.path!r} split={self.split!r}{mode}: {samples} in {where}{classes}>"
+
+    def _size_text(self) -> str:
+        if self._whole is None:
+            return format_count(len(self), "sample")
+        return f"{len(self):,} of {format_count(len(self._whole), 'sample')}"
 
     @property
     def _classes(self) -> str:
@@ -304,7 +637,7 @@ class Dataset:
 
         shards = len(self.shards)
         where = format_count(shards, "shard") if shards else "files"
-        facts = [f"{format_count(len(self), 'sample')} in {where}, {format_size(self.size_bytes)}"]
+        facts = [f"{self._size_text()} in {where}, {format_size(self.size_bytes)}"]
         if self.classes:
             labels = range(self.schema.label_base, len(self.classes))
             names = [class_title(self.classes, label) for label in labels[:_NAMED_CLASSES]]
@@ -323,11 +656,11 @@ class Dataset:
         for index in indices:
             if time.monotonic() > end:
                 return
-            lines = [f"#{index}"]
+            lines = [f"#{self.numbers[index]}"]
             try:
                 sample = self[index]
                 picture: Image.Image | str = sample.thumbnail(notebook.SIDE_PIXELS, notebook.MAX_PIXELS)
-                lines = [class_title(self.classes, sample.label), *lines]
+                lines = [class_title(self.classes, sample.label), *lines, *texts_of(sample)]
             except (StokerError, OSError) as error:
                 picture = f"damaged: {error}"
             yield notebook.figure(picture, lines)
@@ -335,12 +668,13 @@ class Dataset:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         if self.opener is None:
             raise TypeError(f"{self!r} cannot be pickled, because stoker.open did not open it")
-        return _reopened, (self.opener, self.identity)
+        numbers = None if self._whole is None else self.numbers
+        return _reopened, (self.opener, self.whole.identity, numbers, self._divisions)
 
-    def _features(self, index: int) -> Features:
+    def _features(self, index: int) -> tuple[Features, dict[str, str]]:
         if self._files is not None:
             return self._files.features(index, self.records.read(index))
-        return features_of(cast("_native.RecordSet", self.records), index)
+        return features_of(cast("_native.RecordSet", self.records), index), {}
 
     def _bytes(self, features: Features, feature: str, index: int) -> bytes:
         kind, values = features.get(feature, ("none", []))
@@ -351,30 +685,37 @@ class Dataset:
         raise ExampleError(message, path=path, record=record, offset=offset)
 
     @property
+    def fields(self) -> Mapping[str, Field]:
+        """What its samples have beside the image, the class and the boxes, by name; see `stoker.fields`."""
+        return self.schema.fields
+
+    @property
     def labels(self) -> NDArray[np.int64]:
-        """Labels of all samples, int64 (len(dataset),). Of TFRecords, the first use reads every record once."""
-        if self._files is not None:
-            return self._files.labels
+        """Labels of all samples, int64 (len(dataset),). Of TFRecords, the first use reads each of its records once."""
         if self._labels is None:
-            self._labels = self._read_labels()
+            whole = self.whole
+            known = whole._labels if self._files is None else self._files.labels
+            self._labels = self._read_labels() if known is None else values_at(self.numbers, known)
         return self._labels
 
     def _read_labels(self) -> NDArray[np.int64]:
         one_hot = self.schema.label_encoding == "one-hot"
         records = cast("_native.RecordSet", self.records)
-        with read_through(self.remote, records) as ahead:
-            return records.labels(self.schema.label_key, one_hot, self.schema.label_base, available_cpus(), ahead)
+        keys, threads = (self.schema.label_key, one_hot, self.schema.label_base), available_cpus()
+        with read_through(self.remote, records, self.numbers) as ahead:
+            return records.labels(*keys, threads, ahead, self._record_numbers())
 
     @property
     def object_counts(self) -> NDArray[np.uint32]:
         """How many annotated objects each sample has, uint32 (len(dataset),).
 
-        The first use reads every record, or every annotation, once.
+        The first use reads every record, or every annotation, of the split once, also for a part of it.
         """
-        if self._files is not None:
-            return self._files.object_counts
         if self._object_counts is None:
-            self._object_counts = self._read_object_counts()
+            if self._whole is not None:
+                self._object_counts = values_at(self.numbers, self._whole.object_counts)
+            else:
+                self._object_counts = self._read_object_counts() if self._files is None else self._files.object_counts
         return self._object_counts
 
     def _read_object_counts(self) -> NDArray[np.uint32]:
@@ -390,14 +731,16 @@ class Dataset:
 
     @property
     def size_bytes(self) -> int:
-        """Length of its shards, or of its image files, in bytes."""
-        if self._files is not None:
-            return int(self._files.table.sizes.sum())
+        """Length of its shards, or of its image files, in bytes; of a part, that of its records or files."""
+        if self._files is not None or self._whole is not None:
+            return int(self.sample_bytes.sum()) + (0 if self._files is not None else FRAME_BYTES * len(self))
         return sum(shard.size_bytes for shard in self.shards)
 
     @property
     def sample_bytes(self) -> NDArray[np.uint64]:
         """Bytes of each sample as its source gives them, uint64 (len(dataset),): of a record, or of a file."""
+        if self._whole is not None:
+            return np.ascontiguousarray(values_at(self.numbers, self._whole.sample_bytes))
         if self._files is not None:
             return np.ascontiguousarray(self._files.table.sizes, np.uint64)
         extents = [shard.extents[:, 1] for shard in self.shards]
@@ -433,8 +776,8 @@ class Dataset:
     def _file_places(self) -> list[Path]:
         """Return the archives that hold images, and the folders of those that are files of their own."""
         found = set()
-        for number in range(len(self)):
-            path, _, offset = self.records.where(number)
+        for number in self.numbers:
+            path, _, offset = self.records.where(int(number))
             found.add(path if offset else os.path.dirname(path))  # noqa: PTH120 - a million of them
         return [Path(path) for path in sorted(found)]
 
@@ -450,7 +793,11 @@ class Dataset:
 
     @property
     def identity(self) -> str:
-        """Stands for this split's content: ``dataset_id`` and split, or the shards' names and lengths."""
+        """Stands for its content: ``dataset_id`` and split, or the shards' names and lengths; and for which part."""
+        if self._whole is not None:
+            whole = self._whole.identity
+            is_all = same_numbers(self.numbers, self._whole.numbers)
+            return whole if is_all else f"{whole}[{selection_name(self.numbers)}]"
         if self.manifest is not None:
             return f"{self.manifest.dataset_id}/{self.split}"
         if self._files is not None:
@@ -459,8 +806,19 @@ class Dataset:
         return f"{_native.crc32c(sizes.encode()):08x}-{len(self)}/{self.split}"
 
 
-def _reopened(opener: Callable[[], Dataset], identity: str) -> Dataset:
-    """Open a pickled dataset again.
+def _listed(labels: Iterable[int | str]) -> list[int | str]:
+    """Return labels as a list.
+
+    Raises:
+        ConfigError: This is one label.
+    """
+    if isinstance(labels, str | int):
+        raise ConfigError(f"labels is {labels!r}; give a list of labels or of names: labels=[{labels!r}]")
+    return list(labels)
+
+
+def _reopened(opener: Callable[[], Dataset], identity: str, numbers: Numbers | None, divisions: int) -> Dataset:
+    """Open a pickled dataset again, with the same selection of samples, to be divided as that would be.
 
     Raises:
         ConfigError: Another dataset lies there now.
@@ -469,4 +827,23 @@ def _reopened(opener: Callable[[], Dataset], identity: str) -> Dataset:
     if found.identity != identity:
         message = f"{found.path} holds the dataset {found.identity}, but the one that was pickled is {identity}"
         raise ConfigError(f"{message}; do not change a dataset while it is read, or open it again in each process")
-    return found
+    if numbers is None:
+        return found
+    part = found._part(numbers)
+    part._divisions = divisions
+    return part
+
+
+@contextmanager
+def read_in_order(dataset: Dataset) -> Iterator[None]:
+    """Read the records of a dataset in a store ahead, while the body of ``with`` goes through them from the first."""
+    records = cast("_native.RecordSet", dataset.records)
+    with read_through(dataset.remote, records) as ahead:
+        if ahead is None or dataset.remote is None:
+            yield
+            return
+        records.set_remote(ahead, dataset.remote.first)
+        try:
+            yield
+        finally:
+            dataset.remote.attach_to(records)

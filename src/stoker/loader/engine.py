@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -20,29 +20,54 @@ from stoker.loader.batch import Batch, BatchOrigin
 from stoker.loader.boxes import NO_BOXES, BoxOutput
 from stoker.loader.caches import MemoryCache, NodeCache
 from stoker.loader.dataset import Dataset
-from stoker.loader.image_files import to_jpeg
 from stoker.loader.mixes import Mix, MixedSamples, parts_of
+from stoker.loader.pictures import first_mask
 from stoker.loader.position import Position, RunIdentity
 from stoker.loader.read_ahead import Prefetcher, ReadAhead, Upcoming
+from stoker.loader.record_fields import FieldReader, chosen_fields
 from stoker.loader.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, upcoming
+from stoker.loader.sampling import Balanced, Sampled, Weighted
 from stoker.loader.stats import LoaderStats, stats_of
 from stoker.loader.tracing import EventLog, event_log
 from stoker.order import BlockShuffle, EpochOrder, Step
-from stoker.transforms import MultiCrop, ObjectCrops, Output, Transform, native_transforms, without_address
+from stoker.recipe import decode
+from stoker.transforms import (
+    MultiCrop,
+    ObjectCrops,
+    Output,
+    Transform,
+    check_colors,
+    native_transforms,
+    without_address,
+)
 from stoker.types import DecodeMode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from stoker.loader.boxes import NativeBoxes
+    from stoker.loader.record_fields import NativeColumn, Where
     from stoker.order import Topology
+    from stoker.types import Field
+
+NativeBatch = tuple[
+    "Sequence[NDArray[Any]]",
+    "NDArray[np.int64]",
+    "NDArray[np.uint64]",
+    "NDArray[np.uint64]",
+    "Sequence[NativeBoxes]",
+    "Sequence[NativeColumn]",
+    "Sequence[Sequence[NDArray[Any]]]",
+]
+"""Images of each transform, labels, indices, seeds, boxes of each transform, and of the fields columns and planes."""
 
 _RANGES = {"seed": (0, 2**64 - 1), "threads": (1, 4096), "max_pixels": (1, 2**32), "max_bad": (0, 2**62)}
 _CHOICES = {"decode": DecodeMode, "on_bad": OnBad}
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "shuffle": ((bool, BlockShuffle), "True, False or a stoker.BlockShuffle"),
+    "sampling": ((Balanced, Weighted, NoneType), "a stoker.Balanced, a stoker.Weighted or None"),
     "output": ((Output,), "a stoker.Output"),
     "boxes": ((BoxOutput, NoneType), "a stoker.BoxOutput or None"),
     "cache": ((MemoryCache, NodeCache, NoneType), "a stoker.MemoryCache, a stoker.NodeCache or None"),
@@ -60,8 +85,8 @@ class EngineSettings:
         batch_size: The most samples of a batch.
         threads: Decoding threads.
         spare_buffers: Buffers of a batch's pixels that are kept for reuse, of each transform.
-        output, boxes, decode, shuffle, seed, check, max_pixels, cache, read_ahead, on_bad, max_bad: As `stoker.Loader`
-            takes them.
+        output, boxes, fields, decode, shuffle, sampling, seed, check, max_pixels, cache, read_ahead, on_bad, max_bad:
+            As `stoker.Loader` takes them.
 
     Raises:
         ConfigError: A setting is of another kind or out of range, or ``decode`` does not go with the cache.
@@ -72,8 +97,10 @@ class EngineSettings:
     spare_buffers: int = 2
     output: Output = field(default_factory=Output)
     boxes: BoxOutput | None = None
+    fields: Sequence[str] | Mapping[str, Field] = ()
     decode: DecodeMode = "exact"
     shuffle: bool | BlockShuffle = False
+    sampling: Balanced | Weighted | None = None
     seed: int = 0
     check: bool = True
     max_pixels: int = _native.DEFAULT_MAX_PIXELS
@@ -92,6 +119,9 @@ class EngineSettings:
             if getattr(self, name) not in get_args(choices):
                 known = " or ".join(map(repr, get_args(choices)))
                 raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be {known}")
+        if self.sampling is not None and isinstance(self.shuffle, BlockShuffle):
+            message = f"sampling decides the order of an epoch, and shuffle={self.shuffle!r} asks for another"
+            raise ConfigError(f"{message}; omit one of them")
         if self.decode == "fast" and self.decoded_cache is not None:
             message = "decode='fast' shrinks images while it decodes them, and this cache keeps them whole"
             raise ConfigError(f"{message}; use MemoryCache(..., keep='encoded'), or decode='exact'")
@@ -104,11 +134,19 @@ class EngineSettings:
 
 @dataclass(frozen=True, slots=True)
 class _Submitted:
-    """A step that is queued, and what the core was asked for; None for a rank's empty share of a last step."""
+    """A step that is queued, and what the core was asked for.
+
+    Attributes:
+        step: Which samples.
+        epoch: Of which epoch.
+        request: None for a rank's empty share of a last step.
+        replaced: Numbers of the samples that stand in for bad ones, by row of the batch.
+    """
 
     step: Step
     epoch: int
     request: Request | None
+    replaced: dict[int, int] = field(default_factory=dict)
 
 
 class SampleEngine:
@@ -120,23 +158,29 @@ class SampleEngine:
         settings: How.
 
     Attributes:
-        settings: How batches are made.
+        settings: How batches are made; the type of the pixels is that of the dataset's mode where it was left out.
         samples: Which samples there are.
+        fields: What batches have of the records' fields.
         report: The bad samples since `begin_report`.
         ranges: What was fetched ahead from stores; None where nothing is remote.
 
     Raises:
-        ConfigError: There is nothing to load, or no boxes where the transform or the settings want some.
+        ConfigError: There is nothing to load, or no boxes or fields where the transform or the settings want some; or
+            the transform or the type of the pixels has no meaning in the dataset's mode.
         ShardError: A record that had to be read for its objects is damaged.
     """
 
     def __init__(self, dataset: Dataset | Mix, transform: Transform, settings: EngineSettings) -> None:
-        self.settings = settings
         self.samples = _samples(dataset, transform, settings)
+        self._mode = dataset.mode
+        check_colors(transform, self._mode)
+        self.settings = settings = replace(settings, output=settings.output.for_mode(self._mode))
         if settings.boxes is not None:
             _check_boxes(dataset)
+        fields = chosen_fields(dataset, settings.fields)
+        self.fields = FieldReader(fields)
         self.report = BadSampleReport(0)
-        self._origin = BatchOrigin(settings.output, dataset.classes)
+        self._origin = BatchOrigin(settings.output, dataset.mode, dataset.classes, first_mask(fields))
         self._many = isinstance(transform, MultiCrop)
         self._specs = native_transforms(transform)
         self._submitted: deque[_Submitted] = deque()
@@ -164,12 +208,15 @@ class SampleEngine:
             batch_size=settings.batch_size,
             threads=settings.threads,
             spare_buffers=settings.spare_buffers,
-            format=settings.output.native(),
+            format=settings.output.native(self._mode),
             decode=settings.decode,
             boxes=None if settings.boxes is None else settings.boxes.min_visible,
             decoded=settings.decoded_cache,
             ahead=self.ranges,
-            convert=partial(to_jpeg, max_pixels=settings.max_pixels),
+            convert=partial(decode, max_pixels=settings.max_pixels, mode=self._mode),
+            mode=self._mode,
+            columns=self.fields.columns,
+            planes=self.fields.planes,
         )
 
     def _source(self, dataset: Dataset | Mix) -> _native.SampleSource:
@@ -191,7 +238,9 @@ class SampleEngine:
     def run_identity(self) -> RunIdentity:
         """Return what a state must agree with: which samples, in which order."""
         order = EpochOrder(self.samples.size, self.settings.shuffle, self.settings.seed, 0)
-        return RunIdentity(self.samples.identity, order.seed, order.name, order.n)
+        sampling = self.settings.sampling
+        name = order.name if sampling is None else f"{sampling.name}:{order.n}"
+        return RunIdentity(self.samples.identity, order.seed, name, order.n)
 
     def stats(self) -> LoaderStats:
         """Return what was done since it was made."""
@@ -272,36 +321,45 @@ class SampleEngine:
                     raise problem
                 finally:
                     del error, problem  # raised, they hold this frame: a cycle would keep the whole loader alive
-        images, labels, indices, seeds, boxes = finished.take()
-        return self._batch(submitted, images, labels, indices, seeds, boxes)
+        return self._batch(submitted, finished.take())
 
     def _empty_batch(self, submitted: _Submitted) -> Batch:
         output, none = self.settings.output, np.empty(0, np.uint64)
-        shapes = [output.shape(*spec.shape[:2]) for spec in self._specs]
-        images = [np.empty((0, *shape), output.numpy_dtype) for shape in shapes]
-        return self._batch(submitted, images, np.empty(0, np.int64), none, none, [NO_BOXES] * len(shapes))
+        shapes = [output.shape(*spec.shape, self._mode) for spec in self._specs]
+        images = [np.empty((0, *shape), output.dtype) for shape in shapes]
+        masks = [np.empty((0, *spec.shape), np.uint8) for spec in self._specs]
+        planes = [
+            images if form.kind == "image" else [one.astype(form.dtype) for one in masks]
+            for form in self.fields.forms.values()
+            if form.is_plane
+        ]
+        boxes, columns = [NO_BOXES] * len(shapes), self.fields.empty_columns()
+        return self._batch(submitted, (images, np.empty(0, np.int64), none, none, boxes, columns, planes))
 
-    def _batch(
-        self,
-        submitted: _Submitted,
-        images: Sequence[NDArray[Any]],
-        labels: NDArray[np.int64],
-        indices: NDArray[np.uint64],
-        seeds: NDArray[np.uint64],
-        boxes: Sequence[NativeBoxes],
-    ) -> Batch:
+    def _batch(self, submitted: _Submitted, taken: NativeBatch) -> Batch:
+        images, labels, indices, seeds, boxes, columns, planes = taken
         form = self.settings.boxes
         formed = None if form is None else tuple(map(form.form, boxes))
         return Batch(
-            images=tuple(images) if self._many else images[0],
+            images=self._of_transforms(images),
             labels=labels,
             indices=indices,
             valid=submitted.step.valid,
             seeds=seeds,
             position=Position(submitted.epoch, submitted.step.consumed),
-            boxes=formed if formed is None or self._many else formed[0],
+            boxes=formed if formed is None else self._of_transforms(formed),
+            fields=self.fields.values(columns, list(map(self._of_transforms, planes)), partial(self._place, submitted)),
             origin=self._origin,
         )
+
+    def _of_transforms(self, each: Sequence[Any]) -> Any:
+        """Return what each transform gives, as batches have it."""
+        return tuple(each) if self._many else each[0]
+
+    def _place(self, submitted: _Submitted, row: int) -> Where:
+        """Return where a sample of a batch lies."""
+        number = submitted.replaced.get(row, int(cast("Request", submitted.request).numbers[row]))
+        return self._native.where(number)
 
     def drop_pending(self) -> None:
         """Forget every queued batch."""
@@ -332,6 +390,7 @@ class SampleEngine:
                 if isinstance(error, StorageError) and isinstance(another, StorageError):
                     break  # it is the store, and each further try would take minutes
                 continue
+            submitted.replaced[row] = int(other.numbers[0])
             self.report.add(BadSample(int(request.indices[row]), int(other.indices[0]), epoch, error))
             return None
         return error
@@ -355,8 +414,11 @@ def _samples(dataset: Dataset | Mix, transform: Transform, settings: EngineSetti
         raise ConfigError(f"{message}, or stoker.MultiCrop(...) of several; {own}")
     kind = Objects if isinstance(transform, ObjectCrops) else Images
     if isinstance(dataset, Mix):
+        if settings.sampling is not None:
+            raise ConfigError("a mix has weights of its own; omit sampling=, or give weights to stoker.mix")
         return MixedSamples(dataset, kind, shuffle=settings.shuffle, seed=settings.seed)
-    return kind(dataset, shuffle=settings.shuffle, seed=settings.seed)
+    samples = kind(dataset, shuffle=settings.shuffle, seed=settings.seed)
+    return samples if settings.sampling is None else Sampled(samples, dataset, settings.sampling, settings.seed)
 
 
 def _check_boxes(dataset: Dataset | Mix) -> None:
@@ -365,3 +427,21 @@ def _check_boxes(dataset: Dataset | Mix) -> None:
             message = f"{one.path} has no boxes: its records follow the layout {one.schema.preset!r}"
             raise ConfigError(f"{message}; omit boxes=, or build with --preset imagenet")
         one.load_boxes()
+    if isinstance(dataset, Mix):
+        _check_box_classes(dataset)
+
+
+def _check_box_classes(mixed: Mix) -> None:
+    """Refuse datasets in which equal labels of boxes would differ in meaning.
+
+    Raises:
+        ConfigError: They have boxes of different classes, or such as ``label_offsets`` would move.
+    """
+    first, *others = mixed.datasets
+    for other in others:
+        if other.schema.box_names != first.schema.box_names:
+            message = f"{first.path} and {other.path} do not have the same classes of boxes, so equal labels differ"
+            raise ConfigError(f"{message} in meaning; join them with 'stoker merge', or omit boxes=")
+    if first.schema.box_names and any(mixed.label_offsets):
+        message = f"label_offsets would move the labels of boxes, too, which have classes of their own in {first.path}"
+        raise ConfigError(f"{message}; omit label_offsets= or boxes=")

@@ -9,7 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _NO_WORKERS = "decoding runs on threads and not in worker processes; omit it, and give threads= to say how many"
-_OWN_SAMPLER = "use shuffle=, or give a stoker.torch.MapDataset and your sampler to torch.utils.data.DataLoader"
+_OWN_SAMPLER = (
+    "use shuffle=, sampling=stoker.Balanced() or stoker.Weighted(weights), "
+    "or give a stoker.torch.MapDataset and your sampler to torch.utils.data.DataLoader"
+)
 _ALWAYS_IN_ORDER = "batches always come in the same order; omit it"
 
 _INSTEAD = {

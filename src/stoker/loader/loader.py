@@ -28,7 +28,7 @@ from stoker.transforms import ObjectCrops, Output
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -38,11 +38,12 @@ if TYPE_CHECKING:
     from stoker.loader.caches import MemoryCache, NodeCache
     from stoker.loader.dataset import Dataset
     from stoker.loader.mixes import Mix
+    from stoker.loader.sampling import Balanced, Weighted
     from stoker.loader.stats import LoaderStats
     from stoker.loader.tracing import EventLog
     from stoker.order import BlockShuffle, Tail
     from stoker.transforms import Transform
-    from stoker.types import DecodeMode
+    from stoker.types import DecodeMode, Field
 
 _MAX_WRAPPED = 4
 
@@ -67,9 +68,14 @@ class Loader:
         tail: What happens to samples that do not fill a last batch; see docs/how-to/several-ranks.md. Left out:
             ``"short"`` on one rank, so its last batch may be smaller; ``"pad"`` on several, so samples repeat until
             each rank has as many full batches as the others, and ``Batch.valid`` is false for the repeats.
+        sampling: How often classes or samples come in an epoch: `stoker.Balanced` or `stoker.Weighted`, for one
+            dataset, in random order. Left out: each sample once. ``Batch.valid`` marks repeats of a last batch only.
         seed: Of the order and of the transforms' random choices, 0 to 2**64 - 1.
-        output: Type, layout and scale of the pixels; left out: uint8, NHWC.
+        output: Type, layout and scale of the pixels; left out: uint8, of a dataset in mode ``I;16`` uint16; NHWC.
         boxes: In which form batches have the annotated objects of their samples; left out: not at all.
+        fields: Names of the fields of the dataset that ``Batch.fields`` has; or a mapping from names to fields, for
+            another form, such as ``{"tags": stoker.fields.Labels(pad_to=8)}``. Masks and extra images are cropped,
+            mirrored and resized as the first image is; see docs/how-to/fields.md.
         decode: ``"exact"``: the pixels of libjpeg's accurate decode, resized as Pillow does, difference 0. ``"fast"``:
             JPEGs are decoded at a half, a quarter or an eighth of their size where the crop is resized to no
             more than that, with coarser weights (docs/explanation/performance.md has how close). The same pixels in
@@ -87,7 +93,8 @@ class Loader:
         read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead; left out: `ReadAhead`'s defaults.
         on_bad: What becomes of a sample that cannot be loaded. With ``"substitute"`` another one takes its place, the
             same in every run; ``Batch.indices`` says which, `bad_samples` lists them, and the end of the epoch brings
-            a `stoker.errors.BadSampleWarning`.
+            a `stoker.errors.BadSampleWarning`. A damaged value of `stoker.fields.Json`, or bool in an array, always
+            raises: it is seen when the batch is complete.
         max_bad: The most samples that are replaced in an epoch on this rank.
         unknown: Nothing; a keyword of another library's loader is refused with the setting to use instead.
 
@@ -96,12 +103,13 @@ class Loader:
 
     Raises:
         ConfigError: A setting is out of range, ``drop_last`` and ``tail`` contradict each other, or the dataset is
-            empty, or has no objects where the transform or ``boxes`` wants some. Raised here, before any record is
-            read.
+            empty, or has no objects where the transform or ``boxes`` wants some, or lacks one of ``fields``, or is in
+            a mode in which the transform or ``output`` has no meaning. Raised here, before any record is read.
         TypeError: A setting does not exist.
         ShardError: While iterating: a record is damaged. With `stoker.ObjectCrops` also here, where the first loader
             of a dataset counts the objects of all records.
-        ExampleError: While iterating: a record lacks the image or the label.
+        ExampleError: While iterating: a record lacks the image, the label or a field, or a mask or an extra image is
+            not as large as its image.
         ImageError: While iterating: an image cannot be decoded without losing pixels.
         TooManyBadSamplesError: While iterating: more samples were bad than may be replaced.
 
@@ -119,9 +127,11 @@ class Loader:
         transform: Transform,
         drop_last: bool = False,
         tail: Tail | None = None,
+        sampling: Balanced | Weighted | None = None,
         seed: int = 0,
         output: Output | None = None,
         boxes: BoxOutput | None = None,
+        fields: Sequence[str] | Mapping[str, Field] = (),
         decode: DecodeMode = "exact",
         threads: int | None = None,
         prefetch: int = 3,
@@ -149,14 +159,16 @@ class Loader:
         self._iterations = 0
         share = cpu_share()
         self._threads = str(share) if threads is None else str(threads)
-        self.settings = EngineSettings(
+        settings = EngineSettings(
             batch_size=self.topology.batch_size,
             threads=share.threads if threads is None else threads,
             spare_buffers=self._prefetch + 2,
             output=output or Output(),
             boxes=boxes,
+            fields=fields,
             decode=decode,
             shuffle=shuffle,
+            sampling=sampling,
             seed=seed,
             check=check,
             max_pixels=max_pixels,
@@ -165,7 +177,8 @@ class Loader:
             on_bad=on_bad,
             max_bad=max_bad,
         )
-        self._engine = SampleEngine(dataset, transform, self.settings)
+        self._engine = SampleEngine(dataset, transform, settings)
+        self.settings = self._engine.settings
         self._run = self._engine.run_identity()
         self._close = weakref.finalize(self, self._engine.closing())
 
@@ -285,11 +298,14 @@ class Loader:
         output = settings.output
         cache = "" if settings.cache is None else f", {settings.cache!r}"
         steps = f"{len(self):,} batches of {topology.batch_size:,} an epoch, tail {topology.tail!r}"
+        sampling = "" if settings.sampling is None else f", sampling={settings.sampling!r}"
         ranks = "" if topology.world_size == 1 else f", rank {topology.rank} of {topology.world_size}"
+        fields = [f"fields {', '.join(settings.fields)}"] if settings.fields else []
         return [
             f"transform {self.transform!r}",
+            *fields,
             f"{output.dtype} {output.layout}, decode {settings.decode!r}, threads={self._threads}{cache}",
-            f"{steps}{ranks}, shuffle={settings.shuffle}, seed={settings.seed}",
+            f"{steps}{ranks}, shuffle={settings.shuffle}{sampling}, seed={settings.seed}",
             f"at epoch {state['epoch']}, {state['consumed']:,} samples consumed",
         ]
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from stoker.format import ClassLabel
     from stoker.order import BlockShuffle
+    from stoker.types import Field, Mode
 
 
 _PURPOSE = 0x6D697874  # "mixt": keeps these seeds apart from what else is drawn from a loader's seed
@@ -55,6 +56,12 @@ class Mix:
         self.weights = None if weights is None else _normalised(weights, len(self.datasets))
         self.samples_per_epoch = samples_per_epoch
         self.label_offsets = _checked_offsets(self.datasets, label_offsets)
+        _check_modes(self.datasets)
+
+    @property
+    def mode(self) -> Mode:
+        """Channels and depth of the pixels, the same of all datasets."""
+        return self.datasets[0].mode
 
     def __len__(self) -> int:
         """Return the number of positions of an epoch of whole images."""
@@ -64,6 +71,12 @@ class Mix:
     def classes(self) -> tuple[ClassLabel, ...]:
         """Name and text of each class, by label, where all of the datasets have the same labels; otherwise none."""
         return () if any(self.label_offsets) else self.datasets[0].classes
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """What samples of all of the datasets have beside the image, the class and the boxes, by name."""
+        first, *others = self.datasets
+        return {name: one for name, one in first.fields.items() if all(part.fields.get(name) == one for part in others)}
 
     def __repr__(self) -> str:
         shares = "as they are" if self.weights is None else ", ".join(f"{weight:.3g}" for weight in self.weights)
@@ -79,8 +92,8 @@ def mix(
 ) -> Mix:
     """Mix datasets by weight; a loader takes the result in place of a dataset.
 
-    ``Batch.indices`` are numbers in the datasets laid end to end: ``indices - len(datasets[0])`` of the second, and so
-    on.
+    ``Batch.indices`` are numbers in the whole datasets laid end to end: ``indices - len(datasets[0].whole)`` of the
+    second, and so on.
 
     Args:
         datasets: At least one; each has samples.
@@ -91,8 +104,8 @@ def mix(
             datasets name their classes and do not agree; zeros say that equal labels mean the same.
 
     Raises:
-        ConfigError: A number is out of range, something is not a dataset, or the class names differ and
-            ``label_offsets`` is left out.
+        ConfigError: A number is out of range, something is not a dataset, the datasets were opened in different modes,
+            or the class names differ and ``label_offsets`` is left out.
     """
     if isinstance(datasets, Dataset | Mix | str | os.PathLike) or not isinstance(datasets, Iterable):
         place = os.fspath(datasets) if isinstance(datasets, os.PathLike) else datasets
@@ -137,10 +150,11 @@ class MixedSamples:
         self._offsets = mixed.label_offsets
         sizes = [part.size for part in self._parts]
         self._counts = _shares(sizes, mixed)
-        self._first_indices = np.cumsum([0, *sizes[:-1]]).astype(np.uint64)
+        self._first_indices = np.cumsum([0, *(part.indices for part in self._parts[:-1])]).astype(np.uint64)
         self._image_starts = np.cumsum([0, *(part.images for part in self._parts[:-1])]).astype(np.uint64)
         self.size = sum(self._counts)
         self.images = sum(part.images for part in self._parts)
+        self.indices = sum(part.indices for part in self._parts)
         counted = ";".join(f"{part.identity}:{count}" for part, count in zip(self._parts, self._counts, strict=True))
         self.identity = f"mix-{_native.crc32c(counted.encode()):08x}-{self.size}"
         self._seed = seed
@@ -238,6 +252,19 @@ def _normalised(weights: Sequence[float], datasets: int) -> tuple[float, ...]:
     if not all(0.0 < weight < float("inf") for weight in weights):
         raise ConfigError(f"weights are {list(weights)}; each must be a number above 0")
     return tuple(weight / sum(weights) for weight in weights)
+
+
+def _check_modes(datasets: Sequence[Dataset]) -> None:
+    """Refuse datasets whose pixels do not fit into the same batch.
+
+    Raises:
+        ConfigError: They were opened in different modes.
+    """
+    first = datasets[0]
+    for number, dataset in enumerate(datasets):
+        if dataset.mode != first.mode:
+            message = f"datasets[{number}], {dataset.path}, was opened with mode={dataset.mode!r}, and datasets[0]"
+            raise ConfigError(f"{message}, {first.path}, with mode={first.mode!r}; open all with the same mode=")
 
 
 def _checked_offsets(datasets: Sequence[Dataset], offsets: Sequence[int] | None) -> tuple[int, ...]:

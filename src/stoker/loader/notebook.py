@@ -14,8 +14,10 @@ from stoker.errors import StokerError
 from stoker.loader.pictures import (
     class_title,
     corners_of,
+    cut,
     data_uri,
     displayable,
+    draw_mask,
     draw_pixel_boxes,
     fit,
     original_pixels,
@@ -97,10 +99,17 @@ def _sample_figures(batch: Any, place: int) -> list[str]:
         class_title(batch.origin.classes if batch.origin else (), int(batch.labels[place])),
         f"#{int(batch.indices[place])}" + ("" if batch.valid[place] else ", fills up"),
     ]
+    listed = [value[place] for value in batch.fields.values() if isinstance(value, list)]
+    lines += [cut(value) for value in listed if isinstance(value, str)]
+    how = (batch.origin.output, batch.origin.mode) if batch.origin else (None,)
     figures = []
-    for images, annotated in zip(parts, boxes, strict=True):
-        pixels = original_pixels(np.asarray(images[place]), batch.origin.output if batch.origin else None)
+    masks = batch.fields.get(batch.origin.mask) if batch.origin else None
+    masks = masks if isinstance(masks, tuple) else (masks,) * len(parts)
+    for images, annotated, mask in zip(parts, boxes, masks, strict=True):
+        pixels = original_pixels(np.asarray(images[place]), *how)
         picture = fit(pixels, SIDE_PIXELS, SIDE_PIXELS)
+        if mask is not None:
+            draw_mask(picture, np.asarray(mask[place]))
         draw_pixel_boxes(picture, (pixels.shape[1], pixels.shape[0]), corners_of(annotated, place))
         figures.append(figure(picture, lines))
     return figures

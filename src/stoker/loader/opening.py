@@ -30,10 +30,11 @@ from stoker.format import (
     read_manifest,
 )
 from stoker.loader.dataset import Dataset, features_of
-from stoker.loader.image_files import FILE_SCHEMA, ImageFiles
+from stoker.loader.image_files import ImageFiles
 from stoker.loader.shards import find_splits, listed_shards, open_found, open_listed, record_set
-from stoker.sources import SourceOptions, list_source
+from stoker.sources import SourceOptions, is_dataset, list_source
 from stoker.storage import location
+from stoker.transforms import check_mode
 
 if TYPE_CHECKING:
     import os
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from stoker.format import Manifest, RecordKeys
     from stoker.loader.shards import OpenShard
     from stoker.storage import Location, LocationLike
+    from stoker.types import Mode
 
     _Choice = Callable[[Mapping[str, object]], str]
 
@@ -53,6 +55,7 @@ def open_dataset(
     *,
     keys: RecordKeys | None = None,
     source: SourceOptions | None = None,
+    mode: Mode = "RGB",
 ) -> Dataset:
     """Open one split of a dataset for reading.
 
@@ -71,33 +74,40 @@ def open_dataset(
         source: For images: what the listing cannot find out by itself, such as the order of the classes. What the
             listing warns of is a `stoker.errors.SourceWarning`; a `stoker.errors.LabelWarning` where the classes may be
             a part of a larger list.
+        mode: Channels and depth of the pixels, as Pillow calls them: ``"RGB"``; ``"L"``, grey; ``"RGBA"``, with alpha;
+            ``"I;16"``, grey of 16 bits. `docs/reference/images.md` says what each kind of file becomes.
 
     Raises:
         DatasetNotFoundError: There is nothing to read at ``path``, or a shard is missing.
         ConfigError: There is no such split, ``split`` is left out and there are several, the layout of the records is
-            unknown, ``keys`` are given for what is not TFRecords of other origin, or ``source`` for what is not images.
+            unknown, ``keys`` are given for what is not TFRecords of other origin, or ``source`` for what is not images;
+            or there is no such ``mode``, or what is stored has no pixels in it.
         SourceError: A list that ``source`` names is not there, or does not fit the images.
         ManifestError: ``manifest.json`` is damaged or of a newer version.
         TruncatedShardError: A shard is shorter or longer than the manifest says, or its compression is damaged.
         IndexMismatchError: An index does not belong to its shard.
         CorruptRecordError: A shard without index is damaged.
     """
+    check_mode(mode)
     options = source or SourceOptions()
     opened = _open(location(path), lambda splits: _choose_split(split, splits, path), keys, options)
-    return _reopenable(opened, keys, options)
+    return _reopenable(opened, keys, options, mode)
 
 
 # People call it `stoker.open`; that name is in Python's messages about its arguments, too.
 open_dataset.__module__, open_dataset.__name__, open_dataset.__qualname__ = "stoker", "open", "open"
 
 
-def open_main_split(path: LocationLike, split: str | None, keys: RecordKeys | None = None) -> Dataset:
+def open_main_split(
+    path: LocationLike, split: str | None, keys: RecordKeys | None = None, mode: Mode = "RGB"
+) -> Dataset:
     """Open one split, or, if none is named, the only one, or else train; as `open_dataset` otherwise."""
 
     def choose(splits: Mapping[str, object]) -> str:
         return _choose_split("train" if split is None and len(splits) > 1 else split, splits, path)
 
-    return _reopenable(_open(location(path), choose, keys, SourceOptions()), keys, SourceOptions())
+    check_mode(mode)
+    return _reopenable(_open(location(path), choose, keys, SourceOptions()), keys, SourceOptions(), mode)
 
 
 def open_splits(path: LocationLike, keys: RecordKeys | None = None) -> dict[str, Dataset]:
@@ -108,7 +118,7 @@ def open_splits(path: LocationLike, keys: RecordKeys | None = None) -> dict[str,
         names.extend(splits)
         return next(iter(splits))
 
-    opened = _reopenable(_open(location(path), first, keys, SourceOptions()), keys, SourceOptions())
+    opened = _reopenable(_open(location(path), first, keys, SourceOptions()), keys, SourceOptions(), "RGB")
     return {name: opened if name == opened.split else open_dataset(path, name, keys=keys) for name in names}
 
 
@@ -131,17 +141,26 @@ def _choose_split(wanted: str | None, splits: Mapping[str, object], path: Locati
     return wanted
 
 
-def _reopenable(opened: Dataset, keys: RecordKeys | None, source: SourceOptions) -> Dataset:
+def _reopenable(opened: Dataset, keys: RecordKeys | None, source: SourceOptions, mode: Mode) -> Dataset:
+    """Return a dataset that was opened, in a mode, and that can be opened again.
+
+    Raises:
+        ConfigError: What is stored has no pixels in this mode.
+    """
+    if mode == "I;16" and opened.schema.image_encoding == "raw":
+        message = f"{opened.path} holds RGB pixels of 8 bits, which have no form in mode {mode!r}"
+        raise ConfigError(f"{message}; open it with mode='RGB', 'L' or 'RGBA'")
+    opened.mode = mode
     # The process that opens it again may have another working directory.
     place = location(opened.path).absolute()
-    opened.opener = partial(_open_again, place, opened.split, keys, source.absolute())
+    opened.opener = partial(_open_again, place, opened.split, keys, source.absolute(), mode)
     return opened
 
 
-def _open_again(place: Location, split: str, keys: RecordKeys | None, source: SourceOptions) -> Dataset:
+def _open_again(place: Location, split: str, keys: RecordKeys | None, source: SourceOptions, mode: Mode) -> Dataset:
     """Open what was opened before, without the warnings that were given then."""
     opened = _open(place, lambda splits: _choose_split(split, splits, place), keys, source, again=True)
-    return _reopenable(opened, keys, source)
+    return _reopenable(opened, keys, source, mode)
 
 
 def _open(
@@ -157,7 +176,7 @@ def _open(
         _refuse_source(place, source)
         split = choose(splits)
         return _open_foreign(place, split, open_found(place, splits[split]), keys)
-    if place.exists():
+    if "{" in str(place) or place.exists():  # braces may stand for several tars
         _refuse_folder_of_records(place)
         refuse_keys(place, keys, "it holds images, not TFRecords")
         return _open_images(place, choose, source, again=again)
@@ -195,7 +214,7 @@ def _refuse_folder_of_records(place: Location) -> None:
     Raises:
         DatasetNotFoundError: It is one.
     """
-    below = find_shard_folder(place, beside_images=True) if place.is_dir() else None
+    below = find_shard_folder(place, is_dataset) if place.is_dir() else None
     if below is not None:
         raise DatasetNotFoundError(
             f"{place} is not a dataset: the TFRecords are in {below}, open that", path=str(place)
@@ -279,6 +298,9 @@ def _open_images(place: Location, choose: _Choice, options: SourceOptions, *, ag
             raise  # the place is right; what was given with it is not
         message = f"{place} is not a dataset: no manifest.json and no TFRecord lies in it, and no images: {error}"
         raise DatasetNotFoundError(message, path=str(place)) from error
+    if tree.by_url:
+        message = f"{place} is a list of URLs, whose images a build downloads, once"
+        raise SourceError(f"{message}; run stoker build {place} DATASET and open that", path=str(place))
     for message in () if again else tree.warnings:
         category = LabelWarning if message in tree.label_warnings else SourceWarning
         warnings.warn(message, category, stacklevel=4)  # where `open_dataset` was called
@@ -291,4 +313,5 @@ def _open_images(place: Location, choose: _Choice, options: SourceOptions, *, ag
         ClassLabel(name.decode("utf-8", "surrogateescape"), text.decode("utf-8", "replace"))
         for name, text in zip(tree.classes, tree.texts, strict=True)
     )
-    return Dataset(path=str(place), split=split, schema=FILE_SCHEMA, files=ImageFiles(tree, split), classes=classes)
+    files = ImageFiles(tree, split)
+    return Dataset(path=str(place), split=split, schema=files.schema, files=files, classes=classes)

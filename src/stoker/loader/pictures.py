@@ -12,19 +12,25 @@ from PIL import Image, ImageDraw
 
 from stoker import _native
 from stoker.errors import ConfigError
+from stoker.fields import Mask
 from stoker.loader.boxes import Boxes, PaddedBoxes
 from stoker.types import Box
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from stoker.format import ClassLabel
     from stoker.transforms import Output
+    from stoker.types import Field, Mode
 
 
 _BOX_COLOR, _BOX_SHADE = (255, 190, 60), (0, 0, 0)
+_GROUND, _SQUARES = (155, 205), 24  # greys of what lies under a transparent image, and squares along its longer side
+_MASK_SHARE = 0.6  # of the colours of a mask over the image
+_GOLDEN = 0.618034  # of the circle of hues, between one class id and the next
+_MAX_TEXT = 120
 _MAX_BOXES = 1000  # a picture shows no more, whatever a record claims
 _MAX_ENLARGEMENT = 4.0  # an image of 32 pixels would be blown up to a blur
 
@@ -40,6 +46,26 @@ def fit(pixels: NDArray[np.uint8], width: int, height: int) -> Image.Image:
     rows, columns = pixels.shape[:2]
     size = fitted_size(columns, rows, width, height)
     return Image.fromarray(_native.resize(pixels, *size, "lanczos" if size[0] < columns else "bicubic"))
+
+
+def visible(pixels: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return an image of any mode, (H, W, C), as people can look at it: uint8 (H, W, 3).
+
+    Grey of 16 bits is stretched, so that its darkest pixel is black and its brightest white: what uses 12 of them would
+    look black. What is transparent shows a chequered ground.
+    """
+    if pixels.dtype == np.uint16:
+        low, high = int(pixels.min(initial=0xFFFF)), int(pixels.max(initial=0))
+        pixels = ((pixels.astype(np.float64) - low) * (255 / max(1, high - low))).round().astype(np.uint8)
+    if pixels.shape[2] == 1:
+        return np.ascontiguousarray(pixels.repeat(3, 2))
+    if pixels.shape[2] == 3:
+        return pixels
+    rows, columns = pixels.shape[:2]
+    square = max(1, max(rows, columns) // _SQUARES)
+    even = (np.arange(rows)[:, None] // square + np.arange(columns) // square) % 2
+    ground, alpha = np.where(even, *_GROUND)[:, :, None], pixels[:, :, 3:] / 255
+    return np.ascontiguousarray((pixels[:, :, :3] * alpha + ground * (1 - alpha)).round().astype(np.uint8))
 
 
 def usable_boxes(boxes: Sequence[Box]) -> list[Box]:
@@ -71,6 +97,33 @@ def draw_pixel_boxes(picture: Image.Image, extent: tuple[int, int], corners: NDA
     draw_boxes(picture, [Box(*one) for one in (corners.astype(float) / (width, height, width, height)).tolist()])
 
 
+def draw_mask(picture: Image.Image, ids: NDArray[Any]) -> None:
+    """Draw a mask of class ids, (H, W), onto a picture of the same image: a colour over each pixel whose id is not 0.
+
+    Ids that follow each other look different.
+    """
+    rows, columns = (
+        ((np.arange(side) + 0.5) * (many / side)).astype(np.int64)
+        for side, many in zip((picture.height, picture.width), ids.shape, strict=True)
+    )
+    small = ids[rows[:, None], columns]
+    hues = small.astype(np.float64)[:, :, None] * _GOLDEN + np.arange(3) / 3
+    colors = 127.5 + 127.5 * np.cos(2 * np.pi * hues)
+    share = np.where(small == 0, 0.0, _MASK_SHARE)[:, :, None]
+    blended = np.asarray(picture) * (1 - share) + colors * share
+    picture.paste(Image.fromarray(blended.round().astype(np.uint8)))
+
+
+def first_mask(fields: Mapping[str, Field]) -> str | None:
+    """Return the name of the mask that is drawn over images; None without one."""
+    return next((name for name, one in fields.items() if isinstance(one, Mask)), None)
+
+
+def cut(text: str) -> str:
+    """Return as much of a text as is shown below a picture."""
+    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"
+
+
 def data_uri(picture: Image.Image) -> str:
     """Return a picture as a URI that holds its JPEG, for pages that must stand alone."""
     data = io.BytesIO()
@@ -90,29 +143,47 @@ def class_title(classes: Sequence[ClassLabel], label: int) -> str:
     return classes[label].text.split(",")[0].strip() or classes[label].name
 
 
-def original_pixels(image: NDArray[Any], output: Output | None) -> NDArray[np.uint8]:
-    """Return one image of a batch as it was before its type, layout and scale were changed: uint8 (H, W, 3).
+def original_pixels(image: NDArray[Any], output: Output | None, mode: Mode = "RGB") -> NDArray[np.uint8]:
+    """Return one image of a batch as it was before its type, layout and scale were changed, for people: `visible`.
 
     Args:
-        image: Three axes, one of them the three channels.
+        image: Three axes, the first or the last of them the one, three or four channels.
         output: How the pixels were changed; None if unknown: floats are then stretched to 0..255.
+        mode: Their channels and depth before that, where it is known.
 
     Raises:
         ConfigError: It has another shape.
     """
-    if image.ndim != 3 or 3 not in (image.shape[0], image.shape[2]):
-        raise ConfigError(f"an image of shape {image.shape} does not have three channels, neither first nor last")
-    if output.layout == "NCHW" if output else image.shape[2] != 3:
+    if _channels_are_first(image, output, mode):
         image = image.transpose(1, 2, 0)
-    if image.dtype == np.uint8:
-        return np.ascontiguousarray(image)
-    values = image.astype(np.float64)
+    if image.dtype in (np.uint8, np.uint16):
+        return visible(np.ascontiguousarray(image))
+    values, wide = image.astype(np.float64), output is not None and mode == "I;16"
     if output is None:
         low, high = np.nanmin(values), np.nanmax(values)
         values = (values - low) / (high - low or 1.0)
     else:
-        values = values * (output.std or (1.0, 1.0, 1.0)) + (output.mean or (0.0, 0.0, 0.0))
-    return np.ascontiguousarray(np.clip(np.nan_to_num(values) * 255, 0, 255).round().astype(np.uint8))
+        values = values * (output.std or 1.0) + (output.mean or 0.0)
+    most = 0xFFFF if wide else 0xFF
+    pixels = np.clip(np.nan_to_num(values) * most, 0, most).round().astype(np.uint16 if wide else np.uint8)
+    return visible(np.ascontiguousarray(pixels))
+
+
+def _channels_are_first(image: NDArray[Any], output: Output | None, mode: Mode) -> bool:
+    """Return whether they are; where nothing is known, three are likelier than one or four, and last than first.
+
+    Raises:
+        ConfigError: Its shape is not that of an image.
+    """
+    wanted = [(place, count) for count in (3, 1, 4) for place in (2, 0)]
+    if output is not None:
+        place = 2 if output.layout == "NHWC" else 0
+        wanted = [(place, output.shape(1, 1, mode)[place])]
+    for place, count in wanted:
+        if image.ndim == 3 and image.shape[place] == count:
+            return place == 0
+    counts = " or ".join(str(count) for count in dict.fromkeys(count for _, count in wanted))
+    raise ConfigError(f"an image of shape {image.shape} does not have an axis of {counts} channels where it should be")
 
 
 def corners_of(boxes: Any, place: int) -> NDArray[np.float64]:

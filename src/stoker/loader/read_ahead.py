@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from stoker.loader.selection import Numbers
     from stoker.storage import Location
 
     Places = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
@@ -362,8 +363,16 @@ class _Fetcher:
 
 
 @contextmanager
-def read_through(files: RemoteFiles | None, records: _native.RecordSet) -> Iterator[_native.RemoteRanges | None]:
-    """Read all records ahead in their order while the body of ``with`` goes through them; nothing for local ones."""
+def read_through(
+    files: RemoteFiles | None, records: _native.RecordSet, numbers: Numbers | None = None
+) -> Iterator[_native.RemoteRanges | None]:
+    """Read records ahead while the body of ``with`` goes through them in this order; nothing for local ones.
+
+    Args:
+        files: Their files, if they are remote.
+        records: Their reader.
+        numbers: Which; None: all.
+    """
     if files is None:
         yield None
         return
@@ -371,14 +380,14 @@ def read_through(files: RemoteFiles | None, records: _native.RecordSet) -> Itera
     ranges = _native.RemoteRanges(settings.budget_bytes)
     reading = Prefetcher([files], settings, ranges, lambda numbers, _: records.remote_places(numbers))
     try:
-        reading.begin(everything(len(records)))
+        reading.begin(in_order(range(len(records)) if numbers is None else numbers))
         yield ranges
     finally:
         reading.close()
 
 
-def everything(size: int) -> Iterator[Upcoming]:
-    """Yield the samples ``0 .. size - 1`` in their order."""
-    for start in range(0, size, _ALL_AT_ONCE):
-        numbers = np.arange(start, min(start + _ALL_AT_ONCE, size), dtype=np.uint64)
-        yield Upcoming(numbers, None, np.zeros(len(numbers), np.int64))
+def in_order(numbers: Numbers) -> Iterator[Upcoming]:
+    """Yield the samples with these numbers in their order."""
+    for start in range(0, len(numbers), _ALL_AT_ONCE):
+        some = np.asarray(numbers[start : start + _ALL_AT_ONCE]).astype(np.uint64)
+        yield Upcoming(some, None, np.zeros(len(some), np.int64))

@@ -1,7 +1,8 @@
 """Which samples a loader has, and which record, object and random choices each stands for.
 
-An epoch is a sequence of *slots* ``0 .. size - 1``. Of a dataset a slot is the number of a sample: an image, or with
-`stoker.ObjectCrops` an annotated object. Of a mix it is a position in the epoch (`stoker.loader.mixes`).
+An epoch is a sequence of *slots* ``0 .. size - 1``. Of a dataset a slot is the place of a sample in it: of an image, or
+with `stoker.ObjectCrops` of an annotated object. Of a mix it is a position in the epoch (`stoker.loader.mixes`).
+The native readers know the whole split, so the images of a part are asked for by their numbers in that.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from stoker import _native
 from stoker.errors import ConfigError
 from stoker.loader.read_ahead import Upcoming
+from stoker.loader.selection import numbers_at
 from stoker.order import BlockShuffle, EpochOrder, steps_left, take_step
 
 if TYPE_CHECKING:
@@ -56,11 +58,13 @@ class Samples(Protocol):
         size: How many an epoch has.
         identity: Stands for the data and for what a sample of them is.
         images: How many images the source has.
+        indices: What the indices of samples are below: how many samples the whole split has.
     """
 
     size: int
     identity: str
     images: int
+    indices: int
 
     def order(self, epoch: int) -> EpochOrder:
         """Return the order of the slots in an epoch."""
@@ -102,10 +106,14 @@ class Images:
 
     def __init__(self, dataset: Dataset, *, shuffle: bool | BlockShuffle, seed: int) -> None:
         if len(dataset) == 0:
-            raise ConfigError(f"split {dataset.split} of {dataset.path} has no samples, so there is nothing to load")
+            part = "" if len(dataset.whole) == 0 else "this part of "
+            message = f"{part}split {dataset.split} of {dataset.path} has no samples"
+            raise ConfigError(f"{message}, so there is nothing to load")
         self._dataset = dataset
         self._shuffle, self._seed = shuffle, seed
-        self.size = self.images = len(dataset)
+        self._is_whole = dataset.numbers == range(len(dataset.whole)) if isinstance(dataset.numbers, range) else False
+        self.size = len(dataset)
+        self.images = self.indices = len(dataset.whole)
         self.identity = dataset.identity
 
     def order(self, epoch: int) -> EpochOrder:
@@ -113,8 +121,15 @@ class Images:
         return EpochOrder(self.size, self._shuffle, self._seed, epoch)
 
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:  # noqa: ARG002 - a slot is always the same
-        """Return the images with these numbers."""
-        return Request(slots, None, slots, slots)
+        """Return the images at these places of the dataset."""
+        numbers = slots  # of a whole split, which is most often asked for
+        if not self._is_whole:
+            numbers = numbers_at(self._dataset.numbers, slots.astype(np.int64)).astype(np.uint64)
+        return Request(numbers, None, numbers, numbers)
+
+    def labels(self) -> NDArray[np.int64]:
+        """Return the label of each slot, int64 (size,)."""
+        return self._dataset.labels
 
     def source(self, *, check: bool) -> _native.SampleSource:
         """Return the native reader of the dataset."""
@@ -133,22 +148,35 @@ class Objects(Images):
     def __init__(self, dataset: Dataset, *, shuffle: bool | BlockShuffle, seed: int) -> None:
         super().__init__(dataset, shuffle=shuffle, seed=seed)
         self._counts = dataset.object_counts
-        self._ends = np.cumsum(np.maximum(self._counts, 1), dtype=np.int64)  # of the samples of each image
-        self.size = int(self._ends[-1])
+        self._ends = _ends(self._counts)
+        self._whole_ends = _ends(dataset.whole.object_counts)
+        self.size, self.indices = int(self._ends[-1]), int(self._whole_ends[-1])
         self.identity = f"{dataset.identity}/objects"
 
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:  # noqa: ARG002 - a slot is always the same
         """Return which object of which image each sample is."""
         positions = slots.astype(np.int64)
-        images = np.searchsorted(self._ends, positions, side="right")
-        first = self._ends[images] - self._counts[images]
-        objects = np.where(self._counts[images] == 0, WHOLE_IMAGE, positions - first)
-        return Request(images.astype(np.uint64), objects.astype(np.int32), slots, slots)
+        places = np.searchsorted(self._ends, positions, side="right")
+        counts = self._counts[places].astype(np.int64)
+        from_end = positions - self._ends[places]  # -1: the last sample of its image
+        objects = np.where(counts == 0, WHOLE_IMAGE, from_end + counts)
+        numbers = numbers_at(self._dataset.numbers, places)
+        indices = (from_end + self._whole_ends[numbers]).astype(np.uint64)
+        return Request(numbers.astype(np.uint64), objects.astype(np.int32), indices, indices)
+
+    def labels(self) -> NDArray[np.int64]:
+        """Return the label of each slot, that of its image: int64 (size,)."""
+        return np.repeat(self._dataset.labels, np.maximum(self._counts, 1))
 
     def of_image(self, number: int) -> range:
-        """Return the samples of one image: one for each of its objects, or one for all of it."""
+        """Return the slots of one image of the dataset: one for each of its objects, or one for all of it."""
         end = int(self._ends[number])
         return range(end - max(1, int(self._counts[number])), end)
+
+
+def _ends(counts: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Return where the samples of each image end among all: one for each of its objects, or one for all of it."""
+    return np.cumsum(np.maximum(counts, 1), dtype=np.int64)
 
 
 def upcoming(samples: Samples, topology: Topology, position: Position) -> Iterator[Upcoming]:

@@ -54,9 +54,10 @@ class LoaderStats:
         cpu_seconds: CPU time they used; None where the system does not tell.
         bytes_read: Of records or files, from a disk, a cache on it, or a store.
         stages: ``read``: bytes from files or a cache; ``remote``: waiting for a store; ``check``: checksums;
-            ``parse``: finding image, label and boxes; ``convert``: Python makes a JPEG of another format; ``decode``:
-            JPEG to pixels; ``resample``: to the transforms' sizes and colours; ``write``: into the batch, where its
-            values are not those of the transform, or where raw pixels are copied and checked in one pass.
+            ``parse``: finding image, label and boxes; ``convert``: Pillow decodes a format that the core does not;
+            ``decode``: an image file to pixels; ``resample``: to the transforms' sizes and colours; ``write``: into the
+            batch, where its values are not those of the transform, or where raw pixels are copied and checked in one
+            pass.
     """
 
     seconds: float

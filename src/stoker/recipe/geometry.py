@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Pixels = NDArray[np.uint8]
+    Pixels = NDArray[Any]
+    """uint8 or uint16, (H, W, channels)."""
 
 Corners = tuple[int, int, int, int]
 """Left, top, right and bottom in pixels; right and bottom lie outside."""
 
-# EXIF 2.3, tag 274: what to do to stored pixels (H, W, 3) to see them upright.
+# EXIF 2.3, tag 274: what to do to stored pixels to see them upright.
 _TURN_PIXELS: dict[int, Callable[[Pixels], Pixels]] = {
     2: lambda pixels: pixels[:, ::-1],
     3: lambda pixels: pixels[::-1, ::-1],
@@ -50,7 +51,7 @@ _EDGE_TOLERANCE = 1 / 1024
 
 
 def turn(pixels: Pixels, orientation: int) -> Pixels:
-    """Return pixels (H, W, 3) the way an EXIF orientation of 1..8 says they are meant to be seen; contiguous."""
+    """Return pixels the way an EXIF orientation of 1..8 says they are meant to be seen; contiguous."""
     return np.ascontiguousarray(_TURN_PIXELS[orientation](pixels)) if orientation != 1 else pixels
 
 

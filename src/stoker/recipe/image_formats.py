@@ -1,4 +1,4 @@
-"""Image files of any format: telling which one it is, its size, and, but for JPEG, its pixels by Pillow."""
+"""Image files of any format: telling which one it is, its size, and, but for JPEG, pixels by Pillow, both ways."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ import warnings
 import zlib
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from functools import cache
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
-from PIL import Image
+import PIL
+from PIL import Image, features
+from PIL.AvifImagePlugin import AvifImageFile
 from PIL.BmpImagePlugin import BmpImageFile
 from PIL.GifImagePlugin import GifImageFile
 from PIL.Jpeg2KImagePlugin import Jpeg2KImageFile
@@ -22,6 +26,7 @@ from PIL.PpmImagePlugin import PpmImageFile
 from PIL.TiffImagePlugin import TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
+from stoker import _native
 from stoker.errors import ImageError
 from stoker.forks import PerProcess
 
@@ -31,6 +36,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
     from PIL.ImageFile import ImageFile
+
+    from stoker.types import Mode
 
 SNIFF_BYTES = 32
 """How many leading bytes `sniff` looks at."""
@@ -46,7 +53,8 @@ _MAGIC: tuple[tuple[str, re.Pattern[bytes]], ...] = tuple(
         ("tiff", rb"II\*\x00|MM\x00\*"),
         ("jpeg2000", rb"\x00\x00\x00\x0cjP  \r\n\x87\n|\xff\x4f\xff\x51"),
         ("ppm", rb"P[1-6][ \t\r\n#]"),
-        ("heif", rb".{4}ftyp(?:heic|heix|hevc|mif1|msf1|avif|avis)"),
+        ("avif", rb".{4}ftyp(?:avi[fs]|m[is]f1.{4}(?:.{4}){0,3}avi[fs])"),
+        ("heif", rb".{4}ftyp(?:hei[cxms]|hev[cxms]|m[is]f[12])"),
         ("pdf", rb"%PDF-"),
     )
 )
@@ -54,6 +62,7 @@ _MAGIC: tuple[tuple[str, re.Pattern[bytes]], ...] = tuple(
 # The plugin of a format is used directly: `Image.open` would apply Pillow's own limit on pixels, a process-wide
 # setting, where a recipe has its own.
 _READERS: dict[str, Callable[[io.BytesIO], ImageFile]] = {
+    "avif": AvifImageFile,
     "bmp": BmpImageFile,
     "gif": GifImageFile,
     "jpeg2000": Jpeg2KImageFile,
@@ -62,8 +71,14 @@ _READERS: dict[str, Callable[[io.BytesIO], ImageFile]] = {
     "tiff": TiffImageFile,
     "webp": WebPImageFile,
 }
-FORMATS = frozenset(_READERS)
-"""What `decode_with_pillow` reads, in the words of `sniff`."""
+FORMATS = frozenset(_READERS) | {"heif"}
+"""What `decode_with_pillow` reads, in the words of `sniff`; AVIF and HEIF (HEIC) where what they need is installed."""
+NATIVE_FORMATS = frozenset(_native.image_formats())
+"""What the core decodes without Pillow; a format that lacks its library there is left to Pillow."""
+_PACKAGES = {  # with the libraries that a build of the core may lack
+    "png": "libpng-dev (Debian, Ubuntu), libpng-devel (Fedora) or libpng (Homebrew)",
+    "webp": "libwebp-dev (Debian, Ubuntu), libwebp-devel (Fedora) or webp (Homebrew)",
+}
 
 _ORIENTATION_TAG = 274
 # What Pillow's decoders are known to raise on damaged files; none of it may stop a build.
@@ -83,15 +98,15 @@ _DAMAGED = (
 )
 
 
-def sniff(head: bytes) -> str:
+def sniff(head: bytes | memoryview) -> str:
     """Return the format that a file starts like.
 
     Args:
         head: The first `SNIFF_BYTES` bytes of the file, or more.
 
     Returns:
-        ``jpeg``, ``png``, ``gif``, ``bmp``, ``webp``, ``tiff``, ``jpeg2000``, ``ppm``, ``heif`` (also AVIF), ``pdf``,
-        ``empty``, ``text`` or ``unknown``.
+        ``jpeg``, ``png``, ``gif``, ``bmp``, ``webp``, ``tiff``, ``jpeg2000``, ``ppm``, ``avif``, ``heif`` (HEIC),
+        ``pdf``, ``empty``, ``text`` or ``unknown``.
     """
     for name, magic in _MAGIC:
         if magic.match(head):
@@ -103,31 +118,185 @@ def sniff(head: bytes) -> str:
 
 
 def decode_with_pillow(
-    data: bytes, kind: str, check_pixels: Callable[[int, int], None]
-) -> tuple[NDArray[np.uint8], int]:
-    """Return the pixels of the first frame as RGB uint8 (H, W, 3), and the EXIF orientation (1 when absent).
+    data: bytes, kind: str, check_pixels: Callable[[int, int], None], mode: Mode = "RGB"
+) -> tuple[NDArray[Any], int]:
+    """Return the pixels of the first frame in a mode, and the EXIF orientation (1 when absent).
 
-    Colours are those of Pillow's ``convert("RGB")``: palettes are looked up, transparency is dropped (not composited).
-    16-bit grey is scaled to 8 bits, ``round(value / 257)``; of 16-bit RGB Pillow itself keeps the high bytes.
-    TIFF is turned upright by Pillow while it decodes, so its orientation is always 1.
+    They are uint8 (H, W, C), where C is 3 in mode RGB, 1 in L and 4 in RGBA, or uint16 (H, W, 1) in I;16: those of
+    Pillow's ``convert(mode)``. Palettes are looked up, transparency is kept in RGBA and otherwise dropped (not
+    composited). 16-bit grey stays as it is in I;16, whatever the order of its bytes, and is otherwise scaled to 8 bits,
+    ``round(value / 257)``; of 16-bit RGB Pillow itself keeps the high bytes. TIFF is turned upright by Pillow while it
+    decodes, so its orientation is always 1.
 
     Args:
         data: The whole file.
         kind: One of `FORMATS`.
         check_pixels: Called with (width, height) before memory is taken; raises to refuse.
+        mode: Channels and depth of the pixels.
 
     Raises:
-        ImageError: The file is damaged, cut short, or of a kind that has no defined 8-bit form.
+        ImageError: The file is damaged, cut short, or of a kind that has no defined form in this mode.
     """
-    with _as_image_error(kind):
+    with loaded(data, kind, check_pixels) as image:
+        return _in_mode(image, kind, mode), _orientation(image) if kind != "tiff" else 1
+
+
+def decode_in_own_mode(
+    data: bytes, kind: str, check_pixels: Callable[[int, int], None], modes: frozenset[str]
+) -> tuple[NDArray[Any], int]:
+    """Return the same in the mode that the image has, as far as it is one of some.
+
+    Args:
+        data: The whole file.
+        kind: One of `FORMATS`.
+        check_pixels: Called with (width, height) before memory is taken; raises to refuse.
+        modes: RGB, and which of L, LA, RGBA and I;16 may be given; of LA, pixels are uint8 (H, W, 2).
+
+    Raises:
+        ImageError: As `decode_with_pillow`.
+    """
+    with loaded(data, kind, check_pixels) as image:
+        mode = mode_among(_own_mode(image), modes)
+        pixels = pixels_of(image.convert("LA")) if mode == "LA" else _in_mode(image, kind, cast("Mode", mode))
+        return pixels, _orientation(image) if kind != "tiff" else 1
+
+
+@contextmanager
+def loaded(data: bytes, kind: str, check_pixels: Callable[[int, int], None]) -> Iterator[ImageFile]:
+    """Open the first frame of a file with Pillow and decode it; as `decode_with_pillow`."""
+    if kind in _PACKAGES and kind not in NATIVE_FORMATS:
+        _warn_of_pillow(kind)
+    with as_image_error(kind):
         if kind == "webp":  # its plugin takes the memory while it opens
             check_pixels(*_webp_size(data))
-        with _READERS[kind](io.BytesIO(data)) as image:
+        with _reader(kind)(io.BytesIO(data)) as image:
             check_pixels(*image.size)
             _refuse_missing_data(image, kind, len(data))
             image.load()
-            orientation = image.getexif().get(_ORIENTATION_TAG, 1) if kind != "tiff" else 1
-            return _rgb(image, kind), orientation if orientation in range(1, 9) else 1
+            yield image
+
+
+def mode_among(own: str, modes: frozenset[str]) -> str:
+    """Return in which of some modes an image comes that has a mode of its own: RGBA for its transparency, or RGB."""
+    if own in modes:
+        return own
+    return "RGBA" if "A" in own and "RGBA" in modes else "RGB"
+
+
+def _own_mode(image: Image.Image) -> str:
+    if image.mode.startswith("I"):
+        return "I;16"
+    return _named(is_grey=image.mode in ("1", "L", "LA", "La"), has_alpha=image.has_transparency_data)
+
+
+def _named(*, is_grey: bool, has_alpha: bool) -> str:
+    return ("LA" if has_alpha else "L") if is_grey else ("RGBA" if has_alpha else "RGB")
+
+
+# Measured in docs/decisions/png-and-webp.md.
+_PNG_LEVEL = 4
+_WEBP_METHOD = 4
+_LOSSLESS_WEBP_EFFORT = 50
+
+
+def encode_png(pixels: NDArray[Any]) -> bytes:
+    """Return a PNG of pixels as `decode_in_own_mode` gives them.
+
+    It is the same for the same pixels and version of Pillow.
+    """
+    out = io.BytesIO()
+    _image_of(pixels).save(out, "PNG", compress_level=_PNG_LEVEL)
+    return out.getvalue()
+
+
+def as_file(image: Image.Image) -> bytes:
+    """Return a PIL image as a PNG that loses nothing.
+
+    Raises:
+        ImageError: There is none of its mode, or its pixels cannot be loaded.
+    """
+    if image.mode not in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"):
+        raise ImageError(f"a PIL image of mode {image.mode!r} has no lossless file; convert it to RGB or L first")
+    out = io.BytesIO()
+    with as_image_error("image"):
+        image.save(out, "PNG", compress_level=1)
+    return out.getvalue()
+
+
+def encode_webp(pixels: NDArray[np.uint8], quality: int | None) -> bytes:
+    """Return a WebP of pixels (H, W, 3) or (H, W, 4) with sides up to 16,383.
+
+    It is the same for the same pixels and version of Pillow.
+
+    Args:
+        pixels: RGB or RGBA.
+        quality: 0..100; None stores them without loss, also the colours of transparent ones.
+    """
+    lossless = quality is None
+    settings = {"lossless": lossless, "quality": _LOSSLESS_WEBP_EFFORT if quality is None else quality}
+    out = io.BytesIO()
+    _image_of(pixels).save(out, "WEBP", method=_WEBP_METHOD, exact=lossless, **settings)
+    return out.getvalue()
+
+
+def resize_with_pillow(pixels: NDArray[Any], width: int, height: int, filter_name: str) -> NDArray[Any]:
+    """Return pixels (H, W, C) in another size, as Pillow resizes the mode that they have."""
+    resampling = Image.Resampling[filter_name.upper()]
+    return pixels_of(_image_of(pixels).resize((width, height), resampling))
+
+
+def _image_of(pixels: NDArray[Any]) -> Image.Image:
+    return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+
+
+def encoder_versions() -> dict[str, str]:
+    """Return the versions of what makes the bytes of a PNG or a WebP, by the names of the libraries."""
+    zlib_ng = features.version("zlib_ng")
+    found = {"Pillow": PIL.__version__, "libwebp": features.version("webp")}
+    found |= {"zlib-ng": zlib_ng} if zlib_ng else {"zlib": features.version("zlib")}
+    return {name: version for name, version in sorted(found.items()) if version}
+
+
+@cache
+def _warn_of_pillow(kind: str) -> None:
+    """Warn once in a process: pip shows nothing of what a build has warned of."""
+    warnings.warn(_missing_library(kind), stacklevel=2)
+
+
+def missing_libraries() -> tuple[str, ...]:
+    """Return a sentence for each library that the core was built without: what it costs, and what to install."""
+    return tuple(_missing_library(kind) for kind in _PACKAGES if kind not in NATIVE_FORMATS)
+
+
+def _missing_library(kind: str) -> str:
+    message = f"this Stoker was built without lib{kind}, so Pillow decodes {kind} images, slower and under the GIL"
+    return f"{message}; install {_PACKAGES[kind]}, then Stoker again, or use a wheel"
+
+
+def orientation(data: bytes, kind: str) -> int:
+    """Return the EXIF orientation of an image that is not a JPEG, 1 when absent, and of TIFF as `decode_with_pillow`.
+
+    Raises:
+        ImageError: Its header is damaged; or it is a PNG that says something of the kind, and its pixels are.
+    """
+    if not _may_be_turned(data, kind):
+        return 1
+    with as_image_error(kind), _reader(kind)(io.BytesIO(data)) as image:
+        return _orientation(image)
+
+
+def _may_be_turned(data: bytes, kind: str) -> bool:
+    """Return whether a file has what Pillow looks for an orientation in: of a PNG it decodes all pixels before that."""
+    if kind == "png":
+        return any(chunk in (b"eXIf", b"tEXt", b"zTXt", b"iTXt") for chunk, _, _ in _png_chunks(data))
+    if kind == "webp":
+        return data[12:16] == b"VP8X" and data[20] & (_WEBP_EXIF | _WEBP_XMP) != 0
+    return kind != "tiff"
+
+
+def _orientation(image: Image.Image) -> int:
+    found = image.getexif().get(_ORIENTATION_TAG, 1)
+    return found if found in range(1, 9) else 1
 
 
 def dimensions(data: bytes, kind: str) -> tuple[int, int]:
@@ -142,18 +311,40 @@ def dimensions(data: bytes, kind: str) -> tuple[int, int]:
     """
     if kind not in FORMATS:
         raise ImageError(f"not an image: {kind}" if kind in ("empty", "text") else f"not a readable image: {kind}")
-    with _as_image_error(kind):
+    with as_image_error(kind):
+        if kind == "png":
+            return _png_size(data)
         if kind == "webp":
             return _webp_size(data)
-        with _READERS[kind](io.BytesIO(data)) as image:
+        with _reader(kind)(io.BytesIO(data)) as image:
             return image.size
 
 
+def _reader(kind: str) -> Callable[[io.BytesIO], ImageFile]:
+    """Return what opens a format with Pillow.
+
+    Raises:
+        ImageError: It is not installed.
+    """
+    if kind == "avif" and not features.check("avif"):
+        message = "avif is read only by a Pillow that was built with libavif, as its wheels are"
+        raise ImageError(f"{message}; install one, or convert the image to JPEG or PNG first")
+    if kind != "heif":
+        return _READERS[kind]
+    try:
+        from pillow_heif import HeifImageFile  # noqa: PLC0415 - an optional plug-in
+    except ModuleNotFoundError:
+        message = "heif (HEIC) is read only with the plug-in pillow-heif"
+        raise ImageError(f"{message}; run pip install pillow-heif, or convert the image to JPEG or PNG first") from None
+    return cast("Callable[[io.BytesIO], ImageFile]", HeifImageFile)
+
+
 # Bytes of pixels that are believed of a file, beside so many for each of its own. Its decoder takes memory for what the
-# header claims before it has seen the data; that of the other formats takes it row by row. JPEG 2000 has no lower
-# bound of data for a blank image, and some codings of TIFF have none; photographs have 50 times as much and more.
+# header claims before it has seen the data; that of the other formats takes it row by row. JPEG 2000, AVIF and
+# HEIF have no lower bound of data for a blank image, nor have some codings of TIFF; photographs have 50 times as much
+# and more.
 _BELIEVED = 2**23
-_BELIEVED_A_BYTE = {"jpeg2000": 2**9, "tiff": 2**12}
+_BELIEVED_A_BYTE = {"avif": 2**14, "heif": 2**14, "jpeg2000": 2**9, "tiff": 2**12}
 
 
 def _refuse_missing_data(image: Image.Image, kind: str, size_bytes: int) -> None:
@@ -171,7 +362,7 @@ def _refuse_missing_data(image: Image.Image, kind: str, size_bytes: int) -> None
 
 
 @contextmanager
-def _as_image_error(kind: str) -> Iterator[None]:
+def as_image_error(kind: str) -> Iterator[None]:
     """Keep Pillow quiet, and turn whatever it raises on a damaged file into one kind of error."""
     try:
         with QuietPillow():
@@ -183,14 +374,124 @@ def _as_image_error(kind: str) -> Iterator[None]:
         raise ImageError(f"damaged {kind}: {detail}") from error
 
 
-def _rgb(image: Image.Image, kind: str) -> NDArray[np.uint8]:
-    if image.mode.startswith("I;16") or (image.mode == "I" and kind in ("png", "ppm")):
-        wide = np.asarray(image).astype(np.uint32)
-        grey = ((wide * 255 + 32_767) // 65_535).astype(np.uint8)
-        return np.ascontiguousarray(np.broadcast_to(grey[:, :, None], (*grey.shape, 3)))
+def _in_mode(image: Image.Image, kind: str, mode: Mode) -> NDArray[Any]:
+    is_wide = image.mode.startswith("I;16") or (image.mode == "I" and kind in ("png", "ppm"))
+    if is_wide:  # which Pillow's own conversion cuts off at 255
+        wide = np.asarray(image).astype(np.uint16)[:, :, None]
+        return wide if mode == "I;16" else _narrow(wide, mode, image.info.get("transparency"))
     if image.mode in ("I", "F"):
-        raise ImageError(f"this {kind} has 32-bit samples, which have no defined 8-bit form; convert it first")
-    return np.ascontiguousarray(np.asarray(image.convert("RGB")))
+        bits = 16 if mode == "I;16" else 8
+        raise ImageError(f"this {kind} has 32-bit samples, which have no defined {bits}-bit form; convert it first")
+    try:
+        return pixels_of(image.convert(mode))
+    except ValueError as error:
+        message = f"this {kind} holds pixels of mode {image.mode!r}, which Pillow does not convert to mode {mode!r}"
+        raise ImageError(f"{message}; open it with mode='RGB', or convert it first") from error
+
+
+def _narrow(wide: NDArray[np.uint16], mode: Mode, clear: object) -> NDArray[np.uint8]:
+    """Return 16-bit grey, (H, W, 1), in a mode of 8 bits; ``clear`` is the value that is transparent, if one is."""
+    grey = ((wide.astype(np.uint32) * 255 + 32_767) // 65_535).astype(np.uint8)
+    if mode == "L":
+        return grey
+    alpha = [np.where(wide == clear, 0, 255).astype(np.uint8)] if mode == "RGBA" else []
+    return np.concatenate([grey, grey, grey, *alpha], axis=2)
+
+
+def pixels_of(image: Image.Image) -> NDArray[Any]:
+    """Return the pixels of a Pillow image in one of the modes: uint8 or uint16 (H, W, C)."""
+    pixels = np.ascontiguousarray(np.asarray(image))
+    return pixels if pixels.ndim == 3 else pixels[:, :, None]
+
+
+_GREY, _RGB, _GREY_ALPHA, _RGBA = 0, 2, 4, 6  # colour types of PNG
+_WEBP_EXIF, _WEBP_XMP = 0x08, 0x04  # flags of a VP8X chunk
+
+
+def own_mode(data: bytes, kind: str) -> str:
+    """Return the mode of an image that is not a JPEG: L, LA, RGB, RGBA or I;16.
+
+    Args:
+        data: The whole file; one of which `dimensions` can be told.
+        kind: What `sniff` says.
+    """
+    if kind == "webp":
+        return "RGBA" if _has_webp_alpha(data) else "RGB"
+    if kind != "png":
+        with as_image_error(kind), _reader(kind)(io.BytesIO(data)) as image:
+            return _own_mode(image)
+    bits, color = data[24:26] if len(data) > 25 else (8, _RGBA)
+    if color == _GREY and bits == 16:
+        return "I;16"
+    alpha = color in (_GREY_ALPHA, _RGBA) or _has_clear_colors(data, color)
+    return _named(is_grey=color in (_GREY, _GREY_ALPHA), has_alpha=alpha)
+
+
+def _has_clear_colors(data: bytes, color: int) -> bool:
+    """Return whether a chunk tRNS, of the length that it must have, makes a PNG without alpha transparent in parts."""
+    before = takewhile(lambda chunk: chunk[0] != b"IDAT", _png_chunks(data))
+    sizes = [end - start - 4 for kind, start, end in before if kind == b"tRNS"]
+    wanted = {_GREY: range(2, 3), _RGB: range(6, 7)}.get(color, range(1, 257))
+    return len(sizes) == 1 and sizes[0] in wanted
+
+
+def _has_webp_alpha(data: bytes) -> bool:
+    if data[12:16] == b"VP8X":
+        return data[20] & 0x10 != 0
+    return data[12:16] == b"VP8L" and data[24] & 0x10 != 0
+
+
+def is_whole_png(data: bytes) -> bool:
+    """Return whether the chunks of a PNG follow each other up to its end, and have their checksums.
+
+    Of one that is not whole, all pixels may be there nevertheless.
+    """
+    view = memoryview(data)
+    for kind, start, end in _png_chunks(data):
+        if zlib.crc32(view[start:end]) != int.from_bytes(view[end : end + 4], "big"):
+            return False
+        if kind == b"IEND":
+            return True
+    return False
+
+
+_MOST_CHUNKS = 2**16
+"""More are not looked at: they take time, and no image has them."""
+
+
+def _png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """Yield the kind of every whole chunk of a PNG, where that stands, and where its data end: at its checksum."""
+    at = 8
+    for _ in range(_MOST_CHUNKS):
+        left = len(data) - at
+        if left < 12:
+            return
+        size = int.from_bytes(data[at : at + 4], "big")
+        if size > left - 12:
+            return
+        yield data[at + 4 : at + 8], at + 4, at + 8 + size
+        at += 12 + size
+
+
+def is_lossy_webp(data: bytes) -> bool:
+    """Return whether the first frame of a WebP is lossy and has no alpha."""
+    at = 12
+    for _ in range(_MOST_CHUNKS):
+        if len(data) - at < 8:
+            return False
+        kind, size = data[at : at + 4], int.from_bytes(data[at + 4 : at + 8], "little")
+        if kind in (b"VP8 ", b"VP8L", b"ALPH"):
+            return kind == b"VP8 "
+        at += 8 + (16 if kind == b"ANMF" else size + size % 2)  # a frame has chunks of its own behind 16 bytes
+    return False
+
+
+def _png_size(data: bytes) -> tuple[int, int]:
+    """Return (width, height) from the header of a PNG, which is its first chunk."""
+    if data[12:16] != b"IHDR" or len(data) < 24:
+        raise ImageError("damaged png: it ends inside its header, or has none")
+    width, height = struct.unpack_from(">II", data, 16)
+    return width, height
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
 
-from stoker.config import check_range
+from stoker import _native
+from stoker.config import check_range, option
 from stoker.errors import ConfigError, ImageTooLargeError
 
 if TYPE_CHECKING:
-    from stoker.types import DecodeMode, TensorOrder
+    from stoker.types import DecodeMode, StoredFormat, TensorOrder
 
 
 MAX_SIDE_PX = 65_500
 """Longest side that a JPEG file can have (libjpeg's limit)."""
+MAX_PIXELS = 2**27
+"""Pixels of the largest image that is stored unless something else is said."""
+_RGB = frozenset({"RGB"})
 
 ResizeMode = Literal["short", "long", "max", "exact", "square"]
 Filter = Literal["nearest", "box", "bilinear", "bicubic", "lanczos", "tf1-align-corners", "tf1-legacy", "tf2-nearest"]
 Check = Literal["header", "entropy", "decode"]
 Subsampling = Literal["4:2:0", "4:4:4"]
+Tables = Literal["optimal", "standard"]
 FILTERS: tuple[Filter, ...] = get_args(Filter)
 CHECKS: tuple[Check, ...] = get_args(Check)
 
@@ -51,47 +56,46 @@ class StoredSize:
     height: int
 
     def __post_init__(self) -> None:
-        check_range("the size of --resize", self.width, 1, MAX_SIDE_PX)
-        check_range("the size of --resize", self.height, 1, MAX_SIDE_PX)
+        check_range(f"the size of {option('resize')}", self.width, 1, MAX_SIDE_PX)
+        check_range(f"the size of {option('resize')}", self.height, 1, MAX_SIDE_PX)
         if self.mode != "exact" and self.width != self.height:
-            raise ConfigError(f"--resize {self.mode} takes one number, not {self.width}x{self.height}")
+            raise ConfigError(f"{option('resize')} {self.mode} takes one number, not {self.width}x{self.height}")
 
     def target(self, width: int, height: int) -> tuple[int, int]:
         """Return the stored (width, height) of an image that has ``width`` x ``height`` pixels."""
-        if self.mode in ("exact", "square"):
-            return self.width, self.height
-        long, short = max(width, height), min(width, height)
-        if self.mode == "max" and long <= self.width:
-            return width, height
-        reference = short if self.mode == "short" else long
-        return _scaled(width, self.width, reference), _scaled(height, self.width, reference)
+        return _native.stored_size(self.mode, (self.width, self.height), (width, height))
 
     def __str__(self) -> str:
         size = f"{self.width}x{self.height}" if self.mode == "exact" else str(self.width)
         return f"{self.mode}:{size}"
 
 
-def _scaled(side: int, numerator: int, denominator: int) -> int:
-    return max(1, (2 * side * numerator + denominator) // (2 * denominator))
-
-
 @dataclass(frozen=True, slots=True)
 class JpegEncode:
-    """How pixels become a JPEG: baseline, with optimised Huffman tables.
+    """How pixels become a baseline JPEG.
 
     Attributes:
         quality: 1..100 on libjpeg's scale.
         subsampling: Of the chroma planes.
+        tables: ``optimal``: Huffman tables made for each image. ``standard``: those of the standard (annex K), as
+            Pillow, OpenCV and TensorFlow write them unless told otherwise: the same pixels in about 3 % more bytes, in
+            half of the time.
     """
+
+    format: ClassVar[StoredFormat] = "jpeg"
+    modes: ClassVar[frozenset[str]] = _RGB
+    max_side: ClassVar[int] = MAX_SIDE_PX
 
     quality: int = 90
     subsampling: Subsampling = "4:2:0"
+    tables: Tables = "optimal"
 
     def __post_init__(self) -> None:
-        check_range("the quality of --encode", self.quality, 1, 100)
+        check_range(f"the quality of {option('encode')}", self.quality, 1, 100)
 
     def __str__(self) -> str:
-        return f"jpeg:{self.quality}:{self.subsampling.replace(':', '')}"
+        tables = "" if self.tables == "optimal" else f":{self.tables}"
+        return f"jpeg:{self.quality}:{self.subsampling.replace(':', '')}{tables}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,10 @@ class RawEncode:
     Attributes:
         order: ``HWC``: row after row of RGB pixels. ``CHW``: all of red, then green, then blue.
     """
+
+    format: ClassVar[StoredFormat] = "raw"
+    modes: ClassVar[frozenset[str]] = _RGB
+    max_side: ClassVar[int] = 2**31 - 1
 
     order: TensorOrder = "HWC"
 
@@ -112,66 +120,127 @@ class RawEncode:
         return f"raw:{self.order}"
 
 
-LOSSLESS_ENOUGH = JpegEncode(100, "4:4:4")
-"""For images that a reader of JPEG could not read as they are: nothing is thrown away that a JPEG can hold."""
+@dataclass(frozen=True, slots=True)
+class PngEncode:
+    """Pixels become a PNG, without loss: RGB, and grey, alpha and 16-bit grey where the source has them."""
+
+    format: ClassVar[StoredFormat] = "png"
+    modes: ClassVar[frozenset[str]] = frozenset({"L", "LA", "RGB", "RGBA", "I;16"})
+    max_side: ClassVar[int] = 2**31 - 1
+
+    def __str__(self) -> str:
+        return "png"
+
+
+@dataclass(frozen=True, slots=True)
+class WebpEncode:
+    """How pixels become a WebP: RGB, with alpha where the source has it.
+
+    Attributes:
+        quality: 0..100 on libwebp's scale; None loses nothing.
+    """
+
+    format: ClassVar[StoredFormat] = "webp"
+    modes: ClassVar[frozenset[str]] = frozenset({"RGB", "RGBA"})
+    max_side: ClassVar[int] = 16_383
+
+    quality: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.quality is not None:
+            check_range(f"the quality of {option('encode')}", self.quality, 0, 100)
+
+    def __str__(self) -> str:
+        return f"webp:{'lossless' if self.quality is None else self.quality}"
+
+
+Encode = JpegEncode | PngEncode | WebpEncode | RawEncode
+"""How the pixels of an image that is not kept are stored. Each says its ``format``, the ``modes`` of Pillow that it can
+hold, and its longest side ``max_side`` in pixels."""
+
+BEST_JPEG = JpegEncode(100, "4:4:4")
+"""For an image of which a JPEG must be made although its size does not change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """What happens to every image.
 
-    Without ``resize`` (*keep*), the bytes of a JPEG that any reader can decode to RGB are stored unchanged; everything
-    else is decoded and stored as JPEG at quality 100 without chroma subsampling. With ``resize``, every image is
-    decoded, resized and encoded with ``encode`` (except the ones that ``max`` leaves alone). To store pixels, every
-    image is decoded. With ``restart``, every stored JPEG has restart markers: without ``resize`` those that would be
-    kept are transcoded without loss, with it all images are encoded, also those that ``max`` does not shrink.
+    Without ``resize`` and ``encode`` (*keep*), the bytes of every PNG, every WebP, and every JPEG that any reader can
+    decode to RGB are stored unchanged. What cannot be kept becomes a PNG of the same pixels; only a JPEG or a lossy
+    WebP of which a part is stored, or that is turned, becomes a JPEG of quality 100 without chroma subsampling. With
+    ``resize``, every image is decoded, resized and encoded (except the ones that ``max`` leaves alone): a JPEG or a
+    lossy WebP as JPEG of quality 90, everything else as PNG. ``encode`` decides for all images instead; with ``png``
+    and ``webp:lossless``, those that are PNG or WebP already are kept. With ``restart``, every stored JPEG has restart
+    markers: without ``resize`` those that would be kept are transcoded without loss, with it they are encoded, also
+    those that ``max`` does not shrink.
 
     Attributes:
         resize: Size to store; None keeps it.
-        encode: JPEG settings after a resize, or how pixels are stored.
+        encode: How every image is stored; None chooses by its source, as said above.
         filter: Resampling filter. Bicubic by default: with antialiasing it keeps more detail than bilinear (which
             blurs twice when the training transform is resized again) and costs less and rings less than lanczos. All
             but the last three are Pillow's. ``tf1-align-corners`` and ``tf1-legacy`` are TensorFlow 1's
             ``resize_bilinear`` with and without ``align_corners``, cut down to uint8; ``tf2-nearest`` is
             TensorFlow 2's, which picks another neighbour than Pillow where a sample lies on an edge. They are for
             output that must equal an older program's.
-        check: How a JPEG whose bytes are kept is checked: ``header`` walks all markers to the end of the image;
-            ``entropy`` also decodes all entropy-coded data, without making pixels; ``decode`` decodes every pixel,
-            which refuses the same files as ``entropy`` and takes longer.
+        check: How an image whose bytes are kept is checked: ``header`` walks all markers or chunks to the end of the
+            file; ``entropy`` also decodes all compressed data, without making pixels of a JPEG; ``decode`` decodes
+            every pixel, which refuses the same files as ``entropy`` and takes longer.
         exif: ``keep`` stores the pixels as they are stored; ``apply`` turns them as the EXIF orientation says.
         max_pixels: An image with more is rejected before memory is taken for it.
         restart: Whether stored JPEGs have restart markers, so that a reader can cut out a part without decoding what
-            lies before it. See `stoker._native.transcode_jpeg` for those whose pixels are kept.
+            lies before it. See `stoker._native.transcode_jpeg` for those whose pixels are kept. All data of every image
+            are read then, whatever ``check`` says.
         decode: ``exact``: as libjpeg's accurate integer decode, which Pillow has. ``fast``: as
             `stoker.Loader` does with ``decode="fast"``.
+        jpeg_only: Whether the readers take nothing but JPEG. Without ``encode``, what cannot be kept, PNG and WebP
+            included, then becomes a JPEG of quality 100 without chroma subsampling, or with ``resize`` of quality 90.
     """
 
     resize: StoredSize | None = None
-    encode: JpegEncode | RawEncode = field(default_factory=JpegEncode)
+    encode: Encode | None = None
     filter: Filter = "bicubic"
     check: Check = "header"
     exif: Literal["keep", "apply"] = "keep"
-    max_pixels: int = 2**27
+    max_pixels: int = MAX_PIXELS
     restart: bool = False
     decode: DecodeMode = "exact"
+    jpeg_only: bool = False
 
     def __post_init__(self) -> None:
-        check_range("--max-pixels", self.max_pixels, 1, 2**32)
-        if self.restart and isinstance(self.encode, RawEncode):
-            raise ConfigError(f"--recipe restart needs JPEG, but --encode {self.encode} stores pixels; choose one")
-        if self.decode == "fast" and (self.resize is None or isinstance(self.encode, RawEncode)):
-            raise ConfigError("--decode fast has no effect without --resize to JPEG; give both, or omit it")
+        check_range(option("max_pixels"), self.max_pixels, 1, 2**32)
+        if self.restart and self.encode is not None and not isinstance(self.encode, JpegEncode):
+            stored = "pixels" if isinstance(self.encode, RawEncode) else "another format"
+            message = f"{option('recipe')} restart needs JPEG, but {option('encode')} {self.encode} stores {stored}"
+            raise ConfigError(f"{message}; choose one")
+        if self.restart and self.encode is not None and self.resize is None:
+            message = f"{option('recipe')} restart keeps all pixels without {option('resize')}"
+            message += f", but {option('encode')} {self.encode} does not"
+            raise ConfigError(f"{message}; give {option('resize')} too, or omit {option('encode')}")
+        if self.decode == "fast" and (self.resize is None or not isinstance(self.encode, JpegEncode | None)):
+            raise ConfigError(
+                f"{option('decode')} fast has no effect without {option('resize')} to JPEG; give both, or omit it"
+            )
         if self.filter not in FILTERS:
             raise ConfigError(f"filter {self.filter!r} is unknown; use one of {', '.join(FILTERS)}")
 
-    @property
-    def pixel_encode(self) -> JpegEncode | RawEncode:
-        """What becomes of the pixels of an image whose bytes are not kept."""
-        return LOSSLESS_ENOUGH if self.resize is None and isinstance(self.encode, JpegEncode) else self.encode
+    def encode_of(self, *, is_lossy: bool, is_whole: bool) -> Encode:
+        """Return how an image is stored that is not kept.
+
+        Args:
+            is_lossy: Whether its file is a JPEG, or a lossy WebP without transparency.
+            is_whole: Whether all of its pixels are stored as they are in the file.
+        """
+        if self.encode is not None:
+            return self.encode
+        if self.jpeg_only or (is_lossy and not is_whole):
+            return BEST_JPEG if self.resize is None else JpegEncode()
+        return PngEncode()
 
     def fixed_bytes(self) -> int | None:
         """Return how long every stored image is, if all are equally long."""
-        if self.resize is None or self.resize.mode not in ("exact", "square") or isinstance(self.encode, JpegEncode):
+        if self.resize is None or self.resize.mode not in ("exact", "square") or not isinstance(self.encode, RawEncode):
             return None
         return self.resize.width * self.resize.height * 3
 
@@ -182,6 +251,7 @@ class Recipe:
             ImageTooLargeError: It has more than ``max_pixels``.
         """
         if width * height > self.max_pixels:
+            # Lists of rejects have it, which are the same for the command and for the function.
             message = f"{width}x{height} pixels are more than the limit of {self.max_pixels}; raise --max-pixels"
             raise ImageTooLargeError(message)
 
@@ -193,24 +263,30 @@ class Recipe:
             kind = {"kind": "resize", "resize": str(self.resize), "filter": self.filter}
             kind |= ({"restart": True} if self.restart else {}) | ({"decode": "fast"} if self.decode == "fast" else {})
         return kind | {
-            "encode": str(self.pixel_encode),
+            "encode": self._encode_text(),
             "check": self.check,
             "exif": self.exif,
             "max_pixels": self.max_pixels,
         }
 
+    def _encode_text(self) -> str:
+        if self.encode is None and not self.jpeg_only:
+            return "auto"
+        return str(self.encode_of(is_lossy=False, is_whole=False))
+
     @property
     def _kind(self) -> str:
         """What the recipe is called where nothing is resized."""
-        if isinstance(self.encode, RawEncode):
-            return "raw"
+        if self.encode is not None:
+            return "raw" if isinstance(self.encode, RawEncode) else "encode"
         return "restart" if self.restart else "keep"
 
     def __str__(self) -> str:
         if self.resize is None:
-            return str(self.encode) if self._kind == "raw" else self._kind
-        fast = " decode fast" if self.decode == "fast" else ""
-        return f"{self.resize} {self.encode}{' restart' if self.restart else ''}{fast}"
+            return self._kind if self.encode is None else str(self.encode)
+        encode = self._encode_text()
+        words = [str(self.resize), *([encode] if encode != "auto" else []), *(["restart"] if self.restart else [])]
+        return " ".join(words) + (" decode fast" if self.decode == "fast" else "")
 
 
 _SUBSAMPLINGS: dict[str, Subsampling] = {"420": "4:2:0", "444": "4:4:4"}
@@ -230,19 +306,28 @@ def parse_resize(text: str) -> StoredSize | None:
     found = re.fullmatch(r"([a-z]+):([0-9]{1,6})(?:x([0-9]{1,6}))?", text, re.ASCII)
     if found is None or found[1] not in get_args(ResizeMode) or (found[1] == "exact") != (found[3] is not None):
         message = "write short:256, long:512, max:512, exact:300x300, square:300 or off"
-        raise ConfigError(f"--resize {text!r} is not understood; {message}")
+        raise ConfigError(f"{option('resize')} {text!r} is not understood; {message}")
     return StoredSize(cast("ResizeMode", found[1]), int(found[2]), int(found[3] or found[2]))
 
 
-def parse_encode(text: str) -> JpegEncode | RawEncode:
-    """Return the encoding that ``jpeg:90``, ``jpeg:90:420``, ``jpeg:90:444``, ``raw`` or ``raw:CHW`` stands for.
+def parse_encode(text: str) -> Encode:
+    """Return the encoding that a text stands for.
+
+    Args:
+        text: ``jpeg:90``, ``jpeg:90:420``, ``jpeg:90:444``, each also with ``:standard`` behind it, ``png``,
+            ``webp:90``, ``webp:lossless``, ``raw`` or ``raw:CHW``.
 
     Raises:
         ConfigError: ``text`` is none of these.
     """
+    if text == "png":
+        return PngEncode()
     if found := re.fullmatch(r"raw(?::(HWC|CHW))?", text, re.ASCII):
         return RawEncode(cast("TensorOrder", found[1] or "HWC"))
-    found = re.fullmatch(r"jpeg:([0-9]{1,3})(?::(420|444))?", text, re.ASCII)
+    if found := re.fullmatch(r"webp:(?:([0-9]{1,3})|lossless)", text, re.ASCII):
+        return WebpEncode(None if found[1] is None else int(found[1]))
+    found = re.fullmatch(r"jpeg:([0-9]{1,3})(?::(420|444))?(:standard)?", text, re.ASCII)
     if found is None:
-        raise ConfigError(f"--encode {text!r} is not understood; write jpeg:90, jpeg:90:444, raw or raw:CHW")
-    return JpegEncode(int(found[1]), _SUBSAMPLINGS[found[2] or "420"])
+        message = "write jpeg:90, jpeg:90:444, jpeg:90:standard, png, webp:90, webp:lossless, raw or raw:CHW"
+        raise ConfigError(f"{option('encode')} {text!r} is not understood; {message}")
+    return JpegEncode(int(found[1]), _SUBSAMPLINGS[found[2] or "420"], "standard" if found[3] else "optimal")

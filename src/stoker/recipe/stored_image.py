@@ -3,30 +3,74 @@
 from __future__ import annotations
 
 import atexit
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from stoker import _native
-from stoker.errors import ImageError
+from stoker.errors import ImageError, ImageTooLargeError
 from stoker.recipe.geometry import Geometry, centre_square, object_corners, turn, window_of
-from stoker.recipe.image_formats import FORMATS, SNIFF_BYTES, decode_with_pillow, sniff
-from stoker.recipe.recipe import MAX_SIDE_PX, JpegEncode, RawEncode
+from stoker.recipe.image_formats import (
+    FORMATS,
+    NATIVE_FORMATS,
+    SNIFF_BYTES,
+    decode_in_own_mode,
+    decode_with_pillow,
+    dimensions,
+    encode_png,
+    encode_webp,
+    is_lossy_webp,
+    is_whole_png,
+    mode_among,
+    orientation,
+    own_mode,
+    resize_with_pillow,
+    sniff,
+)
+from stoker.recipe.recipe import JpegEncode, PngEncode, RawEncode, Recipe, WebpEncode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from stoker.recipe.geometry import Corners
-    from stoker.recipe.recipe import Recipe
-    from stoker.types import Box, ImageEncoding, TensorOrder
+    from stoker.recipe.geometry import Corners, Pixels
+    from stoker.recipe.recipe import Encode
+    from stoker.types import Box, Mode, StoredFormat, TensorOrder
 
+Made = Literal["kept", "encoded"]
+"""``kept``: stored byte for byte, or by the recipe *restart* transcoded without loss. ``encoded``: made from pixels."""
 
 _PLAIN_COLORS = frozenset({"grey", "ycbcr", "rgb"})
+_KEPT_FORMATS = frozenset({"jpeg", "png", "webp"})
 _TF1_FILTERS = {"tf1-align-corners": True, "tf1-legacy": False}
 _NATIVE_FILTERS = frozenset({"nearest", "box", "bilinear", "bicubic", "lanczos"})
+_NAMES = {"jpeg": "JPEG", "png": "PNG", "webp": "WebP", "raw": "tensor"}
+_LA_CHANNELS = 2
+_SWAPS_SIDES = 5  # and all EXIF orientations above it
 _RECIPES = 16  # a process has one, and tests a few
+
+
+@dataclass(frozen=True, slots=True)
+class Storing:
+    """What a recipe makes of a source image.
+
+    Attributes:
+        source: What the image is: its format, ``cmyk jpeg``, ``arithmetic jpeg``, ``turned jpeg`` or ``turned png``
+            and so on where only its EXIF orientation stands against keeping it, or ``pixels``.
+        format: Of the stored image.
+        made: How that comes from the source.
+    """
+
+    source: str
+    format: StoredFormat
+    made: Made
+
+    @property
+    def converted(self) -> str | None:
+        """``source``, where the stored image is of another kind; None otherwise."""
+        same = self.source == self.format or (self.source, self.format) == ("jpeg", "raw") or self.source == "pixels"
+        return None if same else self.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,96 +78,277 @@ class StoredImage:
     """The image as it goes into a record.
 
     Attributes:
-        data: A JPEG file, or pixels. Under *keep*, for a JPEG, the very bytes of the source.
+        data: An image file, or pixels. If it is kept, the very bytes of the source.
         width: Columns of pixels in ``data``.
         height: Rows of pixels in ``data``.
-        converted: Format of the source when it was not a JPEG that every reader can decode (``png``, ``cmyk jpeg``,
-            ...), or ``turned jpeg`` when only its EXIF orientation stood against keeping it; None otherwise.
+        storing: How it was made.
         geometry: Where it lies in the source image; moves boxes.
-        encoding: What ``data`` is.
         order: Order of the axes where ``data`` is pixels: uint8, ``height * width * 3`` of them.
+        source_size: Columns and rows of pixels in the source, before it was turned or cropped; of a TIFF after Pillow
+            has turned it.
     """
 
     data: bytes
     width: int
     height: int
-    converted: str | None = None
+    storing: Storing = field(default_factory=lambda: Storing("jpeg", "jpeg", "kept"))
     geometry: Geometry = field(default_factory=Geometry)
-    encoding: ImageEncoding = "jpeg"
     order: TensorOrder = "HWC"
+    source_size: tuple[int, int] = (0, 0)
+
+    @property
+    def upright_size(self) -> tuple[int, int]:
+        """Columns and rows of pixels in the source, turned as the stored image is."""
+        width, height = self.source_size
+        return (height, width) if self.geometry.orientation >= _SWAPS_SIDES else (width, height)
+
+    @property
+    def converted(self) -> str | None:
+        """What the source is, where ``data`` is of another kind: ``png``, ``cmyk jpeg``, ...; None otherwise."""
+        return self.storing.converted
 
 
-def convert(data: bytes | NDArray[np.uint8], recipe: Recipe, crop: Box | None = None) -> StoredImage:
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the header of a source image says, as far as it decides how the image is stored.
+
+    Attributes:
+        kind: Its format.
+        foreign: What keeps it from being a JPEG that every reader can decode to RGB; None if nothing does.
+        width: Columns of pixels in the file; like ``height`` 0 where nothing depends on it.
+        height: Rows of pixels in the file.
+        orientation: EXIF orientation that is to be applied; 1 for none, and where nothing depends on it.
+        is_lossy: Whether it is a JPEG, or a lossy WebP without alpha.
+        is_grey: Whether it is a grey JPEG.
+    """
+
+    kind: str
+    foreign: str | None = None
+    width: int = 0
+    height: int = 0
+    orientation: int = 1
+    is_lossy: bool = False
+    is_grey: bool = False
+
+
+def convert(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None) -> StoredImage:
     """Return the stored form of one source image. Pure: the same input and recipe give the same result anywhere.
 
+    PNG and WebP that are encoded are the same for the same version of Pillow.
+
     Args:
-        data: The bytes of its file, or its pixels: uint8 (H, W, 3), RGB.
+        data: The bytes of its file, or its pixels: uint8 (H, W) or (H, W, C), where C is 1 for grey, 2 with alpha, 3
+            for RGB and 4 with alpha; or uint16 (H, W) or (H, W, 1), grey. Pixels that are not RGB are what a PNG of
+            them is.
         recipe: What happens to it.
         crop: Part of the image that is meant, in fractions of it as it is stored, before any EXIF orientation.
 
     Raises:
-        ImageError: The file is not an image, or cannot be decoded without losing pixels; or the pixels are not RGB.
+        ImageError: The file is not an image, or cannot be decoded without losing pixels; or an array is not pixels.
         ImageTooLargeError: It has more pixels than the recipe allows.
     """
     if not isinstance(data, bytes):
-        _refuse_other_arrays(data)
-        return _convert_pixels(data, recipe, crop, 1, None)
-    kind = sniff(data)
-    if kind == "jpeg":
-        return _convert_jpeg(data, recipe, crop)
-    if kind not in FORMATS:
-        raise ImageError(_not_an_image(kind, data))
-    pixels, orientation = decode_with_pillow(data, kind, recipe.check_pixels)
-    return _convert_pixels(pixels, recipe, crop, orientation if recipe.exif == "apply" else 1, kind)
+        pixels = _checked_pixels(data, recipe)
+        if pixels.shape[2] == 3:
+            return _convert_pixels(pixels, recipe, crop, 1, *_storing_of_pixels(recipe))
+        image = convert(encode_png(pixels), recipe, crop)
+        return replace(image, storing=replace(image.storing, source="pixels", made="encoded"))
+    found = _look(data, recipe)
+    storing, encode = _decide(found, recipe, crop)
+    if storing.made == "kept":
+        size = found.width, found.height
+        return StoredImage(_kept(data, found.kind, recipe), *size, storing, source_size=size)
+    if found.kind == "jpeg":
+        return _convert_jpeg(data, found, recipe, crop, storing, encode)
+    pixels, turned = _decode_other(data, found.kind, recipe, _modes(encode, recipe))
+    return _convert_pixels(pixels, recipe, crop, turned if recipe.exif == "apply" else 1, storing, encode)
 
 
-def check(data: bytes, recipe: Recipe) -> None:
-    """Refuse what `convert` would refuse of an image file, as far as that shows without making anything of its pixels.
+def decode(data: bytes, max_pixels: int, mode: Mode = "RGB") -> NDArray[Any]:
+    """Return the pixels of an image file of any format, as they are stored.
 
-    Of a JPEG the header and the markers are read, and what follows them only as the recipe's ``check`` says; the pixels
-    of another format are always decoded.
+    They are uint8 (H, W, C), where C is 3 in mode RGB, 1 in L and 4 in RGBA, or uint16 (H, W, 1) in I;16.
 
     Args:
-        data: The bytes of its file.
+        data: The bytes of the file.
+        max_pixels: An image with more is refused before memory is taken for it.
+        mode: Channels and depth of the pixels.
+
+    Raises:
+        ImageError: The file is not an image, cannot be decoded without losing pixels, or has none in this mode.
+        ImageTooLargeError: It has more pixels.
+    """
+    kind = sniff(data)
+    if kind == "jpeg":
+        return _native.decode_image(data, max_pixels=max_pixels, mode=mode)
+    if kind not in FORMATS:
+        raise ImageError(not_an_image(kind, data))
+    if kind not in NATIVE_FORMATS:
+        return decode_with_pillow(data, kind, partial(_refuse_more_pixels, max_pixels), mode)[0]
+    return _native.decode_image(data, max_pixels=max_pixels, mode=mode)
+
+
+def _refuse_more_pixels(limit: int, width: int, height: int) -> None:
+    """Refuse an image as the core does, before memory is taken for it.
+
+    Raises:
+        ImageTooLargeError: It has more pixels.
+    """
+    if width * height > limit:
+        message = f"The image declares {width} x {height} pixels; the limit is {limit} (raise max_pixels to accept it)"
+        raise ImageTooLargeError(message)
+
+
+def _decode_other(data: bytes, kind: str, recipe: Recipe, modes: frozenset[str]) -> tuple[Pixels, int]:
+    """Return the pixels of a file that is not a JPEG, and, where the recipe applies it, its EXIF orientation."""
+    if kind not in NATIVE_FORMATS:
+        return decode_in_own_mode(data, kind, recipe.check_pixels, modes)
+    mode = mode_among(own_mode(data, kind), modes)
+    pixels = decode(data, recipe.max_pixels, cast("Mode", "RGBA" if mode == "LA" else mode))
+    if mode == "LA":
+        pixels = np.ascontiguousarray(pixels[:, :, 2:])
+    return pixels, orientation(data, kind) if recipe.exif == "apply" else 1
+
+
+def _modes(encode: Encode, recipe: Recipe) -> frozenset[str]:
+    """Return the modes in which pixels may come that are to be encoded: TensorFlow 1's filters know only RGB."""
+    return RawEncode.modes if recipe.resize is not None and recipe.filter in _TF1_FILTERS else encode.modes
+
+
+def check(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None) -> Storing:
+    """Refuse what `convert` would refuse of an image, as far as that shows without making anything of its pixels.
+
+    Of an image that is kept, the header and all markers or chunks are read, and what they hold only as the recipe's
+    ``check`` says; so it is of every JPEG. All other images are decoded.
+
+    Args:
+        data: As for `convert`.
         recipe: What would happen to it.
+        crop: As for `convert`.
+
+    Returns:
+        What would become of it.
 
     Raises:
         ImageError: The file is not an image, or cannot be decoded without losing pixels.
         ImageTooLargeError: It has more pixels than the recipe allows.
     """
+    if not isinstance(data, bytes):
+        _checked_pixels(data, recipe)
+        return _storing_of_pixels(recipe)[0]
+    found = _look(data, recipe)
+    storing, _ = _decide(found, recipe, crop)
+    if found.kind == "jpeg" or storing.made == "kept":
+        _check_further(data, found.kind, recipe)
+    elif found.kind in NATIVE_FORMATS:
+        _native.check_image(data, recipe.max_pixels)
+    else:
+        decode_with_pillow(data, found.kind, recipe.check_pixels)
+    return storing
+
+
+def _look(data: bytes, recipe: Recipe) -> _Found:
+    """Read the header of an image file.
+
+    Raises:
+        ImageError: It is damaged, or the file is of no format that is read.
+        ImageTooLargeError: The image has more pixels than the recipe allows.
+    """
     kind = sniff(data)
     if kind == "jpeg":
-        _check_jpeg(data, recipe)
-        _check_further(data, recipe)
-        return
+        info = _native.probe_jpeg(data)
+        recipe.check_pixels(info.width, info.height)
+        _native.check_jpeg(data)
+        turned = info.orientation if recipe.exif == "apply" else 1
+        grey = info.color == "grey"
+        return _Found(kind, _foreign_kind(info), info.width, info.height, turned, is_lossy=True, is_grey=grey)
     if kind not in FORMATS:
-        raise ImageError(_not_an_image(kind, data))
-    decode_with_pillow(data, kind, recipe.check_pixels)
+        raise ImageError(not_an_image(kind, data))
+    if kind not in _KEPT_FORMATS:
+        return _Found(kind)
+    width, height = dimensions(data, kind)
+    recipe.check_pixels(width, height)
+    turned = 1
+    if recipe.exif == "apply":
+        _open(data, kind, recipe)  # which says better than Pillow what is wrong with it
+        turned = orientation(data, kind)
+    return _Found(kind, None, width, height, turned, is_lossy=kind == "webp" and is_lossy_webp(data))
 
 
-def _check_jpeg(data: bytes, recipe: Recipe) -> _native.JpegInfo:
-    info = _native.probe_jpeg(data)
-    recipe.check_pixels(info.width, info.height)
-    _native.check_jpeg(data)
-    return info
+def _decide(found: _Found, recipe: Recipe, crop: Box | None) -> tuple[Storing, Encode]:
+    """Return what becomes of an image, and how it is encoded if it is not kept."""
+    fits = crop is None and _keeps_size(found, recipe)
+    if fits and found.foreign is None and found.orientation == 1:
+        return Storing(found.kind, cast("StoredFormat", found.kind), "kept"), JpegEncode()
+    is_whole = recipe.resize is None and crop is None and found.orientation == 1
+    encode = recipe.encode_of(is_lossy=found.is_lossy, is_whole=is_whole)
+    source = found.foreign or found.kind
+    if fits and found.foreign is None and encode.format == found.kind:
+        source = f"turned {found.kind}"
+    return Storing(source, encode.format, "encoded"), encode
 
 
-def _check_further(data: bytes, recipe: Recipe) -> None:
-    if recipe.check == "entropy":
-        _native.check_entropy(data, recipe.max_pixels)
+def _keeps_size(found: _Found, recipe: Recipe) -> bool:
+    """Return whether the recipe leaves the bytes of an ordinary image alone."""
+    if not _keeps_format(found.kind, recipe):
+        return False
+    resize = recipe.resize
+    if resize is None or (recipe.restart and found.kind == "jpeg"):
+        return resize is None  # with markers to be written, what fits into `max` is encoded like the rest
+    return resize.mode == "max" and resize.target(found.width, found.height) == (found.width, found.height)
+
+
+def _keeps_format(kind: str, recipe: Recipe) -> bool:
+    encode = recipe.encode
+    if encode is None:
+        return kind == "jpeg" or (kind in _KEPT_FORMATS and not recipe.jpeg_only)
+    is_lossless = isinstance(encode, PngEncode) or encode == WebpEncode()
+    return encode.format == kind and (is_lossless or recipe.resize is not None)
+
+
+def _check_further(data: bytes, kind: str, recipe: Recipe) -> None:
+    """Check an image that is kept as the recipe says; that of a JPEG has walked its markers already."""
+    if kind == "jpeg":
+        if recipe.check == "entropy":
+            _native.check_entropy(data, recipe.max_pixels)
+        elif recipe.check == "decode":
+            _native.decode_jpeg(data, max_pixels=recipe.max_pixels)
+    elif kind not in NATIVE_FORMATS:
+        decode_with_pillow(data, kind, recipe.check_pixels)
     elif recipe.check == "decode":
-        _native.decode_jpeg(data, max_pixels=recipe.max_pixels)
+        _native.decode_image(data, max_pixels=recipe.max_pixels)
+    elif recipe.check == "entropy" or recipe.restart or (kind == "png" and not is_whole_png(data)):
+        _native.check_image(data, recipe.max_pixels)
+    else:
+        _open(data, kind, recipe)
 
 
-def _refuse_other_arrays(pixels: NDArray[np.uint8]) -> None:
-    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] != 3 or pixels.size == 0:
+def _open(data: bytes, kind: str, recipe: Recipe) -> None:
+    """Refuse a PNG or a WebP that the core refuses as it opens it."""
+    if kind in NATIVE_FORMATS:
+        _native.decode_image(data, (0, 0, 1, 1), recipe.max_pixels)  # the first pixel costs little
+
+
+def _checked_pixels(pixels: NDArray[Any], recipe: Recipe) -> Pixels:
+    """Return the pixels of an image as (H, W, C)."""
+    shaped = pixels[:, :, None] if pixels.ndim == 2 else pixels
+    channels = {"uint8": (1, 2, 3, 4), "uint16": (1,)}.get(pixels.dtype.name, ())
+    if shaped.ndim != 3 or shaped.shape[2] not in channels or shaped.size == 0:
         message = (
-            f"an array of {pixels.dtype} of shape {pixels.shape} is not an image; pixels are uint8 (height, width, 3)"
+            f"an array of {pixels.dtype} of shape {pixels.shape} is not an image; pixels are uint8 (height, width)"
         )
-        raise ImageError(message)
+        raise ImageError(f"{message} or (height, width, 1 to 4 channels), or uint16 (height, width)")
+    recipe.check_pixels(shaped.shape[1], shaped.shape[0])
+    return np.ascontiguousarray(shaped)
 
 
-def _not_an_image(kind: str, data: bytes) -> str:
+def _storing_of_pixels(recipe: Recipe) -> tuple[Storing, Encode]:
+    encode = recipe.encode_of(is_lossy=False, is_whole=False)
+    return Storing("pixels", encode.format, "encoded"), encode
+
+
+def not_an_image(kind: str, data: bytes) -> str:
+    """Return why a file is not read that starts as one of a kind which is not among `FORMATS`."""
     if kind == "empty":
         return "the file is empty"
     start = ascii(data[: SNIFF_BYTES // 2])[2:-1]
@@ -134,21 +359,20 @@ def _not_an_image(kind: str, data: bytes) -> str:
     return f"{kind} is not read; convert it to JPEG or PNG first"
 
 
-def _convert_jpeg(data: bytes, recipe: Recipe, crop: Box | None) -> StoredImage:
-    info = _check_jpeg(data, recipe)
-    orientation = info.orientation if recipe.exif == "apply" else 1
-    foreign = _foreign_kind(info)
-    fits = crop is None and _keeps_size(recipe, info.width, info.height)
-    if fits and foreign is None and orientation == 1:
-        return StoredImage(_kept(data, recipe), info.width, info.height)
-    corners = _part(info.width, info.height, recipe, crop, orientation)
-    window = window_of(corners, info.width, info.height, orientation)
-    if _can_reencode(recipe, orientation):
-        stored, width, height = _reencode(data, corners, recipe)
-        return StoredImage(stored, width, height, foreign, Geometry(1, window))
-    pixels = _native.decode_jpeg(data, corners, max_pixels=recipe.max_pixels)
-    turned = "turned jpeg" if fits and orientation != 1 else None
-    return _store(_Picture(turn(pixels, orientation), orientation, window, foreign or turned), recipe)
+def _convert_jpeg(
+    data: bytes, found: _Found, recipe: Recipe, crop: Box | None, storing: Storing, encode: Encode
+) -> StoredImage:
+    turned = found.orientation
+    corners = _part(found.width, found.height, recipe, crop, turned)
+    window = window_of(corners, found.width, found.height, turned)
+    if isinstance(encode, JpegEncode) and _can_reencode(recipe, turned):
+        stored, width, height = _reencode(data, corners, recipe, encode)
+        return StoredImage(stored, width, height, storing, Geometry(1, window), "HWC", (found.width, found.height))
+    pixels: Pixels = _native.decode_jpeg(data, corners, max_pixels=recipe.max_pixels)
+    if found.is_grey and "L" in _modes(encode, recipe):
+        pixels = np.ascontiguousarray(pixels[:, :, :1])
+    size = found.width, found.height
+    return _store(_Picture(turn(pixels, turned), turned, window, storing, size), recipe, encode)
 
 
 def _foreign_kind(info: _native.JpegInfo) -> str | None:
@@ -158,34 +382,23 @@ def _foreign_kind(info: _native.JpegInfo) -> str | None:
     return "arithmetic jpeg" if info.arithmetic else None
 
 
-def _kept(data: bytes, recipe: Recipe) -> bytes:
-    """Return the bytes to store of a JPEG that loses nothing, once they are found whole."""
-    if recipe.restart:
+def _kept(data: bytes, kind: str, recipe: Recipe) -> bytes:
+    """Return the bytes to store of an image that loses nothing, once they are found whole."""
+    if recipe.restart and kind == "jpeg":
         transcoded = _native.transcode_jpeg(data, recipe.max_pixels)
         if transcoded is not None:
             return transcoded
         _native.check_entropy(data, recipe.max_pixels)  # there is no form with markers, and nothing has read it yet
-    _check_further(data, recipe)
+    _check_further(data, kind, recipe)
     return data
-
-
-def _keeps_size(recipe: Recipe, width: int, height: int) -> bool:
-    """Return whether the recipe leaves the bytes of an ordinary JPEG alone."""
-    if isinstance(recipe.encode, RawEncode):
-        return False
-    resize = recipe.resize
-    if resize is None or recipe.restart:  # with markers to be written, what fits into `max` is encoded like the rest
-        return resize is None
-    return resize.mode == "max" and resize.target(width, height) == (width, height)
 
 
 def _can_reencode(recipe: Recipe, orientation: int) -> bool:
     """Return whether `_reencode` does all that a recipe asks for with an image of an EXIF orientation."""
-    resized = recipe.resize is not None and isinstance(recipe.encode, JpegEncode)
-    return resized and orientation == 1 and recipe.filter in _NATIVE_FILTERS
+    return recipe.resize is not None and orientation == 1 and recipe.filter in _NATIVE_FILTERS
 
 
-def _reencode(data: bytes, corners: Corners, recipe: Recipe) -> tuple[bytes, int, int]:
+def _reencode(data: bytes, corners: Corners, recipe: Recipe, encode: JpegEncode) -> tuple[bytes, int, int]:
     """Return a part of a JPEG resized and encoded, its width and its height.
 
     With exact decoding these are the bytes that decoding, resizing and encoding give one after another.
@@ -194,42 +407,60 @@ def _reencode(data: bytes, corners: Corners, recipe: Recipe) -> tuple[bytes, int
         data: The file.
         corners: What of its pixels is taken.
         recipe: One that `_can_reencode`.
+        encode: How it is encoded.
 
     Raises:
         ImageError: The file is damaged, or the result does not fit into a JPEG.
         ImageTooLargeError: It, or the result, has more pixels than the recipe allows.
     """
     left, top, right, bottom = corners
-    width, height = _target_of(right - left, bottom - top, recipe)
-    return _resizer(recipe).run(data, corners, width, height), width, height
+    width, height = _target_of(right - left, bottom - top, recipe, encode)
+    return _storing_of(recipe, encode).reencode(data, corners, width, height), width, height
 
 
 @lru_cache(_RECIPES)
-def _resizer(recipe: Recipe) -> _native.JpegResizer:
-    encode = recipe.encode
-    assert isinstance(encode, JpegEncode)
-    return _native.JpegResizer(
-        filter=recipe.filter,
+def _storing_of(recipe: Recipe, encode: JpegEncode) -> _native.JpegStoring:
+    resize = recipe.resize
+    return _native.JpegStoring(
+        size=None if resize is None else (resize.mode, (resize.width, resize.height)),
+        filter=recipe.filter if recipe.filter in _NATIVE_FILTERS else "bicubic",
         quality=encode.quality,
         subsampling=encode.subsampling,
         restart=recipe.restart,
+        optimize=encode.tables == "optimal",
         decode=recipe.decode,
+        turns=recipe.exif == "apply",
         max_pixels=recipe.max_pixels,
     )
 
 
-atexit.register(_resizer.cache_clear)  # what of the extension outlives the interpreter is reported as a leak
+atexit.register(_storing_of.cache_clear)  # what of the extension outlives the interpreter is reported as a leak
+
+
+def plain_storing(recipe: Recipe) -> _native.JpegStoring | None:
+    """Return what makes records of plain JPEGs in one call, as `convert` and the rest would; None if nothing does.
+
+    Plain are JPEGs that any reader decodes to RGB, as far as they need not be turned; see
+    `stoker._native.build_records`.
+    """
+    encode = recipe.encode_of(is_lossy=True, is_whole=False)
+    may_keep = recipe.resize is None or (recipe.resize.mode == "max" and not recipe.restart)
+    if may_keep and recipe.check != "header":
+        return None
+    if recipe.resize is None:
+        return _storing_of(recipe, JpegEncode()) if recipe.encode is None and not recipe.restart else None
+    return _storing_of(recipe, encode) if isinstance(encode, JpegEncode) and _can_reencode(recipe, 1) else None
 
 
 def _convert_pixels(
-    pixels: NDArray[np.uint8], recipe: Recipe, crop: Box | None, orientation: int, converted: str | None
+    pixels: Pixels, recipe: Recipe, crop: Box | None, orientation: int, storing: Storing, encode: Encode
 ) -> StoredImage:
     height, width = pixels.shape[:2]
     recipe.check_pixels(width, height)
     left, top, right, bottom = corners = _part(width, height, recipe, crop, orientation)
     part = np.ascontiguousarray(turn(pixels[top:bottom, left:right], orientation))
     window = window_of(corners, width, height, orientation)
-    return _store(_Picture(part, orientation, window, converted), recipe)
+    return _store(_Picture(part, orientation, window, storing, (width, height)), recipe, encode)
 
 
 def _part(width: int, height: int, recipe: Recipe, crop: Box | None, orientation: int) -> Corners:
@@ -246,45 +477,56 @@ class _Picture:
     """Pixels on their way into a record.
 
     Attributes:
-        pixels: uint8 (H, W, 3), RGB, turned already.
+        pixels: (H, W, C), turned already.
         orientation: EXIF orientation by which they were turned.
         window: Where they lie in the turned source image (left, top, right, bottom), in fractions.
-        converted: As in `StoredImage`.
+        storing: As in `StoredImage`.
+        source_size: The same.
     """
 
-    pixels: NDArray[np.uint8]
+    pixels: Pixels
     orientation: int
     window: tuple[float, float, float, float]
-    converted: str | None
+    storing: Storing
+    source_size: tuple[int, int]
 
 
-def _store(picture: _Picture, recipe: Recipe) -> StoredImage:
+def _store(picture: _Picture, recipe: Recipe, encode: Encode) -> StoredImage:
     """Return the stored form of pixels.
 
     Raises:
-        ImageError: They do not fit into a JPEG.
+        ImageError: They do not fit into a file of the format.
         ImageTooLargeError: The result has more pixels than the recipe allows.
     """
     pixels, window = picture.pixels, picture.window
     if recipe.resize is not None:
         if recipe.resize.mode == "square":
             pixels, window = _cut_square(pixels, window)
-        pixels = _resized(pixels, recipe)
+        pixels = _resized(pixels, recipe, encode)
     height, width = pixels.shape[:2]
     geometry = Geometry(picture.orientation, window)
-    encode = recipe.pixel_encode
     if isinstance(encode, RawEncode):
         axes = pixels if encode.order == "HWC" else np.ascontiguousarray(pixels.transpose(2, 0, 1))
-        return StoredImage(axes.tobytes(), width, height, picture.converted, geometry, "raw", encode.order)
-    if max(width, height) > MAX_SIDE_PX:
-        raise ImageError(f"{width}x{height} pixels do not fit into a JPEG, whose sides end at {MAX_SIDE_PX}")
-    data = _native.encode_jpeg(pixels, encode.quality, encode.subsampling, restart=recipe.restart)
-    return StoredImage(data, width, height, picture.converted, geometry)
+        size = picture.source_size
+        return StoredImage(axes.tobytes(), width, height, picture.storing, geometry, encode.order, size)
+    if max(width, height) > encode.max_side:
+        fits = f"fit into a {_NAMES[encode.format]}, whose sides end at {encode.max_side}"
+        raise ImageError(f"{width}x{height} pixels do not {fits}")
+    data = _encoded(pixels, encode, recipe)
+    return StoredImage(data, width, height, picture.storing, geometry, "HWC", picture.source_size)
+
+
+def _encoded(pixels: Pixels, encode: JpegEncode | PngEncode | WebpEncode, recipe: Recipe) -> bytes:
+    if isinstance(encode, JpegEncode):
+        return _native.encode_jpeg(
+            pixels, encode.quality, encode.subsampling, restart=recipe.restart, optimize=encode.tables == "optimal"
+        )
+    return encode_png(pixels) if isinstance(encode, PngEncode) else encode_webp(pixels, encode.quality)
 
 
 def _cut_square(
-    pixels: NDArray[np.uint8], window: tuple[float, float, float, float]
-) -> tuple[NDArray[np.uint8], tuple[float, float, float, float]]:
+    pixels: Pixels, window: tuple[float, float, float, float]
+) -> tuple[Pixels, tuple[float, float, float, float]]:
     height, width = pixels.shape[:2]
     if width == height:
         return pixels, window
@@ -299,15 +541,17 @@ def _cut_square(
     return pixels[top:bottom, left:right].copy(), inner
 
 
-def _resized(pixels: NDArray[np.uint8], recipe: Recipe) -> NDArray[np.uint8]:
+def _resized(pixels: Pixels, recipe: Recipe, encode: Encode) -> Pixels:
     height, width = pixels.shape[:2]
-    target = _target_of(width, height, recipe)
+    target = _target_of(width, height, recipe, encode)
     if target == (width, height):
         return pixels
     if recipe.filter in _TF1_FILTERS:
         return _native.resize_tf1(pixels, *target, align_corners=_TF1_FILTERS[recipe.filter])
     if recipe.filter == "tf2-nearest":
         return pixels[_nearest(height, target[1])][:, _nearest(width, target[0])]
+    if pixels.shape[2] == _LA_CHANNELS:  # the only mode that the core does not resize
+        return resize_with_pillow(pixels, *target, recipe.filter)
     return _native.resize(pixels, *target, recipe.filter)
 
 
@@ -318,19 +562,19 @@ def _nearest(size: int, out: int) -> NDArray[np.intp]:
     return np.clip(places, 0, size - 1)
 
 
-def _target_of(width: int, height: int, recipe: Recipe) -> tuple[int, int]:
+def _target_of(width: int, height: int, recipe: Recipe, encode: Encode) -> tuple[int, int]:
     """Return the (width, height) that so many pixels become.
 
     Raises:
-        ImageError: They do not fit into a JPEG.
+        ImageError: They do not fit into a file of the format.
         ImageTooLargeError: They are more pixels than the recipe allows.
     """
     assert recipe.resize is not None
     target = recipe.resize.target(width, height)
     if target == (width, height):
         return target
-    if max(target) > MAX_SIDE_PX and isinstance(recipe.encode, JpegEncode):
+    if max(target) > encode.max_side:
         message = f"{recipe.resize} would make {target[0]}x{target[1]} of {width}x{height} pixels"
-        raise ImageError(f"{message}, and the sides of a JPEG end at {MAX_SIDE_PX}")
+        raise ImageError(f"{message}, and the sides of a {_NAMES[encode.format]} end at {encode.max_side}")
     recipe.check_pixels(*target)
     return target

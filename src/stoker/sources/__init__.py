@@ -1,46 +1,87 @@
 """Where images come from: a source is listed once, in an order that no file system can change.
 
 - ``listing``: tells the kinds of sources apart; start here to add one
-- ``folders``, ``tars``, ``file_lists``: the kinds
-- ``source_builder``, ``items``: what each kind fills; ``source``: the result
+- ``folders``, ``metadata``, ``tars``, ``webdataset``, ``file_lists``, ``url_lists``, ``coco``, ``parquet``: the kinds
+- ``parquet_files``, ``parquet_rows``, ``unpacked``: reading Parquet
+- ``tables``: rows and columns of CSV, TSV and JSON lines
+- ``field_values``: what these say of images; ``labelled_boxes``: boxes with classes of their own; ``coco_masks``: masks
+- ``records``, ``record_stream``: what a program has, in sequences and in iterables
+- ``record_reader``: one record; ``value_digest``: what stands for its values; ``known_datasets``: of other libraries
+- ``source_builder``, ``items``, ``columns``: what each kind fills
+- ``source``: the result; ``listing_file``: that as a file
 - ``imagenet``: formats of labels and boxes
 - ``walking``, ``tar_format``, ``reading``: reading folders, tars and files
 """
 
 from __future__ import annotations
 
+from stoker.sources.coco_masks import CocoMask
+from stoker.sources.columns import counts_of, sum_of
+from stoker.sources.field_values import FieldValues, ItemValues
 from stoker.sources.file_lists import find_files, shuffled
 from stoker.sources.imagenet.boxes import BoxFolder, read_boxes
 from stoker.sources.imagenet.config_file import is_config, read_config
 from stoker.sources.imagenet.labels import LabelMap, has_control_character, one_line, read_label_map
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
+from stoker.sources.known_datasets import is_sequence
+from stoker.sources.labelled_boxes import LabelledBoxes
 from stoker.sources.listing import SOURCE_KINDS, list_source
+from stoker.sources.listing_file import read_listing, write_listing
+from stoker.sources.parquet_files import import_pyarrow
+from stoker.sources.parquet_rows import ParquetRows
+from stoker.sources.record_reader import read_image
+from stoker.sources.record_stream import RecordStream
+from stoker.sources.records import Given, Records, RecordSequence, given_splits, list_records
 from stoker.sources.source import BoxSource, Source, SourceImage, SourceOptions, SourceTree, with_objects
 from stoker.sources.tar_format import FileWindow, tar_members
+from stoker.sources.unpacked import UNPACKED_FOLDER, is_in_use, unpacked_files
+from stoker.sources.walking import is_dataset
 
 __all__ = [
     "SOURCE_KINDS",
     "SPLITS",
+    "UNPACKED_FOLDER",
     "BoxFolder",
     "BoxSource",
+    "CocoMask",
+    "FieldValues",
     "FileWindow",
+    "Given",
     "Item",
     "ItemTable",
     "ItemTableBuilder",
+    "ItemValues",
     "LabelMap",
+    "LabelledBoxes",
+    "ParquetRows",
+    "RecordSequence",
+    "RecordStream",
+    "Records",
     "Source",
     "SourceImage",
     "SourceOptions",
     "SourceTree",
+    "counts_of",
     "find_files",
+    "given_splits",
     "has_control_character",
+    "import_pyarrow",
     "is_config",
+    "is_dataset",
+    "is_in_use",
+    "is_sequence",
+    "list_records",
     "list_source",
     "one_line",
     "read_boxes",
     "read_config",
+    "read_image",
     "read_label_map",
+    "read_listing",
     "shuffled",
+    "sum_of",
     "tar_members",
+    "unpacked_files",
     "with_objects",
+    "write_listing",
 ]

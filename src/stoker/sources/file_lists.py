@@ -1,10 +1,14 @@
 """File lists: text files with the path of one image a line. `find_files` makes one, `list_file_lists` lists its images.
 
 A path is absolute, or relative to the folder of the list, or it is the URL of an object. Blank lines are counted,
-everything else is a path: there are no comments and no columns; a list that has labels beside its paths is refused.
-Blanks around a path belong to it unless only the path without them is there. The class is the folder of the image, or
-the one above that if it is called ``images``. A file that is not there is an item all the same, so that a build names
-it among the rejects.
+everything else is a path, or in a list with labels a path and a label: there are no comments. Blanks around a path
+belong to it unless only the path without them is there. A file that is not there is an item all the same, so that a
+build names it among the rejects.
+
+In a list with labels a tab, a comma or a blank, the last on its line, stands between each path and its label, and the
+first line may be a header. A list is one if a path of it is there up to such a separator and not as a whole; then all
+its lines must have a label, otherwise none. A label is the id of a class if all of them are numbers, or else its name.
+Without labels the class is the folder of the image, or the one above that if it is called ``images``.
 """
 
 from __future__ import annotations
@@ -13,14 +17,15 @@ import dataclasses
 import os
 import re
 import shlex
-from array import array
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stoker import _native
+from stoker.config import option
 from stoker.errors import SourceError, StorageError
 from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS
+from stoker.sources.columns import GrowingColumn, repeats_in
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.boxes import MappedBoxes, annotations_beside
 from stoker.sources.imagenet.config_file import is_config, read_config
@@ -28,7 +33,7 @@ from stoker.sources.imagenet.labels import find_validation_labels, read_validati
 from stoker.sources.items import Group
 from stoker.sources.reading import in_order, numbered_lines
 from stoker.sources.source_builder import SourceBuilder
-from stoker.storage import is_absolute, is_of_the_name, location, place_at, split_bucket, within
+from stoker.storage import is_absolute, is_of_the_name, is_web, location, place_at, split_bucket, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -42,14 +47,23 @@ if TYPE_CHECKING:
 _NO_CLASS = frozenset({b"val", b"validation", b"test", b"train", IMAGES_FOLDER})
 """Folders that hold images of many classes."""
 
-_COLUMN_ENDS = (b"\t", b",", b";", b" ")
+_SEPARATORS = {b"\t": "tab", b",": "comma", b" ": "blank"}
+"""What may stand between a path and its label."""
+_COLUMN_ENDS = (*_SEPARATORS, b";")
 _HEADER = re.compile(
     rb'"?(path|file|filename|file_name|file_path|image|image_path|img|url|key)"?\s*[\t,;].*', re.IGNORECASE
 )
 """The first line of tables with paths and labels."""
 
+_QUOTED = re.compile(rb'"([^"]+)"(?=[\t,;]|$)')
+"""The first cell of a line of CSV, in quotes."""
+
 _MAX_PARENTS = 100
 """How many folders of classes are looked at for classes that are missing."""
+_UNDECIDED_LINES = 256
+_UNDECIDED_IN_STORES = 8
+"""After how many lines with a separator, none of which is there, a list counts as one without labels."""
+_LABEL = re.compile(rb"-1|[0-9]{1,99}")
 _LISTED_FROM = 8
 """How many objects of one folder are worth a listing of it."""
 
@@ -71,6 +85,7 @@ def list_file_lists(path: Location, options: SourceOptions, progress: Progress |
     builder = SourceBuilder(str(path), path.parent.spelled(), options, (path.parent,), progress)
     lists = FileLists(builder, config.lists() if config else {path: "train"})
     lists.fill()
+    builder.numbered = lists.are_numbered()
     builder.class_parents = lists.class_parents()
     class_names = builder.settle()
     tree = builder.finish(lists.find_boxes(class_names))
@@ -101,12 +116,14 @@ class FileLists:
         self._builder = builder
         self._lists = lists
         self._folders: dict[tuple[str, bytes, bytes | None], int] = {}
-        self._hashes = array("q")
+        self._hashes = GrowingColumn("q")
         self._look_ups: dict[bytes, Callable[[str], FileInfo | None]] = {}
         self._stores_looked_at = False
         explicit = find_validation_labels((), builder.options.validation_labels)
         self._labels = read_validation_labels(explicit) if explicit else None
         self._uses_labels = False
+        self._separator: bytes | None = None
+        self._unlabelled = 0
 
     def fill(self) -> None:
         """Add the images to the builder.
@@ -124,6 +141,8 @@ class FileLists:
                     raise SourceError(f"{path} is {what}", path=str(path))
             folder = path.parent.spelled()
             before = b"" if folder == self._builder.base else folder + b"/"
+            self._separator = self._find_separator(path, before)
+            self._unlabelled += self._separator is None
             for number, line in numbered_lines(path):
                 self._add(number, line, split, before, f"line {number} of {path}")
         collector = self._builder.collector
@@ -132,13 +151,19 @@ class FileLists:
             self._builder.classes |= self._labels.class_names()
         fill_sizes(collector, self._stored_folders(), self._builder.progress)
         names = collector.class_names()
-        if names and names <= _NO_CLASS and not self._labels:
+        if names and names <= _NO_CLASS and not self._labels and self._unlabelled:
             shown = " and ".join(sorted(map(os.fsdecode, names)))
             message = f"all images of {self._builder.root} lie in a folder called {shown}, not in class folders"
-            raise SourceError(f"{message}; give their classes with --validation-labels", path=self._builder.root)
-        repeated = len(self._hashes) - len(np.unique(np.frombuffer(self._hashes, np.int64)))
+            raise SourceError(
+                f"{message}; give their classes with {option('validation_labels')}", path=self._builder.root
+            )
+        repeated = repeats_in(self._hashes.finish())
         if repeated:
             self._builder.skipped.warnings.append(f"repeated lines: {repeated:,}; each is an item of its own")
+
+    def are_numbered(self) -> bool:
+        """Return whether all images have labels, and these are the ids of classes."""
+        return not self._unlabelled and all(map(_LABEL.fullmatch, self._builder.collector.class_names()))
 
     def class_parents(self) -> list[Location]:
         """Return the folders that class folders of listed images lie in, those of other splits included."""
@@ -182,22 +207,70 @@ class FileLists:
             return
         if b"\0" in line:
             raise SourceError(f"{where} has a NUL byte, so this is not a list of files", path=self._builder.root)
+        whole, label = line, None
+        if self._separator is not None:
+            if number == 1 and self._is_header(line, before):
+                return
+            line, _, label = (part.strip() for part in line.strip().rpartition(self._separator))
+            if not line or not label:
+                raise self._unlabelled_error(where, whole)
+        if is_web(line.strip()):
+            message = f"{where} is the URL of a web server, but the list does not begin with one"
+            raise SourceError(f"{message}; give such images a list of their own", path=self._builder.root)
         path, stripped = (text if is_absolute(text) else before + text for text in (line, line.strip()))
         if path != stripped and self._size(path) is None and self._size(stripped) is not None:
             path = stripped
         folder, _, name = path.rpartition(b"/")
         self._hashes.append(hash((split, path)))
-        if number == 1 and _HEADER.fullmatch(line.strip()) and self._size(path) is None:
-            raise self._columns_error(where, line)
         if folder not in self._look_ups:
             place = place_at(within(self._builder.base, folder))
             # What lies in a store gets its size later, from a listing of its folder.
             self._look_ups[folder] = place.snapshot() if place.is_local else _size_later
         info = self._look_ups[folder](os.fsdecode(name))
         if info is None:
-            self._refuse_columns(line, before, where)
-        group = self._group(split, folder, name, where)
+            self._refuse_mixed(number, whole, labelled=label is not None, before=before, where=where)
+        group = self._group(split, folder, name, label, where)
         self._builder.collector.add(group, path, 0 if info is None else info.size_bytes)
+
+    def _refuse_mixed(self, number: int, line: bytes, *, labelled: bool, before: bytes, where: str) -> None:
+        """Refuse a line, of which no file is there, for a label that it has or lacks unlike the others."""
+        if not labelled:
+            if number == 1 and self._is_header(line, before):
+                raise self._columns_error(where, line)
+            self._refuse_columns(line, before, where)
+            return
+        text = line.strip()
+        whole = within(self._builder.base, text if is_absolute(text) else before + text)
+        if place_at(whole).is_local and self._size(whole) is not None:
+            raise self._unlabelled_error(where, line)
+
+    def _find_separator(self, path: Location, before: bytes) -> bytes | None:
+        """Return what stands between the paths and the labels of a list; None if it has no labels."""
+        undecided = 0
+        for number, line in numbered_lines(path):
+            text = line.strip()
+            if not text or b"\0" in text or (number == 1 and self._is_header(line, before)):
+                continue
+            if is_web(text):  # which adding it refuses, without asking for it
+                return None
+            if not any(separator in text for separator in _SEPARATORS) or self._size_of(text, before) is not None:
+                return None
+            for separator in _SEPARATORS:
+                image, _, label = text.rpartition(separator)
+                if image.strip() and label and self._size_of(image.strip(), before) is not None:
+                    return separator
+            undecided += 1
+            whole = within(self._builder.base, text if is_absolute(text) else before + text)
+            if undecided == (_UNDECIDED_LINES if place_at(whole).is_local else _UNDECIDED_IN_STORES):
+                break
+        return None
+
+    def _is_header(self, line: bytes, before: bytes) -> bool:
+        return _HEADER.fullmatch(line.strip()) is not None and self._size_of(line.strip(), before) is None
+
+    def _size_of(self, text: bytes, before: bytes) -> int | None:
+        """Return the size of the file of a path in a list; None if there is none."""
+        return self._size(text if is_absolute(text) else before + text)
 
     def _refuse_columns(self, line: bytes, before: bytes, where: str) -> None:
         """Refuse a line that is not there as a whole, but up to a tab, a comma, a semicolon or the last blank.
@@ -205,6 +278,9 @@ class FileLists:
         Of the paths in stores only the first line that could be one is looked at, which of a table is the first one.
         """
         text = line.strip()
+        quoted = _QUOTED.match(text)
+        if quoted is not None and self._size_of(quoted[1], before) is not None:
+            raise self._columns_error(where, line)
         if not any(end in text for end in _COLUMN_ENDS):
             return
         first = text if is_absolute(text) else before + text
@@ -221,8 +297,18 @@ class FileLists:
 
     def _columns_error(self, where: str, line: bytes) -> SourceError:
         shown = os.fsdecode(line.strip())[:200]
-        message = f"{where} is {shown!r}: a list has one path a line and no labels, the class of an image is its folder"
-        message += "; list the paths alone, or make a folder for each class with links to its images and give that"
+        message = f"{where} is {shown!r}: this list has one path a line and no labels, as its first lines say"
+        message += (
+            "; give every line one label after a tab, a comma or a blank, or list the paths alone. A table with more"
+        )
+        message += " columns is called metadata.csv (or .tsv), and names the images below its folder in 'file_name'"
+        return SourceError(message, path=self._builder.root)
+
+    def _unlabelled_error(self, where: str, line: bytes) -> SourceError:
+        assert self._separator is not None, "the list has no labels"
+        shown = os.fsdecode(line.strip())[:200]
+        message = f"{where} is {shown!r}, without a label, but the list has labels after a"
+        message += f" {_SEPARATORS[self._separator]}; give every line its label (-1 for none), or no line one"
         return SourceError(message, path=self._builder.root)
 
     def _stored_folders(self) -> dict[int, bytes]:
@@ -243,17 +329,21 @@ class FileLists:
                 raise
             return None
 
-    def _group(self, split: str, folder: bytes, name: bytes, where: str) -> int:
+    def _group(self, split: str, folder: bytes, name: bytes, label: bytes | None, where: str) -> int:
         parts = split_bucket(folder)[1].split(b"/")
         class_name: bytes | None = parts[-2] if len(parts) > 1 and parts[-1] == IMAGES_FOLDER else parts[-1]
-        if class_name in _NO_CLASS and self._labels is not None:
+        if label is not None:
+            class_name = None if label == b"-1" else label
+        elif class_name in _NO_CLASS and self._labels is not None:
             class_name = self._labels.class_of(name)
             self._uses_labels = True
-        if class_name in (b"", b".", b".."):
+        if label is None and class_name in (b"", b".", b".."):
             raise SourceError(f"{where}: {os.fsdecode(name)} lies in no class folder", path=self._builder.root)
         key = (split, folder, class_name)
         if key not in self._folders:
-            self._folders[key] = self._builder.collector.add_group(Group(split, class_name, len(folder) + 1))
+            self._folders[key] = self._builder.collector.add_group(
+                Group(split, class_name, len(folder) + 1 if folder else 0)
+            )
         return self._folders[key]
 
 

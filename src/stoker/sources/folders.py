@@ -33,7 +33,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stoker.config import format_count
+from stoker.config import format_count, option
 from stoker.errors import SourceError
 from stoker.sources.class_folders import IMAGES_FOLDER, NOT_CLASSES, SPLIT_FOLDERS
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS, BoxSearch
@@ -314,7 +314,13 @@ class SplitFinder:
         return not is_image and not place_at(self._base + b"/" + link).exists()
 
 
-_TARS = (b".tar", b".tar.gz", b".tgz")
+ARROW = b".arrow"
+"""How names of files end that the library ``datasets`` saves."""
+HOLDS_ARROW = (
+    "holds Arrow files, as 'datasets' saves them; give stoker.build what datasets.load_from_disk returns of it"
+)
+
+_FILES = (b".tar", b".tar.gz", b".tgz", ARROW)
 
 
 def _may_matter(name: bytes) -> bool:
@@ -326,8 +332,16 @@ def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, SplitFolder]
     """Add the images of all splits."""
     if all(found.classes == () and not found.lost for found in folders.values()):
         message = f"{builder.root} holds no class folder; put the images of each class, or links to them, into a folder"
-        message += f" named after the class, such as {builder.root}/cat/1.jpg"
-        if any(child.name.endswith(_TARS) for child in location(builder.root).some_children()):
+        message += (
+            f" named after the class, such as {builder.root}/cat/1.jpg, or name them in {builder.root}/metadata.csv"
+        )
+        tars = sorted(child.name for child in location(builder.root).some_children() if child.name.endswith(_FILES))
+        if tars and tars[0].endswith(ARROW):
+            message = f"{builder.root} {HOLDS_ARROW}"
+        elif tars and not tars[0].endswith(b".tar"):
+            message = f"{location(builder.root) / os.fsdecode(tars[0])} is compressed, so its images cannot be read in"
+            message += " place; unpack it with gunzip first"
+        elif tars:
             message = f"{builder.root} holds no class folder, and no tar with a name of ImageNet's, such as"
             message += " ILSVRC2012_img_train.tar; give one tar that holds class folders, or unpack the tars"
         raise SourceError(message, path=builder.root)
@@ -339,7 +353,7 @@ def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, SplitFolder]
     labels = folders["validation"].labels if "validation" in folders else None
     if labels is None and builder.options.validation_labels is not None:
         builder.skipped.warnings.append(
-            "--validation-labels is not used: no validation images lie outside class folders"
+            f"{option('validation_labels')} is not used: no validation images lie outside class folders"
         )
     if labels is not None and "train" not in folders:
         builder.classes |= labels.class_names()  # a part of the images must have the labels of the whole

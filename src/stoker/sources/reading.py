@@ -54,6 +54,18 @@ def read_file(path: bytes, size_hint: int = 0) -> bytes:
         raise
 
 
+def read_web(url: bytes) -> bytes:
+    """Return what a web server sends for a URL; see `stoker.storage.read_url`.
+
+    Raises:
+        SourceError: It sends nothing that can be used.
+        OSError: This machine has no network, or the process no more files or memory.
+    """
+    from stoker.storage import read_url  # noqa: PLC0415 - takes a tenth of a second, and most sources do without
+
+    return read_url(url)
+
+
 def read_slice(path: bytes, offset: int, size: int) -> bytes:
     """Return ``size`` bytes of a file from ``offset`` on.
 
@@ -75,6 +87,27 @@ def _too_large() -> SourceError:
     return SourceError(f"the file is larger than {MAX_FILE_BYTES} bytes, the most that fits into one record")
 
 
+def raw_lines(path: Location, most_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the number (from 1) and the text of each line, with its end, but without a byte order mark.
+
+    Args:
+        path: The file.
+        most_bytes: Longest line that may be, which is held in memory.
+
+    Raises:
+        SourceError: A line is longer.
+        OSError: The file cannot be read.
+    """
+    number = 0
+    with path.reader() as file:
+        while line := file.readline(most_bytes + 1):
+            number += 1
+            if len(line) > most_bytes:
+                message = f"{path}: line {number} is longer than {most_bytes} bytes; is it a text file?"
+                raise SourceError(message, path=str(path))
+            yield number, line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+
+
 def numbered_lines(path: Location) -> Iterator[tuple[int, bytes]]:
     """Yield the number (from 1) and the text of each line, without its end (LF or CR LF), blank ones too.
 
@@ -82,16 +115,8 @@ def numbered_lines(path: Location) -> Iterator[tuple[int, bytes]]:
         SourceError: A line is too long to be one.
         OSError: The file cannot be read.
     """
-    number = 0
-    with path.reader() as file:
-        while line := file.readline(_MAX_LINE_BYTES + 1):
-            number += 1
-            if len(line) > _MAX_LINE_BYTES:
-                message = f"{path}: line {number} is longer than {_MAX_LINE_BYTES} bytes; is it a text file?"
-                raise SourceError(message, path=str(path))
-            if number == 1:
-                line = line.removeprefix(_BYTE_ORDER_MARK)
-            yield number, line.removesuffix(b"\n").removesuffix(b"\r")
+    for number, line in raw_lines(path, _MAX_LINE_BYTES):
+        yield number, line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def nonblank_lines(path: Location) -> Iterator[tuple[int, bytes]]:

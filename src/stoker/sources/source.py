@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from dataclasses import dataclass
+import struct
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from stoker.errors import SourceError
+from stoker.sources.columns import chunks, row_range
 from stoker.sources.imagenet.classes import BUNDLED_LIST
 from stoker.sources.items import ItemTableBuilder
-from stoker.sources.reading import AT_ONCE, in_order, read_file, read_slice
+from stoker.sources.labelled_boxes import LabelledBoxes
+from stoker.sources.parquet_rows import ParquetRows
+from stoker.sources.reading import AT_ONCE, in_order, read_file, read_slice, read_web
 from stoker.storage import location, place_at, within
 
 if TYPE_CHECKING:
@@ -22,12 +26,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.sources.items import Item, ItemTable
-    from stoker.types import Box, Progress
+    from stoker.sources.field_values import ItemValues
+    from stoker.sources.items import Item, Items, ItemTable
+    from stoker.types import Box, Field, Progress
 
 
 _HASHED_ROWS = 2**14
 _PROGRESS_ITEMS = 256
+_READ_ANNOTATIONS = 4096  # of more images of a split so many, spread evenly: a build reads all of them, but once
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,7 @@ class SourceOptions:
         imagenet_labels: Whether classes that are all among ImageNet's 1,000 have the labels of the full list, also when
             some of the 1,000 are missing; ``labels`` comes before it. Presets of systems made for ImageNet set it.
             False where such classes are a data set of their own, as in Tiny ImageNet; None to warn of them.
+        masks: Whether the objects of a COCO file are drawn as masks; None as False.
     """
 
     boxes: str | None = None
@@ -51,6 +58,7 @@ class SourceOptions:
     labels: str | None = None
     validation_labels: str | None = None
     imagenet_labels: bool | None = None
+    masks: bool | None = None
 
     def absolute(self) -> SourceOptions:
         """Return the same with absolute paths, for a process with another working directory."""
@@ -91,16 +99,20 @@ class SourceImage:
     """One image, as it was loaded.
 
     Attributes:
-        data: The bytes of its file, or its pixels: uint8 (H, W, 3).
-        filename: Name of its file without any folder.
+        data: The bytes of its file, or its pixels, as `stoker.recipe.convert` takes them.
+        filename: Name of its file without any folder, or its URL.
         boxes: Its annotated objects.
         annotation_error: What is wrong with its annotation, in which case it has no boxes.
+        fields: Values of the extra fields, as the source gives them: not checked yet.
+        label: Its class, where only loading tells it; None where its item has it.
     """
 
-    data: bytes | NDArray[np.uint8]
+    data: bytes | NDArray[Any]
     filename: bytes
     boxes: Sequence[Box]
     annotation_error: str | None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    label: int | None = None
 
 
 class Source(Protocol):
@@ -119,7 +131,7 @@ class Source(Protocol):
         """What each class is called in words; empty where unknown."""
 
     @property
-    def table(self) -> ItemTable:
+    def table(self) -> Items:
         """All items: by split, then by label, then by the bytes of the path below the class."""
 
     @property
@@ -141,6 +153,18 @@ class Source(Protocol):
     @property
     def is_local(self) -> bool:
         """Whether all images are local; otherwise many should be loaded at a time."""
+
+    @property
+    def by_url(self) -> bool:
+        """Whether images come from web servers: nothing is known of one before it is loaded, and it may change."""
+
+    @property
+    def fields(self) -> Mapping[str, Field]:
+        """What every item has beside its image, its class and its boxes, by name."""
+
+    @property
+    def box_names(self) -> tuple[str, ...]:
+        """Names of the classes of boxes; empty where boxes have those of the images."""
 
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with everything of the listing that can change a dataset."""
@@ -175,6 +199,9 @@ class SourceTree:
         boxes: The annotations of each split that has some.
         archives: Absolute paths or URLs of the tars that ``table.archives`` counts.
         label_warnings: Those of ``warnings`` that are about the labels of the classes.
+        fields: What every item has beside its image, its class and its boxes, by name.
+        values: The values of these fields; None without any.
+        by_url: Whether the path of every item is its URL on a web server; otherwise no path is.
     """
 
     root: str
@@ -188,11 +215,23 @@ class SourceTree:
     boxes: dict[str, BoxSource]
     archives: tuple[bytes, ...] = ()
     label_warnings: tuple[str, ...] = ()
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    values: ItemValues | None = None
+    by_url: bool = False
+    _digests: list[bytes] = field(default_factory=list, init=False, repr=False)
+
+    @property
+    def box_names(self) -> tuple[str, ...]:
+        """Nothing: boxes have the classes of the images."""
+        return ()
 
     @property
     def images_are_local(self) -> bool:
-        """Whether no image lies in a store."""
-        return all(place_at(place).is_local for place in (self.base, *self.archives)) and b"://" not in self.table.names
+        """Whether no image lies in a store or on a web server."""
+        if self.by_url:
+            return False
+        places = (self.base, *self.archives)
+        return all(place_at(place).is_local for place in places) and self.table.names.find(b"://") < 0
 
     @property
     def is_local(self) -> bool:
@@ -200,22 +239,58 @@ class SourceTree:
         return self.images_are_local and all(location(boxes.where).is_local for boxes in self.boxes.values())
 
     def fingerprint(self) -> str:
-        """Return 32 hex digits that change with any file name, size, label, object, class, text or split.
+        """Return 32 hex digits that change with any file name, size, label, object, class, text, split or value.
 
-        Not with dates or places: the same images have the same fingerprint in folders and in tars.
+        Of annotations that are read image by image those of `_READ_ANNOTATIONS` images of each split decide. It does
+        not change with dates or places, but for URLs of web servers: the same images have the same fingerprint in
+        folders and in tars.
+
+        Raises:
+            StorageError: The store of the annotations cannot be reached.
         """
         digest = hashlib.sha256()
         for part in (*self.classes, b"", *self.texts):
             digest.update(len(part).to_bytes(8, "little") + part)
         digest.update(f"\nboxes {bool(self.boxes)}\n".encode())
+        for boxes in self.boxes.values():
+            if isinstance(boxes, LabelledBoxes):
+                digest.update(boxes.digest())
+        digest.update(self._read_digest())
         for split, rows in self.splits.items():
             digest.update(f"\n{split} {len(rows)}\n".encode())
-            digest.update(rows.astype("<i8").tobytes())
+            for first, end in chunks(len(rows)):
+                digest.update(rows[first:end].astype("<i8").tobytes())
         for column in (self.table.labels, self.table.sizes, self.table.objects):
-            digest.update(column.astype("<i8").tobytes())
-        for names in _file_names(self.table):
+            for first, end in chunks(len(column)):
+                digest.update(column[first:end].astype("<i8").tobytes())
+        for names in _file_names(self.table, whole=self.by_url):
             digest.update(names)
+        if self.values is not None:
+            digest.update(self.values.digest())
         return digest.hexdigest()[:32]
+
+    def _read_digest(self) -> bytes:
+        """Return bytes that change with the boxes of some images; nothing where all are known."""
+        if not self._digests:
+            digest = hashlib.sha256()
+            for split, rows in self.splits.items():
+                if split in self.boxes and not isinstance(self.boxes[split], LabelledBoxes):
+                    count = min(len(rows), _READ_ANNOTATIONS)
+                    some = rows[np.arange(count) * len(rows) // max(1, count)].tolist()
+                    items = (self.table[row] for row in some)
+                    for known in in_order(partial(self._boxes_as_bytes, split), items, 1 if self.is_local else AT_ONCE):
+                        digest.update(known)
+            is_read = any(not isinstance(boxes, LabelledBoxes) for boxes in self.boxes.values())
+            self._digests.append(digest.digest() if is_read else b"")
+        return self._digests[0]
+
+    def _boxes_as_bytes(self, split: str, item: Item) -> bytes:
+        try:
+            boxes = self.read_boxes(item, split)
+        except SourceError:
+            return b"damaged"
+        numbers = [(box.xmin, box.ymin, box.xmax, box.ymax) for box in boxes]
+        return struct.pack("<q", len(boxes)) + np.asarray(numbers, "<f8").tobytes()
 
     def locate(self, item: Item) -> bytes:
         """Return the absolute path or the URL of the file that holds an item: its own, or its archive."""
@@ -226,18 +301,28 @@ class SourceTree:
 
         Raises:
             OSError: It cannot be read; a ``StorageError``, if its store cannot be reached.
-            SourceError: It is larger than 1 GiB, or its archive is shorter than it was.
+            SourceError: It is larger than 1 GiB, its archive is shorter than it was, or its URL leads to none.
         """
-        path = self.locate(item)
-        in_archive = item.archive >= 0
-        data = read_slice(path, item.offset, item.size_bytes) if in_archive else read_file(path, item.size_bytes)
+        data = self._read(item)
         boxes: Sequence[Box] = ()
         problem = None
         try:
             boxes = self.read_boxes(item, split)
         except SourceError as error:
             problem = str(error)
-        return SourceImage(data, item.name, boxes, problem)
+        values = {} if self.values is None else self.values.read(item)
+        label = boxes[item.object].label if 0 <= item.object < len(boxes) else None
+        return SourceImage(data, item.path if self.by_url else item.name, boxes, problem, values, label)
+
+    def _read(self, item: Item) -> bytes:
+        if self.by_url:
+            return read_web(item.path)
+        if isinstance(self.values, ParquetRows):
+            return self.values.image(item)
+        path = self.locate(item)
+        if item.archive >= 0:
+            return read_slice(path, item.offset, item.size_bytes)
+        return read_file(path, item.size_bytes)
 
     def read_boxes(self, item: Item, split: str) -> list[Box]:
         """Return the boxes of one image.
@@ -251,14 +336,14 @@ class SourceTree:
         return source.read(item.path, self.classes[item.label] if item.label >= 0 else b"")
 
 
-def _file_names(table: ItemTable) -> Iterator[bytes]:
-    """Yield the names of the files without their folders, each after its length, many at a time."""
+def _file_names(table: ItemTable, *, whole: bool) -> Iterator[bytes]:
+    """Yield the names of the files, each after its length, many at a time; ``whole`` ones with their folders."""
     names = table.names
     for first in range(0, len(table), _HASHED_ROWS):
         starts = table.starts[first : first + _HASHED_ROWS + 1].tolist()
         parts = []
         for start, end in pairwise(starts):
-            name = names[max(start, names.rfind(b"/", start, end) + 1) : end]
+            name = names[start if whole else max(start, names.rfind(b"/", start, end) + 1) : end]
             parts += [len(name).to_bytes(4, "little"), name]
         yield b"".join(parts)
 
@@ -277,14 +362,14 @@ def with_objects(tree: SourceTree, progress: Progress | None = None) -> SourceTr
     splits = {}
     for split, rows in tree.splits.items():
         first = len(builder)
-        items = (tree.table[row] for row in rows.tolist())
+        items = (tree.table[row] for start, end in chunks(len(rows)) for row in rows[start:end].tolist())
         counted = in_order(partial(_counted, tree, split), items, 1 if tree.is_local else AT_ONCE)
         for done, (item, count) in enumerate(counted):
             for index in range(count) or (-1,):
                 builder.add(dataclasses.replace(item, object=index))
             if progress is not None and done % _PROGRESS_ITEMS == 0:
                 progress(done=int(rows[0]) + done, total=len(tree.table), size_bytes=0, rejects=0)
-        splits[split] = np.arange(first, len(builder), dtype=np.int64)
+        splits[split] = row_range(first, len(builder) - first)
     return dataclasses.replace(tree, table=builder.finish(), splits=splits)
 
 

@@ -6,11 +6,10 @@ import os
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from stoker.config import format_count
+from stoker.config import format_count, option
 from stoker.errors import SourceError
 from stoker.sources.class_folders import classes_beside
+from stoker.sources.columns import counts_of
 from stoker.sources.imagenet.classes import BUNDLED_LIST, imagenet_classes
 from stoker.sources.imagenet.labels import (
     CLASS_LISTS,
@@ -26,8 +25,12 @@ from stoker.sources.reading import nonblank_lines
 from stoker.sources.source import SourceTree
 from stoker.sources.walking import Skipped, shown_names
 from stoker.storage import place_at
+from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
     from numpy.typing import NDArray
 
     from stoker.sources.imagenet.labels import LabelMap
@@ -55,6 +58,8 @@ class SourceBuilder:
         classes: Classes besides those of the images.
         label_warnings: Warnings about the labels of the classes.
         class_parents: Folders that class folders lie in, where other classes may lie that are no part of the source.
+        numbered: Whether what the collector has as names of classes are their ids: numbers from 0, or -1 for no class.
+        names_may_be_numbers: Whether these are names all the same where all of them are classes of the label map.
 
     Args:
         root: See above.
@@ -83,6 +88,8 @@ class SourceBuilder:
         self.classes: set[bytes] = set()
         self.label_warnings: list[str] = []
         self.class_parents: list[Location] = []
+        self.numbered = False
+        self.names_may_be_numbers = True
         self._text_folders = text_folders
         self._names: list[bytes] = []
         self._table: ItemTable | None = None
@@ -92,10 +99,14 @@ class SourceBuilder:
         """Give every class its label and every image its place; return the classes, by which boxes are chosen.
 
         Raises:
-            SourceError: The label map lacks a class, or a class cannot be written into ``labels.txt``.
+            SourceError: The label map lacks a class, a class cannot be written into ``labels.txt``, or an id is too
+                large.
         """
-        self._names = self._class_names()
-        self._table, self._splits = self.collector.finish({name: label for label, name in enumerate(self._names)})
+        ids = self._ids() if self.numbered else None
+        self._names = self._class_names() if ids is None else self._names_of(ids)
+        self._table, self._splits = self.collector.finish(
+            {name: label for label, name in enumerate(self._names)} if ids is None else ids
+        )
         if self.collector.repeated:
             message = f"{self.collector.repeated} members of tars come again under the same name: the last one counts"
             self.skipped.warnings.append(message)
@@ -130,12 +141,38 @@ class SourceBuilder:
             label_warnings=tuple(self.label_warnings),
         )
 
+    def _ids(self) -> dict[bytes, int] | None:
+        """Return the id that each number stands for; None where all are the names of classes in the label map."""
+        found = self.collector.class_names()
+        if self.labels is not None and self.names_may_be_numbers and found <= {*self.labels.names}:
+            return None
+        return {name: int(name) for name in found}
+
+    def _names_of(self, ids: Mapping[bytes, int]) -> list[bytes]:
+        """Return the name of every class up to the largest id: as the label map has it, or else its number."""
+        most = max(ids.values(), default=-1)
+        if self.labels is not None:
+            if most >= len(self.labels.names):
+                where = self.labels.where
+                message = f"{self.root} has the class id {most}, but the label map {where} has"
+                message += f" {format_count(len(self.labels.names), 'class')}, the first of which is 0"
+                raise SourceError(f"{message}; give the label map of this data set", path=where)
+            return list(self.labels.names)
+        if most >= MAX_CLASSES:
+            message = f"{self.root} has the class id {most}; the largest is {MAX_CLASSES - 1}"
+            raise SourceError(f"{message}; number the classes from 0, or give their names", path=self.root)
+        held = set(ids.values())
+        names = [b"%d" % label for label in range(most + 1)]
+        empty = [name for label, name in enumerate(names) if label not in held]
+        self.skipped.warn(empty, f"class ids run from 0 to {most}, and these have no images: {{names}}")
+        return names
+
     def _class_names(self) -> list[bytes]:
         """Return all classes in the order of their labels."""
         found = self.collector.class_names() | self.classes
         for name in found:
             if has_control_character(name):
-                message = f"the class folder {os.fsdecode(name)!r} has a control character in its name; rename it"
+                message = f"the class {os.fsdecode(name)!r} has a control character in its name; rename it"
                 raise SourceError(message, path=self.root)
         if self.labels is None and self.options.imagenet_labels:
             self._number_as_imagenet(found)
@@ -150,7 +187,8 @@ class SourceBuilder:
             message = f"the label map {where} does not name {len(unknown)} of the classes: {shown_names(unknown)}"
             raise SourceError(f"{message}; add them, or give the label map of this data set", path=where)
         if self.labels.counts_from_1:
-            message = f"{self.labels.where} counts its classes from 1; they have these numbers only with --label-base 1"
+            message = f"{self.labels.where} counts its classes from 1"
+            message += f"; they have these numbers only with {option('label_base')} 1"
             self.skipped.warnings.append(message)
         return list(self.labels.names)
 
@@ -162,7 +200,7 @@ class SourceBuilder:
         self.labels = bundled
         if len(found) < len(bundled.names):
             few = f"the source has {len(found)} of ImageNet's 1,000 classes; they keep their labels in the full list"
-            self.skipped.warnings.append(f"{few}, as the preset asks; give --labels FILE for others")
+            self.skipped.warnings.append(f"{few}, as the preset asks; give {option('labels')} FILE for others")
 
     def _warn_of_part(self, found: set[bytes]) -> None:
         """Warn of classes that may be a part of ImageNet, or hold it, whose labels would be others."""
@@ -206,7 +244,7 @@ class SourceBuilder:
         return any(path.is_file() and {line.split()[0] for _, line in nonblank_lines(path)} == found for path in paths)
 
     def _warn_about_classes(self, table: ItemTable) -> None:
-        counts = np.bincount(table.labels[table.labels >= 0], minlength=len(self._names)).tolist()
+        counts = counts_of(table.labels, self._splits.values(), len(self._names))[1:].tolist()
         found = self.collector.class_names()
         empty = [name for name, count in zip(self._names, counts, strict=True) if not count]
         listed = [name for name in empty if name not in found]

@@ -222,7 +222,7 @@ def tar_members(source: TarBytes) -> Iterator[tarfile.TarInfo]:
     try:
         tar = tarfile.TarFile(fileobj=source, mode="r", encoding="utf-8", errors="surrogateescape")  # type: ignore[arg-type]
     except TAR_DAMAGE as error:
-        raise SourceError(f"{source.where} is not a tar: {error}", path=source.where) from error
+        raise SourceError(f"{source.where} is not a tar: {error}", path=source.where, offset=0) from error
     end = 0
     while (member := _next(tar, source)) is not None:
         if member.size < 0 or member.offset_data < end:

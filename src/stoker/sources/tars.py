@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING
 
 from stoker.config import format_count
 from stoker.errors import SourceError
+from stoker.sources.brace_patterns import expand_braces
 from stoker.sources.class_folders import SPLIT_FOLDERS
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import find_validation_labels, missing_labels_advice, read_validation_labels
 from stoker.sources.items import Group
+from stoker.sources.reading import in_order
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.tar_format import FileWindow, is_compressed, tar_members
+from stoker.sources.tar_format import FileWindow, is_compressed, is_tar, tar_members
 from stoker.sources.walking import is_sidecar
+from stoker.storage import location
 
 if TYPE_CHECKING:
     import tarfile
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from stoker.sources.imagenet.labels import ValidationLabels
     from stoker.sources.items import ItemCollector
     from stoker.sources.source import SourceOptions, SourceTree
+    from stoker.sources.walking import Skipped
     from stoker.storage import Location
     from stoker.types import Progress
 
@@ -71,6 +75,32 @@ def split_of(name: str) -> str:
     return next((split for pattern, split in (*_KNOWN_NAMES, *_OTHER_NAMES) if pattern.fullmatch(name)), "train")
 
 
+def tars_of_pattern(pattern: str) -> dict[Location, str]:
+    """Return the tars that a brace pattern stands for, and the split of each: that of its folder, or else of its name.
+
+    A folder has one if the tars lie in several, all of them called after splits.
+
+    Raises:
+        SourceError: It is no such pattern, or a file is not there, or no tar.
+        StorageError: A store cannot be reached.
+    """
+    paths = list(dict.fromkeys(map(location, expand_braces(pattern))))
+    at_once = max(path.requests_at_once for path in paths)
+    for path, what in zip(paths, in_order(_what_is_wrong, paths, at_once), strict=True):
+        if what is not None:
+            raise SourceError(f"{path}, for which {pattern} stands, {what}", path=str(path))
+    folders = {path.parent.name.encode() for path in paths}
+    in_splits = len({path.parent for path in paths}) > 1 and folders <= SPLIT_FOLDERS.keys()
+    return {path: SPLIT_FOLDERS[path.parent.name.encode()] if in_splits else split_of(path.name) for path in paths}
+
+
+def _what_is_wrong(path: Location) -> str | None:
+    """Return why a file cannot be listed as a tar; None if it may be one."""
+    if not path.is_file():
+        return "is not a file" if path.exists() else "does not exist"
+    return None if is_tar(path) or is_compressed(path) else "is no tar"
+
+
 def list_tars(
     root: str, tars: Mapping[Location, str], folder: Location, options: SourceOptions, progress: Progress | None
 ) -> SourceTree:
@@ -98,7 +128,7 @@ def list_tars(
     reader = TarReader(builder, labels, places)
     for path, split in tars.items():
         reader.add(path, split)
-    reader.finish()
+    reader.names.finish()
     if not builder.collector.class_names() and not len(builder.collector):
         raise SourceError(f"{root} holds no images", path=root)
     class_names = builder.settle()
@@ -239,8 +269,50 @@ def _common_parts(folders: Iterable[list[bytes]]) -> list[bytes]:
     return common
 
 
+class TarNames:
+    """Tells which members of tars are files that may be used, and reports the others.
+
+    Args:
+        skipped: Receives what is not used.
+    """
+
+    def __init__(self, skipped: Skipped) -> None:
+        self._skipped = skipped
+        self._unsafe: list[bytes] = []
+        self._links: list[bytes] = []
+
+    def path(self, member: tarfile.TarInfo) -> bytes | None:
+        """Return the path of a member without ``.`` parts; None if it leads out of the tar."""
+        name = member.name.encode("utf-8", "surrogateescape")
+        parts = [part for part in name.split(b"/") if part not in (b"", b".")]
+        if name.startswith(b"/") or b".." in parts or b"\0" in name:
+            self._skipped.ignored["unsafe name"] += 1
+            _note(self._unsafe, name)
+            return None
+        return b"/".join(parts)
+
+    def is_file(self, member: tarfile.TarInfo, path: bytes) -> bool:
+        """Return whether a member of that path is a file; count links and special files."""
+        if member.isreg() and not member.issparse() and path:
+            return True
+        if member.issym() or member.islnk():
+            self._skipped.ignored["link"] += 1
+            _note(self._links, path)
+        elif not member.isdir():
+            self._skipped.ignored["special file"] += 1
+        return False
+
+    def finish(self) -> None:
+        """Warn of what is not used."""
+        self._skipped.warn(self._unsafe, "members of tars whose names lead out of it are not used: {names}")
+        self._skipped.warn(self._links, "links in tars are not followed: {names}")
+
+
 class TarReader:
     """Collects the images of tars.
+
+    Attributes:
+        names: Tells which members are files.
 
     Args:
         builder: Receives them.
@@ -252,8 +324,7 @@ class TarReader:
         self._builder = builder
         self._labels = labels
         self._places = places
-        self._unsafe: list[bytes] = []
-        self._links: list[bytes] = []
+        self.names = TarNames(builder.skipped)
         self._seen = 0
         self._seen_before = 0
         self._size = 0  # of the tar
@@ -281,19 +352,13 @@ class TarReader:
                 self._advance(member.offset_data + member.size)
         self._builder.skipped.warnings += folders.settle(str(path), self._builder.skipped.ignored)
 
-    def finish(self) -> None:
-        """Report what was found and not used."""
-        warn = self._builder.skipped.warn
-        warn(self._unsafe, "members of tars whose names lead out of it are not used: {names}")
-        warn(self._links, "links in tars are not followed: {names}")
-
     def _add_member(self, window: FileWindow, member: tarfile.TarInfo, folders: TarFolders) -> None:
-        path = self._safe_path(member)
+        path = self.names.path(member)
         if path is None:
             return
         if member.isdir():
             folders.folder(path)
-        elif not self._is_file(member, path):
+        elif not self.names.is_file(member, path):
             return
         elif path[-4:].lower() == b".tar":
             self._add_inner(window.inner(member), path, folders)
@@ -306,30 +371,10 @@ class TarReader:
         collector = self._builder.collector
         group = collector.add_group(Group(folders.split, name, len(outer) + 1, folders.archive))
         for member in tar_members(window):
-            path = self._safe_path(member)
-            if path and self._is_file(member, path) and self._is_image(path):
+            path = self.names.path(member)
+            if path and self.names.is_file(member, path) and self._is_image(path):
                 self._advance(window.start + member.offset_data + member.size)
                 collector.add(group, outer + b"/" + path, member.size, window.start + member.offset_data)
-
-    def _safe_path(self, member: tarfile.TarInfo) -> bytes | None:
-        """Return the path of a member without ``.`` parts; None if it leads out of the tar."""
-        name = member.name.encode("utf-8", "surrogateescape")
-        parts = [part for part in name.split(b"/") if part not in (b"", b".")]
-        if name.startswith(b"/") or b".." in parts or b"\0" in name:
-            self._builder.skipped.ignored["unsafe name"] += 1
-            _note(self._unsafe, name)
-            return None
-        return b"/".join(parts)
-
-    def _is_file(self, member: tarfile.TarInfo, path: bytes) -> bool:
-        if member.isreg() and not member.issparse() and path:
-            return True
-        if member.issym() or member.islnk():
-            self._builder.skipped.ignored["link"] += 1
-            _note(self._links, path)
-        elif not member.isdir():
-            self._builder.skipped.ignored["special file"] += 1
-        return False
 
     def _is_image(self, path: bytes) -> bool:
         name = path[path.rfind(b"/") + 1 :]

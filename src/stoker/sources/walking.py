@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 SIDECARS = frozenset({b".xml", b".txt", b".csv", b".json", b".md", b".html", b".db", b".ini", b".journal"})
 """Suffixes of files that lie beside images and are never images."""
 
-_MANIFEST, _JOURNAL = "manifest.json", "build.journal"
-_DATASET_FILES = frozenset({_MANIFEST.encode(), _JOURNAL.encode()})
-"""What lies directly in a dataset of Stoker's: the first in one that is built, the second in one that is not yet."""
+_MANIFEST, _JOURNAL, _BUILD_FOLDER = "manifest.json", "build.journal", ".stoker-build"
+_DATASET_MARKS = frozenset(map(str.encode, (_MANIFEST, _JOURNAL, _BUILD_FOLDER)))
+"""What lies directly in a dataset of Stoker's: the first in one that is built, the others in one that is not yet: on
+this machine and in a store."""
 _MANIFEST_BEGINS = re.compile(rb'\s*\{\s*"format":\s*"stoker-dataset"')
 _HEAD_BYTES = 128
 
@@ -75,7 +76,8 @@ def is_dataset(folder: Location) -> bool:
     Raises:
         StorageError: The store cannot be reached.
     """
-    return (folder / _JOURNAL).lexists() or ((folder / _MANIFEST).lexists() and _holds_manifest(folder))
+    begun = (folder / _JOURNAL).lexists() if folder.has_locks else (folder / _BUILD_FOLDER).is_dir()
+    return begun or ((folder / _MANIFEST).lexists() and _holds_manifest(folder))
 
 
 def _holds_manifest(folder: Location) -> bool:
@@ -201,7 +203,7 @@ class Walk:
                     hidden.add(top)
                 elif is_sidecar(name):
                     skipped.count_sidecar(name)
-                    if path in _DATASET_FILES:
+                    if path in _DATASET_MARKS:
                         marks.add(path)
                 elif size is None:
                     skipped.ignored["special file"] += 1
@@ -210,6 +212,7 @@ class Walk:
         if hidden:
             skipped.ignored["hidden"] += len(hidden)
         found.sort()
+        marks |= hidden & _DATASET_MARKS
         return Listing(found, skipped, is_dataset=bool(marks) and is_dataset(place_at(self._at(folder))))
 
     def _enters(self, folder: bytes, skipped: Skipped, *, leads_back: bool) -> bool:

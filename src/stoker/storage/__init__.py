@@ -5,12 +5,15 @@ Code above this package does not know which client speaks to which store, nor wh
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from stoker.storage.copies import (
     LocalCopy,
     append_to_scratch,
     error_about,
     is_scratch_full,
     message_about,
+    reserve_scratch,
     scratch_file,
 )
 from stoker.storage.files import (
@@ -25,7 +28,7 @@ from stoker.storage.files import (
     temporary_name,
     write_all,
 )
-from stoker.storage.location import (
+from stoker.storage.locations import (
     Child,
     FileInfo,
     LocalLocation,
@@ -33,6 +36,7 @@ from stoker.storage.location import (
     LocationLike,
     StoreLocation,
     is_absolute,
+    is_web,
     location,
     place_at,
     read_at,
@@ -43,6 +47,9 @@ from stoker.storage.location import (
 from stoker.storage.page_cache import cached_bytes, drop_from_page_cache, require_cold
 from stoker.storage.pools import check_stacks, new_pool, stop_waiting_when, stoppable_pool, stopping_when
 from stoker.storage.retrying import RetryingStore
+
+if TYPE_CHECKING:
+    from stoker.storage.web import connection_pools, proxy_of, read_url
 
 __all__ = [
     "TEMPORARY_MARK",
@@ -59,11 +66,13 @@ __all__ = [
     "attach_filename",
     "cached_bytes",
     "check_stacks",
+    "connection_pools",
     "drop_from_page_cache",
     "error_about",
     "is_absolute",
     "is_of_the_name",
     "is_scratch_full",
+    "is_web",
     "location",
     "make_directory",
     "message_about",
@@ -71,8 +80,11 @@ __all__ = [
     "open_regular",
     "parse_json",
     "place_at",
+    "proxy_of",
     "read_at",
+    "read_url",
     "require_cold",
+    "reserve_scratch",
     "scratch_file",
     "split_bucket",
     "stop_waiting_when",
@@ -84,3 +96,14 @@ __all__ = [
     "write_all",
     "write_atomically",
 ]
+
+_OF_WEB = frozenset({"connection_pools", "proxy_of", "read_url"})
+
+
+def __getattr__(name: str) -> object:
+    """Import what needs urllib3 when it is asked for: most programs read nothing from web servers."""
+    if name not in _OF_WEB:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from stoker.storage import web  # noqa: PLC0415 - takes a tenth of a second
+
+    return getattr(web, name)

@@ -60,6 +60,7 @@ class StoreError(Exception):
         busy: Whether the store asks for fewer requests.
         answered: Whether the store was there to say so.
         advice: What to do once it is given up.
+        wait_seconds: How long the store asks to wait before the next request.
     """
 
     def __init__(
@@ -70,9 +71,11 @@ class StoreError(Exception):
         busy: bool = False,
         answered: bool = True,
         advice: str = "see that the store is there, then run again",
+        wait_seconds: float = 0.0,
     ) -> None:
         super().__init__(problem)
         self.advice = advice
+        self.wait_seconds = wait_seconds
         self.retry = retry
         self.busy = busy
         self.answered = answered
@@ -103,6 +106,10 @@ class Backend(Protocol):
     @property
     def name(self) -> str:
         """Scheme and bucket, such as ``s3://photos``."""
+
+    @property
+    def has_listings(self) -> bool:
+        """Whether it tells what lies below a prefix; otherwise it can only be read from, by names that are known."""
 
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
         """Yield every object below ``prefix``, at any depth, in an order that stays the same.

@@ -70,6 +70,23 @@ def append_to_scratch(file: IO[bytes], data: bytes, why: str) -> None:
         raise no_space(error, why) from error
 
 
+def reserve_scratch(file: IO[bytes], size_bytes: int, why: str) -> None:
+    """Make such a file, which is empty, so long, with space for every byte: it may be mapped and written to.
+
+    Args:
+        file: What `scratch_file` has given.
+        size_bytes: Its length.
+        why: As for `scratch_file`.
+
+    Raises:
+        OSError: The folder has not that much space.
+    """
+    try:
+        os.posix_fallocate(file.fileno(), 0, size_bytes)
+    except OSError as error:
+        raise no_space(error, why) from error
+
+
 def no_space(error: OSError, why: str) -> OSError:
     """Return an error of writing to such a file as one that names the folder and says what to do."""
     advice = f"{why}; set TMPDIR to a folder with more space"
@@ -106,7 +123,7 @@ class StoreStaging:
         self._why = f"shards of {store.name}/{folder} are put together there"
         self._file: IO[bytes] | None = scratch_file(self._why)
 
-    def write(self, parts: Sequence[bytes]) -> None:
+    def write(self, parts: Sequence[Data]) -> None:
         """Append bytes; see `Staging`."""
         assert self._file is not None, "the file is already published or discarded"
         try:

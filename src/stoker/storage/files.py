@@ -231,7 +231,7 @@ def sync_directory(directory: Path) -> None:
 class Staging(Protocol):
     """An unfinished file; see `stoker.storage.Location.stage`. For one thread at a time."""
 
-    def write(self, parts: Sequence[bytes]) -> None:
+    def write(self, parts: Sequence[Data]) -> None:
         """Append bytes.
 
         Raises:
@@ -273,7 +273,7 @@ class LocalStaging:
         with attach_filename(self._path):
             self._file: int | None = os.open(self._temporary, flags, 0o666)
 
-    def write(self, parts: Sequence[bytes]) -> None:
+    def write(self, parts: Sequence[Data]) -> None:
         """Append bytes; see `Staging`."""
         assert self._file is not None, "the file is already published or discarded"
         with attach_filename(self._path):
@@ -307,7 +307,7 @@ class LocalStaging:
         os.close(file)
 
 
-def write_all(file: int, parts: Sequence[bytes]) -> None:
+def write_all(file: int, parts: Sequence[Data]) -> None:
     """Append all of some bytes to an open file.
 
     Raises:

@@ -48,6 +48,7 @@ class HdfsBackend:
         except ImportError as error:
             raise missing_client("hdfs", "hdfs", error) from error
         self.name = name
+        self.has_listings = True
         where = name.partition("://")[2]
         try:
             self._client = _asked(lambda: Client(f"hdfs://{where}" if where else None, _NEARLY_ONCE))

@@ -85,6 +85,7 @@ class ObjectsBackend:
 
     def __init__(self, name: str, reading: ObjectStore, writing: ObjectStore) -> None:
         self.name = name
+        self.has_listings = True
         self._reading = reading
         self._writing = writing
 

@@ -82,10 +82,14 @@ class RateLimit:
     When the store says that it is busy, half of what it was sent at a time is allowed, and half of that when it says so
     again; at most once in half a second, because answers to what was on its way say nothing new. For as many answers as
     are allowed at a time, one more is. So 32 are back after some 500 answers, without another burst. Any thread.
+
+    Args:
+        most: Requests at a time to a store that is not busy.
     """
 
-    def __init__(self) -> None:
-        self._limit = float(MAX_AT_ONCE)
+    def __init__(self, most: int = MAX_AT_ONCE) -> None:
+        self._ceiling = most
+        self._limit = float(most)
         self._under_way = self._most = 0  # now, and the most since it was halved
         self._halved = 0.0
         self._changed = threading.Condition()
@@ -121,9 +125,9 @@ class RateLimit:
     def succeeded(self) -> None:
         """Note an answer."""
         self.answered = True
-        if self._limit < MAX_AT_ONCE:
+        if self._limit < self._ceiling:
             with self._changed:
-                self._limit = min(MAX_AT_ONCE, self._limit + 1 / self._limit)
+                self._limit = min(self._ceiling, self._limit + 1 / self._limit)
                 self._changed.notify()
 
     def failed(self, *, busy: bool, answered: bool) -> None:
@@ -228,6 +232,11 @@ class RetryingStore:
     def name(self) -> str:
         """Scheme and bucket, such as ``s3://photos``."""
         return self._backend.name
+
+    @property
+    def has_listings(self) -> bool:
+        """Whether the store tells what lies below a prefix."""
+        return self._backend.has_listings
 
     def stoppable(self, stop: threading.Event) -> RetryingStore:
         """Return the same store for a caller that may want to stop waiting; both have one rate limit."""

@@ -34,7 +34,13 @@ def _hdfs(root: str) -> Backend:
     return HdfsBackend(root)
 
 
-BACKENDS: dict[str, Callable[[str], Backend]] = {"gs": _gcs, "s3": _s3, "hdfs": _hdfs}
+def _web(root: str) -> Backend:
+    from stoker.storage.web import WebBackend  # noqa: PLC0415 - takes a tenth of a second
+
+    return WebBackend(root)
+
+
+BACKENDS: dict[str, Callable[[str], Backend]] = {"gs": _gcs, "s3": _s3, "hdfs": _hdfs, "http": _web, "https": _web}
 """What opens the stores of each scheme."""
 
 

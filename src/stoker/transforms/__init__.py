@@ -20,10 +20,11 @@ from stoker.transforms.crop import (
     Resize,
     TopLeft,
     Transform,
+    check_colors,
     native_transforms,
 )
-from stoker.transforms.output import Output
-from stoker.transforms.settings import Filter, Size, without_address
+from stoker.transforms.output import Output, check_mode
+from stoker.transforms.settings import Filter, Size, check_filter, extent, without_address
 
 __all__ = [
     "CenterCrop",
@@ -39,6 +40,10 @@ __all__ = [
     "Size",
     "TopLeft",
     "Transform",
+    "check_colors",
+    "check_filter",
+    "check_mode",
+    "extent",
     "native_transforms",
     "without_address",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from stoker import _native
 from stoker.config import check_range
@@ -24,6 +25,9 @@ from stoker.transforms.settings import (
     short_text,
     without_address,
 )
+
+if TYPE_CHECKING:
+    from stoker.types import Mode
 
 _MAX_TRANSFORMS = 64
 
@@ -300,3 +304,16 @@ class ObjectCrops:
 
 Transform = ImageTransform | ObjectCrops | MultiCrop
 """Any transform of a loader."""
+
+
+def check_colors(transform: Transform, mode: Mode) -> None:
+    """Refuse changes of colour where the pixels of a mode have none that Pillow would change.
+
+    Raises:
+        ConfigError: The transform has a `ColorJitter`, and the mode is ``RGBA`` or ``I;16``.
+    """
+    for one in transform.transforms if isinstance(transform, MultiCrop) else (transform,):
+        jitter = None if isinstance(one, CenterCrop) else one.color_jitter
+        if jitter is not None and mode in ("RGBA", "I;16"):
+            message = f"color_jitter is {jitter!r}, but the dataset was opened with mode={mode!r}"
+            raise ConfigError(f"{message}; omit it, or open with mode='RGB' or 'L'")

@@ -3,37 +3,47 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
-
-import numpy as np
 
 from stoker import _native
 from stoker.errors import ConfigError
 from stoker.transforms.settings import short_text
+from stoker.types import Mode
 
-PixelType = Literal["uint8", "float16", "float32"]
+PixelType = Literal["uint8", "uint16", "float16", "float32"]
 PixelLayout = Literal["NHWC", "NCHW"]
-Channels = tuple[float, float, float]
+Channels = tuple[float, ...]
+"""A number for each channel of the mode."""
+
+_CHANNELS: dict[Mode, tuple[int, str]] = {
+    "RGB": (3, "three numbers, of red, green and blue"),
+    "L": (1, "one number, of grey"),
+    "RGBA": (4, "four numbers, of red, green, blue and alpha"),
+    "I;16": (1, "one number, of grey"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
     """Type, layout and scale of the pixels.
 
-    Floats are ``(pixel / 255 - mean) / std``, computed in double precision and rounded once.
+    Floats are ``(pixel / 255 - mean) / std``, in mode ``I;16`` ``(pixel / 65535 - mean) / std``, computed in double
+    precision and rounded once.
 
     Attributes:
-        dtype: ``uint8``, ``float16`` or ``float32``.
+        dtype: ``uint8``, ``uint16``, ``float16`` or ``float32``. None: integers of the depth that the dataset's mode
+            has, ``uint16`` for ``I;16`` and ``uint8`` for the others.
         layout: ``NHWC``: the channels of a pixel side by side. ``NCHW``: one plane for each channel.
-        mean: Of red, green and blue, in units of 0 to 1; floats only.
-        std: Of red, green and blue, above 0; floats only.
+        mean: A number for each channel of the mode, in units of 0 to 1, such as three of red, green and blue; floats
+            only.
+        std: The same, above 0; floats only.
 
     Raises:
-        ConfigError: A value is unknown or out of range, or ``mean`` or ``std`` is given for uint8.
+        ConfigError: A value is unknown or out of range, or ``mean`` or ``std`` is given for integers.
     """
 
-    dtype: PixelType = "uint8"
+    dtype: PixelType | None = None
     layout: PixelLayout = "NHWC"
     mean: Channels | None = None
     std: Channels | None = None
@@ -42,28 +52,63 @@ class Output:
 
     def __post_init__(self) -> None:
         for name, value, known in (("dtype", self.dtype, PixelType), ("layout", self.layout, PixelLayout)):
-            if value not in get_args(known):
+            if value not in get_args(known) and (name, value) != ("dtype", None):
                 raise ConfigError(f"{name} is {value!r}; it must be one of {', '.join(get_args(known))}")
-        if self.dtype == "uint8" and (self.mean is not None or self.std is not None):
+        if self.dtype not in ("float16", "float32") and (self.mean is not None or self.std is not None):
             raise ConfigError('mean and std need floats: say dtype="float32" or dtype="float16"')
         for name, channels, least in (("mean", self.mean, -math.inf), ("std", self.std, 0.0)):
             if channels is not None and not _are_channels(channels, least):
                 kind = "numbers above 0" if least == 0.0 else "finite numbers"
-                raise ConfigError(f"{name} is {channels!r}; it must be three {kind}, of red, green and blue")
+                example = "(0.5, 0.5, 0.5) of red, green and blue"
+                raise ConfigError(f"{name} is {channels!r}; it must be {kind}, one for each channel, such as {example}")
 
-    @property
-    def numpy_dtype(self) -> np.dtype[np.uint8 | np.float16 | np.float32]:
-        """Type of the values."""
-        return np.dtype(self.dtype)
+    def for_mode(self, mode: Mode) -> Output:
+        """Return the same with the type that is left out, as a loader of a dataset in a mode makes it.
 
-    def shape(self, height: int, width: int) -> tuple[int, int, int]:
+        Args:
+            mode: That of the dataset.
+
+        Raises:
+            ConfigError: The type does not hold the pixels of this mode, or ``mean`` or ``std`` are not as many numbers
+                as it has channels.
+        """
+        integers: PixelType = "uint16" if mode == "I;16" else "uint8"
+        if self.dtype in ("uint8", "uint16") and self.dtype != integers:
+            message = f"dtype is {self.dtype!r}, but the dataset was opened with mode={mode!r}, whose integers are"
+            raise ConfigError(f"{message} {integers}; omit it, or give dtype='float32' or 'float16'")
+        count, named = _CHANNELS[mode]
+        for name, channels in (("mean", self.mean), ("std", self.std)):
+            if channels is not None and len(channels) != count:
+                message = f"{name} is {channels!r}, but the dataset was opened with mode={mode!r}"
+                raise ConfigError(f"{message}; give {named}")
+        return replace(self, dtype=self.dtype or integers)
+
+    def shape(self, height: int, width: int, mode: Mode = "RGB") -> tuple[int, int, int]:
         """Return the shape of one image of a size."""
-        return (height, width, 3) if self.layout == "NHWC" else (3, height, width)
+        channels, _ = _CHANNELS[mode]
+        return (height, width, channels) if self.layout == "NHWC" else (channels, height, width)
 
-    def native(self) -> _native.PixelFormat:
-        """Return the core's form of it."""
-        mean, std = self.mean or (0.0, 0.0, 0.0), self.std or (1.0, 1.0, 1.0)
-        return _native.PixelFormat(dtype=self.dtype, layout=self.layout, mean=mean, std=std)
+    def native(self, mode: Mode = "RGB") -> _native.PixelFormat:
+        """Return the core's form of it.
+
+        Raises:
+            ConfigError: As `for_mode` does.
+        """
+        count, _ = _CHANNELS[mode]
+        mean, std = self.mean or (0.0,) * count, self.std or (1.0,) * count
+        dtype = self.for_mode(mode).dtype
+        assert dtype is not None
+        return _native.PixelFormat(dtype=dtype, layout=self.layout, mean=mean, std=std)
+
+
+def check_mode(mode: Mode) -> None:
+    """Refuse what is not a mode.
+
+    Raises:
+        ConfigError: It is something else.
+    """
+    if mode not in get_args(Mode):
+        raise ConfigError(f"mode is {mode!r}; it must be one of {', '.join(map(repr, get_args(Mode)))}")
 
 
 def _are_channels(values: object, least: float) -> bool:
@@ -71,4 +116,4 @@ def _are_channels(values: object, least: float) -> bool:
         numbers = [float(number) for number in values]  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         return False
-    return len(numbers) == 3 and all(least < number < math.inf for number in numbers)
+    return len(numbers) in {count for count, _ in _CHANNELS.values()} and all(least < one < math.inf for one in numbers)

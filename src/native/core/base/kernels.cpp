@@ -25,6 +25,7 @@ constexpr Level kLevels[] = {
 #if defined(__x86_64__)
     {"sse42", InstructionSet::kSse42, InstructionSet::kSse42},
     {"avx2", InstructionSet::kAvx2, InstructionSet::kBmi2},
+    {"avx512", InstructionSet::kAvx512, InstructionSet::kAvx512},
 #elif defined(__aarch64__)
     {"neon", InstructionSet::kNeon, InstructionSet::kArmCrc},
 #endif
@@ -41,6 +42,9 @@ bool processor_has(InstructionSet set) {
       return __builtin_cpu_supports("avx2") != 0;
     case InstructionSet::kBmi2:
       return __builtin_cpu_supports("bmi2") != 0;
+    case InstructionSet::kAvx512:  // VBMI leaves out processors that lower their clock for wide products
+      return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
+             __builtin_cpu_supports("avx512vnni") != 0 && __builtin_cpu_supports("avx512vbmi") != 0;
 #elif defined(__aarch64__)
     case InstructionSet::kNeon:
       return true;

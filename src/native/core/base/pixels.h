@@ -32,8 +32,16 @@ inline constexpr uint64_t kDefaultMaxPixels = uint64_t{1} << 27;
 // The most pixels that a side of a result may have.
 inline constexpr int32_t kMostSide = 1 << 16;
 
-// Throws kImageTooLarge for an image of more than `max_pixels`; to be called before memory is taken for it.
+// The most pixels that a side of an image may have: resizing takes some 24 bytes for each, and of a single
+// column of black a PNG has four for a thousand.
+inline constexpr int32_t kMostImageSide = 1 << 20;
+
+// Throws kImageTooLarge for an image of more than `max_pixels`, or with a side of more than kMostImageSide;
+// to be called before memory is taken for it.
 void refuse_more_pixels(Extent image, uint64_t max_pixels);
+
+// Throws kBadArgument for a region that is empty or leaves the image.
+void refuse_outside(Rect region, Extent image);
 
 // Borrowed RGBX pixels (the fourth byte is undefined); rows are `stride` bytes apart. What kernels call is
 // always inlined (core/base/kernels.h).
@@ -47,7 +55,18 @@ struct RgbxView {
   }
 };
 
-// Borrowed, writable RGB pixels.
+// Some rows of a region, below others that came before. They live until the next are asked for.
+struct RgbxRows {
+  RgbxView pixels;    // readable kRgbxPadding bytes past their end
+  int32_t first = 0;  // the row of the region that the first of them is
+};
+
+// Decoders give so many bytes of rows together, which fit a second-level cache beside all else, ...
+inline constexpr size_t kBandBytes = size_t{128} << 10;
+// ... and, but for the last, rows in groups of so many, as the resampler takes them.
+inline constexpr int32_t kRowGroup = 4;
+
+// Borrowed, writable RGB pixels, or where a mode is chosen, pixels of that.
 struct RgbSlot {
   uint8_t* data = nullptr;
   size_t stride = 0;

@@ -1,6 +1,8 @@
 #include "core/base/random_access_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,6 +31,14 @@ int open_for_reading(const std::string& path) {
   return descriptor;
 }
 
+std::atomic<uint32_t> files_mapped{0};
+
+// Of a limited address space nothing is taken: what is mapped would be missing elsewhere.
+bool is_space_limited() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
+}
+
 }  // namespace
 
 FileDescriptor::~FileDescriptor() {
@@ -51,6 +61,24 @@ std::optional<size_t> read_at(int descriptor, uint64_t offset, std::span<uint8_t
   return done;
 }
 
+uint64_t start_reading(int descriptor, uint64_t offset, uint64_t length) {
+#if defined(POSIX_FADV_WILLNEED)
+  // Linux takes no more of a request than the device reads ahead, which is most often this much.
+  constexpr uint64_t kPiece = uint64_t{128} << 10;
+  if (offset > static_cast<uint64_t>(std::numeric_limits<off_t>::max()) - kMostStarted) return 0;
+  const uint64_t wanted = std::min(length, kMostStarted);
+  for (uint64_t done = 0; done < wanted; done += kPiece) {
+    const auto piece = static_cast<off_t>(std::min(kPiece, wanted - done));
+    if (::posix_fadvise(descriptor, static_cast<off_t>(offset + done), piece, POSIX_FADV_WILLNEED) != 0)
+      return 0;
+  }
+  return wanted;
+#else
+  static_cast<void>(descriptor), static_cast<void>(offset), static_cast<void>(length);
+  return 0;
+#endif
+}
+
 RandomAccessFile::RandomAccessFile(const std::string& path, std::string name)
     : name_(name.empty() ? path : std::move(name)), descriptor_(open_for_reading(path)) {
   if (descriptor_.get() < 0) fail(name_, errno);
@@ -58,6 +86,28 @@ RandomAccessFile::RandomAccessFile(const std::string& path, std::string name)
   if (::fstat(descriptor_.get(), &status) != 0) fail(name_, errno);
   if (!S_ISREG(status.st_mode)) fail(name_, S_ISDIR(status.st_mode) ? EISDIR : ESPIPE);
   size_ = static_cast<uint64_t>(status.st_size);
+}
+
+RandomAccessFile::~RandomAccessFile() {
+  const uint8_t* there = mapping_.load();
+  if (there == nullptr) return;
+  ::munmap(const_cast<uint8_t*>(there), size_);
+  --files_mapped;
+}
+
+std::span<const uint8_t> RandomAccessFile::mapped() const {
+  if (const uint8_t* there = mapping_.load(std::memory_order_acquire)) return {there, size_};
+  if (asked_.load(std::memory_order_relaxed) >= kMappedAt) return {};  // refused, or being mapped
+  if (++asked_ != kMappedAt || size_ == 0 || is_space_limited()) return {};
+  if (++files_mapped <= kMostMapped) {
+    void* made = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor_.get(), 0);
+    if (made != MAP_FAILED) {
+      mapping_.store(static_cast<const uint8_t*>(made), std::memory_order_release);
+      return {static_cast<const uint8_t*>(made), size_};
+    }
+  }
+  --files_mapped;
+  return {};
 }
 
 size_t RandomAccessFile::read_at(uint64_t offset, std::span<uint8_t> out) const {

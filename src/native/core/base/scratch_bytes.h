@@ -22,6 +22,14 @@ class ScratchBytes {
     return bytes_.get();
   }
 
+  // Gives back more than what is always kept, where it may be long until the next take().
+  void rest() {
+    if (size_ <= kAlwaysKept) return;
+    size_ = 0;
+    bytes_.reset();
+  }
+
+  uint8_t* data() const { return bytes_.get(); }
   size_t size() const { return size_; }
 
  private:

@@ -5,13 +5,14 @@
 #include <optional>
 #include <span>
 
+#include "core/base/pixel_mode.h"
 #include "core/base/pixels.h"
 
 namespace stoker {
 
 enum class ImageEncoding {
-  kJpeg,
-  kRaw,  // uint8 pixels end to end, three channels
+  kFile,  // a JPEG, a PNG or a WebP, which its bytes say
+  kRaw,   // pixels end to end
 };
 
 enum class TensorOrder {
@@ -33,14 +34,18 @@ struct LabelledBox {
   int64_t label = -1;
 };
 
-// Borrows the bytes. `size` and `order` are those of a raw image, of which `bytes` has exactly
-// size.width x size.height x 3.
+class EntryPoints;
+
+// Borrows the bytes. `size`, `order` and `mode` are those of a raw image, of which `bytes` has exactly
+// size.width x size.height x pixel_bytes(mode). Only of RGB the channels may be planes.
 struct StoredImage {
   std::span<const uint8_t> bytes;
-  ImageEncoding encoding = ImageEncoding::kJpeg;
+  ImageEncoding encoding = ImageEncoding::kFile;
   Extent size = {};
   TensorOrder order = TensorOrder::kHwc;
+  PixelMode mode = PixelMode::kRgb;
   std::optional<ObjectBox> object = {};  // which part of it is meant; nothing: all of it
+  EntryPoints* entries = nullptr;        // of a JPEG, where they are kept
 };
 
 // Whether a raw image has pixels, and as many bytes as its size asks for.
@@ -48,7 +53,8 @@ inline bool fits(const StoredImage& image) {
   if (image.size.width < 1 || image.size.height < 1) return false;
   const auto pixels =
       static_cast<uint64_t>(image.size.width) * static_cast<uint64_t>(image.size.height);  // below 2^62
-  return image.bytes.size() % kRgbBytes == 0 && image.bytes.size() / kRgbBytes == pixels;
+  const size_t pixel = pixel_bytes(image.mode);
+  return image.bytes.size() % pixel == 0 && image.bytes.size() / pixel == pixels;
 }
 
 }  // namespace stoker

@@ -16,12 +16,17 @@ void StageClock::start(uint32_t batch, uint64_t index, bool traced) {
   event_.batch = batch;
   event_.index = index;
   seen_ = 0;
+  turns_ = {};
   begun_ = last_ = steady_nanoseconds();
 }
 
 void StageClock::add(Stage stage) {
+  add_until(stage, steady_nanoseconds());
+}
+
+void StageClock::add_until(Stage stage, uint64_t now) {
   const auto index = static_cast<size_t>(stage);
-  const uint64_t now = steady_nanoseconds();
+  if (stage == Stage::kRead) read_ns_ += now - last_;
   grow(nanoseconds_[index], (now - last_) * weight_);
   if ((seen_ >> index & 1) == 0) grow(samples_[index], weight_);
   seen_ |= 1U << index;
@@ -32,6 +37,19 @@ void StageClock::add(Stage stage) {
     log_->add(event_);
   }
   last_ = now;
+}
+
+void StageClock::add_turn(Stage stage) {
+  uint64_t before = last_;
+  for (const uint64_t turn : turns_) before += turn;
+  turns_[static_cast<size_t>(stage)] += steady_nanoseconds() - before;
+}
+
+void StageClock::add_turns() {
+  for (size_t i = 0; i < kStages; ++i) {
+    if (turns_[i] != 0) add_until(static_cast<Stage>(i), last_ + turns_[i]);
+  }
+  turns_ = {};
 }
 
 void StageClock::finish() {

@@ -17,7 +17,7 @@ enum class Stage : uint8_t {
   kRemote,    // waiting for a store
   kCheck,     // the CRC of the record
   kParse,     // which bytes are the image, the label, the boxes
-  kConvert,   // the caller's function makes a JPEG of another format
+  kConvert,   // the caller's function decodes a format that the core does not
   kDecode,    // JPEG to pixels
   kResample,  // to the sizes and colours that the transforms ask for
   kWrite,     // into the batch: types and layouts; raw pixels are copied and checked in one pass
@@ -50,10 +50,11 @@ class StageClock {
   // Off: nothing is timed. To see what timing costs.
   void set_on(bool on) { on_.store(on, std::memory_order_relaxed); }
 
-  // A sample begins.
-  void begin(uint32_t batch, uint64_t index) {
+  // A sample begins. With `timed` it is timed although it may be short.
+  void begin(uint32_t batch, uint64_t index, bool timed = false) {
     const bool traced = log_ != nullptr && log_->on();
-    weight_ = traced || !sparse() ? 1 : sample_++ % kSparse == 0 ? kSparse : 0;
+    read_ns_ = read_bytes_ = 0;
+    weight_ = traced || timed || !sparse() ? 1 : sample_++ % kSparse == 0 ? kSparse : 0;
     if (!on_.load(std::memory_order_relaxed)) weight_ = 0;
     if (weight_ != 0) start(batch, index, traced);
   }
@@ -63,12 +64,29 @@ class StageClock {
     if (weight_ != 0) add(stage);
   }
 
+  // The same of stages that take turns, whose times mark_turns() adds up: as if they had come one after the
+  // other, in the order of their names.
+  void mark_turn(Stage stage) {
+    if (weight_ != 0) add_turn(stage);
+  }
+  void mark_turns() {
+    if (weight_ != 0) add_turns();
+  }
+
   // The sample is done, or has failed; what is not marked belongs to no stage.
   void end() {
     if (weight_ != 0) finish();
   }
 
-  void count_bytes(uint64_t bytes) { grow(bytes_, bytes); }
+  void count_bytes(uint64_t bytes) {
+    grow(bytes_, bytes);
+    read_bytes_ += bytes;
+  }
+
+  // Of the last sample: how long reading it from a file or a cache of this machine took, 0 if it was not read
+  // there or not timed; and its bytes.
+  uint64_t read_ns() const { return read_ns_; }
+  uint64_t read_bytes() const { return read_bytes_; }
 
   StageTotals totals() const;
 
@@ -87,6 +105,9 @@ class StageClock {
   }
   void start(uint32_t batch, uint64_t index, bool traced);
   void add(Stage stage);
+  void add_until(Stage stage, uint64_t now);
+  void add_turn(Stage stage);
+  void add_turns();
   void finish();
 
   TraceLog* log_ = nullptr;
@@ -98,6 +119,8 @@ class StageClock {
   uint32_t short_samples_ = 0;
   uint32_t seen_ = 0;  // stages of this sample, a bit each
   uint64_t begun_ = 0, last_ = 0;
+  uint64_t read_ns_ = 0, read_bytes_ = 0;
+  std::array<uint64_t, kStages> turns_{};  // nanoseconds since the last mark
   std::array<Counter, kStages> samples_{};
   std::array<Counter, kStages> nanoseconds_{};
   Counter bytes_{0};

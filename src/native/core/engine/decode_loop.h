@@ -14,7 +14,7 @@ namespace stoker {
 // `threads` threads that share nothing but a counter; pixels go to a scratch slot of each thread. Returns
 // when all are done. Throws the first error of a thread.
 void run_decode_loop(std::span<const std::span<const uint8_t>> images, std::span<const uint64_t> indices,
-                     const TransformSpec& transform, DecodeMode decode, uint64_t seed, uint64_t epoch,
-                     size_t threads);
+                     const TransformSpec& transform, DecodeMode decode, PixelMode mode, uint64_t seed,
+                     uint64_t epoch, size_t threads);
 
 }  // namespace stoker

@@ -5,22 +5,29 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "core/examples/example.h"
 
 namespace stoker {
 
-// A feature to look for that has a single value, and what was found.
+// A feature to look for, and what was found. It has a single value of kind bytes or int64; as a list, a
+// single one of kind bytes, or any number of others.
 struct GlancedFeature {
   std::string_view key;
-  FeatureKind kind = FeatureKind::kNone;  // kBytes or kInt64; kNone: the key is not there
-  std::span<const uint8_t> bytes{};       // borrows from the payload
-  int64_t number = 0;
+  bool list = false;
+  FeatureKind kind = FeatureKind::kNone;  // kNone: the key is not there
+  std::span<const uint8_t> bytes{};       // the value, or the packed numbers; borrows from the payload
+  int64_t number = 0;                     // not of a list
 };
 
 // Does what find_features() and first_bytes() or first_int64() do, in one step a feature, if it can: every
-// message in one piece, its fields in order and nothing unknown between them, and of those looked for one
-// bytes or int64 value each. False, whatever else, for any other payload; then nothing is known of it.
+// message in one piece, its fields in order and nothing unknown between them, numbers packed, and of those
+// looked for the values that GlancedFeature says. False, whatever else, for any other payload; then nothing
+// is known of it. The int64 numbers of a list have not been looked at.
 bool glance(std::span<const uint8_t> payload, std::span<GlancedFeature> wanted);
+
+// Reads the packed int64 numbers of a list. False if they are damaged.
+bool unpack(std::span<const uint8_t> packed, std::vector<int64_t>& numbers);
 
 }  // namespace stoker

@@ -5,13 +5,20 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/base/little_endian.h"
+
 namespace stoker {
 
 // Well-formed UTF-8 as the Unicode standard has it (table 3-7): no overlong forms, no surrogates.
 inline bool is_utf8(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  constexpr uint64_t kNotAscii = 0x8080808080808080;
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(text.data());
   for (size_t i = 0; i < text.size();) {
-    const uint8_t lead = byte(i);
+    if (text.size() - i >= sizeof kNotAscii && (load_le64(bytes + i) & kNotAscii) == 0) {
+      i += sizeof kNotAscii;
+      continue;
+    }
+    const uint8_t lead = bytes[i];
     const size_t more = lead < 0x80   ? 0
                         : lead < 0xc2 ? 4
                         : lead < 0xe0 ? 1
@@ -20,12 +27,12 @@ inline bool is_utf8(std::string_view text) {
                                       : 4;
     if (more == 4 || text.size() - i <= more) return false;
     for (size_t k = 1; k <= more; ++k) {
-      if ((byte(i + k) & 0xc0) != 0x80) return false;
+      if ((bytes[i + k] & 0xc0) != 0x80) return false;
     }
-    if (lead == 0xe0 && byte(i + 1) < 0xa0) return false;   // overlong
-    if (lead == 0xed && byte(i + 1) >= 0xa0) return false;  // surrogate
-    if (lead == 0xf0 && byte(i + 1) < 0x90) return false;   // overlong
-    if (lead == 0xf4 && byte(i + 1) >= 0x90) return false;  // above U+10FFFF
+    if (lead == 0xe0 && bytes[i + 1] < 0xa0) return false;   // overlong
+    if (lead == 0xed && bytes[i + 1] >= 0xa0) return false;  // surrogate
+    if (lead == 0xf0 && bytes[i + 1] < 0x90) return false;   // overlong
+    if (lead == 0xf4 && bytes[i + 1] >= 0x90) return false;  // above U+10FFFF
     i += 1 + more;
   }
   return true;

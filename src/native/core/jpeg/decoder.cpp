@@ -1,15 +1,20 @@
-// Region decode: baseline images by our own decoder, all others, and those it has doubts about, by
-// libjpeg-turbo's jpeg_crop_scanline and jpeg_skip_scanlines.
+// Region decode: baseline and progressive images by decoders of our own, all others, and those these have
+// doubts about, by libjpeg-turbo's jpeg_crop_scanline and jpeg_skip_scanlines.
 #include "core/jpeg/decoder.h"
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/errors.h"
-#include "core/jpeg/baseline/baseline_decoder.h"
+#include "core/jpeg/entry_points.h"
 #include "core/jpeg/header.h"
 #include "core/jpeg/libjpeg.h"
+#include "core/jpeg/region/baseline_decoder.h"
+#include "core/jpeg/region/frame_header.h"
+#include "core/jpeg/region/progressive_decoder.h"
 
 namespace stoker {
 namespace {
@@ -47,13 +52,20 @@ struct JpegDecoder::Libjpeg {
   Libjpeg();
   ~Libjpeg() { jpeg_destroy_decompress(&c); }
   Extent open(std::span<const uint8_t> bytes);
-  RgbxView decode(Rect region, int32_t shrink, ScratchBytes& pixels);
+  void start(Rect region, int32_t shrink);
+  // Of the region's next rows, in `pixels`.
+  RgbxView read(int32_t count, ScratchBytes& pixels);
   void check(ScratchBytes& pixels);
 
  private:
   bool configure(int32_t shrink);
   void create();
   [[noreturn]] void fail();
+
+  Rect region_;
+  bool inks_ = false;
+  JDIMENSION left_ = 0, span_ = 0;  // what libjpeg gives of each row
+  ScratchBytes skipped_;            // a row above the region
 };
 
 JpegDecoder::Libjpeg::Libjpeg() {
@@ -110,42 +122,48 @@ void JpegDecoder::Libjpeg::check(ScratchBytes& pixels) {
   jpeg_abort_decompress(&c);
 }
 
-RgbxView JpegDecoder::Libjpeg::decode(Rect region, int32_t shrink, ScratchBytes& pixels) {
-  const bool inks = configure(shrink);
+void JpegDecoder::Libjpeg::start(Rect region, int32_t shrink) {
+  inks_ = configure(shrink);
+  region_ = region;
   const auto width = static_cast<int32_t>(c.output_width);
 
   // Fancy upsampling looks one value of chroma to either side, so the cut is made two pixels further out.
-  JDIMENSION left = 0, span = c.output_width;
+  left_ = 0;
+  span_ = c.output_width;
   if (region.width < width && shrink == 1 && crops_exactly(c)) {
     const int32_t margin = c.max_h_samp_factor > 1 ? 2 : 0;
     const int32_t x0 = std::max(0, region.x - margin);
-    left = static_cast<JDIMENSION>(x0);
-    span = static_cast<JDIMENSION>(std::min(width, region.x + region.width + margin) - x0);
+    left_ = static_cast<JDIMENSION>(x0);
+    span_ = static_cast<JDIMENSION>(std::min(width, region.x + region.width + margin) - x0);
   }
-  const auto height = static_cast<JDIMENSION>(region.height);
   // jpeg_crop_scanline moves the left edge outwards by less than one MCU (at most 4 x 8 pixels).
-  const size_t stride = (size_t{span} + 32) * kRgbxBytes;
-  if (rows.size() < height) rows.resize(height);
-  rows[0] = pixels.take(stride * height + kRgbxPadding);
-  for (JDIMENSION y = 1; y < height; ++y) rows[y] = rows[0] + y * stride;
-
+  uint8_t* row = skipped_.take((size_t{span_} + 32) * kRgbxBytes + kRgbxPadding);
   if (setjmp(errors.escape) != 0) fail();
   jpeg_start_decompress(&c);
   refuse_missing_scans(c);
-  if (span < c.output_width) jpeg_crop_scanline(&c, &left, &span);
+  if (span_ < c.output_width) jpeg_crop_scanline(&c, &left_, &span_);
   if (shrink == 1) {
-    if (region.y > 0) jpeg_skip_scanlines(&c, static_cast<JDIMENSION>(region.y));
+    if (region_.y > 0) jpeg_skip_scanlines(&c, static_cast<JDIMENSION>(region_.y));
   } else {  // libjpeg-turbo cannot skip rows of every shrunken layout
-    while (c.output_scanline < static_cast<JDIMENSION>(region.y)) jpeg_read_scanlines(&c, rows.data(), 1);
+    while (c.output_scanline < static_cast<JDIMENSION>(region_.y)) jpeg_read_scanlines(&c, &row, 1);
   }
-  for (JDIMENSION y = 0; y < height;) y += jpeg_read_scanlines(&c, rows.data() + y, height - y);
-  jpeg_abort_decompress(&c);
+}
 
-  const size_t skip = (static_cast<size_t>(region.x) - left) * kRgbxBytes;
-  if (inks) {
-    for (JDIMENSION y = 0; y < height; ++y) cmyk_to_rgbx(rows[y] + skip, static_cast<size_t>(region.width));
+RgbxView JpegDecoder::Libjpeg::read(int32_t count, ScratchBytes& pixels) {
+  const auto height = static_cast<JDIMENSION>(count);
+  const size_t stride = (size_t{span_} + 32) * kRgbxBytes;
+  if (rows.size() < height) rows.resize(height);
+  rows[0] = pixels.take(stride * height + kRgbxPadding);
+  for (JDIMENSION y = 1; y < height; ++y) rows[y] = rows[0] + y * stride;
+  if (setjmp(errors.escape) != 0) fail();
+  for (JDIMENSION y = 0; y < height;) y += jpeg_read_scanlines(&c, rows.data() + y, height - y);
+  if (c.output_scanline == static_cast<JDIMENSION>(region_.y + region_.height)) jpeg_abort_decompress(&c);
+
+  const size_t skip = (static_cast<size_t>(region_.x) - left_) * kRgbxBytes;
+  if (inks_) {
+    for (JDIMENSION y = 0; y < height; ++y) cmyk_to_rgbx(rows[y] + skip, static_cast<size_t>(region_.width));
   }
-  return {rows[0] + skip, stride, {region.width, region.height}};
+  return {rows[0] + skip, stride, {region_.width, count}};
 }
 
 int32_t shrink_for(Extent part, Extent out) {
@@ -155,27 +173,36 @@ int32_t shrink_for(Extent part, Extent out) {
 }
 
 JpegDecoder::JpegDecoder()
-    : libjpeg_(std::make_unique<Libjpeg>()), baseline_(std::make_unique<BaselineDecoder>()) {}
+    : libjpeg_(std::make_unique<Libjpeg>()),
+      headers_(std::make_unique<FrameReader>()),
+      baseline_(std::make_unique<BaselineDecoder>()),
+      progressive_(std::make_unique<ProgressiveDecoder>()) {}
 
 JpegDecoder::~JpegDecoder() = default;
 
 Extent JpegDecoder::open(std::span<const uint8_t> bytes, uint64_t max_pixels) {
   is_open_ = false;
+  region_ = {};
+  done_ = 0;
   if (bytes.empty()) throw Error(ErrorCode::kBadImage, "The image is empty (0 bytes)");
   bytes_ = bytes;
-  is_baseline_ = baseline_->open(bytes);
-  if (is_baseline_) {
-    size_ = baseline_->size();
-  } else {
+  const bool is_known = headers_->open(bytes);
+  reader_ = is_known && baseline_->open(*headers_)      ? Reader::kBaseline
+            : is_known && progressive_->open(*headers_) ? Reader::kProgressive
+                                                        : Reader::kLibjpeg;
+  if (reader_ == Reader::kLibjpeg) {
     const JpegInfo info = probe_jpeg(bytes);
     size_ = {info.width, info.height};
+  } else {
+    size_ = headers_->frame().size;
   }
   refuse_more_pixels(size_, max_pixels);
-  if (is_baseline_) {
+  if (reader_ == Reader::kBaseline) {
     baseline_->refuse_missing_data();
   } else {
-    open_libjpeg();
+    check_jpeg(bytes_);
   }
+  if (reader_ == Reader::kLibjpeg) libjpeg_->open(bytes_);
   is_open_ = true;
   return size_;
 }
@@ -188,33 +215,91 @@ void JpegDecoder::open_libjpeg() {
 void JpegDecoder::check() {
   if (!is_open_) throw Error(ErrorCode::kBadArgument, "check() needs an open() before it");
   is_open_ = false;
-  if (is_baseline_) {
-    if (baseline_->check()) return;
-    open_libjpeg();
-  }
+  if (reader_ == Reader::kBaseline && baseline_->check()) return;
+  if (reader_ == Reader::kProgressive && progressive_->check()) return;
+  if (reader_ != Reader::kLibjpeg) open_libjpeg();
   libjpeg_->check(pixels_);
 }
 
-RgbxView JpegDecoder::decode(Rect region, int32_t shrink) {
+void JpegDecoder::start(Rect region, int32_t shrink, EntryPoints* entries) {
   if (!is_open_) throw Error(ErrorCode::kBadArgument, "decode() needs an open() before it");
   is_open_ = false;
   const Extent size{(size_.width + shrink - 1) / shrink, (size_.height + shrink - 1) / shrink};
-  if (region.x < 0 || region.y < 0 || region.width <= 0 || region.height <= 0 ||
-      region.width > size.width - region.x || region.height > size.height - region.y) {
-    throw Error(ErrorCode::kBadArgument,
-                "The box (" + std::to_string(region.x) + ", " + std::to_string(region.y) + ", " +
-                    std::to_string(int64_t{region.x} + region.width) + ", " +
-                    std::to_string(int64_t{region.y} + region.height) + ") is empty or leaves the image of " +
-                    std::to_string(size.width) + " x " + std::to_string(size.height));
+  refuse_outside(region, size);
+  region_ = region;
+  shrink_ = shrink;
+  entries_ = entries;
+  done_ = given_ = held_ = 0;
+  if (reader_ == Reader::kBaseline &&
+      baseline_->start(region, shrink, entries == nullptr ? EntryPoints() : *entries)) {
+    return;
   }
-  if (is_baseline_) {
-    const size_t stride = static_cast<size_t>(region.width) * kRgbxBytes;
-    const size_t bytes = stride * static_cast<size_t>(region.height) + kPlanePadding * kRgbxBytes;
-    uint8_t* const out = pixels_.take(bytes);
-    if (baseline_->decode(region, shrink, out, stride)) return {out, stride, {region.width, region.height}};
-    open_libjpeg();
+  if (reader_ == Reader::kProgressive && progressive_->start(region, shrink)) return;
+  start_libjpeg();
+}
+
+// From the first row on, whatever was given before.
+void JpegDecoder::start_libjpeg() {
+  if (reader_ != Reader::kLibjpeg) open_libjpeg();
+  reader_ = Reader::kLibjpeg;
+  done_ = given_ = held_ = 0;
+  libjpeg_->start(region_, shrink_);
+}
+
+// Adds to `rows` in `out` until they are enough. False where the image is left to libjpeg.
+bool JpegDecoder::read_alone(uint8_t* out, int32_t& rows, int32_t enough) {
+  while (rows < enough) {
+    uint8_t* const to = out + static_cast<size_t>(rows) * stride();
+    const std::optional<int32_t> more =
+        reader_ == Reader::kBaseline ? baseline_->next(to, stride()) : progressive_->next(to, stride());
+    if (!more) return false;
+    rows += *more;
   }
-  return libjpeg_->decode(region, shrink, pixels_);
+  return true;
+}
+
+// Where decoding failed that began in the middle of the image: whether it begins anew from its start.
+bool JpegDecoder::starts_over() {
+  if (reader_ != Reader::kBaseline || !baseline_->entered()) return false;
+  entries_->forget();
+  done_ = given_ = held_ = 0;
+  return baseline_->start(region_, shrink_);
+}
+
+RgbxRows JpegDecoder::next() {
+  if (done_ == region_.height) throw Error(ErrorCode::kBadArgument, "next() needs a start() before it");
+  const int32_t most = (static_cast<int32_t>(kBandBytes / stride()) / kRowGroup + 1) * kRowGroup;
+  if (reader_ != Reader::kLibjpeg) {
+    const int32_t more = reader_ == Reader::kBaseline ? baseline_->most_rows() : progressive_->most_rows();
+    const auto room = static_cast<size_t>(std::min(most + more, region_.height));
+    uint8_t* const band = pixels_.take(room * stride() + kPlanePadding * kRgbxBytes);
+    std::memmove(band, band + static_cast<size_t>(given_) * stride(), static_cast<size_t>(held_) * stride());
+    if (read_alone(band, held_, std::min(most, region_.height - done_))) {
+      const bool is_last = done_ + held_ == region_.height;
+      given_ = is_last ? held_ : held_ / kRowGroup * kRowGroup;
+      held_ -= given_;
+      const RgbxRows rows{{band, stride(), {region_.width, given_}}, done_};
+      done_ += given_;
+      return rows;
+    }
+    if (starts_over()) return next();
+    start_libjpeg();
+  }
+  const int32_t count = std::min(most, region_.height - done_);
+  const RgbxRows rows{libjpeg_->read(count, pixels_), done_};
+  done_ += count;
+  return rows;
+}
+
+RgbxView JpegDecoder::decode(Rect region, int32_t shrink) {
+  start(region, shrink);
+  if (reader_ != Reader::kLibjpeg) {
+    const auto height = static_cast<size_t>(region.height);
+    uint8_t* const out = pixels_.take(stride() * height + kPlanePadding * kRgbxBytes);
+    if (read_alone(out, held_, region.height)) return {out, stride(), {region.width, region.height}};
+    start_libjpeg();
+  }
+  return libjpeg_->read(region.height, pixels_);
 }
 
 }  // namespace stoker

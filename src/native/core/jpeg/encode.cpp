@@ -1,4 +1,4 @@
-// Baseline JPEG with optimised Huffman tables.
+// Baseline JPEG.
 #include "core/jpeg/encode.h"
 
 #include <utility>
@@ -31,7 +31,7 @@ void configure(jpeg_compress_struct& c, Extent size, int channels, const JpegEnc
   c.in_color_space = channels == 3 ? JCS_RGB : JCS_GRAYSCALE;
   jpeg_set_defaults(&c);
   jpeg_set_quality(&c, spec.quality, TRUE);
-  c.optimize_coding = TRUE;
+  c.optimize_coding = spec.optimize ? TRUE : FALSE;
   c.restart_interval = interval_of(spec, size, channels);
   if (channels == 3) {
     c.comp_info[0].h_samp_factor = spec.horizontal_sampling;

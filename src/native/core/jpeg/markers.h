@@ -11,10 +11,10 @@
 
 namespace stoker {
 
-inline constexpr uint8_t kTem = 0x01, kSof0 = 0xC0, kSof1 = 0xC1, kDht = 0xC4, kJpg = 0xC8, kDac = 0xCC,
-                         kRst0 = 0xD0, kRst7 = 0xD7, kSoi = 0xD8, kEoi = 0xD9, kSos = 0xDA, kDqt = 0xDB,
-                         kDri = 0xDD, kApp0 = 0xE0, kApp1 = 0xE1, kApp2 = 0xE2, kApp14 = 0xEE, kApp15 = 0xEF,
-                         kCom = 0xFE;
+inline constexpr uint8_t kTem = 0x01, kSof0 = 0xC0, kSof1 = 0xC1, kSof2 = 0xC2, kDht = 0xC4, kJpg = 0xC8,
+                         kDac = 0xCC, kRst0 = 0xD0, kRst7 = 0xD7, kSoi = 0xD8, kEoi = 0xD9, kSos = 0xDA,
+                         kDqt = 0xDB, kDri = 0xDD, kApp0 = 0xE0, kApp1 = 0xE1, kApp2 = 0xE2, kApp14 = 0xEE,
+                         kApp15 = 0xEF, kCom = 0xFE;
 
 inline bool is_restart(uint8_t marker) {
   return marker >= kRst0 && marker <= kRst7;

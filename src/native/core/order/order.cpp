@@ -7,6 +7,7 @@
 
 #include "core/base/errors.h"
 #include "core/order/philox.h"
+#include "core/order/sampling.h"
 
 namespace stoker {
 namespace {
@@ -23,12 +24,6 @@ uint64_t mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   return x ^ (x >> 31);
-}
-
-// 0..bound-1 from the high bits of x, without a division.
-uint64_t reduce(uint64_t x, uint64_t bound) {
-  __extension__ using Wide = unsigned __int128;
-  return static_cast<uint64_t>((Wide{x} * bound) >> 64);
 }
 
 uint64_t add_modulo(uint64_t x, uint64_t y, uint64_t bound) {

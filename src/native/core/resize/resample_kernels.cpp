@@ -61,6 +61,7 @@ constexpr ResampleKernels kPortable{"portable", horizontal, vertical};
 }  // namespace
 
 #if defined(__x86_64__)
+extern const ResampleKernels kAvx512Kernels;
 extern const ResampleKernels kAvx2Kernels;
 #elif defined(__aarch64__)
 extern const ResampleKernels kNeonKernels;
@@ -69,6 +70,7 @@ extern const ResampleKernels kNeonKernels;
 const std::vector<const ResampleKernels*>& resample_kernels() {
   static const auto list = runnable<ResampleKernels>({
 #if defined(__x86_64__)
+      {InstructionSet::kAvx512, &kAvx512Kernels},
       {InstructionSet::kAvx2, &kAvx2Kernels},
 #elif defined(__aarch64__)
       {InstructionSet::kNeon, &kNeonKernels},

@@ -16,9 +16,7 @@ namespace {
 
 constexpr int32_t kHalf = 1 << (kWeightBits - 1);
 
-__m256i join(__m256i high, __m256i low) {
-  return _mm256_add_epi32(_mm256_slli_epi32(high, kSplitBits), low);
-}
+constexpr size_t kColumns = 4;  // whose pixels are stored together
 
 // Two 16-bit weights repeated over a vector.
 __m256i pair(const int16_t* weights) {
@@ -27,111 +25,122 @@ __m256i pair(const int16_t* weights) {
   return _mm256_set1_epi32(both);
 }
 
-// Four weights as the lanes of four RGBX pixels need them: w0 w1 four times, then w2 w3 four times.
-__m256i four(const int16_t* weights) {
-  int32_t first, second;
-  std::memcpy(&first, weights, sizeof first);
-  std::memcpy(&second, weights + 2, sizeof second);
-  return _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_set1_epi32(first)), _mm_set1_epi32(second), 1);
-}
-
 // Coarse weights have no low parts.
 template <bool coarse>
 struct Sums {
   __m256i high = _mm256_setzero_si256();
-  __m256i low = _mm256_setzero_si256();
+  __m256i low = _mm256_set1_epi32(kHalf);
 
   void add(__m256i pixels, __m256i high_weights, __m256i low_weights) {
     high = _mm256_add_epi32(high, _mm256_madd_epi16(pixels, high_weights));
     if constexpr (!coarse) low = _mm256_add_epi32(low, _mm256_madd_epi16(pixels, low_weights));
   }
-  __m256i total() const { return coarse ? _mm256_slli_epi32(high, kSplitBits) : join(high, low); }
+  // Rounded. What packs it clamps it to 0..255.
+  __m256i total() const {
+    return _mm256_srai_epi32(_mm256_add_epi32(_mm256_slli_epi32(high, kSplitBits), low), kWeightBits);
+  }
 };
 
-// Four RGBX pixels as 16-bit pairs per channel: pixels 0 and 1 in the low half, 2 and 3 in the high half.
-__m256i load_four(const uint8_t* in) {
-  const __m256i kPairs = _mm256_setr_epi8(0, -1, 4, -1, 1, -1, 5, -1, 2, -1, 6, -1, 3, -1, 7, -1,  //
-                                          8, -1, 12, -1, 9, -1, 13, -1, 10, -1, 14, -1, 11, -1, 15, -1);
-  const __m128i pixels = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in));
-  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(pixels), kPairs);
+__m256i pack(__m256i a, __m256i b, __m256i c, __m256i d) {
+  return _mm256_packus_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
 }
 
-__m256i round(__m256i sum) {
-  return _mm256_srai_epi32(_mm256_add_epi32(sum, _mm256_set1_epi32(kHalf)), kWeightBits);
+// Four pixels of each of two rows, one row in either half.
+__m256i load_four(const uint8_t* upper, const uint8_t* lower) {
+  return _mm256_inserti128_si256(
+      _mm256_castsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(upper))),
+      _mm_loadu_si128(reinterpret_cast<const __m128i*>(lower)), 1);
 }
 
-// The two halves' sums of row `a` added, then those of row `b`: four channels each, rounded.
-template <bool coarse>
-__m256i finish(const Sums<coarse>& a, const Sums<coarse>& b) {
-  const __m256i first = a.total(), second = b.total();
-  return round(_mm256_add_epi32(_mm256_permute2x128_si256(first, second, 0x20),
-                                _mm256_permute2x128_si256(first, second, 0x31)));
-}
-
-// A pixel is stored as four bytes, the fourth of which the next column overwrites; the last column must not
-// reach out of its row.
-template <bool last>
-void store(uint8_t* out, int pixel) {
-  std::memcpy(out, &pixel, last ? 3 : 4);
-}
-
-// One column of four neighbouring rows, which share the loads of its weights.
-template <bool coarse, bool last>
-void column_of_four(const uint8_t* in, size_t stride, const int16_t* high, const int16_t* low, int32_t count,
-                    const RgbSlot& out) {
-  Sums<coarse> a, b, c, d;
-  for (int32_t k = 0; k < count; k += 4, in += 4 * kRgbxBytes) {
-    const __m256i high_weights = four(high + k), low_weights = four(low + k);
-    a.add(load_four(in), high_weights, low_weights);
-    b.add(load_four(in + stride), high_weights, low_weights);
-    c.add(load_four(in + 2 * stride), high_weights, low_weights);
-    d.add(load_four(in + 3 * stride), high_weights, low_weights);
+// An output column of rows 0 and 1 in `a`, of rows 2 and 3 in `b`: four channels in either half. With `few`
+// there are no more than two taps.
+template <bool coarse, bool few>
+void column(const uint8_t* const rows[kRowGroup], size_t at, const int16_t* high, const int16_t* low,
+            int32_t count, __m256i& a, __m256i& b) {
+  // Of four RGBX pixels the first two, or the last two, as 16-bit pairs for each channel.
+  const __m256i kFirst =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, -1, 4, -1, 1, -1, 5, -1, 2, -1, 6, -1, 3, -1, 7, -1));
+  const __m256i kLast = _mm256_broadcastsi128_si256(
+      _mm_setr_epi8(8, -1, 12, -1, 9, -1, 13, -1, 10, -1, 14, -1, 11, -1, 15, -1));
+  Sums<coarse> above, below;
+  for (int32_t k = 0; k < count; k += 4, at += 4 * kRgbxBytes) {
+    const __m256i upper = load_four(rows[0] + at, rows[1] + at),
+                  lower = load_four(rows[2] + at, rows[3] + at);
+    above.add(_mm256_shuffle_epi8(upper, kFirst), pair(high + k), pair(low + k));
+    below.add(_mm256_shuffle_epi8(lower, kFirst), pair(high + k), pair(low + k));
+    if constexpr (!few) {
+      above.add(_mm256_shuffle_epi8(upper, kLast), pair(high + k + 2), pair(low + k + 2));
+      below.add(_mm256_shuffle_epi8(lower, kLast), pair(high + k + 2), pair(low + k + 2));
+    }
   }
-  // Saturating packs clamp to 0..255. They work within halves: a and c end up in the lower, b and d in the
-  // upper.
-  const __m256i words = _mm256_packs_epi32(finish(a, b), finish(c, d));
-  const __m256i bytes = _mm256_packus_epi16(words, words);
-  const __m128i lower = _mm256_castsi256_si128(bytes), upper = _mm256_extracti128_si256(bytes, 1);
-  store<last>(out.row(0), _mm_cvtsi128_si32(lower));
-  store<last>(out.row(1), _mm_cvtsi128_si32(upper));
-  store<last>(out.row(2), _mm_extract_epi32(lower, 1));
-  store<last>(out.row(3), _mm_extract_epi32(upper, 1));
+  a = above.total();
+  b = below.total();
 }
 
-template <bool coarse, bool last>
-void column_of_one(const uint8_t* in, const int16_t* high, const int16_t* low, int32_t count, uint8_t* out) {
-  Sums<coarse> sums;
-  for (int32_t k = 0; k < count; k += 4, in += 4 * kRgbxBytes)
-    sums.add(load_four(in), four(high + k), four(low + k));
-  const __m256i words = _mm256_packs_epi32(finish(sums, sums), _mm256_setzero_si256());
-  store<last>(out, _mm_cvtsi128_si32(_mm_packus_epi16(_mm256_castsi256_si128(words), _mm_setzero_si128())));
+template <bool whole>
+void store(uint8_t* out, __m128i pixels, size_t bytes) {
+  if constexpr (whole) {  // the next columns overwrite what is too much
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), pixels);
+  } else {
+    uint8_t all[sizeof pixels];
+    std::memcpy(all, &pixels, sizeof pixels);
+    std::memcpy(out, all, bytes);
+  }
 }
 
-template <bool coarse>
+// RGB of four rows, of which there are `rows`, and of four columns, of which `bytes` are stored.
+template <bool whole>
+void store_rows(uint8_t* const out[kRowGroup], size_t at, __m256i upper, __m256i lower, size_t rows,
+                size_t bytes) {
+  store<whole>(out[0] + at, _mm256_castsi256_si128(upper), bytes);
+  if (rows > 1) store<whole>(out[1] + at, _mm256_extracti128_si256(upper, 1), bytes);
+  if (rows > 2) store<whole>(out[2] + at, _mm256_castsi256_si128(lower), bytes);
+  if (rows > 3) store<whole>(out[3] + at, _mm256_extracti128_si256(lower, 1), bytes);
+}
+
+template <bool coarse, bool few>
 void all_columns(const TapsView& taps, RgbxView src, int32_t origin, bool flip, RgbSlot dst) {
+  const __m256i kWithoutX =
+      _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
+  constexpr size_t kStored = kColumns * kRgbBytes;
   const size_t columns = taps.size;
-  const int32_t quads = src.size.height / 4 * 4;
-  for (int32_t y = 0; y < src.size.height; y += y < quads ? 4 : 1) {
-    const uint8_t* row = src.row(y);
-    for (size_t x = 0; x < columns; ++x) {
-      const size_t i = flip ? columns - 1 - x : x;
-      const uint8_t* in = row + static_cast<size_t>(taps.first[i] - origin) * kRgbxBytes;
-      const int16_t *high = taps.high + i * taps.stride, *low = taps.low + i * taps.stride;
-      const RgbSlot out{dst.row(y) + x * kRgbBytes, dst.stride};
-      const bool last = x + 1 == columns;
-      if (y < quads) {
-        (last ? column_of_four<coarse, true> : column_of_four<coarse, false>)(in, src.stride, high, low,
-                                                                              taps.count[i], out);
+  const auto height = static_cast<size_t>(src.size.height);
+  for (size_t y = 0; y < height; y += kRowGroup) {
+    const size_t count = height - y < kRowGroup ? height - y : kRowGroup;
+    const uint8_t* rows[kRowGroup];
+    uint8_t* out[kRowGroup];
+    for (size_t i = 0; i < kRowGroup; ++i) {  // what is missing is the last row once more
+      const auto row = static_cast<int32_t>(y + (i < count ? i : count - 1));
+      rows[i] = src.row(row);
+      out[i] = dst.row(row);
+    }
+    for (size_t x = 0; x < columns; x += kColumns) {
+      __m256i upper[kColumns], lower[kColumns];
+      for (size_t i = 0; i < kColumns; ++i) {
+        const size_t here = x + i < columns ? x + i : columns - 1;
+        const size_t tap = flip ? columns - 1 - here : here;
+        column<coarse, few>(rows, static_cast<size_t>(taps.first[tap] - origin) * kRgbxBytes,
+                            taps.high + tap * taps.stride, taps.low + tap * taps.stride, taps.count[tap],
+                            upper[i], lower[i]);
+      }
+      const __m256i a = _mm256_shuffle_epi8(pack(upper[0], upper[1], upper[2], upper[3]), kWithoutX);
+      const __m256i b = _mm256_shuffle_epi8(pack(lower[0], lower[1], lower[2], lower[3]), kWithoutX);
+      const size_t left = (columns - x) * kRgbBytes;
+      if (left >= sizeof(__m128i)) {
+        store_rows<true>(out, x * kRgbBytes, a, b, count, 0);
       } else {
-        (last ? column_of_one<coarse, true> : column_of_one<coarse, false>)(in, high, low, taps.count[i],
-                                                                            out.data);
+        store_rows<false>(out, x * kRgbBytes, a, b, count, left < kStored ? left : kStored);
       }
     }
   }
 }
 
 void horizontal(const TapsView& taps, RgbxView src, int32_t origin, bool flip, RgbSlot dst) {
-  (taps.coarse ? all_columns<true> : all_columns<false>)(taps, src, origin, flip, dst);
+  int32_t most = 0;
+  for (size_t i = 0; i < taps.size; ++i) most = taps.count[i] > most ? taps.count[i] : most;
+  const auto pass = taps.coarse ? (most > 2 ? all_columns<true, false> : all_columns<true, true>)
+                                : (most > 2 ? all_columns<false, false> : all_columns<false, true>);
+  pass(taps, src, origin, flip, dst);
 }
 
 // Sixteen bytes of one output row, walking down the column two taps at a time.
@@ -150,8 +159,7 @@ __m128i sixteen_columns(const uint8_t* column, size_t stride, const int16_t* hig
     column += 2 * stride;
   }
   // packs works within halves; the permutation puts the four quarters back in order.
-  const __m256i words =
-      _mm256_permute4x64_epi64(_mm256_packs_epi32(round(left.total()), round(right.total())), 0xD8);
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(left.total(), right.total()), 0xD8);
   return _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
 }
 

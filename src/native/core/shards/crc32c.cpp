@@ -41,7 +41,7 @@ uint32_t extend(uint32_t crc, const uint8_t* data, size_t size) {
 
 uint32_t copy(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
   if (size != 0) std::memcpy(out, data, size);
-  return extend(crc, data, size);
+  return extend(crc, out, size);  // not of `data`, which may have changed by now
 }
 
 constexpr Crc32cKernels kPortable{"portable", extend, copy};

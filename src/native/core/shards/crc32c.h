@@ -17,7 +17,8 @@ inline uint32_t crc32c(std::span<const uint8_t> data) {
   return crc32c_extend(0, data);
 }
 
-// Copies `data` to `out` and returns the CRC of it as crc32c_extend does, in one pass: the bytes go by once.
+// Copies `data` to `out` and returns the CRC of what was copied as crc32c_extend does, in one pass: the bytes
+// go by once, and may change meanwhile.
 uint32_t crc32c_copy(uint32_t crc, std::span<const uint8_t> data, uint8_t* out);
 
 // The CRC of some bytes followed by `size` others, from the CRCs of both. Takes about half a microsecond, so

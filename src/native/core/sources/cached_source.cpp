@@ -21,6 +21,21 @@ void CachedSource::append_boxes(uint64_t number, std::span<const uint8_t> bytes,
   inner_->append_boxes(number, bytes, label, scratch, boxes);
 }
 
+void CachedSource::read_fields(uint64_t number, std::span<const uint8_t> bytes, const FieldSpec& spec,
+                               RecordFields& fields) const {
+  inner_->read_fields(number, bytes, spec, fields);
+}
+
+SourceSample CachedSource::describe_with_fields(SampleId id, std::span<const uint8_t> bytes,
+                                                const FieldSpec& spec, SourceScratch& scratch,
+                                                std::string& name, RecordFields& fields) const {
+  return inner_->describe_with_fields(id, bytes, spec, scratch, name, fields);
+}
+
+uint64_t CachedSource::start_reading(uint64_t number) const {
+  return cache_->contains(number) ? cache_->start_reading(number) : inner_->start_reading(number);
+}
+
 RemotePlace CachedSource::remote_place(uint64_t number) const {
   return cache_->contains(number) ? RemotePlace{} : inner_->remote_place(number);
 }

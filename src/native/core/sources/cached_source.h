@@ -42,6 +42,9 @@ class SampleCache {
   // Whether fetch() will in all likelihood need no source. Cheap, and no hit or miss.
   virtual bool contains(uint64_t number) const = 0;
 
+  // Of a sample that it contains, as SampleSource::start_reading(); throws nothing.
+  virtual uint64_t start_reading(uint64_t) const { return 0; }
+
   virtual CacheCounts counts() const = 0;
 };
 
@@ -56,6 +59,12 @@ class CachedSource : public SampleSource {
                         std::string& name) const override;
   void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label, SourceScratch& scratch,
                     std::vector<LabelledBox>& boxes) const override;
+  void read_fields(uint64_t number, std::span<const uint8_t> bytes, const FieldSpec& spec,
+                   RecordFields& fields) const override;
+  SourceSample describe_with_fields(SampleId id, std::span<const uint8_t> bytes, const FieldSpec& spec,
+                                    SourceScratch& scratch, std::string& name,
+                                    RecordFields& fields) const override;
+  uint64_t start_reading(uint64_t number) const override;
   RemotePlace remote_place(uint64_t number) const override;
   Where where(uint64_t number) const override { return inner_->where(number); }
 

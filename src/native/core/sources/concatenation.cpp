@@ -72,9 +72,35 @@ void Concatenation::append_boxes(uint64_t number, std::span<const uint8_t> bytes
   for (size_t i = first; i < boxes.size(); ++i) boxes[i].label = moved(boxes[i].label, offset);
 }
 
+void Concatenation::read_fields(uint64_t number, std::span<const uint8_t> bytes, const FieldSpec& spec,
+                                RecordFields& fields) const {
+  const Place place = find(number);
+  place.part.source->read_fields(place.number, bytes, spec, fields);
+}
+
+SourceSample Concatenation::describe_with_fields(SampleId id, std::span<const uint8_t> bytes,
+                                                 const FieldSpec& spec, SourceScratch& scratch,
+                                                 std::string& name, RecordFields& fields) const {
+  const Place place = find(id.number);
+  SourceSample sample =
+      place.part.source->describe_with_fields({place.number, id.object}, bytes, spec, scratch, name, fields);
+  sample.label = moved(sample.label, place.part.label_offset);
+  return sample;
+}
+
+uint64_t Concatenation::start_reading(uint64_t number) const {
+  const Place place = find(number);
+  return place.part.source->start_reading(place.number);
+}
+
 RemotePlace Concatenation::remote_place(uint64_t number) const {
   const Place place = find(number);
   return place.part.source->remote_place(place.number);
+}
+
+void Concatenation::prefetch(uint64_t number, const SourceScratch& scratch) const {
+  const Place place = find(number);
+  place.part.source->prefetch(place.number, scratch);
 }
 
 Where Concatenation::where(uint64_t number) const {

@@ -28,7 +28,14 @@ class Concatenation : public SampleSource {
                         std::string& name) const override;
   void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label, SourceScratch& scratch,
                     std::vector<LabelledBox>& boxes) const override;
+  void read_fields(uint64_t number, std::span<const uint8_t> bytes, const FieldSpec& spec,
+                   RecordFields& fields) const override;
+  SourceSample describe_with_fields(SampleId id, std::span<const uint8_t> bytes, const FieldSpec& spec,
+                                    SourceScratch& scratch, std::string& name,
+                                    RecordFields& fields) const override;
+  uint64_t start_reading(uint64_t number) const override;
   RemotePlace remote_place(uint64_t number) const override;
+  void prefetch(uint64_t number, const SourceScratch& scratch) const override;
   Where where(uint64_t number) const override;
 
  private:

@@ -78,12 +78,17 @@ FileSet::FileSet(FileList list) : list_(std::move(list)), archives_(kOpenArchive
   }
 }
 
-void FileSet::set_boxes(std::vector<int64_t> starts, std::vector<ObjectBox> boxes) {
+void FileSet::set_boxes(std::vector<int64_t> starts, std::vector<ObjectBox> boxes,
+                        std::vector<int64_t> labels) {
   if (!cuts(starts, size(), boxes.size())) {
     refuse("The starts of the boxes must grow from 0 to the " + std::to_string(boxes.size()) +
            " boxes there are, one more than there are files");
   }
-  auto made = std::make_unique<const Boxes>(Boxes{std::move(starts), std::move(boxes)});
+  if (!labels.empty() && labels.size() != boxes.size()) {
+    refuse("There are " + std::to_string(labels.size()) + " labels of " + std::to_string(boxes.size()) +
+           " boxes");
+  }
+  auto made = std::make_unique<const Boxes>(Boxes{std::move(starts), std::move(boxes), std::move(labels)});
   const Boxes* none = nullptr;
   if (boxes_.compare_exchange_strong(none, made.get())) static_cast<void>(made.release());
 }
@@ -167,14 +172,34 @@ std::span<const uint8_t> FileSet::fetch(uint64_t number, SourceScratch& scratch)
   return data.first(got);
 }
 
+uint64_t FileSet::start_reading(uint64_t number) const {
+  const size_t index = checked(number);
+  if (remote_.reader) return 0;
+  if (list_.archive_of[index] < 0) {
+    const RandomAccessFile file(path(index));
+    return file.start_reading(0, file.size());
+  }
+  return archives_.open(static_cast<size_t>(list_.archive_of[index]))
+      ->start_reading(static_cast<uint64_t>(list_.offsets[index]), static_cast<uint64_t>(list_.sizes[index]));
+}
+
 void FileSet::append_boxes(uint64_t number, std::span<const uint8_t>, int64_t label, SourceScratch&,
                            std::vector<LabelledBox>& boxes) const {
   const size_t index = checked(number);
   const Boxes* known = boxes_.load();
   if (!known) return;
   for (auto i = known->starts[index]; i < known->starts[index + 1]; ++i) {
-    boxes.push_back({known->boxes[static_cast<size_t>(i)], label});
+    const auto row = static_cast<size_t>(i);
+    boxes.push_back({known->boxes[row], known->labels.empty() ? label : known->labels[row]});
   }
+}
+
+void FileSet::read_fields(uint64_t number, std::span<const uint8_t> bytes, const FieldSpec& spec,
+                          RecordFields& fields) const {
+  const size_t index = checked(number);
+  if (!make_fields_) return SampleSource::read_fields(number, bytes, spec, fields);
+  fields.record = make_fields_(index, bytes, spec);
+  stoker::read_fields(fields.record, spec, fields);
 }
 
 ObjectBox FileSet::box(SampleId id) const {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,15 +30,24 @@ struct FileList {
   std::vector<int64_t> offsets;     // of the image's first byte in its archive
 };
 
+// Gives the fields of a sample that are wanted, as a tf.train.Example. `image` is its file. Called from any
+// thread.
+using MakeFields = std::function<std::vector<uint8_t>(uint64_t number, std::span<const uint8_t> image,
+                                                      const FieldSpec& spec)>;
+
 class FileSet : public SampleSource {
  public:
   // Throws kBadArgument when the columns contradict each other. Touches no file.
   explicit FileSet(FileList list);
   ~FileSet() override { delete boxes_.load(); }
 
-  // Sets the annotated objects: those of sample i are boxes[starts[i]] .. boxes[starts[i + 1] - 1]. Of
-  // several calls the first counts, so that readers need no lock.
-  void set_boxes(std::vector<int64_t> starts, std::vector<ObjectBox> boxes);
+  // Sets the annotated objects: those of sample i are boxes[starts[i]] .. boxes[starts[i + 1] - 1], and so
+  // are their labels; without labels they have that of their image. Of several calls the first counts, so
+  // that readers need no lock.
+  void set_boxes(std::vector<int64_t> starts, std::vector<ObjectBox> boxes, std::vector<int64_t> labels = {});
+
+  // Sets what gives the fields of samples; to be called before any is read.
+  void set_fields(MakeFields make) { make_fields_ = std::move(make); }
 
   // From now on the archives, and the files that lie in none, are those of remote storage: archive i has the
   // number i of `files`, and image i, if it is a file of its own, the number behind the archives and i
@@ -60,6 +70,12 @@ class FileSet : public SampleSource {
   void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label, SourceScratch& scratch,
                     std::vector<LabelledBox>& boxes) const override;
 
+  // Throws what `make` of set_fields() throws, too.
+  void read_fields(uint64_t number, std::span<const uint8_t> bytes, const FieldSpec& spec,
+                   RecordFields& fields) const override;
+
+  uint64_t start_reading(uint64_t number) const override;
+
   // The bytes of the image, if files are remote.
   RemotePlace remote_place(uint64_t number) const override;
 
@@ -70,6 +86,7 @@ class FileSet : public SampleSource {
   struct Boxes {
     std::vector<int64_t> starts;
     std::vector<ObjectBox> boxes;
+    std::vector<int64_t> labels;  // of each, or none
   };
 
   size_t checked(uint64_t number) const;
@@ -80,6 +97,7 @@ class FileSet : public SampleSource {
 
   FileList list_;
   OpenFiles archives_;
+  MakeFields make_fields_;
   RemoteFiles remote_;                        // without a reader: they are files of this machine
   std::atomic<const Boxes*> boxes_{nullptr};  // owned
 };

@@ -67,6 +67,7 @@ bool MemoryCache::offer(uint64_t number, const StoredImage& image, int64_t label
                                                           .encoding = image.encoding,
                                                           .size = image.size,
                                                           .order = image.order,
+                                                          .mode = image.mode,
                                                           .label = label,
                                                           .name = name});
     const uint64_t cost = sample->cost();

@@ -109,6 +109,11 @@ bool NodeCacheFile::contains(uint64_t number) const {
   return read_at(file_.get(), start, header) == header.size() && header == frame_header(size - kFrameBytes);
 }
 
+uint64_t NodeCacheFile::start_reading(uint64_t number) const {
+  if (number >= starts_.size() - 1) return 0;
+  return stoker::start_reading(file_.get(), starts_[number], starts_[number + 1] - starts_[number]);
+}
+
 bool NodeCacheFile::is_written(uint64_t block) const {
   const auto at = static_cast<off_t>(block * block_bytes_);
   return tells_holes_ && ::lseek(file_.get(), at, SEEK_DATA) == at;

@@ -41,6 +41,8 @@ class NodeCacheFile : public SampleCache {
   // Whether its frame was begun, or with a file system that tells holes, whether its middle is written.
   bool contains(uint64_t number) const override;
 
+  uint64_t start_reading(uint64_t number) const override;
+
   // `bytes` are those that the whole budget counts as used, by all files and processes.
   CacheCounts counts() const override;
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,8 +57,15 @@ class RecordSet {
   // remote shards as RemoteReader::take. Remote bytes whose checksum is wrong are read once more.
   std::span<const uint8_t> read(uint64_t index, PayloadCheck check, SourceScratch& scratch) const;
 
-  // The same, but the payload is not checked: `crc` becomes the CRC-32C that it must have.
-  std::span<const uint8_t> read_unchecked(uint64_t index, SourceScratch& scratch, uint32_t& crc) const;
+  // The same, but the payload is not checked, and pixels in it may be left out: see
+  // SampleSource::fetch_unchecked().
+  FetchedSample read_unchecked(uint64_t index, SourceScratch& scratch) const;
+
+  // Has the system begin to read a record from its disk; how many bytes. Throws as ShardIndex::read, and kIo.
+  uint64_t start_reading(uint64_t index) const;
+
+  // See SampleSource::prefetch().
+  void prefetch(uint64_t index, const SourceScratch& scratch) const;
 
   // The frame of a record, if shards are remote.
   RemotePlace remote_place(uint64_t index) const;
@@ -77,6 +85,7 @@ class RecordSet {
   Where where(const Place& place) const;
   RemotePlace remote_place(const Place& place) const;
   std::span<const uint8_t> read_local(const Place& place, PayloadCheck check, SourceScratch& scratch) const;
+  std::optional<FetchedSample> read_mapped(const Place& place, SourceScratch& scratch) const;
   std::span<const uint8_t> read_remote(const Place& place, PayloadCheck check, SourceScratch& scratch) const;
   std::shared_ptr<const ShardIndex> index_of(size_t shard) const;
   bool as_listed(size_t shard, bool eager) const;

@@ -90,14 +90,15 @@ RecordSource::RecordSource(std::shared_ptr<const RecordSet> records, RecordKeys 
 }
 
 std::span<const uint8_t> RecordSource::fetch(uint64_t number, SourceScratch& scratch) const {
-  return records_->read(number, check_, scratch);
+  const auto payload = records_->read(number, check_, scratch);
+  if (check_ == PayloadCheck::kOn) scratch.crc = stated_crc(payload);
+  return payload;
 }
 
 FetchedSample RecordSource::fetch_unchecked(uint64_t number, SourceScratch& scratch) const {
-  if (check_ == PayloadCheck::kOff) return {fetch(number, scratch), std::nullopt};
-  uint32_t crc = 0;
-  const auto payload = records_->read_unchecked(number, scratch, crc);
-  return {payload, crc};
+  FetchedSample fetched = records_->read_unchecked(number, scratch);
+  if (check_ == PayloadCheck::kOff) fetched.crc.reset();
+  return fetched;
 }
 
 void RecordSource::shape(StoredImage& image, std::span<const Wanted> wanted) const {
@@ -125,13 +126,19 @@ bool RecordSource::shape(StoredImage& image, std::span<const GlancedFeature> see
   return (text == "HWC" || text == "CHW") && fits(image);
 }
 
-std::optional<SourceSample> RecordSource::glance_at(std::span<const uint8_t> bytes, std::string& name) const {
+size_t RecordSource::glanced() const {
+  return keys_.encoding == ImageEncoding::kRaw ? kCorners : kHeight;
+}
+
+std::optional<SourceSample> RecordSource::glance_at(std::span<const uint8_t> bytes,
+                                                    std::span<GlancedFeature> seen, std::string& name) const {
   const bool raw = keys_.encoding == ImageEncoding::kRaw, labelled = !keys_.label.key.empty();
   const bool square_tensor = raw && (keys_.height.empty() || keys_.width.empty());
   if (keys_.label.encoding != LabelEncoding::kId || square_tensor) return std::nullopt;
-  std::array<GlancedFeature, kCorners> seen{
-      {{keys_.image}, {keys_.label.key}, {keys_.source}, {keys_.height}, {keys_.width}, {keys_.order}}};
-  if (!glance(bytes, std::span(seen).first(raw ? kCorners : kHeight))) return std::nullopt;
+  const std::string_view keys[] = {keys_.image,  keys_.label.key, keys_.source,
+                                   keys_.height, keys_.width,     keys_.order};
+  for (size_t i = 0; i < glanced(); ++i) seen[i].key = keys[i];
+  if (!glance(bytes, seen)) return std::nullopt;
   if (seen[kImage].kind != FeatureKind::kBytes) return std::nullopt;
   if (labelled && seen[kLabel].kind != FeatureKind::kInt64) return std::nullopt;
   SourceSample sample;
@@ -147,7 +154,8 @@ SourceSample RecordSource::describe(SampleId id, std::span<const uint8_t> bytes,
                                     std::string& name) const {
   const bool raw = keys_.encoding == ImageEncoding::kRaw, object = id.object != kWholeImage;
   if (!object) {
-    if (const auto seen = glance_at(bytes, name)) return *seen;
+    std::array<GlancedFeature, kCorners> seen;
+    if (const auto sample = glance_at(bytes, std::span(seen).first(glanced()), name)) return *sample;
   }
   std::array<Wanted, kFeatures> wanted{{{keys_.image, {}},
                                         {keys_.label.key, {}},
@@ -180,6 +188,18 @@ SourceSample RecordSource::describe(SampleId id, std::span<const uint8_t> bytes,
     sample.image.object = ObjectBox{value(0), value(1), value(2), value(3)};
   }
   return sample;
+}
+
+SourceSample RecordSource::describe_with_fields(SampleId id, std::span<const uint8_t> bytes,
+                                                const FieldSpec& spec, SourceScratch& scratch,
+                                                std::string& name, RecordFields& fields) const {
+  if (id.object == kWholeImage) {
+    fields.seen.assign(glanced(), {});
+    append_wanted(spec, fields.seen);
+    const auto sample = glance_at(bytes, fields.seen, name);
+    if (sample && take_fields(std::span(fields.seen).subspan(glanced()), spec, fields)) return *sample;
+  }
+  return SampleSource::describe_with_fields(id, bytes, spec, scratch, name, fields);
 }
 
 void RecordSource::append_boxes(uint64_t, std::span<const uint8_t> bytes, int64_t label,

@@ -17,7 +17,7 @@ struct RecordKeys {
   std::string image;
   LabelKeys label;
   std::string source;  // the source's name, for messages
-  ImageEncoding encoding = ImageEncoding::kJpeg;
+  ImageEncoding encoding = ImageEncoding::kFile;
   std::string height;  // of raw images; without height or width they are squares
   std::string width;
   std::string order;  // "HWC" or "CHW"; a record without it is HWC
@@ -41,12 +41,27 @@ class RecordSource : public SampleSource {
   // Throws kBadExample when the edges, or the labels, are not as many as the boxes.
   void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label, SourceScratch& scratch,
                     std::vector<LabelledBox>& boxes) const override;
+  void read_fields(uint64_t, std::span<const uint8_t> bytes, const FieldSpec& spec,
+                   RecordFields& fields) const override {
+    stoker::read_fields(bytes, spec, fields);
+  }
+  SourceSample describe_with_fields(SampleId id, std::span<const uint8_t> bytes, const FieldSpec& spec,
+                                    SourceScratch& scratch, std::string& name,
+                                    RecordFields& fields) const override;
+  uint64_t start_reading(uint64_t number) const override { return records_->start_reading(number); }
   RemotePlace remote_place(uint64_t number) const override { return records_->remote_place(number); }
+  void prefetch(uint64_t number, const SourceScratch& scratch) const override {
+    records_->prefetch(number, scratch);
+  }
   Where where(uint64_t number) const override { return records_->where(number); }
 
  private:
+  // How many features a glance looks for beside fields.
+  size_t glanced() const;
   // What describe() says of a whole image, if the record is laid out as writers do it; nothing otherwise.
-  std::optional<SourceSample> glance_at(std::span<const uint8_t> bytes, std::string& name) const;
+  // What is looked for stands in `seen` from glanced() on, where it is not the image and what belongs to it.
+  std::optional<SourceSample> glance_at(std::span<const uint8_t> bytes, std::span<GlancedFeature> seen,
+                                        std::string& name) const;
   // The shape of a raw image, in the same way; false if it is not clear.
   bool shape(StoredImage& image, std::span<const GlancedFeature> seen) const;
   // Fills in the shape of a raw image.

@@ -1,14 +1,45 @@
 #include "core/sources/sample_source.h"
 
+#include "core/base/little_endian.h"
+#include "core/base/medium_faults.h"
 #include "core/shards/crc32c.h"
 
 namespace stoker {
 
-bool FetchedSample::copy(std::span<const uint8_t> part, uint8_t* out) const {
+uint32_t crc_of(std::span<const uint8_t> bytes, const SourceScratch& scratch) {
+  return scratch.crc ? *scratch.crc : crc32c(bytes);
+}
+
+bool FetchedSample::copy(std::span<const uint8_t> part, uint8_t* out, PixelsGuess& guess) const {
   const auto before = static_cast<size_t>(part.data() - bytes.data());
+  guess = {};
+  if (mapped != nullptr && (part.data() != left.data() || part.size() != left.size())) return false;
   // Also without a check: it is the fastest copy to memory that is not in the caches.
-  const uint32_t sum = crc32c_copy(crc32c(bytes.first(before)), part, out);
-  return !crc || crc32c_extend(sum, bytes.subspan(before + part.size())) == *crc;
+  uint32_t sum = crc32c(bytes.first(before));
+  if (mapped == nullptr) {
+    sum = crc32c_copy(sum, part, out);
+  } else if (const std::span from(mapped, part.size());
+             !guarded(from, [&sum, from, out] { sum = crc32c_copy(sum, from, out); })) {
+    return false;
+  }
+  sum = crc32c_extend(sum, bytes.subspan(before + part.size()));
+  if (crc && sum != *crc) return false;
+  if (before >= sizeof(guess.before)) {
+    guess = {before, part.size(), load_le64(part.data() - sizeof(guess.before))};
+  }
+  return true;
+}
+
+void SampleSource::read_fields(uint64_t, std::span<const uint8_t>, const FieldSpec&, RecordFields&) const {
+  throw Error(ErrorCode::kBadArgument, "Samples of this source have no fields");
+}
+
+SourceSample SampleSource::describe_with_fields(SampleId id, std::span<const uint8_t> bytes,
+                                                const FieldSpec& spec, SourceScratch& scratch,
+                                                std::string& name, RecordFields& fields) const {
+  const SourceSample sample = describe(id, bytes, scratch, name);
+  read_fields(id.number, bytes, spec, fields);
+  return sample;
 }
 
 }  // namespace stoker

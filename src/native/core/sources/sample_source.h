@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "core/base/mapped_reads.h"
 #include "core/base/scratch_bytes.h"
 #include "core/base/stored_image.h"
 #include "core/clocks/stage_clock.h"
 #include "core/remote/remote_reader.h"
+#include "core/sources/record_fields.h"
 
 namespace stoker {
 
@@ -24,16 +26,29 @@ struct SampleId {
   int32_t object = kWholeImage;
 };
 
+// Where the pixels of samples begin in their bytes, as those of the last sample let expect.
+struct PixelsGuess {
+  size_t begin = 0;
+  size_t size = 0;      // 0: nothing is expected
+  uint64_t before = 0;  // the eight bytes in front of them, which say their length
+};
+
 // Memory that one thread keeps from sample to sample.
 struct SourceScratch {
   std::shared_ptr<const void> held;  // keeps alive what fetch() gave, where that is shared with others
+  std::optional<uint32_t> crc;       // CRC-32C of all that fetch() gave, where the source has computed it
   RemoteScratch remote;
   StageClock clock;
   ScratchBytes bytes;
+  MappedReads mapped;
+  PixelsGuess pixels;
   std::vector<int64_t> numbers;
   std::vector<float> fractions;
   std::vector<std::span<const uint8_t>> values;
 };
+
+// The CRC-32C of `bytes`, which fetch() has just given.
+uint32_t crc_of(std::span<const uint8_t> bytes, const SourceScratch& scratch);
 
 // Borrows from the scratch.
 struct SourceSample {
@@ -41,13 +56,16 @@ struct SourceSample {
   int64_t label = -1;  // -1: none
 };
 
-// Bytes as fetch() gives them, but perhaps not yet checked.
+// Bytes as fetch() gives them, but perhaps not yet checked, and perhaps without those of the pixels.
 struct FetchedSample {
   std::span<const uint8_t> bytes;
-  std::optional<uint32_t> crc;  // the CRC-32C that they must have; nothing: they need no check
+  std::optional<uint32_t> crc;      // the CRC-32C that they must have; nothing: they need no check
+  std::span<const uint8_t> left{};  // the part of `bytes` that is not filled in
+  const uint8_t* mapped = nullptr;  // its bytes, in a mapped file that the scratch keeps
 
-  // Copies a part of `bytes`, and checks all of them in the same pass; whether they are as they must be.
-  bool copy(std::span<const uint8_t> part, uint8_t* out) const;
+  // Copies a part of `bytes`, and checks all of them in the same pass; whether they are as they must be. What
+  // is left out must be that part, or it is false. `guess` becomes what is to be expected of the next sample.
+  bool copy(std::span<const uint8_t> part, uint8_t* out, PixelsGuess& guess) const;
 };
 
 // Samples 0..size()-1, read from any thread.
@@ -60,11 +78,13 @@ class SampleSource {
 
   virtual uint64_t size() const = 0;
 
-  // The bytes that hold a sample; `scratch` keeps them until the next call. Errors say where by themselves.
+  // The bytes that hold a sample; `scratch` keeps them until the next call. It may set `scratch.crc`, which
+  // is empty beforehand. Errors say where by themselves.
   virtual std::span<const uint8_t> fetch(uint64_t number, SourceScratch& scratch) const = 0;
 
-  // The same for a caller that goes through the bytes once in any case and checks them in that pass. If they
-  // are wrong, the caller drops what it made of them, and fetch() throws what is wrong.
+  // The same for a caller that goes through the bytes once in any case and checks them in that pass. Of a
+  // mapped file, bytes that are expected to be pixels are left where they are. If anything is wrong, the
+  // caller drops what it made of them, and fetch() throws what is wrong.
   virtual FetchedSample fetch_unchecked(uint64_t number, SourceScratch& scratch) const {
     return {fetch(number, scratch), std::nullopt};
   }
@@ -79,8 +99,26 @@ class SampleSource {
   virtual void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label,
                             SourceScratch& scratch, std::vector<LabelledBox>& boxes) const = 0;
 
+  // Reads the fields of a sample. Errors as those of describe(); kBadArgument if samples have none.
+  virtual void read_fields(uint64_t number, std::span<const uint8_t> bytes, const FieldSpec& spec,
+                           RecordFields& fields) const;
+
+  // describe() and read_fields() in one, which need not go through the bytes twice. Errors as theirs.
+  virtual SourceSample describe_with_fields(SampleId id, std::span<const uint8_t> bytes,
+                                            const FieldSpec& spec, SourceScratch& scratch, std::string& name,
+                                            RecordFields& fields) const;
+
+  // Has the system begin to read what fetch() would from a disk, and does not wait for the bytes; for the
+  // file to be found and opened it does. Returns how many bytes that are; 0 for a sample that is not on a
+  // disk. Throws as fetch().
+  virtual uint64_t start_reading(uint64_t) const { return 0; }
+
   // Which bytes fetch() would take from remote storage; of a sample that is here, none.
   virtual RemotePlace remote_place(uint64_t) const { return {}; }
+
+  // Has the processor fetch the bytes of a sample that the calling thread will ask for next, if that is only
+  // from memory into its caches. Throws nothing: what is wrong with the sample is said when it is asked for.
+  virtual void prefetch(uint64_t, const SourceScratch&) const {}
 
   // Where a sample lies, for messages.
   virtual Where where(uint64_t number) const = 0;

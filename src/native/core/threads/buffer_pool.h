@@ -24,6 +24,8 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
   std::shared_ptr<uint8_t[]> take();
 
+  size_t size_bytes() const { return size_bytes_; }
+
  private:
   struct Release {
     void operator()(uint8_t* bytes) const;

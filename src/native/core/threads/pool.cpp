@@ -1,5 +1,6 @@
 #include "core/threads/pool.h"
 
+#include <algorithm>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -7,6 +8,11 @@
 #include "core/base/errors.h"
 
 namespace stoker {
+namespace {
+
+constexpr size_t kWoken = 2;  // threads that one wakes
+
+}  // namespace
 
 ThreadPool::ThreadPool(size_t threads) : clocks_(threads) {
   threads_.reserve(threads);
@@ -33,25 +39,39 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::submit(size_t count, Task task) {
   if (count == 0) return;
   auto job = std::make_shared<Job>(count, std::move(task));
+  bool wake = false;
   {
     const std::lock_guard lock(mutex_);
     if (closing_) return;
     jobs_.push_back(std::move(job));
+    wake = waiting_ != 0;
   }
-  count == 1 ? wake_.notify_one() : wake_.notify_all();
+  if (wake) wake_.notify_one();
 }
 
 std::shared_ptr<ThreadPool::Job> ThreadPool::wait_for_job(WorkerClock& clock) {
   std::list<std::shared_ptr<Job>> begun;  // what their tasks hold is released outside the lock
   std::unique_lock lock(mutex_);
+  bool woken = false;
   for (;;) {
     if (!closing_ && jobs_.empty()) {
       clock.rest();
+      ++waiting_;
       wake_.wait(lock, [this] { return closing_ || !jobs_.empty(); });
+      --waiting_;
       clock.wake();
+      woken = true;
     }
     if (closing_) return nullptr;
-    if (jobs_.front()->next.load(std::memory_order_relaxed) < jobs_.front()->count) return jobs_.front();
+    const std::shared_ptr<Job> job = jobs_.front();
+    const size_t claimed = job->next.load(std::memory_order_relaxed);
+    if (claimed < job->count) {
+      const size_t left = jobs_.size() > 1 ? kWoken : std::min(job->count - claimed - 1, kWoken);
+      const size_t others = woken ? std::min(waiting_, left) : 0;
+      lock.unlock();
+      for (size_t i = 0; i < others; ++i) wake_.notify_one();
+      return job;
+    }
     begun.splice(begun.end(), jobs_, jobs_.begin());
   }
 }

@@ -54,12 +54,14 @@ class ThreadPool {
     alignas(64) std::atomic<size_t> next{0};  // on a cache line that only claims change
   };
 
-  // The first job that has tasks left; nothing once the pool is closing. Waits for one.
+  // The first job that has tasks left; nothing once the pool is closing. Waits for one. A thread that was
+  // woken wakes two others where tasks are left for them: who submits jobs would take 2 us for each of them.
   std::shared_ptr<Job> wait_for_job(WorkerClock& clock);
   void work(size_t worker);
 
   std::mutex mutex_;
   std::condition_variable wake_;
+  size_t waiting_ = 0;                    // threads
   std::list<std::shared_ptr<Job>> jobs_;  // a list, so that threads take jobs out without asking for memory
   std::atomic<bool> closing_{false};      // set under the mutex
   std::vector<WorkerClock> clocks_;       // one a thread

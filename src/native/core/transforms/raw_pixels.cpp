@@ -1,12 +1,14 @@
 #include "core/transforms/raw_pixels.h"
 
 #include <cstring>
+#include <string>
+
+#include "core/base/errors.h"
 
 namespace stoker {
 namespace {
 
-// Where the three channels of a pixel lie: `plane` bytes from one channel to the
-// next, `row` from one row to the next.
+// Where the channels of a pixel lie: `plane` bytes from one to the next, `row` from one row to the next.
 struct Layout {
   const uint8_t* first;  // of the region
   size_t row;
@@ -15,7 +17,7 @@ struct Layout {
 
 Layout layout_of(const StoredImage& image, Rect region) {
   const auto width = static_cast<size_t>(image.size.width), height = static_cast<size_t>(image.size.height);
-  const size_t step = image.order == TensorOrder::kHwc ? kRgbBytes : 1;
+  const size_t step = image.order == TensorOrder::kHwc ? pixel_bytes(image.mode) : 1;
   const size_t plane = image.order == TensorOrder::kHwc ? 1 : width * height;
   const size_t begin = (static_cast<size_t>(region.y) * width + static_cast<size_t>(region.x)) * step;
   return {image.bytes.data() + begin, width * step, plane};
@@ -41,7 +43,17 @@ void mirror(uint8_t* row, size_t columns) {
 
 }  // namespace
 
-RgbxView to_rgbx(const StoredImage& image, Rect region, ScratchBytes& scratch) {
+RgbxView to_rgbx(const StoredImage& image, Rect region, PixelMode mode, ScratchBytes& scratch) {
+  if (image.mode != mode && image.mode != PixelMode::kRgb) {
+    throw Error(ErrorCode::kBadArgument, std::string("Pixels of mode ") + name_of(image.mode) +
+                                             " are not shown in mode " + name_of(mode));
+  }
+  if (mode == PixelMode::kI16 && image.mode == PixelMode::kRgb) {
+    throw Error(
+        ErrorCode::kBadImage,
+        "The image is stored as raw RGB of 8 bits, which mode I;16 does not show: choose mode RGB, L or "
+        "RGBA");
+  }
   const Layout layout = layout_of(image, region);
   const auto columns = static_cast<size_t>(region.width), rows = static_cast<size_t>(region.height);
   const size_t stride = columns * kRgbxBytes;
@@ -49,11 +61,14 @@ RgbxView to_rgbx(const StoredImage& image, Rect region, ScratchBytes& scratch) {
   for (size_t y = 0; y < rows; ++y) {
     const uint8_t* from = layout.first + y * layout.row;
     uint8_t* to = out + y * stride;
-    if (image.order == TensorOrder::kHwc) {
+    if (image.mode != PixelMode::kRgb) {
+      unpack(mode, from, columns, to);
+    } else if (image.order == TensorOrder::kHwc) {
       rgb_to_rgbx(from, columns, to);
     } else {
       spread<1, kRgbxBytes>(from, layout.plane, columns, to);
     }
+    if (image.mode != mode) to_mode(mode, to, columns, to);
   }
   return {out, stride, {region.width, region.height}};
 }

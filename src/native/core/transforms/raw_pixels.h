@@ -11,10 +11,11 @@ namespace stoker {
 
 // `image` is a raw one, and `region` lies inside it.
 
-// The region as RGBX in `scratch`.
-RgbxView to_rgbx(const StoredImage& image, Rect region, ScratchBytes& scratch);
+// The region in `scratch`, as `mode` lies in RGBX. `image` is of that mode or RGB, of which there is no I;16:
+// that throws kBadImage; another mode throws kBadArgument.
+RgbxView to_rgbx(const StoredImage& image, Rect region, PixelMode mode, ScratchBytes& scratch);
 
-// The region as RGB rows, mirrored if `flip`.
+// The region of an image of RGB as such rows, mirrored if `flip`.
 void copy_rgb(const StoredImage& image, Rect region, bool flip, RgbSlot slot);
 
 }  // namespace stoker

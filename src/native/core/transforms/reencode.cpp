@@ -1,26 +1,9 @@
 #include "core/transforms/reencode.h"
 
-#include <string>
-
-#include "core/base/errors.h"
-
 namespace stoker {
-namespace {
 
-void refuse_outside(Rect part, Extent image) {
-  if (part.x >= 0 && part.y >= 0 && part.width > 0 && part.height > 0 && part.width <= image.width - part.x &&
-      part.height <= image.height - part.y) {
-    return;
-  }
-  throw Error(ErrorCode::kBadArgument, "The part to re-encode is empty or leaves the image of " +
-                                           std::to_string(image.width) + " x " +
-                                           std::to_string(image.height));
-}
-
-}  // namespace
-
-std::vector<uint8_t> Reencoder::run(std::span<const uint8_t> jpeg, const ReencodeSpec& spec) {
-  const Extent image = decoder_.open(jpeg, spec.max_pixels);
+std::vector<uint8_t> Reencoder::run(std::span<const uint8_t> file, const ReencodeSpec& spec) {
+  const Extent image = decoder_.open(file, spec.max_pixels);
   refuse_outside(spec.part, image);
   refuse_no_jpeg(spec.size);
   refuse_more_pixels(spec.size, spec.max_pixels);
@@ -32,10 +15,18 @@ std::vector<uint8_t> Reencoder::run(std::span<const uint8_t> jpeg, const Reencod
 
 void Reencoder::resize(const ReencodeSpec& spec, RgbSlot slot) {
   const bool fast = spec.decode == DecodeMode::kFast && spec.filter != Filter::kNearest;
-  const int32_t shrink = fast ? shrink_for({spec.part.width, spec.part.height}, spec.size) : 1;
+  const int32_t shrink =
+      fast && decoder_.shrinks() ? shrink_for({spec.part.width, spec.part.height}, spec.size) : 1;
   const Rect needed = resampler_.plan_part(spec.filter, spec.part, spec.size,
                                            {0, 0, spec.size.width, spec.size.height}, {shrink, fast});
-  resampler_.run(decoder_.decode(needed, shrink), false, slot);
+  resampler_.start(false, slot);
+  decoder_.start(needed, shrink);
+  for (int32_t end = 0; end < needed.height;) {
+    const RgbxRows rows = decoder_.next();
+    resampler_.add(rows.pixels, rows.first);
+    end = rows.first + rows.pixels.size.height;
+  }
+  resampler_.finish();
 }
 
 }  // namespace stoker

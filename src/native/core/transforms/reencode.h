@@ -1,4 +1,4 @@
-// One JPEG to another of another size, in one go: decode, cut, resample, encode.
+// One image file to a JPEG of another size, in one go: decode, cut, resample, encode.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "core/base/pixels.h"
 #include "core/base/scratch_bytes.h"
-#include "core/jpeg/decoder.h"
+#include "core/images/image_decoder.h"
 #include "core/jpeg/encode.h"
 #include "core/resize/resample.h"
 
@@ -27,12 +27,12 @@ class Reencoder {
  public:
   // With kExact, the bytes that decoding the part, resampling it and encode_jpeg give one after another.
   // kFast as TransformDecoder does. Throws what these throw.
-  std::vector<uint8_t> run(std::span<const uint8_t> jpeg, const ReencodeSpec& spec);
+  std::vector<uint8_t> run(std::span<const uint8_t> file, const ReencodeSpec& spec);
 
  private:
   void resize(const ReencodeSpec& spec, RgbSlot slot);  // the opened image
 
-  JpegDecoder decoder_;
+  ImageDecoder decoder_;
   Resampler resampler_;
   ScratchBytes pixels_;
 };

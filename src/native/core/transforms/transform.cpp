@@ -172,6 +172,12 @@ void check_transform(const TransformSpec& spec) {
   }
 }
 
+void check_mode(const TransformSpec& spec, PixelMode mode) {
+  if (!spec.jitter.on() || mode == PixelMode::kRgb || mode == PixelMode::kL) return;
+  refuse(std::string("Colours are changed in mode RGB and L, not in ") + name_of(mode) +
+         ": choose one of them, or a transform without colour jitter");
+}
+
 Rect object_rect(const ObjectBox& box, Extent image) {
   const double width = image.width, height = image.height;
   const int32_t left = clip(std::floor(box.xmin * width + kEdgeTolerance), image.width - 1);

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/base/pixel_mode.h"
 #include "core/base/pixels.h"
 #include "core/base/stored_image.h"
 #include "core/color/color_jitter.h"
@@ -49,6 +50,9 @@ struct TransformPlan {
 // Throws kBadArgument for settings that no image can be shown with: sides outside of 1 .. kMostSide, numbers
 // out of range or not numbers, bounds in the wrong order, a centre larger than what it is cut out of.
 void check_transform(const TransformSpec& spec);
+
+// Throws kBadArgument for changes of colours in a mode that has none: RGBA and I;16.
+void check_mode(const TransformSpec& spec, PixelMode mode);
 
 // What is left of an annotated object: its edges in pixels of the result, its class, and which
 // of the sample's boxes it is.

@@ -1,6 +1,7 @@
 #include "core/transforms/transform_decoder.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "core/base/errors.h"
@@ -20,24 +21,18 @@ Rect around(std::span<const Rect> regions) {
   return all;
 }
 
-// The part `region` of pixels that are those of `all`.
-RgbxView part(const RgbxView& pixels, Rect all, Rect region) {
-  return {pixels.row(region.y - all.y) + static_cast<size_t>(region.x - all.x) * kRgbxBytes,
-          pixels.stride,
-          {region.width, region.height}};
-}
-
 void check_pixels(const StoredImage& image) {
   if (fits(image)) return;
-  throw Error(ErrorCode::kBadImage, std::to_string(image.bytes.size()) + " bytes of pixels are not " +
-                                        std::to_string(image.size.height) + " x " +
-                                        std::to_string(image.size.width) + " x 3 (height, width, channels)");
+  throw Error(ErrorCode::kBadImage,
+              std::to_string(image.bytes.size()) + " bytes of pixels are not " +
+                  std::to_string(image.size.height) + " x " + std::to_string(image.size.width) + " x " +
+                  std::to_string(channels_of(image.mode)) + " (height, width, channels)");
 }
 
 }  // namespace
 
 int32_t TransformDecoder::shrink_of(std::span<const TransformSpec> transforms) const {
-  if (mode_ == DecodeMode::kExact) return 1;
+  if (decode_ == DecodeMode::kExact || !decoder_.shrinks()) return 1;
   int32_t shrink = 8;
   for (size_t i = 0; i < transforms.size(); ++i) {
     const TransformPlan& plan = plans_[i];
@@ -47,9 +42,25 @@ int32_t TransformDecoder::shrink_of(std::span<const TransformSpec> transforms) c
   return shrink;
 }
 
+void TransformDecoder::open(const StoredImage& image, std::span<const TransformSpec> transforms,
+                            uint64_t max_pixels, std::span<const RgbSlot> slots) {
+  if (transforms.empty() || slots.size() != transforms.size()) {
+    throw Error(ErrorCode::kBadArgument, std::to_string(slots.size()) + " slots for the pixels of " +
+                                             std::to_string(transforms.size()) + " transforms");
+  }
+  for (const TransformSpec& transform : transforms) check_mode(transform, mode_);
+  while (resamplers_.size() < transforms.size()) resamplers_.emplace_back(mode_);
+  if (image.encoding == ImageEncoding::kFile) {
+    size_ = decoder_.open(image.bytes, max_pixels, mode_);
+  } else {
+    check_pixels(image);
+    refuse_more_pixels(image.size, max_pixels);
+    size_ = image.size;
+  }
+}
+
 void TransformDecoder::plan(const StoredImage& image, std::span<const TransformSpec> transforms,
                             const SampleRandom& random) {
-  if (resamplers_.size() < transforms.size()) resamplers_.resize(transforms.size());
   plans_.clear();
   for (size_t i = 0; i < transforms.size(); ++i) {
     plans_.push_back(
@@ -57,70 +68,123 @@ void TransformDecoder::plan(const StoredImage& image, std::span<const TransformS
   }
 }
 
-void TransformDecoder::decode(const StoredImage& image, std::span<const TransformSpec> transforms,
-                              const SampleRandom& random, uint64_t max_pixels,
-                              std::span<const RgbSlot> slots) {
-  if (transforms.empty() || slots.size() != transforms.size()) {
-    throw Error(ErrorCode::kBadArgument, std::to_string(slots.size()) + " slots for the pixels of " +
-                                             std::to_string(transforms.size()) + " transforms");
-  }
-  if (image.encoding == ImageEncoding::kJpeg) {
-    size_ = decoder_.open(image.bytes, max_pixels);
-    plan(image, transforms, random);
-    decode_jpeg(transforms, slots);
+void TransformDecoder::run(const StoredImage& image, std::span<const TransformSpec> transforms,
+                           const SampleRandom& random, std::span<const RgbSlot> slots) {
+  if (image.encoding == ImageEncoding::kFile) {
+    decode_file(transforms, slots, image.entries);
   } else {
-    check_pixels(image);
-    refuse_more_pixels(image.size, max_pixels);
-    size_ = image.size;
-    plan(image, transforms, random);
     for (size_t i = 0; i < transforms.size(); ++i) decode_raw(image, transforms[i], plans_[i], slots[i]);
   }
   for (size_t i = 0; i < transforms.size(); ++i) {
     if (!transforms[i].jitter.on()) continue;
-    apply_jitter(plan_jitter(transforms[i].jitter, random.in_transform(static_cast<uint8_t>(i))), slots[i],
-                 transforms[i].out);
+    change_colors(plan_jitter(transforms[i].jitter, random.in_transform(static_cast<uint8_t>(i))), slots[i],
+                  transforms[i].out);
   }
-  mark(Stage::kResample);
+  turn(Stage::kResample);
+  if (clock_ != nullptr) clock_->mark_turns();
 }
 
-Extent TransformDecoder::decode_whole(std::span<const uint8_t> jpeg, uint64_t max_pixels,
+void TransformDecoder::decode(const StoredImage& image, std::span<const TransformSpec> transforms,
+                              const SampleRandom& random, uint64_t max_pixels,
+                              std::span<const RgbSlot> slots) {
+  open(image, transforms, max_pixels, slots);
+  plan(image, transforms, random);
+  run(image, transforms, random, slots);
+}
+
+void TransformDecoder::decode_as(const TransformDecoder& first, const StoredImage& image,
+                                 std::span<const TransformSpec> transforms, const SampleRandom& random,
+                                 uint64_t max_pixels, std::span<const RgbSlot> slots) {
+  open(image, transforms, max_pixels, slots);
+  if (size_ != first.size_ || transforms.size() != first.plans_.size()) {
+    const auto text = [](Extent size) {
+      return std::to_string(size.width) + " x " + std::to_string(size.height);
+    };
+    throw Error(ErrorCode::kBadExample, "it is " + text(size_) + " pixels (width x height) and the image " +
+                                            text(first.size_) + "; they must be equally large");
+  }
+  plans_ = first.plans_;
+  run(image, transforms, random, slots);
+}
+
+Extent TransformDecoder::decode_whole(std::span<const uint8_t> file, uint64_t max_pixels,
                                       std::vector<uint8_t>& pixels) {
-  const Extent size = decoder_.open(jpeg, max_pixels);
+  const Extent size = decoder_.open(file, max_pixels, mode_);
   const RgbxView view = decoder_.decode({0, 0, size.width, size.height});
   const auto width = static_cast<size_t>(size.width);
-  pixels.resize(width * static_cast<size_t>(size.height) * kRgbBytes);
-  rgbx_to_rgb(view, {pixels.data(), width * kRgbBytes});
+  const size_t stride = width * pixel_bytes(mode_);
+  pixels.resize(stride * static_cast<size_t>(size.height));
+  for (int32_t y = 0; y < size.height; ++y) {
+    pack(mode_, view.row(y), width, pixels.data() + static_cast<size_t>(y) * stride);
+  }
   return size;
 }
 
-void TransformDecoder::decode_jpeg(std::span<const TransformSpec> transforms,
-                                   std::span<const RgbSlot> slots) {
+// Grey as three channels is changed as Pillow changes L.
+void TransformDecoder::change_colors(const JitterPlan& plan, RgbSlot slot, Extent size) {
+  if (mode_ == PixelMode::kRgb) return apply_jitter(plan, slot, size);
+  const auto width = static_cast<size_t>(size.width);
+  const size_t stride = width * kRgbBytes;
+  const RgbSlot rows{grey_.take(stride * static_cast<size_t>(size.height)), stride};
+  for (int32_t y = 0; y < size.height; ++y) {
+    for (size_t x = 0; x < width; ++x) std::memset(rows.row(y) + x * kRgbBytes, slot.row(y)[x], kRgbBytes);
+  }
+  apply_jitter(plan, rows, size);
+  for (int32_t y = 0; y < size.height; ++y) {
+    for (size_t x = 0; x < width; ++x) slot.row(y)[x] = rows.row(y)[x * kRgbBytes];
+  }
+}
+
+void TransformDecoder::decode_file(std::span<const TransformSpec> transforms, std::span<const RgbSlot> slots,
+                                   EntryPoints* entries) {
   regions_.clear();
-  const Sampling sampling{shrink_of(transforms), mode_ == DecodeMode::kFast};
+  const Sampling sampling{shrink_of(transforms), decode_ == DecodeMode::kFast};
   for (size_t i = 0; i < transforms.size(); ++i) {
     const TransformPlan& plan = plans_[i];
     regions_.push_back(
         resamplers_[i].plan_part(transforms[i].filter, plan.crop, plan.resized, plan.window, sampling));
   }
   const Rect all = around(regions_);
-  const RgbxView pixels = decoder_.decode(all, sampling.shrink);
-  mark(Stage::kDecode);
-  for (size_t i = 0; i < transforms.size(); ++i) {
-    resamplers_[i].run(part(pixels, all, regions_[i]), plans_[i].flip, slots[i]);
+  for (size_t i = 0; i < transforms.size(); ++i)
+    resamplers_[i].start(plans_[i].flip, slots[i], decoder_.is_opaque());
+  decoder_.start(all, sampling.shrink, entries);
+  for (int32_t end = 0; end < all.height;) {
+    const RgbxRows rows = decoder_.next();
+    end = rows.first + rows.pixels.size.height;
+    turn(Stage::kDecode);
+    for (size_t i = 0; i < transforms.size(); ++i) {
+      const Rect& region = regions_[i];
+      const int32_t above = region.y - all.y;  // rows of `all` that are not the region's
+      const int32_t first = std::max(rows.first, above), last = std::min(end, above + region.height);
+      if (first >= last) continue;
+      const uint8_t* pixels =
+          rows.pixels.row(first - rows.first) + static_cast<size_t>(region.x - all.x) * kRgbxBytes;
+      resamplers_[i].add({pixels, rows.pixels.stride, {region.width, last - first}}, first - above);
+    }
+    turn(Stage::kResample);
   }
+  for (size_t i = 0; i < transforms.size(); ++i) resamplers_[i].finish();
 }
 
 void TransformDecoder::decode_raw(const StoredImage& image, const TransformSpec& transform,
                                   const TransformPlan& plan, RgbSlot slot) {
-  if (plan.resized == Extent{plan.crop.width, plan.crop.height}) {  // nothing to resample
+  const bool plain = mode_ == PixelMode::kRgb && image.mode == PixelMode::kRgb;
+  if (plain && plan.resized == Extent{plan.crop.width, plan.crop.height}) {  // nothing to resample
     const Rect part{plan.crop.x + plan.window.x, plan.crop.y + plan.window.y, plan.window.width,
                     plan.window.height};
     return copy_rgb(image, part, plan.flip, slot);
   }
-  Resampler& resampler = resamplers_.front();
+  ModeResampler& resampler = resamplers_.front();
   const Rect region = resampler.plan_part(transform.filter, plan.crop, plan.resized, plan.window,
-                                          {1, mode_ == DecodeMode::kFast});
-  resampler.run(to_rgbx(image, region, pixels_), plan.flip, slot);
+                                          {1, decode_ == DecodeMode::kFast});
+  resampler.start(plan.flip, slot);
+  const auto fit = static_cast<int32_t>(kBandBytes / (static_cast<size_t>(region.width) * kRgbxBytes));
+  const int32_t most = (fit / kRowGroup + 1) * kRowGroup;
+  for (int32_t y = 0; y < region.height; y += most) {
+    const int32_t rows = std::min(most, region.height - y);
+    resampler.add(to_rgbx(image, {region.x, region.y + y, region.width, rows}, mode_, pixels_), y);
+  }
+  resampler.finish();
 }
 
 }  // namespace stoker

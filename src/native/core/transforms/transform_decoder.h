@@ -7,8 +7,8 @@
 
 #include "core/base/stored_image.h"
 #include "core/clocks/stage_clock.h"
-#include "core/jpeg/decoder.h"
-#include "core/resize/resample.h"
+#include "core/images/image_decoder.h"
+#include "core/resize/resample_modes.h"
 #include "core/transforms/transform.h"
 
 namespace stoker {
@@ -16,42 +16,63 @@ namespace stoker {
 // Keeps its scratch memory from image to image; one per thread.
 class TransformDecoder {
  public:
-  // What it does is marked on `clock`, which the caller keeps, if there is one.
-  explicit TransformDecoder(DecodeMode mode = DecodeMode::kExact, StageClock* clock = nullptr)
-      : mode_(mode), clock_(clock) {}
+  // What it does is marked on `clock`, which the caller keeps, if there is one. Pixels of kI16 are exact in
+  // both modes of decoding.
+  explicit TransformDecoder(DecodeMode decode = DecodeMode::kExact, StageClock* clock = nullptr,
+                            PixelMode mode = PixelMode::kRgb)
+      : decode_(mode == PixelMode::kI16 ? DecodeMode::kExact : decode), mode_(mode), clock_(clock) {}
 
-  // Writes the rows of RGB of each transform to its slot; the image is decoded once, and only as much of it
-  // as the transforms need. Throws kBadImage or kImageTooLarge, also for a raw image whose bytes are not
-  // those of its size; and kBadArgument unless there is a transform, and a slot for each.
+  // Writes the rows of each transform to its slot, in the mode of pixels; the image is decoded once, and only
+  // as much of it as the transforms need. Throws kBadImage or kImageTooLarge, also for a raw image whose
+  // bytes are not those of its size; and kBadArgument unless there is a transform, and a slot for each, and
+  // for changes of colours in a mode that has none.
   void decode(const StoredImage& image, std::span<const TransformSpec> transforms, const SampleRandom& random,
               uint64_t max_pixels, std::span<const RgbSlot> slots);
 
-  // The whole image as RGB rows without gaps, in `pixels`; its size.
-  Extent decode_whole(std::span<const uint8_t> jpeg, uint64_t max_pixels, std::vector<uint8_t>& pixels);
+  // Another image of the sample that `first` has just decoded, with the same crops and the same choices.
+  // Throws kBadExample unless it is as large; the rest as decode().
+  void decode_as(const TransformDecoder& first, const StoredImage& image,
+                 std::span<const TransformSpec> transforms, const SampleRandom& random, uint64_t max_pixels,
+                 std::span<const RgbSlot> slots);
+
+  // The whole image as rows without gaps, in `pixels`; its size.
+  Extent decode_whole(std::span<const uint8_t> file, uint64_t max_pixels, std::vector<uint8_t>& pixels);
 
   // Of the last image: its size, and what the transforms showed of it.
   Extent size() const { return size_; }
   std::span<const TransformPlan> plans() const { return plans_; }
 
  private:
+  // Reads the size of the image.
+  void open(const StoredImage& image, std::span<const TransformSpec> transforms, uint64_t max_pixels,
+            std::span<const RgbSlot> slots);
   void plan(const StoredImage& image, std::span<const TransformSpec> transforms, const SampleRandom& random);
-  void decode_jpeg(std::span<const TransformSpec> transforms, std::span<const RgbSlot> slots);
+  // What was opened and planned.
+  void run(const StoredImage& image, std::span<const TransformSpec> transforms, const SampleRandom& random,
+           std::span<const RgbSlot> slots);
+  void decode_file(std::span<const TransformSpec> transforms, std::span<const RgbSlot> slots,
+                   EntryPoints* entries);
   // How much smaller the image may be decoded for all transforms.
   int32_t shrink_of(std::span<const TransformSpec> transforms) const;
   void decode_raw(const StoredImage& image, const TransformSpec& transform, const TransformPlan& plan,
                   RgbSlot slot);
-  void mark(Stage stage) {
-    if (clock_ != nullptr) clock_->mark(stage);
+  void turn(Stage stage) {
+    if (clock_ != nullptr) clock_->mark_turn(stage);
   }
 
-  DecodeMode mode_;
+  // Of RGB and L, in a slot.
+  void change_colors(const JitterPlan& plan, RgbSlot slot, Extent size);
+
+  DecodeMode decode_;
+  PixelMode mode_;
   StageClock* clock_;
-  JpegDecoder decoder_;
-  std::vector<Resampler> resamplers_;  // one a transform
+  ImageDecoder decoder_;
+  std::vector<ModeResampler> resamplers_;  // one a transform
   std::vector<TransformPlan> plans_;
   std::vector<Rect> regions_;
   Extent size_;
   ScratchBytes pixels_;  // of raw images
+  ScratchBytes grey_;    // while its colours are changed
 };
 
 }  // namespace stoker

@@ -1,10 +1,11 @@
 // Any bytes as an Example: an error of ours, or features that survive being written and read again; finding a
-// feature, or a glance at it, agrees with reading them all; and what a sample says of itself, every
-// transform may rely on.
+// feature, or a glance at it, agrees with reading them all; what a sample says of itself, every transform may
+// rely on; and a field has as many values as it must, the bytes of an image among those of the payload.
 #include "core/examples/example.h"
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,11 +56,37 @@ std::string canonical(std::span<const uint8_t> payload) {
   return stoker::write_example(std::move(features));
 }
 
+// The same of lists, but for numbers that are damaged, which a glance passes over.
+void lists(std::span<const uint8_t> payload, std::span<const stoker::Wanted> wanted, bool found) {
+  std::vector<stoker::GlancedFeature> seen;
+  for (const stoker::Wanted& one : wanted) seen.push_back({.key = one.key, .list = true});
+  if (!stoker::glance(payload, seen)) return;
+  std::vector<std::vector<int64_t>> numbers(seen.size());
+  bool whole = true;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    if (seen[i].kind == FeatureKind::kInt64 && !stoker::unpack(seen[i].bytes, numbers[i])) whole = false;
+  }
+  require(whole == found);
+  if (!found) return;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    const FeatureView& view = wanted[i].view;
+    require(seen[i].kind == view.kind());
+    if (seen[i].kind == FeatureKind::kBytes) require(std::ranges::equal(seen[i].bytes, view.first_bytes()));
+    if (seen[i].kind == FeatureKind::kInt64) require(numbers[i] == values_of<stoker::Int64Values>(view));
+    if (seen[i].kind != FeatureKind::kFloat) continue;
+    const auto fractions = values_of<stoker::FloatValues>(view);
+    require(seen[i].bytes.size() == fractions.size() * sizeof(float));
+    if (!fractions.empty())
+      require(std::memcmp(seen[i].bytes.data(), fractions.data(), seen[i].bytes.size()) == 0);
+  }
+}
+
 // A glance that sees something saw what find_features() finds.
 void find(std::span<const uint8_t> payload) {
   stoker::Wanted wanted[] = {{"", {}}, {"i", {}}, {"l", {}}, {"b/xmin", {}}};
   const bool found = succeeds([&] { stoker::find_features(payload, wanted); });
   stoker::GlancedFeature seen[] = {{""}, {"i"}, {"l"}, {"b/xmin"}};
+  lists(payload, wanted, found);
   if (!stoker::glance(payload, seen)) return;
   require(found);
   for (size_t i = 0; i < std::size(seen); ++i) {
@@ -67,6 +94,30 @@ void find(std::span<const uint8_t> payload) {
     require(seen[i].kind == view.kind());
     if (seen[i].kind == FeatureKind::kBytes) require(std::ranges::equal(seen[i].bytes, view.first_bytes()));
     if (seen[i].kind == FeatureKind::kInt64) require(seen[i].number == view.first_int64());
+  }
+}
+
+// Each kind of column and plane, of each feature that the targets look for.
+void read_fields(std::span<const uint8_t> payload) {
+  static stoker::RecordFields fields;
+  for (const char* key : {"i", "l", "h"}) {
+    for (const FeatureKind kind : {FeatureKind::kBytes, FeatureKind::kFloat, FeatureKind::kInt64}) {
+      for (const size_t group : {size_t{1}, size_t{3}}) {
+        for (const bool fixed : {false, true}) {
+          const bool text = kind == FeatureKind::kBytes && group == 1;
+          const stoker::FieldSpec spec{{{key, kind, stoker::ColumnForm::kValues, text, fixed, group}}, {}};
+          if (!succeeds([&] { stoker::read_fields(payload, spec, fields); })) continue;
+          const size_t values = fields.columns[0].size() / spec.columns[0].value_bytes();
+          require(fixed ? values == group : values % group == 0);
+        }
+      }
+    }
+    for (const unsigned bits : {0U, 8U, 16U}) {
+      if (!succeeds([&] { stoker::read_fields(payload, {{}, {{key, bits}}}, fields); })) continue;
+      const auto file = fields.planes[0];
+      require(file.empty() || (file.data() >= payload.data() &&
+                               file.data() + file.size() <= payload.data() + payload.size()));
+    }
   }
 }
 
@@ -111,6 +162,7 @@ void show(const stoker::RecordSource& source, std::span<const uint8_t> payload) 
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   find({data, size});
+  read_fields({data, size});
   static const stoker::RecordSource lists = tensors("b/"), packed = tensors("b");
   show(lists, {data, size});
   show(packed, {data, size});

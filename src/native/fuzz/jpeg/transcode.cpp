@@ -3,7 +3,6 @@
 // nothing.
 #include "core/jpeg/transcode.h"
 
-#include "core/jpeg/baseline/baseline_header.h"
 #include "core/jpeg/decoder.h"
 #include "core/jpeg/header.h"
 #include "fuzz/input.h"

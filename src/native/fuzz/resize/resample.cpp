@@ -1,10 +1,10 @@
-// Resizes to any size and any window: an error, or that part of the whole result, with every set of kernels;
-// and no byte is read or written beside the pixels.
-#include "core/resize/resample.h"
-
+// Resizes to any size and any window: an error, or that part of the whole result, with every set of kernels
+// and in every mode; and no byte is read or written beside the pixels.
+#include "core/resize/resample_modes.h"
 #include "core/resize/resample_tf1.h"
 #include "fuzz/geometry.h"
 #include "fuzz/invariant.h"
+#include "fuzz/resize_rgb.h"
 
 namespace {
 
@@ -24,9 +24,48 @@ std::vector<uint8_t> resized(const stoker::ResampleKernels& kernels, stoker::Fil
   require(needed.width <= in.width - needed.x && needed.height <= in.height - needed.y);
   const size_t stride = static_cast<size_t>(window.width) * stoker::kRgbBytes;
   std::vector<uint8_t> made(stride * static_cast<size_t>(window.height));
-  resampler.run_rgb(pixels.data(), static_cast<size_t>(in.width) * stoker::kRgbBytes, flip,
-                    {made.data(), stride});
+  stoker::fuzz::resize_rgb(resampler, pixels.data(), static_cast<size_t>(in.width) * stoker::kRgbBytes, flip,
+                           {made.data(), stride});
   return made;
+}
+
+std::vector<uint8_t> resized_in(stoker::PixelMode mode, stoker::Filter filter, Extent in,
+                                const std::vector<uint8_t>& rgbx, Extent out, Rect window, bool flip) {
+  constexpr size_t kGap = 2;
+  stoker::ModeResampler resampler(mode);
+  const Rect needed = resampler.plan_part(filter, {0, 0, in.width, in.height}, out, window, {});
+  const size_t row = static_cast<size_t>(window.width) * stoker::pixel_bytes(mode), stride = row + kGap;
+  const size_t wide = static_cast<size_t>(in.width) * stoker::kRgbxBytes;
+  std::vector<uint8_t> made(stride * static_cast<size_t>(window.height), 0xA5);
+  resampler.start(flip, {made.data(), stride});
+  for (int32_t y = 0; y < needed.height; ++y) {
+    const uint8_t* from = rgbx.data() + static_cast<size_t>(needed.y + y) * wide;
+    resampler.add({from + static_cast<size_t>(needed.x) * stoker::kRgbxBytes, wide, {needed.width, 1}}, y);
+  }
+  resampler.finish();
+  std::vector<uint8_t> pixels;
+  for (size_t at = 0; at < made.size(); at += stride) {
+    require(made[at + row] == 0xA5 && made[at + row + 1] == 0xA5);
+    pixels.insert(pixels.end(), made.data() + at, made.data() + at + row);
+  }
+  return pixels;
+}
+
+// A window of a small result is that part of all of it.
+void resize_in(stoker::PixelMode mode, stoker::Filter filter, Extent in, std::vector<uint8_t> rgbx,
+               Extent out, Rect window, bool flip) {
+  rgbx.resize(static_cast<size_t>(in.width * in.height) * stoker::kRgbxBytes + stoker::kRgbxPadding);
+  const auto whole = resized_in(mode, filter, in, rgbx, out, {0, 0, out.width, out.height}, false);
+  const auto part = resized_in(mode, filter, in, rgbx, out, window, flip);
+  const size_t bytes = stoker::pixel_bytes(mode);
+  for (int32_t y = 0; y < window.height; ++y) {
+    for (int32_t x = 0; x < window.width; ++x) {
+      const int32_t from = window.x + (flip ? window.width - 1 - x : x);
+      const auto there = static_cast<size_t>((window.y + y) * out.width + from) * bytes;
+      const auto here = static_cast<size_t>(y * window.width + x) * bytes;
+      for (size_t i = 0; i < bytes; ++i) require(part[here + i] == whole[there + i]);
+    }
+  }
 }
 
 }  // namespace
@@ -36,10 +75,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint8_t choice = input.byte();
   const auto filter = static_cast<stoker::Filter>(choice % 5);
   const bool flip = (choice & 128) != 0;
-  const Extent in{1 + input.byte() % 32, 1 + input.byte() % 32};
+  const Extent in{1 + input.byte() % 32, 1 + 2 * input.byte()};
   const Extent out{stoker::fuzz::some_side(input, 48), stoker::fuzz::some_side(input, 48)};
   const Rect window{stoker::fuzz::some_place(input, 48), stoker::fuzz::some_place(input, 48),
                     stoker::fuzz::some_side(input, 48), stoker::fuzz::some_side(input, 48)};
+  const auto mode = static_cast<stoker::PixelMode>(input.byte() & 3);
   std::vector<uint8_t> pixels = input.rest();
   pixels.resize(static_cast<size_t>(in.width * in.height) * stoker::kRgbBytes);
   const auto small = [](int64_t width, int64_t height) {
@@ -75,6 +115,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                          whole.begin() + static_cast<std::ptrdiff_t>(there)));
     }
   }
+  resize_in(mode, filter, in, pixels, out, window, flip);
   std::vector<uint8_t> tf1(whole.size());
   stoker::resize_tf1(pixels.data(), in, out, (choice & 64) != 0,
                      {tf1.data(), static_cast<size_t>(out.width) * stoker::kRgbBytes});

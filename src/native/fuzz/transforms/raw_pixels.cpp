@@ -6,6 +6,7 @@
 #include "core/transforms/transform_decoder.h"
 #include "fuzz/geometry.h"
 #include "fuzz/invariant.h"
+#include "fuzz/resize_rgb.h"
 
 namespace {
 
@@ -51,8 +52,8 @@ std::vector<uint8_t> expected(const StoredImage& image, const stoker::TransformS
   const auto crop = cut(image, plan.crop);
   stoker::Resampler resampler;
   resampler.plan(transform.filter, {plan.crop.width, plan.crop.height}, plan.resized, plan.window);
-  resampler.run_rgb(crop.data(), static_cast<size_t>(plan.crop.width) * stoker::kRgbBytes, false,
-                    {pixels.data(), stride});
+  stoker::fuzz::resize_rgb(resampler, crop.data(), static_cast<size_t>(plan.crop.width) * stoker::kRgbBytes,
+                           false, {pixels.data(), stride});
   for (int32_t y = 0; plan.flip && y < size.height; ++y) {
     for (int32_t left = 0, right = size.width - 1; left < right; ++left, --right) {
       uint8_t* row = pixels.data() + static_cast<size_t>(y) * stride;

@@ -1,6 +1,8 @@
-// Transforms of JPEG bytes and raw pixels, in both modes of decoding, and images made anew from a part of
-// another: an error, or exactly the pixels asked for, none written beside them, the same ones again from a
-// decoder that has seen nothing before.
+// Transforms of JPEG bytes and raw pixels, in every mode of pixels and both of decoding, and images made anew
+// from a part of another: an error, or exactly the pixels asked for, none written beside them, the same ones
+// again from a decoder that has seen nothing before, and from one that follows another.
+#include <map>
+
 #include "core/jpeg/decoder.h"
 #include "core/jpeg/header.h"
 #include "core/transforms/reencode.h"
@@ -26,19 +28,23 @@ struct Shown {
   friend bool operator==(const Shown&, const Shown&) = default;
 };
 
-Shown show(stoker::TransformDecoder& decoder, const stoker::StoredImage& image,
-           const std::vector<stoker::TransformSpec>& transforms, uint64_t seed) {
+Shown show(stoker::TransformDecoder& decoder, stoker::PixelMode mode, const stoker::StoredImage& image,
+           const std::vector<stoker::TransformSpec>& transforms, uint64_t seed,
+           const stoker::TransformDecoder* first = nullptr) {
   Shown shown;
   std::vector<stoker::RgbSlot> slots;
   for (const auto& transform : transforms) {
     const Extent out = transform.out;
     const bool any = out.width > 0 && out.height > 0;
-    const size_t stride = any ? static_cast<size_t>(out.width) * stoker::kRgbBytes + kGap : 0;
+    const size_t stride = any ? static_cast<size_t>(out.width) * stoker::pixel_bytes(mode) + kGap : 0;
     shown.transforms.emplace_back(any ? stride * static_cast<size_t>(out.height) : 0, kUntouched);
     slots.push_back({shown.transforms.back().data(), stride});
   }
-  shown.error = !stoker::fuzz::succeeds(
-      [&] { decoder.decode(image, transforms, stoker::SampleRandom(seed, 0, 0), kMaxPixels, slots); });
+  const stoker::SampleRandom random(seed, 0, 0);
+  shown.error = !stoker::fuzz::succeeds([&] {
+    if (first == nullptr) return decoder.decode(image, transforms, random, kMaxPixels, slots);
+    decoder.decode_as(*first, image, transforms, random, kMaxPixels, slots);
+  });
   for (size_t i = 0; i < transforms.size(); ++i) {
     for (int32_t y = 0; slots[i].stride != 0 && y < transforms[i].out.height; ++y) {
       const uint8_t* gap = slots[i].row(y) + slots[i].stride - kGap;
@@ -67,8 +73,7 @@ void remake(Input& input, std::span<const uint8_t> bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static stoker::TransformDecoder decoders[] = {stoker::TransformDecoder(stoker::DecodeMode::kExact),
-                                                stoker::TransformDecoder(stoker::DecodeMode::kFast)};
+  static std::map<int, stoker::TransformDecoder> decoders;
   Input input(data, size);
   const uint8_t choice = input.byte();
   const uint64_t seed = input.word();
@@ -93,8 +98,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   image.bytes = bytes;
   if ((choice & 16) != 0) image.object = stoker::ObjectBox{0.25F, -1.0F, 0.5F, 1e30F};
-  const Shown shown = show(decoders[choice & 1], image, transforms, seed);
-  stoker::TransformDecoder fresh(static_cast<stoker::DecodeMode>(choice & 1));
-  require(show(fresh, image, transforms, seed) == shown);
+  const auto decode = static_cast<stoker::DecodeMode>(choice & 1);
+  const auto mode = static_cast<stoker::PixelMode>(choice >> 5 & 3);
+  auto& kept = decoders.try_emplace(choice & 0x61, decode, nullptr, mode).first->second;
+  const Shown shown = show(kept, mode, image, transforms, seed);
+  stoker::TransformDecoder fresh(decode, nullptr, mode);
+  require(show(fresh, mode, image, transforms, seed) == shown);
+  stoker::TransformDecoder follower(decode, nullptr, mode);
+  if (!shown.error) require(show(follower, mode, image, transforms, seed, &kept) == shown);
   return 0;
 }

@@ -2,8 +2,6 @@
 #include "core/base/process.h"
 
 #include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -16,9 +14,12 @@
 #include "core/remote/remote_ranges.h"
 #include "core/shards/kept_table.h"
 #include "core/sources/memory_cache.h"
+#include "tests/child.h"
 
 namespace stoker {
 namespace {
+
+using tests::in_child;
 
 constexpr int kGood = 42;
 constexpr int kForks = 100;
@@ -31,21 +32,7 @@ constexpr bool kTakesTurns = true;
 constexpr bool kTakesTurns = false;
 #endif
 
-// What `act` returns in a child; -1 if it had to be killed, as after ten seconds.
-template <typename Act>
-int in_child(const Act& act) {
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::alarm(10);
-    ::_exit(act());
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-// The same of many children, while another thread calls `work` with growing numbers; how many were good.
+// in_child() of many children, while another thread calls `work` with growing numbers; how many were good.
 template <typename Work, typename Act>
 int good_children(const Work& work, const Act& act) {
   std::atomic<bool> stop{false};

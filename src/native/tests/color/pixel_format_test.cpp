@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "core/base/errors.h"
 #include "core/color/pixel_split.h"
 
 namespace stoker {
@@ -101,6 +102,81 @@ TEST_CASE("pixels: every type in every layout") {
   check_places<float>(format, [&](uint8_t pixel, size_t c) { return static_cast<float>(exact(pixel, c)); });
   format.type = PixelType::kFloat16;
   check_places<uint16_t>(format, [&](uint8_t pixel, size_t c) { return half_bits(exact(pixel, c)); });
+}
+
+// Every channel of every pixel in both layouts, of a mode other than RGB.
+template <typename Sample, typename Value, typename Make>
+void check_mode(PixelMode mode, PixelFormat format, const Make& value) {
+  const size_t channels = channels_of(mode), width = 19, height = 3, stride = width * pixel_bytes(mode) + 4;
+  std::mt19937 random(5);
+  std::vector<uint8_t> rows(stride * height);
+  for (uint8_t& byte : rows) byte = static_cast<uint8_t>(random());
+  for (const PixelLayout layout : {PixelLayout::kNhwc, PixelLayout::kNchw}) {
+    format.layout = layout;
+    std::vector<Value> out(width * height * channels + 1);
+    const Value guard = out.back() = Value{77};
+    REQUIRE(format.value_bytes() == sizeof(Value));
+    PixelWriter(format, mode).write({rows.data(), stride}, {19, 3}, reinterpret_cast<uint8_t*>(out.data()));
+    REQUIRE(out.back() == guard);
+    for (size_t y = 0; y < height; ++y) {
+      for (size_t x = 0; x < width; ++x) {
+        for (size_t c = 0; c < channels; ++c) {
+          const size_t at =
+              layout == PixelLayout::kNhwc ? (y * width + x) * channels + c : (c * height + y) * width + x;
+          Sample pixel;
+          std::memcpy(&pixel, &rows[y * stride + (x * channels + c) * sizeof pixel], sizeof pixel);
+          REQUIRE(out[at] == value(pixel, c));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("pixels: every mode in every type and layout") {
+  const auto same = [](auto pixel, size_t) { return pixel; };
+  check_mode<uint8_t, uint8_t>(PixelMode::kL, {}, same);
+  check_mode<uint8_t, uint8_t>(PixelMode::kRgba, {}, same);
+  check_mode<uint16_t, uint16_t>(PixelMode::kI16, {.type = PixelType::kUint16}, same);
+  const std::vector<double> mean{0.1, 0.2, 0.3, 0.4}, std{0.25, 0.5, 2.0, 4.0};
+  for (const PixelMode mode : {PixelMode::kL, PixelMode::kRgba, PixelMode::kI16}) {
+    const auto channels = static_cast<std::ptrdiff_t>(channels_of(mode));
+    PixelFormat format{.mean = {mean.begin(), mean.begin() + channels},
+                       .std = {std.begin(), std.begin() + channels}};
+    const double most = mode == PixelMode::kI16 ? 65535.0 : 255.0;
+    const auto exact = [&](auto pixel, size_t c) { return (pixel / most - mean[c]) / std[c]; };
+    const auto single = [&](auto pixel, size_t c) { return static_cast<float>(exact(pixel, c)); };
+    const auto half = [&](auto pixel, size_t c) { return half_bits(exact(pixel, c)); };
+    format.type = PixelType::kFloat32;
+    if (mode == PixelMode::kI16) {
+      check_mode<uint16_t, float>(mode, format, single);
+    } else {
+      check_mode<uint8_t, float>(mode, format, single);
+    }
+    format.type = PixelType::kFloat16;
+    if (mode == PixelMode::kI16) {
+      check_mode<uint16_t, uint16_t>(mode, format, half);
+    } else {
+      check_mode<uint8_t, uint16_t>(mode, format, half);
+    }
+  }
+}
+
+TEST_CASE("pixels: other whole numbers, and more or fewer numbers than channels, are refused") {
+  const auto refused = [](const PixelFormat& format, PixelMode mode) {
+    try {
+      PixelWriter(format, mode);
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::kBadArgument;
+    }
+    return false;
+  };
+  CHECK(refused({}, PixelMode::kI16));
+  CHECK(refused({.type = PixelType::kUint16}, PixelMode::kRgb));
+  CHECK(refused({.type = PixelType::kUint16}, PixelMode::kL));
+  CHECK(refused({.mean = {0.5}}, PixelMode::kRgb));
+  CHECK(refused({.std = {1.0, 1.0, 1.0}}, PixelMode::kRgba));
+  CHECK(refused({.mean = {0.5, 0.5, 0.5}}, PixelMode::kL));
+  CHECK(!refused({.mean = {0.5}, .std = {0.5}}, PixelMode::kL));
 }
 
 TEST_CASE("pixels: all kernels split alike, at any length, and touch nothing else") {

@@ -10,6 +10,7 @@
 #include "core/base/errors.h"
 #include "core/examples/example.h"
 #include "core/sources/record_source.h"
+#include "core/transforms/transform_decoder.h"
 #include "tests/photo.h"
 #include "tests/shard.h"
 
@@ -172,6 +173,50 @@ TEST_CASE("an engine can be left, closed and dropped at any moment") {
   }
 }
 
+// What an engine of `mode` shows of records, in its own whole numbers.
+std::vector<uint8_t> shown(const TinyShard& shard, PixelMode mode, std::shared_ptr<MemoryCache> decoded,
+                           ConvertImage convert = {}) {
+  EngineSpec engine = spec(2);
+  engine.mode = mode;
+  engine.decoded = std::move(decoded);
+  engine.convert = std::move(convert);
+  if (mode == PixelMode::kI16) engine.format.type = PixelType::kUint16;
+  BatchEngine made(shard.source(), engine);
+  made.submit(request({1, 2, 3, 4}));
+  const Batch batch = wait(made);
+  return {batch.images[0].get(), batch.images[0].get() + 4 * 16 * 12 * pixel_bytes(mode)};
+}
+
+TEST_CASE("engines of different modes may have a cache of decoded images in common") {
+  const TinyShard shard(10);
+  const auto cache = std::make_shared<MemoryCache>(uint64_t{1} << 20);
+  const PixelMode modes[] = {PixelMode::kRgb, PixelMode::kL, PixelMode::kRgba, PixelMode::kI16};
+  for (int round = 0; round < 2; ++round) {
+    for (const PixelMode mode : modes) CHECK(shown(shard, mode, cache) == shown(shard, mode, nullptr));
+    CHECK(cache->counts().hits == static_cast<uint64_t>(round) * 16);
+  }
+}
+
+TEST_CASE("what a converter gives has the mode of the engine") {
+  const TinyShard shard(10, SIZE_MAX, 2);
+  for (const PixelMode mode : {PixelMode::kRgb, PixelMode::kL, PixelMode::kRgba, PixelMode::kI16}) {
+    const size_t bytes = 20 * 14 * pixel_bytes(mode);
+    const auto cache = std::make_shared<MemoryCache>(uint64_t{1} << 20);
+    const auto flat = [&](std::span<const uint8_t>) {
+      return ConvertedImage{std::vector<uint8_t>(bytes, 255), {20, 14}};
+    };
+    for (int round = 0; round < 2; ++round) {
+      const auto pixels = shown(shard, mode, cache, flat);
+      const size_t sample = 16 * 12 * pixel_bytes(mode);
+      for (size_t i = sample; i < 2 * sample; ++i) REQUIRE(pixels[i] == 255);
+    }
+    const auto short_of = [&](std::span<const uint8_t>) {
+      return ConvertedImage{std::vector<uint8_t>(bytes - 1, 255), {20, 14}};
+    };
+    CHECK_THROWS_AS(shown(shard, mode, nullptr, short_of), Error);
+  }
+}
+
 TEST_CASE("a batch outlives its engine") {
   const TinyShard shard(10);
   Batch batch;
@@ -266,12 +311,14 @@ TEST_CASE("several transforms of one decode are those that each would be alone, 
         std::vector<uint8_t>(centers.images[0].get(), centers.images[0].get() + 3 * 9 * 9 * 3));
 }
 
-TEST_CASE("an image that is not a JPEG goes through the converter, and its errors are located") {
+TEST_CASE(
+    "an image of a format that the core does not decode goes through the converter, and its errors are "
+    "located") {
   const TinyShard shard(40, SIZE_MAX, 7);
   for (int round = 0; round < 10; ++round) {
     EngineSpec with = spec(4);
     std::atomic<int> calls{0};
-    with.convert = [&](std::span<const uint8_t>) -> std::vector<uint8_t> {
+    with.convert = [&](std::span<const uint8_t>) -> ConvertedImage {
       ++calls;
       throw Error(ErrorCode::kCallback, "no");
     };
@@ -293,14 +340,16 @@ TEST_CASE("an image that is not a JPEG goes through the converter, and its error
   }
 }
 
-TEST_CASE("what the converter gives is decoded") {
+TEST_CASE("what the converter gives is what is shown") {
   const TinyShard shard(10, SIZE_MAX, 7);
   EngineSpec with = spec(3);
   with.transforms[0].kind = TransformKind::kTopLeft;
   const auto picture = tests::jpeg({30, 30}, {}, 3, 5);
+  ConvertedImage made;
+  made.size = TransformDecoder().decode_whole(picture, kDefaultMaxPixels, made.pixels);
   with.convert = [&](std::span<const uint8_t> image) {
     CHECK(image.size() == 3);
-    return picture;
+    return made;
   };
   BatchEngine engine(shard.source(), with);
   engine.submit(request({7, 6}));

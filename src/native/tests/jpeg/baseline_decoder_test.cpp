@@ -1,5 +1,5 @@
 // The decoder of baseline images against stock libjpeg, which shares no code with it.
-#include "core/jpeg/baseline/baseline_decoder.h"
+#include "core/jpeg/region/baseline_decoder.h"
 
 #include <doctest/doctest.h>
 
@@ -11,66 +11,28 @@
 
 #include "core/base/errors.h"
 #include "core/jpeg/decoder.h"
+#include "core/jpeg/transcode.h"
+#include "tests/jpeg/region_decoding.h"
 #include "tests/libjpeg_reference.h"
 #include "tests/photo.h"
 
 namespace stoker {
 namespace {
 
+using tests::any_region;
+using tests::cut;
+using tests::decoded;
+using tests::noise;
 using tests::reference_jpeg;
 using tests::reference_pixels;
 using tests::ReferenceSpec;
-
-std::vector<uint8_t> noise(Extent size, int channels, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::vector<uint8_t> pixels(static_cast<size_t>(size.width * size.height * channels));
-  for (uint8_t& value : pixels) value = static_cast<uint8_t>(random());
-  return pixels;
-}
-
-Rect any_region(Extent size, std::mt19937& random) {
-  const auto below = [&](int32_t n) { return static_cast<int32_t>(random() % static_cast<unsigned>(n)); };
-  Rect region{below(size.width), below(size.height), 0, 0};
-  region.width = 1 + below(size.width - region.x);
-  region.height = 1 + below(size.height - region.y);
-  return region;
-}
-
-std::vector<uint8_t> cut(const std::vector<uint8_t>& rgb, Extent size, Rect region) {
-  std::vector<uint8_t> part;
-  for (int32_t y = region.y; y < region.y + region.height; ++y) {
-    const auto row = rgb.begin() + (y * size.width + region.x) * static_cast<int32_t>(kRgbBytes);
-    part.insert(part.end(), row, row + region.width * static_cast<int32_t>(kRgbBytes));
-  }
-  return part;
-}
-
-std::vector<uint8_t> to_rgb(const uint8_t* rgbx, size_t stride, Rect region) {
-  std::vector<uint8_t> rgb;
-  for (int32_t y = 0; y < region.height; ++y) {
-    for (int32_t x = 0; x < region.width; ++x) {
-      const uint8_t* pixel = rgbx + static_cast<size_t>(y) * stride + static_cast<size_t>(x) * kRgbxBytes;
-      rgb.insert(rgb.end(), pixel, pixel + kRgbBytes);
-    }
-  }
-  return rgb;
-}
-
-// Empty where the image is libjpeg's.
-std::vector<uint8_t> decoded(BaselineDecoder& decoder, const std::vector<uint8_t>& file, Rect region,
-                             int32_t shrink = 1) {
-  const size_t stride = static_cast<size_t>(region.width) * kRgbxBytes;
-  std::vector<uint8_t> rows(stride * static_cast<size_t>(region.height) + kPlanePadding * kRgbxBytes);
-  if (!decoder.open(file) || !decoder.decode(region, shrink, rows.data(), stride)) return {};
-  return to_rgb(rows.data(), stride, region);
-}
+using tests::to_rgb;
 
 // The result of JpegDecoder, as a loader uses it; empty for kBadImage.
 std::vector<uint8_t> judged(JpegDecoder& decoder, const std::vector<uint8_t>& file, Rect region) {
   try {
     decoder.open(file);
-    const RgbxView view = decoder.decode(region);
-    return to_rgb(view.data, view.stride, region);
+    return to_rgb(decoder.decode(region));
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kBadImage);
     return {};
@@ -81,8 +43,7 @@ TEST_CASE("regions are those of libjpeg's whole image: every sampling, restart i
   std::mt19937 random(11);
   for (size_t kind = 0; kind < 2; ++kind) {  // the fastest kernels, and the portable ones
     CAPTURE(kind);
-    BaselineDecoder decoder(kind == 0 ? *plane_kernels().front() : *plane_kernels().back(),
-                            kind == 0 ? *entropy_kernels().front() : *entropy_kernels().back());
+    auto decoder = tests::decoder_of<BaselineDecoder>(kind == 0);
     for (int round = 0; round < 220; ++round) {
       const Extent size{5 + static_cast<int32_t>(random() % 120), 1 + static_cast<int32_t>(random() % 90)};
       const int channels = random() % 5 == 0 ? 1 : 3;
@@ -153,8 +114,7 @@ TEST_CASE("coefficients that no encoder makes give libjpeg's pixels") {
   std::mt19937 random(13);
   size_t ours = 0;
   for (size_t kind = 0; kind < 2; ++kind) {  // the fastest kernels, and the portable ones
-    BaselineDecoder decoder(kind == 0 ? *plane_kernels().front() : *plane_kernels().back(),
-                            kind == 0 ? *entropy_kernels().front() : *entropy_kernels().back());
+    auto decoder = tests::decoder_of<BaselineDecoder>(kind == 0);
     for (int round = 0; round < 300; ++round) {
       const Extent size{8 + static_cast<int32_t>(random() % 50), 8 + static_cast<int32_t>(random() % 40)};
       const auto pixels = random() % 2 == 0 ? noise(size, 1, random())
@@ -336,6 +296,7 @@ TEST_CASE("a region of a shrunken image is that part of the whole one, and about
   std::mt19937 random(13);
   JpegDecoder decoder;
   BaselineDecoder own;
+  ProgressiveDecoder progressive;
   for (int round = 0; round < 60; ++round) {
     const Extent size{20 + static_cast<int32_t>(random() % 120), 20 + static_cast<int32_t>(random() % 90)};
     const ReferenceSpec spec{.across = 1 + round % 2,
@@ -355,12 +316,17 @@ TEST_CASE("a region of a shrunken image is that part of the whole one, and about
       const Extent small{(size.width + shrink - 1) / shrink, (size.height + shrink - 1) / shrink};
       const Rect all{0, 0, small.width, small.height};
       decoder.open(file);
-      const RgbxView view = decoder.decode(all, shrink);
-      const auto whole = to_rgb(view.data, view.stride, all);
-      for (int part = 0; part < 5 && !spec.progressive; ++part) {
+      const auto whole = to_rgb(decoder.decode(all, shrink));
+      for (int part = 0; part < 5; ++part) {
         const Rect region = any_region(small, random);
-        REQUIRE(decoded(own, file, region, shrink) == cut(whole, small, region));
+        const auto found = spec.progressive ? decoded(progressive, file, region, shrink)
+                                            : decoded(own, file, region, shrink);
+        REQUIRE(found == cut(whole, small, region));
       }
+      // The same coefficients in a sequential scan.
+      const auto sequential = transcode_jpeg(file);
+      REQUIRE(sequential);
+      REQUIRE(decoded(own, *sequential, all, shrink) == whole);
       for (int32_t y = 0; y < size.height / shrink; ++y) {
         for (int32_t x = 0; x < size.width / shrink; ++x) {
           for (int32_t c = 0; c < 3; ++c) {

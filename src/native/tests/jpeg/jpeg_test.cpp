@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <optional>
 #include <random>
 #include <string>
@@ -15,20 +14,36 @@
 #include "core/jpeg/header.h"
 #include "tests/libjpeg_reference.h"
 #include "tests/photo.h"
+#include "tests/regions.h"
 
 namespace stoker {
 namespace {
 
 std::vector<uint8_t> decoded(JpegDecoder& decoder, const std::vector<uint8_t>& bytes, Rect region) {
   decoder.open(bytes);
-  const RgbxView view = decoder.decode(region);
-  std::vector<uint8_t> rgb;
-  for (int32_t y = 0; y < region.height; ++y) {
-    for (int32_t x = 0; x < region.width; ++x) {
-      const uint8_t* pixel = view.row(y) + static_cast<size_t>(x) * kRgbxBytes;
-      rgb.insert(rgb.end(), pixel, pixel + kRgbBytes);
-    }
+  return tests::to_rgb(decoder.decode(region));
+}
+
+// The same as next() gives it, in several stretches.
+std::vector<uint8_t> decoded_in_rows(JpegDecoder& decoder, const std::vector<uint8_t>& bytes, Rect region,
+                                     size_t& stretches, bool& again) {
+  decoder.open(bytes);
+  decoder.start(region);
+  std::vector<uint8_t> rgb(static_cast<size_t>(region.width) * static_cast<size_t>(region.height) *
+                           kRgbBytes);
+  const size_t stride = static_cast<size_t>(region.width) * kRgbBytes;
+  for (int32_t end = 0; end < region.height;) {
+    const RgbxRows rows = decoder.next();
+    CHECK((rows.first == end || rows.first == 0));
+    again = again || rows.first < end;
+    end = rows.first + rows.pixels.size.height;
+    REQUIRE(rows.pixels.size.height > 0);
+    REQUIRE(end <= region.height);
+    CHECK((end == region.height || end % 4 == 0));
+    ++stretches;
+    rgbx_to_rgb(rows.pixels, {rgb.data() + static_cast<size_t>(rows.first) * stride, stride});
   }
+  CHECK_THROWS_AS(decoder.next(), Error);
   return rgb;
 }
 
@@ -53,22 +68,45 @@ TEST_CASE("a region equals the same part of the whole, for every sampling") {
       const auto bytes = tests::jpeg(size, spec);
       const auto whole = decoded(decoder, bytes, {0, 0, size.width, size.height});
       for (int round = 0; round < 60; ++round) {
-        const auto below = [&](int32_t n) {
-          return static_cast<int32_t>(random() % static_cast<unsigned>(n));
-        };
-        Rect region{below(size.width), below(size.height), 0, 0};
-        region.width = 1 + below(size.width - region.x);
-        region.height = 1 + below(size.height - region.y);
-        const auto part = decoded(decoder, bytes, region);
-        for (int32_t y = 0; y < region.height; ++y) {
-          const size_t row = static_cast<size_t>(region.width) * kRgbBytes;
-          const size_t from = (static_cast<size_t>(region.y + y) * static_cast<size_t>(size.width) +
-                               static_cast<size_t>(region.x)) *
-                              kRgbBytes;
-          REQUIRE(std::memcmp(&part[static_cast<size_t>(y) * row], &whole[from], row) == 0);
-        }
+        const Rect region = tests::any_region(size, random);
+        REQUIRE(decoded(decoder, bytes, region) == tests::cut(whole, size, region));
       }
     }
+  }
+}
+
+TEST_CASE("rows that come in stretches are those that come at once, whoever decodes them") {
+  std::mt19937 random(4);
+  JpegDecoder decoder;
+  const Extent size{1100, 420};
+  const auto pixels = tests::waves(size, 3, 1);
+  bool again = false;
+  for (const tests::ReferenceSpec& spec : {tests::ReferenceSpec{.across = 2, .down = 2},
+                                           {.across = 1, .down = 2, .restart_interval = 9},
+                                           {.across = 2, .down = 2, .progressive = true},
+                                           {.progressive = true},
+                                           {.across = 4},
+                                           {.scan_by_scan = true}}) {
+    const auto bytes = tests::reference_jpeg(pixels, size, 3, spec);
+    size_t stretches = 0;
+    for (const Rect region :
+         {Rect{0, 0, 1100, 420}, {3, 17, 1001, 399}, {500, 1, 600, 401}, {9, 400, 7, 3}}) {
+      const auto whole = decoded(decoder, bytes, region);
+      REQUIRE(decoded_in_rows(decoder, bytes, region, stretches, again) == whole);
+    }
+    CHECK(stretches > 20);
+  }
+  CHECK_FALSE(again);
+  for (const bool progressive : {false, true}) {
+    CAPTURE(progressive);
+    auto extra = tests::reference_jpeg(pixels, size, 3, {.across = 2, .down = 2, .progressive = progressive});
+    const Rect all{0, 0, 1100, 420};
+    const auto whole = decoded(decoder, extra, all);
+    extra.insert(extra.end() - 2, {0x12, 0x34});  // which is left to libjpeg once the last row is reached
+    size_t stretches = 0;
+    again = false;
+    CHECK(decoded_in_rows(decoder, extra, all, stretches, again) == whole);
+    CHECK(again);
   }
 }
 
@@ -185,11 +223,11 @@ TEST_CASE(
   JpegDecoder decoder;
   const auto pixels = tests::waves({70, 50}, 3, 0);
   size_t refused = 0, accepted = 0;
-  for (const tests::ReferenceSpec spec : {tests::ReferenceSpec{.across = 2, .down = 2},
-                                          {.across = 2, .restart_interval = 3},
-                                          {.across = 4},
-                                          {.progressive = true},
-                                          {.scan_by_scan = true}}) {
+  for (const tests::ReferenceSpec& spec : {tests::ReferenceSpec{.across = 2, .down = 2},
+                                           {.across = 2, .restart_interval = 3},
+                                           {.across = 4},
+                                           {.progressive = true},
+                                           {.scan_by_scan = true}}) {
     const auto whole = tests::reference_jpeg(pixels, {70, 50}, 3, spec);
     for (size_t at = 2; at < whole.size(); ++at) {
       auto bytes = whole;

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
@@ -149,6 +150,32 @@ TEST_CASE("the least data of a blank grey image are all that it has") {
   CHECK(problem_of_decoder(claiming(file, {800, 808})).find("at least 2525 bytes") != std::string::npos);
 }
 
+// What is resident, of anonymous pages; 0 where that is not known, or what is freed stays.
+size_t resident_bytes() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return 0;
+#endif
+  std::ifstream file("/proc/self/statm");
+  size_t total = 0, resident = 0, shared = 0;
+  file >> total >> resident >> shared;
+  return (resident - shared) * 4096;
+}
+
+TEST_CASE("a large progressive image takes memory for a few rows of its coefficients") {
+  if (resident_bytes() == 0) return;
+  JpegDecoder decoder;
+  const Extent size{3000, 2400};
+  const Bytes large = blank(size, kKinds[7]);
+  const size_t before = resident_bytes();
+  decoder.open(large);
+  decoder.start({0, 0, size.width, size.height});  // 21 MB of coefficients
+  for (int32_t end = 0; end < size.height;) {
+    const RgbxRows rows = decoder.next();
+    end = rows.first + rows.pixels.size.height;
+  }
+  CHECK(resident_bytes() < before + (size_t{2} << 20));
+}
+
 TEST_CASE("scratch memory grows to what is asked for, and shrinks after an outlier") {
   constexpr size_t kMiB = size_t{1} << 20;
   ScratchBytes scratch;
@@ -164,6 +191,13 @@ TEST_CASE("scratch memory grows to what is asked for, and shrinks after an outli
   scratch.take(16 * kMiB);
   scratch.take(1);
   CHECK(scratch.size() == 16 * kMiB);
+  scratch.rest();
+  CHECK(scratch.size() == 16 * kMiB);
+  scratch.take(17 * kMiB);
+  scratch.rest();
+  CHECK(scratch.size() == 0);
+  scratch.take(1)[0] = 1;
+  CHECK(scratch.size() == 1);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -41,6 +42,41 @@ std::vector<uint8_t> resized(const ResampleKernels& kernels, Filter filter, cons
   return result;
 }
 
+TEST_CASE("rows that come in stretches, or twice, give the bytes of all at once") {
+  std::mt19937 random(8);
+  const auto side = [&](int most) {
+    return static_cast<int32_t>(random() % static_cast<unsigned>(most)) + 1;
+  };
+  for (int round = 0; round < 600; ++round) {
+    const Extent in{side(90), side(round % 4 == 0 ? 400 : 90)};
+    const Extent out{round % 5 == 0 ? in.width : side(90), round % 7 == 0 ? in.height : side(90)};
+    const int32_t x = side(out.width) - 1, y = side(out.height) - 1;
+    const Rect window{x, y, side(out.width - x), side(out.height - y)};
+    const auto filter = static_cast<Filter>(random() % 5);
+    const bool flip = random() % 2 != 0;
+    const Picture picture = noise(in, random());
+    CAPTURE(round);
+    const auto expected = resized(*resample_kernels().front(), filter, picture, out, window, flip);
+    Resampler resampler;
+    resampler.plan(filter, in, out, window);
+    const Rect need = resampler.needed();
+    const size_t stride = static_cast<size_t>(window.width) * kRgbBytes;
+    std::vector<uint8_t> result(stride * static_cast<size_t>(window.height));
+    resampler.start(flip, {result.data(), stride});
+    const auto add = [&](const Picture& from, int32_t first, int32_t rows) {
+      const uint8_t* begin = from.view.row(need.y + first) + static_cast<size_t>(need.x) * kRgbxBytes;
+      resampler.add({begin, from.view.stride, {need.width, rows}}, first);
+    };
+    if (round % 3 == 0) add(noise(in, random()), 0, side(need.height));  // to be replaced
+    for (int32_t first = 0, rows = 0; first < need.height; first += rows) {
+      rows = std::min(side(40), need.height - first);
+      add(picture, first, rows);
+    }
+    resampler.finish();
+    REQUIRE(result == expected);
+  }
+}
+
 TEST_CASE("all kernels give the bytes of the portable ones") {
   std::mt19937 random(7);
   const auto side = [&](int most) {
@@ -61,6 +97,55 @@ TEST_CASE("all kernels give the bytes of the portable ones") {
       CAPTURE(out.height);
       REQUIRE(resized(*kernels, filter, picture, out, window, flip) ==
               resized(*resample_kernels().back(), filter, picture, out, window, flip));
+    }
+  }
+}
+
+TEST_CASE("an image of which few rows are held at a time gives the bytes of two whole passes") {
+  std::mt19937 random(10);
+  const ResampleKernels& kernels = *resample_kernels().back();
+  for (const int32_t height : {129, 300, 900}) {
+    for (const auto filter : {Filter::kBox, Filter::kBilinear, Filter::kLanczos}) {
+      for (const Extent out : {Extent{5, 700}, {2, height - 30}, {1, 256}}) {
+        const Extent in{height / 2 + 9, height};  // Pillow's first pass goes across
+        const Picture picture = noise(in, random());
+        ResamplePlan plan;
+        plan.plan(filter, in, out, {0, 0, out.width, out.height});
+        REQUIRE_FALSE(plan.goes_down_first());
+        const size_t row = static_cast<size_t>(out.width) * kRgbBytes;
+        std::vector<uint8_t> between(row * static_cast<size_t>(in.height) + kRgbxPadding);
+        kernels.horizontal(plan.across().view(), picture.view, 0, false, {between.data(), row});
+        std::vector<uint8_t> expected(row * static_cast<size_t>(out.height));
+        kernels.vertical(plan.down().view(), between.data(), row, 0, row, {expected.data(), row});
+        CAPTURE(height);
+        REQUIRE(resized(kernels, filter, picture, out, {0, 0, out.width, out.height}, false) == expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("the parts of a weight are the weight, also where edges leave few taps") {
+  std::mt19937 random(9);
+  const unsigned longest[] = {4, 90, 4000};
+  const auto side = [&] { return static_cast<int32_t>(random() % longest[random() % 3]) + 1; };
+  for (int round = 0; round < 1500; ++round) {
+    const Rect part{side(), side(), side(), side()};
+    const Extent out{side(), side()};
+    const Rect corner{random() % 2 == 0 ? 0 : out.width - 1, random() % 2 == 0 ? 0 : out.height - 1, 1, 1};
+    const auto filter = static_cast<Filter>(1 + random() % 4);
+    ResamplePlan plan;
+    plan.plan_part(filter, part, out, corner, {1 << random() % 4, random() % 2 == 0});
+    for (const Taps* taps : {&plan.across(), &plan.down()}) {
+      const TapsView view = taps->view();
+      size_t wrong = 0;
+      for (size_t i = 0; i < taps->weights.size(); ++i) {
+        const int8_t* const digits = view.digits + i / 4 * 12 + i % 4;
+        wrong += view.high[i] * 2048 + view.low[i] != view.weights[i];
+        wrong += digits[0] * 65536 + digits[4] * 256 + digits[8] != view.weights[i];
+        wrong += view.coarse && (view.low[i] != 0 || digits[8] != 0);
+      }
+      CAPTURE(round);
+      REQUIRE(wrong == 0);
     }
   }
 }

@@ -273,6 +273,23 @@ TEST_CASE("a file set reads files and slices of archives") {
   CHECK_THROWS_AS(set.describe({0, 0}, {}, scratch, name), Error);
 }
 
+TEST_CASE("objects have their own labels or that of their image") {
+  const tests::TemporaryFile file("hello"), archive("0123456789");
+  const auto labels_of = [&](std::vector<int64_t> labels, uint64_t number) {
+    FileSet set(two_files(file, archive));
+    set.set_boxes({0, 1, 3}, {{}, {}, {}}, std::move(labels));
+    SourceScratch scratch;
+    std::vector<LabelledBox> boxes;
+    set.append_boxes(number, {}, 4, scratch, boxes);
+    std::vector<int64_t> found;
+    for (const LabelledBox& box : boxes) found.push_back(box.label);
+    return found;
+  };
+  CHECK(labels_of({}, 1) == std::vector<int64_t>{4, 4});
+  CHECK(labels_of({7, 8, -1}, 0) == std::vector<int64_t>{7});
+  CHECK(labels_of({7, 8, -1}, 1) == std::vector<int64_t>{8, -1});
+}
+
 TEST_CASE("a file that shrank or went away is an error of the system that names it") {
   const tests::TemporaryFile file("hello"), archive("0123456789");
   const FileSet set(two_files(file, archive));
@@ -325,6 +342,7 @@ TEST_CASE("a file list whose columns contradict each other is refused") {
   FileSet set(two_files(file, archive));
   CHECK_THROWS_AS(set.set_boxes({0, 2, 1}, {{}, {}}), Error);
   CHECK_THROWS_AS(set.set_boxes({0, 2, 3}, {{}, {}}), Error);
+  CHECK_THROWS_AS(set.set_boxes({0, 1, 2}, {{}, {}}, {7}), Error);
 }
 
 TEST_CASE("errors name files, members of archives, and records") {

@@ -59,6 +59,27 @@ TEST_CASE("a later job starts while a straggler of an earlier one still runs") {
   CHECK(earlier_saw_it);
 }
 
+TEST_CASE("all threads wake up for one job, and for several of one task each") {
+  constexpr size_t kThreads = 16;
+  for (const size_t tasks : {kThreads, size_t{1}}) {
+    ThreadPool pool(kThreads);
+    for (int round = 0; round < 20; ++round) {
+      std::atomic<size_t> begun{0}, done{0};
+      const auto limit = std::chrono::steady_clock::now() + 60s;
+      for (size_t job = 0; job < kThreads / tasks; ++job) {
+        pool.submit(tasks, [&](size_t, size_t) {  // each needs a thread of its own
+          ++begun;
+          while (begun < kThreads && std::chrono::steady_clock::now() < limit)
+            std::this_thread::sleep_for(100us);
+          ++done;
+        });
+      }
+      while (done < kThreads) std::this_thread::sleep_for(100us);
+      REQUIRE(std::chrono::steady_clock::now() < limit);
+    }
+  }
+}
+
 TEST_CASE("workers are numbered below size()") {
   std::atomic<size_t> most{0};
   std::atomic<int> runs{0};

@@ -131,6 +131,105 @@ TEST_CASE("raw pixels that are not as many as their size says are refused") {
   CHECK(show(raw.image, resize) == ErrorCode::kBadImage);
 }
 
+TEST_CASE("raw pixels are shown as grey and with alpha, and not in 16 bits") {
+  const RawImage raw({16, 16});
+  const auto shown = [&](PixelMode mode, const TransformSpec& transform, size_t pixel) {
+    std::vector<uint8_t> out(static_cast<size_t>(transform.out.width * transform.out.height) * pixel);
+    const RgbSlot slot{out.data(), static_cast<size_t>(transform.out.width) * pixel};
+    TransformDecoder(DecodeMode::kExact, nullptr, mode)
+        .decode(raw.image, {&transform, 1}, SampleRandom(0, 0, 0), 1 << 20, {&slot, 1});
+    return out;
+  };
+  for (const double hflip : {0.0, 1.0}) {
+    const TransformSpec corner{.kind = TransformKind::kTopLeft, .out = {9, 5}, .hflip = hflip};
+    const auto rgb = shown(PixelMode::kRgb, corner, 3), grey = shown(PixelMode::kL, corner, 1),
+               alpha = shown(PixelMode::kRgba, corner, 4);
+    for (size_t i = 0; i < grey.size(); ++i) {
+      REQUIRE(grey[i] ==
+              (rgb[3 * i] * 19595 + rgb[3 * i + 1] * 38470 + rgb[3 * i + 2] * 7471 + 32768) / 65536);
+      REQUIRE(alpha[4 * i + 3] == 255);
+      for (size_t c = 0; c < 3; ++c) REQUIRE(alpha[4 * i + c] == rgb[3 * i + c]);
+    }
+  }
+  const TransformSpec resize{.out = {4, 4}};
+  CHECK(code_of([&] { shown(PixelMode::kI16, resize, 2); }) == ErrorCode::kBadImage);
+  // Opaque colours are resized as RGB.
+  const auto rgb = shown(PixelMode::kRgb, resize, 3), alpha = shown(PixelMode::kRgba, resize, 4);
+  for (size_t i = 0; i < 48; ++i) REQUIRE(alpha[i / 3 * 4 + i % 3] == rgb[i]);
+}
+
+TEST_CASE("raw pixels of one mode are not shown in another") {
+  const std::vector<uint8_t> grey(16);
+  const StoredImage image{
+      .bytes = grey, .encoding = ImageEncoding::kRaw, .size = {4, 4}, .mode = PixelMode::kL};
+  const TransformSpec transform{.out = {4, 4}};
+  for (const PixelMode mode : {PixelMode::kRgb, PixelMode::kRgba, PixelMode::kI16}) {
+    std::vector<uint8_t> out(4 * 4 * 4);
+    const RgbSlot slot{out.data(), 4 * pixel_bytes(mode)};
+    TransformDecoder decoder(DecodeMode::kExact, nullptr, mode);
+    CHECK(code_of([&] { decoder.decode(image, {&transform, 1}, SampleRandom(0, 0, 0), 1000, {&slot, 1}); }) ==
+          ErrorCode::kBadArgument);
+  }
+}
+
+TEST_CASE("an image without alpha is shown in RGBA as in RGB, and opaque") {
+  const auto jpeg = tests::jpeg({60, 44}, {}, 3, 0);
+  const StoredImage image{.bytes = jpeg};
+  for (const DecodeMode decode : {DecodeMode::kExact, DecodeMode::kFast}) {
+    for (const Filter filter : {Filter::kNearest, Filter::kBicubic}) {
+      const TransformSpec transform{.out = {13, 9}, .filter = filter};
+      std::vector<uint8_t> rgb(13 * 9 * 3), rgba(13 * 9 * 4);
+      const RgbSlot narrow{rgb.data(), 39}, wide{rgba.data(), 52};
+      TransformDecoder(decode).decode(image, {&transform, 1}, SampleRandom(0, 0, 0), 10000, {&narrow, 1});
+      TransformDecoder(decode, nullptr, PixelMode::kRgba)
+          .decode(image, {&transform, 1}, SampleRandom(0, 0, 0), 10000, {&wide, 1});
+      for (size_t i = 0; i < rgba.size(); ++i) {
+        REQUIRE(rgba[i] == (i % 4 == 3 ? 255 : rgb[i / 4 * 3 + i % 4]));
+      }
+    }
+  }
+}
+
+TEST_CASE("colours are changed in RGB and L alone") {
+  const RawImage raw({16, 16});
+  TransformSpec transform{.out = {4, 4}};
+  transform.jitter.ranges[0] = {true, 0.5, 0.5};
+  for (const PixelMode mode : {PixelMode::kRgb, PixelMode::kL, PixelMode::kRgba, PixelMode::kI16}) {
+    const bool takes = mode == PixelMode::kRgb || mode == PixelMode::kL;
+    std::vector<uint8_t> out(4 * 4 * 4);
+    const RgbSlot slot{out.data(), 4 * pixel_bytes(mode)};
+    TransformDecoder decoder(DecodeMode::kExact, nullptr, mode);
+    const auto code =
+        code_of([&] { decoder.decode(raw.image, {&transform, 1}, SampleRandom(0, 0, 0), 1000, {&slot, 1}); });
+    CHECK(code == (takes ? std::nullopt : std::optional(ErrorCode::kBadArgument)));
+    EngineSpec spec;
+    spec.transforms = {transform};
+    spec.mode = mode;
+    if (mode == PixelMode::kI16) spec.format.type = PixelType::kUint16;
+    const auto source = std::make_shared<tests::CountedSource>(std::vector<uint64_t>{10});
+    CHECK(code_of([&] { BatchEngine(source, spec); }).has_value() == !takes);
+  }
+}
+
+TEST_CASE("colours of grey are changed as those of grey in three channels") {
+  std::vector<uint8_t> grey(256), rgb;
+  for (size_t i = 0; i < 256; ++i) grey[i] = static_cast<uint8_t>(i);
+  for (const uint8_t value : grey) rgb.insert(rgb.end(), 3, value);
+  const StoredImage flat{
+      .bytes = grey, .encoding = ImageEncoding::kRaw, .size = {16, 16}, .mode = PixelMode::kL};
+  const StoredImage full{.bytes = rgb, .encoding = ImageEncoding::kRaw, .size = {16, 16}};
+  TransformSpec transform{.kind = TransformKind::kExact, .out = {16, 16}};
+  transform.jitter.ranges = {{{true, 0.5, 1.5}, {true, 0.2, 1.9}, {true, 0.0, 2.0}, {true, -0.5, 0.5}}};
+  TransformDecoder one(DecodeMode::kExact, nullptr, PixelMode::kL), three;
+  std::vector<uint8_t> small(256), large(768);
+  const RgbSlot narrow{small.data(), 16}, wide{large.data(), 48};
+  for (uint64_t sample = 0; sample < 200; ++sample) {
+    one.decode(flat, {&transform, 1}, SampleRandom(1, 0, sample), 1000, {&narrow, 1});
+    three.decode(full, {&transform, 1}, SampleRandom(1, 0, sample), 1000, {&wide, 1});
+    for (size_t i = 0; i < 768; ++i) REQUIRE(large[i] == small[i / 3]);
+  }
+}
+
 TEST_CASE("a decoder wants a slot for each of its transforms") {
   const RawImage raw({16, 16});
   TransformDecoder decoder;
@@ -169,8 +268,8 @@ TEST_CASE("an engine refuses what it cannot hold before anything is taken for it
             s.format = {.type = PixelType::kFloat16, .std = {1.0, odd < 0 ? odd : 0.0, 1.0}};
           }) == ErrorCode::kBadArgument);
   }
-  CHECK(made([](EngineSpec& s) { s.format.mean[1] = kNan; }) == ErrorCode::kBadArgument);
-  CHECK(made([](EngineSpec& s) { s.format.std[2] = 1e-300; }) == ErrorCode::kBadArgument);
+  CHECK(made([](EngineSpec& s) { s.format.mean = {0.0, kNan, 0.0}; }) == ErrorCode::kBadArgument);
+  CHECK(made([](EngineSpec& s) { s.format.std = {1.0, 1.0, 1e-300}; }) == ErrorCode::kBadArgument);
 }
 
 TEST_CASE("a batch of one engine is not filled by another, whose images are larger") {
@@ -193,8 +292,10 @@ TEST_CASE("the decode loop refuses what an engine refuses") {
   const std::span<const uint8_t> image = jpeg;
   const uint64_t first = 0;
   const auto run = [&](const TransformSpec& transform, size_t threads) {
-    return code_of(
-        [&] { run_decode_loop({&image, 1}, {&first, 1}, transform, DecodeMode::kExact, 0, 0, threads); });
+    return code_of([&] {
+      run_decode_loop({&image, 1}, {&first, 1}, transform, DecodeMode::kExact, PixelMode::kRgb, 0, 0,
+                      threads);
+    });
   };
   CHECK(run(random_crop(), 1) == std::nullopt);
   CHECK(run(center(9, 8), 1) == ErrorCode::kBadArgument);

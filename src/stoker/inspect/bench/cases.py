@@ -123,18 +123,18 @@ class Case:
 _python = partial(Case, module="read_pillow")
 _tf = partial(Case, module="read_tensorflow")
 _stoker = partial(Case, group="stoker", module="read_stoker")
-_codec = "JPEGs in memory, decoded and resized by Stoker's codec on all threads, with nothing around it"
+_codec = "image files in memory, decoded and resized by Stoker's codec on all threads, with nothing around it"
 _own = "stoker.Loader on what you named, where it lies; of a bucket, every byte comes from the store"
 _fast = "the same with decode='fast': JPEGs decoded at a smaller scale"
 _decoded = "cache of decoded images, before crops"
-_raw = "256 x 256 pixels, resized beforehand; no JPEG"
+_raw = "256 x 256 pixels, resized beforehand; nothing to decode"
 LIMIT = Case("codec", "codec alone (the limit)", _codec, "plain", group="limit", module="read_stoker")
 CASES: tuple[Case, ...] = (
     LIMIT,
     _python("python-serial", "Python + Pillow: one file at a time", "open, decode, crop and resize in one thread"),
     _python("python-parallel", "Python + Pillow: threads", "the images of a batch in a pool of threads"),
     _python("python-cache", "Python + Pillow: decoded images in memory", "no reading or decoding", keeps="memory"),
-    _tf("serial", "tf.data: one file at a time", "map without parallelism: read_file, decode_jpeg, crop and resize"),
+    _tf("serial", "tf.data: one file at a time", "map without parallelism: read_file, decode, crop and resize"),
     _tf("parallel", "tf.data: parallel", "the same with num_parallel_calls"),
     _tf("prefetch", "tf.data: parallel, prefetch", "the same with batches made ahead of the consumer"),
     _tf("cache-memory", "tf.data: decoded images in memory", _decoded, keeps="memory"),
@@ -144,8 +144,8 @@ CASES: tuple[Case, ...] = (
     _tf("interleave", "tf.data: TFRecord, interleaved", "several shards at a time, by parallel interleave", "plain"),
     _tf("raw", "tf.data: raw tensors", f"decode_raw of {_raw}", "raw"),
     _stoker("stoker-own", "Stoker: your data as they are", _own, "own"),
-    _stoker("stoker-files", "Stoker: loose files", "stoker.Loader on JPEG files, without any build"),
-    _stoker("stoker", "Stoker: shards, exact pixels", "TFRecord shards; the pixels of libjpeg and Pillow", "plain"),
+    _stoker("stoker-files", "Stoker: loose files", "stoker.Loader on image files, without any build"),
+    _stoker("stoker", "Stoker: shards, exact pixels", "TFRecord shards; the pixels that Pillow gives", "plain"),
     _stoker("stoker-fast", "Stoker: shards, fast decode", _fast, "plain"),
     _stoker("stoker-restart", "Stoker: shards with restart markers", "crops decode only themselves", "restart"),
     _stoker("stoker-cache", "Stoker: decoded images in memory", "MemoryCache(keep='decoded')", "plain", keeps="memory"),

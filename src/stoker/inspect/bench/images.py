@@ -3,7 +3,7 @@
 ::
 
     images.json             which images these are, and where they lie in the user's own data
-    files/                  loose JPEG files; all else is built of them
+    files/                  loose image files, as ``stoker build`` stores them; all else is built of them
     plain/ gzip/ restart/   TFRecord shards, as ``stoker build`` makes them; compressed; with restart markers
     raw/                    the same as tensors of 256 x 256 pixels
 """
@@ -13,27 +13,29 @@ from __future__ import annotations
 import io
 import json
 import shutil
+from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from PIL import Image
 
 from stoker import _native
-from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build
+from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build_tree, open_source
 from stoker.config import available_cpus, format_size
 from stoker.errors import ConfigError, DestinationError, SourceError, StokerError
 from stoker.format import ImagenetSchema, RecordKeys, TinySchema
 from stoker.inspect.bench.cases import RAW_SIDE, SEED
-from stoker.loader import FILE_SCHEMA, Dataset, ImageFiles, open_dataset
-from stoker.recipe import RawEncode, Recipe, convert, parse_resize
+from stoker.inspect.formats import ranked
+from stoker.loader import Dataset, ImageFiles, open_dataset
+from stoker.recipe import PngEncode, RawEncode, Recipe, convert, parse_resize, sniff
 from stoker.sources import list_source
 from stoker.storage import location, place_at, stoppable_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from stoker.inspect.bench.cases import BenchSpec, Case, Form
@@ -60,8 +62,10 @@ class BenchImages:
         split: The split.
         shards: Numbers of the user's shards that hold them; empty where the samples are image files.
         numbers: Their numbers in the split, or in these shards, ascending.
-        encoded_bytes: Their bytes as JPEG files.
+        encoded_bytes: Their bytes as files.
         decoded_bytes: Bytes of their pixels.
+        formats: How many of these files have which format.
+        own_formats: The same of the user's data, as `stoker.Sample.format` says.
         unreadable: Why other images were left out, for all cases: a reason for each.
         keys: As the settings of the benchmark have them.
     """
@@ -73,6 +77,8 @@ class BenchImages:
     numbers: Sequence[int]
     encoded_bytes: int
     decoded_bytes: int
+    formats: Mapping[str, int]
+    own_formats: Mapping[str, int]
     unreadable: Sequence[str]
     keys: RecordKeys | None = None
 
@@ -92,14 +98,15 @@ class BenchImages:
         return Path(self.folder, name)
 
     def files(self) -> list[str]:
-        """Return the paths of the JPEG files."""
-        return [str(_jpeg_file(self.folder, number)) for number in self.numbers]
+        """Return the paths of the image files."""
+        return [str(_image_file(self.folder, number)) for number in self.numbers]
 
     def open_own(self) -> Dataset:
         """Open these images in the user's data; of shards, all images of each."""
         if self.shards:
             return _with_shards(open_dataset(self.path, self.split, keys=self.keys), self.shards)
-        return Dataset(path=self.path, split=self.split, schema=FILE_SCHEMA, files=ImageFiles(self._tree(), self.split))
+        files = ImageFiles(self._tree(), self.split)
+        return Dataset(path=self.path, split=self.split, schema=files.schema, files=files)
 
     def files_read_by(self, case: Case) -> list[Path]:
         """Return the files of this machine that a case reads."""
@@ -154,15 +161,17 @@ def prepare(dataset: Dataset, spec: BenchSpec, folder: str, forms: frozenset[For
 
 
 def _write_files(dataset: Dataset, most: int | None, folder: str, progress: Progress) -> BenchImages:
-    """Choose images that Pillow and Stoker can decode, and write them as JPEG files with a list of them."""
+    """Choose images that Pillow and Stoker can decode, and write them as files with a list of them."""
     limit = most or _MOST_IMAGES
     shards = _fewest_shards(dataset, limit)
     part = _with_shards(dataset, shards) if shards else dataset
-    _jpeg_file(folder, 0).parent.mkdir(parents=True)
+    _image_file(folder, 0).parent.mkdir(parents=True)
     total = min(limit, len(part))
     numbers = [int(number) for number in _native.permute(0, total, len(part), SEED, 0)] if total else []
     chosen: list[int] = []
     unreadable: list[str] = []
+    formats: Counter[str] = Counter()
+    own_formats: Counter[str] = Counter()
     encoded = decoded = 0
     threads = available_cpus() if location(dataset.path).is_local else _REMOTE_THREADS
     with stoppable_pool(threads, "stoker-bench") as pool:
@@ -175,19 +184,24 @@ def _write_files(dataset: Dataset, most: int | None, folder: str, progress: Prog
                 if isinstance(found, str):
                     unreadable.append(found)
                     continue
-                data, size_bytes = found
-                _jpeg_file(folder, number).write_bytes(data)
+                _image_file(folder, number).write_bytes(found.data)
                 chosen.append(number)
-                encoded, decoded = encoded + len(data), decoded + size_bytes
+                formats[sniff(found.data)] += 1
+                own_formats[found.source] += 1
+                encoded, decoded = encoded + len(found.data), decoded + found.decoded_bytes
             progress(done=start + len(some), total=total, size_bytes=encoded, rejects=len(unreadable))
     if not chosen:
         why = f": {unreadable[0]}" if unreadable else ", which is empty"
         raise ConfigError(f"no image can be read of split {dataset.split} of {dataset.path}{why}")
-    return BenchImages(folder, dataset.path, dataset.split, shards, sorted(chosen), encoded, decoded, unreadable)
+    counts = ranked(formats), ranked(own_formats)
+    return BenchImages(
+        folder, dataset.path, dataset.split, shards, sorted(chosen), encoded, decoded, *counts, unreadable
+    )
 
 
-def _jpeg_file(folder: str, number: int) -> Path:
-    return Path(folder, "files", "images", f"{number:012d}.jpg")  # a class folder, as the builder expects
+def _image_file(folder: str, number: int) -> Path:
+    # A class folder, as the builder expects; whatever the name says, all readers go by what a file begins with.
+    return Path(folder, "files", "images", f"{number:012d}.jpg")
 
 
 def _fewest_shards(dataset: Dataset, images: int) -> list[int]:
@@ -205,8 +219,16 @@ def _with_shards(whole: Dataset, numbers: Sequence[int]) -> Dataset:
     return Dataset(path=whole.path, split=whole.split, schema=whole.schema, shards=shards, classes=whole.classes)
 
 
-def _read(dataset: Dataset, number: int) -> tuple[bytes, int] | str:
-    """Return an image as a JPEG file, and the bytes of its pixels; or why it cannot be decoded."""
+class _Image(NamedTuple):
+    """An image as a file that all cases read, the bytes of its pixels, and its format in the user's data."""
+
+    data: bytes
+    decoded_bytes: int
+    source: str
+
+
+def _read(dataset: Dataset, number: int) -> _Image | str:
+    """Return an image as ``stoker build`` stores it; or why it cannot be decoded."""
     where = f"image {number}"
     try:
         sample = dataset[number]
@@ -216,14 +238,22 @@ def _read(dataset: Dataset, number: int) -> tuple[bytes, int] | str:
             made = io.BytesIO()
             Image.fromarray(sample.decode()).save(made, "JPEG", quality=90)
             encoded = made.getvalue()
-        stored = convert(encoded, Recipe(check="decode"))
+        stored = convert(encoded, Recipe(check="decode", encode=None if _is_for_all(encoded) else PngEncode()))
         convert(stored.data, Recipe(restart=True))  # reads the file differently, and must succeed too
         with Image.open(io.BytesIO(stored.data)) as image:
             image.load()
     # SyntaxError and ValueError: of Pillow, about damaged files.
     except (StokerError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         return f"{where}: {error}"
-    return stored.data, stored.width * stored.height * 3
+    return _Image(stored.data, stored.width * stored.height * 3, sample.format)
+
+
+def _is_for_all(data: bytes) -> bool:
+    """Return whether TensorFlow, too, reads an image to RGB: not a WebP of several frames or with alpha."""
+    if sniff(data) != "webp":
+        return True
+    with Image.open(io.BytesIO(data)) as image:
+        return image.mode == "RGB" and not getattr(image, "is_animated", False)
 
 
 def _build(images: BenchImages, form: Form, threads: int, progress: Progress) -> None:
@@ -237,6 +267,6 @@ def _build(images: BenchImages, form: Form, threads: int, progress: Progress) ->
         threads=threads,
         accept_size=True,
     )
-    report = build(settings, images.place(form), progress)
+    report = build_tree(open_source(settings.source), settings, images.place(form), progress)
     if report.rejects:  # every file could be decoded when it was written, so it has changed since
         raise SourceError(f"{images.place('files') / report.rejects[0].key}: {report.rejects[0].reason}")

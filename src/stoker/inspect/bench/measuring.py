@@ -47,7 +47,7 @@ class Machine:
         memory_bytes: Physical memory; 0 if unknown.
         system: Operating system and its version.
         python: Version of Python.
-        kernels: Level of the core's kernels: "portable", "sse42", "avx2" or "neon".
+        kernels: Level of the core's kernels: "portable", "sse42", "avx2", "avx512" or "neon".
     """
 
     processor: str
@@ -101,8 +101,10 @@ class BenchReport:
         machine: What it ran on.
         images: Images in the split.
         images_read: Images that every case reads.
-        encoded_bytes: Bytes of these as JPEG files.
+        encoded_bytes: Bytes of these as files.
         decoded_bytes: Bytes of their pixels.
+        formats: How many of these files have which format.
+        own_formats: The same of the user's data, as `stoker.Sample.format` says.
         unreadable: Why images were left out, for all cases: a reason for each.
         rows: Figures of each case: the limit, the ladder from the bottom, Stoker.
         left_out: Why other cases do not apply, by key; of a package that is missing, how it is installed.
@@ -117,6 +119,8 @@ class BenchReport:
     images_read: int
     encoded_bytes: int
     decoded_bytes: int
+    formats: Mapping[str, int]
+    own_formats: Mapping[str, int]
     unreadable: Sequence[str]
     rows: tuple[BenchRow, ...]
     left_out: dict[str, str]
@@ -172,6 +176,8 @@ def run_bench(spec: BenchSpec, phase: Phase | None = None) -> BenchReport:
         images_read=len(images.numbers),
         encoded_bytes=images.encoded_bytes,
         decoded_bytes=images.decoded_bytes,
+        formats=images.formats,
+        own_formats=images.own_formats,
         unreadable=images.unreadable,
         rows=tuple(_rows(cases, answers)),
         left_out=left_out,

@@ -1,12 +1,13 @@
 """The ladder in tf.data, as the tutorials that Stoker started from climb it: one step more in each case.
 
-Every case decodes whole JPEGs with ``decode_jpeg`` and resizes without antialiasing, as the originals do. A tuned
-pipeline is measured by ``make bench-rivals``.
+Every case decodes whole images, JPEGs with ``decode_jpeg``, and resizes without antialiasing, as the originals do. A
+tuned pipeline is measured by ``make bench-rivals``.
 """
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -38,8 +39,12 @@ def pipeline(spec: BenchSpec, images: BenchImages, key: str) -> tf.data.Dataset:
     transform = load_transform(spec.transform)
     parallel = {} if key == "serial" else {"num_parallel_calls": spec.threads}
 
+    decode = partial(tf.io.decode_jpeg, channels=3)
+    if images.formats.keys() != {"jpeg"}:
+        decode = partial(tf.io.decode_image, channels=3, expand_animations=False)
+
     def decoded(path: Any) -> Any:
-        return tf.io.decode_jpeg(tf.io.read_file(path), channels=3)
+        return decode(tf.io.read_file(path))
 
     def shuffled(samples: Any, window: int = _WINDOW) -> Any:
         return samples.shuffle(window, SEED) if spec.is_shuffled else samples
@@ -55,7 +60,7 @@ def pipeline(spec: BenchSpec, images: BenchImages, key: str) -> tf.data.Dataset:
         made = shuffled(pixels, _FILE_WINDOW if in_file else _WINDOW).repeat().map(transform, **parallel)
     else:
         records = shuffled(_records(images, key, parallel)).repeat()
-        load = _raw_pixels if key == "raw" else _jpeg_pixels
+        load = _raw_pixels if key == "raw" else lambda record: decode(_feature(record, "image/encoded"))
         made = records.map(lambda record: transform(load(record)), **parallel)
     batched = made.batch(spec.batch_size, drop_remainder=True)
     if key not in ("serial", "parallel"):
@@ -81,10 +86,6 @@ def _records(images: BenchImages, key: str, parallel: dict[str, int]) -> Any:
         return tf.data.TFRecordDataset(shards, "GZIP" if folder == "gzip" else "")
     files = tf.data.Dataset.from_tensor_slices(shards)
     return files.interleave(tf.data.TFRecordDataset, cycle_length=min(_SHARDS_AT_A_TIME, len(shards)), **parallel)
-
-
-def _jpeg_pixels(record: Any) -> Any:
-    return tf.io.decode_jpeg(_feature(record, "image/encoded"), channels=3)
 
 
 def _raw_pixels(record: Any) -> Any:

@@ -7,6 +7,8 @@ import itertools
 import shlex
 import statistics
 import time
+import warnings
+from collections import Counter
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,17 +17,18 @@ import numpy as np
 
 from stoker import _native
 from stoker.config import check_range, check_seconds
-from stoker.errors import ConfigError, StokerError
+from stoker.errors import BadSampleWarning, ConfigError, StokerError, StorageError
 from stoker.inspect.diagnosis.loop import doctor
 from stoker.inspect.diagnosis.system import files_of
+from stoker.inspect.formats import by_decoder, ranked
 from stoker.loader import Loader, ReadAhead, cpu_share, mix, open_main_split
 from stoker.order import BlockShuffle
-from stoker.recipe import Recipe, StoredSize, convert, sniff
+from stoker.recipe import JpegEncode, Recipe, StoredSize, check, convert, decode, dimensions, sniff
 from stoker.storage import require_cold, stoppable_pool
 from stoker.transforms import CenterCrop, RandomResizedCrop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -45,11 +48,13 @@ _ROUNDS = 3
 _LEAST_SPEEDUP = 1.1
 _PREFETCH = 8
 _REMOTE_READERS = 32
-_MOST_IMAGES = 512
+_LEAST_IMAGES, _MOST_IMAGES = 32, 512
 _MOST_IMAGE_BYTES = 128_000_000
 """Of the images that are kept in memory to be decoded again and again."""
 _MOST_RECODED = 128
+_QUALITY = 95
 _LEAST_SLICE = 32
+_ANY_NUMBER = 2**31
 _PER_THREAD = 16
 """Images that each thread has at a time: with fewer, threads would stand idle at the end of each slice."""
 
@@ -123,6 +128,23 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class PillowSpeed:
+    """How fast Pillow decodes the images that the core leaves to it, from memory and without resizing.
+
+    Attributes:
+        share: Of the images looked at, those that it decodes.
+        cpu_seconds: CPU time of one such image.
+        alone: Such images a second on one thread.
+        together: The same on all threads, which take turns wherever Pillow holds the GIL.
+    """
+
+    share: float
+    cpu_seconds: float
+    alone: float
+    together: float
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetReport:
     """What was found.
 
@@ -131,6 +153,10 @@ class DatasetReport:
         images: Samples of the split.
         batch_size: The one that was used.
         threads: The same.
+        formats: How many of some of the images have which format, in the words of `stoker plan`; empty for pixels.
+        unreadable: Why images could not be loaded, in whose place others were: a reason for each that came in the
+            pipeline, in the order of the dataset.
+        pillow: What those cost that the core leaves to Pillow; None where there are none.
         diagnosis: The pipeline's, with an empty training loop.
         stages: Each part of the work.
         trials: What was tried against the verdict, the present way first; nothing where nothing could be.
@@ -141,6 +167,9 @@ class DatasetReport:
     images: int
     batch_size: int
     threads: int
+    formats: Mapping[str, int]
+    unreadable: Sequence[str]
+    pillow: PillowSpeed | None
     diagnosis: DoctorReport
     stages: tuple[StageSpeed, ...]
     trials: tuple[Trial, ...]
@@ -149,7 +178,8 @@ class DatasetReport:
     def document(self) -> dict[str, Any]:
         """Return it as what JSON can hold."""
         found = self.diagnosis.document()
-        own = {name: getattr(self, name) for name in ("images", "batch_size", "threads")}
+        own = {name: getattr(self, name) for name in ("images", "batch_size", "threads", "formats", "unreadable")}
+        own["pillow"] = None if self.pillow is None else asdict(self.pillow)
         stages, trials = [asdict(stage) for stage in self.stages], [asdict(trial) for trial in self.trials]
         return {"spec": asdict(self.spec), **own, **found, "remedy": self.remedy, "stages": stages, "trials": trials}
 
@@ -164,7 +194,7 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
     Raises:
         DatasetNotFoundError: There is no such dataset.
         ConfigError: It has no samples; or with ``cold``, its files cannot be dropped from the page cache.
-        StokerError: A sample is damaged.
+        StokerError: So many samples are damaged that none could be found in place of one.
     """
     dataset = open_main_split(spec.dataset, spec.split, spec.keys)
     threads = cpu_share().threads if spec.threads is None else spec.threads
@@ -175,46 +205,65 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
     if spec.cold:
         require_cold(files_of(dataset))
     report(0, 3, "the pipeline")
-    diagnosis = _in_the_pipeline(dataset, settings, spec)
+    diagnosis, unreadable = _in_the_pipeline(dataset, settings, spec)
     report(1, 3, "reading alone")
     if spec.cold:
         require_cold(files_of(dataset))
     reading = _reading_speed(dataset, threads, spec.seconds / 3)
     report(2, 3, "decoding alone")
-    jpegs = _some_jpegs(dataset, spec.seconds / 3)
-    decoding = decoding_speed(jpegs, transform, threads, spec.seconds / 3) if jpegs else None
+    some = _some_images(dataset, spec.seconds / 3)
+    decoding = decoding_speed(some.native, transform, threads, spec.seconds / 3) if some.native else None
+    pillow = _pillow_speed(some, threads, spec.seconds / 3) if some.others else None
     ways: list[Way] = []
     if not spec.cold:  # the files are in memory by now
         if diagnosis.verdict != "decode-bound":
             ways = ways_to_load(diagnosis.verdict, dataset, settings, diagnosis.evidence)
         elif decoding is not None and not diagnosis.evidence.mostly_converts:
-            ways = ways_to_decode(dataset, jpegs, transform, threads)
+            ways = ways_to_decode(dataset, some.native, transform, threads)
     trials = _try(ways, spec.seconds / 5, report)
     return DatasetReport(
         spec=spec,
         images=len(dataset),
         batch_size=size,
         threads=threads,
+        formats=some.formats,
+        unreadable=unreadable,
+        pillow=pillow,
         diagnosis=diagnosis,
-        stages=_stages(diagnosis, reading, decoding),
+        stages=_stages(diagnosis, reading, decoding, pillow),
         trials=tuple(trials),
         remedy=_remedy(diagnosis, trials, cold=spec.cold),
     )
 
 
-def _in_the_pipeline(dataset: Dataset, settings: dict[str, Any], spec: DatasetSpec) -> DoctorReport:
+def _in_the_pipeline(
+    dataset: Dataset, settings: dict[str, Any], spec: DatasetSpec
+) -> tuple[DoctorReport, Sequence[str]]:
+    """Return what was found, and why samples could not be loaded."""
     # A second pass would find in memory what the first has read: cold figures are those of one pass.
     data = dataset if spec.cold else _long_enough(dataset, settings["batch_size"])
-    with (
-        Loader(data, shuffle=spec.transform == "train", tail="drop", rank=0, world_size=1, **settings) as loader,
-        doctor(loader, quiet=True) as watching,
-    ):
-        began = time.perf_counter()
-        epochs = itertools.repeat(loader, 1) if spec.cold else itertools.repeat(loader)
-        for taken, _ in enumerate(itertools.chain.from_iterable(epochs)):
-            if taken >= _LEAST_BATCHES and time.perf_counter() - began > spec.seconds:
-                break
-    return watching.report
+    reasons: dict[int, str] = {}
+    with _loader(data, shuffle=spec.transform == "train", **settings) as loader, doctor(loader, quiet=True) as watching:
+        began, taken, is_over = time.perf_counter(), 0, False
+        while not is_over:
+            for _ in loader:
+                is_over = taken >= _LEAST_BATCHES and time.perf_counter() - began > spec.seconds
+                if is_over:
+                    break
+                taken += 1
+            reasons |= {sample.index: str(sample.error) for sample in loader.bad_samples.samples}
+            is_over = is_over or spec.cold
+    return watching.report, [reasons[index] for index in sorted(reasons)]
+
+
+@contextlib.contextmanager
+def _loader(data: Dataset | Mix, **settings: Any) -> Iterator[Loader]:
+    """Load whole batches on one rank; samples that cannot be loaded are replaced, without the warning that says so."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BadSampleWarning)
+        usual: dict[str, Any] = {"tail": "drop", "rank": 0, "world_size": 1}
+        with Loader(data, **usual, **settings, on_bad="substitute", max_bad=_ANY_NUMBER) as loader:
+            yield loader
 
 
 def _long_enough(dataset: Dataset, batch_size: int) -> Dataset | Mix:
@@ -222,13 +271,17 @@ def _long_enough(dataset: Dataset, batch_size: int) -> Dataset | Mix:
     return dataset if len(dataset) >= least else mix([dataset], samples_per_epoch=least)
 
 
-def _stages(diagnosis: DoctorReport, reading: float, decoding: float | None) -> tuple[StageSpeed, ...]:
+def _stages(
+    diagnosis: DoctorReport, reading: float, decoding: float | None, pillow: PillowSpeed | None
+) -> tuple[StageSpeed, ...]:
     shares = diagnosis.evidence.stages
     read = sum(shares.get(name, 0.0) for name in ("read", "remote", "check"))
-    decode = sum(shares.get(name, 0.0) for name in ("decode", "resample", "convert"))
+    decoded = sum(shares.get(name, 0.0) for name in ("decode", "resample"))
+    by_pillow = [] if pillow is None else [StageSpeed("decode with Pillow", pillow.together, shares.get("convert"))]
     return (
         StageSpeed("read and check", reading, read),
-        StageSpeed("decode and resize", decoding, decode),
+        *by_pillow,
+        StageSpeed("decode and resize", decoding, decoded),
         StageSpeed("all, in the pipeline", diagnosis.images_per_second, None),
     )
 
@@ -253,8 +306,9 @@ def _reading_speed(dataset: Dataset, threads: int, seconds: float) -> float:
     def read(numbers: NDArray[Any]) -> int:
         done = 0
         for number in numbers.tolist():
-            dataset.records.read(number)
-            done += 1
+            with _without_bad_samples():
+                dataset.records.read(number)
+                done += 1
             if time.perf_counter() > ends:
                 break
         return done
@@ -265,18 +319,90 @@ def _reading_speed(dataset: Dataset, threads: int, seconds: float) -> float:
     return done / (time.perf_counter() - began)
 
 
-def _some_jpegs(dataset: Dataset, seconds: float) -> list[bytes]:
-    """Return some of the images, if they are plain JPEGs, and no more than there is time and memory for."""
-    ends, images, held = time.perf_counter() + seconds, [], 0
-    for number in range(0, len(dataset), max(1, len(dataset) // _MOST_IMAGES)):
-        encoded = dataset[number].encoded
-        with contextlib.suppress(StokerError):  # pixels, or damaged
-            if sniff(encoded) == "jpeg" and convert(encoded, Recipe()).converted is None:
-                images.append(encoded)
-                held += len(encoded)
-        if len(images) == _MOST_IMAGES or held > _MOST_IMAGE_BYTES or (images and time.perf_counter() > ends):
+@dataclass(frozen=True, slots=True)
+class _SomeImages:
+    """Some of the images of a dataset, by who decodes them.
+
+    Attributes:
+        formats: How many have which format.
+        native: Those that the core decodes.
+        others: Those that Pillow decodes.
+    """
+
+    formats: dict[str, int]
+    native: list[bytes]
+    others: list[bytes]
+
+
+def _some_images(dataset: Dataset, seconds: float) -> _SomeImages:
+    """Return random images, few where there is little time or memory for more; none of a dataset of pixels."""
+    ends, held = time.perf_counter() + seconds, 0
+    formats: Counter[str] = Counter()
+    native: list[bytes] = []
+    others: list[bytes] = []
+    if dataset.schema.image_encoding == "raw":
+        return _SomeImages({}, native, others)
+    numbers = _native.permute(0, min(_MOST_IMAGES, len(dataset)), len(dataset), 0, 0) if len(dataset) else ()
+    for looked_at, number in enumerate(numbers, 1):
+        with _without_bad_samples():
+            encoded = dataset[int(number)].encoded
+            formats[kind := sniff(encoded)] += 1
+            check(encoded, Recipe(check="entropy"))
+            (native if by_decoder({kind: 1})[0] else others).append(encoded)
+            held += len(encoded)
+        if held > _MOST_IMAGE_BYTES or (looked_at >= _LEAST_IMAGES and time.perf_counter() > ends):
             break
-    return images
+    return _SomeImages(ranked(formats), native, others)
+
+
+@contextlib.contextmanager
+def _without_bad_samples() -> Iterator[None]:
+    """Leave out what cannot be read or decoded; a store that fails is an error."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except (StokerError, OSError):
+        pass
+
+
+def _pillow_speed(some: _SomeImages, threads: int, seconds: float) -> PillowSpeed | None:
+    """Return how fast Pillow decodes on one thread and on all of them, in turns; None if an image is damaged.
+
+    Every turn decodes the same images, as many as one thread does in its part of the time.
+    """
+    turns = 2 * _ROUNDS
+    alone: list[float] = []
+    together: list[float] = []
+    spent: list[float] = []
+    try:
+        began, count = time.perf_counter(), 0
+        while count < len(some.others) and (count == 0 or time.perf_counter() - began < seconds / turns):
+            decode(some.others[count], _native.DEFAULT_MAX_PIXELS)
+            count += 1
+        for _ in range(_ROUNDS):
+            for rates, number in ((alone, 1), (together, threads)):
+                rate, cpu_seconds = _pillow_rate(some.others[:count], number)
+                rates.append(rate)
+                spent.append(cpu_seconds)
+    except StokerError:
+        return None
+    share = len(some.others) / (len(some.native) + len(some.others))
+    return PillowSpeed(share, statistics.median(spent), statistics.median(alone), statistics.median(together))
+
+
+def _pillow_rate(images: Sequence[bytes], threads: int) -> tuple[float, float]:
+    """Return images a second that threads decode with Pillow, each image once, and the CPU time of one."""
+
+    def run(image: bytes) -> float:
+        began = time.thread_time()
+        decode(image, _native.DEFAULT_MAX_PIXELS)
+        return time.thread_time() - began
+
+    with stoppable_pool(threads, "stoker-pillow") as pool:
+        began = time.perf_counter()
+        spent = list(pool.map(run, images))
+        return len(images) / (time.perf_counter() - began), sum(spent) / len(images)
 
 
 def decoding_speed(
@@ -289,7 +415,7 @@ def decoding_speed(
     """Return images a second that threads decode from memory and resize, and do nothing else; None if one is damaged.
 
     Args:
-        images: JPEGs; they are taken again and again, as many as there is time for.
+        images: Of formats that the core decodes; they are taken again and again, as many as there is time for.
         transform: What is made of each.
         threads: Decoding threads.
         seconds: For how long, about.
@@ -358,16 +484,20 @@ def ways_to_decode(
 ) -> list[Way]:
     """Return the decode mode and the recipes that make decoding cheaper, on some of the dataset's images, in memory."""
     some = images[:_MOST_RECODED]
+    formats = {sniff(image) for image in some}
 
     def speed(images: Sequence[bytes], decode: DecodeMode, seconds: float, _: int) -> float:
         return decoding_speed(images, transform, threads, seconds, decode) or 0.0
 
     fast = 'decode="fast": other pixels, within a stated PSNR (docs/explanation/performance.md)'
-    ways = [
-        Way("as it is", "", partial(speed, some, "exact")),
-        Way('decode="fast"', fast, partial(speed, some, "fast")),
-    ]
-    recipes = [("--recipe restart", Recipe(restart=True), "a rebuild without any loss")]
+    ways = [Way("as it is", "", partial(speed, some, "exact"))]
+    recipes = []
+    if "jpeg" in formats:
+        ways.append(Way('decode="fast"', fast, partial(speed, some, "fast")))
+        recipes.append(("--recipe restart", Recipe(restart=True), "a rebuild without any loss"))
+    if formats - {"jpeg"}:
+        lossy = Recipe(encode=JpegEncode(_QUALITY))
+        recipes.append((f"--encode {lossy.encode}", lossy, "a lossy rebuild: JPEG takes less time than PNG and WebP"))
     if statistics.median(map(_short_side, some)) > _RESIZE:
         small = Recipe(resize=StoredSize("short", _RESIZE, _RESIZE))
         recipes.append((f"--resize short:{_RESIZE}", small, "a rebuild that keeps fewer pixels"))
@@ -385,6 +515,8 @@ def _recoded(images: Sequence[bytes], recipe: Recipe) -> Iterator[bytes]:
 
 
 def _short_side(image: bytes) -> int:
+    if (kind := sniff(image)) != "jpeg":
+        return min(dimensions(image, kind))
     info = _native.probe_jpeg(image)
     return min(info.width, info.height)
 
@@ -425,9 +557,8 @@ def ways_to_load(verdict: Verdict, dataset: Dataset, settings: dict[str, Any], e
 
 def _loading_speed(dataset: Dataset, given: dict[str, Any], seconds: float, seed: int) -> float:
     """Return samples a second of a new loader, without its first batches."""
-    usual: dict[str, Any] = {"shuffle": True, "tail": "drop", "rank": 0, "world_size": 1, "prefetch": 3}
-    settings = usual | given
-    with Loader(_long_enough(dataset, settings["batch_size"]), seed=seed, **settings) as loader:
+    settings = {"shuffle": True, "prefetch": 3} | given
+    with _loader(_long_enough(dataset, settings["batch_size"]), seed=seed, **settings) as loader:
         batches: Iterator[Any] = itertools.chain.from_iterable(itertools.repeat(loader))
         for _ in range(settings["prefetch"] + 1):
             next(batches)

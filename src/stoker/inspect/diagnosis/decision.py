@@ -62,9 +62,9 @@ _NO_CONSUMER = 0.02
 _MANY = 20.0
 _FEW_CONNECTIONS = 16
 _STAGES = {
-    "decode": "JPEG",
+    "decode": "decoding",
     "resample": "resizing",
-    "convert": "conversion of images that are not plain JPEG",
+    "convert": "Pillow, decoding formats that the core does not",
     "write": "the pixel format",
     "check": "checksums",
     "parse": "parsing",
@@ -148,6 +148,7 @@ class Setup:
         batch_size: Samples of a batch.
         accelerator: Whether the loop drives a GPU whose driver keeps a CPU busy while it waits.
         local_ranks: How many ranks share the CPUs of the node.
+        missing: What to install for formats that the core decodes elsewhere and was built without here.
     """
 
     threads: int
@@ -160,6 +161,7 @@ class Setup:
     batch_size: int = 1
     accelerator: bool = False
     local_ranks: int = 1
+    missing: tuple[str, ...] = ()
 
     @property
     def cpus_text(self) -> str:
@@ -188,6 +190,7 @@ class Evidence:
         queue_share: Of their busy time, that in which they were ready to run and no CPU was free.
         stages: Share of their busy time that each stage took: read, remote, check, parse, decode, resample, convert,
             write.
+        pillow_share: Of the samples, those whose image Pillow decoded.
         bytes_per_second: Read from files or a store.
         process_cpus: CPUs that this process kept busy.
         other_cpus: CPUs that other programs kept busy; None where the system does not say.
@@ -208,6 +211,7 @@ class Evidence:
     cpu_share: float = 0.0
     queue_share: float = 0.0
     stages: Mapping[str, float] = field(default_factory=dict)
+    pillow_share: float = 0.0
     bytes_per_second: float = 0.0
     process_cpus: float = 0.0
     other_cpus: float | None = None
@@ -257,7 +261,7 @@ class Evidence:
 
     @property
     def mostly_converts(self) -> bool:
-        """Whether making JPEGs of other images takes longer than decoding JPEGs."""
+        """Whether Pillow takes longer for the images that are left to it than the core for the others."""
         return self.stages.get("convert", 0.0) > self.stages.get("decode", 0.0)
 
     @property
@@ -353,7 +357,7 @@ def _verdict(e: Evidence) -> Verdict:
 def _others_hold_the_lock(e: Evidence) -> bool:
     if e.gil_held_share < _GIL_HELD or not e.others_busy:
         return False
-    # Requests to a store and conversions of odd images are made by Python, which then waits for the lock, too.
+    # Requests to a store are made by Python, and so is what Pillow decodes: both wait for the lock, too.
     in_python = e.stages.get("remote", 0.0) + e.stages.get("convert", 0.0)
     return e.gil_lost >= _GIL_LOST or (e.wait_share >= _WAITS and in_python >= _IN_PYTHON)
 
@@ -467,6 +471,8 @@ def _decode_bound(e: Evidence) -> tuple[str, str]:
     name, share = stages[0] if stages else ("decode", 0.0)
     sentence = f"{share:.0%} of the decoding threads' time is {_STAGES.get(name, name)}, "
     sentence += f"on {e.setup.threads} threads for {e.setup.cpus_text}; {_waits(e)}"
+    if e.mostly_converts:
+        sentence += f"; {e.pillow_share:.0%} of the images come from Pillow, under the GIL"
     if e.other_cpus is not None and e.other_cpus >= 0.4 * e.setup.cpus:
         sentence += f"; other programs use {e.other_cpus:.1f} of the CPUs"
     return sentence, _decode_remedy(e)
@@ -474,7 +480,10 @@ def _decode_bound(e: Evidence) -> tuple[str, str]:
 
 def _decode_remedy(e: Evidence) -> str:
     if e.mostly_converts:
-        return "build a dataset of it: 'stoker build' turns PNG, WebP, CMYK and the like into JPEG once"
+        if e.setup.missing:
+            return "; ".join(e.setup.missing)
+        command = "build" if e.files.loose else "repack"
+        return f"'stoker {command}' stores GIF, TIFF, BMP and the like once in a format that the core decodes"
     if e.files.pixels:
         spared = "; check=False spares their checksums" if e.stages.get("check", 0.0) else ""
         return f"more CPUs, or fewer pixels (--img-size of a new build): these are pixels, nothing is decoded{spared}"

@@ -34,6 +34,7 @@ from stoker.inspect.diagnosis.system import (
 )
 from stoker.loader import Loader, LoaderStats, cpu_share, loader_in
 from stoker.order import BlockShuffle
+from stoker.recipe import missing_libraries
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -237,6 +238,7 @@ class _Watch:
             cpu_share=_part(running, busy),
             queue_share=_part(queued * seconds, busy),
             stages=shares,
+            pillow_share=_part(stats.stages["convert"].count, stats.samples),
             bytes_per_second=stats.bytes_read / seconds,
             process_cpus=process,
             other_cpus=others,
@@ -292,6 +294,7 @@ def _setup(loader: Loader) -> Setup:
         ahead_bytes=settings.read_ahead.budget_bytes,
         batch_size=settings.batch_size,
         accelerator=uses_accelerator(),
+        missing=missing_libraries(),
     )
 
 

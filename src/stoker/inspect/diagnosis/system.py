@@ -137,8 +137,8 @@ def files_of(dataset: Dataset, most: int | None = None) -> list[Path]:
         raise ConfigError(f"{dataset.path} is in a store, and in no page cache of this machine; measure without --cold")
     if dataset.shards:
         return [shard.local_path if shard.inflated is None else shard.inflated.path for shard in dataset.shards]
-    numbers = range(0, len(dataset), 1 if most is None else max(1, len(dataset) // most))
-    return list(dict.fromkeys(Path(dataset.records.where(number)[0]) for number in numbers))
+    numbers = dataset.numbers[:: 1 if most is None else max(1, len(dataset) // most)]
+    return list(dict.fromkeys(Path(dataset.records.where(int(number))[0]) for number in numbers))
 
 
 def _available_memory() -> int | None:

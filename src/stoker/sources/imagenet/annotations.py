@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stoker.config import option
 from stoker.errors import SourceError
 from stoker.sources.imagenet.boxes import BoxFolder, annotations_beside, read_box_csv, read_box_tar
 from stoker.sources.tar_format import is_compressed, is_tar
@@ -84,7 +85,8 @@ class BoxSearch:
         if self.explicit is not None:
             place = location(self.explicit)
             if not place.exists():
-                message = f"--boxes {self.explicit} does not exist; give a folder of XML files, a tar of them or a CSV"
+                message = f"{option('boxes')} {self.explicit} does not exist; give a folder of XML files"
+                message += ", a tar of them or a CSV"
                 raise SourceError(message, path=self.explicit)
             return place.resolve()
         # In ILSVRC's layout the folder that mirrors that of the images is more exact than the one above it.

@@ -84,6 +84,10 @@ class PipelineConfig:
         return {path: split for split, path in found.items()}
 
 
+_OTHERS = 'a COCO file has a list "images", and a table with a JSON object on each line is called *.jsonl'
+"""What another file called ``*.json`` may have been meant to be."""
+
+
 def is_config(path: Location) -> bool:
     """Return whether a file is taken for a configuration, by its name."""
     return path.suffix.lower() == ".json"
@@ -98,16 +102,16 @@ def read_config(path: Location) -> PipelineConfig:
         OSError: It cannot be read.
     """
     if path.size() > _MAX_CONFIG_BYTES:
-        raise SourceError(
-            f"{path} is larger than {_MAX_CONFIG_BYTES} bytes, so it is not a configuration", path=str(path)
-        )
+        message = f"{path} is larger than {_MAX_CONFIG_BYTES} bytes, so it is not a configuration"
+        raise SourceError(f"{message}; {_OTHERS}", path=str(path))
     try:
         document = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{path} is not JSON: {error}", path=str(path)) from error
     section = document.get("data") if isinstance(document, dict) else None
     if not isinstance(section, dict):
-        raise SourceError(f'{path} has no section "data" with train_filelist and test_filelist', path=str(path))
+        message = f'{path} has no section "data" with train_filelist and test_filelist'
+        raise SourceError(f"{message}; {_OTHERS}", path=str(path))
     values: dict[str, Any] = {}
     for spelled, value in section.items():
         key = _SPELLINGS.get(spelled, spelled)

@@ -49,6 +49,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from stoker.config import option
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.imagenet.boxes import image_stem
 from stoker.sources.imagenet.classes import BUNDLED_LIST, imagenet_classes
@@ -88,6 +89,7 @@ LABEL_LISTS = (
 
 _BREED_FOLDER = re.compile(rb"n[0-9]{8}-(.+)", re.DOTALL)
 _WNID = re.compile(rb"n[0-9]{8}")
+_WNID_IN_FRONT = re.compile(rb"\s*n[0-9]{8}(?!\S)")
 _DEVKIT_LINE = re.compile(rb"\s*(n[0-9]{8})\s+([0-9]{1,9})\s+(\S.*)", re.DOTALL)
 _MAX_JSON_BYTES = 2**26
 _DATASET_LABELS, _DATASET_MANIFEST, _BACKGROUND = "labels.txt", "manifest.json", b"background"
@@ -145,8 +147,8 @@ def read_label_map(where: str) -> LabelMap:
     if head.startswith(b"MATLAB 5.0 MAT-file") or ".tar" in PurePosixPath(path.name).suffixes or path.suffix == ".tgz":
         message = f"{where} is the development kit of ImageNet or a part of it, not a list of classes"
         raise SourceError(
-            f"{message}; use --labels imagenet for the 1,000 classes in the order of their WordNet ids, and "
-            "--validation-labels for the development kit",
+            f"{message}; use {option('labels')} imagenet for the 1,000 classes in the order of their WordNet ids, and "
+            f"{option('validation_labels')} for the development kit",
             path=where,
         )
     if head.startswith(_GZIP_MAGIC) or head.lstrip().startswith(b"{"):
@@ -197,7 +199,7 @@ def _from_lines(where: str, lines: Sequence[tuple[int, bytes]]) -> LabelMap:
 
 def _entry(line: bytes) -> tuple[bytes, bytes]:
     # Without a tab only a WordNet id ends at the first blank: folders may be called "golden retriever".
-    if b"\t" in line or _WNID.fullmatch(line.split()[0]):
+    if b"\t" in line or _WNID_IN_FRONT.match(line):
         return split_text(line)
     return line.strip(), b""
 
@@ -335,7 +337,7 @@ def is_wordnet_id(name: bytes) -> bool:
 
 def label_option(where: str) -> str:
     """Return how a person gives a label map, for a message."""
-    return f"--labels {where} (in Python: source=stoker.SourceOptions(labels={where!r}))"
+    return f"{option('labels')} {where} (for stoker.open: source=stoker.SourceOptions(labels={where!r}))"
 
 
 def has_control_character(text: bytes) -> bool:
@@ -386,7 +388,9 @@ class ValidationLabels:
         message = f"{self.where} has no label for {shown}"
         if self.by_number:
             message += f": it has {len(self.by_number)} lines, for ILSVRC2012_val_00000001.JPEG and so on"
-        raise SourceError(f"{message}; give the list of these images with --validation-labels", path=self.where)
+        raise SourceError(
+            f"{message}; give the list of these images with {option('validation_labels')}", path=self.where
+        )
 
     def class_names(self) -> set[bytes]:
         """Return all classes that the list names."""
@@ -401,12 +405,12 @@ def missing_labels_advice(places: Sequence[Location], file_name: bytes) -> str:
         file_name: The name of one of the images.
     """
     if not _NUMBER.fullmatch(image_stem(file_name)):
-        return "give their classes with --validation-labels"
+        return f"give their classes with {option('validation_labels')}"
     looked = " and ".join(dict.fromkeys(map(str, places)))
     fetch = f"stoker download imagenet {shlex.quote(str(places[0]))} --devkit"
     return (
         f"their classes are in {DEVKIT}, which was looked for in {looked}; run '{fetch}' to fetch it (3 MB), "
-        "or give it, or a list of WordNet ids, with --validation-labels"
+        f"or give it, or a list of WordNet ids, with {option('validation_labels')}"
     )
 
 
@@ -425,7 +429,7 @@ def find_validation_labels(folders: Iterable[Location], explicit: str | None) ->
         if path.is_dir():
             path = path / "data" / _GROUND_TRUTH
         if not path.is_file():
-            raise SourceError(f"--validation-labels {path} does not exist or is not a file", path=explicit)
+            raise SourceError(f"{option('validation_labels')} {path} does not exist or is not a file", path=explicit)
         return path
     places = list(folders)
     return next((place / name for name in LABEL_LISTS for place in places if (place / name).is_file()), None)
@@ -512,7 +516,7 @@ def _from_devkit(path: Location, lines: Sequence[tuple[int, bytes]], *, named: b
             message = f"line {number} of {path} is {line[:40]!r}, not a number from 1 to {len(classes)}"
             raise SourceError(
                 f"{message} of the development kit of ILSVRC 2012; give a list of WordNet ids, one for each image, "
-                "with --validation-labels",
+                f"with {option('validation_labels')}",
                 path=str(path),
             )
         digest.update(b"\n%d" % label if names else b"%d" % label)
@@ -522,7 +526,7 @@ def _from_devkit(path: Location, lines: Sequence[tuple[int, bytes]], *, named: b
         message = f"the {len(names):,} numbers in {path} are not those of the development kit of ILSVRC 2012"
         raise SourceError(
             f"{message}; fetch it with 'stoker download imagenet DIR --devkit', or give a list of WordNet ids, one for "
-            "each image, with --validation-labels",
+            f"each image, with {option('validation_labels')}",
             path=str(path),
         )
     return ValidationLabels(str(path), names)

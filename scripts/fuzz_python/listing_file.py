@@ -1,0 +1,54 @@
+"""A saved listing: any bytes are no listing, or one whose every row can be read; with a sound checksum or without."""
+
+from __future__ import annotations
+
+import struct
+
+from scripts.fuzz_python.scratch import folder
+from stoker import _native
+from stoker.sources import BoxSource, ItemTableBuilder, SourceTree, read_listing, write_listing
+from stoker.sources.imagenet.boxes import BoxTableBuilder, MappedBoxes, NamedBox
+from stoker.sources.items import Item
+from stoker.storage import location
+from stoker.types import Box
+
+_PLACE = location(folder()) / "listing"
+_MARK = b"\0\0JSON\0\0"  # between the columns and the rest
+
+
+def one_input(data: bytes) -> None:
+    """Read any bytes; unless the first one is 0, they get the length and the checksum that they need."""
+    content = data[1:]
+    if data[:1] > b"\0":
+        columns, _, text = content.partition(_MARK)
+        content = columns + text + struct.pack("<QI", len(text), _native.crc32c(columns + text))
+    _PLACE.write_atomically(content)
+    found = read_listing(_PLACE)
+    if found is None or found[1] is None:
+        return
+    tree = found[1]
+    for split, rows in tree.splits.items():
+        for row in rows.tolist():
+            item = tree.table[row]
+            tree.locate(item)
+            tree.read_boxes(item, split)
+    tree.fingerprint()
+
+
+def seeds() -> list[bytes]:
+    """Return the inputs that fuzzing starts from."""
+    builder = ItemTableBuilder()
+    for number in range(3):
+        builder.add(Item(b"a/%d.JPEG" % number, number % 2, 7 * number, number - 1, number))
+    boxes = BoxTableBuilder("boxes.csv", replacing=False)
+    boxes.add(b"", b"0", [NamedBox(b"a", Box(0.0, 0.1, 0.5, 0.6))])
+    table = builder.finish()
+    rows = {"train": table.starts[:2], "test": table.starts[:1]}
+    names = frozenset((b"a", b"b"))
+    found: dict[str, BoxSource] = {"train": boxes.finish(names), "test": MappedBoxes(b"/photos/Data", names)}
+    classes, texts, archives = (b"a", b"b"), (b"", b""), (b"/t.tar",) * 2
+    tree = SourceTree("/photos", b"/photos", classes, texts, table, rows, {}, (), found, archives)
+    write_listing(_PLACE, tree, {"per_record": None})
+    content = _PLACE.read_bytes()
+    length = struct.unpack("<QI", content[-12:])[0]
+    return [b"\0" + content, b"\1" + content[: -12 - length] + _MARK + content[-12 - length : -12]]

@@ -1,0 +1,55 @@
+// Records that differ in the image and what follows from it, and in nothing else: those of one class.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/examples/example.h"
+
+namespace stoker {
+
+// What each record has of its own.
+enum class RecordSlot { kImage, kFilename, kWidth, kHeight };
+
+struct RecordImage {
+  std::span<const uint8_t> image;  // as it is stored
+  std::span<const uint8_t> filename;
+  int64_t width = 0;
+  int64_t height = 0;
+};
+
+// Immutable; safe in any thread.
+class RecordTemplate {
+ public:
+  RecordTemplate() = default;
+  // The features point into what this owns, which stays where it is when this is moved.
+  RecordTemplate(RecordTemplate&&) = default;
+  RecordTemplate(const RecordTemplate&) = delete;
+  RecordTemplate& operator=(const RecordTemplate&) = delete;
+
+  // Adds a feature that is the same in all records; copies it.
+  void add(const NamedValues& feature);
+  // Adds one that holds nothing but the value of a slot.
+  void add(std::string_view key, RecordSlot slot);
+
+  // The Example of one record, which borrows from `record` and from this.
+  ExampleWriter fill(const RecordImage& record) const;
+
+ private:
+  struct Place {
+    size_t feature;
+    RecordSlot slot;
+  };
+
+  std::string_view keep(std::string_view bytes);
+
+  std::deque<std::string> kept_;  // never moves what it holds
+  std::vector<NamedValues> features_;
+  std::vector<Place> places_;
+};
+
+}  // namespace stoker

@@ -1,0 +1,109 @@
+#include "core/images/image_decoder.h"
+
+#include "core/jpeg/header.h"
+
+namespace stoker {
+
+ImageFormat format_of(std::span<const uint8_t> file) {
+  if (begins_as_jpeg(file)) return ImageFormat::kJpeg;
+  if (begins_as_png(file) && has_png()) return ImageFormat::kPng;
+  if (begins_as_webp(file) && has_webp()) return ImageFormat::kWebp;
+  return ImageFormat::kOther;
+}
+
+Extent ImageDecoder::open(std::span<const uint8_t> file, uint64_t max_pixels, PixelMode mode) {
+  format_ = format_of(file);
+  mode_ = mode;
+  converts_ = mode != PixelMode::kRgb;
+  Extent size;
+  switch (format_) {
+    case ImageFormat::kPng:
+      size = png_.open(file, max_pixels, mode);
+      if (mode == PixelMode::kRgba || png_.is_deep()) converts_ = false;
+      return size;
+    case ImageFormat::kWebp:
+      size = webp_.open(file, max_pixels);
+      if (mode == PixelMode::kRgba && webp_.has_alpha()) converts_ = false;
+      return size;
+    case ImageFormat::kJpeg:
+    case ImageFormat::kOther:
+      break;
+  }
+  return jpeg_.open(file, max_pixels);
+}
+
+RgbxView ImageDecoder::in_mode(RgbxView view) {
+  if (!converts_) return view;
+  const auto width = static_cast<size_t>(view.size.width);
+  const size_t stride = width * kRgbxBytes;
+  uint8_t* const out = converted_.take(stride * static_cast<size_t>(view.size.height) + kRgbxPadding);
+  for (int32_t y = 0; y < view.size.height; ++y) {
+    to_mode(mode_, view.row(y), width, out + static_cast<size_t>(y) * stride);
+  }
+  return {out, stride, view.size};
+}
+
+void ImageDecoder::start(Rect region, int32_t shrink, EntryPoints* entries) {
+  switch (format_) {
+    case ImageFormat::kPng:
+      return png_.start(region);
+    case ImageFormat::kWebp:
+      region_ = region;
+      return;
+    case ImageFormat::kJpeg:
+    case ImageFormat::kOther:
+      break;
+  }
+  jpeg_.start(region, shrink, entries);
+}
+
+RgbxRows ImageDecoder::next() {
+  RgbxRows rows = next_as_stored();
+  rows.pixels = in_mode(rows.pixels);
+  return rows;
+}
+
+RgbxRows ImageDecoder::next_as_stored() {
+  switch (format_) {
+    case ImageFormat::kPng:
+      return png_.next();
+    case ImageFormat::kWebp:
+      return {webp_.decode(region_), 0};
+    case ImageFormat::kJpeg:
+    case ImageFormat::kOther:
+      break;
+  }
+  return jpeg_.next();
+}
+
+RgbxView ImageDecoder::decode(Rect region, int32_t shrink) {
+  return in_mode(decode_as_stored(region, shrink));
+}
+
+RgbxView ImageDecoder::decode_as_stored(Rect region, int32_t shrink) {
+  switch (format_) {
+    case ImageFormat::kPng:
+      return png_.decode(region);
+    case ImageFormat::kWebp:
+      return webp_.decode(region);
+    case ImageFormat::kJpeg:
+    case ImageFormat::kOther:
+      break;
+  }
+  return jpeg_.decode(region, shrink);
+}
+
+void ImageDecoder::check() {
+  switch (format_) {
+    case ImageFormat::kPng:
+      return png_.check();
+    case ImageFormat::kWebp:
+      return webp_.check();
+    case ImageFormat::kJpeg:
+    case ImageFormat::kOther:
+      break;
+  }
+  jpeg_.check();
+}
+
+}  // namespace stoker

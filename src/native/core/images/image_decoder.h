@@ -1,0 +1,70 @@
+// Regions of an image file of any format that the core decodes; which one it is, its bytes decide.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/base/pixel_mode.h"
+#include "core/base/pixels.h"
+#include "core/base/scratch_bytes.h"
+#include "core/jpeg/decoder.h"
+#include "core/png/decoder.h"
+#include "core/webp/decoder.h"
+
+namespace stoker {
+
+enum class ImageFormat {
+  kJpeg,
+  kPng,
+  kWebp,
+  kOther,  // also a format that this core was built without
+};
+
+// What a file begins as, damaged or not.
+ImageFormat format_of(std::span<const uint8_t> file);
+
+// Decodes regions of one image after another. One per thread; it keeps its scratch memory. Throws what the
+// decoder of the format does; another file is an error of JpegDecoder.
+class ImageDecoder {
+ public:
+  // `file` must live until the last row was decoded. Its pixels come as `mode` lies in RGBX; I;16 throws
+  // kBadImage for a PNG with a palette, as Pillow does.
+  Extent open(std::span<const uint8_t> file, uint64_t max_pixels = kDefaultMaxPixels,
+              PixelMode mode = PixelMode::kRgb);
+
+  // Begins to decode `region` of the opened image, once per open(). `shrink` is 1 for an image that does not
+  // shrink; `entries` as JpegDecoder takes them.
+  void start(Rect region, int32_t shrink = 1, EntryPoints* entries = nullptr);
+
+  // The next rows of the region, until the last one has come: of JPEG and PNG as their decoders give them, of
+  // WebP all at once.
+  RgbxRows next();
+
+  // Instead of both: all rows, which live until the next open().
+  RgbxView decode(Rect region, int32_t shrink = 1);
+
+  // Instead of decode(): throws what decode() of the whole image would.
+  void check();
+
+  // Whether it is known of the opened image, in mode RGBA, that alpha is 255 everywhere.
+  bool is_opaque() const { return mode_ == PixelMode::kRgba && converts_; }
+
+  // Whether the opened image can be decoded at a smaller size.
+  bool shrinks() const { return format_ == ImageFormat::kJpeg; }
+
+ private:
+  RgbxView decode_as_stored(Rect region, int32_t shrink);
+  RgbxRows next_as_stored();
+  RgbxView in_mode(RgbxView view);
+
+  ImageFormat format_ = ImageFormat::kJpeg;  // of the opened image
+  PixelMode mode_ = PixelMode::kRgb;
+  bool converts_ = false;  // from what its decoder gives
+  JpegDecoder jpeg_;
+  PngDecoder png_;
+  WebpDecoder webp_;
+  Rect region_;  // of a WebP
+  ScratchBytes converted_;
+};
+
+}  // namespace stoker

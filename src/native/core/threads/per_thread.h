@@ -1,0 +1,37 @@
+// An object for each thread that asks for one, kept until the thread ends.
+#pragma once
+
+#include <pthread.h>
+
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace stoker {
+
+// Like thread_local, which has the system end the process where a thread finds no memory for its objects:
+// here std::bad_alloc is thrown. Lives as long as the process.
+template <typename T>
+class PerThread {
+ public:
+  PerThread() {
+    if (::pthread_key_create(&key_, [](void* object) { delete static_cast<T*>(object); }) != 0)
+      throw std::bad_alloc();
+  }
+  PerThread(const PerThread&) = delete;
+  PerThread& operator=(const PerThread&) = delete;
+
+  // This thread's, made of `arguments` by its first call.
+  template <typename... Arguments>
+  T& get(Arguments&&... arguments) {
+    if (void* there = ::pthread_getspecific(key_)) return *static_cast<T*>(there);
+    auto made = std::make_unique<T>(std::forward<Arguments>(arguments)...);
+    if (::pthread_setspecific(key_, made.get()) != 0) throw std::bad_alloc();
+    return *made.release();
+  }
+
+ private:
+  pthread_key_t key_{};
+};
+
+}  // namespace stoker

@@ -1,0 +1,303 @@
+"""`stoker.build`: a dataset from a program or a notebook; what ``stoker build`` does, without a command."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from stoker.builder.destination import check_destination
+from stoker.builder.local import LocalEngine
+from stoker.builder.options import BuildOptions
+from stoker.builder.parts import NO_PART, chosen_part, list_once
+from stoker.builder.plan import open_source
+from stoker.builder.run import BuildReport, build_part, build_tree, check_part_destination
+from stoker.builder.stream import build_stream
+from stoker.config import format_count, option, settings_as_arguments
+from stoker.errors import ConfigError, LabelWarning, SourceWarning, TooManyRejectsError
+from stoker.progress import progress_of_call
+from stoker.recipe import MAX_PIXELS
+from stoker.sources import RecordStream, given_splits, is_sequence, list_records
+from stoker.storage import Location, location
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stoker.builder.local import EngineFactory
+    from stoker.builder.options import Exif, Keeping
+    from stoker.builder.parts import Part
+    from stoker.builder.run import PartReport
+    from stoker.builder.settings import BuildSettings, PresetName
+    from stoker.recipe import Check, Filter
+    from stoker.sources import Given, Records, RecordSequence, SourceTree
+    from stoker.storage import LocationLike
+    from stoker.types import Compression, DecodeMode, Field, Progress
+
+_OF_FILES: dict[str, object] = {
+    "labels": None,
+    "validation_labels": None,
+    "class_names": None,
+    "boxes": None,
+    "masks": False,
+    "crop_objects": False,
+    "part": None,
+    "finish": False,
+}
+"""Settings that have a meaning for files, and what they are when left out."""
+
+
+def build(  # noqa: PLR0913 - the settings of a build, all by name
+    source: LocationLike | Given | Mapping[str, Given],
+    destination: LocationLike,
+    *,
+    split: str | None = None,
+    fields: Mapping[str, Field] | None = None,
+    shards: int | None = None,
+    shard_size: str | int | None = None,
+    validation_shards: int | None = None,
+    shard_names: str | None = None,
+    compression: Compression | None = None,
+    resize: str | None = None,
+    encode: str | None = None,
+    filter: Filter | None = None,  # noqa: A002 - as the option is called
+    decode: DecodeMode = "exact",
+    recipe: Keeping | None = None,
+    check: Check | None = None,
+    exif: Exif = "keep",
+    max_pixels: int = MAX_PIXELS,
+    preset: PresetName | None = None,
+    label_base: int | None = None,
+    labels: LocationLike | None = None,
+    validation_labels: LocationLike | None = None,
+    class_names: LocationLike | None = None,
+    boxes: LocationLike | None = None,
+    masks: bool = False,
+    num_images: int | None = None,
+    split_fraction: str | None = None,
+    crop_objects: bool = False,
+    seed: int = 0,
+    threads: int | None = None,
+    max_rejects: int = 0,
+    allow_huge: bool = False,
+    overwrite: bool = False,
+    progress: Progress | Literal[False] | None = None,
+    engine: EngineFactory = LocalEngine,
+    part: str | None = None,
+    finish: bool = False,
+) -> BuildReport | Any:  # as `PartReport`, programs that build no parts would have to check for it
+    """Build a dataset from images, or resume a build that was interrupted: what ``stoker build`` does.
+
+    The settings are the options of the command, by their names; docs/reference/cli.md has them, too. The same source
+    and settings give the same bytes as the command, for any number of threads, in any destination and after any number
+    of interruptions. It works on threads, in any process and in notebooks. Only one build at a time can write to a
+    directory of this machine; in a store two may, with the same settings.
+
+    Args:
+        source: Images in any form that ``stoker build`` takes (see `docs/reference/images.md`), by path or URL; or
+            records, see docs/how-to/build.md: a sequence of dicts, of pairs of image and label, a ``datasets.Dataset``;
+            or a mapping from names of splits to such. A sequence is read by position, one record at a time unless
+            ``threads`` is given; any other iterable once, in its order.
+        destination: Directory of the dataset, or its URL; created if missing. An unfinished build with the same
+            settings is resumed, a finished one is not touched.
+        split: Of records: the split that they are; left out: train.
+        fields: Of records: what their values are, by name (see `stoker.fields`); others are not stored. Left out: as
+            the library of the records says, otherwise as the first record tells. Labels that are text, without names,
+            are all read first; of an iterable they are refused.
+        shards: Number of shards of train; left out: as many as ``shard_size`` makes.
+        shard_size: Length of a shard in bytes, or as a text such as ``"1GiB"``; left out: 128 MB.
+        validation_shards: Number of shards of validation; left out: its share by bytes.
+        shard_names: ``"default"``, ``"google"``, ``"tfds:NAME"``, ``"part"``, ``"per-class"`` or a template.
+        compression: Of whole shards: ``"none"``, ``"gzip"`` or ``"zlib"``.
+        resize: ``"short:256"``, ``"long:512"``, ``"max:512"``, ``"exact:300x200"`` (width x height), ``"square:300"``
+            or ``"off"``.
+        encode: How every image is stored: ``"jpeg:90"``, ``"jpeg:90:420"``, ``"jpeg:90:444"``,
+            ``"jpeg:90:standard"`` (the standard Huffman tables: a third less time, 3 % more bytes), ``"png"``,
+            ``"webp:90"``, ``"webp:lossless"``, ``"raw"`` or ``"raw:CHW"``. Left out: as it is, or as PNG; with
+            ``resize``, JPEG and lossy WebP as JPEG of quality 90, others as PNG.
+        filter: With ``resize``, the resampling filter; left out: ``"bicubic"``.
+        decode: With ``resize``: ``"exact"`` decodes like libjpeg's accurate decoder, ``"fast"`` faster and close to it.
+        recipe: ``"keep"``: every JPEG, PNG and WebP is stored as it is, as without ``resize``. ``"restart"``: the same
+            with restart markers in JPEGs, without loss.
+        check: How images that are kept are checked: ``"header"`` (left out), ``"entropy"``: all data, without making
+            pixels, or ``"decode"``.
+        exif: EXIF orientation: ``"keep"`` it as stored, or ``"apply"`` it.
+        max_pixels: Larger images are rejected.
+        preset: Layout that readers of another system expect: ``"imagenet"``, ``"imagenet-nvidia"``, ``"dlbs"``,
+            ``"tiny-imagenet"``, ``"dogs-onehot"`` or ``"tfds"``.
+        label_base: Number of the first class, 0 or 1; left out: as the preset has it, otherwise 0.
+        labels: List of the classes in the order of their labels, or ``"imagenet"``: its 1,000; left out: folders,
+            sorted.
+        validation_labels: Classes of flat validation images; left out: searched for.
+        class_names: List with a text for each class; left out: searched for.
+        boxes: Annotations: folder or tar of XML files, or CSV; left out: searched for.
+        masks: Of a COCO file: whether its objects are drawn as the field ``mask``; needs ``stoker[coco]``.
+        num_images: Takes so many images of train, a seeded choice; left out: all.
+        split_fraction: Moves a seeded part of every class of train to another split: ``"val=0.1"`` or ``"test=0.1"``.
+            Of a sequence all labels are read first.
+        crop_objects: Whether every annotated object becomes a record instead of every image.
+        seed: Of the order of the records.
+        threads: Images converted at a time; left out: one for each CPU that this process may use. So many threads may
+            read a record of a sequence at the same time, if it is given; left out: one, as many objects allow no more.
+        max_rejects: The most images that may be missing in the dataset because they cannot be stored.
+        allow_huge: Whether a dataset is built also if it is huge, or may not fit on the disk: ``--yes``.
+        overwrite: Whether a finished dataset at the destination, or an unfinished build with other settings, is removed
+            first. Nothing but files that Stoker wrote is removed, and nothing is asked.
+        progress: Left out: a bar on a terminal or in a notebook, once the build has taken a second. False: nothing. A
+            function: called with ``done``, ``total`` (0 of an iterable), ``size_bytes`` and ``rejects`` after every few
+            images, from the calling thread; an exception of it ends the build.
+        engine: What makes the shards: threads of this process, or `stoker.spark.engine` of a session.
+        part: Of files: ``"3/64"`` builds number 3 of 64 parts (0 to 63) while other processes build the others;
+            ``"auto"`` the one that Slurm or Kubernetes says. See docs/how-to/parts.md.
+        finish: Builds no shard, but publishes the dataset once all parts have ended.
+
+    Returns:
+        What the build did. With ``part``, a `stoker.PartReport` as long as shards of other parts are missing; the part
+            that ends last finishes the dataset and returns a `stoker.BuildReport`.
+
+    Warns:
+        SourceWarning: Something about the images that a person should know.
+        LabelWarning: The classes may be a part of a larger list.
+
+    Raises:
+        ConfigError: A setting is out of range, contradicts another or does not fit the source; or the dataset is huge,
+            or larger than the free space, and ``allow_huge`` is not set.
+        SourceError: The source cannot be listed, or holds no images.
+        DestinationError: The destination holds something else, or another build is writing to it; or shards are missing
+            where ``finish`` is set.
+        TooManyRejectsError: More images than ``max_rejects`` cannot be stored; all others are, but the manifest is not
+            written. Its ``report`` lists them. The same call with a higher ``max_rejects`` finishes the dataset.
+        OSError: The destination cannot be written, or the store of the source or of the destination has gone. Call
+            again to resume.
+        KeyboardInterrupt: Call again to resume.
+
+    Example:
+        >>> report = stoker.build("photos/", "dataset/", shards=8, resize="short:256")  # doctest: +SKIP
+        >>> report.manifest.dataset_id                                                  # doctest: +SKIP
+    """
+    arguments = locals().copy()  # before there are other variables
+    with settings_as_arguments():
+        options = BuildOptions(**{name: arguments[name] for name in BuildOptions.names()})
+        if not callable(engine):
+            raise ConfigError(f"engine is {engine!r}; give stoker.spark.engine(session), or omit it")
+        contradicting = {option("engine"): engine is not LocalEngine, option("overwrite"): overwrite}
+        chosen = chosen_part(part, finish=finish, contradicting=contradicting)
+        place = location(destination)
+        report: BuildReport | PartReport
+        if isinstance(source, (str, os.PathLike, Location)):
+            _refuse_settings("a path or a URL", {"split": split, "fields": fields}, {"split": None, "fields": None})
+            settings = options.settings(str(source))
+            if chosen is None:
+                report = _run(settings, place, progress, engine, overwrite=overwrite)
+            else:
+                report = _run_part(settings, place, chosen, progress)
+        else:
+            settings = options.settings(None, str(place))
+            _refuse_settings("records", arguments, _OF_FILES)
+            if engine is not LocalEngine:
+                message = "engine has no effect where the source is records, which threads of this process store"
+                raise ConfigError(f"{message}; omit it, or give a path or a URL")
+            given = given_splits(source, split)
+            report = _run_records(given, fields, settings, place, progress, readers=threads or 1, overwrite=overwrite)
+    if isinstance(report, BuildReport) and report.outcome == "withheld":
+        raise _too_many(report, destination, max_rejects)
+    return report
+
+
+# People call it `stoker.build`; that name is in Python's messages about its arguments, too.
+build.__module__ = "stoker"
+
+
+def _refuse_settings(source: str, given: Mapping[str, object], defaults: Mapping[str, object]) -> None:
+    """Refuse settings that have no effect on a source.
+
+    Raises:
+        ConfigError: One has another value than its default.
+    """
+    for name, default in defaults.items():
+        if given[name] is not default:
+            raise ConfigError(f"{name} is {given[name]!r}, and has no effect where the source is {source}; omit it")
+
+
+def _run(
+    settings: BuildSettings,
+    destination: Location,
+    progress: Progress | Literal[False] | None,
+    engine: EngineFactory,
+    *,
+    overwrite: bool,
+) -> BuildReport:
+    check_destination(destination, settings.source.root)
+    with progress_of_call("listing", None if callable(progress) else progress) as listed:
+        tree = open_source(settings.source, listed, destination)
+    _warn(tree)
+    with progress_of_call("building", progress) as built:
+        remove = (lambda _: None) if overwrite else None
+        return build_tree(tree, settings, destination, built, engine=engine, overwrite=remove)
+
+
+def _run_part(
+    settings: BuildSettings, destination: Location, part: Part, progress: Progress | Literal[False] | None
+) -> BuildReport | PartReport:
+    assert settings.source.root is not None, "parts are built of files"
+    check_part_destination(destination, settings.source.root, part)
+    with progress_of_call("listing", None if callable(progress) else progress) as listing:
+        listed = list_once(settings, destination, listing)
+    _warn(listed.tree)
+    with progress_of_call("finishing" if part == NO_PART else str(part), progress) as built:
+        report = build_part(listed, settings, destination, part, built)
+    return report if report.dataset is None else report.dataset
+
+
+def _warn(tree: SourceTree) -> None:
+    for message in tree.warnings:
+        category = LabelWarning if message in tree.label_warnings else SourceWarning
+        warnings.warn(message, category, stacklevel=4)  # where `build` was called
+
+
+def _run_records(
+    given: Mapping[str, Given],
+    fields: Mapping[str, Field] | None,
+    settings: BuildSettings,
+    destination: Location,
+    progress: Progress | Literal[False] | None,
+    *,
+    readers: int,
+    overwrite: bool,
+) -> BuildReport:
+    check_destination(destination, None)
+    if settings.shards.naming.per_class:
+        message = f"{option('shard_names')} per-class is for files in folders of classes"
+        raise ConfigError(f"{message}; give {option('shards')}, or other names")
+    records: Records | RecordStream
+    if all(map(is_sequence, given.values())):
+        with progress_of_call("reading labels", None if callable(progress) else progress, "records") as listed:
+            records = list_records(
+                cast("Mapping[str, RecordSequence]", given),
+                fields,
+                listed,
+                readers=readers,
+                with_labels=settings.source.held_out is not None,
+            )
+    else:
+        records = RecordStream(given, fields)
+    if settings.schema.info(0).label_encoding == "one-hot" and not records.classes:
+        message = "the preset stores as many numbers for a class as there are classes, and the records do not tell that"
+        raise ConfigError(f"{message}; give fields={{'label': stoker.fields.Label([...]), ...}}")
+    with progress_of_call("building", progress) as built:
+        if isinstance(records, RecordStream):
+            report = build_stream(records, settings, destination, built, overwrite=overwrite)
+        else:
+            remove = (lambda _: None) if overwrite else None
+            report = build_tree(records, settings, destination, built, overwrite=remove)
+    for message in records.warnings:
+        warnings.warn(message, SourceWarning, stacklevel=3)  # where `build` was called
+    return report
+
+
+def _too_many(report: BuildReport, destination: LocationLike, allowed: int) -> TooManyRejectsError:
+    count, first = len(report.rejects), report.rejects[0]
+    message = f"{format_count(count, 'image')} could not be stored, and max_rejects is {allowed}: {destination} has no"
+    message += f" manifest yet; the first is {first.key}: {first.reason}; call again with max_rejects={count} to accept"
+    return TooManyRejectsError(
+        f"{message} them; the report of this error and {destination}/rejects.jsonl list them", report=report
+    )

@@ -1,0 +1,349 @@
+"""Builds in parts: which shards a part makes, and how the parts come to list the source only once.
+
+All of it lies in the journal folder of the dataset, beside what `stoker.format.journal` keeps there::
+
+    .stoker-build/listing                  the source as it was listed, and how long its records will be
+    .stoker-build/lister.json              which part is listing it, rewritten as long as that part lives
+    .stoker-build/parts/3-of-64.json       that a part has begun; only messages depend on it
+
+What is listed and built does not depend on any of these files: a part that does without them lists the source by itself
+and comes to the same shards.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import secrets
+import threading
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from stoker.builder.convert import ItemConverter
+from stoker.builder.estimate import sample_records
+from stoker.builder.plan import RecordSize, open_source, recipe_record
+from stoker.config import option
+from stoker.errors import ConfigError
+from stoker.format import BUILD_FOLDER, MANIFEST_NAME
+from stoker.sources import read_listing, write_listing
+from stoker.storage import location
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from stoker.builder.convert import Outcome
+    from stoker.builder.settings import BuildSettings
+    from stoker.sources import Item, SourceTree
+    from stoker.storage import Location
+    from stoker.types import Progress
+
+_log = logging.getLogger(__name__)
+
+MAX_PARTS = 1_000_000
+_FORM = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
+_PART_FILE = re.compile(r"([0-9]{1,9})-of-([0-9]{1,9})\.json")
+_LISTING_NAME = "listing"
+_LISTER_NAME = "lister.json"
+_PARTS_NAME = "parts"
+
+_SIGN_SECONDS = 2.0  # between signs of life of the part that lists
+_LOOK_SECONDS = 1.0  # between looks of those that wait for it
+_DEAD_SECONDS = 20.0  # without a sign of life
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of the parts that a build is divided into.
+
+    Attributes:
+        number: Which, from 0.
+        count: How many there are; 0 of `NO_PART`.
+    """
+
+    number: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"part {self.number} of {self.count}"
+
+    def has(self, shard: int) -> bool:
+        """Return whether it makes a shard, given its place among all shards of the dataset, from 0."""
+        return self.count > 0 and shard % self.count == self.number
+
+
+NO_PART = Part(0, 0)
+"""Makes no shard, only what comes after the last one."""
+
+
+def parse_part(text: str, environment: Mapping[str, str] = os.environ) -> Part:
+    """Return what ``--part`` means: ``3/64``, or ``auto`` for what Slurm or Kubernetes says in the environment.
+
+    Raises:
+        ConfigError: It is neither, its number is not below the count, or the environment does not say.
+    """
+    if not isinstance(text, str):
+        raise ConfigError(f"{option('part')} is {text!r}; it must be a text such as 3/64, or auto")
+    if text == "auto":
+        return _part_of_array(environment)
+    found = _FORM.fullmatch(text)
+    if found is None:
+        raise ConfigError(
+            f"{option('part')} {text} is not understood; write 3/64 for number 3 of 64 parts (0 to 63), or auto"
+        )
+    return _checked(int(found[1]), int(found[2]), f"{option('part')} {text}")
+
+
+def _checked(number: int, count: int, what: str) -> Part:
+    if not 1 <= count <= MAX_PARTS:
+        raise ConfigError(f"{what} has {count} parts; there may be 1 to {MAX_PARTS:,}")
+    if number >= count:
+        raise ConfigError(f"{what}: there is no part {number}; {count} parts are numbered 0 to {count - 1}")
+    return Part(number, count)
+
+
+def _part_of_array(environment: Mapping[str, str]) -> Part:
+    if "SLURM_ARRAY_TASK_ID" in environment:
+        names = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_MAX")
+        task, count, first, last = (_number(environment, name) for name in names)
+        if not first <= task <= last or last - first != count - 1:
+            array = f"a Slurm array of {count} tasks from {first} to {last}"
+            message = f"{option('part')} auto: task {task} of {array} is not one in a row"
+            raise ConfigError(
+                f"{message}; use --array=0-{count - 1}, or give the part, such as {option('part')} {task}/64"
+            )
+        return _checked(task - first, count, f"{option('part')} auto")
+    if "JOB_COMPLETION_INDEX" in environment:
+        number, count = (_number(environment, name) for name in ("JOB_COMPLETION_INDEX", "STOKER_PARTS"))
+        return _checked(number, count, f"{option('part')} auto")
+    message = f"{option('part')} auto finds neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX in the environment"
+    raise ConfigError(f"{message}; start it in a Slurm array or an indexed job of Kubernetes, or give it as 3/64")
+
+
+def _number(environment: Mapping[str, str], name: str) -> int:
+    text = environment.get(name, "")
+    if re.fullmatch("[0-9]{1,9}", text):
+        return int(text)
+    problem = f"is {text[:40]!r}" if text else "is not set"
+    advice = (
+        "set it to the number of completions of the job"
+        if name == "STOKER_PARTS"
+        else f"give {option('part')} 3/64 instead"
+    )
+    raise ConfigError(f"{option('part')} auto: {name} {problem}; {advice}")
+
+
+def chosen_part(text: str | None, *, finish: bool, contradicting: Mapping[str, bool]) -> Part | None:
+    """Return the part that ``--part`` and ``--finish`` mean; None where neither is given.
+
+    Args:
+        text: What ``--part`` says.
+        finish: Whether ``--finish`` is given.
+        contradicting: Whether each of the options is given that a part cannot have.
+
+    Raises:
+        ConfigError: The part is not understood, or options contradict each other.
+    """
+    if text is None and not finish:
+        return None
+    if text is not None and finish:
+        raise ConfigError(f"{option('part')} and {option('finish')} contradict each other; give one of them")
+    for name, is_given in contradicting.items():
+        if is_given:
+            raise ConfigError(f"{name} contradicts {option('finish' if finish else 'part')}; give one of them")
+    return NO_PART if text is None else parse_part(text)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSource:
+    """A source and what was found out about it before its shards are planned.
+
+    Attributes:
+        tree: The source.
+        size: How long its records will be.
+        known: Records that were made to find that out, as `ItemConverter.known`.
+    """
+
+    tree: SourceTree
+    size: RecordSize
+    known: Mapping[tuple[Item, str], Outcome]
+
+
+def list_once(settings: BuildSettings, destination: Location, progress: Progress | None = None) -> ListedSource:
+    """List a source, or read how another part of the same build has listed it, or wait for one that is about to.
+
+    Nothing is written where a dataset is finished.
+
+    Args:
+        settings: Of the build.
+        destination: The dataset.
+        progress: Called as the listing advances.
+
+    Raises:
+        SourceError: The source cannot be listed.
+        OSError: The destination cannot be read or written.
+    """
+    if (destination / MANIFEST_NAME).lexists():
+        return _listed(settings, destination, progress)
+    folder = destination / BUILD_FOLDER
+    folder.make_directory()
+    wanted = _listed_for(settings)
+    lister = _Lister(folder)
+    while True:
+        found = _read(folder, wanted, settings, destination, progress)
+        if found is not None:
+            return found
+        if lister.begin():
+            with lister.signs_of_life():
+                return _list(folder, wanted, settings, destination, progress)
+        lister.wait()
+
+
+def _read(
+    folder: Location,
+    wanted: dict[str, Any],
+    settings: BuildSettings,
+    destination: Location,
+    progress: Progress | None,
+) -> ListedSource | None:
+    found = read_listing(folder / _LISTING_NAME)
+    if found is None:
+        return None
+    about, tree = found
+    try:
+        if about["for"] != wanted:
+            return _listed(settings, destination, progress)
+        per_record = about["per_record"]
+        size = RecordSize(float(about["per_source_byte"]), None if per_record is None else float(per_record))
+    except (KeyError, TypeError, ValueError):
+        return None
+    return ListedSource(tree or open_source(settings.source, progress, destination), size, {})
+
+
+def _list(
+    folder: Location,
+    wanted: dict[str, Any],
+    settings: BuildSettings,
+    destination: Location,
+    progress: Progress | None,
+) -> ListedSource:
+    listed = _listed(settings, destination, progress)
+    about = {"for": wanted, **asdict(listed.size)}
+    write_listing(folder / _LISTING_NAME, listed.tree, about)
+    return listed
+
+
+def _listed(settings: BuildSettings, destination: Location, progress: Progress | None) -> ListedSource:
+    tree = open_source(settings.source, progress, destination)
+    size, known = sample_records(ItemConverter(tree, settings.recipe, settings.schema), settings.threads)
+    return ListedSource(tree, size, known)
+
+
+def _listed_for(settings: BuildSettings) -> dict[str, Any]:
+    """Return the settings on which a listing depends: one that was made for others is not used."""
+    source = settings.source
+    assert source.root is not None, "parts are built of files"
+    return {
+        "root": str(location(source.root).absolute()),
+        "options": asdict(source.options.absolute()),
+        "held_out": source.held_out and source.held_out[0],  # the split that has the boxes of train
+        "crop_objects": source.crop_objects,
+        "recipe": recipe_record(settings),
+        "preset": settings.schema.info(0).preset,
+    }
+
+
+class _Lister:
+    """Sees to it that one part lists while the others wait, unless it dies.
+
+    A part that lists rewrites a file every few seconds. Those that wait go by whether it changes, by their own clocks:
+    the clocks of machines differ.
+    """
+
+    def __init__(self, folder: Location) -> None:
+        self._file = folder / _LISTER_NAME
+        self._id = secrets.token_hex(8)
+        self._last = b""
+        self._changed = time.monotonic()
+
+    def begin(self) -> bool:
+        """Return whether this part is to list: none does, or the one that did is dead."""
+        if self._file.create(self._sign(0)):
+            return True
+        try:
+            found = self._file.read_bytes()
+        except FileNotFoundError:  # it has just given up; the next call decides
+            return False
+        if found != self._last:
+            if not self._last:
+                _log.info("waiting for another part to list the source")
+            self._last, self._changed = found, time.monotonic()
+        if time.monotonic() - self._changed < _DEAD_SECONDS:
+            return False
+        _log.info("the part that listed the source has died; listing it here")
+        self._file.write_atomically(self._sign(0))
+        return True
+
+    def wait(self) -> None:
+        """Wait a moment before the next look."""
+        time.sleep(_LOOK_SECONDS)
+
+    @contextmanager
+    def signs_of_life(self) -> Iterator[None]:
+        """Rewrite the file while the ``with`` block runs; where that fails, let the next part list at once."""
+        ended = threading.Event()
+
+        def rewrite() -> None:
+            number = 0
+            while not ended.wait(_SIGN_SECONDS):
+                number += 1
+                with suppress(OSError):  # another part lists too, which harms nobody
+                    self._file.write_atomically(self._sign(number))
+
+        thread = threading.Thread(target=rewrite, name="stoker-lister", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+            with suppress(OSError):
+                self._file.unlink(missing_ok=True)
+
+    def _sign(self, number: int) -> bytes:
+        return json.dumps({"lister": self._id, "sign": number}).encode()
+
+
+def note_part(destination: Location, part: Part) -> None:
+    """Note that a part has begun, by which `parts_lacking` knows into how many a build is divided.
+
+    Raises:
+        OSError: The destination cannot be written.
+    """
+    if part != NO_PART:
+        folder = destination / BUILD_FOLDER / _PARTS_NAME
+        folder.make_directory(within=destination / BUILD_FOLDER)
+        (folder / f"{part.number}-of-{part.count}.json").write_atomically(json.dumps(asdict(part)).encode())
+
+
+def parts_lacking(destination: Location, shards: Sequence[int]) -> dict[Part, list[int]]:
+    """Return which part makes which of some shards, given by their places; empty if no part is known.
+
+    Of parts of several divisions those of the one count of which most have begun.
+
+    Raises:
+        OSError: The destination cannot be read.
+    """
+    folder = destination / BUILD_FOLDER / _PARTS_NAME
+    names = [os.fsdecode(child.name) for child in folder.children()] if folder.is_dir() else []
+    counts = [int(found[2]) for found in map(_PART_FILE.fullmatch, names) if found is not None]
+    if not any(counts):
+        return {}
+    count = max(sorted(set(counts), reverse=True), key=counts.count)
+    lacking: dict[Part, list[int]] = {}
+    for shard in shards:
+        lacking.setdefault(Part(shard % count, count), []).append(shard)
+    return dict(sorted(lacking.items(), key=lambda item: item[0].number))

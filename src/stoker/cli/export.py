@@ -1,0 +1,87 @@
+"""``stoker export``: a dataset as what other libraries read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stoker.cli.output import Printer, print_json
+from stoker.cli.parser import add_output_options, examples
+from stoker.cli.progress import shown_progress
+from stoker.cli.record_options import add_record_options, record_keys
+from stoker.config import format_count, format_seconds, format_size
+from stoker.exporting import FORMATS, export
+
+if TYPE_CHECKING:
+    import argparse
+
+    from stoker.exporting import ExportReport
+
+_SHOWN = 20
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Add the command."""
+    text = "Write a dataset as image files, WebDataset or Parquet; images keep their bytes."
+    shown = examples(
+        "stoker export dataset images --to folder",
+        "stoker export dataset tars --to webdataset --split train --shard-size 500MB",
+    )
+    parser = subparsers.add_parser("export", help=text, description=text, epilog=shown)
+    parser.add_argument("dataset", help="what 'stoker build' made, or TFRecords of any origin; or its URL")
+    parser.add_argument("destination", help="new or empty folder of this machine")
+    add = parser.add_argument_group("what is written").add_argument
+    add("--to", choices=list(FORMATS), required=True, metavar="FORMAT", help=f"one of {', '.join(FORMATS)}")
+    add("--split", metavar="NAME", help="only this split (default: all)")
+    text = "length of a tar or Parquet file (default %(default)s)"
+    add("--shard-size", metavar="SIZE", default="1GB", help=text)
+    text = "leave out up to N damaged records (default 0: the first one stops the export)"
+    add("--max-rejects", type=int, default=0, metavar="N", help=text)
+    add_record_options(parser)
+    add_output_options(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export, report, and return 0."""
+    with shown_progress("exporting", "records") as progress:
+        report = export(
+            args.dataset,
+            args.destination,
+            args.to,
+            split=args.split,
+            shard_size=args.shard_size,
+            max_rejects=args.max_rejects,
+            keys=record_keys(args),
+            progress=progress,
+        )
+    if args.json:
+        print_json(_document(report, args))
+    else:
+        _print(report, args)
+    return 0
+
+
+def _document(report: ExportReport, args: argparse.Namespace) -> dict[str, object]:
+    return {
+        "destination": args.destination,
+        "to": args.to,
+        "splits": {
+            name: {"records": split.records, "files": split.files, "bytes": split.size_bytes}
+            for name, split in report.splits.items()
+        },
+        "rejects": [{"record": reject.key, "reason": reject.reason} for reject in report.rejects],
+        "seconds": round(report.seconds, 3),
+    }
+
+
+def _print(report: ExportReport, args: argparse.Namespace) -> None:
+    printer = Printer()
+    rows = [
+        (name, f"{split.records:,}", f"{split.files:,}", format_size(split.size_bytes))
+        for name, split in report.splits.items()
+    ]
+    printer.table(("split", "records", "files", "size"), rows)
+    lines = [f"rejected: {reject.key}: {reject.reason}" for reject in report.rejects]
+    printer.some(lines, _SHOWN, "--json lists them all")
+    records = format_count(sum(split.records for split in report.splits.values()), "record")
+    printer.line(f"{records} to {args.destination} as {args.to}, {format_seconds(report.seconds)}")

@@ -1,0 +1,77 @@
+"""``stoker merge``: several datasets as one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stoker.cli.output import Printer, print_json
+from stoker.cli.parser import add_output_options, examples
+from stoker.cli.progress import shown_progress
+from stoker.config import format_count, format_seconds, format_size
+from stoker.merging import merge
+
+if TYPE_CHECKING:
+    import argparse
+
+    from stoker.merging import MergeReport
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Add the command."""
+    text = "Join datasets without decoding their images; classes are told by their names. Run it again to resume."
+    shown = examples("stoker merge spring autumn year", "stoker merge --link spring autumn year")
+    parser = subparsers.add_parser("merge", help=text, description=text, epilog=shown)
+    parser.add_argument("datasets", nargs="+", help="what 'stoker build' or 'stoker repack' made; or their URLs")
+    text = "new or empty directory, or that of an unfinished merge; or its URL"
+    parser.add_argument("destination", help=text)
+    add = parser.add_argument_group("how shards are taken").add_argument
+    add("--link", action="store_true", help="as hard links instead of copies, where they stay as they are")
+    add_output_options(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Merge, report, and return 0."""
+    with shown_progress("merging", "records") as progress:
+        report = merge(args.datasets, args.destination, link=args.link, progress=progress)
+    if args.json:
+        print_json(_document(report, args))
+    else:
+        _print(report, args)
+    return 0
+
+
+def _document(report: MergeReport, args: argparse.Namespace) -> dict[str, object]:
+    manifest = report.manifest
+    return {
+        "outcome": report.outcome,
+        "destination": args.destination,
+        "dataset_id": manifest.dataset_id,
+        "splits": {
+            name: {"records": split.records, "bytes": split.size_bytes, "shards": len(split.shards)}
+            for name, split in manifest.splits.items()
+        },
+        "classes": manifest.classes,
+        "rejects": manifest.rejects,
+        "copied_shards": report.copied_shards,
+        "rewritten_shards": report.rewritten_shards,
+        "resumed_shards": report.resumed_shards,
+        "seconds": round(report.seconds, 3),
+    }
+
+
+def _print(report: MergeReport, args: argparse.Namespace) -> None:
+    printer, manifest = Printer(), report.manifest
+    if report.outcome == "complete":
+        printer.line(f"{args.destination} is complete already: dataset {manifest.dataset_id}, nothing to do")
+        return
+    rows = [
+        (name, f"{s.records:,}", f"{len(s.shards):,}", format_size(s.size_bytes)) for name, s in manifest.splits.items()
+    ]
+    printer.table(("split", "records", "shards", "size"), rows)
+    made = [f"{format_count(report.copied_shards, 'shard')} {'linked' if args.link else 'copied'}"]
+    made += [f"{report.rewritten_shards:,} with new class ids"] * (report.rewritten_shards > 0)
+    made += [f"{report.resumed_shards:,} from an earlier run"] * (report.resumed_shards > 0)
+    took = format_seconds(report.seconds)
+    printer.line(f"{', '.join(made)}; {format_count(manifest.classes, 'class')}, {took}")
+    printer.line(f"dataset {manifest.dataset_id} in {args.destination}")

@@ -1,0 +1,760 @@
+"""`stoker.export`: the records of a dataset as what other libraries read; images keep their bytes.
+
+- ``folder``: ``SPLIT/CLASS/NAME``, and ``SPLIT/metadata.jsonl`` where records have fields or boxes
+- ``webdataset``: ``SPLIT-000000.tar``, and ``labels.txt``, the names of the classes, if they have some
+- ``parquet``: ``SPLIT-00000-of-00001.parquet``, as Hugging Face stores datasets of images
+
+All is written in a folder ``.stoker-export`` of the destination, and moved out of it when it is complete.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import io
+import json
+import os
+import shutil
+import tarfile
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from stoker import _native
+from stoker.config import check_range, check_size, format_count, format_seconds, format_size, full_split_name
+from stoker.errors import (
+    ConfigError,
+    DestinationError,
+    ExampleError,
+    SourceWarning,
+    StokerError,
+    StorageError,
+    printable,
+)
+from stoker.fields import Array, Bytes, Float, ImageField, Int, Json, Label, Labels, Text, stored_values
+from stoker.format import BACKGROUND, LABELS_NAME, write_labels
+from stoker.loader import open_splits, read_in_order
+from stoker.progress import progress_of_call
+from stoker.sources import import_pyarrow
+from stoker.storage import attach_filename, location, make_directory
+from stoker.types import Reject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from types import ModuleType
+
+    from stoker.format import RecordKeys
+    from stoker.loader import Dataset
+    from stoker.storage import LocationLike
+    from stoker.types import Box, Field, Progress
+
+__all__ = ["FORMATS", "ExportFormat", "ExportReport", "ExportedSplit", "export"]
+
+
+ExportFormat = Literal["webdataset", "parquet", "folder"]
+FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
+_UNFINISHED = ".stoker-export"
+_METADATA = "metadata.jsonl"
+_SUFFIXES = {
+    "jpeg": "jpg",
+    "png": "png",
+    "webp": "webp",
+    "gif": "gif",
+    "bmp": "bmp",
+    "tiff": "tif",
+    "jpeg2000": "jp2",
+    "ppm": "ppm",
+    "avif": "avif",
+    "heif": "heic",
+}
+_SAME_SUFFIXES = {"jpeg": "jpg", "tiff": "tif", "heif": "heic"}
+_RESERVED = ("image", "label", "class", "boxes", "file_name")
+"""Names of what the export itself writes of each record."""
+_CAPTIONS = ("txt", "caption")
+_MAX_STEM_BYTES = 180  # a number, the name of a field and a suffix follow, and names have up to 255
+_TAR_BLOCK = 512
+_SHOWN = 8  # names in a warning
+_GROUP_RECORDS, _GROUP_BYTES = 100, 64 << 20  # of a row group: readers of Parquet hold one as a whole
+_BOX_SIDES = ("xmin", "ymin", "xmax", "ymax")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedSplit:
+    """What was written of a split.
+
+    Attributes:
+        records: How many records.
+        files: How many files.
+        size_bytes: Their bytes.
+    """
+
+    records: int
+    files: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """What an export did.
+
+    Attributes:
+        splits: By name.
+        rejects: Records that are damaged and were left out.
+        seconds: How long it took.
+    """
+
+    splits: dict[str, ExportedSplit]
+    rejects: tuple[Reject, ...]
+    seconds: float
+
+    def __repr__(self) -> str:
+        facts = [
+            f"{name}: {format_count(one.records, 'record')} in {format_count(one.files, 'file')}, "
+            f"{format_size(one.size_bytes)}"
+            for name, one in self.splits.items()
+        ]
+        if self.rejects:
+            facts.append(f"{format_count(len(self.rejects), 'reject')}, the first {self.rejects[0].key}")
+        return f"<stoker.ExportReport {'; '.join([*facts, format_seconds(self.seconds)])}>"
+
+
+def export(  # noqa: PLR0913 - settings by name
+    dataset: LocationLike,
+    destination: LocationLike,
+    to: ExportFormat,
+    *,
+    split: str | None = None,
+    shard_size: str | int = "1GB",
+    max_rejects: int = 0,
+    keys: RecordKeys | None = None,
+    progress: Progress | Literal[False] | None = None,
+) -> ExportReport:
+    """Write the records of a dataset as a folder of images, as WebDataset or as Parquet.
+
+    It is what ``stoker export`` does; see docs/how-to/export.md.
+
+    Args:
+        dataset: A dataset that ``stoker build`` made, or TFRecords of other origin; here or in a store.
+        destination: A new or empty folder of this machine. It has the files when all are complete; an export that was
+            interrupted starts anew.
+        to: What to write: ``"folder"``, ``"webdataset"`` or ``"parquet"``.
+        split: Which split; left out: all.
+        shard_size: Bytes of images after which a tar or a Parquet file ends, also as ``"500MB"``.
+        max_rejects: How many damaged records may be left out; the next one stops the export.
+        keys: Of TFRecords of other origin: where they hold what; see `stoker.open`.
+        progress: Left out: a bar on a terminal or in a notebook, once the call has taken a second. False: nothing. A
+            function: called with ``done``, ``total``, ``size_bytes`` and ``rejects`` after every record, from the
+            calling thread.
+
+    Returns:
+        What it did.
+
+    Warns:
+        SourceWarning: The files will not say everything: texts of classes, classes without images, the ids of classes
+            where folders say their names alone, or names of the classes of a field. Nothing is written yet.
+
+    Raises:
+        ConfigError: There is no such split or format, the images are raw pixels or files, a class or a field has a name
+            that cannot be written, or pyarrow is not installed.
+        DatasetNotFoundError: There is nothing to read.
+        DestinationError: The destination holds something, or another export writes to it.
+        ShardError: A record is damaged, and more are than ``max_rejects``.
+        ExampleError: The same, of what a record holds.
+        OSError: Something cannot be read or written. Call again to begin anew.
+
+    Example:
+        >>> report = stoker.export("dataset", "rows", "parquet", split="train")  # doctest: +SKIP
+        >>> report.splits["train"].files                                         # doctest: +SKIP
+    """
+    started = time.monotonic()
+    if to not in FORMATS:
+        raise ConfigError(f"to is {to!r}; it must be one of {', '.join(FORMATS)}")
+    limit = check_size("shard_size", shard_size, 1)
+    check_range("max_rejects", max_rejects, 0, 2**63 - 1)
+    out = location(destination)
+    if not out.is_local:
+        raise ConfigError(f"{destination} is in a store; export to a folder of this machine, then copy it there")
+    datasets = _chosen(open_splits(dataset, keys), split, dataset)
+    for one in datasets.values():
+        _check(one, to)
+    for message in _losses(datasets, to):
+        warnings.warn(message, SourceWarning, stacklevel=2)
+    splits = {}
+    with progress_of_call("exporting", progress, "records") as shown, _unfinished(Path(out.local_path())) as folder:
+        run = _Run(sum(map(len, datasets.values())), max_rejects, shown)
+        for name, one in datasets.items():
+            with read_in_order(one), _WRITERS[to](folder, name, one, limit) as writer:
+                run.write_all(name, one, writer)
+            splits[name] = ExportedSplit(writer.records, writer.files, writer.size_bytes)
+        classes = next(iter(datasets.values())).classes
+        if to == "webdataset" and classes:
+            names, texts = (
+                [text.encode("utf-8", "surrogateescape") for text in column]
+                for column in zip(*((one.name, one.text) for one in classes), strict=True)
+            )
+            write_labels(folder, names, texts, 0)
+    return ExportReport(splits, tuple(run.rejects), time.monotonic() - started)
+
+
+# People call it `stoker.export`.
+export.__module__ = "stoker"
+
+
+class _Run:
+    """Writes the records of one split after another, and counts them.
+
+    Args:
+        total: Records of all splits.
+        max_rejects: How many may be left out.
+        progress: Called after every record.
+
+    Attributes:
+        rejects: Those that were.
+    """
+
+    def __init__(self, total: int, max_rejects: int, progress: Progress | None) -> None:
+        self._total, self._max_rejects, self._progress = total, max_rejects, progress
+        self._done = self._size_bytes = 0
+        self.rejects: list[Reject] = []
+
+    def write_all(self, split: str, dataset: Dataset, writer: _Writer) -> None:
+        """Write the records of a split.
+
+        Raises:
+            StokerError: One too many is damaged.
+        """
+        for number in range(len(dataset)):
+            try:
+                record = _read(dataset, number, has_boxes=writer.has_boxes)
+                writer.check(record)
+            except StorageError:  # the record may be whole
+                raise
+            except StokerError as error:
+                if len(self.rejects) == self._max_rejects:
+                    error.add_note(
+                        "nothing was exported; max_rejects=N (--max-rejects N) leaves out up to N damaged records"
+                    )
+                    raise
+                self.rejects.append(Reject(f"{split}#{number}", split, str(error)))
+            else:
+                writer.write(record)
+                self._size_bytes += len(record.image)
+            self._done += 1
+            if self._progress is not None:
+                counts = {"total": self._total, "size_bytes": self._size_bytes, "rejects": len(self.rejects)}
+                self._progress(done=self._done, **counts)
+
+
+def _chosen(datasets: Mapping[str, Dataset], split: str | None, path: LocationLike) -> dict[str, Dataset]:
+    if split is None:
+        return dict(datasets)
+    name = split if split in datasets else full_split_name(split)
+    if name not in datasets:
+        raise ConfigError(f"{path} has no split {split!r}; it has {', '.join(sorted(datasets))}")
+    return {name: datasets[name]}
+
+
+def _check(dataset: Dataset, to: ExportFormat) -> None:
+    """Refuse a dataset that cannot be written in a format.
+
+    Raises:
+        ConfigError: It is one.
+    """
+    if not isinstance(dataset.records, _native.RecordSet):
+        raise ConfigError(
+            f"{dataset.path} holds image files; 'stoker build' makes a dataset of them, which can be exported"
+        )
+    if dataset.schema.image_encoding == "raw":
+        message = f"{dataset.path} holds raw pixels, not image files"
+        raise ConfigError(f"{message}; 'stoker repack --encode png' makes a dataset of images, which can be exported")
+    for name, field in dataset.fields.items():
+        if name in _RESERVED:
+            raise ConfigError(f"field {name!r} of {dataset.path} has a name that the export itself uses; rename it")
+        if to != "parquet" and isinstance(field, ImageField) and not name.replace("-", "_").isidentifier():
+            message = f"field {name!r} of {dataset.path} cannot be a part of the names of files"
+            raise ConfigError(f"{message}; export to parquet, or rename it")
+    names = [one.name for one in dataset.classes]
+    if to != "webdataset" and len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise ConfigError(f"{dataset.path} has two classes named {twice!r}; export to webdataset, which has their ids")
+    for name in names if to == "folder" else ():
+        if not name or name.startswith(".") or "/" in name or not name.isprintable() or len(os.fsencode(name)) > 255:
+            message = f"class {name!r} of {dataset.path} cannot be the name of a folder"
+            raise ConfigError(f"{message}; export to webdataset or parquet")
+
+
+def _losses(datasets: Mapping[str, Dataset], to: ExportFormat) -> Iterator[str]:
+    """Yield what the files will not say of a dataset, by name."""
+    dataset = next(iter(datasets.values()))
+    known = dataset.classes[dataset.schema.label_base :]
+    if to != "webdataset" and any(one.text for one in known):
+        yield f"the texts of {format_count(len(known), 'class')} are not written: a {to} has only their names"
+    if to == "folder" and known:
+        names = [one.name for one in known]
+        seen = set() if any(one.manifest is None for one in datasets.values()) else _classes_with_images(datasets)
+        empty = [name for name in names if seen and name not in seen]
+        if empty:
+            yield f"no image has {_listed('the class', 'the classes', empty)}, so no folder tells of them"
+        if dataset.schema.label_base or names != sorted(names, key=os.fsencode):
+            message = (
+                f"readers number the classes of a folder from 0 in the order of their names, unlike {dataset.path}"
+            )
+            yield f"{message}; to keep the ids, build again with its {LABELS_NAME} as the list of labels"
+    named = [name for name, one in dataset.fields.items() if isinstance(one, (Label, Labels)) and one.names is not None]
+    if to != "parquet" and named:
+        yield f"{_listed('the field', 'the fields', named)} will have ids without names of classes; parquet has both"
+
+
+def _classes_with_images(datasets: Mapping[str, Dataset]) -> set[str]:
+    found = set()
+    for dataset in datasets.values():
+        if dataset.manifest is not None:
+            counts = dataset.manifest.splits[dataset.split].class_counts
+            found |= {one.name for one, count in zip(dataset.classes, counts, strict=False) if count}
+    return found
+
+
+def _listed(one: str, several: str, names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:_SHOWN])) + ", ..." * (len(names) > _SHOWN)
+    return f"{one if len(names) == 1 else several} {shown}"
+
+
+@contextmanager
+def _unfinished(out: Path) -> Iterator[Path]:
+    """Give a folder to write in; what it holds when the ``with`` block ends without an error is moved to its parent.
+
+    Raises:
+        DestinationError: There is something else in the destination, or another process writes there.
+    """
+    if out.exists() and not out.is_dir():
+        raise DestinationError(f"{out} is a file; name a folder", path=str(out))
+    make_directory(out)
+    lock = os.open(out, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DestinationError(f"another export writes to {out}; wait for it to end", path=str(out)) from None
+        found = sorted(entry.name for entry in out.iterdir() if entry.name != _UNFINISHED)
+        if found:
+            raise DestinationError(f"{out} holds {found[0]!r}; name a new or empty folder, or remove it", path=str(out))
+        folder = out / _UNFINISHED
+        if folder.exists():
+            shutil.rmtree(folder)
+        folder.mkdir()
+        try:
+            yield folder
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        for entry in sorted(folder.iterdir()):
+            entry.rename(out / entry.name)
+        folder.rmdir()
+        os.fsync(lock)
+    finally:
+        os.close(lock)
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What is written of a record.
+
+    Attributes:
+        index: Its number in the split.
+        name: Base name of its file, with the suffix that its content has.
+        image: The bytes of its image.
+        label: As the record has it; -1 for none.
+        class_name: Of the label; empty for none.
+        boxes: Of the objects; None where no record has any.
+        values: Of its extra fields; of images and masks the bytes.
+    """
+
+    index: int
+    name: str
+    image: bytes
+    label: int
+    class_name: str
+    boxes: list[Box] | None
+    values: dict[str, Any]
+
+
+def _read(dataset: Dataset, number: int, *, has_boxes: bool) -> _Record:
+    """Return what a record holds.
+
+    Raises:
+        StokerError: It is damaged; the message says where it is.
+    """
+    try:
+        sample = dataset[number]
+        if sample.format not in _SUFFIXES:
+            raise ExampleError(f"the image is {sample.format}, no file that has a suffix")
+        if sample.label >= len(dataset.classes) > 0:
+            raise ExampleError(f"label {sample.label} is not one of the {len(dataset.classes)} classes")
+        boxes = sample.boxes if has_boxes else None
+        if sample.problems:
+            raise ExampleError(next(iter(sample.problems.values())))
+        values = stored_values(sample.features, dataset.fields)
+    except StorageError:
+        raise
+    except StokerError as error:
+        if error.path is not None:
+            raise
+        path, record, offset = dataset.records.where(number)
+        message = f"{path}, record {record} at byte {offset}: {error}"
+        raise type(error)(message, path=path, record=record, offset=offset) from error
+    label = max(sample.label, -1)
+    name = _file_name(sample.source, number, _SUFFIXES[sample.format])
+    return _Record(number, name, sample.encoded, label, _class_name(dataset, label), boxes, values)
+
+
+def _class_name(dataset: Dataset, label: int) -> str:
+    if label < 0:
+        return ""
+    # Without names, numbers of one width: sorted, they are in the order of the labels.
+    return dataset.classes[label].name if dataset.classes else f"{label:05d}"
+
+
+def _file_name(source: str, number: int, suffix: str) -> str:
+    """Return a base name that any file system takes; the suffix is that of the content."""
+    name = printable(source[source.rfind("/") + 1 :]).replace("\\", "_").lstrip(".")
+    stem, dot, given = name.rpartition(".")
+    if _SAME_SUFFIXES.get(given.lower(), given.lower()) == suffix:
+        suffix = given
+    stem = (stem if dot else name).encode()[:_MAX_STEM_BYTES].decode(errors="ignore")
+    return f"{stem or f'{number:08d}'}.{suffix}"
+
+
+def _has_boxes(dataset: Dataset) -> bool:
+    """Return whether any record has boxes, as far as that shows."""
+    try:
+        return dataset.schema.box_prefix is not None and bool(dataset.object_counts.any())
+    except StorageError:
+        raise
+    except StokerError:  # one is damaged
+        return True
+
+
+def _image_suffix(data: bytes) -> str:
+    return "png" if data.startswith(b"\x89PNG") else "webp" if data.startswith(b"RIFF") else "jpg"
+
+
+def _box(box: Box, names: Sequence[str] = ()) -> dict[str, float | int | str | None]:
+    found = {**{side: getattr(box, side) for side in _BOX_SIDES}, "label": box.label}
+    named = box.label is not None and 0 <= box.label < len(names)
+    return found | ({"class": names[box.label or 0]} if named else {})
+
+
+def _box_classes(dataset: Dataset) -> list[str]:
+    """Return the names of the classes of boxes, by id; empty where unknown."""
+    schema = dataset.schema
+    if schema.box_names:
+        return [BACKGROUND] * schema.label_base + list(schema.box_names)
+    return [one.name for one in dataset.classes]
+
+
+class _Writer(ABC):
+    """Writes the records of a split, in the ``with`` block.
+
+    Args:
+        folder: Where.
+        split: Name of the split.
+        dataset: Its records.
+        shard_bytes: After how many bytes a file ends, where one holds several records.
+
+    Attributes:
+        has_boxes: Whether boxes are written.
+        records: How many it has written.
+        files: How many files these are.
+        size_bytes: Their bytes.
+    """
+
+    def __init__(self, folder: Path, split: str, dataset: Dataset, shard_bytes: int) -> None:
+        self._folder, self._split = folder, split
+        self._dataset, self._fields = dataset, dataset.fields
+        self._box_names = _box_classes(dataset)
+        self._shard_bytes = shard_bytes
+        self.has_boxes = _has_boxes(dataset)
+        self.records = self.files = self.size_bytes = 0
+
+    def __enter__(self) -> _Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close(is_complete=kind is None)
+
+    def check(self, record: _Record) -> None:
+        """Refuse a record that the format cannot say.
+
+        Raises:
+            ExampleError: It is one.
+        """
+        for name, field in self._fields.items():
+            is_float = isinstance(field, Float) or (isinstance(field, Array) and field.dtype.startswith("float"))
+            if is_float and not np.isfinite(record.values[name]).all():
+                path, number, offset = self._dataset.records.where(record.index)
+                message = f"{path}, record {number} at byte {offset}: field {name!r} is not finite, as JSON numbers are"
+                raise ExampleError(f"{message}; export to parquet", path=path, record=number, offset=offset)
+
+    @abstractmethod
+    def write(self, record: _Record) -> None:
+        """Write one record."""
+
+    @abstractmethod
+    def close(self, *, is_complete: bool) -> None:
+        """Close the files; finish them if all records have been written."""
+
+    def _count_file(self, size_bytes: int) -> None:
+        self.files += 1
+        self.size_bytes += size_bytes
+
+    def _json_values(self, record: _Record, *, without: str | None = None) -> dict[str, Any]:
+        """Return the extra values of a record as JSON has them, images and masks left out."""
+        found: dict[str, Any] = {}
+        for name, field in self._fields.items():
+            value = record.values[name]
+            if isinstance(field, ImageField) or name == without:
+                continue
+            if isinstance(field, Bytes):
+                value = base64.b64encode(value).decode()
+            found[name] = value.tolist() if isinstance(value, np.ndarray) else value
+        if record.boxes is not None:
+            found["boxes"] = [_box(box, self._box_names) for box in record.boxes]
+        return found
+
+    def _images(self, record: _Record) -> list[tuple[str, bytes]]:
+        return [(name, record.values[name]) for name, one in self._fields.items() if isinstance(one, ImageField)]
+
+
+class _Folder(_Writer):
+    """Image files in folders of their classes, and a line of JSON for each where there is more to say."""
+
+    def __init__(self, folder: Path, split: str, dataset: Dataset, shard_bytes: int) -> None:
+        super().__init__(folder, split, dataset, shard_bytes)
+        self._root = folder / split
+        self._root.mkdir()
+        self._made: set[str] = set()
+        has_more = self._fields or self.has_boxes
+        self._rows = (self._root / _METADATA).open("wb") if has_more else None
+
+    def write(self, record: _Record) -> None:
+        """Write the files of one record, and its line."""
+        if record.class_name and record.class_name not in self._made:
+            (self._root / record.class_name).mkdir()
+            self._made.add(record.class_name)
+        place = f"{record.class_name}/" * bool(record.class_name)
+        stem, _, suffix = record.name.rpartition(".")
+        row: dict[str, Any] = {"file_name": place + self._create(place, stem, record.index, suffix, record.image)}
+        row["label"] = record.class_name or None
+        for name, data in self._images(record):
+            own = self._create(place, f"{stem}.{name}", record.index, _image_suffix(data), data)
+            row[f"{name}_file_name"] = place + own
+        if self._rows is not None:
+            row |= self._json_values(record)
+            self._rows.write(json.dumps(row, ensure_ascii=True).encode() + b"\n")
+        self.records += 1
+
+    def _create(self, place: str, stem: str, index: int, suffix: str, data: bytes) -> str:
+        """Write a file, and return its name; with the number of the record where there is one of that name."""
+        for name in (f"{stem}.{suffix}", f"{stem}-{index}.{suffix}", f"{stem}-{index}-{self.files}.{suffix}"):
+            path = self._root / place / name
+            try:
+                file = path.open("xb")
+            except FileExistsError:
+                continue
+            with attach_filename(path), file:
+                file.write(data)
+            self._count_file(len(data))
+            return name
+        raise DestinationError(f"there is a file of the name {path} already", path=str(path))
+
+    def close(self, *, is_complete: bool) -> None:
+        """Close the table."""
+        if self._rows is not None:
+            self._rows.close()
+            if is_complete:
+                self._count_file((self._root / _METADATA).stat().st_size)
+
+
+class _Tars(_Writer):
+    """Tars whose members of one base name are a sample."""
+
+    _file: io.BufferedWriter | None = None
+    _tar: tarfile.TarFile | None = None
+
+    def write(self, record: _Record) -> None:
+        """Write the members of one record."""
+        key = f"{record.index:09d}"
+        caption = next((name for name in _CAPTIONS if isinstance(self._fields.get(name), Text)), None)
+        more: dict[str, Any] = {"file_name": record.name}
+        if record.label >= 0:
+            more["class"] = record.class_name
+        more |= self._json_values(record, without=caption)
+        members = [(record.name.rpartition(".")[2].lower(), record.image)]
+        if record.label >= 0:
+            members.append(("cls", b"%d" % record.label))
+        if caption is not None:
+            members.append(("txt", record.values[caption].encode()))
+        members.append(("json", json.dumps(more).encode()))
+        members += [(f"{name}.{_image_suffix(data)}", data) for name, data in self._images(record)]
+        size = sum(_TAR_BLOCK + -(-len(data) // _TAR_BLOCK) * _TAR_BLOCK for _, data in members)
+        if self._tar is not None and self._tar.offset + size > self._shard_bytes:
+            self.close(is_complete=True)
+        tar = self._tar or self._open()
+        for suffix, data in members:
+            info = tarfile.TarInfo(f"{key}.{suffix}")  # with date 0 and owner 0: the same bytes each time
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+        self.records += 1
+
+    def _open(self) -> tarfile.TarFile:
+        self._file = (self._folder / f"{self._split}-{self.files:06d}.tar").open("xb")
+        self._tar = tarfile.open(fileobj=self._file, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115 - see close
+        return self._tar
+
+    def close(self, *, is_complete: bool) -> None:
+        """End the tar."""
+        if self._file is None or self._tar is None:
+            return
+        with self._file as file:
+            if is_complete:
+                self._tar.close()
+                file.flush()
+                os.fsync(file.fileno())
+                self._count_file(file.tell())
+        self._file = self._tar = None
+
+
+class _Parquet(_Writer):
+    """Parquet files that the library ``datasets`` reads as images, classes and values."""
+
+    def __init__(self, folder: Path, split: str, dataset: Dataset, shard_bytes: int) -> None:
+        super().__init__(folder, split, dataset, shard_bytes)
+        self._arrow, self._parquet = import_pyarrow()
+        self._schema = _schema(self._arrow, dataset, has_boxes=self.has_boxes)
+        self._rows: list[dict[str, Any]] = []
+        self._group_bytes = self._written_bytes = 0
+        self._paths: list[Path] = []
+        self._file: Any = None
+
+    def check(self, record: _Record) -> None:
+        """Accept all values."""
+
+    def write(self, record: _Record) -> None:
+        """Keep the row, and write as many together as make a row group."""
+        row: dict[str, Any] = {"image": {"bytes": record.image, "path": record.name}, "label": record.label}
+        size = len(record.image)
+        for name, field in self._fields.items():
+            value = record.values[name]
+            if isinstance(field, ImageField):
+                size += len(value)
+                value = {"bytes": value, "path": None}
+            elif isinstance(field, Json):
+                value = json.dumps(value, ensure_ascii=False, sort_keys=True)
+            elif isinstance(value, np.ndarray):
+                size += value.nbytes
+                value = value.tolist()
+            elif isinstance(value, (str, bytes)):
+                size += len(value)
+            row[name] = value
+        if record.boxes is not None:
+            row["boxes"] = [_box(box) for box in record.boxes]
+        if self._written_bytes + self._group_bytes + size > self._shard_bytes:
+            self._end_file()
+        if len(self._rows) == _GROUP_RECORDS or self._group_bytes + size > _GROUP_BYTES:
+            self._write_group()
+        self._rows.append(row)
+        self._group_bytes += size
+        self.records += 1
+
+    def _write_group(self) -> None:
+        if self._file is None:
+            self._paths.append(self._folder / f"{self._split}-{len(self._paths):05d}")
+            self._file = self._parquet.ParquetWriter(self._paths[-1], self._schema)
+        columns = [self._arrow.array([row[one.name] for row in self._rows], one.type) for one in self._schema]
+        self._file.write_batch(self._arrow.RecordBatch.from_arrays(columns, schema=self._schema))
+        self._written_bytes += self._group_bytes
+        self._rows, self._group_bytes = [], 0
+
+    def _end_file(self) -> None:
+        if self._rows:
+            self._write_group()
+        if self._file is not None:
+            self._file.close()
+            with self._paths[-1].open("rb") as file:
+                os.fsync(file.fileno())
+            self._count_file(self._paths[-1].stat().st_size)
+        self._file, self._written_bytes = None, 0
+
+    def close(self, *, is_complete: bool) -> None:
+        """End the file, and give all their names, which have their number."""
+        if not is_complete:
+            if self._file is not None:
+                self._file.close()
+            return
+        if not self.records:
+            self._write_group()  # a file without rows, which has the columns
+        self._end_file()
+        for number, path in enumerate(self._paths):
+            path.rename(self._folder / f"{self._split}-{number:05d}-of-{len(self._paths):05d}.parquet")
+
+
+_WRITERS: dict[ExportFormat, type[_Writer]] = {"webdataset": _Tars, "parquet": _Parquet, "folder": _Folder}
+
+
+def _schema(arrow: ModuleType, dataset: Dataset, *, has_boxes: bool) -> Any:
+    """Return the columns, and what ``datasets`` must know of them: which are images, and the names of classes."""
+    image = (arrow.struct([("bytes", arrow.binary()), ("path", arrow.string())]), {"_type": "Image"})
+    columns = {"image": image, "label": (arrow.int64(), _classes([one.name for one in dataset.classes]))}
+    for name, field in dataset.fields.items():
+        columns[name] = image if isinstance(field, ImageField) else _column(arrow, field)
+    if has_boxes:
+        box = {
+            **dict.fromkeys(_BOX_SIDES, (arrow.float32(), _value("float32"))),
+            "label": (arrow.int64(), _classes(_box_classes(dataset))),
+        }
+        kind = arrow.list_(arrow.struct([(key, one[0]) for key, one in box.items()]))
+        columns["boxes"] = (kind, _list({key: one[1] for key, one in box.items()}))
+    features = {name: feature for name, (_, feature) in columns.items()}
+    metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+    return arrow.schema([(name, kind) for name, (kind, _) in columns.items()], metadata=metadata)
+
+
+def _value(dtype: str) -> dict[str, Any]:
+    return {"dtype": dtype, "_type": "Value"}
+
+
+def _list(feature: dict[str, Any]) -> dict[str, Any]:
+    return {"feature": feature, "_type": "List"}
+
+
+def _classes(names: Sequence[str] | None) -> dict[str, Any]:
+    return {"names": [printable(name) for name in names], "_type": "ClassLabel"} if names else _value("int64")
+
+
+def _column(arrow: ModuleType, field: Field) -> tuple[Any, dict[str, Any]]:
+    """Return the type of the values of a field, for Arrow and for ``datasets``."""
+    if isinstance(field, Label):
+        return arrow.int64(), _classes(field.names)
+    if isinstance(field, Labels):
+        return arrow.list_(arrow.int64()), _list(_classes(field.names))
+    if isinstance(field, Array):
+        dtype = "float32" if field.dtype == "float16" else field.dtype  # exact, and readers know it
+        kind, feature = arrow.from_numpy_dtype(np.dtype(dtype)), _value(dtype)
+        for side in reversed(field.shape):
+            length = -1 if side is None else side
+            kind, feature = arrow.list_(kind, length), {**_list(feature), "length": length}
+        return kind, feature
+    plain: dict[type[Field], tuple[Any, str]] = {
+        Bytes: (arrow.binary(), "binary"),
+        Int: (arrow.int64(), "int64"),
+        Float: (arrow.float32(), "float32"),
+    }
+    kind, dtype = plain.get(type(field), (arrow.string(), "string"))
+    return kind, _value(dtype)

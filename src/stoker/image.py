@@ -1,0 +1,312 @@
+"""Image files to pixels and back, one at a time: the decoder of `stoker.Loader` by itself.
+
+The core decodes JPEG, PNG and WebP without Python's lock; Pillow decodes the other formats. All functions may be called
+from any number of threads at once. Each thread keeps the memory that its decoder works in, until it ends.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast, get_args
+
+import numpy as np
+
+from stoker import _native
+from stoker.config import check_choice, check_range, settings_as_arguments
+from stoker.errors import ConfigError, ImageError, StokerError
+from stoker.recipe import (
+    FORMATS,
+    MAX_PIXELS,
+    NATIVE_FORMATS,
+    JpegEncode,
+    PngEncode,
+    RawEncode,
+    dimensions,
+    encode_png,
+    encode_webp,
+    is_whole_png,
+    not_an_image,
+    orientation,
+    own_mode,
+    parse_encode,
+    sniff,
+)
+from stoker.recipe import decode as decode_whole
+from stoker.transforms import check_filter, check_mode, extent
+from stoker.types import DecodeMode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from stoker.transforms import Filter, Size
+    from stoker.types import Mode
+
+__all__ = ["ImageInfo", "decode", "encode", "info"]
+
+_DECODE_MODES = get_args(DecodeMode)
+_MOST_EDGE = 2**31 - 1
+_GREY, _GREY_ALPHA, _COLORS, _COLORS_ALPHA = 1, 2, 3, 4  # channels
+
+
+def decode(  # noqa: PLR0913 - settings by name
+    data: bytes | bytearray | memoryview | str | os.PathLike[str],
+    *,
+    region: tuple[int, int, int, int] | None = None,
+    size: Size | None = None,
+    mode: Mode = "RGB",
+    filter: Filter = "bilinear",  # noqa: A002 - as that of transforms is called
+    decode: DecodeMode = "exact",
+    max_pixels: int = MAX_PIXELS,
+    out: NDArray[Any] | None = None,
+) -> NDArray[Any]:
+    """Decode an image, or a part of it, and resize it.
+
+    The pixels are those of Pillow's ``open(data).convert(mode).crop(region).resize(size, filter)`` to the last bit (but
+    grey of 16 bits becomes 8 bits by rounding, where Pillow cuts it off at 255). Only what they depend on is decoded.
+    They are as stored: an EXIF orientation is not applied; `info` gives it.
+
+    JPEG, PNG and WebP are decoded without Python's lock (the GIL). Other formats are decoded by Pillow: all that the
+    loader reads, as docs/reference/images.md lists them; of animations the first frame.
+
+    Args:
+        data: The bytes of the file, which must not change meanwhile, or its path.
+        region: What to take of the image: ``(left, top, right, bottom)`` in pixels, right and bottom exclusive, as in
+            Pillow's ``crop``. None: all of it.
+        size: Height and width of the result; one number is both. None: those of the region.
+        mode: Channels and depth of the result, as `stoker.open` has them: ``RGB``, ``L``, ``RGBA`` or ``I;16``.
+        filter: Resampling filter, one of Pillow's: ``nearest``, ``box``, ``bilinear``, ``bicubic`` or ``lanczos``. They
+            antialias.
+        decode: ``exact``; or ``fast``, as in `stoker.Loader`: JPEGs are decoded at a half, a quarter or an eighth where
+            the result is smaller still.
+        max_pixels: An image with more is refused before memory is taken for it.
+        out: An array that the pixels are written to: of the shape and type of the result, its rows without gaps, such
+            as one image of a batch. It must not share memory with ``data``. After an error some of it may be
+            overwritten.
+
+    Returns:
+        ``out``, or a new array: uint8 (H, W, C), C is 3 in mode RGB, 1 in L, 4 in RGBA; or uint16 (H, W, 1) in I;16.
+
+    Raises:
+        ImageError: The file is not an image, is damaged or cut short as far as it was needed, or has no pixels in this
+            mode; ``offset`` is the byte, if it is known.
+        ImageTooLargeError: It has more pixels than ``max_pixels``.
+        ConfigError: A value is out of range, the region leaves the image, or ``out`` does not fit.
+        OSError: The file cannot be read.
+    """
+    try:
+        source = _bytes_of(data)
+        box = None if region is None else _box(region)
+        shape = None if size is None else extent(size)
+        check_range("max_pixels", max_pixels, 1, 2**32)
+        check_mode(mode)
+        check_filter(filter)
+        check_choice("decode", decode, _DECODE_MODES)
+        if sniff(source) in NATIVE_FORMATS:
+            return _native.decode_image(
+                source, box, max_pixels, mode, size=shape, filter=filter, decode=decode, out=out
+            )
+        pixels = decode_whole(bytes(source), max_pixels, mode)
+        if box is not None:
+            pixels = _cut(pixels, box)
+        if shape is not None and shape != pixels.shape[:2]:
+            pixels = _native.resize(pixels, shape[1], shape[0], filter)
+        if out is None:
+            return pixels
+        _native.copy_pixels(pixels, mode, out)
+        return out
+    except StokerError as error:
+        raise _with_path(error, data) from error.__cause__
+
+
+def _bytes_of(data: bytes | bytearray | memoryview | str | os.PathLike[str]) -> bytes | memoryview:
+    """Return the bytes of a file, without a copy of those that are there."""
+    if isinstance(data, bytes):
+        return data
+    if isinstance(data, str | os.PathLike):
+        return Path(data).read_bytes()
+    try:
+        return memoryview(data).cast("B")
+    except TypeError:
+        kind = "bytes that do not lie side by side" if _has_buffer(data) else f"of type {type(data).__name__}"
+        raise ConfigError(f"data is {kind}; give the bytes of an image file, or its path") from None
+
+
+def _has_buffer(data: object) -> bool:
+    try:
+        memoryview(data)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
+
+
+def _with_path(error: StokerError, data: bytes | bytearray | memoryview | str | os.PathLike[str]) -> StokerError:
+    """Return an error that says which file it is about, if that has a path."""
+    if not isinstance(data, str | os.PathLike):
+        return error
+    path = os.fspath(data)
+    return type(error)(f"{path}: {error}", path=path, offset=error.offset)
+
+
+def _box(region: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    try:
+        left, top, right, bottom = map(operator.index, region)
+    except (TypeError, ValueError):
+        left = top = right = bottom = -1
+    if not (0 <= left < right <= _MOST_EDGE and 0 <= top < bottom <= _MOST_EDGE):
+        message = "it must be (left, top, right, bottom) in whole pixels within the image, right and bottom exclusive"
+        raise ConfigError(f"region is {region!r}; {message}")
+    return left, top, right, bottom
+
+
+def _cut(pixels: NDArray[Any], box: tuple[int, int, int, int]) -> NDArray[Any]:
+    left, top, right, bottom = box
+    height, width = pixels.shape[:2]
+    if right > width or bottom > height:
+        raise ConfigError(f"The box {box} is empty or leaves the image of {width} x {height}")
+    return np.ascontiguousarray(pixels[top:bottom, left:right])
+
+
+@dataclass(frozen=True, slots=True)
+class ImageInfo:
+    """What the header of an image file says, and whether the file is whole.
+
+    Attributes:
+        format: ``jpeg``, ``png``, ``webp``, ``gif``, ``bmp``, ``tiff``, ``jpeg2000``, ``ppm``, ``avif`` or ``heif``.
+        height: Rows of pixels, as stored; those of a TIFF are turned upright.
+        width: Columns of pixels, the same.
+        mode: The mode of `decode` that has all channels of the image: ``RGB``, ``L``, ``RGBA`` or ``I;16``.
+        bits: Of a sample in the file: 8 or 16, of a PNG also 1, 2 or 4, of a JPEG also 12.
+        orientation: EXIF orientation, 1 to 8, which `decode` does not apply; 1 where there is none, or it is applied.
+        progressive: Whether the image comes in several passes: a progressive JPEG, an interlaced PNG.
+        subsampling: Of the colours of a JPEG: ``4:2:0`` and so on, ``grey`` where it has none; None for other formats.
+        problem: What is wrong with the file, such as that it is cut short; None if nothing is. JPEG, PNG and WebP are
+            walked to their ends and not decoded, so that some damage stays unseen; of other formats only the header
+            is read.
+    """
+
+    format: str
+    height: int
+    width: int
+    mode: Mode
+    bits: int
+    orientation: int
+    progressive: bool
+    subsampling: str | None
+    problem: str | None
+
+
+def info(data: bytes | bytearray | memoryview | str | os.PathLike[str]) -> ImageInfo:
+    """Read the header of an image file.
+
+    Args:
+        data: The bytes of the file, or its path.
+
+    Returns:
+        What it says. A file that is cut short behind its header has a `problem`.
+
+    Raises:
+        ImageError: The file is not an image, or its header is damaged.
+        ConfigError: ``data`` is neither bytes nor a path.
+        OSError: The file cannot be read.
+    """
+    try:
+        found = bytes(_bytes_of(data))
+        kind = sniff(found)
+        if kind not in FORMATS and kind != "jpeg":
+            raise ImageError(not_an_image(kind, found))
+        return _jpeg_info(found) if kind == "jpeg" else _other_info(found, kind)
+    except StokerError as error:
+        raise _with_path(error, data) from error.__cause__
+
+
+def _jpeg_info(data: bytes) -> ImageInfo:
+    header = _native.probe_jpeg(data)
+    return ImageInfo(
+        format="jpeg",
+        height=header.height,
+        width=header.width,
+        mode="L" if header.color == "grey" else "RGB",
+        bits=header.bits,
+        orientation=header.orientation,
+        progressive=header.progressive,
+        subsampling=header.subsampling,
+        problem=_problem(_native.check_jpeg, data),
+    )
+
+
+def _other_info(data: bytes, kind: str) -> ImageInfo:
+    width, height = dimensions(data, kind)
+    own = own_mode(data, kind)
+    problem = None
+    if kind == "png" and not is_whole_png(data):
+        problem = "the file is cut short, or the checksum of a chunk does not match"
+    elif kind in NATIVE_FORMATS:
+        problem = _problem(lambda data: _native.decode_image(data, (0, 0, 1, 1), width * height), data)
+    return ImageInfo(
+        format=kind,
+        height=height,
+        width=width,
+        mode=cast("Mode", "RGBA" if own == "LA" else own),
+        bits=data[24] if kind == "png" else 16 if own == "I;16" else 8,
+        orientation=orientation(data, kind) if problem is None else 1,
+        progressive=kind == "png" and data[28] == 1,
+        subsampling=None,
+        problem=problem,
+    )
+
+
+def _problem(check: Callable[[bytes], object], data: bytes) -> str | None:
+    try:
+        check(data)
+    except ImageError as error:
+        return str(error)
+    return None
+
+
+def encode(pixels: NDArray[Any], encode: str = "jpeg:90") -> bytes:
+    """Encode pixels as an image file.
+
+    JPEG is baseline with optimised tables, made without Python's lock (the GIL); Pillow makes PNG and WebP.
+
+    Args:
+        pixels: uint8 (H, W) or (H, W, C), where C is 1 for grey, 2 with alpha, 3 for RGB and 4 with alpha; or uint16
+            (H, W) or (H, W, 1), grey. JPEG has no alpha and 8 bits, WebP neither grey with alpha nor 16 bits.
+        encode: As ``--encode`` of ``stoker build`` has it: ``jpeg:90``, ``jpeg:90:420``, ``jpeg:90:444`` (quality
+            1 to 100, subsampling of the colours), with ``:standard`` behind it (Huffman tables), ``png``, ``webp:90``
+            (quality 0 to 100) or ``webp:lossless``.
+
+    Returns:
+        The bytes of the file; PNG and WebP are the same for the same version of Pillow.
+
+    Raises:
+        ConfigError: The format is unknown, or does not hold such pixels or so many of them.
+    """
+    with settings_as_arguments():
+        chosen = parse_encode(encode)
+    if isinstance(chosen, RawEncode):
+        raise ConfigError(f"encode is {encode!r}, which is pixels as they are; use jpeg, png or webp")
+    shaped = pixels[:, :, None] if pixels.ndim == 2 else pixels
+    known = {"uint8": (_GREY, _GREY_ALPHA, _COLORS, _COLORS_ALPHA), "uint16": (_GREY,)}.get(pixels.dtype.name, ())
+    if shaped.ndim != 3 or shaped.shape[2] not in known or shaped.size == 0:
+        message = f"an array of {pixels.dtype} of shape {pixels.shape} is not an image"
+        raise ConfigError(f"{message}; pixels are uint8 (height, width, 1 to 4 channels), or uint16 (height, width)")
+    if max(shaped.shape[:2]) > chosen.max_side:
+        message = f"{shaped.shape[1]} x {shaped.shape[0]} pixels do not fit"
+        raise ConfigError(f"{message}; the sides of a file of format {chosen.format} end at {chosen.max_side}")
+    channels = shaped.shape[2]
+    rows = np.ascontiguousarray(shaped)
+    if isinstance(chosen, PngEncode):
+        return encode_png(rows)
+    fits = (_GREY, _COLORS) if isinstance(chosen, JpegEncode) else (_GREY, _COLORS, _COLORS_ALPHA)
+    if channels not in fits or pixels.dtype != np.uint8:
+        message = f"{chosen.format} does not hold {pixels.dtype} pixels of {channels} channels"
+        raise ConfigError(f"{message}; use png, or convert the pixels first")
+    if isinstance(chosen, JpegEncode):
+        pixels = rows[:, :, 0] if channels == _GREY else rows
+        return _native.encode_jpeg(pixels, chosen.quality, chosen.subsampling, optimize=chosen.tables == "optimal")
+    return encode_webp(np.repeat(rows, _COLORS, axis=2) if channels == _GREY else rows, chosen.quality)

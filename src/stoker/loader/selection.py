@@ -1,0 +1,181 @@
+"""Which samples a part of a dataset has: numbers in the split, as a range where they are evenly spaced.
+
+A range takes no memory; an array takes 8 bytes a sample. Random parts are drawn by the names of samples, and by the
+images of those that share one: whatever other samples there are, a sample stays in its part.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import operator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from stoker import _native
+from stoker.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Numbers = range | NDArray[np.int64]
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+_DIGEST_DIGITS = 16
+_PURPOSE = 0x73706C74  # "splt": keeps these numbers apart from what else is drawn from a seed
+_TOLERANCE = 1e-9
+
+
+def single_index(index: object) -> int | None:
+    """Return an index that means one sample as an integer; None for what means several.
+
+    Raises:
+        TypeError: It is neither.
+    """
+    if isinstance(index, slice) or (not isinstance(index, int) and np.ndim(index) > 0):  # type: ignore[arg-type]
+        return None
+    return operator.index(index)  # type: ignore[arg-type]
+
+
+def select(numbers: Numbers, index: Any, name: str) -> Numbers:
+    """Return the numbers at some of the positions of a selection.
+
+    Args:
+        numbers: The selection.
+        index: A slice, positions (negative ones count from the end), or a boolean for each position.
+        name: What messages call the whole of the numbers.
+
+    Raises:
+        IndexError: A position is out of range, or there are not as many booleans as positions.
+        TypeError: These are neither integers nor booleans.
+        ConfigError: A position is given twice.
+    """
+    if isinstance(index, slice):
+        chosen = numbers[index]
+        return chosen if isinstance(chosen, range) else _evenly_spaced(chosen)
+    positions, size = np.asarray(index), len(numbers)
+    if positions.ndim != 1 or (positions.size and positions.dtype.kind not in "iub"):
+        found = f"{positions.dtype} of shape {positions.shape}"
+        raise TypeError(f"samples are chosen by a slice, or by a list of integers or of booleans, not by {found}")
+    if positions.dtype.kind == "b":
+        if len(positions) != size:
+            raise IndexError(f"{len(positions)} booleans for the {size} samples of {name}; give one for each")
+        positions = np.flatnonzero(positions)
+    given, positions = positions, positions.astype(np.int64)
+    outside = (positions < -size) | (positions >= size) | (positions != given)  # the last: of more than 63 bits
+    if outside.any():
+        raise IndexError(f"there is no sample {given[outside][0]}; {name} has {size}")
+    positions[positions < 0] += size
+    _refuse_repeated(positions, name)
+    return _evenly_spaced(numbers_at(numbers, positions))
+
+
+def numbers_at(numbers: Numbers, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the numbers at positions that there are, int64 like ``positions``."""
+    if isinstance(numbers, range):
+        return positions * np.int64(numbers.step) + np.int64(numbers.start)
+    return numbers[positions]
+
+
+def values_at(numbers: Numbers, values: NDArray[_Scalar]) -> NDArray[_Scalar]:
+    """Return the values of the selected samples, given those of all; of a range they share memory."""
+    if not isinstance(numbers, range):
+        return values[numbers]
+    if len(numbers) == 0:
+        return values[:0]
+    end = numbers[-1] + (1 if numbers.step > 0 else -1)
+    return values[numbers.start : None if end < 0 else end : numbers.step]
+
+
+def same_numbers(numbers: Numbers, others: Numbers) -> bool:
+    """Return whether two selections are the same samples in the same order."""
+    if isinstance(numbers, range) and isinstance(others, range):
+        return numbers == others
+    return len(numbers) == len(others) and bool(np.array_equal(np.asarray(numbers), np.asarray(others)))
+
+
+def selection_name(numbers: Numbers) -> str:
+    """Return what stands for a selection: ``0:1000:1``, or a digest of its numbers."""
+    if isinstance(numbers, range):
+        return f"{numbers.start}:{numbers.stop}:{numbers.step}"
+    return hashlib.sha256(np.ascontiguousarray(numbers, "<i8").data).hexdigest()[:_DIGEST_DIGITS]
+
+
+def _refuse_repeated(positions: NDArray[np.int64], name: str) -> None:
+    """Refuse a selection that has a sample twice.
+
+    Raises:
+        ConfigError: It has.
+    """
+    ordered = np.sort(positions)
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    if len(again):
+        message = f"sample {again[0]} of {name} is chosen twice; a part of a dataset has each sample once"
+        raise ConfigError(f"{message}. To see some more often, give the loader sampling=stoker.Weighted(...)")
+
+
+def _evenly_spaced(numbers: NDArray[np.int64]) -> Numbers:
+    """Return the numbers as a range where they are one, so that equal selections have equal names."""
+    if len(numbers) == 0:
+        return range(0)
+    step = int(numbers[1] - numbers[0]) if len(numbers) > 1 else 1
+    if (np.diff(numbers) == step).all():
+        return range(int(numbers[0]), int(numbers[-1]) + (1 if step > 0 else -1), step)
+    numbers.flags.writeable = False  # loaders share it
+    return numbers
+
+
+def sharing_a_name(digests: NDArray[np.uint64], classes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    """Return which samples have the name and the class of another, bool (N,); arguments are as of `draws_by_name`."""
+    order = np.lexsort((classes, digests))
+    same = (np.diff(digests[order]) == 0) & (np.diff(classes[order]) == 0)
+    shared = np.zeros(len(order), np.bool_)
+    shared[order[:-1][same]] = shared[order[1:][same]] = True
+    return shared
+
+
+def draws_by_name(
+    digests: NDArray[np.uint64], classes: NDArray[np.uint32], seed: int, depth: int
+) -> NDArray[np.uint64]:
+    """Return a random number of 64 bits for each sample that depends on its digest, its class and the seed alone.
+
+    Args:
+        digests: uint64 (N,), of the names, and of the images where these share a name.
+        classes: uint32 (N,), CRC-32C of the names of the classes.
+        seed: 0 to 2**64 - 1.
+        depth: How often the dataset has been divided by such numbers already; each time they are others.
+    """
+    words = _native.philox((depth, 0, 0, _PURPOSE), (seed % 2**32, seed >> 32))
+    low, high = (digests & np.uint64(0xFFFFFFFF)).astype(np.uint32), (digests >> np.uint64(32)).astype(np.uint32)
+    counters = np.stack([low, high, classes, np.full_like(classes, _PURPOSE)], axis=1)
+    return _native.philox_each(counters, (words[1], words[0]))
+
+
+def division(fractions: Sequence[float]) -> list[int]:
+    """Return where parts of so many shares end among the numbers of 64 bits, in whole numbers.
+
+    Raises:
+        ConfigError: There are none, one is not above 0, or their sum is not 1.
+    """
+    shares = [float(fraction) for fraction in fractions]
+    if not shares or not all(share > 0 for share in shares) or abs(math.fsum(shares) - 1) > _TOLERANCE:
+        raise ConfigError(f"fractions is {list(fractions)!r}; give numbers above 0 whose sum is 1, such as [0.9, 0.1]")
+    return [min(2**64, round(math.fsum(shares[: end + 1]) * 2**64)) for end in range(len(shares) - 1)] + [2**64]
+
+
+def divide(draws: NDArray[np.uint64], ends: Sequence[int]) -> NDArray[np.int64]:
+    """Return the part that each number falls into, int64 (N,); ``ends`` are as `division` gives them."""
+    return np.searchsorted(np.array(ends[:-1], np.uint64), draws, side="right").astype(np.int64)
+
+
+def first_of_each(labels: NDArray[np.int64], draws: NDArray[np.uint64], count: int) -> NDArray[np.bool_]:
+    """Return which samples are among those of their class with the ``count`` lowest numbers, bool (N,)."""
+    order = np.lexsort((draws, labels))
+    ordered = labels[order]
+    rank = np.arange(len(order)) - np.searchsorted(ordered, ordered)
+    chosen = np.zeros(len(order), np.bool_)
+    chosen[order[rank < count]] = True
+    return chosen

@@ -1,0 +1,649 @@
+"""`stoker.merge`: several datasets as one. Shards are copied byte for byte; only ids of classes may have to change.
+
+It is written as a build is: shards are noted in a journal as they are complete, the manifest comes last, and the same
+call resumes one that was interrupted.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import time
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from stoker import _native
+from stoker.builder import check_destination, finished_dataset, manifest_settings, resume, write_companions
+from stoker.config import available_cpus, format_count, format_seconds, stoker_version
+from stoker.errors import ConfigError, DatasetNotFoundError, ExampleError, ShardError, StorageError
+from stoker.fields import Mask
+from stoker.format import (
+    LABELS_NAME,
+    MANIFEST_NAME,
+    MAX_SHARDS,
+    REJECTS_NAME,
+    VERSION,
+    ClassLabel,
+    ShardNaming,
+    ShardResult,
+    ShardWriter,
+    SourceInfo,
+    Split,
+    format_index,
+    inflate,
+    is_unfinished,
+    nested_counts,
+    new_index_name,
+    open_journal,
+    read_index,
+    read_labels,
+    read_manifest,
+    read_rejects,
+    sync_directory,
+    write_labels,
+    write_manifest,
+    write_rejects,
+)
+from stoker.progress import progress_of_call
+from stoker.storage import Location, location, stoppable_pool, temporary_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from stoker.format import Manifest, Shard
+    from stoker.storage import LocationLike
+    from stoker.types import Features, Progress
+
+__all__ = ["MergeReport", "merge"]
+
+
+_CHUNK_BYTES = 8 << 20
+_COPIED_AT_ONCE = 4
+_COPIED_AT_ONCE_REMOTE = 16
+_NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
+_TEXT = "image/class/text"
+_WITH_TEXTS = ("imagenet", "dlbs")
+_NUMBERED_LABELS = ("imagenet", "imagenet-nvidia", "dlbs", "tfds")
+"""Layouts whose records name a class by its id alone, under the label and under the labels of the boxes."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeReport:
+    """What a merge did.
+
+    Attributes:
+        outcome: ``merged``; ``complete``: it was finished before, nothing was touched.
+        manifest: Of the merged dataset.
+        seconds: How long this run took.
+        copied_shards: Shards that this run copied or linked as they are.
+        rewritten_shards: Shards of which it changed the ids of classes.
+        resumed_shards: Shards that an earlier run had finished.
+    """
+
+    outcome: Literal["merged", "complete"]
+    manifest: Manifest
+    seconds: float
+    copied_shards: int
+    rewritten_shards: int
+    resumed_shards: int
+
+    def __repr__(self) -> str:
+        manifest = self.manifest
+        made = f"{self.copied_shards:,} copied, {self.rewritten_shards:,} with new class ids"
+        facts = (
+            f"{self.outcome}: dataset {manifest.dataset_id}",
+            f"{format_count(manifest.records, 'record')} of {format_count(manifest.classes, 'class')}",
+            f"shards: {made}, {self.resumed_shards:,} from an earlier run",
+            format_seconds(self.seconds),
+        )
+        return f"<stoker.MergeReport {'; '.join(facts)}>"
+
+
+def merge(
+    datasets: Sequence[LocationLike],
+    destination: LocationLike,
+    *,
+    link: bool = False,
+    progress: Progress | Literal[False] | None = None,
+) -> MergeReport:
+    """Join finished datasets: the shards of each split, one dataset after the other, with new names.
+
+    It is what ``stoker merge`` does; see docs/how-to/subsets.md. It is written as a build is: a call that was
+    interrupted is resumed by the same call.
+
+    Classes are the same where their names are, also those of boxes that have classes of their own. A dataset whose ids
+    are those of the merged one is copied byte for byte; of others the records are written again with other ids and
+    texts of classes, and the bytes of the images stay. Every byte is verified. Nothing of the sources is changed.
+
+    Args:
+        datasets: At least two, here or in stores. The first decides which id a class has; classes that
+            only others have come after its own.
+        destination: A new or empty directory, or that of the same merge, which is resumed.
+        link: Whether shards that need not be written again become hard links, which take no space.
+        progress: Left out: a bar on a terminal or in a notebook, once the call has taken a second. False: nothing. A
+            function: called with ``done``, ``total``, ``size_bytes`` and ``rejects`` (0) after every shard, from the
+            calling thread.
+
+    Returns:
+        What it did.
+
+    Raises:
+        ConfigError: There are fewer than two datasets, one is given twice, or they differ in what all records of a
+            dataset have in common: layout, first class, fields, compression, recipe. Or ``link`` is set, and they lie
+            on different file systems.
+        DatasetNotFoundError: One is not a finished dataset.
+        DestinationError: The destination holds something else.
+        ManifestError: A manifest, a list of classes or of rejects is damaged.
+        ShardError: A shard is not as its manifest says.
+        OSError: Something cannot be read or written. Call again to resume.
+        KeyboardInterrupt: Call again to resume.
+
+    Example:
+        >>> report = stoker.merge(["spring", "autumn"], "year")  # doctest: +SKIP
+        >>> report.manifest.records                              # doctest: +SKIP
+    """
+    if isinstance(datasets, (str, os.PathLike, Location)):
+        raise ConfigError(f"datasets is {str(datasets)!r}; give a list of at least two")
+    with progress_of_call("merging", progress, "records") as shown:
+        return _merge([location(one) for one in datasets], location(destination), shown, link=link)
+
+
+# People call it `stoker.merge`.
+merge.__module__ = "stoker"
+
+
+def _merge(
+    datasets: Sequence[Location], destination: Location, progress: Progress | None, *, link: bool
+) -> MergeReport:
+    started = time.monotonic()
+    parts = [_Part.read(one) for one in datasets]
+    _refuse_unlike(parts)
+    if link:
+        _refuse_links(parts, destination)
+    for part in parts:
+        check_destination(destination, str(part.place))
+    plan = _Plan(parts)
+    wanted = manifest_settings(plan.manifest)
+    finished = None if is_unfinished(destination) else finished_dataset(destination, wanted)
+    if finished is not None:
+        return MergeReport("complete", finished, time.monotonic() - started, 0, 0, plan.shards)
+    with open_journal(destination) as journal, _left_resumable(destination):
+        resume(journal, destination, wanted)
+        done = {result.file.name: result.file for result in journal.results}
+        jobs = [job for job in plan.jobs if job.name not in done]
+        seen = sum(shard.records for shard in done.values())
+        remote = not all(place.is_local for place in (destination, *(part.place for part in parts)))
+        size_bytes, at_once = 0, _COPIED_AT_ONCE_REMOTE if remote else min(_COPIED_AT_ONCE, available_cpus())
+        with stoppable_pool(at_once, "stoker-merge") as pool:
+            for job, shard in zip(jobs, pool.map(partial(_make, destination, link=link), jobs), strict=True):
+                journal.append(ShardResult(shard, job.split, (), {}, ()))
+                done[shard.name] = shard
+                seen, size_bytes = seen + shard.records, size_bytes + shard.size_bytes
+                if progress is not None:
+                    progress(done=seen, total=plan.manifest.records, size_bytes=size_bytes, rejects=0)
+        manifest = _finish(plan, destination, done)
+        destination.remove_temporaries()
+        journal.remove()
+    rewritten = sum(job.changes is not None for job in jobs)
+    seconds, resumed = time.monotonic() - started, plan.shards - len(jobs)
+    return MergeReport("merged", manifest, seconds, len(jobs) - rewritten, rewritten, resumed)
+
+
+@contextmanager
+def _left_resumable(destination: Location) -> Iterator[None]:
+    """Say how to go on when the ``with`` block is stopped."""
+    try:
+        yield
+    except (OSError, MemoryError, KeyboardInterrupt) as error:
+        if isinstance(error, OSError) and error.filename is None and not isinstance(error, StorageError):
+            error.filename = str(destination)  # a failed write carries no file name
+        error.add_note("what is finished is kept; run the same command again to resume")
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One of the datasets."""
+
+    place: Location
+    manifest: Manifest
+    classes: tuple[ClassLabel, ...]
+
+    @classmethod
+    def read(cls, place: Location) -> _Part:
+        if not place.exists():
+            message = f"{place} is not a dataset: there is no such directory"
+            raise DatasetNotFoundError(message, path=str(place))
+        if is_unfinished(place) or not (place / MANIFEST_NAME).lexists():
+            what = "is an unfinished build" if is_unfinished(place) else f"has no {MANIFEST_NAME}"
+            remedy = "finish it first" if is_unfinished(place) else "'stoker repack' makes a dataset of TFRecords"
+            raise DatasetNotFoundError(f"{place} {what}, so it cannot be merged; {remedy}", path=str(place))
+        manifest = read_manifest(place)
+        return cls(place, manifest, read_labels(place, manifest.files.get(LABELS_NAME)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """What changes in records, by old ids of classes.
+
+    Attributes:
+        ids: The id of each class.
+        texts: The texts of some.
+        box_ids: The id of each class of boxes.
+    """
+
+    ids: Mapping[int, int]
+    texts: Mapping[int, str]
+    box_ids: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One shard to make: of which, under which name, and what changes in its records, if anything does."""
+
+    place: Location
+    manifest: Manifest
+    shard: Shard
+    split: str
+    name: str
+    changes: _Changes | None
+
+
+class _Plan:
+    """What becomes of the datasets.
+
+    Args:
+        parts: The datasets, which may be joined.
+
+    Attributes:
+        manifest: Of the merged dataset; what it says about shards that are written again holds for the old ones.
+        classes: By class id.
+        rejects: Of all.
+        jobs: One for each shard.
+    """
+
+    def __init__(self, parts: Sequence[_Part]) -> None:
+        self.classes = _joined_classes(parts)
+        box_names = tuple(dict.fromkeys(name for part in parts for name in part.manifest.schema.box_names))
+        changes = [_changes(part, self.classes, box_names) for part in parts]
+        first = parts[0].manifest
+        naming = _naming(parts)
+        self.jobs: list[_Job] = []
+        splits: dict[str, Split] = {}
+        for name in dict.fromkeys(split for part in parts for split in part.manifest.splits):
+            having = [(part, own) for part, own in zip(parts, changes, strict=True) if name in part.manifest.splits]
+            count = sum(len(part.manifest.splits[name].shards) for part, _ in having)
+            if count > MAX_SHARDS:
+                raise ConfigError(f"split {name} would have {count:,} shards, and names hold up to {MAX_SHARDS:,}")
+            jobs = [
+                _Job(part.place, part.manifest, shard, name, "", own)
+                for part, own in having
+                for shard in part.manifest.splits[name].shards
+            ]
+            jobs = [replace(job, name=naming.name(name, number, count)) for number, job in enumerate(jobs)]
+            self.jobs += jobs
+            splits[name] = _joined_split(
+                [(part.manifest.splits[name], own) for part, own in having], self.classes, jobs
+            )
+        self.shards = len(self.jobs)
+        manifests = [part.manifest for part in parts]
+        self.rejects = tuple(
+            reject for part in parts for reject in read_rejects(part.place, part.manifest.files.get(REJECTS_NAME))
+        )
+        self.manifest = replace(
+            first,
+            stoker_version=stoker_version(),
+            version=VERSION,
+            schema=replace(first.schema, box_names=box_names),
+            source=_joined_source(manifests),
+            converted=_sums(manifest.converted for manifest in manifests),
+            annotation_errors=sum(manifest.annotation_errors for manifest in manifests),
+            formats=_joined_formats(manifests),
+            encoders=_joined_encoders(manifests),
+            shard_names=naming.text,
+            limit=None,
+            splits=splits,
+            files={},
+        )
+
+
+def _refuse_unlike(parts: Sequence[_Part]) -> None:
+    """Refuse datasets that cannot be one.
+
+    Raises:
+        ConfigError: There are such.
+    """
+    if len(parts) < 2:
+        raise ConfigError(
+            f"{format_count(len(parts), 'dataset')} to merge; give at least two, and the destination last"
+        )
+    seen: dict[str, _Part] = {}
+    for part in parts:
+        other = seen.setdefault(part.manifest.dataset_id, part)
+        if other is not part:
+            message = f"{other.place} and {part.place} are the same dataset, {part.manifest.dataset_id}"
+            raise ConfigError(f"{message}; its records would come twice, so give it once")
+    first = parts[0]
+    for part in parts[1:]:
+        for what, mine, theirs in zip(_COMMON, _common(first.manifest), _common(part.manifest), strict=True):
+            if mine != theirs:
+                message = f"{first.place} and {part.place} differ in {what}: {mine!r} and {theirs!r}"
+                raise ConfigError(f"{message}; make one like the other with 'stoker repack', then merge")
+
+
+_COMMON = (
+    *("the layout", "the first class", "the fields", "whether boxes have classes of their own"),
+    *("the keys of their records", "compression", "the recipe"),
+)
+
+
+def _common(manifest: Manifest) -> tuple[object, ...]:
+    schema = manifest.schema
+    fields = {name: one.to_json() for name, one in schema.fields.items()}
+    keys = replace(schema, features={}, fields={}, box_names=(), preset="", label_base=0)
+    alike = (schema.preset, schema.label_base, fields, bool(schema.box_names))
+    return *alike, keys, manifest.compression, dict(manifest.recipe)
+
+
+def _joined_classes(parts: Sequence[_Part]) -> tuple[ClassLabel, ...]:
+    """Return the classes of all, those of the first dataset first, as the first dataset that has one describes it.
+
+    Raises:
+        ConfigError: The datasets differ in their classes, and one names a class twice or has records in which a class
+            is more than a number.
+    """
+    if all(part.classes == parts[0].classes for part in parts):
+        return parts[0].classes
+    joined: dict[str, ClassLabel] = {}
+    for part in parts:
+        names = [one.name for one in part.classes]
+        if len(set(names)) < len(names):
+            twice = next(name for name, count in Counter(names).items() if count > 1)
+            raise ConfigError(f"{part.place} has two classes named {twice!r}, so classes cannot be told by their names")
+        for one in part.classes:
+            joined.setdefault(one.name, one)
+    preset = parts[0].manifest.schema.preset
+    if preset not in _NUMBERED_LABELS and any(len(part.classes) < len(joined) for part in parts):
+        message = (
+            f"the records of layout {preset} hold a number for each class, and the datasets differ in their classes"
+        )
+        raise ConfigError(f"{message}; 'stoker repack --preset imagenet' makes datasets that can be merged")
+    return tuple(joined.values())
+
+
+def _changes(part: _Part, classes: Sequence[ClassLabel], box_names: Sequence[str]) -> _Changes | None:
+    """Return what becomes of the classes of a dataset in the merged one; None where all stay as they are.
+
+    Raises:
+        ConfigError: They do not, and the records hold more than ids: other texts, or masks of the same classes.
+    """
+    place = {one.name: number for number, one in enumerate(classes)}
+    schema = part.manifest.schema
+    same_classes = part.classes == tuple(classes[: len(part.classes)])
+    if same_classes and schema.box_names == tuple(box_names[: len(schema.box_names)]):
+        return None
+    preset = schema.preset
+    if not same_classes and preset not in _NUMBERED_LABELS:
+        message = f"the classes of {part.place} have other ids, and the records of layout {preset} hold more than these"
+        raise ConfigError(f"{message}; 'stoker repack --preset imagenet' makes datasets that can be merged")
+    masks = [name for name, one in schema.fields.items() if isinstance(one, Mask)]
+    if not same_classes and masks and any(split.box_counts for split in part.manifest.splits.values()):
+        message = f"the classes of the boxes in {part.place} would have other ids, but not those in its masks"
+        raise ConfigError(f"{message}, the field {masks[0]!r}; build it again from a file with the categories of all")
+    ids = {number: number if same_classes else place[one.name] for number, one in enumerate(part.classes)}
+    box_place = {name: number for number, name in enumerate(box_names, schema.label_base)}
+    box_ids = {old: box_place[name] for old, name in enumerate(schema.box_names, schema.label_base)}
+    texts = {number: classes[ids[number]].text for number, one in enumerate(part.classes)}
+    texts = {number: text for number, text in texts.items() if text != part.classes[number].text}
+    return _Changes(ids, texts, box_ids if schema.box_names else ids)
+
+
+def _naming(parts: Sequence[_Part]) -> ShardNaming:
+    """Return how shards are named: as those of all datasets are, if that tells any number of them apart."""
+    texts = {part.manifest.shard_names for part in parts}
+    naming = ShardNaming(texts.pop()) if len(texts) == 1 else ShardNaming()
+    splits = {split for part in parts for split in part.manifest.splits}
+    return ShardNaming() if naming.per_class or (len(splits) > 1 and not naming.names_splits) else naming
+
+
+def _joined_split(
+    splits: Sequence[tuple[Split, _Changes | None]], classes: Sequence[ClassLabel], jobs: Sequence[_Job]
+) -> Split:
+    counts = [0] * len(classes)
+    boxes: Counter[int] = Counter()
+    for split, changes in splits:
+        for label, count in enumerate(split.class_counts):
+            counts[label if changes is None else changes.ids[label]] += count
+        for label, count in split.box_counts.items():
+            boxes[label if changes is None else changes.box_ids.get(label, label)] += count
+    are_counted = all(split.box_counts or not split.records for split, _ in splits)
+    return Split(
+        records=sum(split.records for split, _ in splits),
+        size_bytes=sum(split.size_bytes for split, _ in splits),
+        rejects=sum(split.rejects for split, _ in splits),
+        class_counts=tuple(counts),
+        shards=tuple(replace(job.shard, name=job.name) for job in jobs),
+        unlabelled=sum(split.unlabelled for split, _ in splits),
+        box_counts=dict(sorted(boxes.items())) if are_counted else {},
+    )
+
+
+def _joined_source(manifests: Sequence[Manifest]) -> SourceInfo:
+    text = "merge\n" + "".join(f"{manifest.dataset_id}\n" for manifest in manifests)
+    return SourceInfo(
+        items=sum(manifest.source.items for manifest in manifests),
+        size_bytes=sum(manifest.source.size_bytes for manifest in manifests),
+        fingerprint=hashlib.sha256(text.encode()).hexdigest()[:32],
+        ignored=_sums(manifest.source.ignored for manifest in manifests),
+    )
+
+
+def _sums(counts: Iterator[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for one in counts:
+        total.update(one)
+    return dict(sorted(total.items()))
+
+
+def _joined_formats(manifests: Sequence[Manifest]) -> Mapping[str, Mapping[str, int]]:
+    """Return how many records have which format; nothing where one dataset does not say."""
+    if not all(manifest.formats for manifest in manifests):
+        return {}
+    total: Counter[tuple[str, str]] = Counter()
+    for manifest in manifests:
+        total.update({(name, made): n for name, counts in manifest.formats.items() for made, n in counts.items()})
+    return nested_counts(total)
+
+
+def _joined_encoders(manifests: Sequence[Manifest]) -> dict[str, str]:
+    found: dict[str, dict[str, None]] = {}
+    for manifest in manifests:
+        for name, version in manifest.encoders.items():
+            found.setdefault(name, {})[version] = None
+    return {name: ", ".join(versions) for name, versions in sorted(found.items())}
+
+
+def _refuse_links(parts: Sequence[_Part], destination: Location) -> None:
+    """Refuse hard links where there can be none.
+
+    Raises:
+        ConfigError: A dataset or the destination is in a store.
+    """
+    for place in (*(part.place for part in parts), destination):
+        if not place.is_local:
+            raise ConfigError(
+                f"{place} is in a store, which has no hard links; merge without links, and shards are copied"
+            )
+
+
+def _make(destination: Location, job: _Job, *, link: bool) -> Shard:
+    """Make one shard and its index, and return what it is."""
+    if job.changes is not None:
+        return _rewrite(destination, job, job.changes)
+    index = None
+    if job.manifest.compression == "none":
+        index = new_index_name(job.name), format_index(_rows(job)[:, 1])
+    if link:
+        _check_content(job)
+        _link(destination, job, index)
+    else:
+        staged = destination.stage(job.name)
+        try:
+            _check_content(job, staged.write)
+            staged.publish(index)
+        finally:
+            staged.discard()
+    return replace(job.shard, name=job.name)
+
+
+def _rows(job: _Job) -> NDArray[np.uint64]:
+    """Return where the records of a shard lie, as its index says.
+
+    Raises:
+        ShardError: There is no index, or it is that of another file.
+    """
+    path = job.place / job.shard.name
+    try:
+        rows = read_index(path, job.shard.size_bytes)
+    except FileNotFoundError:
+        raise ShardError(f"{path} has no index; write it with 'stoker index'", path=str(path)) from None
+    if len(rows) != job.shard.records:
+        message = f"the index of {path} lists {len(rows)} records, but {MANIFEST_NAME} says {job.shard.records}"
+        raise ShardError(f"{message}; write it again with 'stoker index'", path=str(path))
+    return rows
+
+
+def _check_content(job: _Job, write: Callable[[Sequence[bytes]], None] | None = None) -> None:
+    """Read all of a shard, and see that it is what the manifest lists.
+
+    Args:
+        job: Which shard.
+        write: Called with its bytes, piece by piece.
+
+    Raises:
+        ShardError: It is not.
+        OSError: It cannot be read, or written.
+    """
+    path = job.place / job.shard.name
+    size_bytes = crc = 0
+    with path.reader() as file:
+        while data := file.read(_CHUNK_BYTES):
+            size_bytes += len(data)
+            crc = _native.crc32c(data, crc)
+            if write is not None:
+                write([data])
+    if (size_bytes, crc) != (job.shard.size_bytes, job.shard.crc32c):
+        raise _changed(job, f"it has {size_bytes} bytes with the CRC-32C {crc:08x}")
+
+
+def _changed(job: _Job, found: str) -> ShardError:
+    path = job.place / job.shard.name
+    listed = f"{job.shard.size_bytes} bytes with {job.shard.crc32c:08x}"
+    message = f"{path} was changed or damaged after the build: {found}, but {MANIFEST_NAME} says {listed}"
+    return ShardError(f"{message}; restore it, or build again", path=str(path))
+
+
+def _link(destination: Location, job: _Job, index: tuple[str, bytes] | None) -> None:
+    """Give a shard a second name in the destination.
+
+    Raises:
+        ConfigError: It lies on another file system, or that has no hard links.
+    """
+    old, new = job.place / job.shard.name, destination / job.name
+    new.parent.make_directory(within=destination)
+    if index is not None:
+        (destination / index[0]).parent.make_directory(within=destination)
+        (destination / index[0]).write_atomically(index[1])
+    temporary = destination.local_path() / temporary_name(job.name)
+    try:
+        os.link(old.local_path().resolve(), temporary)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        message = f"{old} cannot be linked from {destination}: {(error.strerror or str(error)).lower()}"
+        raise ConfigError(f"{message}; merge without links, and shards are copied") from error
+    temporary.replace(new.local_path())
+    temporary.unlink(missing_ok=True)  # where both names were those of one file, the other stays
+    sync_directory(new.parent.local_path())
+
+
+def _rewrite(destination: Location, job: _Job, changes: _Changes) -> Shard:
+    """Write the records of a shard again, with other ids or texts of classes.
+
+    Raises:
+        ShardError: It is not as the manifest lists it.
+        ExampleError: A label is not the id of a class.
+        OSError: It cannot be read or written.
+    """
+    path = job.place / job.shard.name
+    with ExitStack() as stack:
+        copy = stack.enter_context(path.local_copy())
+        copy.fetch()
+        if job.manifest.compression == "none":
+            rows, crc = _native.scan_and_sum(str(copy.path))
+            if crc != job.shard.crc32c:
+                raise _changed(job, f"it has the CRC-32C {crc:08x}")
+            records = str(copy.path)
+        else:
+            _check_content(job)
+            records = str(stack.enter_context(inflate(path)).path)
+            rows = _native.scan_shard(records)
+        if len(rows) != job.shard.records:
+            raise _changed(job, f"it has {len(rows)} records, not {job.shard.records}")
+        with ShardWriter(destination, job.name, job.manifest.compression) as writer:
+            for number, (offset, size) in enumerate(rows.tolist()):
+                features = _native.parse_example(_native.read_record(records, offset, size))
+                where = f"record {number} at byte {offset} of {path}"
+                writer.append(_native.write_example(renumbered(features, job.manifest, changes, where)))
+            return writer.commit()
+
+
+def renumbered(features: Features, manifest: Manifest, changes: _Changes, where: str) -> Features:
+    """Return the features of a record with other ids of classes, and the texts that go with them.
+
+    Raises:
+        ExampleError: A label is not the id of a class.
+    """
+    schema = manifest.schema
+    keys = [(schema.label_key, changes.ids)]
+    if schema.box_prefix:
+        keys.append((f"{schema.box_prefix}label", changes.box_ids))
+    changed = dict(features)
+    _, labels = features.get(schema.label_key, ("int64", []))
+    if labels and labels[0] in changes.texts and schema.preset in _WITH_TEXTS and _TEXT in features:
+        changed[_TEXT] = ("bytes", [changes.texts[int(labels[0])].encode("utf-8", "surrogateescape")])
+    for key, ids in keys:
+        known = {-1: -1, **ids}
+        kind, values = features.get(key, ("int64", []))
+        strange = next((value for value in values if kind != "int64" or value not in known), None)
+        if strange is not None:
+            raise ExampleError(f"{where}: {key!r} holds {strange!r}, which is not the id of a class")
+        if key in features:
+            changed[key] = ("int64", [known[int(value)] for value in values])
+    return changed
+
+
+def _finish(plan: _Plan, destination: Location, done: Mapping[str, Shard]) -> Manifest:
+    """Write what describes the shards; the manifest last."""
+    base = plan.manifest.schema.label_base
+    names = [os.fsencode(one.name) for one in plan.classes[base:]]
+    texts = [one.text.encode("utf-8", "surrogateescape") for one in plan.classes[base:]]
+    files = {
+        LABELS_NAME: write_labels(destination, names, texts, base),
+        REJECTS_NAME: write_rejects(destination, plan.rejects),
+    }
+    splits = {}
+    for name, split in plan.manifest.splits.items():
+        shards = tuple(done[shard.name] for shard in split.shards)
+        splits[name] = replace(split, shards=shards, size_bytes=sum(shard.size_bytes for shard in shards))
+    manifest = replace(plan.manifest, splits=splits)
+    manifest = replace(manifest, files=files | write_companions(destination, manifest, names))
+    write_manifest(destination, manifest)
+    return manifest

@@ -1,0 +1,626 @@
+"""COCO's JSON files: ``instances_val2017.json`` with boxes, ``captions_val2017.json`` with captions of images.
+
+The images lie in the folder that the name of the file ends with, such as ``val2017``, beside the folder of the file or
+in ``images`` there; in that ``images`` itself; or beside the file. They have no class; their boxes do. An image that is
+not there is an item all the same, which a build names among the rejects. Boxes of crowds are omitted.
+
+The file is decoded one image, one annotation and one category at a time, so that it takes little more memory than its
+text has bytes. What masks are drawn from lies in temporary files until then.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import math
+import os
+import re
+from array import array
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
+
+import numpy as np
+
+from stoker.config import format_count, option
+from stoker.errors import ConfigError, SourceError, StorageError
+from stoker.fields import Json, Mask, Text
+from stoker.sources.coco_masks import is_side, pycocotools_mask, shown
+from stoker.sources.columns import GrowingColumn, GrowingNames
+from stoker.sources.field_values import FieldValuesBuilder, json_bytes
+from stoker.sources.imagenet.boxes import place_box
+from stoker.sources.imagenet.labels import has_control_character
+from stoker.sources.items import Group
+from stoker.sources.labelled_boxes import LabelledBoxes
+from stoker.sources.reading import in_order
+from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.walking import Walk
+from stoker.storage import is_absolute, place_at, within
+from stoker.types import MAX_CLASSES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from stoker.sources.source import SourceOptions, SourceTree
+    from stoker.storage import Location
+    from stoker.types import Field, Progress
+
+
+_MAX_BYTES = 2**30
+_IMAGES = re.compile(rb'"images"\s*:\s*\[')
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_LISTS = ("images", "annotations", "categories")
+_LIST = re.compile(rb'"(images|annotations|categories)"\s*:\s*\[')
+_HEAD_BYTES = 2**16
+_ANNOTATIONS = "annotations"
+_ROBOFLOW = "_annotations.coco.json"
+_ROBOFLOW_FOLDERS = ("train", "valid", "test")
+_SPLIT_WORD = re.compile("train|val|test|unlabeled")
+_SPLITS = (("val", "validation"), ("test", "test"))
+_BOX_NUMBERS = 4
+_TRIED_IMAGES = 8
+_INT64 = range(-(2**63) + 1, 2**63)  # but `_NO_CATEGORY`
+_NO_CATEGORY = -(2**63)
+_MASK_CLASSES = 2**16 - 1
+_NO_EFFECT = ("labels", "validation_labels", "class_names", "boxes")
+
+
+def read_coco(path: Location) -> str | None:
+    """Return the text of a COCO file; None for other files.
+
+    Raises:
+        SourceError: It is too large, or not UTF-8.
+        OSError: It cannot be read.
+    """
+    if path.suffix.lower() != ".json" or not path.is_file():
+        return None
+    try:
+        data = path.read_at_most(_MAX_BYTES)
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            message = f"{path} is larger than {_MAX_BYTES} bytes, too large for a COCO file; divide it"
+            raise SourceError(message, path=str(path)) from error
+        raise
+    if not _IMAGES.search(data):
+        return None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is not UTF-8 at byte {error.start}; copy it again", path=str(path)) from error
+
+
+def find_coco(base: Location) -> list[Location]:
+    """Return the COCO files of a folder whose images lie beside them in folders that are no classes.
+
+    Such are ``annotations/instances_val2017.json`` beside ``val2017``, and ``train/_annotations.coco.json``, as
+    Roboflow has it.
+
+    Args:
+        base: The folder.
+
+    Raises:
+        OSError: A folder cannot be listed, or a file cannot be read.
+    """
+    names = {os.fsdecode(child.name) for child in base.children() if child.is_folder}
+    found = {base / name / _ROBOFLOW: name for name in _ROBOFLOW_FOLDERS if name in names}
+    if _ANNOTATIONS in names:
+        files = [
+            base / _ANNOTATIONS / os.fsdecode(child.name)
+            for child in (base / _ANNOTATIONS).children()
+            if child.name.endswith(b".json")
+        ]
+        files.sort(key=lambda path: not path.name.startswith("instances"))
+        found |= {path: _last_word(path) for path in files if _last_word(path) in names}
+    return [path for path, name in found.items() if _SPLIT_WORD.match(name) and _has_list(path, base / name)]
+
+
+def _has_list(path: Location, images: Location) -> bool:
+    """Return whether a file begins as COCO's do, and the folder of its images has no folders of classes in it."""
+    return path.is_file() and _LIST.search(path.read_head(_HEAD_BYTES)) is not None and not images.folders()
+
+
+def list_coco(path: Location, text: str, options: SourceOptions, progress: Progress | None) -> SourceTree:
+    """List the images of a COCO file.
+
+    Args:
+        path: The file.
+        text: What `read_coco` returned.
+        options: What the user says about it.
+        progress: Called after every few images.
+
+    Raises:
+        ConfigError: An option is given that has no effect.
+        SourceError: The file is damaged, or its images are not found.
+        OSError: A folder cannot be read.
+    """
+    for name in _NO_EFFECT:
+        if getattr(options, name) is not None:
+            message = f"{option(name)} has no effect where the source is the COCO file {path}; omit it"
+            raise ConfigError(message)
+    found = _Contents(path, _Objects() if options.masks else None)
+    found.read(text)
+    if options.masks:
+        pycocotools_mask()  # before anything is built
+        found.check_masks()
+    folder = _find_images(path, found)
+    split = _split_of(path)
+    builder = SourceBuilder(str(path), folder.spelled(), options, (), progress)
+    _collect(builder, found, split)
+    builder.settle()
+    boxes = found.boxes(builder.skipped.warnings) if found.categories or found.box_images else None
+    if found.crowds:
+        builder.skipped.ignored["with iscrowd"] += found.crowds
+        builder.skipped.warnings.append(f"{path}: {format_count(found.crowds, 'annotation')} of crowds: no box of them")
+    tree = builder.finish({} if boxes is None else {split: boxes})
+    names = found.class_names()
+    tree = dataclasses.replace(tree, classes=names, texts=(b"",) * len(names))
+    rows = tree.table.offsets
+    zeros = np.zeros(len(tree.table), np.int64)
+    columns = found.columns()
+    if not columns:
+        return dataclasses.replace(tree, table=dataclasses.replace(tree.table, offsets=zeros))
+    collected = FieldValuesBuilder()
+    for row in found.rows(rows.tolist()):
+        collected.append(row)
+    values = collected.finish(builder.base, columns, str(path) if options.masks else "")
+    table = dataclasses.replace(tree.table, offsets=np.arange(len(tree.table), dtype=np.int64))
+    return dataclasses.replace(tree, table=table, values=values, fields=values.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class _Image:
+    path: bytes
+    width: Any
+    height: Any
+
+
+class _Objects:
+    """What masks are drawn from: the annotations in the order of the file."""
+
+    def __init__(self) -> None:
+        self._images = GrowingColumn("q")
+        self._categories = GrowingColumn("q")
+        self._ends = GrowingColumn("q", 0)
+        self._texts = GrowingNames()
+
+    def add(self, image: int, number: int, value: Mapping[str, Any]) -> None:
+        """Append one.
+
+        Args:
+            image: Id of its image.
+            number: Which annotation of the file it is.
+            value: All of it.
+
+        Raises:
+            RecursionError: It is nested too deeply.
+        """
+        category = value.get("category_id")
+        said = [number, value.get("id"), category, value.get("segmentation")]
+        self._images.append(image)
+        self._categories.append(category if _is_id(category) else _NO_CATEGORY)
+        self._ends.append(self._texts.append(json_bytes(said)))
+
+    def rows(self, images: Sequence[int], numbers: Mapping[int, int]) -> Iterator[bytes]:
+        """Yield the annotations of some images as a JSON list for each; nothing can be added afterwards.
+
+        Args:
+            images: Their ids.
+            numbers: What is in a mask for each category.
+        """
+        of, categories, ends = (column.finish() for column in (self._images, self._categories, self._ends))
+        texts = self._texts.finish()
+        order = np.argsort(of, kind="stable")
+        starts = np.searchsorted(of, images, "left", order), np.searchsorted(of, images, "right", order)
+        for first, end in zip(*(some.tolist() for some in starts), strict=True):
+            objects = []
+            for at in order[first:end].tolist():
+                number = numbers.get(int(categories[at]), 0)
+                objects.append(b"[%d,%b" % (number, texts[int(ends[at]) + 1 : int(ends[at + 1])]))
+            yield b"[" + b",".join(objects) + b"]"
+
+
+@dataclass(slots=True)
+class _Contents:
+    """What a file says, as far as it is used.
+
+    Attributes:
+        path: The file.
+        objects: What masks are drawn from; None where they are not asked for.
+        images: By id, in the order of the file.
+        categories: Names by id.
+        names: Those names.
+        captions: Of each image that has some, by its id; what JSON has in their place, if it is no text.
+        has_captions: Whether any annotation is one.
+        box_images: Id of the image of each box.
+        box_numbers: Number of the annotation that it is.
+        box_categories: Id of its category.
+        box_sides: Its four numbers, one after another.
+        damaged: What is wrong with the annotations of an image, by its id.
+        crowds: How many annotations are of crowds.
+    """
+
+    path: Location
+    objects: _Objects | None
+    images: dict[int, _Image] = field(default_factory=dict)
+    categories: dict[int, bytes] = field(default_factory=dict)
+    names: set[bytes] = field(default_factory=set)
+    captions: dict[int, list[Any]] = field(default_factory=dict)
+    has_captions: bool = False
+    box_images: array[int] = field(default_factory=lambda: array("q"))
+    box_numbers: array[int] = field(default_factory=lambda: array("q"))
+    box_categories: array[int] = field(default_factory=lambda: array("q"))
+    box_sides: array[float] = field(default_factory=lambda: array("d"))
+    damaged: dict[int, str] = field(default_factory=dict)
+    crowds: int = 0
+
+    def read(self, text: str) -> None:
+        """Take everything from the file.
+
+        Raises:
+            SourceError: It is damaged.
+        """
+        paths: dict[bytes, int] = {}
+        for name, number, value in _elements(text, self.path):
+            where = f"{name}[{number}]"
+            if not isinstance(value, dict):
+                self._refuse(f"{where} is {shown(value)}, not an object")
+            if name == "images":
+                self._add_image(where, value, paths)
+            elif name == "categories":
+                self._add_category(where, value)
+            else:
+                self._add_annotation(where, number, value)
+        if not self.images:
+            self._refuse("it names no images")
+
+    def class_names(self) -> tuple[bytes, ...]:
+        """Return the names of the categories in the order of their ids."""
+        return tuple(name for _, name in sorted(self.categories.items()))
+
+    def check_masks(self) -> None:
+        """Refuse to draw masks where there are no categories, or more than a mask can have.
+
+        Raises:
+            ConfigError: See above.
+        """
+        if not self.categories:
+            message = f"{self.path} has no categories, which {option('masks')} needs; give instances_*.json, or omit it"
+            raise ConfigError(message)
+        if len(self.categories) > _MASK_CLASSES:
+            message = f"{self.path} has {len(self.categories)} categories; masks have {_MASK_CLASSES} at most"
+            raise ConfigError(f"{message}; omit {option('masks')}")
+
+    def columns(self) -> tuple[tuple[str, Field], ...]:
+        """Return the fields."""
+        captions = (("caption", Text()), ("captions", Json())) if self.has_captions else ()
+        bits = 8 if len(self.categories) < 2**8 else 16
+        return (*captions, *((("mask", Mask(bits)),) if self.objects is not None else ()))
+
+    def rows(self, places: Sequence[int]) -> Iterator[bytes]:
+        """Yield the values of the fields of some images, given by their places in the file, as `FieldValues` has them.
+
+        For use once.
+        """
+        ids = list(self.images)
+        numbers = {category: number for number, category in enumerate(sorted(self.categories), 1)}
+        images = [ids[place] for place in places]
+        objects = repeat(b"") if self.objects is None else self.objects.rows(images, numbers)
+        for one, mask in zip(images, objects, strict=False):
+            several, image = self.captions.get(one, []), self.images[one]
+            parts = [json_bytes([several[0] if several else None, several or None])[1:-1]] * self.has_captions
+            if self.objects is not None:
+                parts.append(b"%b,%b]" % (json_bytes([image.width, image.height])[:-1], mask))
+            yield b"[%b]" % b",".join(parts)
+
+    def boxes(self, warnings: list[str]) -> LabelledBoxes:
+        """Return the boxes by image.
+
+        Args:
+            warnings: Receives warnings.
+        """
+        label_of = {category: label for label, category in enumerate(sorted(self.categories))}
+        place_of = {image: place for place, image in enumerate(self.images)}
+        corners, labels, places = array("d"), array("i"), array("q")
+        orphans = outside = 0
+        for row, (image_id, category) in enumerate(zip(self.box_images, self.box_categories, strict=True)):
+            image = self.images.get(image_id)
+            where = f"annotations[{self.box_numbers[row]}]"
+            if image is None:
+                orphans += 1
+            elif category not in label_of:
+                self.damaged.setdefault(image_id, f"{where}: there is no category {category}")
+            elif not (is_side(image.width) and is_side(image.height)):
+                problem = f"the width and height of the image are {shown(image.width)} and {shown(image.height)}"
+                self.damaged.setdefault(image_id, problem)
+            else:
+                x, y, width, height = self.box_sides[_BOX_NUMBERS * row : _BOX_NUMBERS * (row + 1)]
+                box = place_box((x, x + width), (y, y + height), image.width, image.height)
+                if box is None:
+                    outside += 1
+                    continue
+                corners.extend((box.xmin, box.ymin, box.xmax, box.ymax))
+                labels.append(label_of[category])
+                places.append(place_of[image_id])
+        if orphans:
+            warnings.append(f"{self.path}: {format_count(orphans, 'box')} of images that it does not name")
+        if outside:
+            warnings.append(f"{self.path}: {format_count(outside, 'box')} without area inside the image")
+        return self._by_image(np.array(places, np.int64), np.array(corners, np.float64), np.array(labels, np.int32))
+
+    def _by_image(
+        self, places: np.ndarray[Any, Any], corners: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]
+    ) -> LabelledBoxes:
+        order = np.argsort(places, kind="stable")
+        starts = np.searchsorted(places[order], np.arange(len(self.images) + 1)).tolist()
+        paths = [image.path for image in self.images.values()]
+        return LabelledBoxes(
+            where=str(self.path),
+            rows={path: (starts[at], starts[at + 1]) for at, path in enumerate(paths) if starts[at] < starts[at + 1]},
+            corners=corners.reshape(-1, _BOX_NUMBERS)[order],
+            labels=labels[order],
+            damaged={self.images[one].path: what for one, what in self.damaged.items() if one in self.images},
+        )
+
+    def _add_image(self, where: str, value: Mapping[str, Any], paths: dict[bytes, int]) -> None:
+        image = self._id(where, "id", value)
+        path = self._path(where, value.get("file_name"))
+        if image in self.images:
+            self._refuse(f"{where} has the id {image}, which another image has")
+        if paths.setdefault(path, image) != image:
+            self._refuse(f"{where} has the file_name {os.fsdecode(path)!r}, which the image {paths[path]} has")
+        self.images[image] = _Image(path, value.get("width"), value.get("height"))
+
+    def _add_category(self, where: str, value: Mapping[str, Any]) -> None:
+        category = self._id(where, "id", value)
+        name = self._encoded(where, "name", value.get("name"))
+        if category in self.categories or name in self.names:
+            self._refuse(
+                f"{where}, {os.fsdecode(name)!r} with the id {category}, has the name or the id of another one"
+            )
+        if len(self.categories) == MAX_CLASSES:
+            self._refuse(f"it has more than {MAX_CLASSES} categories")
+        if has_control_character(name):
+            self._refuse(f"{where} has a control character in its name {os.fsdecode(name)!r}")
+        self.categories[category] = name
+        self.names.add(name)
+
+    def _add_annotation(self, where: str, number: int, value: Mapping[str, Any]) -> None:
+        image = self._id(where, "image_id", value)
+        if "bbox" not in value and "caption" in value:
+            self.has_captions = True
+            self.captions.setdefault(image, []).append(value["caption"])
+            return
+        if self.objects is not None:
+            try:
+                self.objects.add(image, number, value)
+            except RecursionError:
+                self._refuse(f"{where} is nested too deeply")
+        if value.get("iscrowd"):
+            self.crowds += 1
+            return
+        sides, category = _numbers(value.get("bbox")), value.get("category_id")
+        if sides is None:
+            problem = f"{where}: bbox is {shown(value.get('bbox'))}, not [x, y, width, height] in pixels"
+            self.damaged.setdefault(image, problem)
+        elif not _is_id(category):
+            self.damaged.setdefault(image, f"{where}: category_id is {shown(category)}, not a whole number")
+        else:
+            self.box_images.append(image)
+            self.box_numbers.append(number)
+            self.box_categories.append(category)
+            self.box_sides.extend(sides)
+
+    def _id(self, where: str, key: str, value: Mapping[str, Any]) -> int:
+        found = value.get(key)
+        if not _is_id(found):
+            self._refuse(f"{where}: {key} is {shown(found)}, not a whole number of 64 bits")
+        return found
+
+    def _encoded(self, where: str, key: str, value: object) -> bytes:
+        if not isinstance(value, str) or not value:
+            self._refuse(f"{where}: {key} is {shown(value)}, not a text")
+        try:
+            return value.encode()
+        except UnicodeEncodeError:
+            self._refuse(f"{where}: {key} is {shown(value)}, which UTF-8 cannot hold")
+
+    def _path(self, where: str, value: object) -> bytes:
+        path = self._encoded(where, "file_name", value)
+        if b"\0" in path:
+            self._refuse(f"{where}: file_name is {shown(value)}, which has a NUL byte")
+        if is_absolute(path):
+            return path
+        parts = [part for part in path.split(b"/") if part not in (b"", b".")]
+        if not parts:
+            self._refuse(f"{where}: file_name is {shown(value)}, not the name of a file")
+        return b"/".join(parts)
+
+    def _refuse(self, problem: str) -> NoReturn:
+        raise SourceError(f"{self.path} is not a COCO file that can be used: {problem}", path=str(self.path))
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+class _Reader:
+    """Goes through a JSON text, value by value.
+
+    Attributes:
+        at: Where it is: at a character that is no blank, or at the end.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.at = 0
+        self._skip_blanks()
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether nothing follows."""
+        return self.at >= len(self._text)
+
+    def is_at(self, mark: str) -> bool:
+        """Return whether a character follows."""
+        return self._text.startswith(mark, self.at)
+
+    def skip(self, mark: str) -> None:
+        """Go past a character.
+
+        Raises:
+            json.JSONDecodeError: Another one is there.
+        """
+        if not self.is_at(mark):
+            raise self.error(f"{mark!r} is missing")
+        self.at += 1
+        self._skip_blanks()
+
+    def value(self) -> Any:
+        """Return a whole value and go past it.
+
+        Raises:
+            ValueError: There is none.
+            RecursionError: It is nested too deeply.
+        """
+        value, self.at = _DECODER.raw_decode(self._text, self.at)
+        self._skip_blanks()
+        return value
+
+    def elements(self) -> Iterator[Any]:
+        """Yield the elements of a list, and go past it."""
+        self.skip("[")
+        is_first = True
+        while not self.is_at("]"):
+            if not is_first:
+                self.skip(",")
+            is_first = False
+            yield self.value()
+        self.skip("]")
+
+    def error(self, problem: str) -> json.JSONDecodeError:
+        """Return an error that says where it is."""
+        return json.JSONDecodeError(problem, self._text, self.at)
+
+    def _skip_blanks(self) -> None:
+        found = _BLANKS.match(self._text, self.at)
+        assert found is not None, "any number of blanks"
+        self.at = found.end()
+
+
+def _elements(text: str, path: Location) -> Iterator[tuple[str, int, Any]]:
+    """Yield the list, the number and the value of each element of the lists that are used.
+
+    Raises:
+        SourceError: The text is not a JSON object, or has a list twice.
+    """
+    reader = _Reader(text)
+    try:
+        yield from _members(reader)
+    except RecursionError:
+        raise SourceError(f"{path} is nested too deeply at character {reader.at}", path=str(path)) from None
+    except json.JSONDecodeError as error:
+        message = f"{path} is damaged at character {error.pos}: {error.msg}; copy it again"
+        raise SourceError(message, path=str(path)) from error
+    except ValueError as error:
+        message = f"{path} is damaged at character {reader.at}: {error}; copy it again"
+        raise SourceError(message, path=str(path)) from error
+
+
+def _members(reader: _Reader) -> Iterator[tuple[str, int, Any]]:
+    seen: set[str] = set()
+    reader.skip("{")
+    while not reader.is_at("}"):
+        if seen:
+            reader.skip(",")
+        name = reader.value()
+        if not isinstance(name, str) or name in seen:
+            raise reader.error(f"the key {shown(name)} comes twice, or is not a text")
+        seen.add(name)
+        reader.skip(":")
+        if name in _LISTS:
+            for number, value in enumerate(reader.elements()):
+                yield name, number, value
+        else:
+            reader.value()
+    reader.skip("}")
+    if not reader.is_at_end:
+        raise reader.error("something follows the end")
+
+
+def _is_id(value: object) -> TypeGuard[int]:
+    return type(value) is int and value in _INT64
+
+
+def _numbers(value: object) -> list[float] | None:
+    """Return the four numbers of a box; None if it is not one."""
+    if not isinstance(value, list) or len(value) != _BOX_NUMBERS:
+        return None
+    if any(type(one) not in (int, float) or not -1e9 < one < 1e9 for one in value):
+        return None
+    x, y, width, height = map(float, value)
+    return [x, y, width, height] if width >= 0 and height >= 0 and not math.isnan(x + y) else None
+
+
+def _split_of(path: Location) -> str:
+    """Return the split that the last word of a name stands for, as in ``instances_val2017.json``.
+
+    Of a file of Roboflow's it is the folder: ``valid/_annotations.coco.json``.
+    """
+    last = path.parent.name if path.name == _ROBOFLOW else _last_word(path)
+    return next((split for start, split in _SPLITS if last.startswith(start)), "train")
+
+
+def _last_word(path: Location) -> str:
+    return path.name.rpartition(".")[0].rpartition("_")[2]
+
+
+def _find_images(path: Location, found: _Contents) -> Location:
+    """Return the folder in which the images lie.
+
+    Raises:
+        SourceError: None of the images is in any of the folders.
+    """
+    above, name = path.parent.absolute().parent, _last_word(path)
+    images = above / "images"
+    folders = (above / name, images / name, images, path.parent) if name else (images, path.parent)
+    tried = [image.path for image in list(found.images.values())[:_TRIED_IMAGES]]
+    for folder in folders:
+        if any(place_at(within(folder.spelled(), one)).is_file() for one in tried):
+            return folder
+    firsts = {image.path.partition(b"/")[0] for image in found.images.values()}
+    for folder in folders:  # where the first images are missing, others may be there
+        if folder.is_dir() and any(child.name in firsts for child in folder.some_children()):
+            return folder
+    shown = ", ".join(map(str, folders))
+    message = f"the images that {path} names, such as {os.fsdecode(tried[0])}, are in none of {shown}"
+    raise SourceError(f"{message}; move them to one of these folders", path=str(path))
+
+
+def _collect(builder: SourceBuilder, found: _Contents, split: str) -> None:
+    """Add the images; report what lies beside them."""
+    listing = next(iter(Walk(builder.base).list_folders([b""])))
+    builder.skipped.add(listing.skipped)
+    sizes = dict(listing.files)
+    unlisted = [image.path for image in found.images.values() if image.path not in sizes]
+    unused = sorted(sizes.keys() - {image.path for image in found.images.values()})
+
+    def size(one: bytes) -> int:
+        try:
+            return place_at(within(builder.base, one)).size()
+        except StorageError:
+            raise
+        except OSError:
+            return 0  # still an item, so that the build names it among the rejects
+
+    sizes.update(zip(unlisted, in_order(size, unlisted, place_at(builder.base).requests_at_once), strict=True))
+    group = builder.collector.add_group(Group(split, None))
+    for row, image in enumerate(found.images.values()):
+        builder.collector.add(group, image.path, sizes[image.path], row)
+    if unused:
+        builder.skipped.ignored["not in the COCO file"] += len(unused)
+        name = str(found.path).replace("{", "{{").replace("}", "}}")
+        builder.skipped.warn(unused, f"{name} does not name these files: {{names}}")

@@ -1,0 +1,219 @@
+"""Masks of COCO's annotations: a class for each pixel, from polygons and from run-length encoding (RLE).
+
+pycocotools turns polygons into runs of pixels. It checks nothing, and crashes on coordinates that are too large, so
+whatever it is given is checked here. RLE needs no more than its numbers, and is read here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stoker.config import format_count
+from stoker.errors import ConfigError, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+    from numpy.typing import NDArray
+
+    Runs = NDArray[np.int64]
+    """(N,): where runs of pixels begin and end, in turn: those before the first are none, the next ones are, ..."""
+
+
+_MAX_PIXELS = 2**31 - 1  # pycocotools counts pixels in 32 bits
+_MAX_COORDINATE = 2.0**27  # and fifths of them in 32 bits with a sign
+_MAX_POLYGON_EDGE = 2**20  # pixels; it takes 80 bytes for each
+_MAX_EDGES = 2**24  # pixels of all polygons of an image
+_MIN_NUMBERS = 6
+_MAX_CHARACTERS = 7  # of a number of RLE: 35 bits
+_FIRST_CHARACTER, _LAST_CHARACTER = 48, 111
+
+
+@dataclass(frozen=True, slots=True)
+class CocoMask:
+    """What a COCO file says of the objects in one image, of which `draw` makes a mask.
+
+    Attributes:
+        where: The file.
+        width: Of the image in pixels, as the file has it: any value of JSON.
+        height: The same.
+        objects: Of each annotation a list: the number in the mask or 0 where its category is unknown, its place in the
+            file, its ``id``, its ``category_id`` and its ``segmentation``; these three any values of JSON.
+    """
+
+    where: str
+    width: Any
+    height: Any
+    objects: Sequence[Any]
+
+    def draw(self, size: tuple[int, int]) -> NDArray[Any]:
+        """Return the number of each pixel: uint8 or uint16 (H, W), 0 where no object is.
+
+        Of two objects at a pixel the one of fewer pixels counts, of two of as many the later one in the file.
+
+        Args:
+            size: Width and height that the image has: no memory is taken for a mask of another size.
+
+        Raises:
+            SourceError: The file says another size, or an annotation is damaged; the message names the file.
+            ConfigError: pycocotools is not installed.
+        """
+        width, height = size
+        if type(self.width) is not int or type(self.height) is not int or (self.width, self.height) != size:
+            problem = f"the width and height of the image are {shown(self.width)} and {shown(self.height)}"
+            raise SourceError(f"{self.where}: {problem}, but it has {width}x{height} pixels", path=self.where)
+        if width * height > _MAX_PIXELS:
+            raise SourceError(f"{width}x{height} pixels are more than a mask can have, {_MAX_PIXELS}")
+        shapes = self._shapes()
+        highest = max((number for _, number, _ in shapes), default=0)
+        flat = np.zeros(width * height, np.uint8 if highest < 2**8 else np.uint16)  # column by column
+        for _, number, runs in sorted(shapes, key=lambda shape: -shape[0]):
+            for one in runs:
+                for start, end in zip(one[::2].tolist(), one[1::2].tolist(), strict=False):
+                    flat[start:end] = number
+        return np.ascontiguousarray(flat.reshape(width, height).T)
+
+    def _shapes(self) -> list[tuple[int, int, list[Runs]]]:
+        """Return how many pixels each object has, its number, and its runs."""
+        shapes = []
+        edges = 0.0
+        for number, place, id_, category, segmentation in self.objects:
+            where = f"{self.where}: annotations[{place}] with the id {shown(id_)}"
+            if not number:
+                raise SourceError(f"{where}: category_id is {shown(category)}, which no category has", path=self.where)
+            try:
+                if isinstance(segmentation, list):
+                    edges += _checked_length(segmentation)
+                    if edges > _MAX_EDGES:
+                        raise ValueError(f"the polygons of its image are longer than {_MAX_EDGES} pixels together")
+                    runs = self._runs_of_polygons(segmentation)
+                else:
+                    runs = [self._runs_of_rle(segmentation)]
+            except ValueError as error:
+                raise SourceError(f"{where}: segmentation: {error}", path=self.where) from error
+            shapes.append((_pixels(runs), number, runs))
+        return shapes
+
+    def _runs_of_polygons(self, polygons: list[list[float]]) -> list[Runs]:
+        """Return the runs of checked polygons."""
+        drawn = pycocotools_mask().frPyObjects(polygons, self.height, self.width)
+        return [_numbers(one["counts"]).cumsum() for one in drawn]
+
+    def _runs_of_rle(self, rle: object) -> Runs:
+        """Return the runs of RLE; ``ValueError`` if it is none of the image."""
+        if not isinstance(rle, dict) or not {"size", "counts"} <= rle.keys():
+            raise ValueError(f"it is {shown(rle)}, neither a list of polygons nor size and counts")
+        size, counts = rle["size"], rle["counts"]
+        if size != [self.height, self.width] or any(type(side) is not int for side in size):
+            given = size if isinstance(size, list) and len(size) <= 2 and all(map(is_side, size)) else shown(size)
+            raise ValueError(f"size is {given}, but the image has the height {self.height} and width {self.width}")
+        if isinstance(counts, str):
+            numbers = _numbers(_ascii(counts))
+        elif isinstance(counts, list) and all(type(one) is int and 0 <= one <= _MAX_PIXELS for one in counts):
+            numbers = np.array(counts, np.int64)
+        else:
+            raise ValueError(f"counts are {shown(counts)}, neither a text nor a list of whole numbers of pixels")
+        pixels = self.width * self.height
+        if numbers.size and not 0 <= numbers.min() <= numbers.max() <= pixels:
+            raise ValueError(f"a count is {numbers.min() if numbers.min() < 0 else numbers.max()}, of {pixels} pixels")
+        if numbers.sum() != pixels:
+            raise ValueError(f"counts add up to {numbers.sum()}, but the image has {pixels} pixels")
+        return numbers.cumsum()
+
+
+def pycocotools_mask() -> ModuleType:
+    """Return what draws polygons.
+
+    Raises:
+        ConfigError: It is not installed.
+    """
+    try:
+        from pycocotools import mask  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"no module {error.name!r}; run pip install 'stoker[coco]'") from error
+    return mask  # type: ignore[no-any-return]
+
+
+def is_side(value: object) -> bool:
+    """Return whether a value can be the width or the height of an image."""
+    return type(value) is int and 0 < value < 2**31
+
+
+def shown(value: object) -> str:
+    """Return a value of JSON for a message, cut short."""
+    if isinstance(value, (dict, list)):
+        return f"{type(value).__name__} of {format_count(len(value), 'element')}"
+    return "missing" if value is None else repr(value)[:60]
+
+
+def _checked_length(polygons: list[Any]) -> float:
+    """Return how long the edges of polygons are together, in pixels; ``ValueError`` if something is no polygon."""
+    if not polygons:
+        raise ValueError("it has no polygon")
+    total = 0.0
+    for number, polygon in enumerate(polygons):
+        if not isinstance(polygon, list) or len(polygon) < _MIN_NUMBERS or len(polygon) % 2:
+            message = f"polygon {number} is {shown(polygon)}"
+            raise ValueError(f"{message}, not x and y of three points or more")
+        if not set(map(type, polygon)) <= {int, float}:
+            wrong = next(one for one in polygon if type(one) not in (int, float))
+            raise ValueError(f"polygon {number} has {shown(wrong)} among its coordinates")
+        wrong = next((one for one in polygon if not -_MAX_COORDINATE < one < _MAX_COORDINATE), None)
+        if wrong is not None:
+            raise ValueError(f"polygon {number} has the coordinate {shown(wrong)}, too far outside the image")
+        points = np.array(polygon, np.float64).reshape(-1, 2)
+        length = float(np.abs(points - np.roll(points, -1, axis=0)).max(axis=1).sum())
+        if length > _MAX_POLYGON_EDGE:
+            raise ValueError(f"polygon {number} is longer than {_MAX_POLYGON_EDGE} pixels")
+        total += length
+    return total
+
+
+def _ascii(text: str) -> bytes:
+    """Return the characters of compressed RLE; ``ValueError`` if one is none."""
+    for at, character in enumerate(text):
+        if not _FIRST_CHARACTER <= ord(character) <= _LAST_CHARACTER:
+            raise ValueError(f"counts have the character {character!r} at {at}")
+    return text.encode("ascii")
+
+
+def _numbers(characters: bytes) -> Runs:
+    """Return the numbers of compressed RLE: each in groups of 5 bits, the last of which tells its sign.
+
+    From the fourth on they are differences to the number before the last.
+
+    Raises:
+        ValueError: A number is too long, or has no end.
+    """
+    codes = np.frombuffer(characters, np.uint8).astype(np.int64) - _FIRST_CHARACTER
+    ends = np.flatnonzero((codes & 0x20) == 0)
+    if not len(codes):
+        return codes
+    if not len(ends) or ends[-1] != len(codes) - 1:
+        raise ValueError("counts end within a number")
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    lengths = ends - starts + 1
+    if lengths.max() > _MAX_CHARACTERS:
+        raise ValueError(f"counts have a number of {lengths.max()} characters")
+    shifts = 5 * (np.arange(len(codes)) - np.repeat(starts, lengths))
+    found = np.add.reduceat((codes & 0x1F) << shifts, starts)
+    found -= np.where(codes[ends] & 0x10, np.int64(1) << (5 * lengths), 0)
+    found[1::2] = found[1::2].cumsum()
+    found[2::2] = found[2::2].cumsum()
+    return found
+
+
+def _pixels(runs: list[Runs]) -> int:
+    """Return how many pixels are in any of several runs."""
+    pairs = [one[: len(one) // 2 * 2].reshape(-1, 2) for one in runs]
+    if len(pairs) == 1:
+        return int((pairs[0][:, 1] - pairs[0][:, 0]).sum())
+    edges = np.concatenate([pair.reshape(-1) for pair in pairs])
+    steps = np.tile([1, -1], len(edges) // 2)
+    order = edges.argsort()
+    depth = steps[order].cumsum()
+    return int(np.diff(edges[order])[depth[:-1] > 0].sum())

@@ -1,0 +1,190 @@
+"""Columns of numbers and bytes, one value for each item: in memory while they are short, in scratch files otherwise.
+
+The files have no names and lie in the folder for temporary files (``$TMPDIR``). They are mapped into memory, so the
+system keeps what is in use and takes the rest away when it needs the space; nothing is left of them when the process
+ends.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+from array import array
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from stoker.storage import append_to_scratch, reserve_scratch, scratch_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+HELD_ROWS = 2**20
+"""Rows of columns that are held in memory."""
+
+HELD_NAME_BYTES = 2**26
+"""Bytes of names that are."""
+
+CHUNK_ROWS = 2**18
+"""Rows of long columns that are dealt with at a time."""
+
+_WHY = "the listing of a source with millions of images lies there"
+_TYPES = {"i": np.int32, "q": np.int64}
+
+
+class GrowingColumn:
+    """A column of int32 or int64 that grows at its end.
+
+    Args:
+        code: ``i`` for int32, ``q`` for int64.
+    """
+
+    def __init__(self, code: str, *first: int) -> None:
+        self._tail = array(code, first)
+        self._file: IO[bytes] | None = None
+        self._rows = 0
+
+    def __len__(self) -> int:
+        return self._rows + len(self._tail)
+
+    def append(self, value: int) -> None:
+        """Append one value."""
+        self._tail.append(value)
+        if len(self._tail) > HELD_ROWS:
+            self._spill()
+
+    def extend(self, values: NDArray[Any]) -> None:
+        """Append values of the same type."""
+        self._tail.frombytes(values.tobytes())
+        if len(self._tail) > HELD_ROWS:
+            self._spill()
+
+    def _spill(self) -> None:
+        if self._file is None:
+            self._file = scratch_file(_WHY)
+        append_to_scratch(self._file, self._tail.tobytes(), _WHY)
+        self._rows += len(self._tail)
+        del self._tail[:]
+
+    def finish(self) -> NDArray[Any]:
+        """Return all values, which can be changed in place; nothing can be appended afterwards."""
+        kind = _TYPES[self._tail.typecode]
+        if self._file is None:
+            return np.frombuffer(self._tail, kind) if len(self._tail) else np.empty(0, kind)
+        self._spill()
+        with self._file as file:
+            return np.frombuffer(mmap.mmap(file.fileno(), 0), kind)
+
+
+class GrowingNames:
+    """Bytes that grow at their end."""
+
+    def __init__(self) -> None:
+        self._tail = io.BytesIO()
+        self._file: IO[bytes] | None = None
+        self._size = 0
+
+    def append(self, name: bytes) -> int:
+        """Append some bytes and return how many there are now."""
+        self._tail.write(name)
+        end = self._size + self._tail.tell()
+        if end - self._size > HELD_NAME_BYTES:
+            self._spill()
+        return end
+
+    def _spill(self) -> None:
+        if self._file is None:
+            self._file = scratch_file(_WHY)
+        append_to_scratch(self._file, self._tail.getvalue(), _WHY)
+        self._size += self._tail.tell()
+        self._tail = io.BytesIO()
+
+    def finish(self) -> bytes | mmap.mmap:
+        """Return all bytes; nothing can be appended afterwards."""
+        if self._file is None:
+            return self._tail.getvalue()
+        self._spill()
+        with self._file as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self._size else b""
+
+
+def new_column(rows: int, kind: type[np.generic]) -> NDArray[Any]:
+    """Return a column of so many values that are to be set.
+
+    Raises:
+        OSError: There is no space for its file.
+    """
+    if rows <= HELD_ROWS:
+        return np.empty(rows, kind)
+    with scratch_file(_WHY) as file:
+        reserve_scratch(file, rows * np.dtype(kind).itemsize, _WHY)
+        return np.frombuffer(mmap.mmap(file.fileno(), 0), kind)
+
+
+@contextmanager
+def random_access(*columns: NDArray[Any] | bytes | mmap.mmap) -> Iterator[None]:
+    """Read only the pages that are asked for, in this block.
+
+    Systems read ahead of each missing page, some by megabytes. Where rows are far apart, that is a thousand times what
+    is needed, and pushes out what is needed next.
+    """
+    mapped = [found for column in columns if (found := _mapping(column)) is not None]
+    for mapping in mapped:
+        mapping.madvise(mmap.MADV_RANDOM)
+    try:
+        yield
+    finally:
+        for mapping in mapped:
+            mapping.madvise(mmap.MADV_NORMAL)
+
+
+def _mapping(column: NDArray[Any] | bytes | mmap.mmap) -> mmap.mmap | None:
+    held = column.base if isinstance(column, np.ndarray) else column
+    held = held.obj if isinstance(held, memoryview) else held
+    return held if isinstance(held, mmap.mmap) else None
+
+
+def row_range(first: int, count: int) -> NDArray[np.int64]:
+    """Return the numbers of consecutive rows, ascending."""
+    found = new_column(count, np.int64)
+    for start, end in chunks(count):
+        found[start:end] = np.arange(first + start, first + end)
+    return found
+
+
+def chunks(rows: int) -> Iterator[tuple[int, int]]:
+    """Yield the first and the end of each chunk of so many rows."""
+    for first in range(0, rows, CHUNK_ROWS):
+        yield first, min(rows, first + CHUNK_ROWS)
+
+
+def repeats_in(column: NDArray[np.int64]) -> int:
+    """Sort a column, and return how many of its values are there already in a row before."""
+    column.sort()
+    return sum(
+        int(np.count_nonzero(column[max(1, first) : end] == column[max(1, first) - 1 : end - 1]))
+        for first, end in chunks(len(column))
+    )
+
+
+def sum_of(column: NDArray[np.integer[Any]], rows: NDArray[np.int64]) -> int:
+    """Return the sum of a column over some rows."""
+    return sum(int(column[rows[first:end]].sum(dtype=np.int64)) for first, end in chunks(len(rows)))
+
+
+def counts_of(column: NDArray[np.integer[Any]], rows: Iterable[NDArray[np.int64]], values: int) -> NDArray[np.int64]:
+    """Return how often each of the values -1 to ``values - 1`` is in a column; that of -1 comes first.
+
+    Args:
+        column: The column.
+        rows: Which rows are counted.
+        values: See above.
+    """
+    counts = np.zeros(values + 1, np.int64)
+    for some in rows:
+        for first, end in chunks(len(some)):
+            counts += np.bincount(column[some[first:end]] + 1, minlength=values + 1)
+    return counts

@@ -1,0 +1,143 @@
+"""What datasets of other libraries say of their records beside the values.
+
+A ``datasets.Dataset`` has ``features``, and its images are read as files; a dataset of torchvision has ``classes`` and
+``targets``, and pairs of image and label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from stoker import fields
+
+if TYPE_CHECKING:
+    from stoker.types import Field
+
+_TEXTS = {
+    "string": fields.Text(),
+    "large_string": fields.Text(),
+    "binary": fields.Bytes(),
+    "large_binary": fields.Bytes(),
+}
+
+
+def is_sequence(records: object) -> bool:
+    """Return whether records are read by their positions: whether they have a length, and items.
+
+    An ``IterableDataset`` of PyTorch may have a length, and inherits a method for items that raises.
+    """
+    if any(cls.__name__ == "IterableDataset" for cls in type(records).__mro__):
+        return False
+    return hasattr(records, "__len__") and hasattr(records, "__getitem__")
+
+
+def undecoded(records: Any) -> Any:
+    """Return a dataset of the library ``datasets`` with images as files instead of pixels; anything else as it is.
+
+    Its values are those of Python, whatever format it is set to: in others structs hold arrays or tensors, and rows of
+    tables are no records. A function that it was given for its records stays.
+    """
+    found = getattr(records, "features", None)
+    form = getattr(records, "format", None) if isinstance(found, Mapping) else None
+    if isinstance(form, Mapping) and form.get("type") not in (None, "custom"):
+        records = records.with_format(None, columns=form.get("columns"))
+    for name, feature in found.items() if isinstance(found, Mapping) else ():
+        if type(feature).__name__ == "Image" and hasattr(records, "cast_column"):
+            records = records.cast_column(name, type(feature)(decode=False))
+    return records
+
+
+def version_of(records: Any) -> str:
+    """Return what the library ``datasets`` says stands for all values of a dataset; empty for anything else."""
+    found = getattr(records, "_fingerprint", None)
+    return found if isinstance(found, str) and hasattr(records, "features") else ""
+
+
+def find_fields(records: Any, first: Mapping[str, Any]) -> dict[str, Field]:
+    """Return what the fields of records are: as their library says, otherwise as the first record tells.
+
+    Raises:
+        ConfigError: A value tells nothing.
+    """
+    said = getattr(records, "features", None)
+    features = said if isinstance(said, Mapping) else {}
+    known = {name: _of_feature(one) for name, one in features.items()}
+    told = {name: _named(name, one, features[name]) for name, one in known.items() if one is not None}
+    found = told | fields.infer({name: value for name, value in first.items() if name not in told})
+    if isinstance(found.get("label"), fields.Label) and (names := _names_of_classes(records)):
+        found["label"] = fields.Label(names)
+    return {name: found[name] for name in first} if first else found
+
+
+def _names_of_classes(records: Any) -> list[str]:
+    """Return what a dataset of torchvision calls its classes; nothing where two have the same name.
+
+    Those of ImageNet have several names each, which two may share, but an id of WordNet each. A ``Subset`` of PyTorch
+    has those of its dataset, a ``ConcatDataset`` those of its datasets if they are the same in all.
+    """
+    kinds = {cls.__name__ for cls in type(records).__mro__}
+    if "Subset" in kinds and hasattr(records, "dataset"):
+        return _names_of_classes(records.dataset)
+    if "ConcatDataset" in kinds and getattr(records, "datasets", None):
+        first, *others = map(_names_of_classes, records.datasets)
+        return first if all(other == first for other in others) else []
+    for said in (getattr(records, "classes", None), getattr(records, "wnids", None)):
+        if isinstance(said, Sequence) and not isinstance(said, str):
+            names = [", ".join(map(str, one)) if isinstance(one, (list, tuple)) else str(one) for one in said]
+            if len(set(names)) == len(names):
+                return names
+    return []
+
+
+def _named(name: str, field: Field, feature: Any) -> Field:
+    """Return the field that a name says, as `stoker.fields.infer` has it, where a feature says how values are held."""
+    if name == "label" and field in (fields.Int(), fields.Text()) and feature.dtype != "bool":
+        return fields.Label()
+    if field in (fields.Image(), fields.Text(), fields.Bytes()):
+        if name == "mask" or name.endswith("_mask"):
+            return fields.Mask()
+        if name == "image" or name.endswith("_image"):
+            return fields.Image()
+    return fields.Boxes() if name == "boxes" and isinstance(field, fields.Array) else field
+
+
+def _of_feature(feature: Any) -> Field | None:
+    """Return the field that a feature of ``datasets`` stands for; None where the first record tells it."""
+    kind = type(feature).__name__
+    if kind == "ClassLabel":
+        return fields.Label(list(feature.names))
+    if kind == "Image":
+        return fields.Image()
+    if kind == "Value":
+        dtype = str(feature.dtype)
+        kinds = {"float": fields.Float(), "int": fields.Int(), "uint": fields.Int(), "bool": fields.Int()}
+        return _TEXTS.get(dtype) or kinds.get(dtype.rstrip("0123456789"))
+    if kind in ("Array2D", "Array3D", "Array4D", "Array5D"):
+        return fields.Array(str(feature.dtype), tuple(feature.shape))
+    return _of_list(feature)
+
+
+def _of_list(feature: Any) -> Field | None:
+    inner: Any = getattr(feature, "feature", None)
+    if type(inner).__name__ == "ClassLabel":
+        return fields.Labels(list(inner.names))
+    if type(inner).__name__ == "Value" and str(inner.dtype).startswith(("int", "uint", "float", "bool")):
+        length = getattr(feature, "length", -1)
+        return fields.Array(str(inner.dtype), (length if length > 0 else None,))
+    return None
+
+
+def stated_labels(records: Any, name: str) -> Sequence[Any] | None:
+    """Return the labels of all records, which no image is read for; None where nothing states them.
+
+    Those of torchvision may be others than its records have: a ``target_transform`` changes these.
+    """
+    found: Any = None
+    features = getattr(records, "features", None)
+    if isinstance(features, Mapping) and name in features:
+        found = records[name] if getattr(records, "format", {}).get("type", "") is None else None
+    elif name == "label":
+        found = getattr(records, "targets", None)
+        found = found.tolist() if hasattr(found, "tolist") else found
+    return found if hasattr(found, "__len__") and len(found) == len(records) else None

@@ -1,0 +1,445 @@
+"""A listed source as one file, which other processes read in place of listing it again.
+
+First come the columns, one after another, little-endian and each at a multiple of 8 bytes; then a JSON object that says
+what they are and everything else about the source; then the length of that object (8 bytes), and the CRC-32C of all
+bytes before it (4 bytes), both unsigned and little-endian. A column with the same value in every row is not stored.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import struct
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from stoker import _native
+from stoker.errors import ConfigError
+from stoker.fields import from_json
+from stoker.sources.columns import CHUNK_ROWS, row_range
+from stoker.sources.field_values import FieldValues, MemberValues
+from stoker.sources.imagenet.boxes import BoxFolder, BoxTable, MappedBoxes
+from stoker.sources.items import SPLITS, ItemTable
+from stoker.sources.labelled_boxes import LabelledBoxes
+from stoker.sources.parquet_rows import ParquetRows
+from stoker.sources.source import SourceTree
+from stoker.storage import append_to_scratch, parse_json, scratch_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from stoker.sources.field_values import ItemValues
+    from stoker.sources.source import BoxSource, Source
+    from stoker.storage import Location, Staging
+    from stoker.types import Field
+
+_FORMAT, _VERSION = "stoker-listing", 1
+_END = struct.Struct("<QI")
+_ALIGNMENT = 8
+_CHUNK_BYTES = 2**22
+_WHY = "the listing of the source is copied there"
+_COLUMNS = {"starts": "<i8", "labels": "<i4", "sizes": "<i8", "archives": "<i4", "offsets": "<i8", "objects": "<i4"}
+_MEMBER_COLUMNS = {"archives": "<i4", "offsets": "<i8", "slices": "<i8"}
+_BOX_COLUMNS = {"corners": "<f8", "sources": "<i4", "names": "<i4"}
+# What a file of another program raises.
+_DAMAGED = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
+
+_NamedColumns = dict[str, "NDArray[Any]"]
+
+
+def write_listing(place: Location, tree: Source, about: Mapping[str, Any]) -> None:
+    """Write a source to a file, whole or not at all, in place of any there is.
+
+    Of a source that only its own listing can make the file holds nothing but ``about``.
+
+    Args:
+        place: The file; its folder must exist if it is on this machine.
+        tree: The source.
+        about: What else the file says, as JSON has it.
+
+    Raises:
+        OSError: The disk is full, the store has gone, or the like.
+    """
+    staged = place.parent.stage(place.name)
+    try:
+        writer = _Writer(staged)
+        described = _write_tree(writer, tree) if _can_be_written(tree) else None
+        text = json.dumps(
+            {
+                "format": _FORMAT,
+                "version": _VERSION,
+                "about": about,
+                "tree": described,
+                "columns": writer.columns,
+            }
+        ).encode()
+        writer.write(text)
+        staged.write([_END.pack(len(text), writer.crc32c)])
+        staged.publish()
+    finally:
+        staged.discard()
+
+
+def read_listing(place: Location) -> tuple[dict[str, Any], SourceTree | None] | None:
+    """Return what `write_listing` has written; None if there is no such file, or a damaged one.
+
+    The columns stay in a copy of the file in the folder for temporary files, which the system reads as it is needed and
+    which disappears with the process.
+
+    Raises:
+        OSError: The file cannot be read, or there is no space for the copy.
+    """
+    with scratch_file(_WHY) as scratch:
+        try:
+            size, crc32c = _copy(place, scratch)
+            return _read(scratch, size, crc32c)
+        except (FileNotFoundError, *_DAMAGED):
+            return None
+
+
+def _read(scratch: IO[bytes], size: int, crc32c: int) -> tuple[dict[str, Any], SourceTree | None]:
+    """Return what a file holds.
+
+    Raises:
+        ValueError: It is damaged; also an error of `_DAMAGED`.
+    """
+    if size < _END.size:
+        raise ValueError("a file without an end")
+    content = mmap.mmap(scratch.fileno(), size, access=mmap.ACCESS_READ)
+    length, wanted = _END.unpack_from(content, size - _END.size)
+    if wanted != crc32c or length > size - _END.size:
+        raise ValueError("a wrong checksum")
+    end = size - _END.size - length
+    said = parse_json(content[end : end + length])
+    if (said["format"], said["version"]) != (_FORMAT, _VERSION):
+        raise ValueError("another format")
+    about, described = dict(said["about"]), said["tree"]
+    if described is None:
+        return about, None
+    columns = _columns(content, said["columns"], end)
+    names_bytes = int(described["names_bytes"])
+    if not 0 <= names_bytes <= end:
+        raise ValueError("names that are longer than the file")
+    names = mmap.mmap(scratch.fileno(), names_bytes, access=mmap.ACCESS_READ) if names_bytes else b""
+    return about, _read_tree(described, names, columns)
+
+
+class _Writer:
+    """Writes columns and notes what they are."""
+
+    def __init__(self, staged: Staging) -> None:
+        self.columns: list[dict[str, Any]] = []
+        self.crc32c = 0
+        self._staged = staged
+
+    def write(self, data: bytes) -> None:
+        """Append bytes."""
+        self._staged.write([data])
+        self.crc32c = _native.crc32c(data, self.crc32c)
+
+    def write_aligned(self, size: int, part: Callable[[int, int], bytes]) -> None:
+        """Append so many bytes, of which ``part`` returns those from one place to another, and fill up with zeros."""
+        for start in range(0, size, _CHUNK_BYTES):
+            self.write(part(start, min(size, start + _CHUNK_BYTES)))
+        self.write(b"\0" * (-size % _ALIGNMENT))
+
+    def add(self, name: str, column: NDArray[Any], kind: str) -> None:
+        """Append a column, or note its value if it is the same in every row.
+
+        ``starts`` is always there, so that no file has more rows than bytes.
+        """
+        described = {"name": name, "type": kind, "rows": len(column)}
+        if len(column) and name != "starts" and kind[1] == "i" and bool((column == column[0]).all()):
+            self.columns.append({**described, "value": int(column[0])})
+            return
+        self.columns.append(described)
+        width = column.dtype.itemsize
+        self.write_aligned(
+            len(column) * width, lambda start, end: column[start // width : end // width].astype(kind).tobytes()
+        )
+
+
+def _can_be_written(tree: Source) -> bool:
+    if type(tree) is not SourceTree or tree.fields != (tree.values.fields if tree.values else {}):
+        return False
+    is_known = tree.values is None or isinstance(tree.values, (FieldValues, MemberValues, ParquetRows))
+    return is_known and all(
+        isinstance(boxes, (BoxFolder, MappedBoxes, BoxTable, LabelledBoxes)) for boxes in tree.boxes.values()
+    )
+
+
+def _write_tree(writer: _Writer, tree: Source) -> dict[str, Any]:
+    assert isinstance(tree, SourceTree)
+    table = tree.table
+    writer.write_aligned(len(table.names), lambda start, end: table.names[start:end])
+    for name, kind in _COLUMNS.items():
+        writer.add(name, getattr(table, name), kind)
+    values = tree.values
+    if isinstance(values, MemberValues):
+        for name, kind in _MEMBER_COLUMNS.items():
+            writer.add(f"value_{name}", getattr(values, name).reshape(-1), kind)
+    elif isinstance(values, FieldValues):
+        writer.add("values", values.rows, "|u1")
+        writer.add("value_starts", values.starts, "<i8")
+    boxes: list[BoxSource] = []
+    for found in tree.boxes.values():
+        if not any(found is one for one in boxes):
+            boxes.append(found)
+    return {
+        "root": tree.root,
+        "base": _text(tree.base),
+        "classes": list(map(_text, tree.classes)),
+        "texts": list(map(_text, tree.texts)),
+        "archives": list(map(_text, tree.archives)),
+        "ignored": tree.ignored,
+        "warnings": tree.warnings,
+        "label_warnings": tree.label_warnings,
+        "by_url": tree.by_url,
+        "names_bytes": len(table.names),
+        "fields": None if values is None else _write_fields(values),
+        "splits": {name: [int(rows[0]), len(rows)] if len(rows) else [0, 0] for name, rows in tree.splits.items()},
+        "boxes": [_write_boxes(writer, number, one) for number, one in enumerate(boxes)],
+        "boxes_of": {
+            split: next(number for number, one in enumerate(boxes) if one is found)
+            for split, found in tree.boxes.items()
+        },
+    }
+
+
+def _read_tree(said: dict[str, Any], names: bytes | mmap.mmap, columns: _NamedColumns) -> SourceTree:
+    table = ItemTable(names, **{name: columns[name] for name in _COLUMNS})
+    classes, archives = _bytes_of(said["classes"]), _bytes_of(said["archives"])
+    _check_table(table, len(classes), len(archives))
+    boxes = [_read_boxes(one, number, columns, len(classes)) for number, one in enumerate(said["boxes"])]
+    values = None if said["fields"] is None else _read_fields(said["fields"], columns, table, archives)
+    tree = SourceTree(
+        root=str(said["root"]),
+        base=_bytes(said["base"]),
+        classes=classes,
+        texts=_bytes_of(said["texts"]),
+        table=table,
+        splits={_split(name): _rows(first, count, len(table)) for name, (first, count) in said["splits"].items()},
+        ignored={str(kind): int(count) for kind, count in said["ignored"].items()},
+        warnings=tuple(map(str, said["warnings"])),
+        boxes={_split(name): boxes[number] for name, number in said["boxes_of"].items()},
+        archives=archives,
+        label_warnings=tuple(map(str, said["label_warnings"])),
+        fields=values.fields if values else {},
+        values=values,
+        by_url=bool(said["by_url"]),
+    )
+    if len(tree.texts) != len(classes):
+        raise ValueError(f"{len(tree.texts)} texts of {len(classes)} classes")
+    return tree
+
+
+def _check_table(table: ItemTable, classes: int, archives: int) -> None:
+    """See that no column leads outside what is there.
+
+    Raises:
+        ValueError: One does.
+    """
+    count = len(table.labels)
+    if any(len(getattr(table, name)) != count + (name == "starts") for name in _COLUMNS):
+        raise ValueError("columns of different lengths")
+    if table.starts[0] != 0 or table.starts[-1] != len(table.names):
+        raise ValueError("names that do not fill their column")
+    if table.names.find(b"\0") >= 0:
+        raise ValueError("a name with a NUL byte")
+    limits = {"labels": (-1, classes), "archives": (-1, archives), "objects": (-1, 2**31)}
+    limits |= {"sizes": (0, 2**63 - 1), "offsets": (0, 2**63 - 1)}
+    for first in range(0, count, CHUNK_ROWS):
+        if bool((np.diff(table.starts[first : first + CHUNK_ROWS + 1]) < 0).any()):
+            raise ValueError("names that overlap")
+        for name, (least, end) in limits.items():
+            some = getattr(table, name)[first : first + CHUNK_ROWS]
+            if int(some.min()) < least or int(some.max()) >= end:
+                raise ValueError(f"{name} out of range")
+
+
+def _write_fields(values: ItemValues) -> dict[str, Any]:
+    if isinstance(values, MemberValues):
+        return {"members": [[name, field.to_json()] for name, field in values.fields.items()]}
+    if isinstance(values, ParquetRows):
+        return {"parquet": values.to_json()}
+    assert isinstance(values, FieldValues), "values that are not written"
+    columns = [column and [column[0], column[1].to_json()] for column in values.columns]
+    return {"base": _text(values.base), "columns": columns, "coco": values.coco, "fills": values.fills}
+
+
+def _read_fields(
+    said: dict[str, Any], columns: _NamedColumns, table: ItemTable, archives: tuple[bytes, ...]
+) -> ItemValues:
+    try:
+        if "parquet" in said:
+            if len(table) and int(table.archives.min()) < 0:
+                raise ValueError("rows of no file")
+            return ParquetRows.from_json(said["parquet"], archives)
+        if "members" in said:
+            return _read_members({str(name): from_json(one) for name, one in said["members"]}, columns, table, archives)
+        fields = tuple(one and (str(one[0]), from_json(one[1])) for one in said["columns"])
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+    rows, starts = columns["values"], columns["value_starts"]
+    if not len(starts) or starts[0] != 0 or starts[-1] != len(rows) or bool((np.diff(starts) < 0).any()):
+        raise ValueError("values that do not fill their column")
+    offsets = table.offsets[table.archives < 0]
+    if len(offsets) and int(offsets.max()) >= len(starts) - 1:
+        raise ValueError("items without values")
+    return FieldValues(_bytes(said["base"]), fields, rows, starts, str(said["coco"]), bool(said["fills"]))
+
+
+def _read_members(
+    fields: dict[str, Field], columns: _NamedColumns, table: ItemTable, archives: tuple[bytes, ...]
+) -> MemberValues:
+    tars, offsets, slices = (columns[f"value_{name}"] for name in _MEMBER_COLUMNS)
+    lengths = len(offsets), len(slices)
+    if not fields or len(tars) > len(table) or lengths != (len(tars), 2 * len(fields) * len(tars)):
+        raise ValueError("values that do not fill their columns")
+    for first in range(0, len(slices), CHUNK_ROWS):
+        if int(slices[first : first + CHUNK_ROWS].min()) < -1:
+            raise ValueError("values out of range")
+    return MemberValues(archives, fields, tars, offsets, slices.reshape(len(tars), 2 * len(fields)))
+
+
+def _write_boxes(writer: _Writer, number: int, boxes: BoxSource) -> dict[str, Any]:
+    if isinstance(boxes, BoxFolder):
+        said: dict[str, Any] = {"path": _text(boxes.path), "per_class": boxes.per_class, "suffix": _text(boxes.suffix)}
+        return {"kind": "folder", **said, "class_names": _sorted(boxes.class_names)}
+    if isinstance(boxes, MappedBoxes):
+        return {"kind": "mapped", "base": _text(boxes.base), "class_names": _sorted(boxes.class_names)}
+    if isinstance(boxes, LabelledBoxes):
+        writer.add(f"corners {number}", boxes.corners.reshape(-1), _BOX_COLUMNS["corners"])
+        writer.add(f"box labels {number}", boxes.labels, _BOX_COLUMNS["names"])
+        said = {"where": boxes.where, "rows": {_text(path): rows for path, rows in boxes.rows.items()}}
+        return {"kind": "labelled", **said, "damaged": {_text(path): what for path, what in boxes.damaged.items()}}
+    assert isinstance(boxes, BoxTable)
+    width = boxes.keys.dtype.itemsize
+    writer.add(f"keys {number}", boxes.keys.view(np.uint8), "|u1")
+    for name, kind in _BOX_COLUMNS.items():
+        writer.add(f"{name} {number}", getattr(boxes, name).reshape(-1), kind)
+    return {
+        "kind": "table",
+        "where": boxes.where,
+        "key_bytes": width,
+        "vocabulary": list(map(_text, boxes.vocabulary)),
+        "damaged": {_text(key): what for key, what in boxes.damaged.items()},
+        "per_class": boxes.per_class,
+        "class_names": _sorted(boxes.class_names),
+    }
+
+
+def _read_boxes(said: dict[str, Any], number: int, columns: _NamedColumns, classes: int) -> BoxSource:
+    if said["kind"] == "labelled":
+        return _read_labelled(said, number, columns, classes)
+    class_names = frozenset(_bytes_of(said["class_names"]))
+    if said["kind"] == "folder":
+        return BoxFolder(_bytes(said["path"]), bool(said["per_class"]), class_names, _bytes(said["suffix"]))
+    if said["kind"] == "mapped":
+        return MappedBoxes(_bytes(said["base"]), class_names)
+    keys = columns[f"keys {number}"].view(f"S{int(said['key_bytes'])}")
+    corners = columns[f"corners {number}"].reshape(-1, 4)
+    sources, names = (columns[f"{name} {number}"] for name in ("sources", "names"))
+    vocabulary = _bytes_of(said["vocabulary"])
+    if {len(corners), len(sources), len(names)} != {len(keys)}:
+        raise ValueError("columns of boxes of different lengths")
+    if len(names) and not -1 <= int(names.min()) <= int(names.max()) < len(vocabulary):
+        raise ValueError("names of boxes out of range")
+    return BoxTable(
+        where=str(said["where"]),
+        keys=keys,
+        corners=corners,
+        sources=sources,
+        names=names,
+        vocabulary=vocabulary,
+        damaged={_bytes(key): str(what) for key, what in said["damaged"].items()},
+        per_class=bool(said["per_class"]),
+        class_names=class_names,
+    )
+
+
+def _read_labelled(said: dict[str, Any], number: int, columns: _NamedColumns, classes: int) -> LabelledBoxes:
+    corners, labels = columns[f"corners {number}"].reshape(-1, 4), columns[f"box labels {number}"]
+    rows = {_bytes(path): (int(first), int(end)) for path, (first, end) in said["rows"].items()}
+    if len(corners) != len(labels) or any(not 0 <= first <= end <= len(labels) for first, end in rows.values()):
+        raise ValueError("boxes that are not there")
+    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
+        raise ValueError("classes of boxes out of range")
+    damaged = {_bytes(path): str(what) for path, what in said["damaged"].items()}
+    return LabelledBoxes(str(said["where"]), rows, corners, labels, damaged)
+
+
+def _copy(place: Location, scratch: IO[bytes]) -> tuple[int, int]:
+    """Copy a file; return its length, and the checksum of all but its last bytes, which hold that."""
+    size, crc32c, last = 0, 0, b""
+    with place.reader() as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            append_to_scratch(scratch, chunk, _WHY)
+            size += len(chunk)
+            held = last + chunk
+            crc32c = _native.crc32c(held[: -_END.size], crc32c) if len(held) > _END.size else crc32c
+            last = held[-_END.size :]
+    return size, crc32c
+
+
+def _columns(content: mmap.mmap, described: list[dict[str, Any]], end: int) -> _NamedColumns:
+    """Return the columns, which lie one after another and end where the description begins."""
+    kinds = {*_COLUMNS.values(), *_BOX_COLUMNS.values(), "|u1"}
+    sizes = [_stored_bytes(one, kinds) for one in described]
+    at = end - sum(size + -size % _ALIGNMENT for size in sizes)
+    if at < 0:
+        raise ValueError("columns that are longer than the file")
+    found: _NamedColumns = {}
+    for one, size in zip(described, sizes, strict=True):
+        kind = np.dtype(one["type"])
+        if "value" in one:
+            found[one["name"]] = np.broadcast_to(np.asarray(one["value"], kind), int(one["rows"]))
+        else:
+            found[one["name"]] = np.frombuffer(content, kind, size // kind.itemsize, at)
+        at += size + -size % _ALIGNMENT
+    return found
+
+
+def _stored_bytes(described: dict[str, Any], kinds: set[str]) -> int:
+    rows, kind = described["rows"], described["type"]
+    if (
+        type(rows) is not int
+        or rows < 0
+        or kind not in kinds
+        or (described["name"] == "starts" and "value" in described)
+    ):
+        raise ValueError("a column that is not understood")
+    return 0 if "value" in described else rows * np.dtype(kind).itemsize
+
+
+def _rows(first: int, count: int, total: int) -> NDArray[np.int64]:
+    if not 0 <= first <= total or not 0 <= count <= total - first:
+        raise ValueError("a split that is not there")
+    return row_range(first, count)
+
+
+def _split(name: str) -> str:
+    if name not in SPLITS:
+        raise ValueError(f"no split {name!r}")
+    return name
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "surrogateescape")
+
+
+def _bytes(text: str) -> bytes:
+    if "\0" in text:
+        raise ValueError("a name with a NUL byte")
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _bytes_of(texts: list[str]) -> tuple[bytes, ...]:
+    return tuple(map(_bytes, texts))
+
+
+def _sorted(names: frozenset[bytes]) -> list[str]:
+    return [_text(name) for name in sorted(names)]

@@ -1,0 +1,347 @@
+"""Metadata files: tables beside images, with a row for each image, as the library ``datasets`` reads folders of images.
+
+``metadata.csv``, ``.tsv``, ``.jsonl`` or ``.parquet`` lies in the folder that is the source, or one in each folder of a
+split. Its column ``file_name`` has the paths of the images below the folder of the table (as in a file list they may
+also be absolute, lead out of it, or be URLs), ``label`` their classes: ids from 0 if all are numbers, otherwise names;
+nothing or -1 is no class. Every other column is an extra field, as `stoker.sources.tables` says. A row that lacks a
+value is an item all the same, which a build names among the rejects, and so is one whose image is not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from array import array
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stoker.config import format_count, option
+from stoker.errors import SourceError, StorageError
+from stoker.sources.class_folders import SPLIT_FOLDERS
+from stoker.sources.imagenet.annotations import BoxSearch
+from stoker.sources.items import Group
+from stoker.sources.reading import in_order
+from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.tables import IMAGE_NAME, LABEL, TableLabels, TableValues, damaged, is_json, table_rows
+from stoker.sources.walking import Walk, shown_names
+from stoker.storage import is_absolute, is_web, place_at, within
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from stoker.sources.field_values import FieldValues
+    from stoker.sources.source import SourceOptions, SourceTree
+    from stoker.storage import Location
+    from stoker.types import Progress
+
+
+_NAMES = ("metadata.csv", "metadata.tsv", "metadata.jsonl", "metadata.parquet")
+_FILE_NAME = "file_name"
+_REPORT_EVERY = 1024
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MetadataFile:
+    """One table.
+
+    Attributes:
+        place: Where it lies.
+        folder: Its folder below the source: empty, or ending in a slash.
+        split: The split of its images; None where their paths tell.
+    """
+
+    place: Location
+    folder: bytes
+    split: str | None
+
+
+def find_metadata(base: Location) -> list[MetadataFile]:
+    """Return the metadata files of a folder.
+
+    Raises:
+        StorageError: The store cannot be reached.
+    """
+    folders: dict[bytes, str | None] = {b"": None, **{name + b"/": split for name, split in SPLIT_FOLDERS.items()}}
+    tables = [
+        MetadataFile(base / (os.fsdecode(folder) + name), folder, split)
+        for folder, split in folders.items()
+        for name in _NAMES
+    ]
+    are_there = in_order(lambda table: table.place.is_file(), tables, base.requests_at_once)
+    return [table for table, is_there in zip(tables, are_there, strict=True) if is_there]
+
+
+def names_files(table: MetadataFile) -> bool:
+    """Return whether a metadata file begins with a row that has a ``file_name``, so that it is a table of images.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with contextlib.closing(table_rows(table.place)) as rows:
+        try:
+            return _FILE_NAME in next(rows)[1]
+        except (SourceError, StopIteration):
+            return False
+
+
+def list_metadata(
+    path: Location,
+    base: Location,
+    tables: Sequence[MetadataFile],
+    options: SourceOptions,
+    progress: Progress | None,
+    without: Location | None = None,
+) -> SourceTree:
+    """List the images that metadata files name.
+
+    Args:
+        path: What the user named.
+        base: The folder in which the tables lie, or the folders of splits that they lie in.
+        tables: The tables.
+        options: What the user says about it.
+        progress: Called after every few rows and annotations.
+        without: A folder that is not part of it though it lies in it.
+
+    Raises:
+        SourceError: A table is damaged, lacks ``file_name``, or lies beside another one; or splits have different
+            columns.
+        OSError: A file cannot be read.
+    """
+    _check_places(str(path), base, tables)
+    builder = SourceBuilder(str(path), base.spelled(), options, (base,), progress)
+    images = _Images(builder, tables)
+    images.read()
+    images.collect(Walk(builder.base, without))
+    found = images.values()
+    if options.validation_labels is not None:
+        builder.skipped.warnings.append(f"{option('validation_labels')} is not used: {tables[0].place} has the classes")
+    class_names = builder.settle()
+    splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
+    search = BoxSearch(options.boxes, (base,), base, splits, progress)
+    tree = builder.finish(search.find(class_names, builder.skipped.warnings))
+    # The rows of the values are put into the order of the items.
+    values = None if found is None else found.take(tree.table.offsets)
+    numbers = np.arange(len(tree.table), dtype=np.int64) if values else np.zeros(len(tree.table), np.int64)
+    table = dataclasses.replace(tree.table, offsets=numbers)
+    return dataclasses.replace(tree, table=table, values=values, fields=values.fields if values else {})
+
+
+def _check_places(root: str, base: Location, tables: Sequence[MetadataFile]) -> None:
+    """Refuse tables of which one is too many or too few.
+
+    Raises:
+        SourceError: One is.
+    """
+    by_split = {table.split: table for table in tables}
+    differ = len({table.place.suffix for table in tables}) > 1
+    if differ or len(by_split) < len(tables) or (None in by_split and len(by_split) > 1):
+        shown = " and ".join(str(table.place) for table in tables)
+        raise SourceError(
+            f"{root} has metadata files that do not go together: {shown}; keep one, or one of a kind in each split",
+            path=root,
+        )
+    if None in by_split:
+        return
+    lacking = [
+        name for name, split in SPLIT_FOLDERS.items() if split not in by_split and (base / os.fsdecode(name)).is_dir()
+    ]
+    if lacking:
+        folder = base / os.fsdecode(lacking[0])
+        message = f"{tables[0].place} has the images of its split, but {folder} holds none of {', '.join(_NAMES)}"
+        raise SourceError(f"{message}; write one there, or move the folder out of {root}", path=str(folder))
+
+
+class _Images:
+    """The rows of all tables.
+
+    Args:
+        builder: Receives the images.
+        tables: The tables.
+    """
+
+    def __init__(self, builder: SourceBuilder, tables: Sequence[MetadataFile]) -> None:
+        self._builder = builder
+        self._tables = tables
+        is_of_json = is_json(tables[0].place)
+        self._values = TableValues(is_json=is_of_json, without=(_FILE_NAME, LABEL), has_files=True)
+        self._labels = TableLabels(is_json=is_of_json)
+        self._paths: list[bytes] = []
+        self._table_of = array("i")
+        self._label_of = array("i")
+        self._has_labels = False
+        self._used = array("q")  # hashes of the paths of all images and masks
+
+    def read(self) -> None:
+        """Read the rows of all tables.
+
+        Raises:
+            SourceError: One is damaged, or has other columns than those before.
+            OSError: One cannot be read.
+        """
+        for number, table in enumerate(self._tables):
+            known, found = set(self._values.columns), set[str]()
+            before = len(self._paths)
+            for line, row in table_rows(table.place):
+                self._add(table, line, row)
+                self._table_of.append(number)
+                found.update(row)
+                if self._builder.progress is not None and len(self._paths) % _REPORT_EVERY == 0:
+                    self._builder.progress(done=len(self._paths), total=0, size_bytes=0, rejects=0)
+            if len(self._paths) == before:
+                raise SourceError(f"{table.place} has no rows; write one for each image", path=str(table.place))
+            differing = sorted((known ^ found) - {_FILE_NAME, LABEL}) if number else []
+            if differing:
+                lacking = table if differing[0] in known else self._tables[0]
+                message = f"{lacking.place} has no column {differing[0]!r}, which the table of another split has"
+                raise SourceError(f"{message}; give every split the same columns", path=str(lacking.place))
+
+    def _add(self, table: MetadataFile, line: int, row: dict[str, Any]) -> None:
+        if _FILE_NAME not in row:
+            columns = ", ".join(map(repr, list(row)[:10]))
+            raise damaged(table.place, line, f"there is no column 'file_name', but {columns or 'none'}")
+        name = row[_FILE_NAME]
+        if not isinstance(name, str) or not name:
+            raise damaged(table.place, line, "file_name is empty; give the path of an image")
+        path = _below(table, line, name)
+        self._paths.append(path)
+        self._used.append(hash(path))
+        self._label_of.append(self._labels.add(table.place, line, row.get(LABEL)))
+        self._has_labels |= LABEL in row
+        for name, value in row.items():
+            if name in (_FILE_NAME, LABEL):
+                continue
+            if name.endswith(IMAGE_NAME) and isinstance(value, str) and value:
+                row[name] = os.fsdecode(_below(table, line, value))
+                self._used.append(hash(os.fsencode(row[name])))
+        self._values.add(row)
+
+    def values(self) -> FieldValues | None:
+        """Return the values of all rows, in their order; None if there is no extra column.
+
+        Raises:
+            SourceError: Their names cannot be those of fields.
+        """
+        return self._values.finish(self._builder.base, self._tables[0].place, self._builder.skipped.warnings)
+
+    def collect(self, walk: Walk) -> None:
+        """Add the images to the builder, with their splits, classes and sizes; report what is not used.
+
+        Args:
+            walk: Walks over the folder.
+
+        Raises:
+            SourceError: A folder cannot be read, or a label cannot be the name of a class.
+            StorageError: The store cannot be reached.
+        """
+        folders = [table.folder for table in self._tables]
+        sizes: dict[bytes, int] = {}
+        for folder, listing in zip(folders, walk.list_folders(folders), strict=True):
+            self._builder.skipped.add(listing.skipped)
+            sizes.update((folder + name, size) for name, size in listing.files)
+        ignored = self._builder.skipped.ignored
+        ignored[".csv"] -= sum(table.place.suffix == ".csv" for table in self._tables)
+        if not ignored[".csv"]:
+            del ignored[".csv"]
+        tables = {table.folder + os.fsencode(table.place.name) for table in self._tables}
+        named = set(self._paths)
+        unlisted = [path for path in named if path not in sizes or path in tables]
+        others = sorted(sizes.keys() - tables)
+        hashes = np.fromiter(map(hash, others), np.int64, len(others))
+        unused = np.flatnonzero(~np.isin(hashes, np.frombuffer(self._used, np.int64)))
+        at_once = place_at(self._builder.base).requests_at_once
+        sizes.update(zip(unlisted, in_order(self._size, unlisted, at_once), strict=True))
+        self._add_items(sizes)
+        self._warn([others[at] for at in unused.tolist()], repeated=len(self._paths) - len(named))
+
+    def _add_items(self, sizes: Mapping[bytes, int]) -> None:
+        names = self._labels.class_names(self._tables[0].place)
+        folders = {_first_folder(path, prefix) for path, prefix in self._placed()}
+        are_classes = b"" not in folders and len(folders) > 1
+        by_folder = are_classes and not self._has_labels
+        groups: dict[tuple[str, bytes | None, bytes], int] = {}
+        collector = self._builder.collector
+        differ = False
+        for row, (path, prefix) in enumerate(self._placed()):
+            split = SPLIT_FOLDERS[prefix[:-1]] if prefix else "train"
+            label = self._label_of[row]
+            folder = _first_folder(path, prefix)
+            name = folder if by_folder else names[label] if label >= 0 else None
+            differ |= name != folder
+            group = (split, name, prefix)
+            if group not in groups:
+                groups[group] = collector.add_group(Group(split, name, len(prefix)))
+            collector.add(groups[group], path, sizes[path], row)
+        self._builder.numbered = self._has_labels and self._labels.are_numbers
+        shown = shown_names(sorted(folders))
+        table = self._tables[0].place
+        if by_folder:
+            message = (
+                f"{table} has no column 'label': the classes are the folders of the images, as without it: {shown}"
+            )
+            self._builder.skipped.warnings.append(message)
+        elif are_classes and differ:
+            message = f"the classes are the labels in {table}, not the folders in which the images lie: {shown}"
+            self._builder.skipped.warnings.append(message)
+
+    def _placed(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the path of each image, and the part of it that is its split's folder: empty, or ending in a slash."""
+        in_splits = self._tables[0].split is None and all(
+            path.partition(b"/")[0] in SPLIT_FOLDERS and b"/" in path for path in self._paths
+        )
+        for number, path in zip(self._table_of, self._paths, strict=True):
+            prefix = self._tables[number].folder
+            yield path, path[: path.index(b"/") + 1] if in_splits else prefix
+
+    def _warn(self, unused: Sequence[bytes], *, repeated: int) -> None:
+        """Report what the rows leave out, and what they have twice."""
+        skipped = self._builder.skipped
+        tables = " and ".join(str(table.place) for table in self._tables)
+        if unused:
+            skipped.ignored["not in the metadata"] += len(unused)
+            skipped.warn(
+                unused, f"no row of {tables.replace('{', '{{').replace('}', '}}')} names these files: {{names}}"
+            )
+        if repeated:
+            skipped.warnings.append(f"images that a row names again: {repeated:,}; each row is an item of its own")
+        unlabelled = sum(label < 0 for label in self._label_of)
+        if self._has_labels and unlabelled:
+            skipped.warnings.append(f"{tables}: {format_count(unlabelled, 'row')} without a label")
+
+    def _size(self, path: bytes) -> int:
+        """Return the size of a file that is in no listing of the folder: hidden, elsewhere, or not there."""
+        try:
+            return place_at(within(self._builder.base, path)).size()
+        except StorageError:
+            raise
+        except OSError:
+            return 0  # still an item, so that the build names it among the rejects
+
+
+def _below(table: MetadataFile, line: int, name: str) -> bytes:
+    """Return a path of a table below the source, or the absolute path or URL that it is.
+
+    Raises:
+        SourceError: It cannot be a path.
+    """
+    try:
+        path = os.fsencode(name)
+    except UnicodeEncodeError as error:
+        raise damaged(table.place, line, f"{name[:200]!r} cannot be the name of a file") from error
+    if b"\0" in path:
+        raise damaged(table.place, line, f"{name[:200]!r} has a NUL byte, so it is not a path")
+    if is_web(path):
+        message = f"{name[:200]!r} is the URL of a web server"
+        raise damaged(table.place, line, f"{message}; give such images a list of their own, with a column 'url'")
+    if is_absolute(path):
+        return path
+    return table.folder + b"/".join(part for part in path.split(b"/") if part not in (b"", b"."))
+
+
+def _first_folder(path: bytes, prefix: bytes) -> bytes:
+    """Return the first folder of an image below that of its split; empty without one."""
+    if is_absolute(path) or not path.startswith(prefix):
+        return b""
+    first, slash, _ = path[len(prefix) :].partition(b"/")
+    return first if slash else b""

@@ -1,0 +1,536 @@
+"""Parquet: tables with a column of images, as Hugging Face's ``datasets`` stores them.
+
+The images are the column ``image``, or else the first structs of ``bytes`` and ``path``; or bytes in a column of a name
+such as ``image`` or ``jpg``. A row whose bytes are null is the file that its path names, relative to the Parquet file.
+The class is the column ``label``, or else the first column whose classes the file names: ids from 0, or names.
+
+=================================================  =====================================
+other columns                                      field
+=================================================  =====================================
+structs of ``bytes`` and ``path``                  `Mask` if called ``mask`` or
+                                                   ``NAME_mask``, else `Image`
+class ids whose names the file has; lists of them  `Label`, `Labels`
+whole numbers, ``bool``; floating-point numbers    `Int`; `Float`
+text; times and decimal numbers, as text           `Text`
+bytes                                              `Bytes`
+lists of numbers, ``Array2D`` and the like         `Array`, the first side of any length
+                                                   unless the type says which
+other lists, structs                               `Json`
+=================================================  =====================================
+
+A text that is null is empty, a number that is null not a number: img2dataset, pandas and ``datasets`` write such rows.
+
+A split is a file or several; their names say which, as ``train-00000-of-00004.parquet``, or the folder they lie in.
+Listing reads the footers, the classes and the paths. Images and values are read from `stoker.sources.unpacked`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stoker.config import format_count, option
+from stoker.errors import ConfigError, SourceError
+from stoker.fields import (
+    Array,
+    Bytes,
+    Float,
+    Image,
+    Int,
+    Json,
+    Label,
+    Labels,
+    Mask,
+    Text,
+    check_extra,
+)
+from stoker.sources.class_folders import SPLIT_FOLDERS
+from stoker.sources.columns import chunks, new_column
+from stoker.sources.field_values import FILLED
+from stoker.sources.imagenet.annotations import BoxSearch
+from stoker.sources.imagenet.labels import LabelMap, has_control_character
+from stoker.sources.items import SPLITS, Group
+from stoker.sources.parquet_files import SUFFIX, ParquetFile, import_pyarrow, reported_damage
+from stoker.sources.parquet_rows import ParquetRows
+from stoker.sources.reading import MAX_FILE_BYTES
+from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.unpacked import Columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from stoker.sources.folders import Layout
+    from stoker.sources.items import ItemTable
+    from stoker.sources.source import SourceOptions, SourceTree
+    from stoker.storage import Child, Location
+    from stoker.types import Field, Progress
+
+
+LABEL = "label"
+_DATA_FOLDER = b"data"
+_IMAGE = "image"
+_IMAGE_NAMES = ("image", "img", "jpg", "jpeg", "png", "webp", "image_bytes", "bytes")
+_SPLITS = {
+    "train": "train",
+    "training": "train",
+    "validation": "validation",
+    "valid": "validation",
+    "val": "validation",
+    "dev": "validation",
+    "test": "test",
+    "testing": "test",
+    "eval": "test",
+}
+_NUMBERED = re.compile(r"(?P<split>.+)-(?P<number>[0-9]{5,})-of-(?P<count>[0-9]{5,})(-[0-9a-z]+)?")
+_WORDS = re.compile(r"[^A-Za-z0-9]+")
+_ROW_BITS = 40
+_LABEL_ROWS = 2**10
+_ARRAYS = ("Array2D", "Array3D", "Array4D", "Array5D")
+_MAX_SIDES = 8
+
+
+def find_parquet(layout: Layout, without: Location | None) -> dict[Location, str | None]:
+    """Return the Parquet files of a folder, in the order of their names, and the split of each; None: of none.
+
+    They lie in the folder itself, if no folder of a class lies beside them, or in its folder ``data``, or in folders of
+    splits.
+
+    Args:
+        layout: The folder.
+        without: A folder that is not part of it though it lies in it.
+
+    Raises:
+        StorageError: The store cannot be reached.
+    """
+    children = layout.base.children()
+    found = _parquet_in(layout.base, children)
+    if found:
+        return {} if layout.holds_folders(without) else {path: split_of_file(path.name) for path in found}
+    folders = {child.name for child in children if child.is_folder}
+    if _DATA_FOLDER in folders:
+        data = layout.base / os.fsdecode(_DATA_FOLDER)
+        found = _parquet_in(data, data.children())
+        if found:
+            return {path: split_of_file(path.name) for path in found}
+    inner = {layout.base / os.fsdecode(name): split for name, split in SPLIT_FOLDERS.items() if name in folders}
+    return {path: split for folder, split in inner.items() for path in _parquet_in(folder, folder.children())}
+
+
+def _parquet_in(folder: Location, children: Sequence[Child]) -> list[Location]:
+    suffix = SUFFIX.encode()
+    names = (child.name for child in children if child.is_file and child.name.endswith(suffix))
+    return [folder / os.fsdecode(name) for name in names if not name.startswith((b".", b"_"))]
+
+
+def split_of_file(name: str) -> str | None:
+    """Return the split that the name of a Parquet file says; None if it is numbered as of a split of another name."""
+    stem = name.removesuffix(SUFFIX)
+    numbered = _NUMBERED.fullmatch(stem)
+    words = _WORDS.split((numbered["split"] if numbered else stem).lower())
+    found = next((_SPLITS[word] for word in words if word in _SPLITS), None)
+    return found if numbered or found else "train"
+
+
+def has_images(path: Location) -> bool:
+    """Return whether a Parquet file has a column of images.
+
+    Raises:
+        SourceError: It is damaged.
+        OSError: It cannot be read.
+    """
+    return _image_column({column.name: column.type for column in ParquetFile(path).schema}) is not None
+
+
+def list_parquet(
+    root: str, files: Mapping[Location, str | None], folder: Location, options: SourceOptions, progress: Progress | None
+) -> SourceTree:
+    """List the rows of Parquet files.
+
+    Args:
+        root: What the user named.
+        files: The files, and the split of each.
+        folder: Folder that the names of items begin in.
+        options: What the user says about them.
+        progress: Called after every few rows.
+
+    Raises:
+        SourceError: A file is damaged, has no images, or has other columns than the one before.
+        ConfigError: pyarrow is not installed.
+        OSError: A file cannot be read.
+    """
+    builder = SourceBuilder(root, folder.spelled(), options, (folder,), progress)
+    rows = _Rows(builder, folder)
+    for path, split in files.items():
+        if split is None:
+            builder.skipped.ignored["of another split"] += 1
+        else:
+            rows.add(path, split)
+    other = sorted(os.fsencode(path.name) for path, split in files.items() if split is None)
+    builder.skipped.warn(other, "not of train, validation or test, so not used: {names}")
+    missing = _missing(files)
+    builder.skipped.warn(missing, "their names say that there are more files, and these are not there: {names}")
+    rows.finish()
+    if not len(builder.collector):
+        raise SourceError(f"{root} holds no rows of train, validation or test", path=root)
+    if options.validation_labels is not None:
+        builder.skipped.warnings.append(f"{option('validation_labels')} is not used: the rows have their classes")
+    class_names = builder.settle()
+    splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
+    search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, progress)
+    tree = builder.finish(search.find(class_names, builder.skipped.warnings))
+    values = rows.values(tree.archives)
+    return dataclasses.replace(tree, table=_placed(tree.table), fields=values.fields, values=values)
+
+
+def _missing(files: Mapping[Location, str | None]) -> list[bytes]:
+    """Return the names of files that are not there though the names of others count them; some of very many."""
+    found: dict[tuple[Location, str, int], set[int]] = {}
+    for path in files:
+        named = _NUMBERED.fullmatch(path.name.removesuffix(SUFFIX))
+        if named:
+            group = path.parent, named["split"], int(named["count"])
+            found.setdefault(group, set()).add(int(named["number"]))
+    missing = []
+    for (_, split, count), numbers in found.items():
+        absent = (number for number in range(min(count, 2 * len(numbers) + 10)) if number not in numbers)
+        missing += [os.fsencode(f"{split}-{number:05d}-of-{count:05d}{SUFFIX}") for number in absent]
+    return missing
+
+
+def _placed(table: ItemTable) -> ItemTable:
+    """Return a table with the file and the row of each item, which have been one number in place of the offset."""
+    archives, rows = new_column(len(table), np.int32), new_column(len(table), np.int64)
+    for first, end in chunks(len(table)):
+        both = table.offsets[first:end]
+        archives[first:end], rows[first:end] = both >> _ROW_BITS, both & (2**_ROW_BITS - 1)
+    return dataclasses.replace(table, archives=archives, offsets=rows)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Head:
+    """What the columns of a file are.
+
+    Attributes:
+        columns: Those that are stored when it is unpacked.
+        fields: What these are beside the image, by name, in the same order.
+        label: The column of the class; None without one.
+        names: Of the classes; None where labels are numbers or text.
+        unused: Columns that no field can hold.
+    """
+
+    columns: Columns
+    fields: dict[str, Field]
+    label: str | None
+    names: tuple[str, ...] | None
+    unused: tuple[str, ...]
+
+    @property
+    def description(self) -> tuple[Any, ...]:
+        """What all files must have alike."""
+        kinds = [(name, field.to_json()) for name, field in self.fields.items()]
+        return self.columns.image, self.columns.has_paths, sorted(kinds, key=str)
+
+
+def _read_head(file: ParquetFile) -> _Head:
+    """Find out what the columns of a file are.
+
+    Raises:
+        SourceError: There is no column of images, or a name cannot be that of a field.
+    """
+    types = {column.name: column.type for column in file.schema}
+    if len(types) < len(file.schema):
+        raise SourceError(f"{file.place} has two columns of the same name; rename one", path=str(file.place))
+    image = _image_column(types)
+    if image is None:
+        kinds = ", ".join(f"{name} ({kind})" for name, kind in list(types.items())[:10])
+        message = f"{file.place} has no column of images: structs of bytes and path, or bytes called 'image'"
+        raise SourceError(f"{message}; it has {kinds or 'none'}", path=str(file.place))
+    found = {name: _field(name, kind, file.features.get(name)) for name, kind in types.items() if name != image}
+    named = [name for name, field in found.items() if isinstance(field, Label)]
+    label = LABEL if isinstance(found.get(LABEL), (Label, Int, Float, Text)) else next(iter(named), None)
+    field = None if label is None else found.pop(label)
+    names = None if not isinstance(field, Label) or field.names is None else tuple(field.names)
+    fields = {name: field for name, field in found.items() if field is not None}
+    try:
+        check_extra(fields)
+    except ConfigError as error:
+        raise SourceError(f"{file.place}: {error}", path=str(file.place)) from error
+    columns = Columns(image, _is_image(types[image]), tuple(fields))
+    return _Head(columns, fields, label, names, tuple(name for name, field in found.items() if field is None))
+
+
+def _image_column(types: Mapping[str, Any]) -> str | None:
+    """Return the column of the images: by its name, or else by its type."""
+    images = [name for name, kind in types.items() if _is_image(kind) and not _is_mask(name)]
+    if images:
+        return _IMAGE if _IMAGE in images else images[0]
+    found = {name.lower(): name for name in sorted(types, key=str.islower) if _is_bytes(types[name])}
+    return next((found[name] for name in _IMAGE_NAMES if name in found), None)
+
+
+def _is_mask(name: str) -> bool:
+    return name == "mask" or name.endswith("_mask")
+
+
+def _is_image(kind: Any) -> bool:
+    types = import_pyarrow()[0].types
+    if (
+        not types.is_struct(kind)
+        or kind.num_fields != 2
+        or {kind.field(0).name, kind.field(1).name} != {"bytes", "path"}
+    ):
+        return False
+    path = kind.field("path").type
+    return _is_bytes(kind.field("bytes").type) and (_is_text(path) or types.is_null(path))
+
+
+def _is_bytes(kind: Any) -> bool:
+    types = import_pyarrow()[0].types
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
+
+
+def _is_text(kind: Any) -> bool:
+    types = import_pyarrow()[0].types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _field(name: str, kind: Any, feature: Any) -> Field | None:
+    """Return the field that a column is; None if none can hold it.
+
+    Args:
+        name: Of the column.
+        kind: Its type in Arrow.
+        feature: What ``datasets`` says of it; None where it says nothing.
+    """
+    pa, _ = import_pyarrow()
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    said = feature if isinstance(feature, dict) else {}
+    try:
+        if said.get("_type") == "ClassLabel":
+            return Label(said.get("names"))
+        inner = feature[0] if isinstance(feature, list) and feature else said.get("feature")
+        if isinstance(inner, dict) and inner.get("_type") == "ClassLabel":
+            return Labels(inner.get("names"))
+        if said.get("_type") in _ARRAYS:
+            return Array(str(said.get("dtype")), tuple(said.get("shape") or ()))
+        if _is_image(kind):
+            return Mask() if _is_mask(name) else Image()
+        return _plain_field(kind)
+    except ConfigError:  # names that are none, a shape that no array has
+        return _plain_field(kind)
+
+
+def _plain_field(kind: Any) -> Field | None:
+    types = import_pyarrow()[0].types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    tests: tuple[tuple[Callable[[Any], bool], Field], ...] = (
+        (_is_text, Text()),
+        (types.is_temporal, Text()),
+        (types.is_decimal, Text()),
+        (_is_bytes, Bytes()),
+        (types.is_boolean, Int()),
+        (types.is_integer, Int()),
+        (types.is_floating, Float()),
+    )
+    return (
+        next((field for test, field in tests if test(kind)), None)
+        or _array(kind)
+        or (Json() if _is_json(kind) else None)
+    )
+
+
+def _array(kind: Any) -> Field | None:
+    """Return the array that lists of numbers are: the first side may differ, the others are fixed by the type."""
+    types = import_pyarrow()[0].types
+    sides: list[int | None] = []
+    while types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        is_fixed = types.is_fixed_size_list(kind)
+        if (sides and not is_fixed) or len(sides) == _MAX_SIDES:
+            return None
+        sides.append(kind.list_size if is_fixed else None)
+        kind = kind.value_type
+    is_number = types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)
+    return Array(str(np.dtype(kind.to_pandas_dtype())), tuple(sides)) if sides and is_number else None
+
+
+def _is_json(kind: Any, depth: int = 0) -> bool:
+    """Return whether JSON can say the values of a type."""
+    types = import_pyarrow()[0].types
+    if depth > _MAX_SIDES:
+        return False
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return _is_json(kind.value_type, depth + 1)
+    if types.is_struct(kind):
+        return all(_is_json(kind.field(at).type, depth + 1) for at in range(kind.num_fields))
+    is_number = types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)
+    return bool(_is_text(kind) or (depth > 0 and is_number))
+
+
+class _Rows:
+    """Collects the rows of files.
+
+    Args:
+        builder: Receives them.
+        folder: Folder that the names of items begin in.
+    """
+
+    def __init__(self, builder: SourceBuilder, folder: Location) -> None:
+        self._builder = builder
+        self._folder = len(folder.parts)
+        self._first: tuple[Location, _Head] | None = None
+        self._digests: list[bytes] = []
+        self._groups: dict[tuple[str, bytes | None], int] = {}
+        self._is_numbered: bool | None = None
+        self._names: tuple[Location, tuple[str, ...]] | None = None
+        self._unlabelled = 0
+        self._nulls: Counter[str] = Counter()
+
+    def add(self, path: Location, split: str) -> None:
+        """Add the rows of one file.
+
+        Raises:
+            SourceError: It is damaged, or has other columns than the first.
+            OSError: It cannot be read.
+        """
+        file = ParquetFile(path)
+        if file.rows > file.size_bytes:
+            message = f"{path} says that it has {file.rows:,} rows of images, in {file.size_bytes:,} bytes"
+            raise SourceError(message, path=str(path))
+        head = _read_head(file)
+        self._compare(path, head)
+        number = len(self._builder.archives)
+        self._builder.archives.append(path.spelled())
+        self._digests.append(file.digest)
+        self._nulls += file.nulls([name for name, field in head.fields.items() if type(field) in FILLED])
+        name = b"/".join(os.fsencode(part) for part in path.parts[self._folder :])
+        sizes = _sizes(file, head.columns)
+        collector, before = self._builder.collector, len(self._builder.collector)
+        for row, (label, image_path) in enumerate(self._labels_and_paths(file, head)):
+            group = split, self._class_name(path, row, label, head)
+            if group not in self._groups:
+                self._groups[group] = collector.add_group(Group(*group))
+            own = b"/".join((name, b"%09d" % row, *_base_name(image_path)))
+            collector.add(self._groups[group], own, next(sizes), number << _ROW_BITS | row)
+            if self._builder.progress is not None and row % _LABEL_ROWS == 0:
+                self._builder.progress(done=before + row, total=before + file.rows, size_bytes=0, rejects=0)
+
+    def _compare(self, path: Location, head: _Head) -> None:
+        """Refuse a file that differs from the first one in what it has.
+
+        Raises:
+            SourceError: It does.
+        """
+        if head.label is not None and head.names is not None:
+            if self._names is None:
+                if self._is_numbered is not None:
+                    message = f"{path} has names of classes, and the files before it have not"
+                    raise SourceError(f"{message}; write all alike", path=str(path))
+                self._names = path, head.names
+                self._use_names(path, head.names)
+            elif self._names[1] != head.names:
+                message = f"{path} has other names of classes than {self._names[0]}"
+                raise SourceError(f"{message}; build them as two datasets, or give both the same", path=str(path))
+        if self._first is None:
+            self._first = path, head
+            for name in head.unused:
+                self._builder.skipped.warnings.append(
+                    f"{path}: column {name!r} is not used: no field can hold its type"
+                )
+        elif self._first[1].description != head.description:
+            ours, theirs = ({**one.fields, one.columns.image: None} for one in (head, self._first[1]))
+            names = sorted(name for name in {*ours, *theirs} if ours.get(name, 0) != theirs.get(name, 0))
+            message = f"{path} has other columns than {self._first[0]}: {', '.join(map(repr, names))}"
+            raise SourceError(f"{message}; give all files the same", path=str(path))
+
+    def _use_names(self, path: Location, names: tuple[str, ...]) -> None:
+        for name in names:
+            if has_control_character(name.encode()):
+                raise SourceError(f"{path}: the class {name!r} has a control character in its name", path=str(path))
+        if self._builder.labels is None:
+            encoded = tuple(name.encode() for name in names)
+            self._builder.labels = LabelMap(str(path), encoded, (b"",) * len(names))
+
+    def _labels_and_paths(self, file: ParquetFile, head: _Head) -> Iterator[tuple[Any, str | None]]:
+        """Yield what each row has as label, None for nothing, and as path of its image."""
+        pa, _ = import_pyarrow()
+        image = f"{head.columns.image}.path"
+        columns = [head.label] if head.label is not None else []
+        columns += [image] if head.columns.has_paths else []
+        if not columns:
+            yield from ((None, None) for _ in range(file.rows))
+            return
+        for batch in file.batches(columns, _LABEL_ROWS):
+            with reported_damage(str(file.place), file.place):
+                nothing = [None] * batch.num_rows
+                labels, paths = nothing, nothing
+                if head.label is not None:
+                    labels = batch.column(head.label).to_pylist()
+                if head.columns.has_paths:
+                    paths = pa.compute.struct_field(batch.column(head.columns.image), "path").to_pylist()
+            yield from zip(labels, paths, strict=True)
+
+    def _class_name(self, path: Location, row: int, label: Any, head: _Head) -> bytes | None:
+        """Return the class of a row: its name, or its number where classes have none.
+
+        Raises:
+            SourceError: The label is none.
+        """
+        if isinstance(label, float) and label.is_integer():
+            label = int(label)  # as pandas writes whole numbers beside missing ones
+        if label is None or label in (-1, "") or (isinstance(label, float) and math.isnan(label)):
+            self._unlabelled += 1
+            return None
+        is_number = isinstance(label, int) and not isinstance(label, bool)
+        if not isinstance(label, str) and (not is_number or label < 0):
+            message = f"row {row:,} of {path}: {head.label} is {str(label)[:60]!r}, not the id of a class or its name"
+            raise SourceError(message, path=str(path))
+        names = self._names[1] if self._names is not None else None
+        if names is not None and is_number:
+            if label >= len(names):
+                message = f"row {row:,} of {path}: {head.label} is {label}, and {len(names)} classes have names"
+                raise SourceError(message, path=str(path))
+            return str(names[label]).encode()
+        if self._is_numbered not in (None, is_number):
+            message = f"row {row:,} of {path}: {head.label} is {'a number' if is_number else 'text'}"
+            raise SourceError(f"{message}, and that of earlier rows is not; write all alike", path=str(path))
+        self._is_numbered = is_number
+        return str(label).encode()
+
+    def finish(self) -> None:
+        """Say in the builder what the labels are; call it once all rows are there."""
+        self._builder.numbered = bool(self._is_numbered)
+        if self._unlabelled and self._groups.keys() - {(split, None) for split in SPLITS}:
+            message = f"{self._builder.root}: {format_count(self._unlabelled, 'row')} without a label"
+            self._builder.skipped.warnings.append(message)
+        for name, count in self._nulls.items():
+            message = f"{self._builder.root}: column {name!r} has no value in {format_count(count, 'row')}"
+            self._builder.skipped.warnings.append(f"{message}: an empty text, or nan, there")
+
+    def values(self, places: tuple[bytes, ...]) -> ParquetRows:
+        """Return where the images and the values are."""
+        assert self._first is not None, "no file was added"
+        head = self._first[1]
+        return ParquetRows(places, tuple(self._digests), head.columns, head.fields)
+
+
+def _sizes(file: ParquetFile, columns: Columns) -> Iterator[int]:
+    """Yield about how many bytes each image has: as many as the mean of its row group, of which the footer tells."""
+    leaf = f"{columns.image}.bytes" if columns.has_paths else columns.image
+    for rows, size in file.groups(leaf):
+        yield from (max(1, min(size // max(1, rows), MAX_FILE_BYTES)) for _ in range(rows))
+
+
+def _base_name(path: str | None) -> tuple[bytes, ...]:
+    """Return the last part of a path, if it has one that can be the name of a file."""
+    name = path.rpartition("/")[2] if path else ""
+    return (name.encode(errors="replace"),) if name not in ("", ".", "..") and "\0" not in name else ()

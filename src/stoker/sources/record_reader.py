@@ -1,0 +1,284 @@
+"""One record of a program: a dict of values to an image with its fields. Sequences and streams read records by it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, time, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from stoker import fields
+from stoker.errors import ConfigError, SourceError
+from stoker.sources.known_datasets import find_fields
+from stoker.sources.reading import read_file, read_web
+from stoker.sources.source import SourceImage
+from stoker.storage import is_web, place_at
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from stoker.fields import Roles
+    from stoker.sources.source import BoxSource
+    from stoker.types import Box, Field
+
+ROOT = "the source"
+"""What messages call records."""
+
+_SHOWN = 8
+_PAIR = ("image", "label")
+_NO_SUCH_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
+
+
+def as_record(record: object) -> Mapping[str, Any]:
+    """Return a record as its values by name.
+
+    Raises:
+        SourceError: It is neither a mapping nor a pair of image and label.
+    """
+    if isinstance(record, (tuple, list)) and len(record) == len(_PAIR):
+        record = dict(zip(_PAIR, record, strict=True))
+    if isinstance(record, Mapping):
+        return {name: _plain(value) for name, value in record.items()}
+    raise SourceError(f"it is of type {type(record).__name__}; a record is a dict, or a pair of image and label")
+
+
+def _plain(value: Any) -> Any:
+    """Return a tensor in the memory of the CPU as an array, an array without sides as its number, and times as text.
+
+    Decimal numbers are text, too: no number of a field has all of their digits.
+    """
+    if any(cls.__name__ == "Tensor" for cls in type(value).__mro__) and hasattr(value, "__array__"):
+        with contextlib.suppress(RuntimeError, TypeError):  # of another device, or of a dtype that NumPy lacks
+            value = np.asarray(value)
+    if (isinstance(value, np.ndarray) and value.ndim == 0) or isinstance(value, (np.datetime64, np.timedelta64)):
+        value = value.item()
+    return str(value) if isinstance(value, (date, time, timedelta, Decimal)) else value
+
+
+def fields_of_first(records: Any, first: Callable[[], Any]) -> dict[str, Field]:
+    """Return the fields of records; ``first`` returns the first of them."""
+    try:
+        return find_fields(records, as_record(first()))
+    except SourceError as error:
+        message = f"the fields of the records are unknown: of record 0, {error}"
+        raise SourceError(f"{message}; give fields={{...}}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class RecordReader:
+    """Makes images to build from of records. Safe in any thread.
+
+    Attributes:
+        roles: What their fields are.
+        label: The field of the class; None without one.
+        boxes: That of the boxes; None without any.
+        is_guess: Whether nobody has said which fields there are.
+        unknown: Names of values that are no fields, met by `read` where it is a guess.
+    """
+
+    roles: Roles
+    label: fields.Label | None
+    boxes: fields.Boxes | None
+    is_guess: bool
+    unknown: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, found: Mapping[str, Field], *, is_guess: bool) -> RecordReader:
+        """Return what reads records with some fields.
+
+        Raises:
+            ConfigError: They are not those of a record.
+        """
+        if not isinstance(found, Mapping):
+            raise ConfigError(f"fields is of type {type(found).__name__}; give a dict of names and fields")
+        roles = fields.roles(found)
+        label = None if roles.label is None else cast("fields.Label", found[roles.label])
+        boxes = None if roles.boxes is None else cast("fields.Boxes", found[roles.boxes])
+        return cls(roles, label, boxes, is_guess)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all fields."""
+        roles = self.roles
+        own = (roles.image, roles.label, roles.boxes)
+        return (*(name for name in own if name is not None), *roles.extra)
+
+    @property
+    def box_names(self) -> tuple[str, ...]:
+        """Names of the classes of boxes; empty where boxes have those of the images."""
+        if self.boxes is None or self.boxes.names is None:
+            return ()
+        same = self.label is not None and self.label.names == self.boxes.names
+        return () if same else tuple(self.boxes.names)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the records read so far have to say."""
+        if not self.unknown:
+            return ()
+        names = sorted(self.unknown)
+        shown = ", ".join(repr(name) for name in names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+        message = f"records have values that the first record lacks, and that are not stored: {shown}"
+        return (f"{message}; give fields={{...}} with the fields to store",)
+
+    def description(self) -> str:
+        """Return text that changes with the names and the kinds of the fields."""
+        roles = self.roles
+        kinds = [one and one.to_json() for one in (self.label, self.boxes, *roles.extra.values())]
+        return json.dumps([roles.image, roles.label, roles.boxes, [*roles.extra], kinds])
+
+    def read(self, number: int, record: Mapping[str, Any]) -> SourceImage:
+        """Return what a record holds.
+
+        Raises:
+            SourceError: A value is missing, or is not one of its field.
+            OSError: The file of its image cannot be read.
+        """
+        roles = self.roles
+        if self.is_guess and len(self.unknown) <= _SHOWN:
+            self.unknown.update(str(name) for name in record.keys() - set(self.names))
+        values = {name: fields.given_value(name, record) for name in self.names}
+        label = -1
+        if self.label is not None and roles.label is not None:
+            _, ids = self.label.encode(roles.label, values[roles.label])[roles.label]
+            label = cast("int", ids[0])
+        boxes: list[Box] = []
+        if self.boxes is not None and roles.boxes is not None:
+            boxes = self.boxes.boxes(roles.boxes, values[roles.boxes])
+        if self.box_names:
+            boxes = [replace(one, label=-1) if one.label is None else one for one in boxes]
+        data, filename = read_image(roles.image, values[roles.image])
+        if not isinstance(data, (bytes, np.ndarray)):
+            data = _pixels(roles.image, data)
+        extra = {
+            name: read_image(name, values[name])[0] if isinstance(one, fields.ImageField) else values[name]
+            for name, one in roles.extra.items()
+        }
+        return SourceImage(data, filename or b"%d" % number, boxes, None, extra, label)
+
+
+def read_image(name: str, value: Any) -> tuple[Any, bytes]:
+    """Return the bytes of the file, the array or the PIL image that a value stands for, and the name of the file.
+
+    Args:
+        name: Of the field, for messages.
+        value: A path or URL, the bytes of a file, an array of pixels, a PIL image, or a dict with ``bytes`` or ``path``
+            as ``datasets`` has it.
+
+    Raises:
+        SourceError: It is nothing of that, or there is no such file.
+        OSError: The file cannot be read.
+    """
+    if isinstance(value, Mapping) and ("bytes" in value or "path" in value):
+        path, data = value.get("path"), value.get("bytes")
+        filename = os.fsencode(os.path.basename(path)) if isinstance(path, str) else b""  # noqa: PTH119 - or a URL
+        if data is not None or path is None:
+            return read_image(name, data)[0], filename
+        value = path
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value), b""
+    if isinstance(value, (str, os.PathLike)):
+        place = os.fsencode(value)
+        try:
+            return (read_web if is_web(place) else read_file)(place), place[place.rfind(b"/") + 1 :]
+        except _NO_SUCH_FILE as error:
+            raise SourceError(f"field {name!r}: {os.fsdecode(place)}: {error.strerror or error}") from error
+    if isinstance(value, np.ndarray) or fields.is_pil_image(value):
+        return value, b""
+    must = "an image: a path, a URL, bytes of a file, an array or a PIL image"
+    raise SourceError(f"field {name!r} is of type {type(value).__name__}, but must be {must}")
+
+
+def _pixels(name: str, image: Any) -> NDArray[Any]:
+    """Return the pixels of a PIL image, in a mode that a PNG has."""
+    if image.mode in ("I", "F"):
+        message = f"field {name!r} is a PIL image of mode {image.mode!r}, whose range of values is unknown"
+        raise SourceError(f"{message}; give an array of uint8 or uint16")
+    others = {"1": "L", "La": "LA", "PA": "RGBA", "RGBa": "RGBA"}
+    try:
+        if image.mode not in ("L", "LA", "RGB", "RGBA", "I;16"):
+            image = image.convert(others.get(image.mode, "RGBA" if "transparency" in image.info else "RGB"))
+        return np.asarray(image)
+    except (OSError, SyntaxError, ValueError) as error:  # of a file that it has not read yet
+        raise SourceError(f"field {name!r}: the pixels of the PIL image cannot be read: {error}") from error
+
+
+class ProgramSource:
+    """What sequences and iterables of records answer alike as a `stoker.sources.Source`."""
+
+    __slots__ = ()
+
+    reader: RecordReader
+    classes: tuple[bytes, ...]
+
+    @property
+    def root(self) -> str:
+        """What messages call them."""
+        return ROOT
+
+    @property
+    def texts(self) -> tuple[bytes, ...]:
+        """Nothing: classes have names alone."""
+        return (b"",) * len(self.classes)
+
+    @property
+    def ignored(self) -> Mapping[str, int]:
+        """Nothing: every record is an item."""
+        return {}
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the records read so far have to say."""
+        return self.reader.warnings
+
+    @property
+    def boxes(self) -> Mapping[str, BoxSource]:
+        """Nothing: boxes lie in the records themselves."""
+        return {}
+
+    @property
+    def fields(self) -> Mapping[str, Field]:
+        """The extra fields."""
+        return self.reader.roles.extra
+
+    @property
+    def box_names(self) -> tuple[str, ...]:
+        """Those of the field of the boxes."""
+        return self.reader.box_names
+
+
+def size_of(value: Any) -> int:
+    """Return about how many bytes an image has; 0 where that is not known."""
+    if isinstance(value, Mapping):
+        return size_of(value.get("bytes") or value.get("path"))
+    if isinstance(value, (str, os.PathLike)):
+        try:
+            return os.stat(value).st_size  # noqa: PTH116 - of a URL there is none
+        except (OSError, ValueError):
+            return 0
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return len(value)
+    width, height = getattr(value, "size", (0, 0))
+    return 3 * width * height
+
+
+def place_of(value: Any) -> bytes:
+    """Return the path or the URL of an image; nothing where it is there already."""
+    if isinstance(value, Mapping):
+        value = value.get("path") if value.get("bytes") is None else None
+    return os.fsencode(value) if isinstance(value, (str, os.PathLike)) else b""
+
+
+def is_local_place(place: bytes) -> bool:
+    """Return whether an image of that path or URL waits for no network; so does one that is there already."""
+    return not place or (not is_web(place) and place_at(place).is_local)

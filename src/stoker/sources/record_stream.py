@@ -1,0 +1,167 @@
+"""Records that a program has in iterables, which are gone through once, in order."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections import deque
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from stoker.errors import ConfigError, SourceError, StokerError
+from stoker.sources.items import Item, ItemTableBuilder
+from stoker.sources.known_datasets import undecoded
+from stoker.sources.record_reader import (
+    ROOT,
+    ProgramSource,
+    RecordReader,
+    as_record,
+    fields_of_first,
+    is_local_place,
+    place_of,
+    size_of,
+)
+from stoker.sources.value_digest import digest_of
+from stoker.storage import is_web
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from stoker.sources.records import Given
+    from stoker.sources.source import SourceImage
+    from stoker.types import Field
+
+_AHEAD = 64
+
+
+class RecordStream(ProgramSource):
+    """Iterables of records, each of which is gone through once, in order; see `stoker.sources.Source`.
+
+    A record is held from when it is taken to when it is loaded. For one thread, but for `load`.
+
+    Args:
+        given: The iterables, by split.
+        chosen: What their fields are; None to find out.
+
+    Attributes:
+        reader: What reads records.
+        classes: Names of the classes; empty where labels are numbers alone.
+        table: The first records of the first split that has some.
+        splits: Their rows.
+        size_bytes: Bytes of the images that were taken.
+        shard_digests: What stands for the values of each shard; filled in by whoever makes the shards.
+
+    Raises:
+        ConfigError: The fields are not those of records, or cannot be found out.
+        SourceError: There are no records, or the first one is none.
+    """
+
+    def __init__(self, given: Mapping[str, Given], chosen: Mapping[str, Field] | None) -> None:
+        given = {name: undecoded(records) for name, records in given.items()}
+        self._numbers = {name: number for number, name in enumerate(given)}
+        self._following = {name: enumerate(cast("Iterable[Any]", records)) for name, records in given.items()}
+        self._ahead: dict[str, deque[tuple[int, Any]]] = {name: deque() for name in given}
+        self._held: dict[tuple[int, int], Mapping[str, Any] | SourceError] = {}
+        for name, ahead in self._ahead.items():
+            ahead.extend(islice(self._read(name), _AHEAD))
+            if ahead:
+                break
+        else:
+            raise SourceError(f"{ROOT} holds no records")
+        found = chosen if chosen is not None else fields_of_first(given[name], lambda: ahead[0][1])
+        self.reader = RecordReader.of(found, is_guess=chosen is None)
+        with contextlib.suppress(SourceError):
+            self._refuse_texts(as_record(ahead[0][1]))
+        label = self.reader.label
+        self.classes = tuple(os.fsencode(one) for one in (label.names or ())) if label is not None else ()
+        self.size_bytes = 0
+        self.shard_digests: list[str] = []
+        builder = ItemTableBuilder()
+        for position, record in ahead:
+            builder.add(self.take(name, position, record)[0])
+        self.size_bytes = 0
+        self.table = builder.finish()
+        self.splits = {name: np.arange(len(self.table), dtype=np.int64)}
+        roles = self.reader.roles
+        places = [place_of(one.get(roles.image)) for one in self._held.values() if isinstance(one, Mapping)]
+        self.is_local = all(map(is_local_place, places))
+        self.by_url = any(map(is_web, places))
+
+    def _refuse_texts(self, first: Mapping[str, Any]) -> None:
+        """Refuse labels that are text where nothing says which classes there are.
+
+        Raises:
+            ConfigError: They are such.
+        """
+        label, name = self.reader.label, self.reader.roles.label
+        if label is not None and name is not None and label.names is None and isinstance(first.get(name), str):
+            message = f"field {name!r} of the first record is text, and records without a length are read only once"
+            remedy = f"give the names of all classes: fields={{{name!r}: stoker.fields.Label([...]), ...}}"
+            raise ConfigError(f"{message}; {remedy}")
+
+    def fingerprint(self) -> str:
+        """Return 32 hex digits that change with the fields, and with the values of all shards that are made."""
+        content = [self.reader.description(), *self.shard_digests]
+        return hashlib.sha256("\n".join(content).encode()).hexdigest()[:32]
+
+    def records(self, split: str) -> Iterator[tuple[int, Any]]:
+        """Yield the position and the record of each that was not yielded before."""
+        ahead = self._ahead[split]
+        while ahead:
+            yield ahead.popleft()
+        yield from self._read(split)
+
+    def _read(self, split: str) -> Iterator[tuple[int, Any]]:
+        following, position = self._following[split], -1
+        while True:
+            try:
+                position, record = next(following)
+            except StopIteration:
+                return
+            except (MemoryError, StokerError):
+                raise
+            except Exception as error:
+                where = "before its first record" if position < 0 else f"after record {position}"
+                message = f"the source raised {type(error).__name__} {where} of {split}: {error}"
+                raise SourceError(f"{message}; what is finished is kept: build again to resume") from error
+            yield position, record
+
+    def take(self, split: str, position: int, record: Any) -> tuple[Item, bytes]:
+        """Hold a record until it is loaded; return its item, and what stands for its values."""
+        number = self._numbers[split]
+        try:
+            values: Mapping[str, Any] | SourceError = as_record(record)
+        except SourceError as error:
+            values = error
+        self._held[number, position] = values
+        size_bytes, digest = 0, digest_of(str(values))
+        if isinstance(values, Mapping):
+            size_bytes = size_of(values.get(self.reader.roles.image))
+            digest = digest_of({name: values.get(name) for name in self.reader.names})
+        self.size_bytes += size_bytes
+        return Item(b"record %d" % position, -1, size_bytes, number, position), digest
+
+    def release(self, item: Item) -> None:
+        """Free a record that is not to be loaded; idempotent."""
+        self._held.pop((item.archive, item.offset), None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The splits, in order."""
+        return tuple(self._numbers)
+
+    def load(self, item: Item, split: str) -> SourceImage:  # noqa: ARG002 - an item knows its split
+        """Return what one record holds, once.
+
+        Raises:
+            SourceError: A value is missing or wrong.
+            OSError: The file of its image cannot be read.
+        """
+        values = self._held.pop((item.archive, item.offset))
+        if isinstance(values, SourceError):
+            raise values
+        return self.reader.read(item.offset, values)

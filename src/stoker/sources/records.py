@@ -1,0 +1,351 @@
+"""Records that a program has in sequences, which are read by position."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import numpy as np
+
+from stoker import _native, fields
+from stoker.config import full_split_name
+from stoker.errors import ConfigError, SourceError, StokerError
+from stoker.sources.columns import GrowingColumn, new_column
+from stoker.sources.items import SPLITS, NumberedTable
+from stoker.sources.known_datasets import is_sequence, stated_labels, undecoded, version_of
+from stoker.sources.reading import in_order
+from stoker.sources.record_reader import (
+    ROOT,
+    ProgramSource,
+    RecordReader,
+    as_record,
+    fields_of_first,
+    is_local_place,
+    place_of,
+    size_of,
+)
+from stoker.sources.value_digest import digest_of
+from stoker.storage import is_web
+from stoker.types import MAX_CLASSES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from stoker.sources.items import Item
+    from stoker.sources.source import SourceImage
+    from stoker.types import Field, Progress
+
+_SAMPLED = 16
+_REPORT_EVERY = 64
+_UNREADABLE = 1
+"""The digest of a record that raises an error."""
+_USUAL_BYTES = 100_000
+
+
+def given_splits(source: Given | Mapping[str, Given], split: str | None) -> dict[str, Given]:
+    """Return the records of each split, in the order of the splits.
+
+    Args:
+        source: Records, or a mapping from names of splits to them.
+        split: Which split the records are; None for train.
+
+    Raises:
+        ConfigError: A split is unknown or is named twice, or something cannot be gone through.
+    """
+    if not isinstance(source, Mapping):
+        source = {split or "train": source}
+    elif split is not None:
+        raise ConfigError(f"split is {split!r}, but the source says itself which splits it has: {', '.join(source)}")
+    named = {full_split_name(str(name)): name for name in source}
+    for name in named:
+        if name not in SPLITS:
+            message = f"split {name!r} is unknown; there are {', '.join(SPLITS)}"
+            raise ConfigError(f"{message}: a mapping gives the records of each; give a list of records without splits")
+    if len(named) < len(source):
+        raise ConfigError(f"two of the splits {', '.join(source)} are the same")
+    for records in source.values():
+        if type(records).__name__ == "DataFrame":
+            raise ConfigError("the source is a DataFrame, whose items are columns; give df.to_dict('records')")
+        if isinstance(records, (str, bytes)) or not (isinstance(records, Iterable) or is_sequence(records)):
+            what = f"the source is of type {type(records).__name__}"
+            raise ConfigError(
+                f"{what}; give a path, a sequence or an iterable of records, or a mapping of splits to such"
+            )
+    return {name: source[named[name]] for name in SPLITS if name in named}
+
+
+class RecordSequence(Protocol):
+    """Records that are read by position."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+
+    def __getitem__(self, position: int, /) -> Any:
+        """Return one record."""
+
+
+Given = RecordSequence | Iterable[Any]
+"""Records as a program gives them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Records(ProgramSource):
+    """Sequences of records; see `stoker.sources.Source`. They are read by position.
+
+    Attributes:
+        given: The sequences, by split.
+        reader: What reads records.
+        classes: Names of the classes; the index is the label. Empty where labels are numbers alone and were not read.
+        table: All records, by split and position; the archive of an item is the number of its split in ``given``.
+        splits: For each split, the rows of ``table`` that belong to it.
+        is_local: Whether no image waits for a network.
+        by_url: Whether some images come from web servers.
+        identity: Stands for lengths, fields and some of the values.
+        version: What the library of the records says stands for all of their values; empty where it says nothing.
+        readers: How many threads may read a record at the same time.
+        turns: One for each of them.
+        digests: uint64 (N,): what stands for the values of each record, once it was read; empty with a ``version``.
+    """
+
+    given: Mapping[str, RecordSequence]
+    reader: RecordReader
+    classes: tuple[bytes, ...]
+    table: NumberedTable
+    splits: dict[str, NDArray[np.int64]]
+    is_local: bool
+    by_url: bool
+    identity: str
+    version: str
+    readers: int
+    turns: threading.Semaphore
+    digests: NDArray[np.uint64]
+
+    def fingerprint(self) -> str:
+        """Return 32 hex digits that change with lengths, fields and, of a few records, the values."""
+        return self.identity
+
+    def load(self, item: Item, split: str) -> SourceImage:  # noqa: ARG002 - it may be held out of its own
+        """Return what one record holds.
+
+        Raises:
+            SourceError: Reading it has raised an error, or a value is missing or wrong.
+            OSError: The file of its image cannot be read.
+        """
+        image = self.reader.read(item.offset, self._record(item))
+        if item.label < 0 or image.label is None:
+            return image
+        if image.label != item.label:
+            message = f"its label is the class id {image.label}, but was {item.label} when the labels were read"
+            raise SourceError(f"{message}; give records that do not change")
+        return replace(image, label=None)
+
+    def digest(self, rows: NDArray[np.int64]) -> str:
+        """Return what stands for the values of some records, all of which were loaded."""
+        return self.version or hashlib.sha256(self.digests[rows].astype("<u8").tobytes()).hexdigest()
+
+    def read_digest(self, rows: NDArray[np.int64]) -> str:
+        """Return the same of records that were not loaded, which are read unless they have a ``version``."""
+        if not self.version:
+            for _ in in_order(self._note, rows.tolist(), self.readers):
+                pass
+        return self.digest(rows)
+
+    def _note(self, row: int) -> None:
+        with contextlib.suppress(SourceError):
+            self._record(self.table[row])
+
+    def _record(self, item: Item) -> Mapping[str, Any]:
+        """Return a record, and note what stands for its values."""
+        digest = _UNREADABLE
+        try:
+            with self.turns:
+                record = read_record([*self.given.values()][item.archive], item.offset)
+            if not self.version:
+                values = {name: record.get(name) for name in self.reader.names}
+                digest = int.from_bytes(digest_of(values)[:8], "little")
+        finally:
+            if not self.version:
+                self.digests[self.table.row(item)] = digest
+        return record
+
+
+def read_record(records: RecordSequence, position: int) -> Mapping[str, Any]:
+    """Return the record at a position.
+
+    Raises:
+        SourceError: There is none, or reading it has raised an error.
+    """
+    try:
+        record = records[position]
+    except (MemoryError, StokerError):
+        raise
+    except Exception as error:
+        raise SourceError(f"reading it raised {type(error).__name__}: {error}") from error
+    return as_record(record)
+
+
+def list_records(
+    given: Mapping[str, RecordSequence],
+    chosen: Mapping[str, Field] | None,
+    progress: Progress | None = None,
+    *,
+    readers: int = 1,
+    with_labels: bool = False,
+) -> Records:
+    """Return sequences of records as a source.
+
+    Only some records are read, unless their labels are text and nothing says which classes there are, or the class of
+    each is needed before any image is loaded: then the labels of all are.
+
+    Args:
+        given: The sequences, by split.
+        chosen: What their fields are; None to find out.
+        progress: Called after every few records whose labels are read.
+        readers: How many threads may read a record at the same time.
+        with_labels: Whether the table has the class of each record.
+
+    Raises:
+        ConfigError: The fields are not those of records, or cannot be found out.
+        SourceError: There are no records, or the first one cannot be read.
+    """
+    versions = [version_of(records) for records in given.values()]
+    version = f"fingerprints {' '.join(versions)}" if all(versions) else ""
+    given = {name: undecoded(records) for name, records in given.items()}
+    lengths = {name: len(records) for name, records in given.items()}
+    if not sum(lengths.values()):
+        raise SourceError(f"{ROOT} holds no records")
+    found = chosen if chosen is not None else _find_fields(given)
+    reader = RecordReader.of(found, is_guess=chosen is None)
+    name = reader.roles.label
+    has_no_names = reader.label is not None and reader.label.names is None
+    if has_no_names and name is not None and (names := _class_names(given, name, progress)):
+        reader = RecordReader.of({**found, name: fields.Label(names)}, is_guess=chosen is None)
+    label = reader.label
+    classes = tuple(os.fsencode(name) for name in (label.names or ())) if label is not None else ()
+    sample = _Sample(given, lengths, reader)
+    labels = _class_ids(given, reader, progress) if with_labels else None
+    if labels is not None and not classes:
+        classes = tuple(b"%d" % number for number in range(int(labels.max()) + 1))
+    table = NumberedTable([*lengths.values()], sample.size_bytes, labels)
+    return Records(
+        given=given,
+        reader=reader,
+        classes=classes,
+        table=table,
+        splits={name: table.rows(number) for number, (name, length) in enumerate(lengths.items()) if length},
+        is_local=sample.is_local,
+        by_url=sample.by_url,
+        identity=sample.identity,
+        version=version,
+        readers=readers,
+        turns=threading.Semaphore(readers),
+        digests=new_column(0 if version else len(table), np.uint64),
+    )
+
+
+def _find_fields(given: Mapping[str, RecordSequence]) -> dict[str, Field]:
+    records = next(records for records in given.values() if len(records))
+    return fields_of_first(records, lambda: read_record(records, 0))
+
+
+def _class_names(given: Mapping[str, RecordSequence], name: str, progress: Progress | None) -> list[str]:
+    """Return the names among the labels of all records, in the order of their bytes; empty where labels are numbers."""
+    records = next(records for records in given.values() if len(records))
+    try:
+        if not isinstance(read_record(records, 0).get(name), str):
+            return []
+    except SourceError:
+        return []
+    labels = _all_labels(given, name, progress)
+    # Another text is no name of a class, and makes its record a reject.
+    return sorted({one for one in labels if isinstance(one, str) and one and one.isprintable()}, key=os.fsencode)
+
+
+def _class_ids(
+    given: Mapping[str, RecordSequence], reader: RecordReader, progress: Progress | None
+) -> NDArray[np.int32] | None:
+    """Return the class id of each record; -1 where it has none, or is a reject; None without classes."""
+    label, name = reader.label, reader.roles.label
+    if label is None or name is None:
+        return None
+    column = GrowingColumn("i")
+    for value in _all_labels(given, name, progress):
+        try:
+            _, ids = label.encode(name, value)[name]
+            column.append(cast("int", ids[0]) if cast("int", ids[0]) < MAX_CLASSES else -1)
+        except SourceError:
+            column.append(-1)
+    return column.finish()
+
+
+def _all_labels(given: Mapping[str, RecordSequence], name: str, progress: Progress | None) -> Iterator[Any]:
+    """Yield the label of each record of all splits, as `_labels` does."""
+    total = sum(map(len, given.values()))
+    for done, label in enumerate(chain.from_iterable(_labels(records, name) for records in given.values())):
+        if progress is not None and done % _REPORT_EVERY == 0:
+            progress(done=done, total=total, size_bytes=0, rejects=0)
+        yield label
+
+
+def _labels(records: RecordSequence, name: str) -> Iterator[Any]:
+    """Yield the label of each record; None where it cannot be read, which makes the record a reject.
+
+    No image is read where the library of the records states the labels, and some records have the same.
+    """
+    stated = stated_labels(records, name)
+    if stated is not None and all(_label_at(records, at, name) in (None, stated[at]) for at in _sampled(len(records))):
+        yield from stated
+    else:
+        yield from (_label_at(records, at, name) for at in range(len(records)))
+
+
+def _label_at(records: RecordSequence, position: int, name: str) -> Any:
+    try:
+        return read_record(records, position).get(name)
+    except SourceError:
+        return None
+
+
+def _sampled(length: int) -> list[int]:
+    """Return the positions of some records, the same each time."""
+    return [*map(int, _native.permute(0, min(_SAMPLED, length), length, 0, 0))]
+
+
+class _Sample:
+    """What a few records tell of all.
+
+    Attributes:
+        size_bytes: Mean bytes of their images.
+        is_local: Whether none of these waits for a network.
+        by_url: Whether some come from web servers.
+        identity: Of the whole source.
+    """
+
+    def __init__(self, given: Mapping[str, RecordSequence], lengths: Mapping[str, int], reader: RecordReader) -> None:
+        self.is_local, self.by_url = True, False
+        digest = hashlib.sha256()
+        roles = reader.roles
+        digest.update(repr((sorted(lengths.items()), reader.description())).encode())
+        sizes = []
+        for name, length in lengths.items():
+            for position in _sampled(length):
+                try:
+                    record = read_record(given[name], position)
+                except SourceError:
+                    continue
+                digest.update(digest_of({one: record.get(one) for one in reader.names}))
+                sizes.append(size_of(record.get(roles.image)))
+                place = place_of(record.get(roles.image))
+                self.is_local &= is_local_place(place)
+                self.by_url |= is_web(place)
+        known = [size for size in sizes if size]
+        self.size_bytes = max(1, sum(known) // len(known)) if known else _USUAL_BYTES
+        self.identity = digest.hexdigest()[:32]

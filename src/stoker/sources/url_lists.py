@@ -1,0 +1,220 @@
+"""Lists of images on web servers, as img2dataset takes them: a URL a line, or a table with a column ``url``.
+
+A table is CSV or TSV with a header, JSON lines or Parquet. The column may be called ``URL``, too. ``label`` has the
+classes, as in metadata files: ids from 0 if all are numbers, otherwise names; nothing or -1 is no class. Every other
+column, such as ``caption``, is an extra field, as `stoker.sources.tables` says. Lists of one kind in a folder are one
+list.
+
+Nothing of an image is known before it is downloaded. A row without a URL, or with one that is not of a web server, is
+an item all the same, which a build names among the rejects. Nothing in such a list leads to a file of this machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stoker.config import format_count, option
+from stoker.errors import ConfigError, SourceError
+from stoker.sources.columns import GrowingColumn, repeats_in
+from stoker.sources.items import Group
+from stoker.sources.parquet import has_images
+from stoker.sources.parquet_files import SUFFIX as PARQUET
+from stoker.sources.reading import numbered_lines
+from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.tables import LABEL, TableLabels, TableValues, damaged, is_json, table_rows
+from stoker.storage import is_web
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stoker.sources.field_values import FieldValues
+    from stoker.sources.folders import Layout
+    from stoker.sources.source import SourceOptions, SourceTree
+    from stoker.storage import Location
+    from stoker.types import Progress
+
+_TEXT = ".txt"
+_TABLES = (".csv", ".tsv", ".jsonl", PARQUET)
+_URL = "url"
+_LOOKED_AT = 100
+_HEAD_BYTES = 2**12
+_PROGRESS_ROWS = 2**16
+
+
+def has_urls(path: Location) -> bool:
+    """Return whether a file is a list of URLs of web servers, by its first lines.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    if path.suffix == PARQUET and has_images(path):
+        return False
+    head = path.read_head(_HEAD_BYTES).lower()
+    if b"http" not in head and path.suffix != PARQUET:
+        return False
+    if path.suffix not in _TABLES:
+        return is_web(head.removeprefix(b"\xef\xbb\xbf").lstrip())
+    rows = table_rows(path)
+    try:
+        found = (row[name] for _, row in islice(rows, _LOOKED_AT) for name in row if name.lower() == _URL)
+        return any(isinstance(url, str) and is_web(url.encode("utf-8", "replace")) for url in found)
+    except SourceError:  # listing it says so
+        return path.suffix == PARQUET or _URL.encode() in head
+    finally:
+        rows.close()
+
+
+def find_url_lists(layout: Layout, without: Location | None) -> list[Location]:
+    """Return the lists of a folder that holds no folders of classes, in the order of their names; none if it has none.
+
+    All have the same suffix: where there are files of several, they are not taken for parts of one list.
+
+    Args:
+        layout: The folder.
+        without: A folder that is not part of it though it lies in it.
+
+    Raises:
+        StorageError: The store cannot be reached.
+        OSError: A file cannot be read.
+    """
+    if layout.holds_folders(without):
+        return []
+    names = [os.fsdecode(child.name) for child in layout.base.children() if child.is_file]
+    found = [layout.base / name for name in names if not name.startswith((".", "_"))]
+    found = [path for path in found if path.suffix in (_TEXT, *_TABLES)]
+    is_one = len({path.suffix for path in found}) == 1
+    return found if is_one and has_urls(found[0]) else []
+
+
+def list_urls(root: str, paths: Sequence[Location], options: SourceOptions, progress: Progress | None) -> SourceTree:
+    """List the images whose URLs some files have.
+
+    Args:
+        root: What the user named.
+        paths: The lists, all of one kind.
+        options: What the user says about them.
+        progress: Called after every few rows.
+
+    Raises:
+        ConfigError: The user says something that such a list cannot have.
+        SourceError: A list is damaged.
+        OSError: A list cannot be read.
+    """
+    for name, value in ((option("boxes"), options.boxes), (option("validation_labels"), options.validation_labels)):
+        if value is not None:
+            raise ConfigError(f"{name} has no effect on the URLs in {root}; omit it")
+    folder = paths[0].parent
+    builder = SourceBuilder(root, folder.spelled(), options, (folder,), progress)
+    values = (_list_tables if paths[0].suffix in _TABLES else _list_texts)(paths, builder)
+    builder.settle()
+    tree = builder.finish({})
+    # The rows of the values are put into the order of the items.
+    values = None if values is None else values.take(tree.table.offsets)
+    numbers = np.arange(len(tree.table), dtype=np.int64) if values else np.zeros(len(tree.table), np.int64)
+    table = dataclasses.replace(tree.table, offsets=numbers)
+    return dataclasses.replace(tree, table=table, values=values, fields=values.fields if values else {}, by_url=True)
+
+
+class _Images:
+    """The images of a list, on their way to a builder.
+
+    Args:
+        builder: Receives them.
+    """
+
+    def __init__(self, builder: SourceBuilder) -> None:
+        self._builder = builder
+        self._groups: dict[int, int] = {}
+        self._hashes = GrowingColumn("q")
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    def add(self, url: bytes, label: int = -1) -> None:
+        """Add the image of the next row; ``label`` is the number of its class, or -1."""
+        collector, row = self._builder.collector, len(self)
+        if label not in self._groups:
+            provisional = None if label < 0 else b"%d" % label
+            self._groups[label] = collector.add_group(Group("train", provisional))
+        # The table of items holds no NUL byte, and neither does a URL: downloading it says so.
+        collector.add(self._groups[label], url.replace(b"\0", b"\\0"), 0, row)
+        self._hashes.append(hash(url))
+        if self._builder.progress is not None and row and row % _PROGRESS_ROWS == 0:
+            self._builder.progress(done=row, total=0, size_bytes=0, rejects=0)
+
+    def finish(self, names: Sequence[bytes | None] = ()) -> None:
+        """Name the classes, by their numbers, and warn of URLs that come again.
+
+        Raises:
+            SourceError: There are none.
+        """
+        if not len(self):
+            raise SourceError(f"{self._builder.root} has no URLs; write one for each image", path=self._builder.root)
+        for label, group in self._groups.items():
+            if label >= 0:
+                self._builder.collector.groups[group].class_name = names[label]
+        repeated = repeats_in(self._hashes.finish())
+        if repeated:
+            message = f"repeated URLs: {repeated:,}; each is an item of its own"
+            self._builder.skipped.warnings.append(message)
+
+
+def _list_texts(paths: Sequence[Location], builder: SourceBuilder) -> None:
+    images = _Images(builder)
+    for path in paths:
+        for _, line in numbered_lines(path):
+            url = line.strip()
+            if url:
+                images.add(url)
+            else:
+                builder.skipped.ignored["blank line"] += 1
+    images.finish()
+
+
+def _list_tables(paths: Sequence[Location], builder: SourceBuilder) -> FieldValues | None:
+    column = _url_column(paths)
+    of_json = is_json(paths[0])
+    images, labels = _Images(builder), TableLabels(is_json=of_json)
+    values = TableValues(is_json=of_json, without=(column, LABEL), has_files=False)
+    has_labels, unlabelled = False, 0
+    for path in paths:
+        for line, row in table_rows(path):
+            found = row.get(column)
+            if not isinstance(found, str | None):
+                raise damaged(path, line, "its url is not text")
+            label = labels.add(path, line, row.get(LABEL))
+            has_labels |= LABEL in row
+            unlabelled += label < 0
+            values.add(row)
+            url = (found or "").strip().encode("utf-8", "backslashreplace")
+            images.add(url or b"row %d, which has no URL" % len(images), label)
+    images.finish(labels.class_names(paths[0]))
+    builder.numbered = has_labels and labels.are_numbers
+    if has_labels and unlabelled:
+        builder.skipped.warnings.append(f"{builder.root}: {format_count(unlabelled, 'row')} without a label")
+    return values.finish(builder.base, paths[0], builder.skipped.warnings)
+
+
+def _url_column(paths: Sequence[Location]) -> str:
+    """Return how the column of the URLs is called in all tables.
+
+    Raises:
+        SourceError: There are two, or not the same in all, or a table is damaged.
+    """
+    names = set()
+    for path in paths:
+        with contextlib.closing(table_rows(path)) as rows:
+            found = {name for _, row in islice(rows, _LOOKED_AT) for name in row if name.lower() == _URL}
+        if len(found) > 1:
+            shown = " and ".join(sorted(found))
+            raise SourceError(f"{path} has the columns {shown}; keep one of them", path=str(path))
+        names |= found or {""}
+        if len(names) > 1:
+            raise SourceError(f"{path} does not call the column of its URLs as {paths[0]} does", path=str(path))
+    return names.pop()

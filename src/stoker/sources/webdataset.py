@@ -1,0 +1,422 @@
+"""WebDataset: tars of samples, whose members lie next to one another and share the part of their names before a dot.
+
+=========================================  =============================================
+member                                     what it is
+=========================================  =============================================
+``KEY.jpg``, ``.jpeg``, ``.png``,
+``.webp``, ``.bmp``, ``.gif``, ``.tiff``   the image
+``KEY.cls``                                the class id, as text, from 0; -1 is no class
+``KEY.txt``                                the field ``txt``: `Text`
+``KEY.json``                               the field ``json``: `Json`
+``KEY.NAME.png``, or another of these      the field ``NAME``: `Mask` if there is "mask" in
+                                           the name, else `Image`
+=========================================  =============================================
+
+As the library ``webdataset`` has it, a key is a path up to the first dot of its last part, suffixes may be in capitals,
+and the next key begins the next sample. A sample without one image, or with a class that is no number, is not an item,
+and a warning names it. The values of fields stay in the tar until they are asked for. A ``labels.txt`` beside the tars,
+as ``stoker export`` writes it, names the classes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import re
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stoker.config import format_count, option
+from stoker.errors import ConfigError, SourceError
+from stoker.fields import Image, Json, Mask, Text
+from stoker.sources.class_folders import SPLIT_FOLDERS
+from stoker.sources.columns import GrowingColumn, chunks, new_column
+from stoker.sources.field_values import MemberValues
+from stoker.sources.imagenet.annotations import BoxSearch
+from stoker.sources.imagenet.labels import read_label_map
+from stoker.sources.items import Group
+from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.tar_format import FileWindow, is_compressed, read_member, tar_members
+from stoker.sources.tars import TarNames, find_tars, split_of
+from stoker.sources.walking import is_sidecar
+from stoker.types import MAX_CLASSES
+
+if TYPE_CHECKING:
+    import tarfile
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    from stoker.sources.folders import Layout
+    from stoker.sources.imagenet.labels import LabelMap
+    from stoker.sources.items import ItemTable
+    from stoker.sources.source import SourceOptions, SourceTree
+    from stoker.storage import Child, Location
+    from stoker.types import Field, Progress
+
+
+IMAGES = frozenset({b"jpg", b"jpeg", b"png", b"webp", b"bmp", b"gif", b"tif", b"tiff"})
+_CLASS = b"cls"
+_FIELDS: dict[bytes, Field] = {b"txt": Text(), b"json": Json()}
+
+_RESERVED = frozenset({"image", "label", "boxes", "file_name", "class", "cls", *map(bytes.decode, _FIELDS)})
+"""What no mask or other image is called."""
+
+_NAMED_IMAGE = re.compile(rb"([a-z_][a-z0-9_-]{0,63})\.(" + b"|".join(sorted(IMAGES)) + rb")")
+_MAX_NAMED_IMAGES = 16
+_LABELS = "labels.txt"
+_KEY = re.compile(rb"((?:.*/)?[^./]+)\.([^/]*)", re.DOTALL)
+_META = re.compile(rb"__[^/]*__(/|$)")
+_CLASS_ID = re.compile(rb"\s*(-1|[0-9]{1,18})\s*")
+_PLAIN_SUFFIX = re.compile(rb"[a-z0-9._-]{1,20}")
+_MAX_CLASS_BYTES = 64
+_HEAD_MEMBERS = 64
+_HEAD_SHARDS = 16
+_HEAD_NAMES = 64
+_PROGRESS_IMAGES = 1024
+_MAX_NOTED = 2**16
+
+_PROBLEMS = {
+    "sample without an image": "samples without an image are not used (a key is a name up to its first dot): {names}",
+    "sample with several images": "samples with several images are not used: {names}",
+    "sample with a member twice": "samples that have a member twice are not used: {names}",
+    "sample with a bad class": "samples whose .cls is not a class id, such as 7, are not used: {names}",
+    "repeated key": "samples with the key of an earlier one are not used: {names}",
+}
+"""What keeps a sample from being an item, as it is counted and as it is said."""
+
+
+def find_shards(layout: Layout, without: Location | None) -> dict[Location, str]:
+    """Return the tars of a WebDataset in a folder, in the order of their names, and the split of each.
+
+    They lie in the folder itself, or in folders of splits, and no folder of a class lies beside them.
+
+    Args:
+        layout: The folder.
+        without: A folder that is not part of it though it lies in it.
+
+    Raises:
+        StorageError: The store cannot be reached.
+    """
+    children = layout.base.children()
+    shards = {path: split_of(path.name) for path in _tars_of(layout.base, children)}
+    if shards and layout.holds_folders(without):
+        shards = {}
+    if not shards:
+        folders = {child.name for child in children if child.is_folder}
+        inner = {layout.base / os.fsdecode(name): split for name, split in SPLIT_FOLDERS.items() if name in folders}
+        shards = {path: split for folder, split in inner.items() for path in _tars_in_split(folder)}
+    are_samples = hold_samples(shards)
+    if are_samples is None and shards:  # none of them says; to list them says what is wrong with them
+        parents = {path.parent for path in shards}
+        are_samples = not find_tars(layout.base) and all(_are_alone(folder.children()) for folder in parents)
+    return shards if are_samples else {}
+
+
+def _are_alone(children: Iterable[Child]) -> bool:
+    """Return whether no other files lie beside tars but hidden ones and sidecars."""
+    names = (child.name for child in children if child.is_file)
+    return all(name.endswith(b".tar") or name.startswith(b".") or is_sidecar(name) for name in names)
+
+
+def _tars_of(folder: Location, children: Iterable[Child]) -> list[Location]:
+    names = (child.name for child in children if child.is_file)
+    return [folder / os.fsdecode(name) for name in names if name.endswith(b".tar") and not name.startswith(b".")]
+
+
+def _tars_in_split(folder: Location) -> list[Location]:
+    """Return the tars in the folder of a split; none if there are classes, or no tar among some of its many files."""
+    some = list(islice(folder.some_children(), _HEAD_NAMES))
+    if any(child.is_folder for child in some) or not _tars_of(folder, some):
+        return []
+    children = folder.children()
+    return [] if any(child.is_folder for child in children) else _tars_of(folder, children)
+
+
+def hold_samples(tars: Iterable[Location]) -> bool | None:
+    """Return whether tars hold samples: images beside which, among the first members, lies something of that key.
+
+    That is a ``.cls``; or, for images that do not lie in folders, which may be classes, a ``.txt`` or a ``.json``. The
+    first of the tars that is neither empty, damaged nor compressed decides; None if there is none at their head.
+
+    Raises:
+        OSError: One cannot be read.
+    """
+    return next((found for found in map(_holds_samples, islice(tars, _HEAD_SHARDS)) if found is not None), None)
+
+
+def _holds_samples(path: Location) -> bool | None:
+    if is_compressed(path):
+        return None
+    images, classes, others, is_whole = set[bytes](), set[bytes](), set[bytes](), False
+    with path.reader() as file, contextlib.suppress(SourceError):  # who lists it says what is wrong with it
+        for member in islice(tar_members(FileWindow(file, 0, path.size(), str(path))), _HEAD_MEMBERS):
+            name = member.name.encode("utf-8", "surrogateescape").removeprefix(b"./")
+            key, suffix = _split(name)
+            if member.isreg() and key is not None:
+                kinds = {_CLASS: classes, **dict.fromkeys(_FIELDS, others), **dict.fromkeys(IMAGES, images)}
+                kinds.get(suffix, set()).add(key)
+        is_whole = True
+    if images & classes or any(b"/" not in key for key in images & others):
+        return True
+    return False if is_whole and (images or classes or others) else None
+
+
+def _split(name: bytes) -> tuple[bytes | None, bytes]:
+    """Return the key and the suffix, in small letters, of a member; no key if it is part of no sample."""
+    found = _KEY.fullmatch(name)
+    return (found[1], found[2].lower()) if found else (None, b"")
+
+
+def list_webdataset(
+    root: str, shards: Mapping[Location, str], folder: Location, options: SourceOptions, progress: Progress | None
+) -> SourceTree:
+    """List the samples of tars.
+
+    Args:
+        root: What the user named.
+        shards: The tars, and the split of each.
+        folder: Folder they lie in.
+        options: What the user says about them.
+        progress: Called after every few images or annotations.
+
+    Raises:
+        SourceError: A tar is compressed, damaged or cut short, or no sample can be used.
+        OSError: A file cannot be read.
+    """
+    builder = SourceBuilder(root, folder.spelled(), options, (folder,), progress)
+    samples = _Samples(builder)
+    for path, split in shards.items():
+        samples.add(path, split)
+    samples.finish()
+    if not len(builder.collector):
+        said = "".join(f"; {warning}" for warning in builder.skipped.warnings)
+        raise SourceError(f"{root} has no sample that can be used{said}", path=root)
+    if options.validation_labels is not None:
+        builder.skipped.warnings.append(f"{option('validation_labels')} is not used: the samples have their classes")
+    builder.labels = builder.labels or samples.labels_beside(folder)
+    class_names = builder.settle()
+    splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
+    search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, progress)
+    return samples.placed(builder.finish(search.find(class_names, builder.skipped.warnings)))
+
+
+@dataclasses.dataclass(slots=True)
+class _Sample:
+    """One sample while it is read.
+
+    Attributes:
+        key: Its key.
+        images: Path, size and offset of each image.
+        class_id: Its class; -1 for none.
+        slices: Offset and length of the value of each field, by its name.
+        suffixes: What it has so far.
+        problem: What keeps it from being an item, of `_PROBLEMS`.
+    """
+
+    key: bytes
+    images: list[tuple[bytes, int, int]] = dataclasses.field(default_factory=list)
+    class_id: int = -1
+    slices: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
+    suffixes: set[bytes] = dataclasses.field(default_factory=set)
+    problem: str | None = None
+
+
+class _Samples:
+    """Collects the samples of tars.
+
+    Args:
+        builder: Receives the images.
+    """
+
+    def __init__(self, builder: SourceBuilder) -> None:
+        self._builder = builder
+        self._names = TarNames(builder.skipped)
+        self._problems: dict[str, list[bytes]] = {problem: [] for problem in _PROBLEMS}
+        self._archives = GrowingColumn("i")
+        self._offsets = GrowingColumn("q")
+        self._slices: dict[str, GrowingColumn] = {}
+        self._groups: dict[tuple[str, int], int] = {}
+        self._seen_before = 0
+
+    def add(self, path: Location, split: str) -> None:
+        """Add the samples of one tar.
+
+        Raises:
+            SourceError: It is compressed, damaged or cut short.
+            OSError: It cannot be read.
+        """
+        if is_compressed(path):
+            message = f"{path} is compressed, so its images cannot be read in place; unpack it with gunzip first"
+            raise SourceError(message, path=str(path))
+        self._builder.archives.append(path.spelled())
+        self._seen_before = len(self._archives)
+        size = path.size()
+        keys = set[bytes]()
+        sample = None
+        with path.reader() as file:
+            window = FileWindow(file, 0, size, str(path))
+            for member in tar_members(window):
+                name = self._names.path(member)
+                if not name or not self._names.is_file(member, name):
+                    continue
+                key, suffix = _split(name)
+                if key is None or _META.match(name):
+                    self._builder.skipped.ignored["not in a sample"] += 1
+                    continue
+                if sample is None or key != sample.key:
+                    self._end(sample, path, split, keys, size)
+                    sample = _Sample(key)
+                self._add_member(sample, name, suffix, window, member)
+        self._end(sample, path, split, keys, size)
+
+    def _add_member(
+        self, sample: _Sample, name: bytes, suffix: bytes, window: FileWindow, member: tarfile.TarInfo
+    ) -> None:
+        if suffix in sample.suffixes:
+            sample.problem = "sample with a member twice"
+        sample.suffixes.add(suffix)
+        if suffix in IMAGES:
+            sample.images.append((name, member.size, member.offset_data))
+        elif suffix == _CLASS:
+            class_id = _read_class(window, member)
+            if class_id is None:
+                sample.problem = sample.problem or "sample with a bad class"
+            else:
+                sample.class_id = class_id
+        else:
+            field = suffix.decode() if suffix in _FIELDS else _name_of_image(suffix)
+            if field is None:
+                kind = f".{suffix.decode()}" if _PLAIN_SUFFIX.fullmatch(suffix) else "other member"
+                self._builder.skipped.ignored[kind] += 1
+            else:
+                sample.problem = "sample with a member twice" if field in sample.slices else sample.problem
+                sample.slices[field] = member.offset_data, member.size
+
+    def _end(self, sample: _Sample | None, path: Location, split: str, keys: set[bytes], size: int) -> None:
+        """Add a sample that is whole, or note why it is not an item."""
+        if sample is None:
+            return
+        problem = sample.problem
+        if sample.key in keys:
+            problem = "repeated key"
+        elif len(sample.images) != 1 and problem is None:
+            problem = "sample with several images" if sample.images else "sample without an image"
+        keys.add(sample.key)
+        if problem is not None:
+            self._builder.skipped.ignored[problem] += 1
+            if len(self._problems[problem]) < _MAX_NOTED:
+                self._problems[problem].append(os.fsencode(path.name) + b": " + sample.key)
+            return
+        group = split, sample.class_id
+        collector = self._builder.collector
+        if group not in self._groups:
+            name = b"%d" % sample.class_id if sample.class_id >= 0 else None
+            self._groups[group] = collector.add_group(Group(split, name))
+        name, size_bytes, offset = sample.images[0]
+        collector.add(self._groups[group], name, size_bytes, len(self._archives))
+        for field, value in sample.slices.items():
+            self._add_value(field, value)
+        self._archives.append(len(self._builder.archives) - 1)
+        self._offsets.append(offset)
+        self._advance(offset + size_bytes, size)
+
+    def _add_value(self, name: str, value: tuple[int, int]) -> None:
+        """Add the value of a field of the sample that is being added."""
+        if name not in self._slices:
+            if name.encode() not in _FIELDS and len(self._slices) == _MAX_NAMED_IMAGES + len(_FIELDS):
+                self._builder.skipped.ignored["other member"] += 1
+                return
+            self._slices[name] = GrowingColumn("q")
+        column = self._slices[name]
+        _fill(column, len(self._archives))
+        for number in value:
+            column.append(number)
+
+    def finish(self) -> None:
+        """Report what was found and not used."""
+        self._names.finish()
+        for problem, names in self._problems.items():
+            self._builder.skipped.warn(names, _PROBLEMS[problem])
+        self._builder.numbered = any(class_id >= 0 for _, class_id in self._groups)
+        self._builder.names_may_be_numbers = False
+
+    def labels_beside(self, folder: Location) -> LabelMap | None:
+        """Return the names of the classes that lie beside the tars; None without any, or if they are not theirs.
+
+        Raises:
+            StorageError: The store cannot be reached.
+        """
+        place = folder / _LABELS
+        if not self._builder.numbered or not place.is_file():
+            return None
+        most = max(class_id for _, class_id in self._groups)
+        try:
+            found = read_label_map(str(place))
+            if most >= len(found.names):
+                raise SourceError(
+                    f"{place} has {format_count(len(found.names), 'line')}, but there is the class {most}"
+                )
+        except (ConfigError, SourceError) as error:
+            self._builder.skipped.warnings.append(
+                f"{error}; so it is not used, and the classes are called by their ids"
+            )
+            return None
+        return found
+
+    def placed(self, tree: SourceTree) -> SourceTree:
+        """Return the source with the tars of its items, whose rows here have been in place of the offsets."""
+        archives, offsets = self._archives.finish(), self._offsets.finish()
+        fields: dict[str, Field] = {
+            name.decode(): one for name, one in _FIELDS.items() if name.decode() in self._slices
+        }
+        fields |= {name: Mask() if "mask" in name else Image() for name in sorted(self._slices) if name not in fields}
+        slices = new_column(2 * len(fields) * len(archives), np.int64).reshape(len(archives), -1)
+        for number, name in enumerate(fields):
+            _fill(self._slices[name], len(archives))
+            column = self._slices[name].finish().reshape(-1, 2)
+            for first, end in chunks(len(archives)):
+                slices[first:end, 2 * number : 2 * number + 2] = column[first:end]
+        table = _placed(tree.table, archives, offsets)
+        values = MemberValues(tree.archives, fields, archives, offsets, slices) if fields else None
+        return dataclasses.replace(tree, table=table, fields=fields, values=values)
+
+    def _advance(self, end: int, size: int) -> None:
+        """Count one image that ends at a byte of the tar; how many there will be is a guess from that."""
+        progress, seen = self._builder.progress, len(self._archives)
+        if progress is not None and seen % _PROGRESS_IMAGES == 0:
+            total = self._seen_before + (seen - self._seen_before) * size // max(1, end)
+            progress(done=seen, total=total, size_bytes=end, rejects=0)
+
+
+def _name_of_image(suffix: bytes) -> str | None:
+    """Return the field of a mask or another image beside the image of a sample; None if a suffix means none."""
+    found = _NAMED_IMAGE.fullmatch(suffix)
+    return None if found is None or found[1].decode() in _RESERVED else found[1].decode()
+
+
+def _fill(column: GrowingColumn, samples: int) -> None:
+    """Note for the last of so many samples that they have no value."""
+    lacking = 2 * samples - len(column)
+    for first, end in chunks(lacking):
+        column.extend(np.full(end - first, -1, np.int64))
+
+
+def _read_class(window: FileWindow, member: tarfile.TarInfo) -> int | None:
+    """Return the class id that a member holds, -1 for none; None if it holds something else."""
+    if member.size > _MAX_CLASS_BYTES:
+        return None
+    found = _CLASS_ID.fullmatch(read_member(window.inner(member), member, _MAX_CLASS_BYTES))
+    return int(found[1]) if found and int(found[1]) < MAX_CLASSES else None
+
+
+def _placed(table: ItemTable, archives: NDArray[np.int32], offsets: NDArray[np.int64]) -> ItemTable:
+    """Return a table with the tar and the offset of each item, whose ``offsets`` are the rows of both."""
+    tars, places = new_column(len(table), np.int32), new_column(len(table), np.int64)
+    for first, end in chunks(len(table)):
+        rows = table.offsets[first:end]
+        tars[first:end], places[first:end] = archives[rows], offsets[rows]
+    return dataclasses.replace(table, archives=tars, offsets=places)

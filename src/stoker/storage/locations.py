@@ -1,0 +1,1098 @@
+"""Where bytes lie: one class, `Location`, for a path of this machine and for an object in a store.
+
+Code above this package never asks which of the two a location is. What differs between them, such as how a file
+appears under its name at once, or how many requests are worth making at a time, is a method or a property here.
+"""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import glob
+import io
+import os
+import posixpath
+import re
+import shutil
+import stat
+import warnings
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path, PosixPath
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
+
+from stoker.errors import ConfigError, SourceWarning, StorageError
+from stoker.storage.backend import StoreError
+from stoker.storage.copies import LocalCopy, ObjectReader, StoreStaging, store_copy
+from stoker.storage.files import (
+    TEMPORARY_MARK,
+    LocalStaging,
+    attach_filename,
+    create_file,
+    folder_has_gone,
+    is_of_the_name,
+    make_directory,
+    open_regular,
+    read_at_most,
+    refuse_hole,
+    regular_descriptor,
+    too_large,
+    write_file,
+)
+from stoker.storage.stores import BACKENDS, open_store
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Self
+
+    from stoker.storage.backend import Data
+    from stoker.storage.files import Staging
+    from stoker.storage.retrying import RetryingStore
+
+_SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*://")
+_LONGEST_SCHEME = 32
+_URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<bucket>[^/]*)(?:/(?P<key>.*))?", re.DOTALL)
+_REQUESTS = 32
+_MAX_WAYS = 1000
+"""How often a walk enters one folder by way of links: a few links that lead to each other make millions of paths."""
+
+
+class Child(NamedTuple):
+    """Something directly in a folder.
+
+    Attributes:
+        name: Its name, as tables of items spell it.
+        is_folder: Whether it is a folder, or a link to one.
+        is_file: Whether it is a regular file or an object, or a link to one.
+        is_link: Whether it is a symbolic link.
+    """
+
+    name: bytes
+    is_folder: bool
+    is_file: bool
+    is_link: bool = False
+
+
+class FileInfo(NamedTuple):
+    """What is known of a file without reading it.
+
+    Attributes:
+        size_bytes: Its length.
+        stamp: Stands for its content: the time of the last change, or what a store calls its content; may be empty.
+    """
+
+    size_bytes: int
+    stamp: str
+
+
+Enters = Callable[[bytes, bool], bool]
+"""Whether a walk enters a folder: given its path below the top, and whether it leads back to one that holds it.
+
+One that leads back is not entered whatever the answer is.
+"""
+
+
+class Location(ABC):
+    """A file or folder that Stoker reads or writes: a path of this machine, or an object or prefix in a store.
+
+    Make one with `location`. Immutable, hashable, comparable among its kind, can be pickled; every method may be called
+    from any thread. Errors of the system and of a store are ``OSError`` and have the location as their ``filename``;
+    a store that keeps failing raises ``StorageError``, which is an ``OSError`` too.
+    """
+
+    __slots__ = ()
+
+    # Names. None of these looks at the disk or asks the store, but for `resolve` and what calls it.
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The last part."""
+
+    @property
+    @abstractmethod
+    def suffix(self) -> str:
+        """The end of the name from its last dot on, if it has one inside."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[str, ...]:
+        """All parts; the first is ``/`` or the bucket with its scheme where there is one."""
+
+    @property
+    @abstractmethod
+    def parent(self) -> Self:
+        """The folder it lies in; the root lies in itself."""
+
+    @property
+    @abstractmethod
+    def parents(self) -> Sequence[Self]:
+        """The parent, its parent, and so on up to the root."""
+
+    @abstractmethod
+    def __truediv__(self, below: str) -> Self:
+        """Return what lies below it under a relative path."""
+
+    @abstractmethod
+    def with_name(self, name: str) -> Self:
+        """Return what lies beside it under another name."""
+
+    @abstractmethod
+    def absolute(self) -> Self:
+        """Return the same location so that it does not depend on the working directory."""
+
+    @abstractmethod
+    def resolve(self) -> Self:
+        """Return the same location, absolute and without symbolic links; a loop of links is left as it is."""
+
+    @abstractmethod
+    def spelled(self) -> bytes:
+        """Return it as tables of items and the native core spell it: the resolved path, or the URL."""
+
+    def beside(self, text: str) -> Location:
+        """Return what a path or URL means that is written in this file: relative to the folder of the file."""
+        return place_at(within(self.parent.spelled(), os.fsencode(text)))
+
+    @abstractmethod
+    def normalized(self) -> Self:
+        """Return the same location, absolute, and without ``..``; links stay."""
+
+    @abstractmethod
+    def lies_in(self, other: Location) -> bool:
+        """Return whether it is ``other`` or lies below it, also by way of links."""
+
+    # What is there.
+
+    @property
+    @abstractmethod
+    def is_local(self) -> bool:
+        """Whether it is on this machine: the native core can open it, and nothing waits for a network."""
+
+    @property
+    @abstractmethod
+    def has_locks(self) -> bool:
+        """Whether a file can be appended to and locked, as on a disk; in a store objects are written once and whole."""
+
+    @property
+    @abstractmethod
+    def requests_at_once(self) -> int:
+        """How many files are worth looking at, listing or reading at a time; 1 where nothing waits for a network."""
+
+    @abstractmethod
+    def local_path(self) -> Path:
+        """Return its path on this machine, for what reads files of this machine only.
+
+        Raises:
+            ConfigError: It is in a store.
+        """
+
+    @abstractmethod
+    def is_file(self) -> bool:
+        """Return whether it is a regular file or an object."""
+
+    @abstractmethod
+    def is_dir(self) -> bool:
+        """Return whether it is a folder; in a store: whether anything lies below it."""
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Return whether it is anything; a link counts as what it leads to."""
+
+    @abstractmethod
+    def lexists(self) -> bool:
+        """Return whether something has this name: an object, or anything on a disk, also a link that leads nowhere."""
+
+    @abstractmethod
+    def size(self) -> int:
+        """Return the length of a file in bytes.
+
+        Raises:
+            FileNotFoundError: There is none.
+            OSError: It cannot be looked at.
+        """
+
+    @abstractmethod
+    def snapshot(self) -> Callable[[str], FileInfo | None]:
+        """Return what looks up files below this folder by their relative path; it gives None for what is not a file.
+
+        A store is listed once, now; a disk is asked for each file.
+
+        Raises:
+            OSError: From this or from a lookup: the store cannot be listed, or a file not be looked at.
+        """
+
+    @abstractmethod
+    def free_bytes(self) -> int | None:
+        """Return the space that is free where it is or will be; None where a store does not say."""
+
+    @abstractmethod
+    def children(self) -> list[Child]:
+        """Return what lies directly in it, sorted by the bytes of the names; nothing for a store without such a folder.
+
+        Raises:
+            FileNotFoundError: There is no such folder on this machine.
+            OSError: It cannot be listed.
+        """
+
+    @abstractmethod
+    def folders(self) -> list[bytes]:
+        """Return the names of the folders that lie directly in it, sorted; on a disk nothing else takes memory.
+
+        Raises:
+            OSError: As `children`.
+        """
+
+    @abstractmethod
+    def some_children(self) -> Iterator[Child]:
+        """Yield what lies directly in it as it comes, in any order, perhaps repeatedly.
+
+        For callers that need a few names of very many: what is not taken is not listed.
+
+        Raises:
+            OSError: As `children`.
+        """
+
+    @abstractmethod
+    def files_below(self, enters: Enters | None = None, folder: bytes = b"") -> Iterator[tuple[bytes, int | None]]:
+        """Yield the path and the size of every file at any depth below a folder, in any order.
+
+        On a disk a link that leads nowhere is a file of size 0, and what is not a regular file has no size. What only
+        marks a folder in a store is not a file. Takes the memory of one folder, or of one page of a listing.
+
+        Args:
+            enters: Called for each folder on a disk; links to folders are entered like folders, but for those that lead
+                back to a folder on the way to them. By default no link to a folder is entered. A store is listed
+                without looking at folders.
+            folder: Which folder: a path below this location, or nothing for itself. The paths that are yielded begin
+                below it.
+
+        Raises:
+            OSError: A folder cannot be listed, or is reached by more than a thousand paths of links (``ELOOP``).
+        """
+
+    @abstractmethod
+    def leads_back(self, folder: bytes) -> bool:
+        """Return whether what lies below it under a path is, by way of links, one of the folders on that path.
+
+        Raises:
+            OSError: It cannot be looked at.
+        """
+
+    @abstractmethod
+    def is_same(self, other: Location) -> bool:
+        """Return whether both are the same file or folder, also by way of links; false for what is not there."""
+
+    @abstractmethod
+    def matching(self, *, regular: bool = False) -> list[Self]:
+        """Return the files that a pattern matches, sorted; of one without wildcards the file itself, if it is there.
+
+        ``*``, ``?`` and ``[...]`` match inside a name, ``**`` any number of folders. Names that begin with a dot match
+        only a pattern that says so. Links stay links; ``**`` follows those to folders, but for one that leads back to a
+        folder it lies in, of which a ``SourceWarning`` tells.
+
+        Args:
+            regular: Whether to leave out what is not a regular file on a disk, such as a link that leads nowhere.
+
+        Raises:
+            OSError: A store cannot be listed.
+        """
+
+    @abstractmethod
+    def still_answers(self, error: OSError) -> bool:
+        """Return whether, after an error with one file below this folder, others may still be read.
+
+        A store that refuses one object is asked whether it refuses everything, as it does when credentials have
+        expired. On this machine it is seen whether the folder of the file has gone as well, as those of a disk have
+        that was taken away. Of a location that is a file, such as a list, the files named in it may lie anywhere.
+
+        Raises:
+            StorageError: The store fails now.
+        """
+
+    # Reading.
+
+    @abstractmethod
+    def reader(self) -> AbstractContextManager[IO[bytes]]:
+        """Open the file for reading bytes, back and forth, in a ``with`` block.
+
+        Raises:
+            OSError: It cannot be opened, or is a pipe, a device or a folder.
+        """
+
+    @abstractmethod
+    def read_bytes(self) -> bytes:
+        """Return the whole file.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+
+    @abstractmethod
+    def read_at_most(self, limit: int) -> bytes:
+        """Return the whole of a file that must not be large.
+
+        Args:
+            limit: Most bytes that it may have.
+
+        Raises:
+            OSError: It is larger (``EFBIG``), is a pipe or a device (``EINVAL``), or cannot be read.
+        """
+
+    @abstractmethod
+    def read_range(self, start: int, length: int, known_size: int = 0) -> bytes:
+        """Return ``length`` bytes of the file from ``start`` on; fewer only where the file ends.
+
+        Args:
+            start: First byte.
+            length: How many bytes.
+            known_size: The file is probably at least that long; saves a request where that is ``start + length``.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+
+    def read_head(self, count: int) -> bytes:
+        """Return the first bytes of the file; fewer where it ends.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        return self.read_range(0, count)
+
+    @abstractmethod
+    def local_copy(self) -> AbstractContextManager[LocalCopy]:
+        """Give the bytes of the file as a file of this machine in a ``with`` block: itself, or a copy of an object.
+
+        A copy lies in the folder for temporary files (``$TMPDIR``), takes at most the bytes of the object there, and
+        has no name, so that nothing is left of it when the process is killed. Nothing is fetched before it is asked
+        for.
+
+        Raises:
+            FileNotFoundError: There is no such object.
+            OSError: The store cannot be read; or there is no space for the copy, see `stoker.storage.is_scratch_full`.
+        """
+
+    # Writing.
+
+    @abstractmethod
+    def write_atomically(self, data: Data) -> None:
+        """Write the file, whole or not at all, in place of any there is; it lasts when this returns.
+
+        Raises:
+            OSError: The disk is full, the store has gone, or the like; nothing is left of the attempt.
+        """
+
+    @abstractmethod
+    def create(self, data: Data) -> bool:
+        """Write a file that is not there yet, and return whether it was not; of several writers one succeeds.
+
+        Raises:
+            OSError: As `write_atomically`.
+        """
+
+    @abstractmethod
+    def make_directory(self, within: Location | None = None) -> None:
+        """Make a folder and those above it that are missing; does nothing in a store, which has none.
+
+        Args:
+            within: A folder that is not created again if it is gone, such as a dataset's with all that was in it.
+
+        Raises:
+            OSError: One of them cannot be made, or is a file.
+        """
+
+    @abstractmethod
+    def stage(self, name: str, stop: threading.Event | None = None) -> Staging:
+        """Begin a file below this folder that takes its name when it is complete.
+
+        Args:
+            name: Its name, relative to this folder, which must exist if it is on this machine.
+            stop: Ends the waits for a store that does not answer.
+
+        Raises:
+            OSError: There is no space for it.
+        """
+
+    @abstractmethod
+    def unlink(self, *, missing_ok: bool = False) -> None:
+        """Delete the file.
+
+        Raises:
+            FileNotFoundError: There is none, and that is not ``missing_ok``.
+            OSError: It cannot be deleted.
+        """
+
+    @abstractmethod
+    def remove_folder(self) -> None:
+        """Delete this folder and everything below it; one that is not there is not an error.
+
+        Raises:
+            OSError: Something cannot be deleted.
+        """
+
+    @abstractmethod
+    def remove_temporaries(self) -> None:
+        """Remove the unfinished files below this folder that dead processes have left.
+
+        Raises:
+            OSError: It cannot be listed, or something in it cannot be removed.
+        """
+
+
+class LocalLocation(PosixPath, Location):
+    """A path of this machine: a `pathlib.Path` with the methods of `Location`."""
+
+    __slots__ = ()
+
+    is_local = True
+    has_locks = True
+    requests_at_once = 1
+
+    def resolve(self, strict: bool = False) -> Self:  # noqa: FBT001, FBT002 - as pathlib has it
+        """Return the same location, absolute and without symbolic links; a loop of links is left as it is."""
+        return type(self)(os.path.realpath(self, strict=strict))
+
+    def normalized(self) -> Self:
+        """Return the same location, absolute, and without ``..``; links stay."""
+        return type(self)(os.path.abspath(self))  # noqa: PTH100 - pathlib keeps ".."
+
+    def spelled(self) -> bytes:
+        """Return the resolved path as bytes."""
+        return os.path.realpath(os.fsencode(self))
+
+    def lies_in(self, other: Location) -> bool:
+        """Return whether it is ``other`` or lies below it, also by way of links."""
+        return isinstance(other, LocalLocation) and self.resolve().is_relative_to(other.resolve())
+
+    def local_path(self) -> Path:
+        """Return itself."""
+        return self
+
+    def is_file(self) -> bool:
+        """Return whether it is a regular file; nothing has a name that is too long."""
+        try:
+            return super().is_file()
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return False
+            raise
+
+    def lexists(self) -> bool:
+        """Return whether something has this name, also a link that leads nowhere."""
+        return os.path.lexists(self)
+
+    def size(self) -> int:
+        """Return the length of a file in bytes."""
+        return self.stat().st_size
+
+    def snapshot(self) -> Callable[[str], FileInfo | None]:
+        """Return what looks up files below this folder, each when it is asked for."""
+        top = os.path.join(self, "")  # noqa: PTH118 - there may be millions of names, and a Path of each takes time
+
+        def look_up(name: str) -> FileInfo | None:
+            try:
+                info = os.stat(top + name)  # noqa: PTH116
+            except OSError as error:
+                if not is_of_the_name(error):
+                    raise
+                return None
+            return FileInfo(info.st_size, str(info.st_mtime_ns)) if stat.S_ISREG(info.st_mode) else None
+
+        return look_up
+
+    def free_bytes(self) -> int | None:
+        """Return the space that is free where it is or will be."""
+        place = self.absolute()
+        while not place.exists():
+            place = place.parent
+        return shutil.disk_usage(place).free
+
+    def children(self) -> list[Child]:
+        """Return what lies directly in it, sorted by name."""
+        return sorted(self.some_children())
+
+    def folders(self) -> list[bytes]:
+        """Return the names of the folders that lie directly in it, sorted."""
+        return sorted(child.name for child in self.some_children() if child.is_folder)
+
+    def some_children(self) -> Iterator[Child]:
+        """Yield what lies directly in it, in any order; a link that leads round in a circle is not a folder."""
+        with os.scandir(os.fsencode(self)) as entries:
+            yield from map(_child, entries)
+
+    def files_below(self, enters: Enters | None = None, folder: bytes = b"") -> Iterator[tuple[bytes, int | None]]:
+        """Yield the path and the size of every file at any depth below a folder, in any order."""
+        top = os.path.join(os.fsencode(self), folder)  # noqa: PTH118 - pathlib has no bytes paths
+        ways: Counter[_Identity] = Counter()
+        pending = [_Visit(b"", [*self._on_the_way(folder), _identity(top)])]
+        while pending:
+            visit = pending.pop()
+            with os.scandir(os.path.join(top, visit.path)) as entries:  # noqa: PTH118
+                for entry in entries:
+                    path, child = visit.path + entry.name, _child(entry)
+                    if not child.is_folder:
+                        yield path, _size_of(entry)
+                        continue
+                    if child.is_link and enters is None:
+                        continue
+                    identity = _identity(entry.path)
+                    leads_back = identity in visit.folders
+                    if not (enters is None or enters(path, leads_back)) or leads_back:
+                        continue
+                    by_link = visit.by_link or child.is_link
+                    if by_link:
+                        ways[identity] += 1
+                        if ways[identity] > _MAX_WAYS:
+                            problem = f"links lead to it in more than {_MAX_WAYS} ways"
+                            raise OSError(errno.ELOOP, problem, os.fsdecode(entry.path))
+                    pending.append(_Visit(path + b"/", [*visit.folders, identity], by_link))
+
+    def leads_back(self, folder: bytes) -> bool:
+        """Return whether what lies below it under a path is, by way of links, one of the folders on that path."""
+        return _identity(os.path.join(os.fsencode(self), folder)) in self._on_the_way(folder)  # noqa: PTH118
+
+    def _on_the_way(self, folder: bytes) -> list[_Identity]:
+        """Return the folders that lead from this one to one below it, without that one."""
+        top, parts = os.fsencode(self), [part for part in folder.split(b"/") if part]
+        return [_identity(os.path.join(top, *parts[:count])) for count in range(len(parts))]  # noqa: PTH118
+
+    def is_same(self, other: Location) -> bool:
+        """Return whether both are the same file or folder, also by way of links; false for what is not there."""
+        if not isinstance(other, LocalLocation):
+            return False
+        with suppress(OSError):
+            return _identity(os.fsencode(self)) == _identity(os.fsencode(other))
+        return False
+
+    def matching(self, *, regular: bool = False) -> list[Self]:
+        """Return the files that a pattern matches, sorted."""
+        if "**" in self.parts:
+            return sorted(path for path in self._matching_below() if not regular or path.is_file())
+        # pathlib takes no pattern that may be absolute
+        found = (type(self)(match) for match in glob.iglob(str(self), recursive=True))  # noqa: PTH207
+        return sorted(path for path in found if (path.is_file() if regular else not path.is_dir()))
+
+    def _matching_below(self) -> list[Self]:
+        """Return the files that a pattern with ``**`` matches; `glob` follows links that lead back up to 40 times."""
+        fixed = next(at for at, part in enumerate(self.parts) if glob.has_magic(part))
+        top, pattern = type(self)(*self.parts[:fixed]), self.parts[fixed:]
+        if not top.is_dir():
+            return []
+        enters_hidden = any(part.startswith(".") for part in pattern[:-1])
+
+        def enters(path: bytes, leads_back: bool) -> bool:  # noqa: FBT001 - as a walk calls it
+            name = path[path.rfind(b"/") + 1 :]
+            if name.startswith(b".") and not enters_hidden:
+                return False
+            if leads_back:
+                link = top / os.fsdecode(path)
+                message = f"{link} is a link to {link.resolve()}, a folder that it lies in: not followed again"
+                warnings.warn(message, SourceWarning, stacklevel=4)
+            return True
+
+        names = (os.fsdecode(path) for path, _ in top.files_below(enters))
+        return [top / name for name in names if glob_matches(name.split("/"), pattern)]
+
+    def still_answers(self, error: OSError) -> bool:
+        """Return whether, after an error with one file below this folder, others may still be read."""
+        # A list may name folders that never were, each of which is the fault of the lines that do.
+        return self.is_file() or not folder_has_gone(error)
+
+    def reader(self) -> AbstractContextManager[IO[bytes]]:
+        """Open the file for reading bytes in a ``with`` block; a named pipe is not waited for."""
+        return open_regular(self)
+
+    def read_at_most(self, limit: int) -> bytes:
+        """Return the whole of a file that must not be larger."""
+        return read_at_most(self, limit)
+
+    def read_range(self, start: int, length: int, known_size: int = 0) -> bytes:  # noqa: ARG002 - a disk knows
+        """Return ``length`` bytes of the file from ``start`` on; fewer only where the file ends."""
+        with attach_filename(self):
+            file = regular_descriptor(self)
+            try:
+                refuse_hole(file, start, length)
+                data = os.pread(file, length, start)
+                while len(data) < length and (more := os.pread(file, length - len(data), start + len(data))):
+                    data += more
+                return data
+            finally:
+                os.close(file)
+
+    @contextmanager
+    def local_copy(self) -> Iterator[LocalCopy]:
+        """Give the file itself in a ``with`` block."""
+        yield LocalCopy(self)
+
+    def write_atomically(self, data: Data) -> None:
+        """Write the file under a temporary name, bring it to the disk, and give it its name."""
+        write_file(self, data)
+
+    def create(self, data: Data) -> bool:
+        """Write a file that is not there yet, and return whether it was not; of several writers one succeeds."""
+        return create_file(self, data)
+
+    def make_directory(self, within: Location | None = None) -> None:
+        """Make a folder and those above it that are missing; their names are on the disk when this returns."""
+        make_directory(self, within if isinstance(within, Path) else None)
+
+    def stage(self, name: str, stop: threading.Event | None = None) -> Staging:  # noqa: ARG002 - a disk answers
+        """Begin a file beside its final name, which it is given by a rename once it is on the disk."""
+        return LocalStaging(self, name)
+
+    def remove_folder(self) -> None:
+        """Delete this folder and everything below it; one that is not there is not an error."""
+        while self.exists():  # another process may be removing it, too
+            with suppress(FileNotFoundError):
+                shutil.rmtree(self)
+
+    def remove_temporaries(self) -> None:
+        """Remove the unfinished files below this folder; only for the holder of the journal's lock."""
+        for path in self.rglob(f"*{TEMPORARY_MARK}*"):
+            path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class StoreLocation(Location):
+    """An object or a prefix in a store; every method that looks at it asks the store.
+
+    It has no ``__fspath__``, so that a function of ``os`` that is given one fails at once.
+
+    Attributes:
+        root: Scheme and bucket or host, such as ``s3://photos``.
+        key: The rest, without slashes around it.
+    """
+
+    root: str
+    key: str
+
+    @classmethod
+    def parse(cls, url: str) -> StoreLocation:
+        """Return what a URL means.
+
+        Raises:
+            ConfigError: It is of another scheme, names no bucket, or has a part that stores do not agree about.
+        """
+        found = _URL.fullmatch(url)
+        if found is None or found["scheme"] not in BACKENDS:
+            known = ", ".join(f"{scheme}://" for scheme in BACKENDS)
+            raise ConfigError(f"{url} is not a URL that Stoker reads; it must begin with one of {known}")
+        if not found["bucket"] and found["scheme"] != "hdfs":
+            what, example = ("server", "HOST") if is_web(os.fsencode(url)) else ("bucket", "BUCKET")
+            raise ConfigError(f"{url} names no {what}; write {found['scheme']}://{example}/PATH")
+        if "@" in found["bucket"]:
+            raise ConfigError(
+                f"{found['scheme']}://...@... has credentials in it; give them as docs/how-to/buckets.md says"
+            )
+        key = (found["key"] or "").strip("/")
+        if is_web(os.fsencode(url)) and ("?" in key or "#" in key):
+            raise ConfigError(f"{url} has a query or a fragment; give the path alone, or download the file")
+        if key and any(part in ("", ".", "..") for part in key.split("/")):
+            raise ConfigError(f"{url} has an empty part, '.' or '..' in it; write the path without them")
+        return cls(f"{found['scheme']}://{found['bucket']}", key)
+
+    @property
+    def store(self) -> RetryingStore:
+        """The store, which is opened with the first use in this process."""
+        return open_store(self.root)
+
+    def __str__(self) -> str:
+        return f"{self.root}/{self.key}" if self.key else self.root
+
+    def __truediv__(self, below: str | os.PathLike[str]) -> StoreLocation:
+        more = os.fspath(below).strip("/")
+        return StoreLocation(self.root, f"{self.key}/{more}" if self.key and more else self.key or more)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The bucket and each part of the key."""
+        return (self.root, *(self.key.split("/") if self.key else ()))
+
+    @property
+    def name(self) -> str:
+        """The last part of the key."""
+        return self.key.rpartition("/")[2]
+
+    @property
+    def suffix(self) -> str:
+        """The end of the name from its last dot on, if it has one inside."""
+        stem, dot, end = self.name.rpartition(".")
+        return dot + end if stem and end else ""
+
+    @property
+    def parent(self) -> StoreLocation:
+        """What it lies in; the bucket lies in itself."""
+        return StoreLocation(self.root, self.key.rpartition("/")[0])
+
+    @property
+    def parents(self) -> tuple[StoreLocation, ...]:
+        """The parent, its parent, up to the bucket."""
+        found = [self]
+        while found[-1].key:
+            found.append(found[-1].parent)
+        return tuple(found[1:])
+
+    def with_name(self, name: str) -> StoreLocation:
+        """Return what lies beside it under another name."""
+        return self.parent / name
+
+    def resolve(self) -> StoreLocation:
+        """Return itself: there are no links and no working directory."""
+        return self
+
+    absolute = normalized = resolve
+
+    def spelled(self) -> bytes:
+        """Return the URL as bytes."""
+        return str(self).encode("utf-8", "surrogateescape")
+
+    def lies_in(self, other: Location) -> bool:
+        """Return whether it is ``other`` or lies below it."""
+        return other == self or other in self.parents
+
+    is_local = False
+    has_locks = False
+    requests_at_once = _REQUESTS
+
+    def local_path(self) -> Path:
+        """Raise: it has none."""
+        raise ConfigError(f"{self} is in a store, and this reads only files of this machine; copy the dataset")
+
+    def size(self) -> int:
+        """Return the length of the object in bytes."""
+        return self.store.size(self.key)
+
+    def snapshot(self) -> Callable[[str], FileInfo | None]:
+        """Return what looks up objects below this prefix: in a listing of now, or without listings one by one."""
+        if not self.store.has_listings:
+            return self._look_up
+        top = self._top()
+        entries = self.store.entries(self.key)
+        return {entry.key[top:]: FileInfo(entry.size_bytes, entry.etag or "") for entry in entries}.get
+
+    def _look_up(self, name: str) -> FileInfo | None:
+        try:
+            entry = self.store.stat((self / name).key)
+        except FileNotFoundError:
+            return None
+        return FileInfo(entry.size_bytes, entry.etag or "")
+
+    def free_bytes(self) -> int | None:
+        """Return None: a store does not say."""
+        return None
+
+    def is_file(self) -> bool:
+        """Return whether it is an object."""
+        return bool(self.key) and self.store.is_object(self.key)
+
+    lexists = is_file
+
+    def is_dir(self) -> bool:
+        """Return whether anything lies below it."""
+        try:
+            return self.store.has_below(self.key)
+        except FileNotFoundError:  # there is not even such a bucket
+            return False
+
+    def exists(self) -> bool:
+        """Return whether it is an object, or anything lies below it."""
+        return self.is_file() or self.is_dir()
+
+    def children(self) -> list[Child]:
+        """Return what lies directly in it, sorted by name."""
+        top = self._top()
+        found = self.store.children(self.key)
+        folders = (Child(_encoded(key[top:]), is_folder=True, is_file=False) for key in found.folders)
+        files = (Child(_encoded(entry.key[top:]), is_folder=False, is_file=True) for entry in found.files)
+        return sorted((*folders, *files))
+
+    def folders(self) -> list[bytes]:
+        """Return the names of the folders that lie directly in it, sorted."""
+        return [child.name for child in self.children() if child.is_folder]
+
+    def some_children(self) -> Iterator[Child]:
+        """Yield what lies directly in it as the pages of a listing bring it, perhaps repeatedly."""
+        top = self._top()
+        for entry in self.store.entries(self.key):
+            name, slash, _ = entry.key[top:].partition("/")
+            yield Child(_encoded(name), is_folder=bool(slash), is_file=not slash)
+
+    def files_below(
+        self,
+        enters: Enters | None = None,  # noqa: ARG002 - there are no folders to enter
+        folder: bytes = b"",
+    ) -> Iterator[tuple[bytes, int | None]]:
+        """Yield the path and the size of every object at any depth below a folder, in any order."""
+        if folder:
+            yield from cast("StoreLocation", place_at(within(self.spelled(), folder))).files_below()
+            return
+        top = self._top()
+        empty = []
+        for entry in self.store.entries(self.key):
+            if entry.size_bytes:
+                yield _encoded(entry.key[top:]), entry.size_bytes
+            else:
+                empty.append(entry.key)
+        # Some programs mark a folder with an empty object whose name is that of the folder and a slash. Clients show it
+        # without the slash; but there is nothing under that name.
+        yield from ((_encoded(key[top:]), 0) for key in empty if self.store.is_object(key))
+
+    def leads_back(self, folder: bytes) -> bool:  # noqa: ARG002 - see above
+        """Return false: there are no links."""
+        return False
+
+    def is_same(self, other: Location) -> bool:
+        """Return whether both have the same URL."""
+        return self == other
+
+    def matching(self, *, regular: bool = False) -> list[StoreLocation]:  # noqa: ARG002 - all objects are
+        """Return the objects that a pattern matches, sorted."""
+        parts = self.key.split("/")
+        fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), None)
+        if fixed is None:
+            return [self] if self.is_file() else []
+        top = StoreLocation(self.root, "/".join(parts[:fixed]))
+        if fixed == len(parts) - 1 and parts[-1] != "**":
+            names = [os.fsdecode(child.name) for child in top.children() if child.is_file]
+        else:
+            names = sorted(os.fsdecode(path) for path, _ in top.files_below())
+        return [top / name for name in names if glob_matches(name.split("/"), parts[fixed:])]
+
+    def still_answers(self, error: OSError) -> bool:
+        """Return whether, after an error with one object below it, others may still be read."""
+        if not isinstance(error, PermissionError):
+            return True
+        try:
+            self.is_dir()
+        except PermissionError:
+            return False
+        return True
+
+    def reader(self) -> AbstractContextManager[IO[bytes]]:
+        """Open the object for reading bytes, which come in long chunks, the next one fetched ahead."""
+        return cast("IO[bytes]", io.BufferedReader(ObjectReader(self.store, self.key)))
+
+    def read_bytes(self) -> bytes:
+        """Return the whole object."""
+        return self.store.read(self.key)
+
+    def read_at_most(self, limit: int) -> bytes:
+        """Return the whole of an object that must not be larger."""
+        try:
+            return self.store.read(self.key, limit=limit)
+        except OSError as error:
+            if error.errno == errno.EFBIG:
+                raise too_large(self, limit) from error
+            raise
+
+    def read_range(self, start: int, length: int, known_size: int = 0) -> bytes:
+        """Return ``length`` bytes of the object from ``start`` on; fewer only where it ends."""
+        if 0 < length <= known_size - start:
+            try:
+                return self.store.read(self.key, start, length)
+            except StorageError as error:
+                given_up = isinstance(error.__cause__, StoreError) and error.__cause__.retry
+                if given_up or self.size() >= start + length:  # it is not that the object has become shorter
+                    raise
+        there = min(length, self.size() - start)
+        return self.store.read(self.key, start, there) if there > 0 else b""
+
+    def local_copy(self) -> AbstractContextManager[LocalCopy]:
+        """Give a copy of the object as a file of this machine in a ``with`` block."""
+        return store_copy(self.store, self.key)
+
+    def write_atomically(self, data: Data) -> None:
+        """Write the object, whole or not at all."""
+        self.store.write(self.key, data)
+
+    def create(self, data: Data) -> bool:
+        """Write an object that is not there yet, and return whether it was not; of several writers one succeeds."""
+        return self.store.create(self.key, data)
+
+    def make_directory(self, within: Location | None = None) -> None:
+        """Do nothing: a store has no folders to be made."""
+
+    def stage(self, name: str, stop: threading.Event | None = None) -> Staging:
+        """Begin an object in a scratch file of this machine; publishing sends it to the store."""
+        store = self.store if stop is None else self.store.stoppable(stop)
+        return StoreStaging(store, self.key, name)
+
+    def unlink(self, *, missing_ok: bool = False) -> None:
+        """Delete the object."""
+        if not missing_ok:
+            self.size()
+        self.store.delete(self.key)
+
+    def remove_folder(self) -> None:
+        """Delete everything below it; where the store has no folders, one object after another."""
+        self.store.delete_below(self.key)
+
+    def remove_temporaries(self) -> None:
+        """Remove the unfinished files below it; a build that writes there now writes once more what it misses."""
+        self.store.delete_all([entry.key for entry in self.store.entries(self.key) if TEMPORARY_MARK in entry.key])
+
+    def _top(self) -> int:
+        """Return how many characters of a key come before the path below it."""
+        return len(self.key) + 1 if self.key else 0
+
+
+LocationLike = str | os.PathLike[str] | Location
+"""What `location` makes a `Location` of."""
+
+
+def location(text: LocationLike) -> Location:
+    """Return the location that a path or a URL means.
+
+    Raises:
+        ConfigError: It is a URL that Stoker cannot read, or nothing.
+    """
+    if isinstance(text, Location):
+        return text
+    plain = os.fspath(text)
+    if not plain:
+        raise ConfigError("the path is empty; for the current directory write a dot")
+    scheme, _, rest = plain.partition(":/")
+    if scheme in BACKENDS and not rest.startswith("/"):  # pathlib makes one slash of two
+        said = f"{plain} looks like a URL that has lost a slash"
+        raise ConfigError(f"{said}; write {scheme}://{rest}, not as a pathlib.Path, or a folder's absolute path")
+    return StoreLocation.parse(plain) if _is_url(os.fsencode(plain)) else LocalLocation(plain)
+
+
+def write_atomically(place: LocationLike, data: Data) -> None:
+    """Write a file, whole or not at all, in place of any there is; see `Location.write_atomically`.
+
+    Raises:
+        OSError: The disk is full, the store has gone, or the like; nothing is left of the attempt.
+    """
+    location(place).write_atomically(data)
+
+
+# Tables of items and lists of files hold locations as bytes: an absolute path or a URL, or a path below a base.
+
+
+def place_at(where: bytes) -> Location:
+    """Return the location that an absolute path or a URL means.
+
+    As in paths of files, an empty part or ``.`` of a URL means nothing, and ``..`` the folder above.
+
+    Raises:
+        ConfigError: It is a URL that Stoker cannot read.
+    """
+    if not _is_url(where):
+        return LocalLocation(os.fsdecode(where))
+    bucket, key = split_bucket(where)
+    plain = posixpath.normpath(b"/" + key.lstrip(b"/"))
+    return StoreLocation.parse((bucket + plain).decode("utf-8", "surrogateescape"))
+
+
+def read_at(where: bytes, limit: int) -> bytes:
+    """Return the whole file at an absolute path or a URL; see `place_at` and `Location.read_at_most`.
+
+    For files read once each by the million: making a `LocalLocation` takes half as long as reading a small file.
+    """
+    return place_at(where).read_at_most(limit) if _is_url(where) else read_at_most(os.fsdecode(where), limit)
+
+
+def split_bucket(where: bytes) -> tuple[bytes, bytes]:
+    """Return the scheme and the bucket of a URL, and the rest without slashes in front; a path has no bucket."""
+    if not _is_url(where):
+        return b"", where
+    scheme, _, rest = where.partition(b"://")
+    bucket, _, key = rest.partition(b"/")
+    return scheme + b"://" + bucket, key
+
+
+def is_absolute(path: bytes) -> bool:
+    """Return whether a path of an item does not depend on the base of its source."""
+    return path.startswith(b"/") or _is_url(path)
+
+
+def is_web(path: bytes) -> bool:
+    """Return whether a path of an item is the URL of something on a web server."""
+    return path[:8].lower().startswith((b"http://", b"https://"))
+
+
+def within(base: bytes, path: bytes) -> bytes:
+    """Return the absolute path or the URL of an item."""
+    return path if is_absolute(path) else base + b"/" + path
+
+
+def glob_matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Return whether the parts of a path match those of a pattern, as `glob` would have it."""
+    states = {0}  # how much of the pattern the parts so far can have used up
+    for part in parts:
+        hidden = part.startswith(".")
+        states = _past_stars(states, pattern)
+        after = {at for at in states if at < len(pattern) and pattern[at] == "**" and not hidden}
+        for at in states:
+            if at < len(pattern) and pattern[at] != "**" and (not hidden or pattern[at].startswith(".")):
+                after |= {at + 1} if fnmatch.fnmatchcase(part, pattern[at]) else set()
+        states = after
+    return len(pattern) in _past_stars(states, pattern)
+
+
+def _past_stars(states: set[int], pattern: Sequence[str]) -> set[int]:
+    """Return the states and those that are reached when ``**`` stands for nothing."""
+    found = set(states)
+    for at in sorted(states):
+        while at < len(pattern) and pattern[at] == "**":
+            at += 1  # noqa: PLW2901
+            found.add(at)
+    return found
+
+
+def _encoded(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
+
+
+def _is_url(text: bytes) -> bool:
+    return _SCHEME.match(text, 0, _LONGEST_SCHEME) is not None
+
+
+def _child(entry: os.DirEntry[bytes]) -> Child:
+    try:
+        is_folder, is_file = entry.is_dir(), entry.is_file()
+    except OSError as error:
+        if not is_of_the_name(error):
+            raise
+        is_folder = is_file = False
+    return Child(entry.name, is_folder, is_file, entry.is_symlink())
+
+
+def _size_of(entry: os.DirEntry[bytes]) -> int | None:
+    """Return the size of a file; 0 of a link that leads nowhere, None of what is not a regular file."""
+    try:
+        info = entry.stat()
+    except OSError as error:
+        if not is_of_the_name(error):
+            raise
+        return 0
+    return info.st_size if stat.S_ISREG(info.st_mode) else None
+
+
+_Identity = tuple[int, int]
+"""Device and number of a file."""
+
+
+class _Visit(NamedTuple):
+    """A folder that a walk will list.
+
+    Attributes:
+        path: Its path below the top: empty, or ending in a slash.
+        folders: The folders on the way to it, and itself.
+        by_link: Whether one of them was reached by a link.
+    """
+
+    path: bytes
+    folders: list[_Identity]
+    by_link: bool = False
+
+
+def _identity(path: bytes) -> _Identity:
+    info = os.stat(path)  # noqa: PTH116 - pathlib has no bytes paths
+    return info.st_dev, info.st_ino

@@ -1,0 +1,538 @@
+"""What ``stoker export`` writes, read by the libraries it is for, by Pillow, and by Stoker itself."""
+
+from __future__ import annotations
+
+import base64
+import gc
+import hashlib
+import inspect
+import io
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import datasets
+import numpy as np
+import pytest
+import webdataset
+from PIL import Image
+from pyarrow import parquet
+
+import stoker
+from reference import example, pictures, tfrecord
+from small_datasets import write_dataset
+from stoker import fields
+from stoker.cli.main import main, make_parser
+from stoker.errors import ConfigError, DestinationError, ShardError, SourceWarning
+from stoker.exporting import FORMATS, _Run, export
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:the field 'tags' will have ids without names"),
+    pytest.mark.filterwarnings("ignore:the texts of 3 classes are not written"),
+]
+
+NAMES = ["cat", "dog", "eel"]
+FIELDS: dict[str, Any] = {
+    "image": fields.Image(),
+    "label": fields.Label(NAMES),
+    "caption": fields.Text(),
+    "score": fields.Float(),
+    "count": fields.Int(),
+    "vector": fields.Array("float32", (3,)),
+    "grid": fields.Array("uint8", (None, 2)),
+    "tags": fields.Labels(["x", "y"]),
+    "extra": fields.Bytes(),
+    "meta": fields.Json(),
+    "mask": fields.Mask(),
+    "second": fields.Image(),
+}
+
+
+def encoded(pixels: np.ndarray, kind: str) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, kind)
+    return out.getvalue()
+
+
+def record(number: int) -> dict[str, Any]:
+    rng = np.random.default_rng(number)
+    pixels = rng.integers(0, 255, (20 + number, 24, 3), np.uint8)
+    return {
+        "image": encoded(pixels, ["JPEG", "PNG", "WEBP"][number % 3]),
+        "label": NAMES[number % 3],
+        "caption": f"picture {number}, été",
+        "score": number / 4 + 0.125,
+        "count": number,
+        "vector": np.arange(3, dtype=np.float32) + number,
+        "grid": np.arange(2 * (number % 3), dtype=np.uint8).reshape(-1, 2),
+        "tags": [1] * (number % 3),
+        "extra": bytes([number, 255]),
+        "meta": {"a": [number, None]},
+        "mask": rng.integers(0, 9, pixels.shape[:2], np.uint8),
+        "second": encoded(pixels[::-1], "PNG"),
+    }
+
+
+@pytest.fixture(scope="module")
+def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset with a field of every kind."""
+    place = tmp_path_factory.mktemp("rich") / "dataset"
+    stoker.build([record(number) for number in range(12)], place, fields=FIELDS, shards=2, progress=False)
+    return place
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset of classes alone, of two splits."""
+    root = tmp_path_factory.mktemp("plain")
+    build(root, {"ant": 5, "bee": 4})
+    return root / "dataset"
+
+
+def build(root: Path, classes: Mapping[str, int]) -> None:
+    for split, name, number in ((s, n, i) for s in ("train", "val") for n, c in classes.items() for i in range(c)):
+        path = root / "images" / split / name / f"{name}{number}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(pictures.jpeg(20 + number, 24, sum(name.encode()) + 2 * number + (split == "val")))
+    stoker.build(root / "images", root / "dataset", progress=False)
+
+
+def samples(dataset: stoker.Dataset) -> list[stoker.Sample]:
+    return sorted((dataset[number] for number in range(len(dataset))), key=lambda sample: sample.encoded)
+
+
+def digests(root: Path) -> dict[str, str]:
+    files = (path for path in root.rglob("*") if path.is_file())
+    return {path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_a_folder_of_classes_is_the_dataset_again(plain: Path, tmp_path: Path) -> None:
+    report = export(plain, tmp_path / "out", "folder")
+    assert {name: (split.records, split.files) for name, split in report.splits.items()} == {
+        "train": (9, 9),
+        "validation": (9, 9),
+    }
+    stoker.build(tmp_path / "out", tmp_path / "again", progress=False)
+    for split in ("train", "validation"):
+        want = samples(stoker.open(plain, split))
+        for place in (tmp_path / "out", tmp_path / "again"):
+            found = stoker.open(place, split)
+            assert [one.name for one in found.classes] == ["ant", "bee"]
+            kept = [(one.encoded, one.label, Path(one.source).name) for one in samples(found)]
+            assert kept == [(one.encoded, one.label, one.source) for one in want]
+    assert sorted(path.name for path in (tmp_path / "out" / "train" / "bee").iterdir())[0] == "bee0.jpg"
+    assert not list((tmp_path / "out").rglob("*.jsonl"))
+
+
+def test_a_folder_with_metadata_is_the_dataset_again(rich: Path, tmp_path: Path) -> None:
+    export(rich, tmp_path / "out", "folder")
+    stoker.build(tmp_path / "out", tmp_path / "again", progress=False)
+    again = stoker.open(tmp_path / "again")
+    assert [one.name for one in again.classes] == NAMES
+    kinds = {name: field.kind for name, field in again.fields.items()}
+    assert kinds == {
+        "caption": "text", "score": "float", "count": "int", "vector": "json", "grid": "json", "tags": "json",
+        "extra": "text", "meta": "json", "mask": "mask", "second": "image",
+    }  # fmt: skip
+    for found, want in zip(samples(again), samples(stoker.open(rich)), strict=True):
+        assert (found.encoded, found.label) == (want.encoded, want.label)
+        said = want.fields | {"extra": base64.b64encode(want.fields["extra"]).decode()}
+        for name, value in said.items():
+            np.testing.assert_array_equal(found.fields[name], value.tolist() if name == "grid" else value)
+
+
+def test_pillow_and_datasets_read_a_folder(rich: Path, tmp_path: Path) -> None:
+    export(rich, tmp_path / "out", "folder")
+    root = tmp_path / "out" / "train"
+    rows = [json.loads(line) for line in (root / "metadata.jsonl").read_bytes().splitlines()]
+    assert len(rows) == 12
+    for row in rows:
+        with Image.open(root / row["file_name"]) as image, Image.open(root / row["mask_file_name"]) as mask:
+            assert (image.size, mask.mode) == (mask.size, "L")
+            assert row["file_name"].endswith({"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp"}[image.format])
+        assert row["file_name"].startswith(f"{row['label']}/")
+    found = datasets.load_dataset("imagefolder", data_dir=str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
+    assert len(found["train"]) == 12
+    by_count = {one["count"]: one for one in found["train"]}
+    for sample in samples(stoker.open(rich)):
+        one = by_count[sample.fields["count"]]
+        np.testing.assert_array_equal(np.asarray(one["image"].convert("RGB")), sample.decode())
+        np.testing.assert_array_equal(np.asarray(one["mask"]), sample.fields["mask"])
+        assert (one["label"], one["caption"]) == (NAMES[sample.label], sample.fields["caption"])
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # webdataset leaves files open
+def test_webdataset_reads_the_tars(rich: Path, tmp_path: Path) -> None:
+    report = export(rich, tmp_path / "out", "webdataset", shard_size=40_000)
+    tars = sorted((tmp_path / "out").glob("*.tar"))
+    assert [path.name for path in tars] == [f"train-{number:06d}.tar" for number in range(len(tars))]
+    assert len(tars) == report.splits["train"].files > 2
+    assert all(path.stat().st_size <= 40_000 + 20 * 512 for path in tars)
+    found = list(webdataset.WebDataset([str(path) for path in tars], shardshuffle=False))
+    dataset = stoker.open(rich)
+    assert len(found) == len(dataset) == 12
+    for number, one in enumerate(found):
+        sample = dataset[number]
+        suffix = {"jpeg": "jpg"}.get(sample.format, sample.format)
+        assert one[suffix] == sample.encoded
+        assert int(one["cls"]) == sample.label
+        assert one["txt"].decode() == sample.fields["caption"]
+        said = json.loads(one["json"])
+        assert said.pop("class") == NAMES[sample.label]
+        assert said.pop("file_name") == f"{sample.source}.{suffix}"
+        assert base64.b64decode(said.pop("extra")) == sample.fields["extra"]
+        assert said.keys() == {"score", "count", "vector", "grid", "tags", "meta"}
+        for name, value in said.items():
+            np.testing.assert_array_equal(value, np.asarray(sample.fields[name]).tolist())
+        with Image.open(io.BytesIO(one["mask.png"])) as mask:
+            np.testing.assert_array_equal(np.asarray(mask), sample.fields["mask"])
+    decoded = list(webdataset.WebDataset([str(path) for path in tars], shardshuffle=False).decode("rgb8"))
+    assert [one["cls"] for one in decoded] == [int(label) for label in dataset.labels]
+    gc.collect()
+
+
+def test_tars_keep_names_ids_and_texts_of_classes(tmp_path: Path) -> None:
+    for number in range(12):  # classes that are called by numbers, in another order
+        path = tmp_path / f"images/{number}/1.jpg"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(pictures.jpeg(20, 24, number))
+    listed = "".join(f"{number}\ttext of {number}\n" for number in range(13, -1, -1))
+    (tmp_path / "listed.txt").write_text(listed)
+    with pytest.warns(SourceWarning, match="2 classes without images"):
+        stoker.build(tmp_path / "images", tmp_path / "dataset", labels=tmp_path / "listed.txt", progress=False)
+    export(tmp_path / "dataset", tmp_path / "out", to="webdataset", shard_size=6000)
+    assert (tmp_path / "out/labels.txt").read_text() == listed
+    with pytest.warns(SourceWarning, match="no images in class 13, 12"):
+        stoker.build(tmp_path / "out", tmp_path / "again", progress=False)
+    with pytest.warns(SourceWarning, match="no images in class 13, 12"):
+        tars = stoker.open(tmp_path / "out")
+    want = stoker.open(tmp_path / "dataset")
+    for one in (tars, stoker.open(tmp_path / "again")):
+        assert one.classes == want.classes
+        assert [(a.encoded, a.label) for a in samples(one)] == [(b.encoded, b.label) for b in samples(want)]
+
+
+def test_tars_keep_masks_and_other_images(rich: Path, tmp_path: Path) -> None:
+    export(rich, tmp_path / "out", to="webdataset", shard_size=40_000)
+    stoker.build(tmp_path / "out", tmp_path / "again", progress=False)
+    again = stoker.open(tmp_path / "again")
+    assert [one.name for one in again.classes] == NAMES
+    kinds = {name: field.kind for name, field in again.fields.items()}
+    assert kinds == {"txt": "text", "json": "json", "mask": "mask", "second": "image"}
+    for found, want in zip(samples(again), samples(stoker.open(rich)), strict=True):
+        assert (found.encoded, found.label) == (want.encoded, want.label)
+        assert found.fields["txt"] == want.fields["caption"]
+        for name in ("mask", "second"):
+            np.testing.assert_array_equal(found.fields[name], want.fields[name])
+
+
+def test_datasets_read_parquet(rich: Path, tmp_path: Path) -> None:
+    export(rich, tmp_path / "out", "parquet", shard_size=4_000)
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert len(names) > 2
+    assert names == [f"train-{number:05d}-of-{len(names):05d}.parquet" for number in range(len(names))]
+    files = {"train": [str(tmp_path / "out" / name) for name in names]}
+    found = datasets.load_dataset("parquet", data_files=files, cache_dir=str(tmp_path / "cache"))["train"]
+    assert isinstance(found.features["image"], datasets.Image)
+    assert found.features["label"].names == NAMES
+    stored = found.cast_column("image", datasets.Image(decode=False))
+    dataset = stoker.open(rich)
+    assert len(found) == len(dataset) == 12
+    for number, one in enumerate(found):
+        sample = dataset[number]
+        assert stored[number]["image"]["bytes"] == sample.encoded
+        np.testing.assert_array_equal(np.asarray(one["image"].convert("RGB")), sample.decode())
+        assert one["label"] == sample.label
+        for name, value in sample.fields.items():
+            got = json.loads(one[name]) if name == "meta" else one[name]
+            np.testing.assert_array_equal(np.asarray(got).reshape(np.shape(value)), value)
+
+
+@pytest.mark.filterwarnings("ignore:no image has the class", "ignore:readers number the classes of a folder")
+@pytest.mark.parametrize("to", FORMATS)
+def test_boxes_and_labels_from_1(to: Any, tmp_path: Path) -> None:
+    write_dataset(tmp_path / "boxed", {"train": [4, 3], "validation": [2]})
+    export(tmp_path / "boxed", tmp_path / "out", to, split="val")
+    want = [stoker.open(tmp_path / "boxed", "validation")[number] for number in range(2)]
+    if to == "parquet":
+        rows = parquet.read_table(tmp_path / "out" / "validation-00000-of-00001.parquet").to_pylist()
+        labels = [row["label"] for row in rows]
+    elif to == "webdataset":
+        with tarfile.open(tmp_path / "out" / "validation-000000.tar") as tar:
+            held = {member.name: tar.extractfile(member).read() for member in tar}
+        rows = [json.loads(held[f"00000000{number}.json"]) for number in range(2)]
+        labels = [int(held[f"00000000{number}.cls"]) for number in range(2)]
+    else:
+        rows = [json.loads(line) for line in (tmp_path / "out/validation/metadata.jsonl").read_bytes().splitlines()]
+        classes = [one.name for one in stoker.open(tmp_path / "boxed", "validation").classes]
+        labels = [classes.index(row["label"]) for row in rows]
+    assert labels == [sample.label for sample in want]
+    assert sum(len(row["boxes"]) for row in rows) > 0
+    for row, sample in zip(rows, want, strict=True):
+        assert [(one["xmin"], one["ymax"]) for one in row["boxes"]] == [(box.xmin, box.ymax) for box in sample.boxes]
+
+
+LOST = {
+    "folder": [
+        r"no image has the class 'emu', so no folder tells of them",
+        r"readers number the classes of a folder from 0 in the order of their names, unlike .*kept; .* labels.txt",
+        r"the fields 'sex', 'tags' will have ids without names of classes; parquet has both",
+    ],
+    "webdataset": [r"the fields 'sex', 'tags' will have ids without names of classes; parquet has both"],
+    "parquet": [],
+}
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_what_a_format_cannot_say_is_named_before(to: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {
+        "image": fields.Image(),
+        "label": fields.Label(["dog", "cat", "emu"]),
+        "sex": fields.Label(["male", "female"]),
+        "tags": fields.Labels(["x", "y"]),
+        "mask": fields.Mask(),
+        "boxes": fields.Boxes(["leg", "wing"]),
+    }
+    records = [{**record(number), "label": number % 2, "sex": 1, "tags": [0]} for number in range(4)]
+    for number, one in enumerate(records):
+        one["boxes"] = [{"xmin": 0, "ymin": 0.25, "xmax": 0.5, "ymax": 1, "label": "wing"}] * (number % 3)
+    stoker.build(records, tmp_path / "kept", fields=kinds, progress=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SourceWarning)
+        monkeypatch.setattr(_Run, "write_all", lambda *_: pytest.fail("written before"))
+        with pytest.raises(pytest.fail.Exception):
+            export(tmp_path / "kept", tmp_path / "out", to, progress=False)
+    said = [str(one.message) for one in caught if one.category is SourceWarning]
+    assert len(said) == len(LOST[to])
+    assert all(re.search(pattern, text) for pattern, text in zip(LOST[to], said, strict=True))
+    monkeypatch.undo()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SourceWarning)
+        export(tmp_path / "kept", tmp_path / "out", to, progress=False)
+    if to == "parquet":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            rows = datasets.load_dataset(
+                "parquet", data_files=str(tmp_path / "out/*"), cache_dir=str(tmp_path / "cache")
+            )
+        assert rows["train"].features["boxes"].feature["label"].names == ["leg", "wing"]
+        boxes = [row["boxes"] for row in rows["train"]]
+        expected = {"xmin": 0.0, "ymin": 0.25, "xmax": 0.5, "ymax": 1.0, "label": 1}
+    else:
+        if to == "folder":
+            lines = (tmp_path / "out/train/metadata.jsonl").read_text().splitlines()
+        else:
+            with tarfile.open(tmp_path / "out/train-000000.tar") as tar:
+                lines = [tar.extractfile(one).read() for one in tar if one.name.endswith(".json")]
+        boxes = [json.loads(line)["boxes"] for line in lines]
+        expected = {"xmin": 0.0, "ymin": 0.25, "xmax": 0.5, "ymax": 1.0, "label": 1, "class": "wing"}
+    assert sorted(map(len, boxes)) == [0, 0, 1, 2]
+    assert all(box == expected for some in boxes for box in some)
+
+
+@pytest.mark.filterwarnings("ignore:readers number the classes of a folder")
+def test_classes_of_boxes_are_those_of_images_where_they_have_no_names_of_their_own(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "boxed", {"train": [4]})
+    export(tmp_path / "boxed", tmp_path / "out", "folder", progress=False)
+    rows = [json.loads(line) for line in (tmp_path / "out/train/metadata.jsonl").read_bytes().splitlines()]
+    found = {(row["label"], box["class"]) for row in rows for box in row["boxes"]}
+    assert found == {("n02", "n02"), ("n03", "n03")}
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_the_same_bytes_each_time(to: Any, rich: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        export(rich, tmp_path / name, to)
+    assert digests(tmp_path / "one") == digests(tmp_path / "two")
+
+
+def test_names_are_made_safe_and_unique(tmp_path: Path) -> None:
+    names = [
+        "../../x.jpg",
+        "a/x.jpg",
+        ".hidden.jpeg",
+        "no suffix",
+        "png.jpg",
+        "x.JPG",
+        "é" * 150 + ".jpg",
+        "ü" * 127,
+        "tab\t.jpg",
+    ]
+    images = [pictures.jpeg(20, 20, number) for number in range(len(names))]
+    images[4] = encoded(np.zeros((9, 9), np.uint8), "PNG")
+    payloads = [
+        example.write(
+            {
+                "image/encoded": ("bytes", [image]),
+                "image/class/label": ("int64", [0]),
+                "image/filename": ("bytes", [name.encode()]),
+            }
+        )
+        for name, image in zip(names, images, strict=True)
+    ]
+    (tmp_path / "train-00000-of-00001").write_bytes(b"".join(map(tfrecord.frame, payloads)))
+    export(tmp_path / "train-*", tmp_path / "out", "folder")
+    found = {path.name: path.read_bytes() for path in (tmp_path / "out" / "train" / "00000").iterdir()}
+    assert sorted(found.values()) == sorted(images)
+    assert found.keys() >= {
+        "x.jpg",
+        "x-1.jpg",
+        "hidden.jpeg",
+        "no suffix.jpg",
+        "png.png",
+        "x.JPG",
+        "tab\\t.jpg".replace("\\", "_"),
+    }
+    assert {path.name for path in tmp_path.iterdir()} == {"train-00000-of-00001", "out"}
+
+
+def damage(plain: Path, place: Path) -> Path:
+    shutil.copytree(plain, place)
+    shard = sorted(place.glob("train*"))[0]
+    data = bytearray(shard.read_bytes())
+    data[60] ^= 1
+    shard.write_bytes(data)
+    return shard
+
+
+def test_a_damaged_record_stops_it_or_is_left_out(plain: Path, tmp_path: Path) -> None:
+    shard = damage(plain, tmp_path / "damaged")
+    with pytest.raises(ShardError, match="record 0") as caught:
+        export(tmp_path / "damaged", tmp_path / "out", "webdataset")
+    assert (caught.value.path, caught.value.record, caught.value.offset) == (str(shard), 0, 0)
+    assert "--max-rejects" in caught.value.__notes__[0]
+    assert list((tmp_path / "out").iterdir()) == []
+    for to in FORMATS:
+        report = export(tmp_path / "damaged", tmp_path / to, to, max_rejects=1)
+        assert [reject.key for reject in report.rejects] == ["train#0"]
+        assert report.splits["train"].records == 8
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_destination_with_something_else_is_refused(to: Any, plain: Path, tmp_path: Path) -> None:
+    export(plain, tmp_path / "out", to)
+    before = digests(tmp_path / "out")
+    with pytest.raises(DestinationError, match="name a new or empty folder"):
+        export(plain, tmp_path / "out", to)
+    assert digests(tmp_path / "out") == before
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(DestinationError, match="is a file"):
+        export(plain, tmp_path / "file", to)
+
+
+KILLED = """
+import os, signal, sys
+from stoker.exporting import export
+def progress(*, done, **_):
+    if done == 5:
+        os.kill(os.getpid(), int(sys.argv[4]))
+export(sys.argv[1], sys.argv[2], sys.argv[3], progress=progress)
+"""
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_killed_export_starts_anew(to: Any, plain: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = [sys.executable, "-c", KILLED, str(plain), str(out), to]
+    assert subprocess.run([*words, str(int(signal.SIGKILL))], check=False).returncode == -signal.SIGKILL
+    assert [path.name for path in out.iterdir()] == [".stoker-export"]
+    subprocess.run([*words, str(int(signal.SIGINT))], check=False, stderr=subprocess.DEVNULL)
+    assert list(out.iterdir()) == []
+    export(plain, out, to)
+    export(plain, tmp_path / "whole", to)
+    assert digests(out) == digests(tmp_path / "whole")
+
+
+def test_two_exports_do_not_share_a_destination(plain: Path, tmp_path: Path) -> None:
+    def second(*, done: int, **_: int) -> None:
+        if done == 1:
+            with pytest.raises(DestinationError, match="another export writes to"):
+                export(plain, tmp_path / "out", "folder")
+
+    assert export(plain, tmp_path / "out", "folder", progress=second).splits["train"].records == 9
+
+
+def test_what_cannot_be_written_is_refused_by_name(rich: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(name: str, what: dict[str, Any], value: Any = "a", **settings: Any) -> Path:
+        records = [{"image": pictures.jpeg(20, 20, 1), "label": 0, **dict.fromkeys(what, value)}]
+        label = {"label": fields.Label(settings.pop("names", ["a"]))}
+        place = tmp_path / name
+        stoker.build(records, place, fields={"image": fields.Image(), **label, **what}, progress=False, **settings)
+        return place
+
+    raw = made("raw", {}, preset="dlbs", encode="raw", resize="square:16")
+    with pytest.raises(ConfigError, match="raw pixels, not image files; 'stoker repack --encode png'"):
+        export(raw, tmp_path / "out", "folder")
+    with pytest.raises(ConfigError, match=r"class 'a/b' of .* cannot be the name of a folder"):
+        export(made("slash", {}, names=["a/b"]), tmp_path / "out", "folder")
+    with pytest.raises(ConfigError, match=r"field 'boxes' of .* has a name that the export itself uses"):
+        export(made("boxes", {"boxes": fields.Text()}), tmp_path / "out", "parquet")
+    dotted = made("dotted", {"a/../b": fields.Mask()}, np.zeros((20, 20), np.uint8))
+    with pytest.raises(ConfigError, match=r"field 'a/../b' of .* cannot be a part of the names of files"):
+        export(dotted, tmp_path / "out", "webdataset")
+    with pytest.raises(stoker.errors.ExampleError, match="record 0 at byte 0: field 'score' is not finite"):
+        export(made("nan", {"score": fields.Float()}, float("nan")), tmp_path / "nan-out", "folder")
+    (tmp_path / "images/a").mkdir(parents=True)
+    (tmp_path / "images/a/1.jpg").write_bytes(pictures.jpeg(20, 20, 1))
+    with pytest.raises(ConfigError, match="holds image files"):
+        export(tmp_path / "images", tmp_path / "out", "parquet")
+    with pytest.raises(ConfigError, match="has no split 'test'; it has train"):
+        export(rich, tmp_path / "out", "folder", split="test")
+    with pytest.raises(ConfigError, match="is in a store"):
+        export(rich, "s3://bucket/out", "folder")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ConfigError, match=r"pip install 'stoker\[parquet\]'"):
+        export(rich, tmp_path / "arrow", "parquet")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_function_has_the_options_of_the_command(plain: Path, tmp_path: Path) -> None:
+    parser = make_parser(["export"])._subparsers._group_actions[0].choices["export"]  # type: ignore[union-attr,index]
+    of_records = {"image_key", "label_key", "records_label_base"}  # together: stoker.RecordKeys
+    of_the_command = {"help", "json", "quiet", "verbose"} | of_records
+    options = {action.dest: action.default for action in parser._actions if action.dest not in of_the_command}
+    parameters = inspect.signature(stoker.export).parameters
+    assert parameters.keys() - {"keys", "progress"} == options.keys()
+    assert all(parameters[name].default in (options[name], inspect.Parameter.empty) for name in options)
+    seen: list[tuple[int, int]] = []
+
+    def progress(*, done: int, total: int, size_bytes: int, rejects: int) -> None:
+        seen.append((done, total))
+
+    report = stoker.export(plain, tmp_path / "out", "webdataset", progress=progress)
+    assert seen == [(number, 18) for number in range(1, 19)]
+    assert repr(report).startswith("<stoker.ExportReport train: 9 records in 1 file, ")
+    with pytest.raises(ConfigError, match=r"^progress is True; give a function or False"):
+        stoker.export(plain, tmp_path / "other", "webdataset", progress=True)  # type: ignore[arg-type]
+    assert not (tmp_path / "other").exists()
+
+
+def test_the_command(plain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(["export", str(plain), str(tmp_path / "out"), "--to", "webdataset", "--split", "train", "--json", "-q"])
+        == 0
+    )
+    said = json.loads(capsys.readouterr().out)
+    size = (tmp_path / "out" / "train-000000.tar").stat().st_size
+    assert said["splits"] == {"train": {"records": 9, "files": 1, "bytes": size}}
+    assert said["rejects"] == []
+    assert main(["export", str(plain), str(tmp_path / "out"), "--to", "folder"]) == 2
+    assert "holds 'labels.txt'" in capsys.readouterr().err
+    shard = damage(plain, tmp_path / "damaged")
+    assert main(["export", str(tmp_path / "damaged"), str(tmp_path / "no"), "--to", "folder"]) == 1
+    assert f"{shard}" in capsys.readouterr().err
+    words = ["export", str(tmp_path / "damaged"), str(tmp_path / "yes"), "--to", "folder", "--max-rejects", "1"]
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "rejected: train#0: " in out
+    assert "17 records to" in out

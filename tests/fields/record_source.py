@@ -1,0 +1,96 @@
+"""Records in memory as a source of a build."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from reference import example, tfrecord
+from small_datasets import change_manifest
+from stoker import _native
+from stoker.builder import BuildReport, BuildSettings, ShardSettings, SourceSettings, build_tree
+from stoker.format.manifest import Shard, Split, dataset_id, read_manifest
+from stoker.sources import Item, ItemTable, ItemTableBuilder, SourceImage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from stoker.sources import BoxSource
+    from stoker.types import Features, Field
+
+SHARD = "train-00000-of-00001.tfrecord"
+"""The only shard that `build_records` writes, unless it is told otherwise."""
+
+
+@dataclass
+class MemorySource:
+    """A `stoker.sources.Source` of dicts: ``image`` is the bytes of a file, everything else an extra field."""
+
+    records: Sequence[Mapping[str, Any]]
+    fields: Mapping[str, Field]
+    classes: tuple[bytes, ...] = (b"cat",)
+    texts: tuple[bytes, ...] = (b"",)
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    boxes: Mapping[str, BoxSource] = field(default_factory=dict)
+    is_local: bool = True
+    root: str = "/"
+    box_names: tuple[str, ...] = ()
+    by_url: bool = False
+
+    @property
+    def table(self) -> ItemTable:
+        builder = ItemTableBuilder()
+        for number, record in enumerate(self.records):
+            builder.add(Item(b"record-%d" % number, 0, len(record["image"]), -1, number))
+        return builder.finish()
+
+    @property
+    def splits(self) -> Mapping[str, np.ndarray[Any, Any]]:
+        return {"train": np.arange(len(self.records), dtype=np.int64)}
+
+    def fingerprint(self) -> str:
+        return hashlib.sha256(repr([sorted(record) for record in self.records]).encode()).hexdigest()[:32]
+
+    def load(self, item: Item, split: str) -> SourceImage:  # noqa: ARG002 - there is one split
+        record = self.records[item.offset]
+        extra = {name: value for name, value in record.items() if name != "image"}
+        return SourceImage(record["image"], item.name, (), None, extra)
+
+
+def build_records(
+    destination: Path,
+    records: Sequence[Mapping[str, Any]],
+    fields: Mapping[str, Field],
+    *,
+    shards: int = 1,
+    **settings: Any,
+) -> BuildReport:
+    """Build a dataset of records."""
+    made = BuildSettings(SourceSettings("/"), shards=ShardSettings(train=shards), **{"threads": 1, **settings})
+    return build_tree(MemorySource(records, fields), made, destination)
+
+
+def with_second_record(dataset: Path, place: Path, changes: Features) -> tuple[Path, int]:
+    """A copy whose second record has other features, as the manifest and the checksums have it; and where it begins."""
+    shutil.copytree(dataset, place)
+    shard = place / SHARD
+    first, second = tfrecord.scan(shard.read_bytes())
+    held = {key: value for key, value in (example.parse(second.payload) | changes).items() if value is not None}
+    data = tfrecord.frame(first.payload) + tfrecord.frame(example.write(held))
+    shard.write_bytes(data)
+    (place / f"{SHARD}.idx").write_text(f"0 {first.size}\n{first.size} {len(data) - first.size}\n")
+    split = read_manifest(dataset).splits["train"]
+    listed = {"name": SHARD, "records": 2, "bytes": len(data), "crc32c": f"{_native.crc32c(data):08x}"}
+    content: dict[str, Any] = {
+        "records": 2, "bytes": len(data), "rejects": 0, "class_counts": list(split.class_counts), "unlabelled": 0,
+        "shards": [listed],
+    }  # fmt: skip
+    made = Split(2, len(data), 0, split.class_counts, (Shard(SHARD, 2, len(data), _native.crc32c(data)),))
+    change_manifest(place, splits={"train": content}, dataset_id=dataset_id({"train": made}))
+    return place, first.size

@@ -1,0 +1,370 @@
+"""stoker.fields: what each kind takes and refuses, what it stores, and what comes back; names and JSON of fields."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as np_st
+from PIL import Image as PillowImage
+
+from reference import example
+from stoker import _native, fields
+from stoker.errors import ConfigError, ExampleError, SourceError
+from stoker.types import Box, FeatureSpec
+
+DTYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)] + [
+    "bool",
+    "float16",
+    "float32",
+    "float64",
+]
+json_values = st.recursive(
+    st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner | st.none(), max_size=4) | st.dictionaries(st.text(), inner | st.none(), max_size=4),
+    max_leaves=10,
+)
+
+
+@st.composite
+def arrays(draw: st.DrawFn) -> tuple[fields.Array, np.ndarray[Any, Any]]:
+    """A field of arrays, and one of its values."""
+    dtype = draw(st.sampled_from(DTYPES))
+    shape = draw(st.lists(st.integers(1, 4), max_size=3))
+    data = draw(st.binary(min_size=8 * 64, max_size=8 * 64))
+    first: list[int | None] = [None] if shape and draw(st.booleans()) else []
+    if first:
+        shape[0] = draw(st.integers(0, 4))
+    count = int(np.prod(shape, dtype=int))
+    flat = np.frombuffer(data, np.uint8)[:count] % 2 == 1 if dtype == "bool" else np.frombuffer(data, dtype)[:count]
+    return fields.Array(dtype, (*first, *shape[len(first) :])), flat.reshape(shape)
+
+
+values = (
+    st.tuples(st.just(fields.Text()), st.text(st.characters(exclude_categories=["Cs"])))
+    | st.tuples(st.just(fields.Bytes()), st.binary())
+    | st.tuples(st.just(fields.Int()), st.integers(-(2**63), 2**63 - 1))
+    | st.tuples(st.just(fields.Float()), st.floats(width=32))
+    | st.tuples(st.just(fields.Label()), st.integers(-1, 2**31 - 1))
+    | st.tuples(st.just(fields.Label(["a", "b"])), st.integers(-1, 1))
+    | st.tuples(st.just(fields.Labels()), st.lists(st.integers(0, 2**31 - 1), max_size=5))
+    | st.tuples(st.just(fields.Json()), json_values)
+    | arrays()
+)
+
+
+@given(values)
+def test_what_is_stored_comes_back_from_canonical_bytes(drawn: tuple[fields.ValueField, Any]) -> None:
+    one, value = drawn
+    features = one.encode("x", value)
+    payload = _native.write_example(features)
+    assert payload == example.write(features)
+    back = one.decode("x", _native.parse_example(payload))
+    if isinstance(back, np.ndarray):
+        assert np.array_equal(back, value, equal_nan=back.dtype.kind == "f")
+        assert one.kind == "labels" or (back.dtype == np.asarray(value).dtype and back.flags.writeable)
+    else:
+        assert back == value or (back != back and value != value)  # noqa: PLR0124 - NaN
+    ((kind, stored),) = features.values()
+    assert kind == one.spec.kind
+    assert one.spec.length in (None, len(stored))
+    assert fields.from_json(json.loads(json.dumps(one.to_json()))) == one == pickle.loads(pickle.dumps(one))
+
+
+def test_what_stands_in_a_record() -> None:
+    picture = fields.EncodedImage(b"...", "png", 3, 4)
+    for one, value, stored in (
+        (fields.Text(), "é", {"x": ("bytes", [b"\xc3\xa9"])}),
+        (fields.Json(), {"b": (1, None), "a": "é"}, {"x": ("bytes", ['{"a":"é","b":[1,null]}'.encode()])}),
+        (fields.Int(), True, {"x": ("int64", [1])}),
+        (fields.Float(), 1, {"x": ("float", [1.0])}),
+        (fields.Label(["cat", "dog"]), "dog", {"x": ("int64", [1])}),
+        (fields.Labels(["cat", "dog"]), ("dog", 0), {"x": ("int64", [1, 0])}),
+        (fields.Array("float32", (2, 1)), [[1], [2.5]], {"x": ("float", [1.0, 2.5])}),
+        (fields.Array(np.dtype(">i8"), (None,)), np.array([1, 2], np.int8), {"x": ("int64", [1, 2])}),
+        (fields.Array("uint16", (2,)), np.array([1, 258], ">u2"), {"x": ("bytes", [b"\1\0\2\1"])}),
+        (fields.Array("bool", ()), True, {"x": ("bytes", [b"\1"])}),
+        (
+            fields.Mask(),
+            picture,
+            {
+                "x/encoded": ("bytes", [b"..."]),
+                "x/format": ("bytes", [b"PNG"]),
+                "x/height": ("int64", [3]),
+                "x/width": ("int64", [4]),
+            },
+        ),
+    ):
+        assert one.encode("x", value) == stored
+        assert one.features("x") == {key: FeatureSpec(kind, len(held)) for key, (kind, held) in stored.items()} or (
+            one.features("x")["x"].length is None
+        )
+    assert fields.Mask().decode("x", fields.Mask().encode("x", picture)) == picture
+
+
+@pytest.mark.parametrize(
+    ("one", "value", "message"),
+    [
+        (fields.Text(), None, "field 'x' is None, but must be text (str)"),
+        (fields.Text(), b"ab", "field 'x' is b'ab', but must be text (str)"),
+        (fields.Text(), "a\ud800", "half a character"),
+        (fields.Bytes(), "ab", "field 'x' is 'ab', but must be bytes"),
+        (fields.Int(), 2**63, "field 'x' is 9223372036854775808 (int), but must be a whole number of 64 bits"),
+        (fields.Int(), 2**4000, "field 'x' is a number of 4001 bits"),
+        (fields.Int(), 1.0, "field 'x' is 1.0 (float), but must be a whole number of 64 bits"),
+        (fields.Float(), "1", "field 'x' is '1', but must be a number"),
+        (fields.Float(), 1e39, "field 'x' is 1e+39 (float), but must be a number that float32 can hold"),
+        (fields.Float(), True, "field 'x' is True (bool), but must be a number"),
+        (fields.Label(["a", "b"]), "c", "field 'x' is 'c', but must be the id of a class, 0 to 1, or the name of one"),
+        (fields.Label(["a", "b"]), 2, "field 'x' is 2 (int), but must be the id of a class, 0 to 1"),
+        (fields.Label(), "c", "field 'x' is 'c', but must be the id of a class, as the field has no names"),
+        (fields.Label(), -2, "field 'x' is -2 (int), but must be the id"),
+        (
+            fields.Labels(["a"]),
+            [0, 1],
+            "each of its classes must be the id of a class, 0 to 0, or the name of one; 1 (int)",
+        ),
+        (fields.Labels(), 3, "field 'x' is 3 (int), but must be a list of classes"),
+        (fields.Json(), {1: 2}, "the key 1 (int) of a dict is not text"),
+        (fields.Json(), float("nan"), "must be what JSON can say"),
+        (fields.Json(), {"a": object()}, "Object of type object is not JSON serializable"),
+        (fields.Json(), None, "field 'x' is None, but must be what JSON can say, but not null"),
+        (
+            fields.Array("float32", (3,)),
+            np.zeros(4),
+            "an array of float64 of shape (4,), but must be an array of float32",
+        ),
+        (fields.Array("float32", (3,)), ["a"] * 3, "must be an array of float32 of shape (3)"),
+        (fields.Array("float32", (2,)), [1e39, 0], "a number is too large for that"),
+        (fields.Array("int8", (None, 2)), [[1, 300]], "its numbers run from 1 to 300"),
+        (fields.Array("int8", (1,)), [0.5], "not of float64"),
+        (fields.Array("bool", (1,)), [2], "not of int64"),
+        (fields.Array("int64", (2,)), [[1], [2, 3]], "these are not as many numbers in each row"),
+        (fields.Array("int64", (2,)), object(), "field 'x' is a value of type object, but must be an array"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_field(one: fields.ValueField, value: object, message: str) -> None:
+    with pytest.raises(SourceError) as error:
+        one.encode("x", value)
+    assert message in str(error.value)
+    assert "'x'" in str(error.value)
+    assert " at 0x" not in str(error.value)
+
+
+def test_json_may_be_64_levels_deep() -> None:
+    nested: Any = 1
+    for _ in range(63):
+        nested = [nested]
+    assert fields.Json().decode("x", fields.Json().encode("x", nested)) == nested
+    for levels in (1, 10_000):
+        deeper = nested
+        for _ in range(levels):
+            deeper = [deeper]
+        with pytest.raises(SourceError, match="nested"):
+            fields.Json().encode("x", deeper)
+
+
+@pytest.mark.parametrize(
+    ("one", "features", "message"),
+    [
+        (fields.Text(), {}, "feature x is of kind none, not bytes"),
+        (fields.Text(), {"x": ("int64", [1])}, "feature x is of kind int64, not bytes"),
+        (fields.Text(), {"x": ("bytes", [b"a", b"b"])}, "feature x has 2 values, not 1"),
+        (fields.Text(), {"x": ("bytes", [b"\xff"])}, "feature x: 'utf-8' codec can't decode"),
+        (fields.Json(), {"x": ("bytes", [b"[" * 100_000])}, "nested"),
+        (fields.Json(), {"x": ("bytes", [b"NaN"])}, "NaN is not a number of JSON"),
+        (fields.Label(["a"]), {"x": ("int64", [1])}, "1 is not the id of a class, 0 to 0"),
+        (fields.Labels(["a"]), {"x": ("int64", [0, -1])}, "-1 is not the id of a class, 0 to 0"),
+        (fields.Array("float32", (2,)), {"x": ("float", [1.0])}, "feature x has 1 values, not 2"),
+        (fields.Array("int64", (None, 2)), {"x": ("int64", [1, 2, 3])}, "3 values do not fill the shape (None, 2)"),
+        (fields.Array("int16", (1,)), {"x": ("bytes", [b"abc"])}, "3 bytes are not a whole number of int16"),
+        (fields.Array("int16", (2**30,)), {"x": ("bytes", [b"ab"])}, "1 values do not fill the shape (1073741824,)"),
+        (fields.Array("bool", (1,)), {"x": ("bytes", [b"\2"])}, "not all 0 or 1"),
+        (fields.Mask(), {"x/encoded": ("bytes", [b""])}, "feature x/format is of kind none, not bytes"),
+    ],
+)
+def test_a_record_that_holds_something_else_is_refused(one: Any, features: Any, message: str) -> None:
+    with pytest.raises(ExampleError) as error:
+        one.decode("x", features)
+    assert message in str(error.value)
+
+
+def test_ids_of_masks() -> None:
+    mask, wide = fields.Mask(), fields.Mask(16)
+    for ids in (np.eye(3, dtype=bool), np.eye(3, dtype=np.int64), np.full((2, 3, 1), 255, np.uint16)):
+        assert np.array_equal(mask.pixels("m", ids), ids.reshape(ids.shape[:2]))
+        assert mask.pixels("m", ids).dtype == np.uint8
+        assert wide.pixels("m", ids).dtype == np.uint16
+    for ids, message in (
+        (np.full((2, 2), 256), "has the class id 256, but .* 0 to 255; give fields.Mask"),
+        (np.full((2, 2), -1), "has the class id -1, but .* 0 to 255$"),
+        (np.zeros((2, 2)), "an array of float64 of shape"),
+        (np.zeros((2, 2, 3), int), "must be class ids"),
+        (np.zeros((0, 2), int), "must be class ids"),
+    ):
+        with pytest.raises(SourceError, match=message):
+            mask.pixels("m", ids)
+
+
+def test_boxes() -> None:
+    one = fields.Boxes(["cat", "dog"])
+    assert one.boxes("b", np.array([[0, 0.25, 0.5, 1]])) == [Box(0, 0.25, 0.5, 1)]
+    sides = {"xmin": 0, "ymin": 0.25, "xmax": 0.5, "ymax": 1}
+    assert one.boxes("b", [sides, sides | {"label": "dog"}, Box(0, 0, 1, 1, 0)])[1] == Box(0, 0.25, 0.5, 1, 1)
+    assert one.boxes("b", [Box(0, 0, 1, 1), Box(0, 0, 1, 1, -1)]) == [Box(0, 0, 1, 1), Box(0, 0, 1, 1, -1)]
+    for value, message in (
+        (None, "field 'b' is None, but must be a list of boxes"),
+        ([[0, 0, 1]], "a list of 3 is not a box"),
+        ([[0, 0, 10, 10]], "the box 0, 0, 10, 10 is not xmin < xmax"),
+        ([[0, 0, 1, float("nan")]], "is not xmin < xmax"),
+        ([sides | {"label": "cow"}], "the label of a box is 'cow', but must be the id of a class, 0 to 1"),
+        ([Box(5, 0, -3, 0.5)], "the box 5, 0, -3, 0.5 is not xmin < xmax"),
+        ([Box("0", 0, 1, 1)], "a tuple of 4 is not a box"),
+        ([Box(0, 0, 1, 1, 2)], r"the label of a box is 2 \(int\), but must be the id of a class, 0 to 1"),
+    ):
+        with pytest.raises(SourceError, match=message):
+            one.boxes("b", value)
+
+
+def test_inferring() -> None:
+    record = {
+        "image": "a.jpg", "left": PillowImage.new("L", (2, 2)), "right_image": b"...", "label": "cat", "boxes": [],
+        "mask": "a.png", "depth_mask": np.zeros((2, 2), np.uint16), "caption": "a cat", "raw": b"..", "id": 3,
+        "good": True, "score": 0.5, "vector": np.zeros((3, 2), np.float16), "ids": [1, 2], "weights": (0.5,),
+        "meta": {"a": [1]}, "none": [],
+    }  # fmt: skip
+    found = fields.infer(record)
+    assert found == {
+        "image": fields.Image(), "left": fields.Image(), "right_image": fields.Image(), "label": fields.Label(),
+        "boxes": fields.Boxes(), "mask": fields.Mask(), "depth_mask": fields.Mask(16), "caption": fields.Text(),
+        "raw": fields.Bytes(), "id": fields.Int(), "good": fields.Int(), "score": fields.Float(),
+        "vector": fields.Array("float16", (3, 2)), "ids": fields.Array("int64", (None,)),
+        "weights": fields.Array("float32", (None,)), "meta": fields.Json(), "none": fields.Json(),
+    }  # fmt: skip
+    parts = fields.roles(found)
+    assert (parts.image, parts.label, parts.boxes) == ("image", "label", "boxes")
+    assert list(parts.extra) == [name for name in found if name not in ("image", "label", "boxes")]
+    for value in (None, object(), np.array(["a"]), np.zeros((0, 2))):
+        with pytest.raises(ConfigError, match="field 'a' of the first record is"):
+            fields.infer({"a": value})
+    with pytest.raises(ConfigError, match=r"give fields=\{'label': stoker.fields.Label\(\), ...\}"):
+        fields.infer({"label": None})
+
+
+def test_roles() -> None:
+    parts = fields.roles({"a": fields.Image(), "b": fields.Image(), "c": fields.Label(), "image": fields.Text()})
+    assert (parts.image, parts.label, parts.boxes, list(parts.extra)) == ("a", "c", None, ["b", "image"])
+    for wrong, message in (
+        ({"a": fields.Text()}, "no field is an image: a; give one stoker.fields.Image"),
+        ({"a": fields.Image}, "field 'a' must be a field, .* write Image\\(\\)"),
+        ({"a": fields.Image(), "b": fields.Boxes(), "c": fields.Boxes()}, "the fields b and c are boxes"),
+        ({"a": fields.Image(), "image": fields.Mask()}, "'image' would be stored under 'image/encoded'"),
+        ({"a": fields.Image(), "image/class/label": fields.Int()}, "among the keys of the image"),
+        ({"a": fields.Image(), "m": fields.Mask(), "m/width": fields.Int()}, "would both be stored under 'm/width'"),
+        ({"a": fields.Image(), "": fields.Int()}, "the name of a field is ''"),
+        ({"a": fields.Image(), "x\n": fields.Int()}, "printable"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            fields.roles(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: fields.Label(["a", "a"]), "the class 'a' is given twice"),
+        (lambda: fields.Label([]), "names are a list of 0"),
+        (lambda: fields.Label("ab"), "names are 'ab'"),
+        (lambda: fields.Labels(["a", 1]), "the name of a class is 1"),
+        (lambda: fields.Labels(pad_to=0), "pad_to is 0"),
+        (lambda: fields.Array("complex64", (1,)), "dtype 'complex64' is not one of bool, int8"),
+        (lambda: fields.Array(None, (1,)), "dtype None"),  # type: ignore[arg-type]
+        (lambda: fields.Array("int8", 3), "the shape of an array is 3"),  # type: ignore[arg-type]
+        (lambda: fields.Array("int8", (0,)), "side 0 of the shape of an array is 0"),
+        (lambda: fields.Array("int8", (2, None)), "only the first may differ"),
+        (lambda: fields.Array("int8", (2**20, 2**20)), "the number of values of an array is"),
+        (lambda: fields.Array("int8", (2,), pad_to=3), "pad_to is 3, but every array"),
+        (lambda: fields.Mask(12), "a mask has 8 or 16 bits, not 12"),
+    ],
+)
+def test_a_field_that_makes_no_sense_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make()
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["kind", "names", "pad_to", "dtype", "shape", "bits", "more"]),
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(list(fields._KINDS))
+        | st.lists(st.none() | st.booleans() | st.integers(-1, 2**40) | st.text(max_size=2), max_size=3),
+    )
+    | st.integers()
+)  # fmt: skip
+def test_any_json_is_a_field_or_refused(content: Any) -> None:
+    try:
+        found = fields.from_json(content)
+    except ConfigError:
+        return
+    assert fields.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+def _hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+every_field = st.sampled_from(
+    [
+        fields.Text(), fields.Bytes(), fields.Json(), fields.Int(), fields.Float(), fields.Label(),
+        fields.Label(["a", "b"]), fields.Labels(), fields.Labels(["a", "b"]),
+        *(fields.Array(dtype, (2,)) for dtype in DTYPES),
+        *(fields.Array(dtype, (None, 2)) for dtype in DTYPES), fields.Array("float32", ()),
+    ]
+)  # fmt: skip
+any_scalar = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.complex_numbers()
+    | st.sampled_from([2**12_000, object(), "\udc80", np.float64(1e300), np.int8(1), np.bool_(1), np.str_("a"), ...])
+)  # fmt: skip
+any_value = st.recursive(
+    any_scalar,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_scalar.filter(_hashable), inner, max_size=3),
+    max_leaves=6,
+) | np_st.arrays(np_st.scalar_dtypes() | st.just(np.dtype(object)), np_st.array_shapes(min_dims=0, max_side=3))
+
+
+@given(every_field, any_value)
+@settings(max_examples=150)
+def test_any_value_is_stored_or_refused_and_what_is_stored_is_read(one: fields.ValueField, value: Any) -> None:
+    try:
+        features = one.encode("x", value)
+    except SourceError as error:
+        assert len(str(error)) < 700  # noqa: PT017 - of the values that are refused
+        return
+    one.decode("x", _native.parse_example(_native.write_example(features)))
+
+
+any_feature = (
+    st.tuples(
+        st.just("bytes"), st.lists(st.binary() | st.sampled_from([b"[" * 1000, b'{"a":1,"a":2}', b"1e999"]), max_size=3)
+    )
+    | st.tuples(st.just("int64"), st.lists(st.integers(-(2**63), 2**63 - 1), max_size=5))
+    | st.tuples(st.just("float"), st.lists(st.floats(width=32), max_size=5))
+)
+
+
+@given(every_field | st.sampled_from([fields.Mask(), fields.Image()]), st.data())
+@settings(max_examples=150)
+def test_any_record_is_read_or_refused(one: Any, data: st.DataObject) -> None:
+    keys = list(one.features("x"))
+    features = {key: data.draw(any_feature) for key in keys if data.draw(st.booleans() | st.just(value=True))}
+    try:
+        one.decode("x", features)
+    except ExampleError as error:
+        assert len(str(error)) < 700  # noqa: PT017 - of the records that are refused

@@ -1,0 +1,445 @@
+"""The mode belongs to a dataset: it is kept wherever that goes, and what it has no meaning for is refused by name."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+import pytest
+import tensorflow as tf
+import torch
+from PIL import Image
+
+import stoker
+import stoker.torch
+from loader.shards import boxes, payload, write_annotated
+from page_checks import checked
+from reference import colors, example, pictures, tfrecord, transform
+from stoker import _native
+from stoker.cli.main import main
+from stoker.errors import ConfigError
+from stoker.loader import open_main_split
+from stoker.loader.pictures import original_pixels, visible
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MODES: dict[Any, int] = {"RGB": 3, "L": 1, "RGBA": 4, "I;16": 1}
+INTEGERS = {mode: "uint16" if mode == "I;16" else "uint8" for mode in MODES}
+SIZE, SIDE = 14, 9
+TRANSFORM = stoker.RandomResizedCrop(SIDE, hflip=0.5)
+BOTH = stoker.MultiCrop(TRANSFORM, stoker.Resize((7, 11)))
+
+
+def picture(i: int) -> bytes:
+    """A PNG: with alpha, grey of 16 bits, or a JPEG."""
+    rng = np.random.default_rng(i)
+    if i % 3 == 1:
+        deep = rng.integers(0, 1 << 16, (31, 40 + i), dtype=np.uint16)
+        return pictures.encode(Image.fromarray(deep), format="PNG")
+    if i % 3 == 2:
+        return pictures.jpeg(50, 33, i)
+    made = np.dstack([pictures.pixels(44, 38, i), rng.integers(0, 256, (38, 44), dtype=np.uint8)])
+    return pictures.encode(Image.fromarray(made), format="PNG")
+
+
+def write(place: Path, begin: int = 0) -> Path:
+    place.mkdir(parents=True, exist_ok=True)
+    records = [payload(i, picture(begin + i)) for i in range(SIZE)]
+    (place / "train-00000-of-00001.tfrecord").write_bytes(b"".join(map(tfrecord.frame, records)))
+    return place
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("modes") / "data")
+
+
+def batches(train: stoker.Dataset | stoker.Mix, **settings: Any) -> list[stoker.Batch]:
+    with stoker.Loader(
+        train, **{"batch_size": 4, "transform": TRANSFORM, "seed": 3, "threads": 2} | settings
+    ) as loader:
+        return list(loader)
+
+
+def pixels(train: stoker.Dataset | stoker.Mix, **settings: Any) -> np.ndarray[Any, Any]:
+    return np.concatenate([batch.images for batch in batches(train, **settings)])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_dataset_keeps_its_mode(place: Path, mode: Any) -> None:
+    train = stoker.open(place, mode=mode)
+    assert train.mode == train[0].mode == open_main_split(place, None, mode=mode).mode == mode
+    assert (f"mode={mode!r}" in repr(train)) == (mode != "RGB")
+    again = pickle.loads(pickle.dumps(train))
+    assert again.mode == pickle.loads(pickle.dumps(again)).mode == mode
+    expected = pixels(train)
+    assert (pixels(again) == expected).all()
+    with stoker.Loader(train, batch_size=SIZE, transform=TRANSFORM, seed=3, threads=2) as loader:
+        brought: stoker.Loader = pickle.loads(pickle.dumps(loader))
+        with brought:
+            assert (next(iter(brought)).images == expected).all()
+
+
+def test_another_process_has_the_mode(place: Path) -> None:
+    train = stoker.open(place, mode="I;16")
+    saved = pickle.dumps(stoker.Loader(train, batch_size=SIZE, transform=TRANSFORM, seed=3, threads=1))
+    there = "import pickle, sys; sys.stdout.buffer.write(next(iter(pickle.load(sys.stdin.buffer))).images.tobytes())"
+    done = subprocess.run([sys.executable, "-c", there], input=saved, check=True, capture_output=True)
+    assert done.stdout == pixels(train).tobytes()
+
+
+@pytest.mark.parametrize("mode", ["rgb", "CMYK", "P", "", None, 3, ["L"]])
+def test_other_modes_are_refused(place: Path, mode: Any) -> None:
+    message = re.escape(f"mode is {mode!r}; it must be one of 'RGB', 'L', 'RGBA', 'I;16'")
+    with pytest.raises(ConfigError, match=message):
+        stoker.open(place, mode=mode)
+    with pytest.raises(ConfigError, match=message):
+        open_main_split(place, None, mode=mode)
+
+
+def test_the_parts_of_a_mix_have_one_mode(place: Path, tmp_path: Path) -> None:
+    other = write(tmp_path / "other", begin=SIZE)
+    message = f"datasets[1], {other}, was opened with mode='L', and datasets[0], {place}, with mode='RGB'; open all"
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        stoker.mix([stoker.open(place), stoker.open(other, mode="L")])
+    for mode, channels in MODES.items():
+        mixed = stoker.mix([stoker.open(place, mode=mode), stoker.open(other, mode=mode)])
+        assert mixed.mode == mode
+        seen = pixels(mixed, transform=stoker.Resize(SIDE))
+        assert seen.shape == (2 * SIZE, SIDE, SIDE, channels)
+        parts = [pixels(part, transform=stoker.Resize(SIDE)) for part in mixed.datasets]
+        order = np.concatenate([batch.indices for batch in batches(mixed, transform=stoker.Resize(SIDE))])
+        assert (seen == np.concatenate(parts)[order.astype(int)]).all()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_floats_are_the_integers_scaled(place: Path, mode: Any, layout: Any, dtype: Any) -> None:
+    train, count = stoker.open(place, mode=mode), MODES[mode]
+    plain = pixels(train)
+    assert (plain.dtype, plain.shape) == (INTEGERS[mode], (SIZE, SIDE, SIDE, count))
+    mean, std = (0.485, 0.456, 0.406, 0.9)[:count], (0.229, 0.224, 0.225, 0.5)[:count]
+    most = 65535.0 if mode == "I;16" else 255.0
+    exact = {(None, None): plain / most, (mean, std): (plain / most - mean) / std}
+    for (mean_, std_), expected in exact.items():
+        seen = pixels(train, output=stoker.Output(dtype, layout, mean_, std_))
+        wanted = expected.transpose(0, 3, 1, 2) if layout == "NCHW" else expected
+        assert seen.dtype == dtype
+        assert (seen == wanted.astype(dtype)).all()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_integers_in_planes_and_by_name(place: Path, mode: Any) -> None:
+    train = stoker.open(place, mode=mode)
+    plain = pixels(train)
+    for output in (stoker.Output(INTEGERS[mode]), stoker.Output(None)):
+        assert (pixels(train, output=output) == plain).all()
+    for output in (stoker.Output(layout="NCHW"), stoker.Output(INTEGERS[mode], "NCHW")):
+        seen = batches(train, output=output)
+        assert (np.concatenate([batch.images for batch in seen]) == plain.transpose(0, 3, 1, 2)).all()
+        assert all(batch.images.flags.c_contiguous for batch in seen)
+    with stoker.Loader(train, batch_size=4, transform=TRANSFORM) as loader:
+        assert loader.settings.output == stoker.Output(INTEGERS[mode])
+        assert f"{INTEGERS[mode]} NHWC" in repr(loader)
+
+
+@pytest.mark.parametrize(
+    ("mode", "output", "message"),
+    [
+        ("I;16", {"dtype": "uint8"}, "dtype is 'uint8', but the dataset was opened with mode='I;16', whose integers"),
+        ("RGB", {"dtype": "uint16"}, "dtype is 'uint16', but the dataset was opened with mode='RGB', whose integers"),
+        ("L", {"dtype": "uint16"}, "are uint8; omit it, or give dtype='float32' or 'float16'"),
+        ("L", {"mean": (0.5, 0.5, 0.5)}, "mean is (0.5, 0.5, 0.5), but the dataset was opened with mode='L'; give one"),
+        ("L", {"std": (0.5,) * 4}, "with mode='L'; give one number, of grey"),
+        ("I;16", {"mean": (0.5,) * 3}, "with mode='I;16'; give one number, of grey"),
+        ("RGBA", {"std": (0.5,) * 3}, "with mode='RGBA'; give four numbers, of red, green, blue and alpha"),
+        ("RGB", {"mean": (0.5,)}, "with mode='RGB'; give three numbers, of red, green and blue"),
+    ],
+)
+def test_an_output_without_meaning_is_refused(place: Path, mode: Any, output: dict[str, Any], message: str) -> None:
+    made = stoker.Output(**{"dtype": "float32"} | output)
+    train = stoker.open(place, mode=mode)
+    for make in (stoker.Loader, stoker.torch.DataLoader, stoker.tensorflow.dataset, stoker.jax.batches):
+        with pytest.raises(ConfigError, match=re.escape(message)):
+            make(train, 4, transform=TRANSFORM, output=made)
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        _ = stoker.torch.MapDataset(train, TRANSFORM, output=made)[0]
+
+
+@pytest.mark.parametrize("count", [0, 2, 5])
+def test_other_numbers_of_channels_are_refused_at_once(count: int) -> None:
+    with pytest.raises(ConfigError, match=r"mean is .*; it must be finite numbers, one for each channel"):
+        stoker.Output("float32", mean=(0.5,) * count)
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "I;16"])
+def test_colour_jitter_without_meaning_is_refused(place: Path, mode: Any) -> None:
+    train, jitter = stoker.open(place, mode=mode), stoker.ColorJitter(0.4)
+    message = re.escape(f"color_jitter is ColorJitter(0.4), but the dataset was opened with mode={mode!r}; omit it")
+    colored = stoker.RandomResizedCrop(SIDE, color_jitter=jitter)
+    for chosen in (colored, stoker.MultiCrop(TRANSFORM, colored), stoker.RawTensor(SIDE, color_jitter=jitter)):
+        with pytest.raises(ConfigError, match=message):
+            stoker.Loader(train, batch_size=4, transform=chosen)
+
+
+def test_colour_jitter_of_grey_is_pillows(place: Path) -> None:
+    jitter = stoker.ColorJitter(0.4, 0.4, 0.4, 0.1)
+    train = stoker.open(place, mode="L")
+    plain = pixels(train)
+    seen = pixels(train, transform=stoker.RandomResizedCrop(SIDE, hflip=0.5, color_jitter=jitter))
+    for index in range(SIZE):
+        made = Image.fromarray(plain[index, :, :, 0])
+        for name, factor in _native.plan_jitter(jitter.native(), 3, 0, index).steps:
+            if name != "hue":  # which grey does not have
+                made = colors.ENHANCERS[name](made).enhance(factor)
+        assert (seen[index, :, :, 0] == np.asarray(made)).all()
+    assert (seen != plain).any()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_objects_are_cut_out_in_every_mode(tmp_path: Path, mode: Any) -> None:
+    write_annotated(tmp_path / "train-00000-of-00001", SIZE)
+    train, chosen = stoker.open(tmp_path, mode=mode), stoker.ObjectCrops(SIDE, hflip=0.5)
+    seen = pixels(train, transform=chosen)
+    owners = [(i, box) for i in range(SIZE) for box in boxes(i) or [None]]
+    assert len(seen) == len(owners)
+    for index, (i, box) in enumerate(owners):
+        with Image.open(io.BytesIO(train[i].encoded)) as opened:
+            corners = None if box is None else np.float32(box)
+            expected = transform.object_crop(opened.convert(mode), chosen, transform.Draws(3, 0, index), corners)
+        assert (seen[index] == expected.reshape(seen.shape[1:])).all()
+
+
+def test_records_of_pixels(tmp_path: Path) -> None:
+    stored = [pictures.pixels(SIDE, SIDE, i) for i in range(SIZE)]
+    for order in (b"HWC", b"CHW"):
+        frames = []
+        for i, one in enumerate(stored):
+            axes = one if order == b"HWC" else one.transpose(2, 0, 1)
+            features: example.Features = {
+                "image/encoded": ("bytes", [axes.tobytes()]),
+                "image/format": ("bytes", [b"tensor"]),
+                "image/channels": ("int64", [3]),
+                "image/class/label": ("int64", [i]),
+                "image/filename": ("bytes", [b"a"]),
+                "image/height": ("int64", [SIDE]),
+                "image/width": ("int64", [SIDE]),
+                "image/order": ("bytes", [order]),
+            }
+            frames.append(tfrecord.frame(example.write(features)))
+        path = tmp_path / "train-00000-of-00001.tfrecord"
+        path.write_bytes(b"".join(frames))
+        for mode in ("L", "RGBA"):
+            train = stoker.open(tmp_path, mode=mode)
+            for chosen in (stoker.RawTensor(SIDE), stoker.RandomResizedCrop(6, hflip=0.5)):
+                seen = pixels(train, transform=chosen)
+                for index, one in enumerate(stored):
+                    expected = transform.show(
+                        Image.fromarray(one).convert(mode), chosen, transform.Draws(3, 0, index)
+                    ).reshape(seen.shape[1:])
+                    assert (seen[index] == expected).all()
+            expected = np.asarray(Image.fromarray(stored[0]).convert(mode)).reshape(SIDE, SIDE, -1)
+            assert (train[0].decode() == expected).all()
+        with pytest.raises(ConfigError, match="holds RGB pixels of 8 bits, which have no form in mode 'I;16'"):
+            stoker.open(tmp_path, mode="I;16")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_caches_give_the_pixels_of_the_mode(place: Path, tmp_path: Path, mode: Any) -> None:
+    train = stoker.open(place, mode=mode)
+    with stoker.Loader(train, batch_size=4, transform=BOTH, seed=3) as loader:
+        expected = [[batch.images for batch in loader] for _ in range(3)]
+    for cache in (
+        stoker.MemoryCache("64MB"),
+        stoker.MemoryCache("64MB", keep="decoded"),
+        stoker.NodeCache(tmp_path / "cache", "64MB"),
+    ):
+        with stoker.Loader(train, batch_size=4, transform=BOTH, seed=3, cache=cache) as loader:
+            for wanted in expected:
+                for batch, images in zip(loader, wanted, strict=True):
+                    for one, other in zip(batch.images, images, strict=True):
+                        assert one.dtype == other.dtype
+                        assert (one == other).all()
+        assert cache.stats().hits >= SIZE
+
+
+def test_what_is_kept_as_stored_serves_every_mode(place: Path, tmp_path: Path) -> None:
+    for cache in (stoker.MemoryCache("64MB"), stoker.NodeCache(tmp_path / "cache", "64MB")):
+        for number, mode in enumerate(MODES):
+            train = stoker.open(place, mode=mode)
+            assert (pixels(train, cache=cache) == pixels(train)).all()
+            assert cache.stats().hits == SIZE * number
+
+
+def test_decoded_pixels_are_kept_for_each_mode(place: Path) -> None:
+    cache = stoker.MemoryCache("64MB", keep="decoded")
+    for again in (0, 1):
+        for number, mode in enumerate(MODES):
+            train = stoker.open(place, mode=mode)
+            assert (pixels(train, cache=cache) == pixels(train)).all()
+            assert cache.stats().hits == again * SIZE * (number + 1)
+
+
+def test_a_state_serves_every_mode(place: Path) -> None:
+    with stoker.Loader(stoker.open(place), batch_size=4, transform=TRANSFORM, shuffle=True, seed=3) as loader:
+        batches_ = iter(loader)
+        next(batches_)
+        state = loader.state_dict()
+        rest = [batch.indices.tolist() for batch in batches_]
+    with stoker.Loader(
+        stoker.open(place, mode="I;16"), batch_size=4, transform=TRANSFORM, shuffle=True, seed=3
+    ) as loader:
+        loader.load_state_dict(state)
+        assert [batch.indices.tolist() for batch in loader] == rest
+
+
+OUTPUTS = {
+    mode: [
+        stoker.Output(),
+        stoker.Output(layout="NCHW"),
+        stoker.Output("float16", "NCHW", (0.5,) * count, (0.2,) * count),
+        stoker.Output("float32"),
+    ]
+    for mode, count in MODES.items()
+}
+
+
+@pytest.mark.parametrize(
+    ("mode", "output"), [(mode, output) for mode, outputs in OUTPUTS.items() for output in outputs], ids=str
+)
+def test_all_frameworks_give_the_same_batches(place: Path, mode: Any, output: stoker.Output) -> None:
+    train = stoker.open(place, mode=mode)
+    settings: dict[str, Any] = {"batch_size": 4, "transform": BOTH, "seed": 9, "output": output}
+    elements = stoker.tensorflow.dataset(train, **settings)
+    with (
+        stoker.Loader(train, **settings) as plain,
+        stoker.torch.DataLoader(train, **settings) as tensors,
+        stoker.jax.batches(train, **settings) as leaves,
+    ):
+        for a, b, c in zip(plain, tensors, elements, strict=True):
+            d = next(leaves)
+            for number, spec in enumerate(elements.element_spec[0]):
+                mine = a.images[number]
+                assert spec.dtype == tf.as_dtype(mine.dtype)
+                assert spec.shape[1:] == mine.shape[1:]
+                assert b.images[number].dtype == getattr(torch, str(mine.dtype))
+                for one in (b.images[number].numpy(), c[0][number].numpy(), d["images"][number]):
+                    assert one.dtype == mine.dtype
+                    assert one.shape == mine.shape
+                    assert one.tobytes() == mine.tobytes()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_batches_on_a_sharding(place: Path, mode: Any) -> None:
+    train = stoker.open(place, mode=mode)
+    sharding = jax.sharding.NamedSharding(
+        jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",)), jax.sharding.PartitionSpec("data")
+    )
+    expected = pixels(train)
+    with stoker.jax.batches(train, 7, transform=TRANSFORM, seed=3, sharding=sharding) as made:
+        first = next(made)["images"]
+    assert isinstance(first, jax.Array)
+    assert first.dtype == INTEGERS[mode]
+    assert (np.asarray(first) == expected[:7]).all()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_samples_one_by_one_in_pytorch(place: Path, mode: Any) -> None:
+    train = stoker.open(place, mode=mode)
+    expected = pixels(train)
+    images = stoker.torch.MapDataset(train, TRANSFORM, seed=3)
+    loader = torch.utils.data.DataLoader(images, batch_size=SIZE)
+    (batch, _), *_ = loader
+    assert batch.dtype == getattr(torch, INTEGERS[mode])
+    assert (batch.numpy() == expected).all()
+    in_workers = torch.utils.data.DataLoader(images, batch_size=SIZE, num_workers=1)
+    assert (next(iter(in_workers))[0].numpy() == expected).all()
+    seen: list[Image.Image] = []
+
+    def note(image: Image.Image) -> np.ndarray[Any, Any]:
+        seen.append(image)
+        return np.asarray(image)
+
+    own = stoker.torch.MapDataset(train, [TRANSFORM, note], seed=3)
+    for index in range(SIZE):
+        assert (own[index][0].reshape(expected.shape[1:]) == expected[index]).all()
+    wholes = stoker.torch.MapDataset(train, note)
+    for index in range(SIZE):
+        assert (wholes[index][0].reshape(train[index].decode().shape) == train[index].decode()).all()
+    assert {image.mode for image in seen} == {mode}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_a_share_of_a_last_step_may_be_empty(place: Path, mode: Any, layout: Any) -> None:
+    train, count = stoker.open(place, mode=mode), MODES[mode]
+    settings: dict[str, Any] = {"rank": 0, "world_size": 2, "tail": "short", "output": stoker.Output(layout=layout)}
+    with stoker.Loader(train, batch_size=3, transform=BOTH, **settings) as loader:
+        loader.load_state_dict(loader.state_dict() | {"consumed": SIZE - 1})
+        (last,) = loader
+    assert len(last) == 0
+    assert [one.dtype for one in last.images] == [INTEGERS[mode]] * 2
+    shapes = [(0, SIDE, SIDE, count), (0, 7, 11, count)]
+    assert [one.shape for one in last.images] == [
+        shape if layout == "NHWC" else (shape[0], count, *shape[1:3]) for shape in shapes
+    ]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_fast_decoding_is_close_in_every_mode(place: Path, mode: Any) -> None:
+    train = stoker.open(place, mode=mode)
+    exact, fast = (pixels(train, transform=stoker.Resize(8), decode=decode) for decode in ("exact", "fast"))
+    assert np.abs(fast.astype(int) - exact)[2::3].max() <= 20  # the JPEGs
+    others = [index for index in range(SIZE) if index % 3 != 2]  # with coarser weights alone, of alpha too
+    assert np.abs(fast.astype(int) - exact)[others].max() <= (3 if mode == "RGBA" else 1)
+
+
+@pytest.mark.parametrize(
+    ("mode", "output"), [(mode, output) for mode, outputs in OUTPUTS.items() for output in outputs], ids=str
+)
+def test_pictures_of_batches_and_samples(place: Path, mode: Any, output: stoker.Output) -> None:
+    train = stoker.open(place, mode=mode)
+    plain, batch = (batches(train, output=one)[0] for one in (None, output))
+    for at in range(len(batch)):
+        shown, expected = original_pixels(batch.images[at], batch.origin.output, mode), visible(plain.images[at])
+        assert (shown.dtype, shown.shape) == (np.uint8, (SIDE, SIDE, 3))
+        if output.dtype != "float16":
+            assert (shown == expected).all()
+        elif mode != "I;16" or plain.images[at].max() > 255:  # a half does not tell 8 of 16 bits apart
+            assert np.abs(shown.astype(int) - expected).max() <= 1
+    for text in (batch._repr_html_(), train[0]._repr_html_(), train._repr_html_()):
+        page = checked(text)
+        assert any(tag == "img" for tag, _ in page.tags)
+        assert "cannot be shown" not in page.text
+        assert "damaged" not in page.text
+
+
+def test_what_is_shown_of_a_mode() -> None:
+    deep = np.array([[[100], [4100]], [[2100], [100]]], np.uint16)
+    assert visible(deep)[:, :, 0].tolist() == [[0, 255], [128, 0]]
+    assert visible(np.full((2, 2, 1), 77, np.uint8)).tolist() == np.full((2, 2, 3), 77).tolist()
+    clear = np.zeros((48, 48, 4), np.uint8)
+    assert set(visible(clear).ravel().tolist()) == {155, 205}
+    clear[:, :, 3] = 255
+    assert (visible(clear) == 0).all()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sheets_in_every_mode(place: Path, tmp_path: Path, mode: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "sheet.png"
+    for more in ([], ["--transforms", "RandomResizedCrop(24)", "--epochs", "0,1"]):
+        assert main(["show", str(place), "--out", str(out), "--count", str(SIZE), "--mode", mode, *more]) == 0
+        assert "damaged" not in capsys.readouterr().out
+        with Image.open(io.BytesIO(out.read_bytes())) as sheet:
+            assert (sheet.format, sheet.mode) == ("PNG", "RGB")
+        sheet_of_rgb = tmp_path / "rgb.png"
+        assert main(["show", str(place), "--out", str(sheet_of_rgb), "--count", str(SIZE), *more]) == 0
+        assert (out.read_bytes() == sheet_of_rgb.read_bytes()) == (mode == "RGB")

@@ -1,0 +1,430 @@
+"""Parts of a dataset: which samples they have, and that everything takes them as it takes the whole."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import stoker
+from loader.shards import boxes, image, write_annotated, write_shards
+from reference import parts as twin
+from reference import pictures, transform
+from stoker.cli.main import main
+from stoker.errors import ConfigError
+from stoker.inspect import check_resume
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECORDS = 30
+VALIDATION = [12, 15, 18]
+FOLDS = [
+    [0, 3, 5, 9, 11, 15, 19, 20, 21, 22],
+    [1, 7, 12, 13, 17, 27, 29],
+    [2, 4, 6, 8, 10, 14, 16, 18, 23, 24, 25, 26, 28],
+]
+TRANSFORM = stoker.RandomResizedCrop(12, hflip=0.5)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
+    place = tmp_path_factory.mktemp("records")
+    write_shards(place, RECORDS, 3)
+    return stoker.open(place)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
+    root = tmp_path_factory.mktemp("files")
+    for name in ("ant", "bee", "cat"):
+        (root / name).mkdir()
+        for number in range(4):
+            (root / name / f"{number}.jpg").write_bytes(pictures.jpeg(30, 20 + number, number))
+    return stoker.open(root)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        slice(None, 7),
+        slice(3, -2),
+        slice(None, None, 2),
+        slice(None, None, -1),
+        slice(20, 2, -3),
+        slice(5, 5),
+        [5, 3, 7],
+        [-1, 0],
+        np.array([4, 9, 2], np.uint8),
+        np.arange(RECORDS) % 7 == 3,
+        [],
+    ],
+    ids=str,
+)
+def test_indexing_chooses_what_numpy_chooses(whole: stoker.Dataset, index: Any) -> None:
+    expected = np.arange(RECORDS)[np.asarray(index, np.int64) if isinstance(index, list) else index]
+    part = whole[index]
+    assert list(part.numbers) == expected.tolist()
+    assert len(part) == len(expected)
+    assert part.labels.tolist() == whole.labels[expected].tolist()
+    assert part.sample_bytes.tolist() == whole.sample_bytes[expected].tolist()
+    assert [part[at].index for at in range(len(part))] == expected.tolist()
+    if len(part):
+        assert (part[-1].index, part[0].source) == (expected[-1], f"picture-{expected[0]}.JPEG")
+    with pytest.raises(IndexError, match=f"there is no sample {len(part)}; this part of split train of .* has"):
+        part[len(part)]
+
+
+def test_a_part_of_a_part_is_a_part_of_the_whole(whole: stoker.Dataset) -> None:
+    part = whole[20::-3][[4, 0, 2]]
+    assert list(part.numbers) == [8, 20, 14]
+    assert part.whole is whole
+    assert list(part[::2].numbers) == [8, 14]
+    assert whole[[8, 11, 14]].numbers == range(8, 15, 3)  # in no memory, and the same as the slice
+    assert whole[[8, 11, 14]].identity == whole[8:15:3].identity != whole[8:16:4].identity
+    assert whole[:].identity == whole.identity
+    assert repr(part).endswith("3 of 30 samples in 3 shards>")
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "message"),
+    [
+        ([0, 30], IndexError, "there is no sample 30; split train of .* has 30"),
+        ([-31], IndexError, "there is no sample -31"),
+        (np.array([2**64 - 1], np.uint64), IndexError, "there is no sample 18446744073709551615"),
+        ([True, False], IndexError, "2 booleans for the 30 samples of split train of"),
+        ([1.5], TypeError, "a list of integers or of booleans, not by float64 of shape"),
+        ([[1, 2]], TypeError, "not by int64 of shape"),
+        ([3, 5, -27], ConfigError, "sample 3 of split train of .* is chosen twice.*sampling=stoker.Weighted"),
+    ],
+)
+def test_wrong_indexes_are_refused(whole: stoker.Dataset, index: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        whole[index]
+
+
+def test_shards_are_the_dataset(whole: stoker.Dataset) -> None:
+    parts = [whole.shard(number, 4) for number in range(4)]
+    assert [len(part) for part in parts] == [7, 8, 7, 8]
+    assert [number for part in parts for number in part.numbers] == list(range(RECORDS))
+    with pytest.raises(ConfigError, match="index is 4; it must be"):
+        whole.shard(4, 4)
+
+
+def test_filters(whole: stoker.Dataset, files: stoker.Dataset) -> None:
+    assert list(whole.filter(lambda sample: sample.source.endswith("7.JPEG")).numbers) == [7, 17, 27]
+    assert list(whole.filter(labels=[3, 30, 99]).numbers) == [2, 29]
+    bees = files.filter(labels=["bee"])
+    assert (bees.labels.tolist(), len(bees.classes)) == ([1] * 4, 3)
+    assert list(files.filter(lambda sample: sample.source.endswith("0.jpg"), labels=["cat", 0]).numbers) == [0, 8]
+    with pytest.raises(ConfigError, match="no class named 'dog'"):
+        files.filter(labels=["dog"])
+    with pytest.raises(ConfigError, match=r"give a list .* labels=\['bee'\]"):
+        files.filter(labels="bee")
+    with pytest.raises(ConfigError, match="needs a condition"):
+        files.filter()
+
+
+@pytest.mark.parametrize("shuffle", [True, False, stoker.BlockShuffle(2, 2)], ids=str)
+def test_a_loader_reads_the_part_with_the_pixels_of_the_whole(whole: stoker.Dataset, shuffle: Any) -> None:
+    part = whole[25:3:-2]
+    with stoker.Loader(part, 4, shuffle, transform=TRANSFORM, seed=5) as loader:
+        assert len(loader) == 3
+        seen: list[int] = []
+        for batch in loader:
+            for pixels, label, index in zip(batch.images, batch.labels.tolist(), batch.indices.tolist(), strict=True):
+                assert label == index + 1
+                draws = transform.Draws(5, 0, index)
+                assert (pixels == transform.show(pictures.rgb(image(index)), TRANSFORM, draws)).all()
+                seen.append(index)
+    assert sorted(seen) == sorted(part.numbers)
+    assert (seen == list(part.numbers)) == (shuffle is False)
+
+
+def test_objects_of_a_part_have_the_numbers_of_the_whole(tmp_path: Path) -> None:
+    write_annotated(tmp_path / "train-00000-of-00001", 9)
+    whole = stoker.open(tmp_path)
+    part = whole[[7, 2, 4, 3]]
+    counts = [max(1, len(boxes(i))) for i in range(9)]
+    expected = [sum(counts[:i]) + n for i in (7, 2, 4, 3) for n in range(counts[i])]
+    settings: Any = {"batch_size": 4, "transform": stoker.ObjectCrops(12)}
+    assert part.object_counts.tolist() == [len(boxes(i)) for i in (7, 2, 4, 3)]
+    with stoker.Loader(whole, **settings) as loader:
+        pixels = {int(i): one.tobytes() for b in loader for i, one in zip(b.indices, b.images, strict=True)}
+    with stoker.Loader(part, **settings) as loader:
+        found = [(int(i), one.tobytes()) for b in loader for i, one in zip(b.indices, b.images, strict=True)]
+    assert [index for index, _ in found] == expected
+    assert all(pixels[index] == one for index, one in found)
+    assert check_resume(part, transform=stoker.ObjectCrops(12), topologies=[(1, 2), (2, 1)]).samples == len(expected)
+
+
+def test_states_are_those_of_one_part(whole: stoker.Dataset) -> None:
+    settings: Any = {"batch_size": 4, "transform": TRANSFORM, "shuffle": True}
+    with (
+        stoker.Loader(whole, **settings) as all_,
+        stoker.Loader(whole[:20], **settings) as first,
+        stoker.Loader(whole[[*range(19), 20]], **settings) as second,
+        stoker.Loader(whole[list(range(20))], **settings) as equal,
+    ):
+        equal.load_state_dict(first.state_dict())
+        for other in (all_, second):
+            with pytest.raises(ConfigError, match="the state is for dataset"):
+                other.load_state_dict(first.state_dict())
+    report = check_resume(whole[::2], topologies=[(1, 3), (2, 2)], batch_size=4)
+    assert (report.samples, report.epoch_samples) == (15, 15)
+
+
+def test_a_check_notices_samples_that_are_not_in_the_split(whole: stoker.Dataset) -> None:
+    class Elsewhere(stoker.Loader):
+        def __iter__(self) -> Any:
+            for batch in super().__iter__():
+                yield stoker.Batch(**{f: getattr(batch, f) for f in batch.__slots__} | {"indices": batch.indices + 20})
+
+    with pytest.raises(AssertionError, match=r"there is no sample 3.; there are 30"):
+        check_resume(whole[::2], topologies=[(1, 3), (2, 2)], loader=Elsewhere)
+
+
+def numbers_of(part: stoker.Dataset, found: Any) -> None:
+    with stoker.Loader(part, 4, transform=TRANSFORM) as loader:
+        found.put([index for batch in loader for index in batch.indices.tolist()])
+
+
+@pytest.mark.timeout(180)
+def test_a_part_is_opened_again_in_another_process(whole: stoker.Dataset, tmp_path: Path) -> None:
+    part = whole[[7, 2, 20]]
+    context = multiprocessing.get_context("spawn")
+    found = context.Queue()
+    child = context.Process(target=numbers_of, args=(part, found))
+    child.start()
+    assert found.get(timeout=120) == [7, 2, 20]
+    child.join(60)
+    again = pickle.loads(pickle.dumps(whole[3:9]))
+    assert (again.numbers, again.identity) == (range(3, 9), whole[3:9].identity)
+    with stoker.Loader(part, 2, transform=TRANSFORM) as loader, pickle.loads(pickle.dumps(loader)) as other:
+        assert [b.indices.tolist() for b in other] == [[7, 2], [20]]
+
+
+def test_caches_are_shared_with_the_whole(whole: stoker.Dataset, tmp_path: Path) -> None:
+    for cache in (stoker.MemoryCache("4MB"), stoker.NodeCache(tmp_path / "cache", "16MB")):
+        for dataset in (whole[:10], whole[5:20], whole):
+            with stoker.Loader(dataset, 5, transform=TRANSFORM, cache=cache) as loader:
+                list(loader)
+        stats = cache.stats()
+        assert (stats.hits, stats.misses) == (5 + 20, 30)
+
+
+def test_parts_are_mixed_and_numbered_in_their_wholes(whole: stoker.Dataset, files: stoker.Dataset) -> None:
+    mixed = stoker.mix([whole[[5, 3]], whole[10:12], files[::4]], label_offsets=[0, 0, 0])
+    with stoker.Loader(mixed, 7, transform=TRANSFORM) as loader:
+        batch = next(iter(loader))
+    assert sorted(batch.indices.tolist()) == [3, 5, 40, 41, 60, 64, 68]
+    by_index = dict(zip(batch.indices.tolist(), batch.labels.tolist(), strict=True))
+    assert [by_index[index] for index in (3, 5, 40, 41, 60, 64, 68)] == [4, 6, 11, 12, 0, 1, 2]
+
+
+def test_frameworks_take_parts(whole: stoker.Dataset) -> None:
+    part = whole[20:10:-3]
+    expected = [20, 17, 14, 11]
+    with stoker.torch.DataLoader(part, 2, transform=TRANSFORM) as loader:
+        assert [index for batch in loader for index in batch.indices.tolist()] == expected
+    mapped = stoker.torch.MapDataset(part, TRANSFORM)
+    assert [mapped[i][1] for i in range(len(mapped))] == [number + 1 for number in expected]
+    with stoker.jax.batches(part, 4, transform=TRANSFORM, epochs=1) as batches:
+        assert next(batches)["indices"].tolist() == expected
+    elements = stoker.tensorflow.dataset(part, 4, transform=TRANSFORM, elements=["indices"])
+    assert [one.numpy().tolist() for (one,) in elements] == [expected]
+
+
+def test_substitutes_are_of_the_part(tmp_path: Path) -> None:
+    write_shards(tmp_path, 12, 1, bad={3: b"no image"})
+    part = stoker.open(tmp_path)[2:5]
+    with stoker.Loader(part, 3, transform=TRANSFORM, on_bad="substitute") as loader:
+        with pytest.warns(stoker.errors.BadSampleWarning):
+            (batch,) = loader
+        assert loader.bad_samples.samples[0].index == 3
+    assert set(batch.indices.tolist()) <= {2, 4}
+
+
+def test_the_doctor_takes_a_part(files: stoker.Dataset) -> None:
+    with stoker.Loader(files[[1, 5, 9, 10]], 2, transform=TRANSFORM) as loader:
+        with stoker.doctor(loader, quiet=True) as doctor:
+            list(loader)
+            list(loader)
+        assert "4 of 12" in repr(loader)
+    assert doctor.report.evidence.files.loose
+
+
+def test_an_empty_part_is_refused_by_a_loader(whole: stoker.Dataset) -> None:
+    with pytest.raises(ConfigError, match=r"this part of split train of .* has no samples"):
+        stoker.Loader(whole[5:5], 2, transform=TRANSFORM)
+
+
+def by_name(dataset: stoker.Dataset, seed: int, depth: int = 0) -> dict[str, int]:
+    """What the twin draws for each sample, by its name."""
+    classes = [known.name.encode() for known in dataset.classes]
+    found = {}
+    for number in dataset.numbers:
+        sample = dataset.whole[int(number)]
+        label = sample.label
+        class_name = classes[label] if classes else b"%d" % label
+        name = sample.source.rpartition("/")[2].encode()
+        found[sample.source] = twin.draw(name, class_name, seed, depth)
+    return found
+
+
+def names(dataset: stoker.Dataset) -> list[str]:
+    return [dataset[place].source for place in range(len(dataset))]
+
+
+@pytest.mark.parametrize("seed", [0, 2**63 + 5])
+def test_random_parts_equal_their_twin(whole: stoker.Dataset, files: stoker.Dataset, seed: int) -> None:
+    shares = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
+    for dataset in (whole, whole[25:3:-1], files):
+        draws = by_name(dataset, seed)
+        parts = dataset.random_split([0.5, 0.25, 0.25], seed=seed)
+        for number, part in enumerate(parts):
+            assert names(part) == [name for name in names(dataset) if twin.part_of(draws[name], shares) == number]
+        fifths = [Fraction(1, 3)] * 3
+        for number, (train, validation) in enumerate(dataset.folds(3, seed=seed)):
+            assert names(validation) == [name for name in draws if twin.part_of(draws[name], fifths) == number]
+            assert sorted([*train.numbers, *validation.numbers]) == sorted(dataset.numbers)
+    draws = by_name(files, seed)
+    two = [name for label in range(3) for name in sorted(names(files)[4 * label : 4 * label + 4], key=draws.get)[:2]]
+    assert names(files.per_class(2, seed=seed)) == [name for name in names(files) if name in two]
+
+
+def test_samples_that_share_a_name_are_told_apart_by_their_images(tmp_path: Path) -> None:
+    for number in range(24):
+        place = tmp_path / "photos" / "room" / f"s{number}"
+        place.mkdir(parents=True)
+        (place / "rgb.jpg").write_bytes(pictures.jpeg(16, 12, number))
+    (tmp_path / "photos/room/own.jpg").write_bytes(pictures.jpeg(16, 12, 99))
+    for copy in ("t0", "t1"):  # these stay with the one whose bytes they have
+        (tmp_path / "photos/room" / copy).mkdir()
+        (tmp_path / "photos/room" / copy / "rgb.jpg").write_bytes(pictures.jpeg(16, 12, 5))
+    assert main(["build", str(tmp_path / "photos"), str(tmp_path / "built"), "--quiet"]) == 0
+    both = stoker.open(tmp_path / "photos"), stoker.open(tmp_path / "built")
+    found = []
+    for dataset in both:
+        samples = [dataset[number] for number in range(len(dataset))]
+        images = [sample.encoded if sample.source.endswith("rgb.jpg") else None for sample in samples]
+        names = [sample.source.rpartition("/")[2].encode() for sample in samples]
+        draws = [twin.draw(name, b"room", 3, image=image) for name, image in zip(names, images, strict=True)]
+        shares = [Fraction(1, 2)] * 2
+        parts = dataset.random_split([0.5, 0.5], seed=3)
+        for number, part in enumerate(parts):
+            assert list(part.numbers) == [n for n, draw in enumerate(draws) if twin.part_of(draw, shares) == number]
+        assert min(map(len, parts)) >= 6  # of 27
+        found.append({dataset[int(number)].encoded for number in parts[0].numbers})
+        # What shares its name with none in a part is drawn by the name alone.
+        one = dataset[[names.index(b"own.jpg"), names.index(b"rgb.jpg")]]
+        assert one._draws(3).tolist() == [twin.draw(name, b"room", 3) for name in (b"own.jpg", b"rgb.jpg")]
+    assert found[0] == found[1]
+
+
+def test_random_parts_never_change(whole: stoker.Dataset) -> None:
+    # A model that was trained on one part is validated on the other, years later.
+    validation = whole.random_split([0.8, 0.2], seed=17)[1]
+    assert list(validation.numbers) == VALIDATION
+    assert [list(part.numbers) for _, part in whole.folds(3)] == FOLDS
+
+
+def test_samples_stay_in_their_part(tmp_path: Path) -> None:
+    def write(root: Path, classes: dict[str, int]) -> stoker.Dataset:
+        for name, count in classes.items():
+            (root / name).mkdir(parents=True)
+            for number in range(count):
+                (root / name / f"{number}.jpg").write_bytes(pictures.jpeg(30, 20, number))
+        return stoker.open(root)
+
+    few = write(tmp_path / "few", {"bee": 30, "cat": 20})
+    more = write(tmp_path / "more", {"ant": 10, "bee": 40, "cat": 25, "dog": 3})
+    assert main(["build", str(tmp_path / "more"), str(tmp_path / "built"), "--quiet"]) == 0
+    built = stoker.open(tmp_path / "built", "train")
+
+    def validation(dataset: stoker.Dataset) -> set[tuple[str, str]]:
+        part = dataset.random_split([0.7, 0.3], seed=4)[1]
+        samples = [part[place] for place in range(len(part))]
+        return {(part.classes[sample.label].name, sample.source.rpartition("/")[2]) for sample in samples}
+
+    old = {(name, f"{n}.jpg") for name, count in (("bee", 30), ("cat", 20)) for n in range(count)}
+    assert validation(more) == validation(built)
+    assert validation(more) & old == validation(few)
+    assert 8 <= len(validation(few)) <= 22  # of 50; 15 are expected
+    bees, cats = ({name for owner, name in validation(few) if owner == one} for one in ("bee", "cat"))
+    assert bees & {f"{n}.jpg" for n in range(20)} != cats  # the same names in other classes are drawn for themselves
+
+
+def test_a_part_is_divided_independently(tmp_path: Path) -> None:
+    root = tmp_path / "ant"
+    root.mkdir()
+    for number in range(200):
+        (root / f"{number}.jpg").write_bytes(pictures.jpeg(8, 8, 0))
+    whole = stoker.open(tmp_path)
+    train, _ = whole.random_split([0.5, 0.5])
+    again = [len(part) for part in train.random_split([0.5, 0.5])]
+    assert min(again) > 30  # with the same numbers one would be empty
+    assert min(len(part) for _, part in train.folds(2)) > 30
+    few = whole.per_class(50)
+    assert min(len(part) for part in few.random_split([0.5, 0.5])) > 10
+    pickled = pickle.loads(pickle.dumps(train))
+    first, same = (part.random_split([0.5, 0.5], seed=1)[0] for part in (train, pickled))
+    assert list(same.numbers) == list(first.numbers)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda d: d.random_split([0.5, 0.4]), r"fractions is \[0.5, 0.4\]; give numbers above 0 whose sum is 1"),
+        (lambda d: d.random_split([1.5, -0.5]), "give numbers above 0"),
+        (lambda d: d.random_split([]), "give numbers above 0"),
+        (lambda d: d.folds(1), "count is 1; it must be"),
+        (
+            lambda d: d.folds(40),
+            "of 40 parts of split train of .* would have no sample: it has 30 samples, 30 of them different",
+        ),
+        (lambda d: d.folds(3, seed=-1), "seed is -1"),
+        (lambda d: d.per_class(0), "count is 0"),
+    ],
+)
+def test_wrong_divisions_are_refused(whole: stoker.Dataset, call: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        call(whole)
+
+
+def test_labels_of_a_part_are_read_alone(tmp_path: Path) -> None:
+    (damaged,) = write_shards(tmp_path, 8, 1)
+    data = bytearray(damaged.read_bytes())
+    data[-5] ^= 1  # in the last record
+    damaged.write_bytes(data)
+    dataset = stoker.open(tmp_path)
+    assert dataset[6::-2].labels.tolist() == [7, 5, 3, 1]
+    assert [len(part) for part in dataset[:7].folds(2)[0]] == [4, 3]
+    with pytest.raises(stoker.errors.ShardError, match="record 7"):
+        _ = dataset.labels
+
+
+def test_fields_are_those_of_the_samples(tmp_path: Path) -> None:
+    records = [
+        {
+            "image": pictures.jpeg(16, 12, number),
+            "label": number % 3,
+            "caption": f"caption {number}",
+            "weight": number / 2,
+        }
+        for number in range(20)
+    ]
+    stoker.build(records, tmp_path / "built", progress=False)
+    whole = stoker.open(tmp_path / "built")
+    settings: Any = {"transform": stoker.CenterCrop(8, 8), "fields": ["caption", "weight"]}
+    part = whole[15:2:-3]
+    for sampling in (None, stoker.Balanced(12)):
+        with stoker.Loader(part, 4, sampling=sampling, **settings) as loader:
+            for batch in loader:
+                samples = [whole[index] for index in batch.indices.tolist()]
+                assert batch.fields["caption"] == [sample.fields["caption"] for sample in samples]
+                assert batch.fields["weight"].tolist() == [sample.fields["weight"] for sample in samples]

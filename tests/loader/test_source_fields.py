@@ -1,0 +1,424 @@
+"""Fields of sources that are opened without a build: equal to those of the dataset that is built of the same source."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tarfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+import stoker
+from reference import pictures
+from stoker import _native, fields
+from stoker.errors import BadSampleWarning, ConfigError, ExampleError, TooManyRejectsError
+from stoker.inspect import dataset_info, show
+from stoker.types import Box
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from stoker.types import Field
+
+COUNT = 14
+SEED = 5
+CROP = stoker.RandomResizedCrop(13, scale=(0.2, 1.0), hflip=0.5)
+
+
+def size(number: int) -> tuple[int, int]:
+    return 20 + 3 * number, 44 - 2 * number
+
+
+def mask(number: int) -> Image.Image:
+    """Class ids as grey or, of every other, as indices into a palette that is not grey."""
+    width, height = size(number)
+    ids = np.random.default_rng(number).integers(0, 6, (height, width), np.uint8)
+    made = Image.fromarray(ids)
+    if number % 2:
+        made.putpalette(list(range(255, 237, -1)))
+    return made
+
+
+def write_metadata(root: Path) -> Path:
+    """A folder with a table, as Hugging Face has it: every kind of column."""
+    (root / "images").mkdir(parents=True)
+    rows = []
+    for number in range(COUNT):
+        suffix = "bmp" if number % 3 else "png"
+        (root / f"images/{number}.jpg").write_bytes(pictures.jpeg(*size(number), number))
+        mask(number).save(root / f"images/{number}_mask.png")
+        pictures.rgb(pictures.jpeg(*size(number), 99 - number)).save(root / f"images/{number}_right.{suffix}")
+        rows.append(
+            {
+                "file_name": f"images/{number}.jpg",
+                "label": ["cat", "dog", "owl"][number % 3],
+                "caption": f'"{number}", ü日',
+                "age": number - 3,
+                "weight": number / 7,
+                "mask_file_name": f"images/{number}_mask.png",
+                "right_file_name": f"images/{number}_right.{suffix}",
+            }
+        )
+    with (root / "metadata.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    return root
+
+
+def write_json_lines(root: Path) -> Path:
+    """The same with JSON lines, whose values may be lists and objects."""
+    (root / "train").mkdir(parents=True)
+    lines = []
+    for number in range(COUNT):
+        (root / f"train/{number}.png").write_bytes(pictures.encode(pictures.rgb(pictures.jpeg(*size(number), number))))
+        value = {"file_name": f"{number}.png", "caption": f"n {number}", "objects": {"ids": [number, None, "x"]}}
+        lines.append(json.dumps(value))
+    (root / "train/metadata.jsonl").write_text("\n".join(lines))
+    return root
+
+
+def write_webdataset(root: Path) -> Path:
+    """Two tars with texts and JSON."""
+    root.mkdir()
+    for shard in range(2):
+        with tarfile.open(root / f"{shard:06}.tar", "w") as tar:
+            for number in range(shard, COUNT, 2):
+                for suffix, data in (
+                    ("txt", f"text {number}".encode()),
+                    ("jpg", pictures.jpeg(*size(number), number)),
+                    ("cls", str(number % 4).encode()),
+                    ("json", json.dumps({"b": number, "a": [1, 2.5]}).encode()),
+                ):
+                    member = tarfile.TarInfo(f"{number:04}.{suffix}")
+                    member.size = len(data)
+                    tar.addfile(member, io.BytesIO(data))
+    return root
+
+
+def write_coco(root: Path) -> Path:
+    """COCO's boxes and captions of the same images, in one file."""
+    (root / "train2017").mkdir(parents=True)
+    images, annotations = [], []
+    for number in range(COUNT):
+        width, height = size(number)
+        (root / f"train2017/{number}.jpg").write_bytes(pictures.jpeg(width, height, number))
+        images.append({"id": 50 - number, "file_name": f"{number}.jpg", "width": width, "height": height})
+        for one in range(number % 4):
+            left, top, wide, high = bbox = [1.5 * one, 2.25, 7.1 + number, 11.3]
+            polygon = [left, top, left + wide, top + one, left + 3, top + high]
+            box = {"image_id": 50 - number, "category_id": 3 * one, "bbox": bbox, "segmentation": [polygon]}
+            annotations.append({"id": len(annotations), **box})
+        for one in range(1 + number % 2):
+            caption = {"id": len(annotations), "image_id": 50 - number, "caption": f"{one} of {number}"}
+            annotations.append(caption)
+    categories = [{"id": 3 * one, "name": f"c{one}"} for one in range(4)]
+    path = root / "annotations/instances_train2017.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"images": images, "annotations": annotations, "categories": categories}))
+    return path
+
+
+SOURCES: dict[str, Callable[[Path], Path]] = {
+    "metadata.csv": write_metadata,
+    "metadata.jsonl": write_json_lines,
+    "webdataset": write_webdataset,
+    "coco": write_coco,
+    "masks of coco": write_coco,
+}
+KINDS: dict[str, dict[str, Field]] = {
+    "metadata.csv": {
+        "caption": fields.Text(),
+        "age": fields.Int(),
+        "weight": fields.Float(),
+        "mask": fields.Mask(),
+        "right": fields.Image(),
+    },
+    "metadata.jsonl": {"caption": fields.Text(), "objects": fields.Json()},
+    "webdataset": {"txt": fields.Text(), "json": fields.Json()},
+    "coco": {"caption": fields.Text(), "captions": fields.Json()},
+    "masks of coco": {"caption": fields.Text(), "captions": fields.Json(), "mask": fields.Mask()},
+}
+
+
+@pytest.fixture(scope="module", params=list(SOURCES))
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Any, Any, Any]:
+    """A source that is opened, the dataset built of it, and the records of that in the order of the source."""
+    root = tmp_path_factory.mktemp("pair")
+    source = SOURCES[request.param](root / "src")
+    masks = request.param == "masks of coco"
+    stoker.build(source, root / "out", masks=masks, progress=False)
+    opened, built = stoker.open(source, source=stoker.SourceOptions(masks=masks)), stoker.open(root / "out")
+    number_of = {built[number].source: number for number in range(COUNT)}
+    order = [number_of[one.source.rpartition("/")[2]] for one in (opened[number] for number in range(COUNT))]
+    (root / "records").write_bytes(b"".join(_native.frame_record(built.records.read(number)) for number in order))
+    return request.param, opened, built[order], stoker.open(root / "records")
+
+
+def load(dataset: Any, wanted: Any, **settings: Any) -> list[stoker.Batch]:
+    settings = {"batch_size": 5, "transform": CROP, "shuffle": True, "seed": SEED, **settings}
+    with stoker.Loader(dataset, fields=wanted, **settings) as loader:
+        return list(loader)
+
+
+def same(found: Any, expected: Any) -> None:
+    """Check fields, or batches without their origin."""
+    if isinstance(expected, stoker.Batch):
+        for name in ("images", "labels", "indices", "valid", "seeds"):
+            assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+        assert found.position == expected.position
+        same(found.boxes, expected.boxes)
+        same(dict(found.fields), dict(expected.fields))
+    elif isinstance(expected, dict):
+        assert list(found) == list(expected)
+        for name, one in expected.items():
+            same(found[name], one)
+    elif isinstance(expected, stoker.Boxes):
+        for name in ("corners", "labels", "objects", "offsets"):
+            same(getattr(found, name), getattr(expected, name))
+    elif isinstance(expected, np.ndarray):
+        assert found.dtype == expected.dtype
+        assert np.array_equal(found, expected)
+    elif isinstance(expected, list) and expected and isinstance(expected[0], stoker.Batch):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            same(one, other)
+    else:
+        assert found == expected
+
+
+def rounded(box: Box) -> Box:
+    """The box as records hold it."""
+    return Box(*(float(np.float32(edge)) for edge in (box.xmin, box.ymin, box.xmax, box.ymax)), box.label)
+
+
+def test_fields_and_values_are_those_of_the_dataset(pair: tuple[str, Any, Any, Any]) -> None:
+    kind, opened, built, _ = pair
+    assert dict(opened.fields) == dict(built.fields) == KINDS[kind]
+    for number in range(COUNT):
+        sample = opened[number]
+        assert sample.problems == {}
+        same(sample.fields, built[number].fields)
+        assert [rounded(box) for box in sample.boxes] == built[number].boxes
+        first = next(iter(opened.fields))
+        same(sample.field(first), built[number].field(first))
+    with pytest.raises(ConfigError, match="there is no field 'absent'; there are"):
+        opened[0].field("absent")
+
+
+def test_batches_are_those_of_the_records(pair: tuple[str, Any, Any, Any]) -> None:
+    kind, opened, _, records = pair
+    boxes = {"boxes": stoker.BoxOutput()} if "coco" in kind else {}
+    same(load(opened, list(KINDS[kind]), threads=3, **boxes), load(records, KINDS[kind], threads=1, **boxes))
+
+
+def test_batches_are_those_of_the_dataset(pair: tuple[str, Any, Any, Any]) -> None:
+    kind, opened, built, _ = pair
+    settings = {"shuffle": False, "transform": stoker.CenterCrop(11, resize=15)}
+    for found, expected in zip(
+        load(opened, list(KINDS[kind]), **settings), load(built, list(KINDS[kind]), **settings), strict=True
+    ):
+        same(found.images, expected.images)
+        same(dict(found.fields), dict(expected.fields))
+
+
+def test_ranks_and_a_resumed_epoch_have_the_same_fields(pair: tuple[str, Any, Any, Any]) -> None:
+    kind, opened, _, _ = pair
+    settings = {"transform": CROP, "shuffle": True, "seed": SEED, "fields": list(KINDS[kind])}
+    (whole,) = load(opened, list(KINDS[kind]), batch_size=COUNT)
+    row_of = {index: row for row, index in enumerate(whole.indices.tolist())}
+    states, batches = [], []
+    for rank in range(2):
+        with stoker.Loader(opened, 3, rank=rank, world_size=2, **settings) as loader:
+            running = iter(loader)
+            batches.append(next(running))
+            states.append(loader.state_dict())
+    with stoker.Loader(opened, 4, **settings) as loader:
+        loader.load_state_dict(states[0])
+        batches += loader
+    assert sorted(index for batch in batches for index in batch.indices.tolist()) == list(range(COUNT))
+    for batch in batches:
+        rows = [row_of[index] for index in batch.indices.tolist()]
+        for name, found in batch.fields.items():
+            expected = whole.fields[name]
+            same(found, expected[rows] if isinstance(expected, np.ndarray) else [expected[row] for row in rows])
+
+
+def test_objects_are_those_of_the_records(tmp_path: Path) -> None:
+    source = write_coco(tmp_path / "src")
+    stoker.build(source, tmp_path / "out", progress=False)
+    opened, built = stoker.open(source), stoker.open(tmp_path / "out")
+    number_of = {built[number].source: number for number in range(COUNT)}
+    built = built[[number_of[opened[number].source] for number in range(COUNT)]]
+    assert opened.object_counts.tolist() == built.object_counts.tolist()
+    assert [one.name for one in opened.classes] == [one.name for one in built.classes]
+    settings = {"transform": stoker.ObjectCrops(9), "shuffle": False, "boxes": stoker.BoxOutput()}
+    batches = [load(one, ["caption"], **settings) for one in (opened, built)]
+    for found, expected in zip(*batches, strict=True):
+        same(found.images, expected.images)
+        same(found.boxes, expected.boxes)
+        same(dict(found.fields), dict(expected.fields))
+    labels = np.concatenate([batch.boxes.labels for batch in load(opened, (), **settings)])
+    assert set(labels.tolist()) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("make", ["memory", "decoded", "node"])
+def test_caches_keep_no_field_back(tmp_path: Path, make: str) -> None:
+    opened = stoker.open(write_metadata(tmp_path / "src"))
+    wanted = list(KINDS["metadata.csv"])
+    cache: Any = stoker.MemoryCache("64MB", keep="decoded" if make == "decoded" else "encoded")
+    if make == "node":
+        cache = stoker.NodeCache(tmp_path / "cache", "64MB")
+    expected = load(opened, wanted)
+    for _ in range(2):
+        same(load(opened, wanted, cache=cache), expected)
+    assert cache.stats().hits == COUNT
+
+
+def test_frameworks_have_the_same_fields(tmp_path: Path) -> None:
+    opened = stoker.open(write_metadata(tmp_path / "src"))
+    settings: dict[str, Any] = {"transform": CROP, "shuffle": True, "seed": SEED, "drop_last": True}
+    wanted = list(KINDS["metadata.csv"])
+    expected = load(opened, wanted, drop_last=True)
+    with stoker.torch.DataLoader(opened, 5, fields=wanted, **settings) as loader:
+        for batch, plain in zip(loader, expected, strict=True):
+            assert isinstance(batch.fields["mask"], torch.Tensor)
+            for name, one in batch.fields.items():
+                same(one.numpy() if isinstance(one, torch.Tensor) else one, plain.fields[name])
+    pairs = stoker.tensorflow.dataset(opened, 5, fields=wanted, **settings)
+    for (_, _, found), plain in zip(pairs.take(len(expected)), expected, strict=True):
+        assert [one.decode() for one in found["caption"].numpy()] == plain.fields["caption"]
+        for name in ("age", "weight", "mask", "right"):
+            same(found[name].numpy(), plain.fields[name])
+    small = ["caption", "weight", "mask"]
+    with stoker.jax.batches(opened, 5, fields=small, epochs=1, **settings) as made:
+        for batch, plain in zip(made, expected, strict=True):
+            assert batch["fields"]["caption"] == plain.fields["caption"]
+            for name in ("weight", "mask"):
+                same(batch["fields"][name], plain.fields[name])
+
+
+def test_a_mix_of_a_source_and_a_dataset_has_the_fields_of_both(tmp_path: Path) -> None:
+    source = write_json_lines(tmp_path / "src")
+    stoker.build(source, tmp_path / "out", progress=False)
+    mix = stoker.mix([stoker.open(source), stoker.open(tmp_path / "out")])
+    captions = [text for batch in load(mix, ["caption"]) for text in batch.fields["caption"]]
+    assert {*captions} == {f"n {number}" for number in range(COUNT)}
+
+
+def broken(root: Path, name: str, change: Callable[[Path, list[dict[str, Any]]], None]) -> Path:
+    """The folder with a table in which the field of image 4 has something wrong."""
+    write_metadata(root)
+    with (root / "metadata.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    change(root, rows)
+    with (root / "metadata.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    assert name in rows[0] or f"{name}_file_name" in rows[0]
+    return root
+
+
+def emptied(column: str) -> Callable[[Path, list[dict[str, Any]]], None]:
+    return lambda _, rows: rows[4].update({column: ""})
+
+
+def coloured(root: Path, _: list[dict[str, Any]]) -> None:
+    mask(4).convert("RGB").save(root / "images/4_mask.png")
+
+
+def smaller(root: Path, _: list[dict[str, Any]]) -> None:
+    mask(4).resize((5, 7)).save(root / "images/4_mask.png")
+
+
+def removed(root: Path, _: list[dict[str, Any]]) -> None:
+    (root / "images/4_mask.png").unlink()
+
+
+BROKEN: list[tuple[str, Callable[[Path, list[dict[str, Any]]], None], str]] = [
+    ("age", emptied("age"), "field 'age' is None; every record needs it"),
+    ("mask", emptied("mask_file_name"), "field 'mask' is None; every record needs it"),
+    ("mask", coloured, "field 'mask': its pixels are RGB, but those of a mask are one number each"),
+    ("mask", removed, "images/4_mask.png: No such file or directory"),
+    ("mask", smaller, "field 'mask': the mask has 5x7 pixels, but the image of the record 32x36"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+@pytest.mark.parametrize(("name", "change", "message"), BROKEN)
+def test_what_a_build_rejects_is_a_bad_sample(
+    tmp_path: Path, name: str, change: Callable[[Path, list[dict[str, Any]]], None], message: str
+) -> None:
+    source = broken(tmp_path / "src", name, change)
+    with pytest.raises(TooManyRejectsError) as rejected:
+        stoker.build(source, tmp_path / "out", progress=False)
+    (reject,) = rejected.value.report.rejects
+    assert reject.key == "images/4.jpg"
+    assert message in reject.reason
+    opened = stoker.open(source)
+    with pytest.raises(ExampleError) as caught:
+        load(opened, [name])
+    assert str(caught.value).startswith(f"{source}/images/4.jpg: ")
+    assert caught.value.path == f"{source}/images/4.jpg"
+    assert str(caught.value).endswith(f": {reject.reason}")
+    with pytest.warns(BadSampleWarning, match="1 bad samples were replaced"):
+        expected = load(opened, [name], on_bad="substitute", threads=1)
+    with pytest.warns(BadSampleWarning):
+        same(load(opened, [name], on_bad="substitute", threads=4), expected)
+    assert sorted(index for batch in expected for index in batch.indices.tolist()) != list(range(COUNT))
+    others = [one for one in opened.fields if one != name]
+    assert sum(map(len, load(opened, others))) == COUNT
+    sample = next(opened[number] for number in range(COUNT) if opened[number].source == "images/4.jpg")
+    assert sample.problems == {name: reject.reason}
+    with pytest.raises(ExampleError) as caught:
+        sample.fields.keys()
+    assert str(caught.value) == f"sample {sample.index} (images/4.jpg): {reject.reason}"
+
+
+def test_fields_that_are_not_wanted_are_not_read(tmp_path: Path) -> None:
+    source = write_metadata(tmp_path / "src")
+    opened = stoker.open(source)
+    expected = load(opened, ["caption"])
+    for path in (source / "images").glob("*_*"):
+        path.unlink()
+    same(load(opened, ["caption"]), expected)
+
+
+def test_info_lists_fields_and_show_draws_them(tmp_path: Path) -> None:
+    source = write_metadata(tmp_path / "src")
+    found = dataset_info(source)
+    assert found.fields == stoker.open(source).fields
+    assert found.examples == {
+        "caption": '"\\"0\\", ü日"',
+        "age": "-3",
+        "weight": "0.0",
+        "mask": found.examples["mask"],
+        "right": found.examples["right"],
+    }
+    assert found.examples["mask"].startswith("png, 20 x 44, ")
+    report = show.write_sheet(source, tmp_path / "sheet.png", show.SheetSpec(count=1))
+    assert report.damaged == {}
+    assert report.width == 20 + 3 * (show.TILE_WIDTH + 20)
+
+
+def test_damage_in_a_tar_is_that_of_the_field_alone(tmp_path: Path) -> None:
+    source = write_webdataset(tmp_path / "src")
+    tar = source / "000000.tar"
+    data = tar.read_bytes()
+    place = data.index(b'{"b": 4, ')
+    opened = stoker.open(source)
+    expected = load(opened, ["txt"])
+    tar.write_bytes(data[:place] + b"[" + data[place + 1 :])
+    same(load(opened, ["txt"]), expected)
+    with pytest.raises(ExampleError, match=r"at byte [0-9]+ \(0004.jpg\): the json of 0004.jpg in .* damaged"):
+        load(opened, ["json"])
+    (damaged,) = (one for one in map(opened.__getitem__, range(COUNT)) if one.problems)
+    assert (damaged.source, damaged.field("txt")) == ("0004.jpg", "text 4")
+    assert damaged.problems.keys() == {"json"}

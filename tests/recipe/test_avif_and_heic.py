@@ -1,0 +1,140 @@
+"""AVIF by Pillow, and HEIC by its plug-in: their pixels, their limits, and what is said where the plug-in lacks."""
+
+from __future__ import annotations
+
+import io
+import resource
+import sys
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pillow_heif
+import pytest
+from PIL import Image, ImageOps, features
+
+import stoker
+from reference import pictures
+from stoker.cli.main import main
+from stoker.errors import ImageError, ImageTooLargeError
+from stoker.recipe import Recipe, check, convert, decode, parse_encode, parse_resize, sniff
+from stoker.sources import list_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+WIDTH, HEIGHT = 40, 30
+
+
+def image(mode: str) -> Image.Image:
+    made = Image.fromarray(pictures.pixels(WIDTH, HEIGHT)).convert(mode)
+    if mode == "RGBA":
+        made.putalpha(Image.fromarray(pictures.pixels(WIDTH, HEIGHT, 2)[:, :, 0]))
+    return made
+
+
+@cache
+def made(kind: str, mode: str = "RGB", orientation: int = 1) -> bytes:
+    options: dict[str, Any] = {}
+    if orientation != 1:
+        exif = Image.Exif()
+        exif[274] = orientation
+        options["exif"] = exif.tobytes()
+    if kind == "avif":
+        return pictures.encode(image(mode), format="AVIF", quality=90, speed=9, **options)
+    out = io.BytesIO()
+    pillow_heif.from_pillow(image(mode)).save(out, quality=90, **options)
+    return out.getvalue()
+
+
+def by_pillow(data: bytes, mode: str) -> NDArray[np.uint8]:
+    found = pillow_heif.HeifImageFile(io.BytesIO(data)) if sniff(data) == "heif" else Image.open(io.BytesIO(data))
+    return np.asarray(found.convert(mode))
+
+
+@pytest.mark.parametrize("kind", ["avif", "heif"])
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L"])
+def test_they_become_pngs_of_the_same_pixels(kind: str, mode: str) -> None:
+    assert features.check("avif")
+    data = made(kind, mode)
+    assert sniff(data) == sniff(data[:32]) == kind
+    stored = convert(data, Recipe())
+    assert check(data, Recipe()) == stored.storing
+    assert (stored.converted, stored.storing.format, stored.width, stored.height) == (kind, "png", WIDTH, HEIGHT)
+    with Image.open(io.BytesIO(stored.data)) as png:
+        assert png.mode == mode
+        assert (np.asarray(png) == by_pillow(data, mode)).all()
+    assert (decode(data, 2**20) == by_pillow(data, "RGB")).all()
+    small = Image.open(io.BytesIO(convert(data, Recipe(parse_resize("short:9"))).data))
+    assert (small.format, small.mode) == ("PNG", mode)
+    assert convert(data, Recipe(encode=parse_encode("raw"))).data == by_pillow(data, "RGB").tobytes()
+
+
+@pytest.mark.parametrize("orientation", range(2, 9))
+def test_an_avif_is_turned_if_asked(orientation: int) -> None:
+    data = made("avif", "RGB", orientation)
+    upright = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(data))))
+    for words, expected in (("apply", upright), ("keep", by_pillow(data, "RGB"))):
+        stored = convert(data, Recipe(exif=words)).data
+        assert (np.asarray(Image.open(io.BytesIO(stored))) == expected).all()
+
+
+@pytest.mark.parametrize("kind", ["avif", "heif"])
+def test_damage_and_claims_are_refused(kind: str) -> None:
+    data = made(kind)
+    for size in range(32, len(data), 13):
+        with pytest.raises(ImageError, match=f"damaged {kind}|cut short"):
+            convert(data[:size], Recipe())
+    with pytest.raises(ImageTooLargeError, match="40x30 pixels are more than the limit"):
+        convert(data, Recipe(max_pixels=WIDTH * HEIGHT - 1))
+
+
+def test_a_blank_avif_of_many_pixels_takes_no_memory() -> None:
+    data = pictures.encode(Image.new("RGB", (4000, 4000), (7, 7, 7)), format="AVIF", speed=10, quality=10)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ImageError, match=r"its header claims 4000 x 4000 pixels, and \d+ bytes cannot hold them"):
+        convert(data, Recipe())
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40 << 10, "KiB"
+
+
+def test_major_brands() -> None:
+    assert sniff(b"\0\0\0\x20ftypmif1\0\0\0\0mif1miafavif") == "avif"
+    assert sniff(b"\0\0\0\x18ftypmif1\0\0\0\0mif1heic") == "heif"
+    assert sniff(b"\0\0\0\x18ftypisom\0\0\0\0isommp41") == "unknown"
+
+
+def folder(root: Path) -> Path:
+    """Two images of each kind, under their names."""
+    for kind, suffix in (("avif", "avif"), ("heif", "HEIC")):
+        (root / kind).mkdir(parents=True)
+        for number, mode in enumerate(("RGB", "L")):
+            (root / kind / f"{number}.{suffix}").write_bytes(made(kind, mode))
+    return root
+
+
+def test_a_folder_of_them_is_opened_built_and_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = folder(tmp_path / "src")
+    assert len(list_source(str(source)).table) == 4
+    assert main(["plan", str(source)]) == 0
+    planned = capsys.readouterr().out
+    assert "stored: 2 avif to png, 2 heif to png\n" in planned
+    assert "odd file" not in planned
+    assert main(["build", str(source), str(tmp_path / "out")]) == 0
+    found = {one.source: one.decode() for one in stoker.open(tmp_path / "out", "train")}
+    for place in (source, tmp_path / "out"):
+        for batch in stoker.Loader(stoker.open(place), 4, transform=stoker.Resize((HEIGHT, WIDTH))):
+            for pixels, index in zip(batch.images, batch.indices, strict=True):
+                assert (pixels == found[stoker.open(place)[int(index)].source.rpartition("/")[2]]).all()
+
+
+def test_without_the_plug_in_its_name_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
+    source = folder(tmp_path / "src")
+    with pytest.raises(ImageError, match="run pip install pillow-heif, or convert the image"):
+        convert(made("heif"), Recipe())
+    assert main(["build", str(source), str(tmp_path / "out"), "--max-rejects", "2"]) == 0
+    assert "pip install pillow-heif" in (tmp_path / "out/rejects.jsonl").read_text()
+    with pytest.raises(ImageError, match="pip install pillow-heif"):
+        next(iter(stoker.Loader(stoker.open(source), 4, transform=stoker.Resize(8))))

@@ -1,0 +1,117 @@
+"""A saved listing: the same source as was listed, and no damaged file is taken for one."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sources.layouts import LAYOUTS
+from sources.making import fill
+from stoker import _native
+from stoker.errors import SourceError
+from stoker.sources import SourceOptions, SourceTree, list_source, read_listing, with_objects, write_listing
+from stoker.storage import location
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stoker.sources import Item
+    from stoker.types import Box
+
+TABLE = ("starts", "labels", "sizes", "archives", "offsets", "objects")
+
+
+def read_back(tree: SourceTree, folder: Path) -> SourceTree:
+    place = location(folder) / "listing"
+    write_listing(place, tree, {"one": 1})
+    found = read_listing(place)
+    assert found is not None
+    assert found[0] == {"one": 1}
+    assert found[1] is not None
+    return found[1]
+
+
+def boxes_of(tree: SourceTree, item: Item, split: str) -> list[Box] | str:
+    try:
+        return tree.read_boxes(item, split)
+    except SourceError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_source_of_any_layout_comes_back(layout: str, tmp_path: Path) -> None:
+    tree = list_source(str(LAYOUTS[layout](tmp_path)))
+    again = read_back(tree, tmp_path)
+    for field in dataclasses.fields(SourceTree):
+        if field.name not in ("table", "splits", "boxes", "values"):
+            assert getattr(again, field.name) == getattr(tree, field.name), field.name
+    assert again.table.names[:] == tree.table.names
+    for name in TABLE:
+        np.testing.assert_array_equal(getattr(again.table, name), getattr(tree.table, name))
+    assert {name: rows.tolist() for name, rows in again.splits.items()} == {
+        name: rows.tolist() for name, rows in tree.splits.items()
+    }
+    assert again.fingerprint() == tree.fingerprint()
+    assert again.boxes.keys() == tree.boxes.keys()
+    for split, rows in tree.splits.items():
+        for row in rows.tolist():
+            item = tree.table[row]
+            assert again.table[row] == item
+            assert boxes_of(again, item, split) == boxes_of(tree, item, split)
+            assert again.locate(item) == tree.locate(item)
+
+
+def test_boxes_of_a_list_and_objects_come_back(tmp_path: Path) -> None:
+    root = fill(tmp_path / "src", "a/1.jpg", "a/2.jpg", "b/3.jpg")
+    (tmp_path / "boxes.csv").write_text("1.jpg,0.1,0.2,0.3,0.4\n1.jpg,0,0,1,1\n3.jpg,0.5,0.5,0.75,1\n")
+    tree = with_objects(list_source(str(root), SourceOptions(boxes=str(tmp_path / "boxes.csv"))))
+    again = read_back(tree, tmp_path)
+    assert list(again.table) == list(tree.table)
+    assert len(tree.table) == 4
+    assert [again.read_boxes(item, "train") for item in again.table] == [
+        tree.read_boxes(item, "train") for item in tree.table
+    ]
+
+
+@pytest.fixture(scope="module")
+def listing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("listing")
+    read_back(list_source(str(fill(folder / "src", "a/1.jpg", "b/2.jpg", "b/3.jpg"))), folder)
+    return folder / "listing"
+
+
+@given(data=st.data())
+def test_a_changed_byte_or_a_cut_is_found(listing: Path, data: st.DataObject) -> None:
+    content = bytearray(listing.read_bytes())
+    at = data.draw(st.integers(0, len(content) - 1))
+    if data.draw(st.booleans()):
+        content[at] ^= data.draw(st.integers(1, 255))
+    else:
+        del content[at:]
+    changed = location(listing.with_name("changed"))
+    changed.write_atomically(bytes(content))
+    assert read_listing(changed) is None
+
+
+@pytest.mark.parametrize("number", [-14444444444444444, 10**30])
+def test_a_number_that_no_column_holds_is_damage(listing: Path, number: int) -> None:
+    content = listing.read_bytes()
+    (length,) = struct.unpack("<Q", content[-12:-4])
+    columns, text = content[: -12 - length], content[-12 - length : -12]
+    changed_text = re.sub(rb'("value": ?)-?[0-9]+', rb"\g<1>%d" % number, text)
+    assert changed_text != text
+    end = struct.pack("<QI", len(changed_text), _native.crc32c(columns + changed_text))
+    changed = location(listing.with_name("changed"))
+    changed.write_atomically(columns + changed_text + end)
+    assert read_listing(changed) is None
+
+
+def test_no_file_is_no_listing(tmp_path: Path) -> None:
+    assert read_listing(location(tmp_path) / "listing") is None

@@ -1,0 +1,127 @@
+"""Columns in files: a source of millions is listed, planned and saved as one that is held in memory."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sources.layouts import LAYOUTS
+from stoker.builder import BuildSettings, SourceSettings
+from stoker.builder.plan import RecordSize, make_plan
+from stoker.sources import SourceTree, columns, items, list_source, read_listing, with_objects, write_listing
+from stoker.sources.columns import GrowingColumn
+from stoker.sources.items import Group, Item, ItemCollector, ItemTable
+from stoker.storage import location
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CLASSES = (b"a", b"b", b"c", None)
+GROUPS = [Group(split, name, 2) for split in ("train", "validation", None) for name in CLASSES]
+GROUPS += [Group("train", b"b", 2, archive=0), Group("test", None, 0, archive=1)]
+LABELS = {b"a": 2, b"b": 0, b"c": 1}
+
+IMAGES = st.lists(
+    st.tuples(
+        st.integers(0, len(GROUPS) - 1),
+        st.binary(max_size=2).map(lambda name: b"x/" + name),
+        st.integers(0, 2**40),
+        st.integers(0, 3),
+    ),
+    max_size=60,
+)
+
+
+@contextmanager
+def in_files(rows: int, chunk: int) -> Iterator[None]:
+    """Let columns of more than so many rows lie in files."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "HELD_ROWS", rows)
+        patch.setattr(items, "HELD_ROWS", rows)
+        patch.setattr(columns, "CHUNK_ROWS", chunk)
+        patch.setattr(columns, "HELD_NAME_BYTES", 5 * rows)
+        yield
+
+
+def collected(images: list[tuple[int, bytes, int, int]]) -> tuple[ItemTable, dict[str, list[int]], int]:
+    collector = ItemCollector()
+    for group in GROUPS:
+        collector.add_group(group)
+    for image in images:
+        collector.add(*image)
+    table, splits = collector.finish(LABELS)
+    return table, {name: rows.tolist() for name, rows in splits.items()}, collector.repeated
+
+
+@given(images=IMAGES)
+@settings(max_examples=40)
+def test_the_order_does_not_depend_on_where_the_columns_lie(
+    images: list[tuple[int, bytes, int, int]],
+) -> None:
+    held = collected(images)
+    for rows, chunk in ((1, 1), (3, 2), (16, 5)):
+        with in_files(rows, chunk):
+            table, splits, repeated = collected(images)
+        assert list(table) == list(held[0])
+        assert (splits, repeated) == held[1:]
+
+
+@given(numbers=st.lists(st.integers(0, 40), min_size=20, max_size=50), archive=st.booleans())
+@settings(max_examples=40)
+def test_one_class_that_does_not_fit_into_memory_is_sorted(numbers: list[int], archive: bool) -> None:
+    images = [(len(GROUPS) - 1 if archive else 0, b"x/%02d" % number, at, 0) for at, number in enumerate(numbers)]
+    held = collected(images)
+    if not archive:
+        assert [(item.path, item.size_bytes) for item in held[0]] == sorted((image[1], image[2]) for image in images)
+    with in_files(5, 4):
+        table, splits, repeated = collected(images)
+    assert list(table) == list(held[0])
+    assert (splits, repeated) == held[1:]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_source_is_listed_and_planned_alike(layout: str, tmp_path: Path) -> None:
+    root = LAYOUTS[layout](tmp_path)
+    held = list_source(str(root))
+    with in_files(3, 2):
+        tree = list_source(str(root))
+        write_listing(location(tmp_path / "listing"), tree, {})
+        found = read_listing(location(tmp_path / "listing"))
+        assert found is not None
+        for one in (tree, found[1]):
+            assert one is not None
+            assert list(one.table) == list(held.table)
+            assert (one.fingerprint(), one.warnings) == (held.fingerprint(), held.warnings)
+            assert planned(one) == planned(held)
+        assert list(with_objects(tree).table) == list(with_objects(held).table)
+
+
+def planned(tree: SourceTree) -> list[tuple[str, list[Item]]]:
+    plan = make_plan(tree, BuildSettings(SourceSettings(tree.root), seed=3), RecordSize(1.0))
+    return [(job.name, list(job.items)) for job in plan.jobs(plan.shard_names)]
+
+
+@given(values=st.lists(st.integers(-5, 5), max_size=40), wanted=st.data())
+@settings(max_examples=40)
+def test_sums_and_counts_of_chunks(values: list[int], wanted: st.DataObject) -> None:
+    column = np.asarray(values, np.int64)
+    rows = np.asarray(wanted.draw(st.lists(st.sampled_from(range(len(values))), max_size=9) if values else st.just([])))
+    rows = rows.astype(np.int64)
+    with in_files(3, 2):
+        growing = GrowingColumn("q")
+        for value in values:
+            growing.append(value)
+        assert len(growing) == len(values)
+        assert columns.sum_of(column, rows) == sum(values[row] for row in rows.tolist())
+        counts = columns.counts_of(column.clip(-1), [rows, rows], 6).tolist()
+        assert counts == [2 * sum(max(-1, values[row]) == value for row in rows.tolist()) for value in range(-1, 6)]
+        assert columns.row_range(7, len(values)).tolist() == list(range(7, 7 + len(values)))
+        finished = growing.finish()
+        assert finished.tolist() == values
+        assert columns.repeats_in(finished) == len(values) - len(set(values))

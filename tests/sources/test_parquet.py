@@ -1,0 +1,707 @@
+"""Parquet files of several writers, read beside `datasets` and pyarrow; and files that are not as they should be."""
+
+from __future__ import annotations
+
+import gc
+import io
+import json
+import os
+import pickle
+import warnings
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import datasets
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from PIL import Image
+from pyarrow import parquet
+
+import stoker
+from builder.trees import settings_for
+from stoker import fields
+from stoker.builder import Part, build_part, parts
+from stoker.cli.main import main
+from stoker.errors import ConfigError, SourceError, SourceWarning, StokerError, TooManyRejectsError
+from stoker.sources import list_source, read_listing, write_listing
+from stoker.sources.parquet import split_of_file
+from stoker.storage import location
+from storage.places import copy, place_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from stoker.sources import SourceTree
+
+NAMES = ["cat", "dog", "eel"]
+ROWS = 11
+
+
+def picture(number: int, kind: str = "JPEG") -> bytes:
+    made = io.BytesIO()
+    pixels = np.random.default_rng(number).integers(0, 255, (6, 8, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(made, kind)
+    return made.getvalue()
+
+
+def mask(number: int) -> bytes:
+    made = io.BytesIO()
+    Image.fromarray(np.full((6, 8), number % 5, np.uint8)).save(made, "PNG")
+    return made.getvalue()
+
+
+def image(data: bytes | None, path: str | None = None) -> dict[str, Any]:
+    return {"bytes": data, "path": path}
+
+
+FEATURES = datasets.Features(
+    {
+        "image": datasets.Image(),
+        "label": datasets.ClassLabel(names=NAMES),
+        "caption": datasets.Value("string"),
+        "n": datasets.Value("int32"),
+        "w": datasets.Value("float64"),
+        "emb": datasets.List(datasets.Value("float32"), length=4),
+        "ids": datasets.List(datasets.Value("int64")),
+        "tags": datasets.List(datasets.ClassLabel(names=["a", "b", "c"])),
+        "kind": datasets.ClassLabel(names=["x", "y"]),
+        "matrix": datasets.Array2D((2, 3), "float32"),
+        "info": {"a": datasets.Value("int64"), "b": datasets.List(datasets.Value("string"))},
+        "mask": datasets.Image(),
+        "second_image": datasets.Image(),
+        "raw": datasets.Value("binary"),
+        "ok": datasets.Value("bool"),
+    }
+)
+
+
+def row(number: int) -> dict[str, Any]:
+    return {
+        "image": image(picture(number, "PNG" if number % 2 else "JPEG"), f"at/{number}.img"),
+        "label": number * 7 % 3,
+        "caption": f"caption {number} ü日",
+        "n": number,
+        "w": number / 4,
+        "emb": [number, 1.5, -2, 0],
+        "ids": list(range(number % 4)),
+        "tags": [number % 3, 1],
+        "kind": number % 2,
+        "matrix": np.full((2, 3), number, np.float32).tolist(),
+        "info": {"a": number, "b": ["q"] * (number % 3)},
+        "mask": image(mask(number)),
+        "second_image": image(picture(100 + number)),
+        "raw": bytes([number]),
+        "ok": number % 2 == 0,
+    }
+
+
+def write_all(root: Path) -> Path:
+    """Files of two splits, as `datasets` writes them for the Hub."""
+    made = datasets.Dataset.from_list([row(number) for number in range(2 * ROWS)], features=FEATURES)
+    (root / "data").mkdir(parents=True)
+    for name, some in (
+        ("train-00000-of-00002", range(6)),
+        ("train-00001-of-00002", range(6, ROWS)),
+        ("validation-00000-of-00001", range(ROWS, 2 * ROWS)),
+    ):
+        made.select(some).to_parquet(root / f"data/{name}.parquet", batch_size=4)
+    return root
+
+
+def write_rows(path: Path, columns: Mapping[str, Any], **settings: Any) -> Path:
+    """A file as pyarrow writes it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pa.table(dict(columns)), path, **settings)
+    return path
+
+
+def simple(path: Path, count: int = 5, **settings: Any) -> Path:
+    """A file with images and class ids."""
+    images = [image(picture(number), f"{number}.jpg") for number in range(count)]
+    return write_rows(path, {"image": images, "label": [number % 2 for number in range(count)]}, **settings)
+
+
+def found_in(dataset: stoker.Dataset) -> dict[int, dict[str, Any]]:
+    """What a built dataset holds, by the field ``n``."""
+    return {
+        one.fields["n"]: {"label": one.label, "image": one.encoded, **one.fields}
+        for one in (dataset[index] for index in range(len(dataset)))
+    }
+
+
+def theirs(root: Path, split: str) -> dict[int, dict[str, Any]]:
+    """What `datasets` reads of a split, by the column ``n``."""
+    found = datasets.load_dataset(str(root), split=split, cache_dir=str(root.parent / "hf"))
+    for name in ("image", "mask", "second_image"):
+        found = found.cast_column(name, datasets.Image(decode=False))
+    return {one["n"]: one for one in found}
+
+
+def test_a_build_stores_what_datasets_reads(tmp_path: Path) -> None:
+    source = write_all(tmp_path / "src")
+    report = stoker.build(source, tmp_path / "out", progress=False)
+    assert report.items == 2 * ROWS
+    for split in ("train", "validation"):
+        dataset = stoker.open(tmp_path / "out", split)
+        assert [one.name for one in dataset.classes] == NAMES
+        ours, read = found_in(dataset), theirs(source, split)
+        assert ours.keys() == read.keys()
+        for number, one in ours.items():
+            other = read[number]
+            assert one["image"] == other["image"]["bytes"]
+            for name in ("label", "caption", "w", "kind", "info", "raw", "ok"):
+                assert one[name] == other[name], name
+            for name in ("emb", "ids", "tags", "matrix"):
+                assert np.asarray(one[name]).tolist() == np.asarray(other[name]).tolist(), name
+            assert one["mask"].tolist() == np.asarray(Image.open(io.BytesIO(other["mask"]["bytes"]))).tolist()
+            second = np.asarray(Image.open(io.BytesIO(other["second_image"]["bytes"])))
+            assert one["second_image"].tolist() == second.tolist()
+
+
+def test_fields_follow_types_and_features(tmp_path: Path) -> None:
+    tree = list_source(str(write_all(tmp_path / "src")))
+    assert dict(tree.fields) == {
+        "caption": fields.Text(),
+        "n": fields.Int(),
+        "w": fields.Float(),
+        "emb": fields.Array("float32", (4,)),
+        "ids": fields.Array("int64", (None,)),
+        "tags": fields.Labels(["a", "b", "c"]),
+        "kind": fields.Label(["x", "y"]),
+        "matrix": fields.Array("float32", (2, 3)),
+        "info": fields.Json(),
+        "mask": fields.Mask(),
+        "second_image": fields.Image(),
+        "raw": fields.Bytes(),
+        "ok": fields.Int(),
+    }
+
+
+def test_open_gives_images_and_labels_without_a_build(tmp_path: Path, cache: Path) -> None:
+    source = write_all(tmp_path / "src")
+    dataset, read = stoker.open(source, "train"), theirs(source, "train")
+    assert [one.name for one in dataset.classes] == NAMES
+    found = [(dataset[index].label, dataset[index].encoded) for index in range(len(dataset))]
+    assert found == sorted(((one["label"], one["image"]["bytes"]) for one in read.values()), key=lambda one: one[0])
+    assert dataset.size_bytes == sum(len(one["image"]["bytes"]) for one in read.values())
+    expected = [np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))[:6, :6] for _, data in found]
+    with stoker.Loader(dataset, 4, transform=stoker.TopLeft(6), threads=2) as loader:
+        pixels = np.concatenate([batch.images[batch.valid] for batch in loader])
+    assert (pixels == np.stack(expected)).all()
+    assert len(list(cache.iterdir())) == 2
+    again = pickle.loads(pickle.dumps(dataset))
+    assert again[3].encoded == dataset[3].encoded
+
+
+def test_parts_make_the_dataset_of_one_build(tmp_path: Path) -> None:
+    source = write_all(tmp_path / "src")
+    whole = stoker.build(source, tmp_path / "whole", shards=4, progress=False)
+    settings = settings_for(source, shards=4, threads=1)
+    place = location(tmp_path / "parts")
+    for number in range(3):
+        listed = parts.list_once(settings, place)
+        build_part(listed, settings, place, Part(number, 3))
+    assert json.loads((tmp_path / "parts/manifest.json").read_text())["dataset_id"] == whole.manifest.dataset_id
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("kind", ["s3", "gs", "hdfs"])
+def test_the_dataset_is_the_same_from_a_store(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write_all(tmp_path / "src")
+    local = stoker.build(source, tmp_path / "local", shards=4, progress=False)
+    place = copy(source, place_in(kind, request, monkeypatch))
+    remote = stoker.build(str(place), tmp_path / "remote", shards=4, progress=False)
+    assert remote.manifest.dataset_id == local.manifest.dataset_id
+    assert remote.manifest.source == local.manifest.source
+    ours, far = stoker.open(source, "train"), stoker.open(str(place), "train")
+    assert [far[index].encoded for index in range(ROWS)] == [ours[index].encoded for index in range(ROWS)]
+
+
+def values(tree: SourceTree) -> dict[str, Any]:
+    return {item.key: (tree.load(item, "train").data, dict(tree.load(item, "train").fields)) for item in tree.table}
+
+
+def test_a_saved_listing_reads_the_rows(tmp_path: Path) -> None:
+    tree = list_source(str(write_all(tmp_path / "src")))
+    write_listing(location(tmp_path) / "listing", tree, {})
+    found = read_listing(location(tmp_path) / "listing")
+    assert found is not None
+    assert found[1] is not None
+    assert repr(values(found[1])) == repr(values(tree))
+    assert len(values(tree)) == 2 * ROWS
+    assert found[1].fingerprint() == tree.fingerprint()
+
+
+def test_an_export_comes_back(tmp_path: Path) -> None:
+    first = stoker.build(write_all(tmp_path / "src"), tmp_path / "one", progress=False)
+    stoker.export(tmp_path / "one", tmp_path / "exported", "parquet")
+    second = stoker.build(tmp_path / "exported", tmp_path / "two", progress=False)
+    assert second.items == first.items
+    for split in ("train", "validation"):
+        ours, again = (found_in(stoker.open(tmp_path / name, split)) for name in ("one", "two"))
+        for number, one in again.items():
+            ours[number]["info"] = json.dumps(ours[number]["info"], sort_keys=True)  # what JSON is in Parquet
+            assert repr(one) == repr(ours[number])
+        assert again.keys() == ours.keys()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda path, columns: pd.DataFrame(columns).to_parquet(path, index=False),
+        lambda path, columns: write_rows(path, columns, compression="zstd", row_group_size=2),
+        lambda path, columns: write_rows(path, columns, use_dictionary=True, compression="gzip", data_page_size=64),
+        lambda path, columns: write_rows(path, columns, use_dictionary=False, compression="none", version="1.0"),
+        lambda path, columns: write_rows(path, columns, compression="brotli", write_page_checksum=True),
+    ],
+    ids=["pandas", "zstd", "dictionary", "plain", "brotli"],
+)
+def test_every_writer_is_read(tmp_path: Path, write: Callable[[Path, dict[str, Any]], object]) -> None:
+    columns = {
+        "image": [image(picture(number % 3)) for number in range(7)],
+        "label": [NAMES[number % 3] for number in range(7)],
+        "caption": [f"c {number}" for number in range(7)],
+    }
+    write(tmp_path / "photos.parquet", columns)
+    tree = list_source(str(tmp_path / "photos.parquet"))
+    assert tree.classes == tuple(name.encode() for name in NAMES)
+    found = sorted((item.offset, item.label, tree.load(item, "train")) for item in tree.table)
+    read = parquet.read_table(tmp_path / "photos.parquet").to_pylist()
+    assert [one.data for _, _, one in found] == [one["image"]["bytes"] for one in read]
+    assert [NAMES[label] for _, label, _ in found] == [one["label"] for one in read]
+    assert [one.fields["caption"] for _, _, one in found] == [one["caption"] for one in read]
+
+
+def test_categories_of_pandas_are_classes_and_values(tmp_path: Path) -> None:
+    columns = {
+        "image": [picture(number) for number in range(4)],
+        "label": pd.Categorical(["b", None, "a", "b"]),
+        "place": pd.Categorical(["x", "y", "x", "x"]),
+        "when": pd.to_datetime(["2020-01-02"] * 4),
+        "cost": [Decimal("1.50")] * 4,
+        "many": [[[1.5, 2.5], [3.5]]] * 4,
+    }
+    pd.DataFrame(columns).to_parquet(tmp_path / "p.parquet", index=False)
+    tree = list_source(str(tmp_path / "p.parquet"))
+    assert tree.classes == (b"a", b"b")
+    assert [tree.table[at].label for at in np.argsort(tree.table.offsets)] == [1, -1, 0, 1]
+    assert {name: type(field).__name__ for name, field in tree.fields.items()} == {
+        "place": "Text",
+        "when": "Text",
+        "cost": "Text",
+        "many": "Json",
+    }
+    found = tree.load(tree.table[0], "train")
+    assert dict(found.fields) == {
+        "place": "y",
+        "when": "2020-01-02 00:00:00.000000",
+        "cost": "1.50",
+        "many": [[1.5, 2.5], [3.5]],
+    }
+    assert found.filename == b"000000001"
+    assert tree.warnings == (f"{tmp_path}/p.parquet: 1 row without a label",)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([0, 2, None], {0: 0, 1: 2, 2: -1}),
+        ([0.0, float("nan"), 1.0], {0: 0, 1: -1, 2: 1}),
+        (["b", "", "a"], {0: 1, 1: -1, 2: 0}),
+        ([-1, 1, 0], {0: -1, 1: 1, 2: 0}),
+    ],
+)
+def test_labels_are_ids_or_names(tmp_path: Path, labels: list[Any], expected: dict[int, int]) -> None:
+    images = [image(picture(number)) for number in range(3)]
+    path = write_rows(tmp_path / "p.parquet", {"image": images, "label": labels})
+    assert {item.offset: item.label for item in list_source(str(path)).table} == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0, -2], r"row 1 of .*p\.parquet: label is '-2', not the id of a class or its name"),
+        ([0.0, 0.5], r"row 1 of .*: label is '0\.5', not the id"),
+        ([True, False], r"row 0 of .*: label is 'True', not the id"),
+        ([0, 2**40], r"has the class id 1099511627776; the largest is"),
+        (["a", "b\n"], r"the class 'b\\\\n' has a control character|has a control character"),
+    ],
+)
+def test_labels_that_are_none_are_refused(tmp_path: Path, labels: list[Any], message: str) -> None:
+    images = [image(picture(number)) for number in range(2)]
+    path = write_rows(tmp_path / "p.parquet", {"image": images, "label": labels})
+    with pytest.raises(SourceError, match=message):
+        list_source(str(path))
+
+
+def test_class_names_keep_their_order_and_must_be_those_of_all_files(tmp_path: Path) -> None:
+    def write(name: str, names: list[str], labels: list[int]) -> None:
+        features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=names)})
+        rows = {"image": [image(picture(0))] * len(labels), "label": labels}
+        datasets.Dataset.from_dict(rows, features=features).to_parquet(tmp_path / name)
+
+    write("train-00000-of-00001.parquet", ["z", "a", "m"], [2, 0, -1])
+    tree = list_source(str(tmp_path))
+    assert tree.classes == (b"z", b"a", b"m")
+    assert sorted(tree.table.labels.tolist()) == [-1, 0, 2]
+    write("test-00000-of-00001.parquet", ["a", "z", "m"], [2])
+    with pytest.raises(SourceError, match="has other names of classes than"):
+        list_source(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [
+        ("train-00000-of-00004.parquet", "train"),
+        ("validation-00000-of-00001-0123456789abcdef.parquet", "validation"),
+        ("photos-val.parquet", "validation"),
+        ("dev_set.parquet", "validation"),
+        ("test.parquet", "test"),
+        ("retested.parquet", "train"),
+        ("0000.parquet", "train"),
+        ("unsupervised-00000-of-00001.parquet", None),
+    ],
+)
+def test_names_say_the_split(name: str, split: str | None) -> None:
+    assert split_of_file(name) == split
+
+
+def test_folders_of_files_have_splits_and_name_what_is_not_used(tmp_path: Path) -> None:
+    for name in ("train/0000.parquet", "train/0001.parquet", "val/0000.parquet"):
+        simple(tmp_path / "folders" / name, 2)
+    tree = list_source(str(tmp_path / "folders"))
+    assert {split: len(rows) for split, rows in tree.splits.items()} == {"train": 4, "validation": 2}
+    assert tree.table[0].key == "train/0000.parquet/000000000/0.jpg"
+    for name in ("train-00000-of-00003", "train-00002-of-00003", "extra-00000-of-00001"):
+        simple(tmp_path / f"numbered/{name}.parquet", 2)
+    tree = list_source(str(tmp_path / "numbered"))
+    assert len(tree.table) == 4
+    assert tree.ignored == {"of another split": 1}
+    assert tree.warnings == (
+        "not of train, validation or test, so not used: extra-00000-of-00001.parquet",
+        "their names say that there are more files, and these are not there: train-00001-of-00003.parquet",
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "folder"),
+    [("cats/train-00000-of-00001.parquet", "cats"), ("cats/train/0000.parquet", "cats"), ("a/b/1.parquet", "a/b")],
+)
+def test_folders_of_configurations_are_no_classes(tmp_path: Path, file: str, folder: str) -> None:
+    """As repositories of the Hub have them."""
+    simple(tmp_path / "hub" / file)
+    simple(tmp_path / "hub" / file.replace("cats", "dogs"))
+    message = f"holds Parquet files in folders that are no splits, such as {tmp_path}/hub/{folder}; give one of these"
+    with pytest.raises(SourceError, match=message):
+        list_source(str(tmp_path / "hub"))
+    assert len(list_source(str(tmp_path / "hub" / folder)).table) == 5
+
+
+def test_what_datasets_saves_on_a_disk_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    made = datasets.Dataset.from_list([row(1)], features=FEATURES)
+    datasets.DatasetDict({"train": made, "test": made}).save_to_disk(tmp_path / "saved")
+    for place in (tmp_path / "saved", tmp_path / "saved/train"):
+        with pytest.raises(SourceError, match=f"{place} holds Arrow files, .* what datasets.load_from_disk returns"):
+            list_source(str(place))
+    report = stoker.build(datasets.load_from_disk(tmp_path / "saved"), tmp_path / "out", progress=False)
+    assert report.manifest.records == 2
+
+
+def test_null_is_an_empty_text_or_not_a_number(tmp_path: Path) -> None:
+    """As img2dataset writes the errors of what it has downloaded, and pandas and `datasets` what is missing."""
+    columns = {
+        "jpg": [picture(number) for number in range(3)],
+        "error_message": pa.array([None] * 3, pa.string()),
+        "caption": ["a", None, "b"],
+        "score": [0.5, None, 0.25],
+    }
+    for number in range(2):
+        write_rows(tmp_path / f"src/0000{number}.parquet", columns, row_group_size=2)
+    with pytest.warns(
+        SourceWarning, match=r"column '.*' has no value in . rows: an empty text, or nan, there"
+    ) as warned:
+        report = stoker.build(tmp_path / "src", tmp_path / "out", progress=False)
+    told = [str(one.message).partition(": column ")[2].partition(":")[0] for one in warned]
+    assert told == [
+        f"'{name}' has no value in {n} rows" for name, n in (("error_message", 6), ("caption", 2), ("score", 2))
+    ]
+    assert (report.manifest.records, report.manifest.rejects) == (6, 0)
+    for place in (tmp_path / "out", tmp_path / "src"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SourceWarning)
+            dataset = stoker.open(place)
+        found = [dataset[index].fields for index in range(6)]
+        assert {one["error_message"] for one in found} == {""}
+        assert sorted((one["caption"], str(one["score"])) for one in found) == [
+            *[("", "nan")] * 2,
+            *[("a", "0.5")] * 2,
+            *[("b", "0.25")] * 2,
+        ]
+    write_rows(tmp_path / "n.parquet", {"image": columns["jpg"], "n": [1, None, 2]})
+    with pytest.raises(TooManyRejectsError, match="field 'n' is None; every record needs it"):
+        stoker.build(tmp_path / "n.parquet", tmp_path / "n", progress=False)
+
+
+@pytest.mark.parametrize("name", ["image", "JPG", "Image_Bytes"])
+def test_bytes_in_a_column_of_a_known_name_are_images(tmp_path: Path, name: str) -> None:
+    pictures = [picture(number) for number in range(3)]
+    tree = list_source(str(write_rows(tmp_path / "a.parquet", {"n": [0, 1, 2], name: pictures})))
+    assert [tree.load(item, "train").data for item in tree.table] == pictures
+    others = {"jpg": pictures, "JPG": [b"x"] * 3}
+    for number, names in enumerate((["jpg", "JPG"], ["JPG", "jpg"])):
+        path = write_rows(tmp_path / f"{number}/a.parquet", {one: others[one] for one in names})
+        tree = list_source(str(path))
+        assert [tree.load(item, "train").data for item in tree.table] == pictures
+
+
+def test_bytes_in_a_column_of_another_name_are_told_what_to_do(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "a.parquet", {"content": [picture(1)]})
+    with pytest.raises(SourceError, match=r"its column 'content' has bytes, .*; leave it out, or call it 'image' if"):
+        list_source(str(path))
+
+
+def test_class_folders_beside_files_mean_what_they_meant(tmp_path: Path) -> None:
+    simple(tmp_path / "notes.parquet")
+    (tmp_path / "cat").mkdir()
+    (tmp_path / "cat/1.jpg").write_bytes(picture(1))
+    assert list_source(str(tmp_path)).classes == (b"cat",)
+
+
+def test_files_beside_have_the_images_without_bytes(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.png").write_bytes(picture(number, "PNG"))
+    images = [image(None, "0.png"), image(None, str(tmp_path / "1.png")), image(picture(2)), image(None, "gone.png")]
+    masks = [image(mask(0)), image(None, "2.png"), image(mask(2)), image(mask(3))]
+    path = write_rows(tmp_path / "p.parquet", {"image": images, "label": [0] * 4, "second_image": masks})
+    report = stoker.build(path, tmp_path / "out", max_rejects=1, progress=False)
+    reason = f"row 3 of {path}: column 'image' has no bytes, and the file of its path 'gone.png' cannot be read"
+    found = [(reject.key, reject.reason.rpartition(": ")[0]) for reject in report.rejects]
+    assert found == [("p.parquet/000000003/gone.png", reason)]
+    dataset = stoker.open(path)
+    assert [dataset[index].encoded for index in range(3)] == [picture(0, "PNG"), picture(1, "PNG"), picture(2)]
+    with pytest.raises(OSError, match="gone"):
+        dataset[3].decode()
+
+
+@pytest.mark.parametrize(
+    ("images", "reason"),
+    [
+        ([image(None)], r"row 0 of .*p\.parquet: column 'image' is null"),
+        ([None], r"row 0 of .*p\.parquet: column 'image' is null"),
+        ([image(b"text")], r"p\.parquet/000000000: "),
+        ([image(b"")], r"p\.parquet/000000000: "),
+        ([image(picture(0)[:40])], r"p\.parquet/000000000: "),
+    ],
+)
+def test_rows_without_an_image_are_rejects_that_name_them(tmp_path: Path, images: list[Any], reason: str) -> None:
+    images = [*images, image(picture(1))]
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    path = write_rows(tmp_path / "p.parquet", {"image": pa.array(images, kind), "label": [0, 0]})
+    with pytest.raises(TooManyRejectsError, match=reason) as caught:
+        stoker.build(path, tmp_path / "out", progress=False)
+    assert [reject.key for reject in caught.value.report.rejects] == ["p.parquet/000000000"]
+
+
+def test_columns_that_no_field_holds_are_named(tmp_path: Path) -> None:
+    images = [image(picture(0))]
+    columns = {"image": images, "odd": pa.array([{"x": b"1"}]), "none": pa.array([None], pa.null())}
+    tree = list_source(str(write_rows(tmp_path / "p.parquet", columns)))
+    assert dict(tree.fields) == {}
+    assert [warning.partition(": ")[2] for warning in tree.warnings] == [
+        "column 'odd' is not used: no field can hold its type",
+        "column 'none' is not used: no field can hold its type",
+    ]
+
+
+def test_files_with_other_columns_are_refused(tmp_path: Path) -> None:
+    simple(tmp_path / "train-00000-of-00002.parquet")
+    write_rows(tmp_path / "train-00001-of-00002.parquet", {"image": [image(picture(0))], "caption": ["x"]})
+    with pytest.raises(SourceError, match=r"train-00001.* has other columns than .*train-00000.*: 'caption'"):
+        list_source(str(tmp_path))
+
+
+def test_a_file_without_images_is_refused(tmp_path: Path) -> None:
+    path = write_rows(tmp_path / "p.parquet", {"text": ["x"], "label": [1]})
+    with pytest.raises(SourceError, match=r"no column of images.*; it has text \(string\), label \(int64\)"):
+        list_source(str(path))
+
+
+def test_images_come_before_urls(tmp_path: Path) -> None:
+    columns = {"image": [image(picture(0))], "url": ["https://photos.example/1.jpg"]}
+    tree = list_source(str(write_rows(tmp_path / "p.parquet", columns)))
+    assert dict(tree.fields) == {"url": fields.Text()}
+    assert tree.load(tree.table[0], "train").data == picture(0)
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda data: data[:-1], "does not end as Parquet does: it is cut short at byte"),
+        (lambda data: data[: len(data) // 2], "does not end as Parquet does"),
+        (lambda data: data[:3], "does not end as Parquet does: it is cut short at byte 3"),
+        (lambda _: b"", "does not end as Parquet does: it is cut short at byte 0"),
+        (lambda data: data[:-4] + b"PARE", "is encrypted"),
+        (lambda data: data[:-8] + b"\xff\xff\xff\x7f" + data[-4:], "its footer is said to have 2,147,483,647 bytes"),
+        (lambda data: data[:-8] + b"\0\0\0\0" + data[-4:], "the footer of .* is damaged"),
+        (lambda data: data[:-100] + bytes(92) + data[-8:], "the footer of .* is damaged"),
+        (lambda data: b"PAR1" + data[-8:], "its footer is said to have"),
+    ],
+)
+def test_damaged_files_are_refused(tmp_path: Path, change: Callable[[bytes], bytes], message: str) -> None:
+    path = simple(tmp_path / "p.parquet")
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(SourceError, match=message):
+        list_source(str(path))
+
+
+def test_changed_pages_are_found(tmp_path: Path) -> None:
+    path = simple(tmp_path / "p.parquet", compression="none", use_dictionary=False, write_page_checksum=True)
+    data = path.read_bytes()
+    path.write_bytes(flipped(data, data.index(picture(2)) + 60))
+    with pytest.raises(SourceError, match=r"p\.parquet, at a row from 0 on, is damaged.*"):
+        stoker.open(path)
+    with pytest.raises(TooManyRejectsError, match=r"p\.parquet, at a row from 0 on, is damaged"):
+        stoker.build(path, tmp_path / "out", progress=False)
+
+
+def test_every_changed_byte_gives_a_dataset_or_an_error(tmp_path: Path) -> None:
+    path = simple(tmp_path / "p.parquet", 3, compression="none", write_page_checksum=True)
+    data, expected = path.read_bytes(), [picture(number) for number in (0, 2, 1)]
+    kept = 0
+    for at in [*range(0, len(data) - 8, 97), *range(len(data) - 60, len(data))]:
+        path.write_bytes(flipped(data, at))
+        try:
+            found = stoker.open(path)
+            found = [found[index].encoded for index in range(len(found))]
+        except StokerError:
+            continue
+        kept += found == expected
+    assert kept > 0  # statistics and names of writers do not matter
+
+
+def test_values_that_take_a_thousand_times_the_bytes_of_the_file_are_refused(tmp_path: Path, cache: Path) -> None:
+    message = r"has .* of values in .* KB, more than 1000 times as many, so it is not read; write it without"
+    path = write_rows(
+        tmp_path / "page.parquet", {"image": [bytes(7 * 10**7)]}, compression="zstd", use_dictionary=False
+    )
+    with pytest.raises(SourceError, match=message):  # its footer says so
+        list_source(str(path))
+    rows = pa.array([bytes(10**6)] * 80)
+    path = write_rows(tmp_path / "dictionary.parquet", {"image": rows}, compression="zstd", row_group_size=20)
+    with pytest.raises(SourceError, match=message):  # unpacking it finds out
+        stoker.open(path)
+    assert not sum(file.stat().st_size for file in cache.rglob("*.arrow*"))
+    rows = pa.array([bytes(10**4)] * 400)
+    path = write_rows(tmp_path / "few.parquet", {"image": rows}, compression="zstd")
+    assert len(stoker.open(path)) == 400
+
+
+@pytest.mark.parametrize(("rows", "message"), [(10**6, "1,000,000 rows, in"), (4000, "4,000 rows of images, in")])
+def test_a_footer_that_says_too_many_rows_is_refused(tmp_path: Path, rows: int, message: str) -> None:
+    images = pa.array([None] * rows, pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
+    path = write_rows(tmp_path / "p.parquet", {"image": images})
+    assert path.stat().st_size < rows
+    with pytest.raises(SourceError, match=f"says that it has {message} [0-9,]+ bytes"):
+        list_source(str(path))
+
+
+def test_fingerprints_change_with_the_footer_and_not_with_the_place(tmp_path: Path) -> None:
+    columns = {"image": [image(picture(1))], "label": [0]}
+    paths = [
+        write_rows(tmp_path / name / "p.parquet", {**columns, "n": [number]})
+        for number, name in ((1, "a"), (1, "b"), (2, "c"))
+    ]
+    first, same, other = (list_source(str(path)).fingerprint() for path in paths)
+    assert first == same != other
+
+
+def test_unpacked_files_are_made_once_and_again_after_a_change(tmp_path: Path, cache: Path) -> None:
+    path = simple(tmp_path / "p.parquet")
+    stoker.open(path)
+    (first,) = cache.iterdir()
+    made = first.stat().st_mtime_ns
+    stoker.open(path)
+    assert first.stat().st_mtime_ns == made
+    assert first.name.endswith("-p.parquet.arrow")
+    simple(path, 3)
+    assert len(stoker.open(path)) == 3
+    (second,) = cache.iterdir()
+    assert second != first
+
+
+def test_a_change_that_the_footer_does_not_show_is_seen(tmp_path: Path) -> None:
+    path = simple(tmp_path / "p.parquet", compression="none", use_dictionary=False, write_statistics=False)
+    before = stoker.open(path)[0].encoded
+    data = path.read_bytes()
+    path.write_bytes(flipped(data, data.index(before) + len(before) - 1))
+    os.utime(path, ns=(1, 1))
+    assert stoker.open(path)[0].encoded == flipped(before, len(before) - 1)
+
+
+def test_what_a_killed_process_has_left_is_removed(tmp_path: Path, cache: Path) -> None:
+    path = simple(tmp_path / "p.parquet")
+    stoker.open(path)
+    (made,) = cache.iterdir()
+    made.rename(f"{made}.tmp-1-0123abcd")
+    assert stoker.open(path)[0].encoded == picture(0)
+    assert list(cache.iterdir()) == [made]
+
+
+def test_unpacked_files_are_listed_and_removed_unless_in_use(
+    tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("one", "two"):
+        simple(tmp_path / f"{name}.parquet")
+    dataset = stoker.open(tmp_path / "one.parquet")
+    stoker.open(tmp_path / "two.parquet")
+    gc.collect()
+    (cache / "notes.txt").write_text("not of this cache")
+    sizes = [path.stat().st_size for path in sorted(cache.glob("*.arrow"))]
+    assert main(["cache", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["unpacked"] == {"files": 2, "bytes": sum(sizes)}
+    assert main(["cache", "--clear"]) == 0
+    assert "1 unpacked files" in capsys.readouterr().out
+    assert sorted(path.name.rpartition("-")[2] for path in cache.iterdir()) == ["notes.txt", "one.parquet.arrow"]
+    assert dataset[0].encoded == picture(0)
+
+
+def test_nothing_is_left_of_a_file_that_is_not_whole(tmp_path: Path, cache: Path) -> None:
+    path = simple(tmp_path / "p.parquet", 40, compression="none", use_dictionary=False, write_page_checksum=True)
+    data = path.read_bytes()
+    path.write_bytes(flipped(data, data.index(picture(39), data.index(picture(38))) + 60))
+    for _ in range(2):
+        with pytest.raises(SourceError, match="is damaged"):
+            stoker.open(path)
+    assert list(cache.iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = simple(tmp_path / "p.parquet")
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "file"))
+    with pytest.raises(
+        ConfigError, match=r"cannot be unpacked in .*/file/unpacked: .*; set STOKER_CACHE_DIR to a folder"
+    ):
+        stoker.open(path)
+
+
+def test_without_pyarrow_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = simple(tmp_path / "p.parquet")
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(ConfigError, match=r"no module 'pyarrow'; run pip install 'stoker\[parquet\]'"):
+        list_source(str(path))
+
+
+def test_what_was_not_used_is_a_warning(tmp_path: Path) -> None:
+    simple(tmp_path / "train-00000-of-00002.parquet")
+    with pytest.warns(SourceWarning, match=r"these are not there: train-00001-of-00002\.parquet"):
+        stoker.open(tmp_path)

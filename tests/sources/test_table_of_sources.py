@@ -1,0 +1,383 @@
+"""The table of docs/reference/sources.md: each command is typed for files of the library that the row is about.
+
+A row is found by what it calls ``SOURCE``: write its files in `MAKERS`, and say which classes they have.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+import warnings
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import datasets
+import numpy as np
+import pandas as pd
+import pytest
+import webdataset as wds
+from PIL import Image
+from pycocotools import mask as masks
+from pycocotools.coco import COCO
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # of TensorFlow's own modules, while they are imported
+    import tensorflow as tf
+
+import stoker
+from repository.checkout import ROOT
+from sources.making import tar_bytes
+from sources.photo_server import serving
+from stoker.cli.main import main
+from stoker.errors import StokerError
+from storage.places import copy, place_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+PAGE = ROOT / "docs" / "reference" / "sources.md"
+SIDES = (32, 24)
+NAMES = ("cat", "dog", "eel")
+WITH_RECORDS = ("records", "generator")
+"""What a row of records calls them: they are given to `stoker.build`, by no path."""
+
+SERVERS = ExitStack()
+"""Run until the tests of this module have ended."""
+
+Classes = dict[str, Counter[str | None]]
+"""How many images each split has of each class; None for none."""
+
+
+def jpeg(number: int) -> bytes:
+    made = io.BytesIO()
+    pixels = np.random.default_rng(number).integers(0, 255, (SIDES[1], SIDES[0], 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(made, "JPEG")
+    return made.getvalue()
+
+
+def mask(number: int) -> Image.Image:
+    return Image.fromarray(np.full((SIDES[1], SIDES[0]), number % 3, np.uint8))
+
+
+def write(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def images(root: Path, *names: str) -> list[str]:
+    for number, name in enumerate(names):
+        write(root / name, jpeg(number))
+    return list(names)
+
+
+def class_folders(root: Path) -> Classes:
+    images(root / "photos", *(f"train/{NAMES[number % 2]}/{number}.jpg" for number in range(8)))
+    images(root / "photos", *(f"val/cat/{number}.jpg" for number in range(4)))
+    return {"train": Counter(cat=4, dog=4), "validation": Counter(cat=4)}
+
+
+def labelled_list(root: Path) -> Classes:
+    lines = [
+        f"{path} {NAMES[number % 3]}" for number, path in enumerate(images(root, *(f"all/{n}.jpg" for n in "abcdef")))
+    ]
+    (root / "list.txt").write_text("\n".join(lines))
+    return {"train": Counter(dict.fromkeys(NAMES, 2))}
+
+
+def list_of_paths(root: Path) -> Classes:
+    lines = images(root, *(f"more/{NAMES[number % 2]}/{number}.jpg" for number in range(6)))
+    (root / "paths.txt").write_text("\n".join(lines))
+    return {"train": Counter(cat=3, dog=3)}
+
+
+def described_images(root: Path) -> pd.DataFrame:
+    names = images(root, *(f"{number}.jpg" for number in range(6)))
+    for number in range(6):
+        mask(number).save(root / f"{number}.png")
+    table = {
+        "file_name": names,
+        "label": [NAMES[number % 3] for number in range(6)],
+        "caption": [f"number {number}, été" for number in range(6)],
+        "mask_file_name": [f"{number}.png" for number in range(6)],
+    }
+    return pd.DataFrame(table)
+
+
+def metadata(root: Path) -> Classes:
+    described_images(root / "meta").to_csv(root / "meta/metadata.csv", index=False)
+    return {"train": Counter(dict.fromkeys(NAMES, 2))}
+
+
+def metadata_parquet(root: Path) -> Classes:
+    described_images(root / "more-meta").to_parquet(root / "more-meta/metadata.parquet", index=False)
+    return {"train": Counter(dict.fromkeys(NAMES, 2))}
+
+
+def urls(root: Path) -> Classes:
+    server = SERVERS.enter_context(serving({f"{number}.jpg": jpeg(number) for number in range(6)}))
+    table = {
+        "url": [server.url(f"{number}.jpg", number) for number in range(6)],
+        "caption": [f"number {number}, été" for number in range(6)],
+        "label": [NAMES[number % 3] for number in range(6)],
+    }
+    pd.DataFrame(table).to_csv(root / "urls.csv", index=False)
+    return {"train": Counter(dict.fromkeys(NAMES, 2))}
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def shards(root: Path) -> Classes:
+    for split, first in (("train", 0), ("val", 6)):
+        (root / "shards").mkdir(exist_ok=True)
+        with wds.ShardWriter(str(root / f"shards/{split}-%06d.tar"), maxcount=3, verbose=0) as writer:
+            for number in range(first, first + 6):
+                said = {"cls": number % 2, "txt": f"number {number}", "json": {"n": number}, "mask.png": mask(number)}
+                writer.write({"__key__": f"{number:03d}", "jpg": jpeg(number), **said})
+    return {"train": Counter({"0": 3, "1": 3}), "validation": Counter({"0": 3, "1": 3})}
+
+
+def some_shards(_: Path) -> Classes:
+    return {"train": Counter({"0": 3, "1": 3})}
+
+
+def parquet(root: Path) -> Classes:
+    features = datasets.Features(
+        {
+            "image": datasets.Image(),
+            "label": datasets.ClassLabel(names=["cat", "dog"]),
+            "caption": datasets.Value("string"),
+            "mask": datasets.Image(),
+        }
+    )
+    (root / "hub/data").mkdir(parents=True)
+    for split, count in (("train", 6), ("validation", 2)):
+        table = {
+            "image": [{"bytes": jpeg(number), "path": None} for number in range(count)],
+            "label": [number % 2 for number in range(count)],
+            "caption": [f"number {number}" for number in range(count)],
+            "mask": [mask(number) for number in range(count)],
+        }
+        made = datasets.Dataset.from_dict(table, features=features)
+        made.to_parquet(root / f"hub/data/{split}-00000-of-00001.parquet")
+    return {"train": Counter(cat=3, dog=3), "validation": Counter(cat=1, dog=1)}
+
+
+def tar(root: Path) -> Classes:
+    images(root / "pets", *(f"{NAMES[number % 2]}/{number}.jpg" for number in range(4)))
+    subprocess.run(["tar", "-cf", "pets.tar", "pets"], cwd=root, check=True)
+    return {"train": Counter(cat=2, dog=2)}
+
+
+def imagenet(root: Path) -> Classes:
+    inner = {
+        name: tar_bytes({f"{name}_1.JPEG": jpeg(1), f"{name}_2.JPEG": jpeg(2)}) for name in ("n01440764", "n01443537")
+    }
+    write(root / "imagenet/ILSVRC2012_img_train.tar", tar_bytes({f"{name}.tar": data for name, data in inner.items()}))
+    return {"train": Counter(n01440764=2, n01443537=2)}
+
+
+def coco(root: Path) -> Classes:
+    names = images(root / "coco/val2017", *(f"{number:012d}.jpg" for number in range(5)))
+    document = {
+        "images": [
+            {"id": number, "file_name": name, "width": SIDES[0], "height": SIDES[1]}
+            for number, name in enumerate(names)
+        ],
+        "annotations": [
+            {"id": number, "image_id": number, "category_id": 1 + number % 2, "iscrowd": 0, **coco_object(number)}
+            for number in range(5)
+        ],
+        "categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}],
+    }
+    write(root / "coco/annotations/instances_val2017.json", json.dumps(document).encode())
+    said = [{"id": number, "image_id": number % 5, "caption": f"caption {number}"} for number in range(10)]
+    write(
+        root / "coco/annotations/captions_val2017.json",
+        json.dumps({"images": document["images"], "annotations": said}).encode(),
+    )
+    assert len(COCO(str(root / "coco/annotations/instances_val2017.json")).imgs) == len(names)
+    return {"validation": Counter({None: 5})}
+
+
+def coco_object(number: int) -> dict[str, Any]:
+    """The mask of an object, and its box, as the library has them."""
+    pixels = np.zeros((SIDES[1], SIDES[0]), np.uint8, "F")
+    pixels[number : number + 9, 2:12] = 1
+    found = masks.encode(pixels)
+    return {"bbox": masks.toBbox(found).tolist(), "segmentation": found | {"counts": found["counts"].decode()}}
+
+
+def made_already(_: Path) -> Classes:
+    return {"validation": Counter({None: 5})}
+
+
+def tfrecords(root: Path) -> Classes:
+    (root / "old").mkdir()
+    feature = tf.train.Feature
+    for shard in range(2):
+        with tf.io.TFRecordWriter(str(root / f"old/train-{shard:05d}-of-00002")) as writer:
+            for number in range(3):
+                features = {
+                    "image/encoded": feature(bytes_list=tf.train.BytesList(value=[jpeg(number)])),
+                    "image/class/label": feature(int64_list=tf.train.Int64List(value=[number])),
+                }
+                example = tf.train.Example(features=tf.train.Features(feature=features))
+                writer.write(example.SerializeToString())
+    return {"train": Counter({"0": 2, "1": 2, "2": 2})}
+
+
+def sequence(root: Path) -> Classes:
+    images(root / "own", *(f"{number}.jpg" for number in range(6)))
+    return {"train": Counter(cat=3, dog=3)}
+
+
+def iterable(root: Path) -> Classes:
+    images(root / "streamed", *(f"{number}.jpg" for number in range(6)))
+    return {"train": Counter({"0": 3, "1": 3})}
+
+
+MAKERS: dict[str, Callable[[Path], Classes]] = {
+    "photos": class_folders,
+    "list.txt": labelled_list,
+    "paths.txt": list_of_paths,
+    "meta": metadata,
+    "more-meta": metadata_parquet,
+    "urls.csv": urls,
+    "shards": shards,
+    "shards/train-{000000..000001}.tar": some_shards,
+    "hub": parquet,
+    "pets.tar": tar,
+    "imagenet": imagenet,
+    "coco/annotations/instances_val2017.json": coco,
+    "coco/annotations/instances_val2017.json --masks": made_already,
+    "coco/annotations/captions_val2017.json": made_already,
+    "old": tfrecords,
+    "records": sequence,
+    "generator": iterable,
+}
+"""Write the files of a row below a folder, and say what they hold."""
+
+
+def records_of(name: str, place: object) -> Any:
+    """The records of a row without a path; their images lie at a place."""
+    if name == "generator":
+        return ({"image": f"{place}/streamed/{number}.jpg", "label": number % 2, "n": number} for number in range(6))
+    names = datasets.ClassLabel(names=["cat", "dog"])
+    features = datasets.Features(
+        {"image": datasets.Value("string"), "label": names, "caption": datasets.Value("string")}
+    )
+    columns = {
+        "image": [f"{place}/own/{number}.jpg" for number in range(6)],
+        "label": [0, 1] * 3,
+        "caption": list("abcdef"),
+    }
+    return datasets.Dataset.from_dict(columns, features=features)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table; what is not possible has no number."""
+
+    source: str
+    plan: int | None
+    build: int | None
+    open: int | None
+    there: int | None
+    fields: frozenset[str]
+
+
+def rows() -> Iterator[Row]:
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if len(cells) == 9 and cells[1].startswith("`") and cells[1] != "`SOURCE`":
+            found = (re.match(r"\d+", cell) for cell in cells[2:6])
+            counts = [int(one[0]) if one else None for one in found]
+            yield Row(cells[1].strip("`"), *counts, frozenset(re.findall(r"`(\w+)`", cells[7])))
+
+
+ROWS = list(rows())
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sources")
+
+
+@pytest.fixture(scope="module")
+def made(here: Path) -> Iterator[dict[str, Classes]]:
+    with SERVERS:
+        yield {name: make(here) for name, make in MAKERS.items()}
+
+
+def classes_of(found: dict[str, stoker.Dataset]) -> Classes:
+    return {
+        split: Counter(
+            (one.classes[label].name if one.classes else str(label)) if label >= 0 else None
+            for label in one.labels.tolist()
+        )
+        for split, one in found.items()
+    }
+
+
+def check_classes(place: object, want: Classes, *, masks: bool | None = None) -> frozenset[str]:
+    """Compare the classes in every split of what lies at a place, decode an image of each, and return the fields."""
+    found = {split: stoker.open(str(place), split, source=stoker.SourceOptions(masks=masks)) for split in want}
+    assert classes_of(found) == want
+    assert all(one[0].decode().shape == (SIDES[1], SIDES[0], 3) for one in found.values())
+    return frozenset(name for one in found.values() for name in one.fields)
+
+
+def check_row(row: Row, place: Any, want: Classes, out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Type the commands of a row for what lies at a place."""
+    source, *options = row.source.split()
+    typed, images = str(place / source), sum(count.total() for count in want.values())
+    assert {row.plan, row.build, row.open} <= {None, images}
+    if row.source in WITH_RECORDS:
+        stoker.build(records_of(row.source, place), out, progress=False)
+    else:
+        capsys.readouterr()
+        assert main(["plan", typed, *options, "--json"]) == (2 if row.plan is None else 0)
+        said = capsys.readouterr().out
+        assert row.plan is None or json.loads(said)["items"] == images
+        assert main(["repack" if row.plan is None else "build", typed, str(out), *options, "-q"]) == 0
+        if row.open is None:
+            with pytest.raises(StokerError):
+                stoker.open(typed)
+        else:
+            assert check_classes(typed, want, masks="--masks" in options or None) == (
+                frozenset() if row.plan is None else row.fields
+            )
+    assert check_classes(out, want) == row.fields
+
+
+def test_the_table_has_a_row_for_each_source() -> None:
+    assert sorted(row.source for row in ROWS) == sorted(MAKERS)
+
+
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.source)
+def test_a_row_on_this_machine(
+    row: Row, here: Path, made: dict[str, Classes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check_row(row, here, made[row.source], tmp_path / "out", capsys)
+
+
+@pytest.mark.servers
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+def test_rows_in_a_store(
+    here: Path,
+    made: dict[str, Classes],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place = copy(here, place_in("s3", request, monkeypatch))
+    for number, row in enumerate(ROWS):
+        assert row.there == row.build
+        check_row(row, place, made[row.source], tmp_path / str(number), capsys)

@@ -1,0 +1,552 @@
+"""Tars of samples, written and read by ``webdataset``, and what is wrong with them."""
+
+from __future__ import annotations
+
+import gc
+import gzip
+import io
+import json
+import os
+import pickle
+import re
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import braceexpand
+import numpy as np
+import pyarrow as pa
+import pytest
+import webdataset as wds
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+from pyarrow import parquet
+
+import stoker
+from builder.trees import settings_for
+from sources.making import content, tar_bytes, tar_of
+from stoker import fields
+from stoker.builder import Part, build_part, parts
+from stoker.cli.main import main
+from stoker.errors import SourceError, TooManyRejectsError
+from stoker.sources import SourceOptions, list_source, read_listing, with_objects, write_listing
+from stoker.sources.brace_patterns import expand_braces
+from stoker.storage import location
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from stoker.sources import SourceTree
+
+CLASSES, SAMPLES = 3, 11
+A = {"a.jpg": content("a.jpg"), "a.cls": b"0"}
+
+
+def picture(number: int, kind: str = "JPEG") -> bytes:
+    made = io.BytesIO()
+    pixels = np.random.default_rng(number).integers(0, 255, (6, 8, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(made, kind)
+    return made.getvalue()
+
+
+def write_shards(root: Path, **extra: Any) -> Path:
+    """Shards of two splits, as the library writes them."""
+    for split, first in (("train", 0), ("val", SAMPLES)):
+        (root / split).mkdir(parents=True)
+        with wds.ShardWriter(str(root / split / f"{split}-%06d.tar"), maxcount=4, verbose=0) as shards:
+            for number in range(first, first + SAMPLES):
+                image = {"png": picture(number, "PNG")} if number % 2 else {"jpg": picture(number)}
+                texts = {"txt": f"caption {number} ü日", "json": {"n": number, "tags": ["x", None]}}
+                label = number * 7 % CLASSES
+                shards.write({"__key__": f"s/{number:06d}", **image, "cls": label, **texts, **extra})
+    return root
+
+
+def read_shards(root: Path, split: str) -> dict[str, Any]:
+    """What the library reads of a split, by key."""
+    shards = sorted(map(str, (root / split).glob("*.tar")))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # it leaves the tars open
+        samples = list(wds.WebDataset(shards, shardshuffle=False).decode())
+        gc.collect()
+    return {
+        sample["__key__"].rpartition("/")[2]: {
+            "label": sample["cls"],
+            "image": sample.get("jpg") or sample.get("png"),
+            "txt": sample["txt"],
+            "json": sample["json"],
+        }
+        for sample in samples
+    }
+
+
+def one_tar(root: Path, members: Mapping[str, bytes | None], name: str = "photos.tar") -> Path:
+    path = root / name
+    path.write_bytes(tar_bytes(members))
+    return path
+
+
+def items(tree: SourceTree, split: str = "train") -> dict[str, int]:
+    """The label of each item of a split; what was loaded is what the name says."""
+    found = {}
+    for row in tree.splits[split].tolist():
+        item = tree.table[row]
+        assert tree.load(item, split).data == content(item.key)
+        found[item.key] = item.label
+    return found
+
+
+def values(tree: SourceTree) -> dict[str, Any]:
+    return {item.key: dict(tree.load(item, "train").fields) for item in tree.table}
+
+
+def test_a_build_stores_what_webdataset_reads(tmp_path: Path) -> None:
+    source = write_shards(tmp_path / "src")
+    report = stoker.build(source, tmp_path / "out", progress=False)
+    assert report.items == 2 * SAMPLES
+    for split, theirs in (("train", "train"), ("validation", "val")):
+        ours = stoker.open(tmp_path / "out", split)
+        samples = [ours[index] for index in range(len(ours))]
+        found = {
+            str(sample.source).partition(".")[0]: {"label": sample.label, "image": sample.encoded, **sample.fields}
+            for sample in samples
+        }
+        assert found == read_shards(source, theirs)
+
+
+def test_tables_that_img2dataset_writes_beside_tars_are_no_lists(tmp_path: Path) -> None:
+    members = {}
+    for number in range(3):
+        texts = {"txt": b"a caption", "json": b'{"url": "http://a.example/1.jpg", "similarity": null}'}
+        members |= {f"00000000{number}.{suffix}": data for suffix, data in {"jpg": picture(number), **texts}.items()}
+    one_tar(tmp_path, members, "00000.tar")
+    (tmp_path / "00000_stats.json").write_text('{"count": 3}')
+    table = pa.table({"url": ["http://a.example/1.jpg"] * 3, "key": ["0"] * 3, "caption": ["a caption"] * 3})
+    parquet.write_table(table, tmp_path / "00000.parquet")
+    tree = list_source(str(tmp_path))
+    assert (tree.by_url, len(tree.table), tree.ignored) == (False, 3, {".parquet": 1})
+    assert [*tree.fields] == ["txt", "json"]
+
+
+def test_a_name_with_dots_is_explained(tmp_path: Path) -> None:
+    path = one_tar(tmp_path, {"a.v1.jpg": picture(1), "a.v1.cls": b"0", "b.jpg": picture(2), "b.cls": b"0"})
+    tree = list_source(str(path))
+    assert "samples without an image are not used (a key is a name up to its first dot): photos.tar: a" in tree.warnings
+
+
+def test_open_gives_images_and_labels(tmp_path: Path) -> None:
+    source = write_shards(tmp_path / "src")
+    dataset = stoker.open(source, "train")
+    theirs = read_shards(source, "train")
+    assert [one.name for one in dataset.classes] == ["0", "1", "2"]
+    found = [(dataset[index].label, dataset[index].encoded) for index in range(len(dataset))]
+    expected = sorted((one["label"], key) for key, one in theirs.items())
+    assert found == [(label, theirs[key]["image"]) for label, key in expected]
+    assert dict(dataset.fields) == {"txt": fields.Text(), "json": fields.Json()}
+
+
+def test_parts_make_the_dataset_of_one_build(tmp_path: Path) -> None:
+    source = write_shards(tmp_path / "src")
+    whole = stoker.build(source, tmp_path / "whole", shards=4, progress=False)
+    settings = settings_for(source, shards=4, threads=1)
+    place = location(tmp_path / "parts")
+    for number in range(3):
+        listed = parts.list_once(settings, place)
+        build_part(listed, settings, place, Part(number, 3))
+    assert json.loads((tmp_path / "parts/manifest.json").read_text())["dataset_id"] == whole.manifest.dataset_id
+
+
+def test_a_saved_listing_has_the_values(tmp_path: Path) -> None:
+    tree = list_source(str(write_shards(tmp_path / "src")))
+    write_listing(location(tmp_path) / "listing", tree, {})
+    found = read_listing(location(tmp_path) / "listing")
+    assert found is not None
+    assert found[1] is not None
+    assert values(found[1]) == values(tree)
+    assert len(values(tree)) == 2 * SAMPLES
+    assert found[1].fingerprint() == tree.fingerprint()
+
+
+def test_rows_of_objects_have_the_values_of_their_images(tmp_path: Path) -> None:
+    tree = list_source(str(write_shards(tmp_path / "src")))
+    assert values(with_objects(tree)) == values(tree)
+
+
+def test_fingerprints_change_with_the_length_of_a_value(tmp_path: Path) -> None:
+    ids = {
+        list_source(str(one_tar(tmp_path, {**A, "a.txt": text}))).fingerprint() for text in (b"one", b"two", b"three")
+    }
+    assert len(ids) == 2
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        (A, {"a.jpg": 0}),
+        ({"./a.jpg": content("a.jpg"), "./a.txt": b""}, {"a.jpg": -1}),
+        ({"a.JPEG": content("a.JPEG"), "a.Json": b"1"}, {"a.JPEG": -1}),
+        ({"x/a.jpg": content("a.jpg"), "x/a.cls": b" 0\n", "y/a.jpg": content("a.jpg")}, {"x/a.jpg": 0, "y/a.jpg": -1}),
+        ({**A, "b.cls": b"-1", "b.webp": content("b.webp")}, {"a.jpg": 0, "b.webp": -1}),
+        ({**A, "a.0.png": b"x", "a.mp3": b"x"}, {"a.jpg": 0}),
+        ({"v1.0/a.jpg": content("a.jpg"), "v1.0/a.cls": b"0"}, {"v1.0/a.jpg": 0}),
+    ],
+)
+def test_samples_are_items(tmp_path: Path, members: dict[str, bytes], expected: dict[str, int]) -> None:
+    assert items(list_source(str(one_tar(tmp_path, members)))) == expected
+
+
+def test_tars_of_class_folders_mean_what_they_meant(tmp_path: Path) -> None:
+    members = {"cat/1.jpg": content("1.jpg"), "cat/1.txt": b"", "dog/2.jpg": content("2.jpg"), "dog/2.json": b"1"}
+    tree = list_source(str(one_tar(tmp_path, members)))
+    assert (tree.classes, tree.fields) == ((b"cat", b"dog"), {})
+    assert items(tree) == {"cat/1.jpg": 0, "dog/2.jpg": 1}
+    with pytest.raises(SourceError, match="do not lie in class folders"):
+        list_source(str(one_tar(tmp_path, {"1.jpg": b"x", "2.txt": b""})))
+
+
+def test_a_folder_of_shards_has_splits_by_names_or_folders(tmp_path: Path) -> None:
+    for name in ("train-000000.tar", "train-000001.tar", "my-val-0.tar", "test.tar"):
+        one_tar(tmp_path, A, name)
+    tree = list_source(str(tmp_path))
+    assert {split: len(rows) for split, rows in tree.splits.items()} == {"train": 2, "validation": 1, "test": 1}
+    (tmp_path / "more/train").mkdir(parents=True)
+    (tmp_path / "more/val").mkdir()
+    one_tar(tmp_path, A, "more/train/0.tar")
+    one_tar(tmp_path, A, "more/val/0.tar")
+    tree = list_source(str(tmp_path / "more"))
+    assert {split: len(rows) for split, rows in tree.splits.items()} == {"train": 1, "validation": 1}
+
+
+def test_class_folders_beside_shards_mean_what_they_meant(tmp_path: Path) -> None:
+    for split in ("", "train/"):
+        root = tmp_path / f"of-{split}"
+        (root / split / "cat").mkdir(parents=True)
+        (root / split / "cat/1.jpg").write_bytes(content("1.jpg"))
+        one_tar(root / split, A)
+        assert list_source(str(root)).classes == (b"cat",)
+
+
+def test_class_ids_without_images_are_classes(tmp_path: Path) -> None:
+    tree = list_source(str(one_tar(tmp_path, {"a.jpg": content("a.jpg"), "a.cls": b"2"})))
+    assert tree.classes == (b"0", b"1", b"2")
+    assert tree.warnings == ("class ids run from 0 to 2, and these have no images: 0, 1",)
+
+
+@pytest.mark.parametrize(
+    ("members", "kind", "warning"),
+    [
+        ({"b.cls": b"1", "b.txt": b"x"}, "sample without an image", "without an image are not used"),
+        ({"b.jpg": b"x", "b.png": b"y"}, "sample with several images", "with several images are not used"),
+        ({"b.jpg": b"x", "b.JPG": b"y"}, "sample with a member twice", "have a member twice are not used"),
+        ({"b.jpg": b"x", "b.cls": b"cat"}, "sample with a bad class", "is not a class id, such as 7, are not used"),
+        ({"b.jpg": b"x", "b.cls": b""}, "sample with a bad class", "is not a class id"),
+        ({"b.jpg": b"x", "b.cls": b"-2"}, "sample with a bad class", "is not a class id"),
+        ({"b.jpg": b"x", "b.cls": b"9" * 18}, "sample with a bad class", "is not a class id"),
+        ({"b.jpg": b"x", "b.cls": b" " * 2**20 + b"1"}, "sample with a bad class", "is not a class id"),
+        ({"b.cls": b"1", "b.cls.txt": b"", "b.Cls": b"1", "b.jpg": b"x"}, "sample with a member twice", "twice"),
+    ],
+)
+def test_samples_that_are_not_whole_are_named(
+    tmp_path: Path, members: dict[str, bytes], kind: str, warning: str
+) -> None:
+    tree = list_source(str(one_tar(tmp_path, {**A, **members, "c.jpg": content("c.jpg")})))
+    assert items(tree) == {"a.jpg": 0, "c.jpg": -1}
+    assert tree.ignored[kind] == 1
+    assert [one.endswith("photos.tar: b") and warning in one for one in tree.warnings] == [True]
+
+
+def test_a_repeated_key_is_named(tmp_path: Path) -> None:
+    members = {**A, "c.jpg": content("c.jpg"), "a.txt": b"x"}
+    tree = list_source(str(one_tar(tmp_path, members)))
+    assert items(tree) == {"a.jpg": 0, "c.jpg": -1}
+    assert tree.warnings == ("samples with the key of an earlier one are not used: photos.tar: a",)
+
+
+def test_a_tar_without_a_usable_sample_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"no sample that can be used; samples whose \.cls .*: photos\.tar: a"):
+        list_source(str(one_tar(tmp_path, {"a.jpg": b"x", "a.cls": b"cat"})))
+
+
+def test_other_members_of_samples_are_counted(tmp_path: Path) -> None:
+    members = {**A, "a.0.PNG": b"x", "a.npy": b"x", "b.jpg": content("b.jpg"), "b.npy": b"x", "b.\udcff": b"x"}
+    tree = list_source(str(one_tar(tmp_path, members)))
+    assert items(tree) == {"a.jpg": 0, "b.jpg": -1}
+    assert tree.ignored == {".npy": 2, ".0.png": 1, "other member": 1}
+
+
+def test_members_that_are_not_files_of_samples_are_counted(tmp_path: Path) -> None:
+    members = {**A, "__index__": b"x", "__x__/b.jpg": b"x", "README": b"x", ".c.jpg": b"x", "../d.jpg": b"x", "f": None}
+    tree = list_source(str(one_tar(tmp_path, members)))
+    assert items(tree) == {"a.jpg": 0}
+    assert tree.ignored == {"not in a sample": 4, "unsafe name": 1}
+
+
+def test_a_tar_that_is_cut_short_is_refused(tmp_path: Path) -> None:
+    path = one_tar(tmp_path, {**A, "b.jpg": bytes(2000)})
+    path.write_bytes(path.read_bytes()[:3000])
+    with pytest.raises(SourceError, match=r"photos\.tar is cut short at byte"):
+        list_source(str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("b.txt", b"ab\xff", "the txt of b.jpg in {path} is damaged: it is not UTF-8 at byte 2"),
+        ("b.json", b"{", "the json of b.jpg in {path} is damaged: "),
+        ("b.json", b'{"a": NaN}', "the json of b.jpg in {path} is damaged: "),
+        ("b.json", b"[" * 100_000, "the json of b.jpg in {path} is damaged: "),
+        ("b.json", b"null", "json"),
+        ("b.txt", b"x" * (2**24 + 1), "the txt of b.jpg in {path} has 16777217 bytes, more than 16777216"),
+        (None, None, "txt"),
+    ],
+)
+def test_damaged_and_missing_values_are_rejects(
+    tmp_path: Path, name: str | None, value: bytes | None, problem: str
+) -> None:
+    good = {"a.jpg": picture(1), "a.txt": b"one", "a.json": b"1"}
+    bad = {"b.jpg": picture(2), "b.txt": b"two", "b.json": b"2"}
+    if name is None:
+        del bad["b.txt"]
+    else:
+        bad[name] = value or b""
+    path = one_tar(tmp_path, {**good, **bad})
+    assert list_source(str(path)).fields == {"txt": fields.Text(), "json": fields.Json()}
+    with pytest.raises(TooManyRejectsError):
+        stoker.build(path, tmp_path / "out", progress=False)
+    stoker.build(path, tmp_path / "out", max_rejects=1, progress=False)
+    [reject] = [json.loads(line) for line in (tmp_path / "out/rejects.jsonl").read_text().splitlines()]
+    assert dict(stoker.open(tmp_path / "out", "train")[0].fields) == {"txt": "one", "json": 1}
+    assert problem.format(path=path) in json.dumps(reject)
+    assert "b.jpg" in json.dumps(reject)
+
+
+def grey(number: int) -> bytes:
+    made = io.BytesIO()
+    Image.fromarray(np.random.default_rng(number).integers(0, 9, (6, 8), dtype=np.uint8)).save(made, "PNG")
+    return made.getvalue()
+
+
+def test_masks_and_other_images_are_fields(tmp_path: Path) -> None:
+    with wds.TarWriter(str(tmp_path / "photos.tar")) as tar:
+        for number in range(3):
+            masks = {"mask.png": grey(number), "my-MASK.png": grey(number + 9)}
+            tar.write(
+                {"__key__": f"s{number}", "jpg": picture(number), "depth.webp": picture(number + 5, "WEBP"), **masks}
+            )
+            tar.write({"__key__": f"t{number}", "jpg": picture(number), "cls": 0, "depth.jpeg": picture(1), **masks})
+    source = tmp_path / "photos.tar"
+    assert list_source(str(source)).fields == {"depth": fields.Image(), "mask": fields.Mask(), "my-mask": fields.Mask()}
+    stoker.build(source, tmp_path / "out", progress=False)
+    dataset = stoker.open(tmp_path / "out")
+    found = {str(one.source).partition(".")[0]: one for one in (dataset[index] for index in range(len(dataset)))}
+    assert sorted(found) == ["s0", "s1", "s2", "t0", "t1", "t2"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        for theirs in wds.WebDataset(str(source), shardshuffle=False, empty_check=False):
+            ours = found[theirs["__key__"]]
+            for name in ("mask", "my-mask", "depth"):
+                [data] = [value for key, value in theirs.items() if key.startswith(f"{name}.")]
+                want = np.asarray(Image.open(io.BytesIO(data)))
+                np.testing.assert_array_equal(ours.fields[name], want)
+        gc.collect()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("b.mask.png", b"", "field 'mask'"),
+        ("b.mask.png", b"no image", "field 'mask'"),
+        ("b.mask.png", picture(1, "PNG"), "field 'mask'"),  # RGB
+        ("b.mask.png", grey(1)[:60], "field 'mask'"),
+        ("b.other.png", b"", "field 'mask' is None"),
+    ],
+)
+def test_damaged_and_missing_masks_are_rejects(tmp_path: Path, name: str, value: bytes, problem: str) -> None:
+    other = {"a.other.png": picture(1)} if "other" in name else {}
+    members = {"a.jpg": picture(1), "a.cls": b"0", "a.mask.png": grey(1), **other, "b.jpg": picture(2), name: value}
+    path = one_tar(tmp_path, members)
+    report = stoker.build(path, tmp_path / "out", max_rejects=1, progress=False)
+    [reject] = report.rejects
+    assert reject.key == "b.jpg"
+    assert problem in reject.reason
+
+
+def test_names_that_no_field_has_are_counted(tmp_path: Path) -> None:
+    names = ["label.png", "image.png", "txt.png", "cls.jpg", "a.b.png", "-x.png", "ü.png", "x" * 65 + ".png", ".png"]
+    tree = list_source(str(one_tar(tmp_path, {**A, **{f"a.{name}": b"x" for name in names}})))
+    assert (tree.fields, sum(tree.ignored.values())) == ({}, len(names))
+
+
+def test_there_are_only_so_many_fields(tmp_path: Path) -> None:
+    members = {f"{key}.{name}": b"x" for key in "bc" for name in ("jpg", *(f"v{number}.png" for number in range(99)))}
+    tree = list_source(str(one_tar(tmp_path, {**A, **members})))
+    assert len(tree.fields) <= 18
+    assert tree.ignored == {"other member": 2 * (99 - len(tree.fields))}
+
+
+def test_a_mask_that_comes_twice_is_named(tmp_path: Path) -> None:
+    tree = list_source(str(one_tar(tmp_path, {**A, "b.jpg": b"x", "b.mask.png": b"x", "b.mask.jpg": b"x"})))
+    assert tree.warnings == ("samples that have a member twice are not used: photos.tar: b",)
+
+
+@pytest.mark.parametrize("first", [b"", bytes(10_240), b"x" * 3000, tar_bytes(A)[:700], tar_bytes({"x/": None})])
+def test_a_first_tar_that_says_nothing_hides_no_samples(first: bytes, tmp_path: Path) -> None:
+    (tmp_path / "000.tar").write_bytes(first)
+    one_tar(tmp_path, A, "001.tar")
+    if first in (bytes(10_240), tar_bytes({"x/": None})):  # whole, and without a sample
+        assert items(list_source(str(tmp_path))) == {"a.jpg": 0}
+        return
+    with pytest.raises(SourceError, match=r"000\.tar is (not a tar|(damaged|cut short) at byte \d+): ") as caught:
+        list_source(str(tmp_path))
+    assert (caught.value.path, caught.value.offset) == (
+        str(tmp_path / "000.tar"),
+        1024 if first.startswith(b"a.jpg") else 0,
+    )
+    (tmp_path / "001.tar").unlink()
+    with pytest.raises(SourceError, match=re.escape(str(caught.value))):
+        list_source(str(tmp_path))
+
+
+def test_the_first_tar_with_files_says_what_all_are(tmp_path: Path) -> None:
+    (tmp_path / "0.tar").write_bytes(bytes(10_240))
+    (tmp_path / "1.tar").write_bytes(tar_of("cat/1.jpg"))
+    one_tar(tmp_path, A, "2.tar")
+    with pytest.raises(SourceError, match="no tar with a name of ImageNet's"):
+        list_source(str(tmp_path))
+
+
+def test_a_damaged_tar_beside_images_of_a_split_is_not_the_split(tmp_path: Path) -> None:
+    (tmp_path / "train/cat").mkdir(parents=True)
+    (tmp_path / "test").mkdir()
+    for name in ("train/cat/1.jpg", "test/2.jpg", "test/more.tar"):
+        (tmp_path / name).write_bytes(content(name))
+    assert list_source(str(tmp_path)).classes == (b"cat",)
+
+
+def test_labels_beside_tars_name_the_ids(tmp_path: Path) -> None:
+    one_tar(tmp_path, {**A, "b.jpg": content("b.jpg"), "b.cls": b"2"})
+    (tmp_path / "labels.txt").write_text("2\ttwo\n1\n0\tnull\n3\n")
+    tree = list_source(str(tmp_path))
+    assert (tree.classes, tree.texts) == ((b"2", b"1", b"0", b"3"), (b"two", b"", b"null", b""))
+    assert items(tree) == items(list_source(str(tmp_path / "photos.tar"))) == {"a.jpg": 0, "b.jpg": 2}
+    (tmp_path / "others.txt").write_text("x\ny\nz\n")
+    tree = list_source(str(tmp_path), SourceOptions(labels=str(tmp_path / "others.txt")))
+    assert tree.classes == (b"x", b"y", b"z")
+
+
+@pytest.mark.parametrize("text", ["a\nb\n", "", "a\na\nb\n", '{"a": '])
+def test_labels_that_are_of_something_else_are_not_used(text: str, tmp_path: Path) -> None:
+    one_tar(tmp_path, {"a.jpg": content("a.jpg"), "a.cls": b"2"})
+    (tmp_path / "labels.txt").write_text(text)
+    tree = list_source(str(tmp_path))
+    assert tree.classes == (b"0", b"1", b"2")
+    assert any(
+        "labels.txt" in one and "not used, and the classes are called by their ids" in one for one in tree.warnings
+    )
+
+
+def test_a_compressed_tar_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.tar.gz").write_bytes(gzip.compress(tar_bytes(A)))
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more/b.tar.gz").write_bytes(gzip.compress(tar_bytes(A)))
+    for source in ("a.tar.gz", "{a,a}.tar.gz", "more"):
+        with pytest.raises(SourceError, match=r"[ab]\.tar\.gz is compressed, so .* unpack it with gunzip first"):
+            list_source(str(tmp_path / source))
+
+
+def test_braces_name_the_shards_that_webdataset_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = write_shards(tmp_path / "src")
+    pattern = f"{source}/train/train-{{000000..000002}}.tar"
+    theirs = read_shards(source, "train")
+    dataset = stoker.open(pattern)
+    assert pickle.loads(pickle.dumps(dataset)).labels.tolist() == dataset.labels.tolist()
+    found = sorted((dataset[index].label, dataset[index].encoded) for index in range(len(dataset)))
+    assert found == sorted((one["label"], one["image"]) for one in theirs.values())
+    whole = stoker.build(source / "train", tmp_path / "folder", progress=False)
+    part = stoker.build(pattern, tmp_path / "braces", progress=False)
+    assert whole.manifest.dataset_id == part.manifest.dataset_id
+    assert main(["info", pattern, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["splits"]["train"]["images"] == SAMPLES
+    both = list_source(f"{source}/{{train/train-{{000000..000002}},val/val-{{000000..000002}}}}.tar")
+    assert {split: len(rows) for split, rows in both.splits.items()} == {"train": SAMPLES, "validation": SAMPLES}
+    assert list(map(os.fsdecode, both.archives)) == wds.shardlists.expand_urls(both.root)
+
+
+def test_braces_in_folders_of_splits(tmp_path: Path) -> None:
+    for folder in ("train", "val", "more"):
+        (tmp_path / folder).mkdir()
+        one_tar(tmp_path / folder, A, "test-0.tar")
+    for folders, splits in (("train,val", {"train", "validation"}), ("train,more", {"test"}), ("val,val", {"test"})):
+        assert list_source(str(tmp_path / f"{{{folders}}}/test-{{0..0}}.tar")).splits.keys() == splits
+
+
+def test_braces_name_tars_of_class_folders_too(tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        (tmp_path / f"{name}.tar").write_bytes(tar_of(f"{name}/1.jpg", f"{name}/2.jpg", "other/3.jpg"))
+    tree = list_source(str(tmp_path / "{cat,dog}.tar"))
+    assert tree.classes == (b"cat", b"dog", b"other")
+    assert len(tree.table) == 6
+
+
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        ("{a,b}.tar", "b.tar, for which {place} stands, does not exist"),
+        ("{a.tar,c}", "c, for which {place} stands, is not a file"),
+        ("{a.tar,notes.txt}", "notes.txt, for which {place} stands, is no tar"),
+        ("{a.tar,", "{place} has a brace without a partner"),
+        ("{0..9999999}.tar", "{place} stands for more than 1048576 names"),
+        ("a}.tar", "{place} does not exist"),
+    ],
+)
+def test_braces_that_name_no_tars_are_refused(pattern: str, problem: str, tmp_path: Path) -> None:
+    one_tar(tmp_path, A, "a.tar")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "notes.txt").write_text("a.tar")
+    place = str(tmp_path / pattern)
+    with pytest.raises(SourceError, match=re.escape(problem.format(place=place))):
+        list_source(place)
+    with pytest.raises(stoker.errors.DatasetNotFoundError, match=re.escape(place)):
+        stoker.open(place)
+    assert main(["info", place]) == 2
+
+
+def test_names_with_braces_are_names(tmp_path: Path) -> None:
+    one_tar(tmp_path, A, "{a,b}.tar")
+    assert items(list_source(str(tmp_path / "{a,b}.tar"))) == {"a.jpg": 0}
+    (tmp_path / "{x}").mkdir()
+    one_tar(tmp_path / "{x}", A, "1.tar")
+    assert items(list_source(str(tmp_path / "{x}/{1..1}.tar"))) == {"a.jpg": 0}
+
+
+numbers = st.integers(-12, 12).flatmap(lambda number: st.sampled_from([f"{number}", f"{number:03d}"]))
+steps = st.sampled_from(["", "..2", "..-3", "..0"])
+ranges = st.builds("{{{}..{}{}}}".format, numbers, numbers, steps) | st.builds(
+    "{{{}..{}{}}}".format, st.sampled_from("abzABZ"), st.sampled_from("abzABZ"), steps
+)
+literals = st.sampled_from(["a", "b.tar", "/", "-", "", "..", ",", "0", "\\{", "\\}", "\\,", "é"])
+patterns = st.recursive(
+    literals | ranges,
+    lambda inner: (
+        st.builds("".join, st.lists(inner, max_size=3))
+        | st.builds(lambda parts: "{" + ",".join(parts) + "}", st.lists(inner, min_size=1, max_size=3))
+    ),
+    max_leaves=5,
+)
+
+
+@given(patterns)
+def test_braces_mean_what_webdataset_makes_of_them(pattern: str) -> None:
+    assert expand_braces(pattern) == list(braceexpand.braceexpand(pattern))
+
+
+@pytest.mark.parametrize("pattern", ["{", "}", "}{", "{a", "{{a,b}", "{" * 30 + "}" * 30, "{0..1023}{0..1023}{a,b}"])
+def test_patterns_that_mean_nothing_are_refused(pattern: str) -> None:
+    with pytest.raises(SourceError):
+        expand_braces(pattern)
+
+
+def test_a_tar_of_tars_is_not_a_webdataset(tmp_path: Path) -> None:
+    path = one_tar(tmp_path, {"n01.tar": tar_of("1.jpg", "1.txt"), "n02.tar": tar_of("2.jpg")})
+    assert list_source(str(path)).classes == (b"n01", b"n02")

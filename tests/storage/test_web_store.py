@@ -1,0 +1,260 @@
+"""Tars, TFRecords and datasets on a web server that sends parts of files, and on one that does that badly."""
+
+from __future__ import annotations
+
+import functools
+import io
+import re
+import tarfile
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import stoker
+from stoker.errors import ConfigError, DatasetNotFoundError, SourceError, StorageError
+from stoker.forks import PerProcess
+from stoker.sources import list_source
+from stoker.storage import location, retrying, stores, web
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+@dataclass
+class FileServer:
+    """What it serves.
+
+    Attributes:
+        root: The folder.
+        faults: What it does with the next requests, one each, by way of the whole file; then it is a good server.
+        always: What it does instead with all of them.
+    """
+
+    root: Path
+    url: str = ""
+    faults: list[Callable[[Handler, bytes], None]] = field(default_factory=list)
+    always: Callable[[Handler, bytes], None] | None = None
+    requests: list[str] = field(default_factory=list)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def __init__(self, server: FileServer, *args: object) -> None:
+        self.files = server
+        super().__init__(*args)  # type: ignore[arg-type]
+
+    def do_GET(self) -> None:
+        self.files.requests.append(f"{self.path} {self.headers.get('Range')}")
+        path = self.files.root / self.path.partition("?")[0].lstrip("/")
+        if not path.is_file():
+            self.answer(404, b"")
+            return
+        behaviour = self.files.faults.pop(0) if self.files.faults else self.files.always or serve
+        behaviour(self, path.read_bytes())
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        found = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        return None if found is None else (int(found[1]), int(found[2]) + 1)
+
+    def answer(self, status: int, body: bytes, length: int | None = None, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in {"Content_Length": str(len(body) if length is None else length), **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        """A test prints nothing."""
+
+
+def serve(to: Handler, data: bytes) -> None:
+    if to.span is None:
+        to.answer(200, data)
+    elif to.span[0] >= len(data):
+        to.answer(416, b"", Content_Range=f"bytes */{len(data)}")
+    else:
+        part = data[slice(*to.span)]
+        to.answer(206, part, Content_Range=f"bytes {to.span[0]}-{to.span[0] + len(part) - 1}/{len(data)}")
+
+
+def ignore_ranges(to: Handler, data: bytes) -> None:
+    to.answer(200, data)
+
+
+def send_another_part(to: Handler, data: bytes) -> None:
+    to.answer(206, data[1:3], Content_Range=f"bytes 1-2/{len(data)}")
+
+
+def say_busy(to: Handler, _: bytes) -> None:
+    to.answer(503, b"")
+
+
+def break_off(to: Handler, data: bytes) -> None:
+    to.answer(206, b"", 10, Content_Range=f"bytes {to.span[0] if to.span else 0}-9/{len(data)}")
+    to.close_connection = True
+
+
+@contextmanager
+def serving(root: Path) -> Iterator[FileServer]:
+    files = FileServer(root)
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, files)) as server:
+        server.daemon_threads = True
+        files.url = f"http://127.0.0.1:{server.server_port}"
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        try:
+            yield files
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    monkeypatch.setattr(retrying, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr(retrying, "_LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(retrying, "_SECONDS", 1.0)
+    monkeypatch.setattr(web, "_client", PerProcess(web._Client))
+    monkeypatch.setattr(stores._stores.get(), "opened", {})
+
+
+def jpeg(seed: int) -> bytes:
+    made = io.BytesIO()
+    Image.fromarray(np.random.default_rng(seed).integers(0, 256, (30, 40, 3), np.uint8)).save(made, "JPEG")
+    return made.getvalue()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[FileServer]:
+    """A server of a tar of folders, two WebDataset tars, and a dataset."""
+    root = tmp_path / "web"
+    root.mkdir()
+    photos = {f"{name}/{number}.jpg": jpeg(number) for number, name in enumerate(["cat", "dog"] * 6)}
+    samples = {
+        f"{number:03d}.{kind}": data
+        for number in range(8)
+        for kind, data in (("jpg", jpeg(number)), ("cls", b"%d" % (number % 2)), ("txt", b"number %d" % number))
+    }
+    names = list(samples)
+    for name, members in {
+        "pets.tar": photos,
+        "shard-000000.tar": {name: samples[name] for name in names[:12]},
+        "shard-000001.tar": {name: samples[name] for name in names[12:]},
+    }.items():
+        with tarfile.open(root / name, "w") as tar:
+            for member, data in members.items():
+                info = tarfile.TarInfo(member)
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+    stoker.build(root / "pets.tar", root / "dataset", shards=2, progress=False)
+    (root / "empty").write_bytes(b"")
+    with serving(root) as made:
+        yield made
+
+
+def files(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+
+
+def batches(dataset: stoker.Dataset) -> list[tuple[np.ndarray, list[int]]]:
+    with stoker.Loader(dataset, 4, transform=stoker.Resize(16), shuffle=True, seed=3) as loader:
+        return [(batch.images.copy(), batch.labels.tolist()) for batch in loader]
+
+
+@pytest.mark.parametrize("name", ["pets.tar", "shard-{000000..000001}.tar"])
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+def test_a_build_of_tars_is_that_of_their_copies(tmp_path: Path, server: FileServer, name: str) -> None:
+    stoker.build(f"{server.url}/{name}", tmp_path / "there", progress=False)
+    stoker.build(server.root / name, tmp_path / "here", progress=False)
+    assert files(tmp_path / "there") == files(tmp_path / "here")
+
+
+@pytest.mark.parametrize("name", ["pets.tar", "dataset", "dataset/train-00001-of-00002.tfrecord"])
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+def test_what_is_opened_gives_the_batches_of_its_copy(server: FileServer, name: str) -> None:
+    server.faults = [say_busy, break_off]
+    there = batches(stoker.open(f"{server.url}/{name}"))
+    here = batches(stoker.open(server.root / name))
+    assert len(there) == len(here) > 0
+    for (images, labels), (others, other_labels) in zip(there, here, strict=True):
+        assert labels == other_labels
+        np.testing.assert_array_equal(images, others)
+
+
+def test_what_is_asked_of_files(server: FileServer) -> None:
+    place = location(f"{server.url}/pets.tar")
+    size = (server.root / "pets.tar").stat().st_size
+    assert (place.size(), place.is_file(), place.is_dir(), place.is_local) == (size, True, False, False)
+    assert place.read_range(size - 5, 10) == (server.root / "pets.tar").read_bytes()[-5:]
+    assert location(f"{server.url}/empty").read_bytes() == b""
+    assert location(f"{server.url}/empty").size() == 0
+    assert not location(f"{server.url}/nothing").exists()
+    with pytest.raises(OSError, match="is larger than 10 bytes"):
+        place.read_at_most(10)
+
+
+def test_what_is_not_there_is_told(server: FileServer) -> None:
+    with pytest.raises(DatasetNotFoundError, match="there is no such file"):
+        stoker.open(f"{server.url}/nothing.tar")
+    with pytest.raises(SourceError, match="does not exist"):
+        list_source(f"{server.url}/nothing.tar")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "message"),
+    [
+        (ignore_ranges, "its server does not send parts of files; download it, and give the copy"),
+        (send_another_part, "the server sends 'bytes 1-2/"),
+        (say_busy, "HTTP 503 Service Unavailable; tried"),
+        (break_off, "the connection ended before all of it was there; tried"),
+    ],
+)
+def test_a_server_that_does_it_badly_ends_the_build(
+    tmp_path: Path, server: FileServer, behaviour: Callable[[Handler, bytes], None], message: str
+) -> None:
+    server.always = behaviour
+    with pytest.raises(StorageError, match=re.escape(message)):
+        stoker.build(f"{server.url}/pets.tar", tmp_path / "out", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("http:///a.tar", "names no server; write http://HOST/PATH"),
+        ("https://a.example/a.tar?token=1", "has a query or a fragment; give the path alone"),
+        ("https://user:key@a.example/a.tar", "has credentials in it"),
+        ("https:/a.example/a.tar", "looks like a URL that has lost a slash"),
+    ],
+)
+def test_urls_that_are_not_read(url: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        stoker.open(url)
+
+
+def test_nothing_is_written_to_a_web_server(tmp_path: Path, server: FileServer) -> None:
+    with pytest.raises(StorageError, match="web servers are only read from; give a folder or a bucket"):
+        stoker.build(server.root / "pets.tar", f"{server.url}/out", progress=False)
+
+
+def test_images_by_url_stand_in_lists_of_their_own(tmp_path: Path, server: FileServer) -> None:
+    (tmp_path / "cat").mkdir()
+    (tmp_path / "cat/1.jpg").write_bytes(jpeg(1))
+    for lines in (f"cat/1.jpg\n{server.url}/cat/2.jpg\n", f"cat/gone.jpg,1\n{server.url}/cat/2.jpg,1\n"):
+        (tmp_path / "list.txt").write_text(lines)
+        with pytest.raises(SourceError, match=r"line 2 of .*list.txt is the URL of a web server, but the list does"):
+            list_source(str(tmp_path / "list.txt"))
+    (tmp_path / "metadata.csv").write_text(f"file_name\n{server.url}/cat/2.jpg\n")
+    with pytest.raises(SourceError, match=r"line 2 of .*metadata.csv: .* give such images a list of their own"):
+        list_source(str(tmp_path))
+    assert server.requests == []
