@@ -88,8 +88,9 @@ def small_files_only() -> Iterator[None]:
 def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
     with ShardWriter(tmp_path, NAME) as writer:
         writer.append(b"a" * 700)
+        writer.append(b"b" * 700)  # the first 284 bytes fit: a write that is cut short
         with small_files_only(), pytest.raises(OSError, match="File too large"):
-            writer.append(b"b" * 700)  # the first 284 bytes fit: a write that is cut short
+            writer.commit()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -372,8 +372,7 @@ def _collect_classes(builder: SourceBuilder, walk: Walk, split: str, found: Spli
             continue
         group = builder.collector.add_group(Group(split, classes[done - 1], len(folder)))
         builder.skipped.add(listing.skipped)
-        for path, size in listing.files:
-            builder.collector.add(group, folder + path, size)
+        builder.collector.add_folder(group, folder, listing.files)
         if builder.progress is not None and done < len(folders):  # a listing that is over at once shows nothing
             images = len(builder.collector) - before
             total = before + max(images * len(folders) // done, images + 1)

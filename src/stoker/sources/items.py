@@ -8,7 +8,8 @@ their numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
+from operator import lt
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -280,6 +281,23 @@ class ItemCollector:
         if len(run.groups) == HELD_ROWS:
             self._end_run()
 
+    def add_folder(self, group: int, folder: bytes, files: Sequence[tuple[bytes, int]]) -> None:
+        """Append images of a group as `add` does, given the path of each below a folder and its bytes."""
+        at = 0
+        while at < len(files):
+            run = self._run
+            some = files[at : at + HELD_ROWS - len(run.groups)]
+            paths, sizes = zip(*some, strict=True)
+            end = run.names.append(folder + folder.join(paths))
+            ends = np.cumsum(np.fromiter(map(len, paths), np.int64, len(some)) + len(folder))
+            run.starts.extend(ends + (end - ends[-1]))
+            run.groups.extend(np.full(len(some), group, np.int32))
+            run.sizes.extend(np.asarray(sizes, np.int64))
+            run.offsets.extend(np.zeros(len(some), np.int64))
+            if len(run.groups) == HELD_ROWS:
+                self._end_run()
+            at += len(some)
+
     def _end_run(self) -> None:
         """Move what is held in memory to files, sorted, so that rows that belong together lie together."""
         run, self._run = self._run.finish(), _Collecting()
@@ -519,6 +537,8 @@ class _Sorting:
     def _sort(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return some rows of one rank in their order, without those that the next one replaces."""
         keys = self._keys(rows)
+        if all(map(lt, keys, islice(keys, 1, None))):  # as a listing gives them
+            return rows
         order = sorted(range(len(keys)), key=keys.__getitem__)
         replaced = [
             at

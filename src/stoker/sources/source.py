@@ -218,7 +218,7 @@ class SourceTree:
     fields: Mapping[str, Field] = field(default_factory=dict)
     values: ItemValues | None = None
     by_url: bool = False
-    _digests: list[bytes] = field(default_factory=list, init=False, repr=False)
+    _fingerprints: list[str] = field(default_factory=list, init=False, repr=False)
 
     @property
     def box_names(self) -> tuple[str, ...]:
@@ -248,6 +248,11 @@ class SourceTree:
         Raises:
             StorageError: The store of the annotations cannot be reached.
         """
+        if not self._fingerprints:
+            self._fingerprints.append(self._digest())
+        return self._fingerprints[0]
+
+    def _digest(self) -> str:
         digest = hashlib.sha256()
         for part in (*self.classes, b"", *self.texts):
             digest.update(len(part).to_bytes(8, "little") + part)
@@ -271,18 +276,16 @@ class SourceTree:
 
     def _read_digest(self) -> bytes:
         """Return bytes that change with the boxes of some images; nothing where all are known."""
-        if not self._digests:
-            digest = hashlib.sha256()
-            for split, rows in self.splits.items():
-                if split in self.boxes and not isinstance(self.boxes[split], LabelledBoxes):
-                    count = min(len(rows), _READ_ANNOTATIONS)
-                    some = rows[np.arange(count) * len(rows) // max(1, count)].tolist()
-                    items = (self.table[row] for row in some)
-                    for known in in_order(partial(self._boxes_as_bytes, split), items, 1 if self.is_local else AT_ONCE):
-                        digest.update(known)
-            is_read = any(not isinstance(boxes, LabelledBoxes) for boxes in self.boxes.values())
-            self._digests.append(digest.digest() if is_read else b"")
-        return self._digests[0]
+        digest = hashlib.sha256()
+        for split, rows in self.splits.items():
+            if split in self.boxes and not isinstance(self.boxes[split], LabelledBoxes):
+                count = min(len(rows), _READ_ANNOTATIONS)
+                some = rows[np.arange(count) * len(rows) // max(1, count)].tolist()
+                items = (self.table[row] for row in some)
+                for known in in_order(partial(self._boxes_as_bytes, split), items, 1 if self.is_local else AT_ONCE):
+                    digest.update(known)
+        is_read = any(not isinstance(boxes, LabelledBoxes) for boxes in self.boxes.values())
+        return digest.digest() if is_read else b""
 
     def _boxes_as_bytes(self, split: str, item: Item) -> bytes:
         try:

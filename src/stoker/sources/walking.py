@@ -186,7 +186,8 @@ class Walk:
         found: list[tuple[bytes, int]] = []
         hidden: set[bytes] = set()
         marks: set[bytes] = set()
-        left_out = None if self.without is None else self.without.spelled() + b"/"
+        # Of a store, whose folders are not entered.
+        left_out = None if self.without is None or self.without.is_local else self.without.spelled() + b"/"
 
         def enters(path: bytes, leads_back: bool) -> bool:  # noqa: FBT001 - as a walk calls it
             if (top := _hidden_part(path)) is not None:
@@ -196,13 +197,12 @@ class Walk:
 
         with _listing(self._at(folder)):
             for path, size in place_at(self.root).files_below(enters, folder):
-                name = path[path.rfind(b"/") + 1 :]
                 if left_out is not None and self._at(folder + path).startswith(left_out):
-                    continue  # of a store, whose folders are not entered
+                    continue
                 if (top := _hidden_part(path)) is not None:
                     hidden.add(top)
-                elif is_sidecar(name):
-                    skipped.count_sidecar(name)
+                elif is_sidecar(path):
+                    skipped.count_sidecar(path)
                     if path in _DATASET_MARKS:
                         marks.add(path)
                 elif size is None:

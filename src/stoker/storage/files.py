@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import math
+import mmap
 import os
 import secrets
 import stat
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, NoReturn, Protocol
+
+import numpy as np
 
 from stoker.errors import StorageError
 
@@ -23,6 +27,7 @@ TEMPORARY_MARK = ".tmp-"
 """What the name of every unfinished file contains, followed by something unique."""
 
 _READ_BYTES = 2**20
+_DIRECT_BYTES = 2**22  # of one write past the page cache: a multiple of the blocks of any disk
 _MOST_HOLE_BYTES = 2**25  # of a file that are believed to be zeros without having been written
 _MAX_LEVELS = 64  # of JSON
 _OF_THE_NAME = frozenset(
@@ -272,17 +277,19 @@ class LocalStaging:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         with attach_filename(self._path):
             self._file: int | None = os.open(self._temporary, flags, 0o666)
+        self._appending = _DirectAppending(self._file)
 
     def write(self, parts: Sequence[Data]) -> None:
         """Append bytes; see `Staging`."""
         assert self._file is not None, "the file is already published or discarded"
         with attach_filename(self._path):
-            write_all(self._file, parts)
+            self._appending.write(parts)
 
     def publish(self, companion: tuple[str, bytes] | None = None) -> None:
         """Bring both to the disk under their final names; see `Staging`."""
         assert self._file is not None, "the file is already published or discarded"
         with attach_filename(self._path):
+            self._appending.finish()
             os.fsync(self._file)
             self._close()
         try:
@@ -305,6 +312,70 @@ class LocalStaging:
         assert self._file is not None
         file, self._file = self._file, None
         os.close(file)
+
+
+class _DirectAppending:
+    """Appends to a file past the page cache, where its file system can do that; small files go through it.
+
+    What goes to the disk anyway before it counts need not be copied into the page cache first, which takes most of the
+    time of a build that keeps the bytes, and pushes out what others read.
+
+    Args:
+        file: Descriptor of the file, open for writing; whoever opened it closes it.
+    """
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._buffer = np.frombuffer(mmap.mmap(-1, _DIRECT_BYTES), np.uint8)  # begins at a page, as disks want it
+        self._held = 0
+        self._is_direct: bool | None = None  # None: not tried yet
+
+    def write(self, parts: Sequence[Data]) -> None:
+        """Append bytes; those of less than a whole write are held back."""
+        if self._is_direct is False:
+            write_all(self._file, parts)
+            return
+        for part in parts:
+            at = 0
+            while at < len(part):
+                count = min(len(part) - at, _DIRECT_BYTES - self._held)
+                # NumPy copies without the GIL.
+                self._buffer[self._held : self._held + count] = np.frombuffer(part, np.uint8, count, at)
+                self._held += count
+                at += count
+                if self._held == _DIRECT_BYTES:
+                    self._write_buffer()
+
+    def finish(self) -> None:
+        """Write what is held back."""
+        self._set_direct(wanted=False)
+        write_all(self._file, [self._buffer[: self._held].data])
+        self._held = 0
+
+    def _write_buffer(self) -> None:
+        if self._is_direct is None:
+            self._is_direct = self._set_direct(wanted=True)
+        written = 0
+        if self._is_direct:
+            try:
+                written = os.write(self._file, self._buffer.data)
+            except OSError as error:
+                if error.errno != errno.EINVAL:
+                    raise
+        if written < _DIRECT_BYTES:  # a file system that wants other lengths or places, or has cut the write short
+            self._is_direct = False
+            self._set_direct(wanted=False)
+            write_all(self._file, [self._buffer[written:].data])
+        self._held = 0
+
+    def _set_direct(self, *, wanted: bool) -> bool:
+        """Turn direct writing on or off; return whether it is on."""
+        direct = getattr(os, "O_DIRECT", 0)  # macOS has none
+        flags = fcntl.fcntl(self._file, fcntl.F_GETFL)
+        with suppress(OSError):
+            fcntl.fcntl(self._file, fcntl.F_SETFL, flags | direct if wanted else flags & ~direct)
+            return wanted and bool(direct)
+        return False
 
 
 def write_all(file: int, parts: Sequence[Data]) -> None:

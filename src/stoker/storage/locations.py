@@ -534,17 +534,18 @@ class LocalLocation(PosixPath, Location):
             visit = pending.pop()
             with os.scandir(os.path.join(top, visit.path)) as entries:  # noqa: PTH118
                 for entry in entries:
-                    path, child = visit.path + entry.name, _child(entry)
-                    if not child.is_folder:
+                    path = visit.path + entry.name
+                    if not _is_folder(entry):
                         yield path, _size_of(entry)
                         continue
-                    if child.is_link and enters is None:
+                    is_link = entry.is_symlink()
+                    if is_link and enters is None:
                         continue
                     identity = _identity(entry.path)
                     leads_back = identity in visit.folders
                     if not (enters is None or enters(path, leads_back)) or leads_back:
                         continue
-                    by_link = visit.by_link or child.is_link
+                    by_link = visit.by_link or is_link
                     if by_link:
                         ways[identity] += 1
                         if ways[identity] > _MAX_WAYS:
@@ -1055,13 +1056,26 @@ def _is_url(text: bytes) -> bool:
 
 
 def _child(entry: os.DirEntry[bytes]) -> Child:
+    is_folder = _is_folder(entry)
+    return Child(entry.name, is_folder, not is_folder and _is_file(entry), entry.is_symlink())
+
+
+def _is_folder(entry: os.DirEntry[bytes]) -> bool:
     try:
-        is_folder, is_file = entry.is_dir(), entry.is_file()
+        return entry.is_dir()
     except OSError as error:
         if not is_of_the_name(error):
             raise
-        is_folder = is_file = False
-    return Child(entry.name, is_folder, is_file, entry.is_symlink())
+        return False
+
+
+def _is_file(entry: os.DirEntry[bytes]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError as error:
+        if not is_of_the_name(error):
+            raise
+        return False
 
 
 def _size_of(entry: os.DirEntry[bytes]) -> int | None:
