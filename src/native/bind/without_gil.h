@@ -3,6 +3,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include "core/threads/thread.h"
+
 namespace stoker::bind {
 
 // As nb::gil_scoped_release, and safe where the interpreter ends meanwhile. Python (before 3.14) ends a
@@ -10,7 +12,8 @@ namespace stoker::bind {
 // Such a thread stays here instead until the process is over.
 class WithoutGil {
  public:
-  WithoutGil() : state_(PyEval_SaveThread()) {}
+  // What runs now may use up the memory that the first exception of a thread of Python's needs.
+  WithoutGil() : state_(PyEval_SaveThread()) { prepare_for_exceptions(); }
   ~WithoutGil();
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
