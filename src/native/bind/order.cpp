@@ -41,9 +41,7 @@ Items filled(uint64_t count, const Fill& fill) {
 Items permute(uint64_t start, uint64_t count, uint64_t n, uint64_t seed, uint64_t epoch) {
   const Permutation order(n, seed, epoch);
   check_positions(start, count, n);
-  return filled(count, [&](std::span<uint64_t> out) {
-    for (uint64_t i = 0; i < out.size(); ++i) out[i] = order(start + i);
-  });
+  return filled(count, [&](std::span<uint64_t> out) { order.take(start, out); });
 }
 
 Items permute_blocks(uint64_t start, uint64_t count, uint64_t n, uint64_t block, uint64_t window,

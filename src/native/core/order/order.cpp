@@ -76,17 +76,43 @@ Permutation::Permutation(uint64_t n, uint64_t seed, uint64_t epoch) : n_(check_i
   }
 }
 
+template <size_t kCells>
+void Permutation::move(uint64_t (&rows)[kCells], uint64_t (&columns)[kCells]) const {
+  for (int i = 0; i < kRounds; i += 2) {
+    for (size_t k = 0; k < kCells; ++k)
+      rows[k] = add_modulo(rows[k], reduce(mix(columns[k] ^ keys_[i]), rows_), rows_);
+    for (size_t k = 0; k < kCells; ++k)
+      columns[k] = add_modulo(columns[k], reduce(mix(rows[k] ^ keys_[i + 1]), columns_), columns_);
+  }
+}
+
 uint64_t Permutation::operator()(uint64_t position) const {
   uint64_t cell = position;
   do {
-    uint64_t row = cell / columns_, column = cell % columns_;
-    for (int i = 0; i < kRounds; i += 2) {
-      row = add_modulo(row, reduce(mix(column ^ keys_[i]), rows_), rows_);
-      column = add_modulo(column, reduce(mix(row ^ keys_[i + 1]), columns_), columns_);
-    }
-    cell = row * columns_ + column;
+    uint64_t row[] = {cell / columns_}, column[] = {cell % columns_};
+    move(row, column);
+    cell = row[0] * columns_ + column[0];
   } while (cell >= n_);
   return cell;
+}
+
+void Permutation::take(uint64_t start, std::span<uint64_t> out) const {
+  constexpr size_t kCells = 4;
+  uint64_t rows[kCells], columns[kCells];
+  uint64_t row = start / columns_, column = start % columns_;
+  size_t done = 0;
+  for (; out.size() - done >= kCells; done += kCells) {
+    for (size_t k = 0; k < kCells; ++k) {
+      rows[k] = row, columns[k] = column;
+      if (++column == columns_) ++row, column = 0;
+    }
+    move(rows, columns);
+    for (size_t k = 0; k < kCells; ++k) {
+      const uint64_t cell = rows[k] * columns_ + columns[k];
+      out[done + k] = cell < n_ ? cell : (*this)(cell);
+    }
+  }
+  for (; done < out.size(); ++done) out[done] = (*this)(start + done);
 }
 
 uint64_t Permutation::position_of(uint64_t item) const {

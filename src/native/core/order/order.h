@@ -18,6 +18,10 @@ class Permutation {
   // The item at `position`; position < n.
   uint64_t operator()(uint64_t position) const;
 
+  // Writes the items at positions start .. start + out.size() - 1, all below n. Several are computed at a
+  // time, since each step of one waits for the step before.
+  void take(uint64_t start, std::span<uint64_t> out) const;
+
   // The position of an item: the inverse; item < n.
   uint64_t position_of(uint64_t item) const;
 
@@ -25,6 +29,10 @@ class Permutation {
 
  private:
   static constexpr int kRounds = 8;
+
+  // Moves cells to others, given by their rows and columns.
+  template <size_t kCells>
+  void move(uint64_t (&rows)[kCells], uint64_t (&columns)[kCells]) const;
 
   uint64_t n_;
   uint64_t rows_;

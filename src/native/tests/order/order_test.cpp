@@ -52,6 +52,19 @@ TEST_CASE("an order holds every item exactly once, around every power of two and
   }
 }
 
+TEST_CASE("items taken together are those that each position has") {
+  for (const uint64_t n : {1ULL, 2ULL, 3ULL, 7ULL, 26ULL, 40'000ULL, 40'013ULL, (1ULL << 53) + 1}) {
+    const Permutation order(n, n, 5);
+    for (const uint64_t count : {0ULL, 1ULL, 3ULL, 4ULL, 5ULL, 26ULL, 1003ULL}) {
+      for (const uint64_t start : {uint64_t{0}, n / 3, n - std::min(n, count)}) {
+        std::vector<uint64_t> items(std::min(count, n - start));
+        order.take(start, items);
+        for (size_t i = 0; i < items.size(); ++i) REQUIRE(items[i] == order(start + i));
+      }
+    }
+  }
+}
+
 TEST_CASE("huge orders stay in range and answer at once") {
   for (const uint64_t n : {1'000'000'000'000ULL, (1ULL << 53) + 1, (1ULL << 62) - 1}) {
     const Permutation order(n, 1, 2);
