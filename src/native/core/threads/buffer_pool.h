@@ -28,7 +28,8 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
  private:
   struct Release {
-    void operator()(uint8_t* bytes) const;
+    size_t bytes;
+    void operator()(uint8_t* buffer) const;
   };
   using Buffer = std::unique_ptr<uint8_t[], Release>;
 
