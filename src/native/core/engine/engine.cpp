@@ -20,7 +20,8 @@ namespace stoker {
 struct BatchEngine::Pending {
   Batch batch;
   std::shared_ptr<const std::vector<SampleId>> ids;
-  uint64_t place = 0;  // of its first sample, among all that were submitted
+  uint64_t place = 0;     // of its first sample, among all that were submitted
+  size_t run_length = 1;  // samples that a thread takes at a time
   std::mutex allocating;
   std::atomic<bool> allocated{false};
   std::atomic<size_t> left{0};
@@ -60,7 +61,7 @@ struct BatchEngine::Scratch {
   std::shared_ptr<const CachedSample> kept;  // the image, if it was
   std::vector<RgbSlot> slots;                // of each transform
   std::vector<std::vector<uint8_t>> pixels;  // of each transform, before they are converted
-  bool copies = true;                        // until an image came that has to be decoded
+  std::optional<uint64_t> next;              // what this thread will most likely load next
   EntryPoints entries;                       // of the image
   std::unique_ptr<TransformDecoder> decoder;
   RecordFields fields;
@@ -216,6 +217,7 @@ void BatchEngine::submit(const BatchRequest& request) {
   made.columns.assign(spec_.fields.columns.size(), BatchColumn(count, scratch_.size()));
   made.failures.reserve(count);  // so that a thread without memory can still record its failure
   batch->left = count;
+  batch->run_length = run_length(count);
   {
     const std::lock_guard lock(mutex_);
     if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed");
@@ -225,7 +227,11 @@ void BatchEngine::submit(const BatchRequest& request) {
     ++submitted_;
   }
   try {
-    pool_.submit(count, [this, batch](size_t row, size_t worker) { load(*batch, row, worker); });
+    const size_t length = batch->run_length;
+    pool_.submit((count + length - 1) / length, [this, batch, count](size_t run, size_t worker) {
+      const size_t begin = run * batch->run_length;
+      load_run(*batch, begin, std::min(begin + batch->run_length, count), worker);
+    });
   } catch (...) {  // no memory for the job: a batch without one would be waited for in vain
     const std::lock_guard lock(mutex_);
     std::erase(pending_, batch);
@@ -263,6 +269,7 @@ void BatchEngine::close() {
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
+    for (const auto& batch : pending_) batch->dropped = true;
   }
   ready_.notify_all();
   pool_.close();
@@ -273,34 +280,45 @@ void BatchEngine::close() {
   for (const auto& scratch : scratch_) scratch->release();
 }
 
-void BatchEngine::load(Pending& batch, size_t row, size_t worker) {
-  if (!batch.dropped) {
-    batch.batch.seeds[row] =
-        SampleRandom(spec_.seed, batch.batch.epoch, batch.batch.streams[row]).user_seed();
-    try {
-      if (!batch.allocated) allocate(batch);
-      Scratch& scratch = *scratch_[worker];
-      StageClock& clock = scratch.source.clock;
-      const uint64_t place = batch.place + row;
-      clock.begin(batch.batch.number, batch.batch.indices[row], look_ahead_.begin(place, scratch.reads));
-      const size_t next = row + spec_.threads;  // what this thread will most likely load next
-      if (copies_ && scratch.copies && next < batch.ids->size()) {
-        source_->prefetch((*batch.ids)[next].number, scratch.source);
-      }
-      load_sample(batch.batch, row, (*batch.ids)[row], scratch);
-      if (clock.read_ns() != 0) look_ahead_.end(place, scratch.reads, clock.read_ns(), clock.read_bytes());
-    } catch (const std::bad_alloc&) {
-      fail(batch, row, no_memory_);
-    } catch (...) {  // a thread root: whatever it is, the consumer gets it
-      fail(batch, row, std::current_exception());
-    }
+// Copying a sample takes so short that what threads tell each other would be felt: where one takes up to
+// kMostRun at a time they write to different lines of the cache, and a thread knows what it copies next.
+// Samples that are decoded, or waited for, are taken one by one.
+size_t BatchEngine::run_length(size_t count) const {
+  constexpr size_t kMostRun = 16, kLeastRuns = 4;  // of a thread, so that all have as much to do
+  if (!copies_ || spec_.ahead || look_ahead_.on()) return 1;
+  return std::clamp(count / (kLeastRuns * spec_.threads), size_t{1}, kMostRun);
+}
+
+void BatchEngine::load_run(Pending& batch, size_t begin, size_t end, size_t worker) {
+  Scratch& scratch = *scratch_[worker];
+  for (size_t row = begin; row < end; ++row) {
+    if (batch.dropped) break;
+    const size_t next = row + 1 < end ? row + 1 : end + (spec_.threads - 1) * batch.run_length;
+    scratch.next = next < batch.ids->size() ? std::optional((*batch.ids)[next].number) : std::nullopt;
+    load(batch, row, scratch);
   }
-  if (--batch.left != 0) return;
+  if ((batch.left -= end - begin) != 0) return;
   {
     const std::lock_guard lock(mutex_);
     batch.done = true;
   }
   ready_.notify_one();
+}
+
+void BatchEngine::load(Pending& batch, size_t row, Scratch& scratch) {
+  batch.batch.seeds[row] = SampleRandom(spec_.seed, batch.batch.epoch, batch.batch.streams[row]).user_seed();
+  try {
+    if (!batch.allocated) allocate(batch);
+    StageClock& clock = scratch.source.clock;
+    const uint64_t place = batch.place + row;
+    clock.begin(batch.batch.number, batch.batch.indices[row], look_ahead_.begin(place, scratch.reads));
+    load_sample(batch.batch, row, (*batch.ids)[row], scratch);
+    if (clock.read_ns() != 0) look_ahead_.end(place, scratch.reads, clock.read_ns(), clock.read_bytes());
+  } catch (const std::bad_alloc&) {
+    fail(batch, row, no_memory_);
+  } catch (...) {  // a thread root: whatever it is, the consumer gets it
+    fail(batch, row, std::current_exception());
+  }
 }
 
 void BatchEngine::replace(Batch& batch, size_t row, SampleId id, uint64_t index) {
@@ -382,7 +400,7 @@ void BatchEngine::load_sample(Batch& batch, size_t row, SampleId id, Scratch& sc
   scratch.name.clear();
   scratch.boxes.clear();
   try {
-    if (copies_ && scratch.copies && copy_sample(batch, row, id, scratch)) return;
+    if (copies_ && copy_sample(batch, row, id, scratch)) return;
     show(batch, row, find_image(batch, row, id, scratch), scratch);
   } catch (const Error& error) {
     if (!error.where().path.empty()) throw;  // reading says where by itself
@@ -395,6 +413,8 @@ void BatchEngine::load_sample(Batch& batch, size_t row, SampleId id, Scratch& sc
 bool BatchEngine::copy_sample(Batch& batch, size_t row, SampleId id, Scratch& scratch) const {
   if (id.object != kWholeImage) return false;
   const FetchedSample fetched = source_->fetch_unchecked(id.number, scratch.source);
+  scratch.source.coming = {};
+  if (scratch.next) source_->expect(*scratch.next, scratch.source);
   SourceSample sample;
   try {
     sample = describe(id, fetched.bytes, scratch);
@@ -404,11 +424,14 @@ bool BatchEngine::copy_sample(Batch& batch, size_t row, SampleId id, Scratch& sc
   }
   scratch.source.clock.mark(Stage::kParse);
   const StoredImage& image = sample.image;
-  scratch.copies = image.encoding == ImageEncoding::kRaw && image.order == TensorOrder::kHwc;
-  if (!scratch.copies || image.size != spec_.transforms.front().out) return false;
+  if (image.encoding != ImageEncoding::kRaw || image.order != TensorOrder::kHwc) {
+    copies_ = false;
+    return false;
+  }
+  if (image.size != spec_.transforms.front().out) return false;
   if (image.bytes.size() / kRgbBytes > spec_.max_pixels) return false;
   uint8_t* const slot = batch.images[0].get() + row * image_.slot_bytes[0];
-  const bool good = fetched.copy(image.bytes, slot, scratch.source.pixels);
+  const bool good = fetched.copy(image.bytes, slot, scratch.source.pixels, scratch.source.coming.mapped);
   scratch.source.clock.mark(Stage::kWrite);
   if (!good) return false;
   batch.labels[row] = sample.label;

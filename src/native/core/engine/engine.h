@@ -1,6 +1,7 @@
 // The read path: sample indices in, batches of pixels out, on native threads.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -197,7 +198,10 @@ class BatchEngine {
   bool is_kept(SampleId id) const;
 
   std::vector<std::unique_ptr<Scratch>> make_scratch();
-  void load(Pending& batch, size_t row, size_t worker);
+  // How many samples, one behind the other, a thread takes at a time of a batch of so many.
+  size_t run_length(size_t count) const;
+  void load_run(Pending& batch, size_t begin, size_t end, size_t worker);
+  void load(Pending& batch, size_t row, Scratch& scratch);
   void load_sample(Batch& batch, size_t row, SampleId id, Scratch& scratch) const;
   // The short way for records whose pixels go into the batch as they are: they are checked while they are
   // copied. False if the sample has to go the ordinary way, which also says what is wrong with it.
@@ -228,7 +232,8 @@ class BatchEngine {
   TraceLog trace_;
   ConsumerClock consumer_;
   PixelWriter writer_;
-  bool copies_;                                    // pixels may go into the batch as they are stored
+  // Pixels may go into the batch as they are stored: until an image came that has to be decoded.
+  mutable std::atomic<bool> copies_;
   Shown image_;                                    // the first image
   std::vector<Shown> planes_;                      // of the fields
   const std::unique_ptr<EntryTable> entries_;      // of the first image of each sample

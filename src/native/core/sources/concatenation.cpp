@@ -98,9 +98,9 @@ RemotePlace Concatenation::remote_place(uint64_t number) const {
   return place.part.source->remote_place(place.number);
 }
 
-void Concatenation::prefetch(uint64_t number, const SourceScratch& scratch) const {
+void Concatenation::expect(uint64_t number, SourceScratch& scratch) const {
   const Place place = find(number);
-  place.part.source->prefetch(place.number, scratch);
+  place.part.source->expect(place.number, scratch);
 }
 
 Where Concatenation::where(uint64_t number) const {

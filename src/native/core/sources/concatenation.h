@@ -35,7 +35,7 @@ class Concatenation : public SampleSource {
                                     RecordFields& fields) const override;
   uint64_t start_reading(uint64_t number) const override;
   RemotePlace remote_place(uint64_t number) const override;
-  void prefetch(uint64_t number, const SourceScratch& scratch) const override;
+  void expect(uint64_t number, SourceScratch& scratch) const override;
   Where where(uint64_t number) const override;
 
  private:

@@ -31,8 +31,6 @@ constexpr uint64_t kMostMappedFrame = uint64_t{1} << 20;
 // the name of a class, has different lengths.
 constexpr size_t kMostMoved = 512;
 
-constexpr size_t kCacheLine = 64;
-
 // The bytes of a frame, if a mapping has them.
 std::span<const uint8_t> frame_in(std::span<const uint8_t> mapped, const RecordExtent& extent) {
   if (extent.offset > mapped.size() || extent.size > mapped.size() - extent.offset) return {};
@@ -135,6 +133,11 @@ RecordSet::Place RecordSet::locate(uint64_t index) const {
   return {shard, record, given_[shard] ? (*given_[shard])[record] : (*index_of(shard))[record]};
 }
 
+RecordSet::Place RecordSet::locate(uint64_t index, const ComingRecord& known) const {
+  if (known.set != this || known.number != index) return locate(index);
+  return {known.shard, known.record, known.extent};
+}
+
 Where RecordSet::where(const Place& place) const {
   return {files_.name(place.shard),
           static_cast<int64_t>(place.record),
@@ -235,19 +238,20 @@ std::optional<FetchedSample> RecordSet::read_mapped(const Place& place, SourceSc
   return fetched;
 }
 
-void RecordSet::prefetch(uint64_t index, const SourceScratch& scratch) const {
+void RecordSet::expect(uint64_t index, SourceScratch& scratch) const {
+  scratch.coming = {};
   if (remote_.reader || !scratch.mapped.on()) return;
   try {
     const Place place = locate(index);
-    const auto there = frame_in(files_.open(place.shard)->mapped(), place.extent);
-    if (there.size() > kMostMappedFrame) return;
-    for (size_t at = 0; at < there.size(); at += kCacheLine) __builtin_prefetch(there.data() + at, 0, 2);
+    scratch.coming = {this, index, place.shard, place.record, place.extent};
+    if (place.extent.size > kMostMappedFrame) return;
+    scratch.coming.mapped = frame_in(files_.open(place.shard)->mapped(), place.extent);
   } catch (const std::exception&) {  // reading it says what is wrong
   }
 }
 
 FetchedSample RecordSet::read_unchecked(uint64_t index, SourceScratch& scratch) const {
-  const Place place = locate(index);
+  const Place place = locate(index, scratch.coming);
   if (!remote_.reader) {
     if (const auto fetched = read_mapped(place, scratch)) return *fetched;
   }

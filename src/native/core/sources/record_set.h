@@ -64,8 +64,8 @@ class RecordSet {
   // Has the system begin to read a record from its disk; how many bytes. Throws as ShardIndex::read, and kIo.
   uint64_t start_reading(uint64_t index) const;
 
-  // See SampleSource::prefetch().
-  void prefetch(uint64_t index, const SourceScratch& scratch) const;
+  // See SampleSource::expect().
+  void expect(uint64_t index, SourceScratch& scratch) const;
 
   // The frame of a record, if shards are remote.
   RemotePlace remote_place(uint64_t index) const;
@@ -82,6 +82,7 @@ class RecordSet {
 
   void append(std::string path, std::string name, uint64_t records);
   Place locate(uint64_t index) const;
+  Place locate(uint64_t index, const ComingRecord& known) const;
   Where where(const Place& place) const;
   RemotePlace remote_place(const Place& place) const;
   std::span<const uint8_t> read_local(const Place& place, PayloadCheck check, SourceScratch& scratch) const;

@@ -50,9 +50,7 @@ class RecordSource : public SampleSource {
                                     RecordFields& fields) const override;
   uint64_t start_reading(uint64_t number) const override { return records_->start_reading(number); }
   RemotePlace remote_place(uint64_t number) const override { return records_->remote_place(number); }
-  void prefetch(uint64_t number, const SourceScratch& scratch) const override {
-    records_->prefetch(number, scratch);
-  }
+  void expect(uint64_t number, SourceScratch& scratch) const override { records_->expect(number, scratch); }
   Where where(uint64_t number) const override { return records_->where(number); }
 
  private:

@@ -14,6 +14,7 @@
 #include "core/base/stored_image.h"
 #include "core/clocks/stage_clock.h"
 #include "core/remote/remote_reader.h"
+#include "core/shards/tfrecord.h"
 #include "core/sources/record_fields.h"
 
 namespace stoker {
@@ -33,6 +34,16 @@ struct PixelsGuess {
   uint64_t before = 0;  // the eight bytes in front of them, which say their length
 };
 
+// The record that a thread will ask for next.
+struct ComingRecord {
+  const void* set = nullptr;  // of records; nothing: it is not known
+  uint64_t number = 0;
+  size_t shard = 0;
+  size_t record = 0;  // in the shard
+  RecordExtent extent;
+  std::span<const uint8_t> mapped{};  // its frame, to be prefetched and never to be read
+};
+
 // Memory that one thread keeps from sample to sample.
 struct SourceScratch {
   std::shared_ptr<const void> held;  // keeps alive what fetch() gave, where that is shared with others
@@ -42,6 +53,7 @@ struct SourceScratch {
   ScratchBytes bytes;
   MappedReads mapped;
   PixelsGuess pixels;
+  ComingRecord coming;
   std::vector<int64_t> numbers;
   std::vector<float> fractions;
   std::vector<std::span<const uint8_t>> values;
@@ -65,7 +77,9 @@ struct FetchedSample {
 
   // Copies a part of `bytes`, and checks all of them in the same pass; whether they are as they must be. What
   // is left out must be that part, or it is false. `guess` becomes what is to be expected of the next sample.
-  bool copy(std::span<const uint8_t> part, uint8_t* out, PixelsGuess& guess) const;
+  // Meanwhile the processor fetches `next` from memory into its caches.
+  bool copy(std::span<const uint8_t> part, uint8_t* out, PixelsGuess& guess,
+            std::span<const uint8_t> next = {}) const;
 };
 
 // Samples 0..size()-1, read from any thread.
@@ -116,9 +130,9 @@ class SampleSource {
   // Which bytes fetch() would take from remote storage; of a sample that is here, none.
   virtual RemotePlace remote_place(uint64_t) const { return {}; }
 
-  // Has the processor fetch the bytes of a sample that the calling thread will ask for next, if that is only
-  // from memory into its caches. Throws nothing: what is wrong with the sample is said when it is asked for.
-  virtual void prefetch(uint64_t, const SourceScratch&) const {}
+  // Looks up, in `scratch.coming`, a sample that the calling thread will ask for next, if that helps. Throws
+  // nothing: what is wrong with the sample is said when it is asked for.
+  virtual void expect(uint64_t, SourceScratch& scratch) const { scratch.coming = {}; }
 
   // Where a sample lies, for messages.
   virtual Where where(uint64_t number) const = 0;

@@ -119,6 +119,106 @@ TEST_CASE("threads and prefetch change neither pixels nor order") {
   CHECK(run(shard, 8, 10) == expected);
 }
 
+// Raw images of 8 x 8, which threads copy several at a time; that of record `bad` lacks a byte.
+class RawShard {
+ public:
+  static constexpr size_t kPixels = 8 * 8 * 3;
+
+  explicit RawShard(size_t records, size_t bad = SIZE_MAX) : shard_(payloads(records, bad)) {}
+
+  std::shared_ptr<const SampleSource> source() const {
+    RecordKeys keys;
+    keys.image = "image";
+    keys.label.key = "label";
+    keys.encoding = ImageEncoding::kRaw;
+    keys.height = keys.width = "side";
+    return std::make_shared<RecordSource>(shard_.records(), std::move(keys), PayloadCheck::kOn);
+  }
+
+  static std::vector<uint8_t> pixels(size_t record) {
+    std::vector<uint8_t> made(kPixels);
+    for (size_t i = 0; i < kPixels; ++i) made[i] = static_cast<uint8_t>(record * 31 + i * i);
+    return made;
+  }
+
+ private:
+  static std::vector<std::string> payloads(size_t records, size_t bad) {
+    std::vector<std::string> made;
+    for (size_t i = 0; i < records; ++i) {
+      std::vector<uint8_t> image = pixels(i);
+      if (i == bad) image.pop_back();
+      made.push_back(write_example({{"image", BytesValues{image}},
+                                    {"label", Int64Values{static_cast<int64_t>(i)}},
+                                    {"side", Int64Values{8}}}));
+    }
+    return made;
+  }
+
+  tests::Shard shard_;
+};
+
+EngineSpec raw_spec(size_t threads) {
+  EngineSpec engine;
+  TransformSpec transform;
+  transform.kind = TransformKind::kExact;
+  transform.out = {8, 8};
+  engine.transforms = {transform};
+  engine.batch_size = 150;
+  engine.threads = threads;
+  return engine;
+}
+
+TEST_CASE("raw images go into the batch as they are, however many threads copy how many at a time") {
+  const RawShard shard(400);
+  for (const size_t threads : {1, 2, 3, 7}) {
+    BatchEngine engine(shard.source(), raw_spec(threads));
+    const std::vector<size_t> sizes{150, 1, 7, 149, 150, 16, 63, 150, 100, 150};
+    std::vector<std::vector<uint64_t>> numbers;
+    for (const size_t size : sizes) {
+      numbers.emplace_back();
+      for (uint64_t i = 0; i < size; ++i) numbers.back().push_back((i * 7 + numbers.size() * 13) % 400);
+      engine.submit(request(numbers.back()));
+    }
+    for (const std::vector<uint64_t>& expected : numbers) {
+      const Batch batch = wait(engine);
+      REQUIRE(batch.indices == expected);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        REQUIRE(batch.labels[i] == static_cast<int64_t>(expected[i]));
+        const uint8_t* at = batch.images[0].get() + i * RawShard::kPixels;
+        REQUIRE(std::vector<uint8_t>(at, at + RawShard::kPixels) == RawShard::pixels(expected[i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("a bad raw image fails alone among those that a thread copies with it") {
+  const RawShard shard(400, 77);
+  BatchEngine engine(shard.source(), raw_spec(2));
+  std::vector<uint64_t> numbers(150);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = i;
+  for (int round = 0; round < 5; ++round) engine.submit(request(numbers));
+  for (int round = 0; round < 5; ++round) {
+    const Batch batch = wait_for_any(engine);
+    REQUIRE(batch.failures.size() == 1);
+    CHECK(batch.failures[0].row == 77);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (i != 77) REQUIRE(batch.labels[i] == static_cast<int64_t>(i));
+    }
+  }
+}
+
+TEST_CASE("an engine that copies several images at a time can be left at any moment") {
+  const RawShard shard(400);
+  std::vector<uint64_t> numbers(150, 3);
+  for (int round = 0; round < 30; ++round) {
+    BatchEngine engine(shard.source(), raw_spec(3));
+    for (int k = 0; k < 8; ++k) engine.submit(request(numbers));
+    if (round % 3 == 0) engine.drop_pending();
+    if (round % 3 == 1) CHECK(wait(engine).labels[149] == 3);
+    if (round % 2 == 0) engine.close();
+  }
+}
+
 TEST_CASE("a bad sample fails its own batch, by name, and no other") {
   const TinyShard shard(40, 21);
   BatchEngine engine(shard.source(), spec(3));

@@ -141,6 +141,35 @@ TEST_CASE("a shard that is cut under its mapping is an error that names the reco
   }
 }
 
+TEST_CASE("what was looked up for another set, or for another record, is not read") {
+  std::mt19937 chance(17);
+  constexpr size_t kPixels = 12'288;
+  std::vector<Payload> payloads;
+  std::vector<std::string> first, second;
+  for (int i = 0; i < 12; ++i) {
+    payloads.push_back(payload(chance, kPixels));
+    (i < 6 ? first : second).push_back(payloads.back().bytes);
+  }
+  const tests::Shard shards[] = {tests::Shard(first), tests::Shard(second)};
+  const std::shared_ptr<RecordSet> sets[] = {shards[0].records(), shards[1].records()};
+  SourceScratch scratch;
+  int expected = 0;
+  for (int i = 0; i < 400; ++i) {
+    sets[chance() % 2]->expect(chance() % 6, scratch);
+    expected += scratch.coming.mapped.empty() ? 0 : 1;
+    const size_t set = chance() % 2, number = chance() % 6;
+    const FetchedSample fetched = sets[set]->read_unchecked(number, scratch);
+    const Payload& one = payloads[set * 6 + number];
+    REQUIRE(fetched.bytes.size() == one.bytes.size());
+    std::vector<uint8_t> out(kPixels);
+    const auto part = fetched.bytes.subspan(one.begin, kPixels);
+    const bool good = fetched.copy(part, out.data(), scratch.pixels, scratch.coming.mapped);
+    REQUIRE((good || fetched.mapped != nullptr));
+    if (good) REQUIRE(std::ranges::equal(out, tests::bytes_of(one.bytes).subspan(one.begin, kPixels)));
+  }
+  CHECK(expected > 300);
+}
+
 TEST_CASE("prefetching a record that cannot be read disturbs no other") {
   std::mt19937 chance(17);
   const Payload one = payload(chance, 12'288);
@@ -150,7 +179,7 @@ TEST_CASE("prefetching a record that cannot be read disturbs no other") {
   set->add_listed({shard.path(), shard.path() + "-missing", 7, 100});
   SourceScratch scratch;
   for (int i = 0; i < 40; ++i) {
-    for (uint64_t number = 0; number < 4; ++number) CHECK_NOTHROW(set->prefetch(number, scratch));
+    for (uint64_t number = 0; number < 4; ++number) CHECK_NOTHROW(set->expect(number, scratch));
     check_pixels(*set, 0, one, 12'288, scratch);
   }
   CHECK(scratch.mapped.on());
