@@ -30,7 +30,7 @@ _ENCODES = {
     "jpeg:90:444": "the same without chroma subsampling",
     "jpeg:90:standard": (
         "with the standard Huffman tables, as Pillow and TensorFlow write JPEGs: the same pixels in about 3 % more "
-        "bytes, encoded in half the time; also behind `jpeg:90:444`"
+        "bytes, encoded in a fifth less time; also behind `jpeg:90:444`"
     ),
     "png": "PNG without loss: RGB, and grey, alpha and 16-bit grey where the source has them",
     "webp:90": "lossy WebP of that quality (0 to 100), with alpha where the source has it",
