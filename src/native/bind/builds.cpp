@@ -31,7 +31,7 @@ constexpr std::chrono::milliseconds kLimit{50};
 
 // The builder converts at most 4 MiB of files at a time.
 constexpr size_t kBufferBytes = size_t{5} << 20;
-constexpr size_t kSpareBuffers = 8;
+constexpr size_t kSpareBuffers = 24;
 
 StoredSizeMode stored_size_mode(const std::string& name) {
   if (name == "short") return StoredSizeMode::kShort;

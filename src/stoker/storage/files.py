@@ -326,7 +326,9 @@ class _DirectAppending:
 
     def __init__(self, file: int) -> None:
         self._file = file
-        self._buffer = np.frombuffer(mmap.mmap(-1, _DIRECT_BYTES), np.uint8)  # begins at a page, as disks want it
+        room = np.empty(_DIRECT_BYTES + mmap.PAGESIZE, np.uint8)
+        begin = -room.ctypes.data % mmap.PAGESIZE  # as disks want it
+        self._buffer = room[begin : begin + _DIRECT_BYTES]
         self._held = 0
         self._is_direct: bool | None = None  # None: not tried yet
 
