@@ -4,8 +4,8 @@
 
 Measured is a build of the folder with one converting thread, in this process; medians over the rounds. Parts:
 
-- ``main``: the thread that lists, plans, writes and keeps the journal; ``write``, what of that is in the system's
-  ``writev``, where the interpreter's lock (the GIL) is free;
+- ``main``: the thread that lists, plans, writes and keeps the journal; ``write``, what of that appends to
+  the shard, where the interpreter's lock (the GIL) is free;
 - ``convert``: the converting threads; ``free``, what of that is in the core's call for many images, without the GIL;
 - ``commit``: the threads that bring shards to the disk, nearly all of it without the GIL.
 
@@ -16,7 +16,6 @@ The GIL is held for at most ``main - write + convert - free``. With N cores a bu
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import tempfile
 import time
@@ -28,12 +27,13 @@ import stoker
 from stoker import _native
 from stoker.builder import ItemConverter
 from stoker.format import ShardWriter
+from stoker.storage.files import LocalStaging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 MEASURED: dict[str, tuple[Any, str]] = {
-    "write": (os, "writev"),
+    "write": (LocalStaging, "write"),
     "convert": (ItemConverter, "convert"),
     "free": (_native, "build_records"),
     "commit": (ShardWriter, "commit"),
