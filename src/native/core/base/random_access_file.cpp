@@ -31,6 +31,14 @@ int open_for_reading(const std::string& path) {
   return descriptor;
 }
 
+// Of what was just opened, or errno says why it could not be.
+uint64_t regular_size(int descriptor, const std::string& name) {
+  struct stat status{};
+  if (descriptor < 0 || ::fstat(descriptor, &status) != 0) fail(name, errno);
+  if (!S_ISREG(status.st_mode)) fail(name, S_ISDIR(status.st_mode) ? EISDIR : ESPIPE);
+  return static_cast<uint64_t>(status.st_size);
+}
+
 std::atomic<uint32_t> files_mapped{0};
 
 // Of a limited address space nothing is taken: what is mapped would be missing elsewhere.
@@ -80,13 +88,12 @@ uint64_t start_reading(int descriptor, uint64_t offset, uint64_t length) {
 }
 
 RandomAccessFile::RandomAccessFile(const std::string& path, std::string name)
-    : name_(name.empty() ? path : std::move(name)), descriptor_(open_for_reading(path)) {
-  if (descriptor_.get() < 0) fail(name_, errno);
-  struct stat status{};
-  if (::fstat(descriptor_.get(), &status) != 0) fail(name_, errno);
-  if (!S_ISREG(status.st_mode)) fail(name_, S_ISDIR(status.st_mode) ? EISDIR : ESPIPE);
-  size_ = static_cast<uint64_t>(status.st_size);
-}
+    : name_(name.empty() ? path : std::move(name)),
+      descriptor_(open_for_reading(path)),
+      size_(regular_size(descriptor_.get(), name_)) {}
+
+RandomAccessFile::RandomAccessFile(int descriptor, std::string name)
+    : name_(std::move(name)), descriptor_(descriptor), size_(regular_size(descriptor, name_)) {}
 
 RandomAccessFile::~RandomAccessFile() {
   const uint8_t* there = mapping_.load();

@@ -52,12 +52,15 @@ class RandomAccessFile {
   // `name` is what messages call it; `path` when empty. Throws kIo when `path` cannot be opened or is not a
   // regular file.
   explicit RandomAccessFile(const std::string& path, std::string name = {});
+  // The same of a file that is open. Takes over the descriptor, also when it throws.
+  RandomAccessFile(int descriptor, std::string name);
   ~RandomAccessFile();
   RandomAccessFile(const RandomAccessFile&) = delete;
   RandomAccessFile& operator=(const RandomAccessFile&) = delete;
 
   const std::string& name() const { return name_; }
   uint64_t size() const { return size_; }  // bytes, when it was opened
+  int descriptor() const { return descriptor_.get(); }
 
   // As the function above. Throws kIo.
   size_t read_at(uint64_t offset, std::span<uint8_t> out) const;

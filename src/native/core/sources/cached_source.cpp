@@ -11,6 +11,10 @@ std::span<const uint8_t> CachedSource::fetch(uint64_t number, SourceScratch& scr
   return cache_->fetch(number, *inner_, scratch);
 }
 
+FetchedSample CachedSource::fetch_unchecked(uint64_t number, SourceScratch& scratch) const {
+  return cache_->fetch_unchecked(number, *inner_, scratch);
+}
+
 SourceSample CachedSource::describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
                                     std::string& name) const {
   return inner_->describe(id, bytes, scratch, name);

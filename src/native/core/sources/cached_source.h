@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,6 +40,12 @@ class SampleCache {
   virtual std::span<const uint8_t> fetch(uint64_t number, const SampleSource& source,
                                          SourceScratch& scratch) = 0;
 
+  // The same, as SampleSource::fetch_unchecked(). What turns out not to be as it must be was counted as a
+  // hit.
+  virtual FetchedSample fetch_unchecked(uint64_t number, const SampleSource& source, SourceScratch& scratch) {
+    return {fetch(number, source, scratch), std::nullopt};
+  }
+
   // Whether fetch() will in all likelihood need no source. Cheap, and no hit or miss.
   virtual bool contains(uint64_t number) const = 0;
 
@@ -55,6 +62,7 @@ class CachedSource : public SampleSource {
 
   uint64_t size() const override { return inner_->size(); }
   std::span<const uint8_t> fetch(uint64_t number, SourceScratch& scratch) const override;
+  FetchedSample fetch_unchecked(uint64_t number, SourceScratch& scratch) const override;
   SourceSample describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
                         std::string& name) const override;
   void append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label, SourceScratch& scratch,

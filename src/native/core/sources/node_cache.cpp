@@ -13,6 +13,7 @@
 
 #include "core/base/errors.h"
 #include "core/shards/tfrecord.h"
+#include "core/sources/mapped_frame.h"
 
 namespace stoker {
 namespace {
@@ -20,6 +21,8 @@ namespace {
 constexpr uint64_t kLongFrame = uint64_t{1} << 20;
 constexpr uint64_t kLeastBlock = 4096;
 constexpr uint64_t kMostBlock = uint64_t{4} << 20;
+
+constexpr uint64_t kBits = 64;  // of a word
 
 // A file of many holes needs space to record where they are: ext4 takes 12 bytes for each piece, in blocks
 // that are at least half full, and other file systems take about as much.
@@ -68,17 +71,19 @@ iovec piece(std::span<const uint8_t> bytes) {
 }  // namespace
 
 NodeCacheFile::NodeCacheFile(int file, int counter, uint64_t budget, const std::vector<uint64_t>& sizes)
-    : file_(file),
+    : file_(file, "a node cache"),
       budget_(counter, budget),
       block_bytes_(block_bytes(file)),
       tells_holes_(tells_holes(file)),
-      starts_(starts_of(sizes)) {}
+      starts_(starts_of(sizes)),
+      whole_((sizes.size() + kBits - 1) / kBits) {}
 
 std::span<const uint8_t> NodeCacheFile::fetch(uint64_t number, const SampleSource& source,
                                               SourceScratch& scratch) {
   if (number >= starts_.size() - 1) return source.fetch(number, scratch);
-  if (const auto found = read(number, scratch.bytes); found.data() != nullptr) {
+  if (const auto found = read(number, scratch); found.data() != nullptr) {
     hits_.fetch_add(1, std::memory_order_relaxed);
+    scratch.crc = stated_crc(found);
     scratch.clock.mark(Stage::kRead);
     scratch.clock.count_bytes(found.size());
     return found;
@@ -89,13 +94,36 @@ std::span<const uint8_t> NodeCacheFile::fetch(uint64_t number, const SampleSourc
   return bytes;
 }
 
-std::span<const uint8_t> NodeCacheFile::read(uint64_t number, ScratchBytes& buffer) {
+FetchedSample NodeCacheFile::fetch_unchecked(uint64_t number, const SampleSource& source,
+                                             SourceScratch& scratch) {
+  if (const auto there = mapped(number, scratch); !there.empty()) {
+    if (const auto found = fetch_mapped(there, scratch)) {
+      hits_.fetch_add(1, std::memory_order_relaxed);
+      return *found;
+    }
+  }
+  return {fetch(number, source, scratch), std::nullopt};
+}
+
+std::span<const uint8_t> NodeCacheFile::mapped(uint64_t number, SourceScratch& scratch) const {
+  if (number >= starts_.size() - 1) return {};
+  const RecordExtent extent{starts_[number], starts_[number + 1] - starts_[number]};
+  const bool whole = (whole_[number / kBits].load(std::memory_order_relaxed) >> number % kBits & 1U) != 0;
+  if (!whole || extent.size > kMostMappedFrame || !scratch.mapped.now()) return {};
+  return frame_in(file_.mapped(), extent);
+}
+
+std::span<const uint8_t> NodeCacheFile::read(uint64_t number, SourceScratch& scratch) {
   const uint64_t size = starts_[number + 1] - starts_[number];
+  if (const auto there = mapped(number, scratch); !there.empty()) {
+    if (const auto found = copy_mapped(there, scratch.bytes); found.data() != nullptr) return found;
+  }
   if (size > kLongFrame && !contains(number)) return {};  // no memory for what was never written
-  const std::span<uint8_t> frame(buffer.take(size), size);
-  const auto got = read_at(file_.get(), starts_[number], frame);
+  const std::span<uint8_t> frame(scratch.bytes.take(size), size);
+  const auto got = read_at(file_.descriptor(), starts_[number], frame);
   if (!got) fail("it cannot be read: " + std::generic_category().message(errno));
   if (got != size || !is_frame(frame)) return {};
+  set_whole(number);
   return frame.subspan(kFrameHeaderBytes, size - kFrameBytes);
 }
 
@@ -106,17 +134,18 @@ bool NodeCacheFile::contains(uint64_t number) const {
   const bool has_own = own * block_bytes_ + block_bytes_ <= start + size;  // and ends there
   if (tells_holes_ && has_own) return is_written(own);
   std::array<uint8_t, kFrameHeaderBytes> header{};
-  return read_at(file_.get(), start, header) == header.size() && header == frame_header(size - kFrameBytes);
+  return read_at(file_.descriptor(), start, header) == header.size() &&
+         header == frame_header(size - kFrameBytes);
 }
 
 uint64_t NodeCacheFile::start_reading(uint64_t number) const {
   if (number >= starts_.size() - 1) return 0;
-  return stoker::start_reading(file_.get(), starts_[number], starts_[number + 1] - starts_[number]);
+  return stoker::start_reading(file_.descriptor(), starts_[number], starts_[number + 1] - starts_[number]);
 }
 
 bool NodeCacheFile::is_written(uint64_t block) const {
   const auto at = static_cast<off_t>(block * block_bytes_);
-  return tells_holes_ && ::lseek(file_.get(), at, SEEK_DATA) == at;
+  return tells_holes_ && ::lseek(file_.descriptor(), at, SEEK_DATA) == at;
 }
 
 uint64_t NodeCacheFile::cost(uint64_t number) const {
@@ -151,13 +180,20 @@ bool NodeCacheFile::write(uint64_t number, std::span<const uint8_t> bytes) {
   const std::array<iovec, 3> pieces{piece(header), piece(bytes), piece(footer)};
   ssize_t put = 0;
   do {
-    put = ::pwritev(file_.get(), pieces.data(), static_cast<int>(pieces.size()),
+    put = ::pwritev(file_.descriptor(), pieces.data(), static_cast<int>(pieces.size()),
                     static_cast<off_t>(starts_[number]));
   } while (put < 0 && errno == EINTR);
   if (put < 0) return false;
-  if (static_cast<uint64_t>(put) == bytes.size() + kFrameBytes) return true;
+  if (static_cast<uint64_t>(put) == bytes.size() + kFrameBytes) {
+    set_whole(number);
+    return true;
+  }
   errno = ENOSPC;  // what a disk says by taking less than it was given
   return false;
+}
+
+void NodeCacheFile::set_whole(uint64_t number) {
+  whole_[number / kBits].fetch_or(uint64_t{1} << number % kBits, std::memory_order_relaxed);
 }
 
 void NodeCacheFile::fail(const std::string& problem) {

@@ -38,6 +38,8 @@ class NodeCacheFile : public SampleCache {
   std::span<const uint8_t> fetch(uint64_t number, const SampleSource& source,
                                  SourceScratch& scratch) override;
 
+  FetchedSample fetch_unchecked(uint64_t number, const SampleSource& source, SourceScratch& scratch) override;
+
   // Whether its frame was begun, or with a file system that tells holes, whether its middle is written.
   bool contains(uint64_t number) const override;
 
@@ -51,21 +53,27 @@ class NodeCacheFile : public SampleCache {
   std::string problem() const;
 
  private:
-  // The payload of the frame that is there, in `buffer`; or nothing.
-  std::span<const uint8_t> read(uint64_t number, ScratchBytes& buffer);
+  // The payload of the frame that is there, kept by `scratch`; or nothing.
+  std::span<const uint8_t> read(uint64_t number, SourceScratch& scratch);
+  // The frame in memory, if it is there and may be read so.
+  std::span<const uint8_t> mapped(uint64_t number, SourceScratch& scratch) const;
   void keep(uint64_t number, std::span<const uint8_t> bytes);
   bool write(uint64_t number, std::span<const uint8_t> bytes);
   // The most that writing a frame can add to what the file takes on the disk.
   uint64_t cost(uint64_t number) const;
   // Whether the block there is known to be written already, so that no frame adds it any more.
   bool is_written(uint64_t block) const;
+  void set_whole(uint64_t number);
   void fail(const std::string& problem);
 
-  FileDescriptor file_;
+  RandomAccessFile file_;
   SharedBudget budget_;
   uint64_t block_bytes_;
   bool tells_holes_;
   std::vector<uint64_t> starts_;  // of each frame, and the end of the last
+  // A bit for each sample whose whole frame this object has read or written. Only these are read where the
+  // file is mapped: to look at a hole of a file in memory (tmpfs) would take memory for it.
+  std::vector<std::atomic<uint64_t>> whole_;
   std::atomic<uint64_t> hits_{0};
   std::atomic<uint64_t> misses_{0};
   std::atomic<uint64_t> errors_{0};

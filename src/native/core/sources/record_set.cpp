@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <exception>
 #include <string>
 #include <utility>
 
 #include "core/base/errors.h"
-#include "core/base/little_endian.h"
-#include "core/base/medium_faults.h"
+#include "core/sources/mapped_frame.h"
 #include "core/threads/share_work.h"
 
 namespace stoker {
@@ -22,34 +20,6 @@ uint64_t length_of(const std::string& path) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return UINT64_MAX;
   return static_cast<uint64_t>(status.st_size);
-}
-
-// What is longer is read by position, which does not begin before it is known to be there.
-constexpr uint64_t kMostMappedFrame = uint64_t{1} << 20;
-
-// How far behind the place where they are expected pixels are looked for: what is in front of them, such as
-// the name of a class, has different lengths.
-constexpr size_t kMostMoved = 512;
-
-// The bytes of a frame, if a mapping has them.
-std::span<const uint8_t> frame_in(std::span<const uint8_t> mapped, const RecordExtent& extent) {
-  if (extent.offset > mapped.size() || extent.size > mapped.size() - extent.offset) return {};
-  return mapped.subspan(extent.offset, extent.size);
-}
-
-// Where pixels begin in a frame of `size` bytes, of which these are the first; 0: they are somewhere else.
-size_t find_pixels(std::span<const uint8_t> head, size_t size, const PixelsGuess& guess) {
-  if (size < kFrameBytes + guess.size) return 0;
-  const size_t last = std::min(head.size(), size - kFrameFooterBytes - guess.size);
-  const auto begins = [&](size_t at) {
-    return load_le64(head.data() + at - sizeof(guess.before)) == guess.before;
-  };
-  const size_t expected = kFrameHeaderBytes + guess.begin;
-  if (expected <= last && begins(expected)) return expected;
-  for (size_t at = kFrameHeaderBytes + sizeof(guess.before); at <= last; ++at) {
-    if (begins(at)) return at;
-  }
-  return 0;
 }
 
 }  // namespace
@@ -206,35 +176,10 @@ std::span<const uint8_t> RecordSet::read(uint64_t index, PayloadCheck check, Sou
 }
 
 std::optional<FetchedSample> RecordSet::read_mapped(const Place& place, SourceScratch& scratch) const {
-  const RecordExtent& extent = place.extent;
-  if (extent.size < kFrameBytes || extent.size > kMostMappedFrame || !scratch.mapped.now()) {
-    return std::nullopt;
-  }
+  if (place.extent.size > kMostMappedFrame || !scratch.mapped.now()) return std::nullopt;
   auto file = files_.open(place.shard);
-  const auto there = frame_in(file->mapped(), extent);
-  if (there.empty()) return std::nullopt;
-  const std::span<uint8_t> frame(scratch.bytes.take(extent.size), extent.size);
-  size_t pixels = 0;  // where they begin in the frame
-  const PixelsGuess& guess = scratch.pixels;
-  const bool read = guarded(there, [there, frame, &guess, &pixels] {
-    size_t head = frame.size();
-    if (guess.size != 0) head = std::min(head, kFrameHeaderBytes + guess.begin + kMostMoved);
-    std::memcpy(frame.data(), there.data(), head);
-    if (guess.size != 0) pixels = find_pixels(frame.first(head), frame.size(), guess);
-    const size_t rest = pixels == 0 ? head : pixels + guess.size;
-    std::memcpy(frame.data() + rest, there.data() + rest, frame.size() - rest);
-  });
-  if (!read) return std::nullopt;  // the ordinary way says what is wrong
-  scratch.clock.mark(Stage::kRead);
-  scratch.clock.count_bytes(frame.size());
-  const auto payload =
-      verify_frame(frame, site_of(*file, extent, static_cast<int64_t>(place.record)), PayloadCheck::kOff);
-  FetchedSample fetched{.bytes = payload, .crc = stated_crc(payload)};
-  if (pixels != 0) {
-    fetched.left = frame.subspan(pixels, guess.size);
-    fetched.mapped = there.data() + pixels;
-    scratch.held = std::move(file);
-  }
+  const auto fetched = fetch_mapped(frame_in(file->mapped(), place.extent), scratch);
+  if (fetched && fetched->mapped != nullptr) scratch.held = std::move(file);
   return fetched;
 }
 

@@ -3,12 +3,14 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <thread>
 
 #include "core/base/random_access_file.h"
+#include "core/shards/crc32c.h"
 #include "core/shards/tfrecord.h"
 #include "tests/counted_source.h"
 #include "tests/shard.h"
@@ -203,6 +205,106 @@ TEST_CASE("a file cut short under its readers is misses, not a signal") {
   for (uint64_t i = 0; i < 50; ++i) fetched(cached, i);
   CHECK(source->asked == 50 + 50 - 70001 / 5016);
 }
+
+// Samples whose pixels are copied by themselves, behind this many other bytes.
+constexpr size_t kHeadBytes = 40;
+
+struct Copied {
+  bool good = false;
+  bool mapped = false;
+};
+
+// Copies the pixels of a sample as an engine does. What is copied and found good must be right.
+Copied copied(const CachedSource& cached, const CountedSource& source, uint64_t number,
+              SourceScratch& scratch) {
+  const FetchedSample sample = cached.fetch_unchecked(number, scratch);
+  const auto expected = source.expected(number);
+  REQUIRE(sample.bytes.size() == expected.size());
+  std::vector<uint8_t> out(expected.size() - kHeadBytes);
+  const bool good = sample.copy(sample.bytes.subspan(kHeadBytes), out.data(), scratch.pixels);
+  if (good) REQUIRE(std::equal(out.begin(), out.end(), expected.begin() + kHeadBytes));
+  return {good, sample.mapped != nullptr};
+}
+
+TEST_CASE("hits are copied out of the mapped file as they are read by position") {
+  const Place place;
+  const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>{100, 12'400, 70'000, 1'100'000});
+  const auto cache = place.open(*source);
+  const CachedSource cached(source, cache);
+  SourceScratch scratch;
+  int mapped = 0;
+  for (int round = 0; round < 40; ++round) {
+    for (uint64_t i = 0; i < 4; ++i) {
+      scratch.pixels = {};
+      CHECK(copied(cached, *source, i, scratch).good);
+      const Copied again = copied(cached, *source, i, scratch);  // its pixels are where they are expected
+      CHECK(again.good);
+      mapped += again.mapped ? 1 : 0;
+      const auto whole = cached.fetch(i, scratch);
+      CHECK(std::ranges::equal(whole, source->expected(i)));
+      if (round > 0) CHECK(scratch.crc == crc32c(whole));
+    }
+  }
+  CHECK(source->asked == 4);
+#if defined(__linux__)
+  CHECK(mapped > 100);
+#endif
+}
+
+TEST_CASE("a file cut short or changed under its mapping is misses, not a signal") {
+  const Place place;
+  const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>(20, 12'400));
+  const auto cache = place.open(*source);
+  const CachedSource cached(source, cache);
+  SourceScratch scratch;
+  for (int i = 0; i < 60; ++i) copied(cached, *source, static_cast<uint64_t>(i) / 3 % 20, scratch);
+  copied(cached, *source, 10, scratch);
+  const FetchedSample begun = cached.fetch_unchecked(10, scratch);
+#if defined(__linux__)
+  REQUIRE(begun.mapped != nullptr);
+#endif
+  SUBCASE("cut short") {
+    REQUIRE(::truncate(place.file.path().c_str(), 4096) == 0);
+  }
+  SUBCASE("changed") {
+    const int file = opened(place.file.path());
+    for (off_t i = 0; i < 20; ++i) REQUIRE(::pwrite(file, "changed", 7, i * 12'416 + 6'000) == 7);
+    ::close(file);
+  }
+  std::vector<uint8_t> out(12'400 - kHeadBytes);
+  CHECK(begun.copy(begun.bytes.subspan(kHeadBytes), out.data(), scratch.pixels) == (begun.mapped == nullptr));
+  const int before = source->asked;
+  for (uint64_t i = 0; i < 20; ++i) {
+    copied(cached, *source, i, scratch);
+    CHECK(std::ranges::equal(cached.fetch(i, scratch), source->expected(i)));
+  }
+  CHECK(source->asked == before + 20);
+}
+
+#if defined(__linux__)
+TEST_CASE("samples that do not fit take no memory in a cache that lies there") {
+  const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>(200, 20'000));
+  const tests::TemporaryFile counter{std::string(8, '\0')};
+  const int file = ::memfd_create("cache", MFD_CLOEXEC);
+  REQUIRE(file >= 0);
+  REQUIRE(::ftruncate(file, 200 * 20'016) == 0);
+  constexpr uint64_t kBudget = 1 << 20;
+  const auto cache = std::make_shared<NodeCacheFile>(file, opened(counter.path()), kBudget, source->sizes());
+  const CachedSource cached(source, cache);
+  SourceScratch scratch;
+  for (int round = 0; round < 5; ++round) {
+    for (uint64_t i = 0; i < 200; ++i) {
+      copied(cached, *source, i, scratch);
+      CHECK(std::ranges::equal(cached.fetch(i, scratch), source->expected(i)));
+    }
+  }
+  CHECK(cache->counts().hits > 200);
+  CHECK(scratch.mapped.on());
+  struct stat status{};
+  REQUIRE(::fstat(file, &status) == 0);
+  CHECK(static_cast<uint64_t>(status.st_blocks) * 512 <= kBudget);
+}
+#endif
 
 TEST_CASE("sizes that no file can have are refused, and unknown samples are the source's matter") {
   const Place place;
