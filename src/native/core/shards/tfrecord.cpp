@@ -167,7 +167,10 @@ class Scanner {
  public:
   // With `sum`, all bytes go into the checksum of the file; the check must be on.
   Scanner(const RandomAccessFile& shard, PayloadCheck check, bool sum)
-      : shard_(shard), check_(check), sum_(sum), window_(std::min<uint64_t>(kWindowBytes, shard.size())) {}
+      : shard_(shard),
+        check_(check),
+        sum_(sum),
+        window_bytes_(static_cast<size_t>(std::min<uint64_t>(kWindowBytes, shard.size()))) {}
 
   ScannedShard run() {
     while (at_ < shard_.size()) {
@@ -234,7 +237,7 @@ class Scanner {
     uint32_t crc = 0;
     for (uint64_t left = payload_bytes; left != 0;) {
       const size_t piece = static_cast<size_t>(std::min<uint64_t>(left, available(extent.offset)));
-      const uint8_t* from = window_.data() + (at_ - window_start_);
+      const uint8_t* from = window_ + (at_ - window_start_);
       crc = crc32c_extend(crc, {from, piece});
       if (sum_ && !join) crc_ = crc32c_extend(crc_, {from, piece});
       at_ += piece;
@@ -262,12 +265,14 @@ class Scanner {
     if (at_ < window_start_ || at_ > window_start_ + filled_ || window_start_ + filled_ - at_ < count) {
       refill(count, record_start);
     }
-    return window_.data() + (at_ - window_start_);
+    return window_ + (at_ - window_start_);
   }
 
   void refill(size_t least, uint64_t record_start) {
+    constexpr size_t kLine = ScratchBytes::kAlignment;
     window_start_ = at_;
-    filled_ = shard_.read_at(at_, std::span(window_).first(std::min(refill_bytes_, window_.size())));
+    window_ = memory_.take(window_bytes_ + kLine) + at_ % kLine;  // as far behind a line as in the file
+    filled_ = shard_.read_at(at_, {window_, std::min(refill_bytes_, window_bytes_)});
     if (filled_ < least) {  // it had more bytes when it was opened
       fail(ErrorCode::kTruncatedShard, site(record_start),
            "the file was cut to " + std::to_string(at_ + filled_) + " bytes while it was read" + kCut);
@@ -280,7 +285,9 @@ class Scanner {
   const PayloadCheck check_;
   const bool sum_;
   uint32_t crc_ = 0;  // of the file up to at_
-  std::vector<uint8_t> window_;
+  ScratchBytes memory_;
+  uint8_t* window_ = nullptr;  // in memory_
+  const size_t window_bytes_;
   uint64_t window_start_ = 0;  // in the file
   size_t filled_ = 0;
   size_t refill_bytes_ = kWindowBytes;
