@@ -12,6 +12,7 @@ function(stoker_kernel file)  # the flags follow
 endfunction()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
   stoker_kernel(shards/crc32c_sse42.cpp -msse4.2)
+  stoker_kernel(shards/crc32c_vpclmul.cpp -mavx2 -mpclmul -mvpclmulqdq)
   stoker_kernel(base/pack_kernels_avx2.cpp -mavx2)
   stoker_kernel(png/filter_kernels_sse42.cpp -msse4.2)
   stoker_kernel(resize/resample_kernels_avx2.cpp -mavx2)

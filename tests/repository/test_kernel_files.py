@@ -28,7 +28,7 @@ COMPILERS = {
     ARM64: ["aarch64-linux-gnu-g++", "clang++-14 --target=aarch64-linux-gnu"],
 }
 OPTIMISATIONS = ["-O0", "-Og", "-O2", "-O3"]
-NAMED_AFTER_A_SET = re.compile(r"_(sse42|avx2|avx512|bmi2|neon|arm64)$")
+NAMED_AFTER_A_SET = re.compile(r"_(sse42|avx2|avx512|bmi2|vpclmul|neon|arm64)$")
 
 
 def kernels(processor: str) -> dict[Path, str]:

@@ -18,16 +18,16 @@ namespace {
 struct Level {
   const char* name;
   InstructionSet needs;
-  InstructionSet also;  // where the processor has it
+  InstructionSet also[2];  // where the processor has them
 };
 constexpr Level kLevels[] = {
-    {"portable", InstructionSet::kAny, InstructionSet::kAny},
+    {"portable", InstructionSet::kAny, {}},
 #if defined(__x86_64__)
-    {"sse42", InstructionSet::kSse42, InstructionSet::kSse42},
-    {"avx2", InstructionSet::kAvx2, InstructionSet::kBmi2},
-    {"avx512", InstructionSet::kAvx512, InstructionSet::kAvx512},
+    {"sse42", InstructionSet::kSse42, {}},
+    {"avx2", InstructionSet::kAvx2, {InstructionSet::kBmi2, InstructionSet::kVpclmul}},
+    {"avx512", InstructionSet::kAvx512, {}},
 #elif defined(__aarch64__)
-    {"neon", InstructionSet::kNeon, InstructionSet::kArmCrc},
+    {"neon", InstructionSet::kNeon, {InstructionSet::kArmCrc}},
 #endif
 };
 
@@ -42,6 +42,8 @@ bool processor_has(InstructionSet set) {
       return __builtin_cpu_supports("avx2") != 0;
     case InstructionSet::kBmi2:
       return __builtin_cpu_supports("bmi2") != 0;
+    case InstructionSet::kVpclmul:
+      return __builtin_cpu_supports("vpclmulqdq") != 0;
     case InstructionSet::kAvx512:  // VBMI leaves out processors that lower their clock for wide products
       return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
              __builtin_cpu_supports("avx512vnni") != 0 && __builtin_cpu_supports("avx512vbmi") != 0;
@@ -92,7 +94,8 @@ const char* kernel_level() {
 
 bool has(InstructionSet set) {
   for (size_t i = 0; i < levels(); ++i) {
-    if (set == kLevels[i].needs || set == kLevels[i].also) return processor_has(set);
+    const Level& level = kLevels[i];
+    if (set == level.needs || set == level.also[0] || set == level.also[1]) return processor_has(set);
   }
   return false;
 }

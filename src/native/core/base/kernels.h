@@ -13,13 +13,13 @@
 
 namespace stoker {
 
-enum class InstructionSet { kAny, kSse42, kAvx2, kBmi2, kAvx512, kNeon, kArmCrc };
+enum class InstructionSet { kAny, kSse42, kAvx2, kBmi2, kVpclmul, kAvx512, kNeon, kArmCrc };
 
 // The highest level of kernels that run: the best this processor has, or the one that the environment
 // variable STOKER_KERNELS names when this is first asked. On x86-64 "portable", "sse42" (SSE4.2), "avx2"
-// (AVX2, and BMI2 where there is one) or "avx512" (AVX-512 with VNNI and VBMI: Ice Lake, Zen 4 and newer); on
-// ARM64 "portable" or "neon" (NEON, and the CRC instructions where there are some). Throws kBadArgument where
-// the variable names another.
+// (AVX2, and BMI2 and VPCLMULQDQ where they are there) or "avx512" (AVX-512 with VNNI and VBMI: Ice Lake, Zen
+// 4 and newer); on ARM64 "portable" or "neon" (NEON, and the CRC instructions where there are some). Throws
+// kBadArgument where the variable names another.
 const char* kernel_level();
 
 // Whether the processor that this runs on has it, and the level includes it.

@@ -50,6 +50,7 @@ constexpr Crc32cKernels kPortable{"portable", extend, copy};
 
 #if defined(__x86_64__)
 extern const Crc32cKernels kSse42Crc32cKernels;
+extern const Crc32cKernels kVpclmulCrc32cKernels;
 #elif defined(__aarch64__)
 extern const Crc32cKernels kArmCrc32cKernels;
 #endif
@@ -57,6 +58,7 @@ extern const Crc32cKernels kArmCrc32cKernels;
 const std::vector<const Crc32cKernels*>& crc32c_kernels() {
   static const auto list = runnable<Crc32cKernels>({
 #if defined(__x86_64__)
+      {InstructionSet::kVpclmul, &kVpclmulCrc32cKernels},
       {InstructionSet::kSse42, &kSse42Crc32cKernels},
 #elif defined(__aarch64__)
       {InstructionSet::kArmCrc, &kArmCrc32cKernels},

@@ -8,13 +8,6 @@
 namespace stoker {
 namespace {
 
-struct Sse42 {  // in the unnamed namespace, so that no code for SSE4.2 gets a name the linker could share
-  static uint32_t word(uint32_t state, uint64_t bytes) {
-    return static_cast<uint32_t>(_mm_crc32_u64(state, bytes));
-  }
-  static uint32_t byte(uint32_t state, uint8_t byte) { return _mm_crc32_u8(state, byte); }
-};
-
 // Stores past the caches: what is copied is too much to stay in them, and is not read again soon.
 struct Streamed {
   uint8_t* out;  // at a multiple of 8

@@ -7,6 +7,10 @@
 
 #include <cstdint>
 
+#if defined(__SSE4_2__)
+#include <nmmintrin.h>
+#endif
+
 #include "core/base/little_endian.h"
 #include "core/shards/crc32c_polynomial.h"
 
@@ -23,6 +27,15 @@ struct Copy {
   void word(size_t at, uint64_t bytes) const { store_le64(bytes, out + at); }
   void byte(size_t at, uint8_t byte) const { out[at] = byte; }
 };
+
+#if defined(__SSE4_2__)
+struct Sse42 {  // in the unnamed namespace, so that no code for SSE4.2 gets a name the linker could share
+  static uint32_t word(uint32_t state, uint64_t bytes) {
+    return static_cast<uint32_t>(_mm_crc32_u64(state, bytes));
+  }
+  static uint32_t byte(uint32_t state, uint8_t byte) { return _mm_crc32_u8(state, byte); }
+};
+#endif
 
 // Feeds whole triples of blocks of kBlock bytes from `at` on; moves `at` behind them.
 // `Instruction` has static functions word(register, 8 bytes) and byte(register, 1 byte).
@@ -48,6 +61,21 @@ uint32_t feed_triples(uint32_t state, const uint8_t* data, size_t size, size_t& 
   return state;
 }
 
+// Feeds the bytes from `at` on, one behind the other.
+template <typename Instruction, typename Also>
+uint32_t feed_rest(uint32_t state, const uint8_t* data, size_t size, size_t at, const Also& also) {
+  for (; size - at >= 8; at += 8) {
+    const uint64_t word = load_le64(data + at);
+    state = Instruction::word(state, word);
+    also.word(at, word);
+  }
+  for (; at != size; ++at) {
+    state = Instruction::byte(state, data[at]);
+    also.byte(at, data[at]);
+  }
+  return state;
+}
+
 // Joining costs some twenty cycles: negligible after a long block, worth it from a short one up. A middle
 // one keeps what a triple of long ones leaves over from being joined many times.
 constexpr size_t kLongBlock = 8192;
@@ -61,16 +89,7 @@ uint32_t extend_streams(uint32_t crc, const uint8_t* data, size_t size, const Al
   state = feed_triples<Instruction, kLongBlock>(state, data, size, at, also);
   state = feed_triples<Instruction, kMiddleBlock>(state, data, size, at, also);
   state = feed_triples<Instruction, kShortBlock>(state, data, size, at, also);
-  for (; size - at >= 8; at += 8) {
-    const uint64_t word = load_le64(data + at);
-    state = Instruction::word(state, word);
-    also.word(at, word);
-  }
-  for (; at != size; ++at) {
-    state = Instruction::byte(state, data[at]);
-    also.byte(at, data[at]);
-  }
-  return ~state;
+  return ~feed_rest<Instruction>(state, data, size, at, also);
 }
 
 }  // namespace

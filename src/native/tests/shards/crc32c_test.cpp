@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -76,18 +77,16 @@ TEST_CASE("crc32c: no bytes change nothing") {
   CHECK(stoker::crc32c({}) == 0);
 }
 
-TEST_CASE("crc32c: equals the definition at every alignment and every short length") {
-  const std::vector<uint8_t> bytes = noise(1100);
-  for_each_implementation([&](Extend extend) {
-    for (size_t start = 0; start < 17; ++start) {
-      for (size_t size = 0; size < 100; ++size) {
-        REQUIRE(extend(7, bytes.data() + start, size) == by_definition(7, bytes.data() + start, size));
-      }
-      for (size_t size = 740; size < 800; ++size) {  // around one triple of short blocks
-        REQUIRE(extend(7, bytes.data() + start, size) == by_definition(7, bytes.data() + start, size));
-      }
+TEST_CASE("crc32c: equals the definition at every alignment and every length up to 2,000 bytes") {
+  const std::vector<uint8_t> bytes = noise(2040);
+  for (size_t start = 0; start < 33; ++start) {
+    const uint8_t* const data = bytes.data() + start;
+    uint32_t expected = 7;  // of the first `size` bytes
+    for (size_t size = 0; size <= 2000; ++size) {
+      for_each_implementation([&](Extend extend) { REQUIRE(extend(7, data, size) == expected); });
+      expected = by_definition(expected, data + size, 1);
     }
-  });
+  }
 }
 
 TEST_CASE("crc32c: equals the definition around the block boundaries of long buffers") {
@@ -122,19 +121,21 @@ TEST_CASE("crc32c: the TFRecord mask is a bijection with a known value") {
   }
 }
 
-TEST_CASE("crc32c: a copy has the bytes and the CRC, at every alignment, and touches nothing behind it") {
+TEST_CASE("crc32c: a copy has the bytes and the CRC, at every alignment, and touches nothing around it") {
   const std::vector<uint8_t> bytes = noise(3 * 8192 + 3 * 1024 + 900, 4);
+  std::vector<size_t> sizes{771, 3 * 1024 + 5, bytes.size() - 9};
+  for (size_t size = 0; size < 300; ++size) sizes.push_back(size);
+  for (size_t size = 2000; size < 2200; ++size) sizes.push_back(size);
   for (const stoker::Crc32cKernels* kernels : stoker::crc32c_kernels()) {
-    for (size_t size :
-         {size_t{0}, size_t{1}, size_t{7}, size_t{8}, size_t{771}, size_t{3 * 1024 + 5}, bytes.size() - 9}) {
-      for (size_t start = 0; start < 9; ++start) {
-        std::vector<uint8_t> out(size + 16, 0xee);
-        const uint32_t crc = kernels->copy(7, bytes.data() + start, size, out.data() + 8 - start % 8);
-        REQUIRE(crc == by_definition(7, bytes.data() + start, size));
-        for (size_t i = 0; i < out.size(); ++i) {
-          const size_t at = i - (8 - start % 8);
-          REQUIRE(out[i] == (at < size ? bytes[start + at] : 0xee));
-        }
+    for (size_t size : sizes) {
+      for (size_t start = 0; start < 33; ++start) {
+        std::vector<uint8_t> out(size + 66, 0xee);
+        const uint8_t* const data = bytes.data() + start % 9;
+        const uint32_t crc = kernels->copy(7, data, size, out.data() + start);
+        std::vector<uint8_t> expected(out.size(), 0xee);
+        std::copy_n(data, size, expected.begin() + static_cast<std::ptrdiff_t>(start));
+        REQUIRE(crc == by_definition(7, data, size));
+        REQUIRE(out == expected);
       }
     }
   }
