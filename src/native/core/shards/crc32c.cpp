@@ -44,7 +44,7 @@ uint32_t copy(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
   return extend(crc, out, size);  // not of `data`, which may have changed by now
 }
 
-constexpr Crc32cKernels kPortable{"portable", extend, copy};
+constexpr Crc32cKernels kPortable{"portable", extend, copy, 1024};
 
 }  // namespace
 
@@ -80,6 +80,10 @@ uint32_t crc32c_extend(uint32_t crc, std::span<const uint8_t> data) {
 
 uint32_t crc32c_copy(uint32_t crc, std::span<const uint8_t> data, uint8_t* out) {
   return crc32c_kernels().front()->copy(crc, data.data(), data.size(), out);
+}
+
+size_t crc32c_least_copy() {
+  return crc32c_kernels().front()->least_copy;
 }
 
 }  // namespace stoker

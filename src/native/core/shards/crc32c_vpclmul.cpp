@@ -107,7 +107,7 @@ uint32_t copy(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
 }  // namespace
 
 extern const Crc32cKernels kVpclmulCrc32cKernels;
-const Crc32cKernels kVpclmulCrc32cKernels{"vpclmulqdq", extend, copy};
+const Crc32cKernels kVpclmulCrc32cKernels{"vpclmulqdq", extend, copy, 1024};
 
 }  // namespace stoker
 #endif

@@ -11,16 +11,14 @@ namespace {
 
 constexpr size_t kCacheLine = 64;
 
-// Bytes that are copied between two looks ahead: so many lines of the next sample are on their way at a time.
-constexpr size_t kPiece = 3072;
-
 // As crc32c_copy(). Waiting for the next bytes and copying these take turns.
 uint32_t copy_and_prefetch(uint32_t sum, std::span<const uint8_t> from, uint8_t* out,
                            std::span<const uint8_t> next) {
-  for (size_t at = 0; at < from.size(); at += kPiece) {
-    const size_t ahead = std::min(at + kPiece, next.size());
+  const size_t piece = crc32c_least_copy();  // so many bytes of the next sample are on their way at a time
+  for (size_t at = 0; at < from.size(); at += piece) {
+    const size_t ahead = std::min(at + piece, next.size());
     for (size_t line = at; line < ahead; line += kCacheLine) __builtin_prefetch(next.data() + line, 0, 2);
-    sum = crc32c_copy(sum, from.subspan(at, std::min(kPiece, from.size() - at)), out + at);
+    sum = crc32c_copy(sum, from.subspan(at, std::min(piece, from.size() - at)), out + at);
   }
   return sum;
 }
