@@ -53,7 +53,7 @@ def make_sources(photos: Path, place: Path, amounts: Amounts, lines: Sequence[st
     Raises:
         SourceError: There are no photographs, or ``place`` holds what was made of others.
     """
-    made_of = json.dumps({"photos": str(photos.resolve()), **asdict(amounts)})
+    made_of = json.dumps({"folder": str(photos.resolve()), **asdict(amounts)})
     stamp = place / "made-of.json"
     if stamp.exists() and stamp.read_text() != made_of:
         raise SourceError(f"{place} was made of {stamp.read_text()}, not of {made_of}; remove it, or name another")

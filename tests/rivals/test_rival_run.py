@@ -121,6 +121,8 @@ def test_sources_of_others_are_not_used(photos: Path, tmp_path: Path) -> None:
     make_sources(photos, tmp_path / "sources", AMOUNTS)
     with pytest.raises(SourceError, match="remove it, or name another"):
         make_sources(photos, tmp_path / "sources", Amounts(photos=25, build=30, raw=300))
+    with pytest.raises(SourceError, match="remove it, or name another"):
+        make_sources(tmp_path / "empty", tmp_path / "sources", AMOUNTS)
     with pytest.raises(SourceError, match="no JPEGs below"):
         make_sources(tmp_path / "empty", tmp_path / "others", AMOUNTS)
 
