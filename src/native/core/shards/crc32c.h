@@ -21,7 +21,7 @@ inline uint32_t crc32c(std::span<const uint8_t> data) {
 // go by once, and may change meanwhile.
 uint32_t crc32c_copy(uint32_t crc, std::span<const uint8_t> data, uint8_t* out);
 
-// The fewest bytes that crc32c_copy() copies at full speed.
+// Bytes that are worth a call of crc32c_copy(), where other work is done between two.
 size_t crc32c_least_copy();
 
 // The CRC of some bytes followed by `size` others, from the CRCs of both. Takes about half a microsecond, so
@@ -47,8 +47,7 @@ struct Crc32cKernels {
   uint32_t (*extend)(uint32_t crc, const uint8_t* data, size_t size);
   // Does the same, and copies.
   uint32_t (*copy)(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out);
-  // The fewest bytes that are worth a copy by themselves, where other work comes in between.
-  size_t least_copy;
+  size_t least_copy;  // see crc32c_least_copy()
 };
 // Those this processor can run, the fastest first; tests run one body over all of them.
 const std::vector<const Crc32cKernels*>& crc32c_kernels();

@@ -24,7 +24,7 @@ uint32_t copy(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
 }  // namespace
 
 extern const Crc32cKernels kArmCrc32cKernels;
-const Crc32cKernels kArmCrc32cKernels{"armv8 crc", extend, copy, 3072};
+const Crc32cKernels kArmCrc32cKernels{"armv8 crc", extend, copy, kLeastCopy};
 
 }  // namespace stoker
 #endif

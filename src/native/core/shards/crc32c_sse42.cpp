@@ -33,7 +33,7 @@ uint32_t copy(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
 }  // namespace
 
 extern const Crc32cKernels kSse42Crc32cKernels;
-const Crc32cKernels kSse42Crc32cKernels{"sse4.2", extend, copy, 3072};
+const Crc32cKernels kSse42Crc32cKernels{"sse4.2", extend, copy, kLeastCopy};
 
 }  // namespace stoker
 #endif

@@ -81,6 +81,8 @@ uint32_t feed_rest(uint32_t state, const uint8_t* data, size_t size, size_t at, 
 constexpr size_t kLongBlock = 8192;
 constexpr size_t kMiddleBlock = 1024;
 constexpr size_t kShortBlock = 256;
+// The fewest bytes that three streams copy at nearly full speed.
+constexpr size_t kLeastCopy = 3 * kMiddleBlock;
 
 template <typename Instruction, typename Also>
 uint32_t extend_streams(uint32_t crc, const uint8_t* data, size_t size, const Also& also) {

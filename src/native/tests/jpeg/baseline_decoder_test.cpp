@@ -64,12 +64,7 @@ TEST_CASE("regions are those of libjpeg's whole image: every sampling, restart i
       const auto pixels =
           random() % 2 == 0 ? noise(size, channels, random()) : tests::waves(size, channels, round);
       const auto file = reference_jpeg(pixels, size, channels, spec);
-      const auto whole = reference_pixels(file);
-      REQUIRE(decoded(decoder, file, {0, 0, size.width, size.height}) == whole);
-      for (int part = 0; part < 12; ++part) {
-        const Rect region = any_region(size, random);
-        REQUIRE(decoded(decoder, file, region) == cut(whole, size, region));
-      }
+      tests::check_regions(decoder, file, size, 12, random);
     }
   }
 }

@@ -101,12 +101,7 @@ TEST_CASE("regions are those of libjpeg's whole image: every sampling, restart i
       const auto pixels =
           random() % 2 == 0 ? tests::noise(size, channels, random()) : tests::waves(size, channels, round);
       const auto file = reference_jpeg(pixels, size, channels, spec);
-      const auto whole = reference_pixels(file);
-      REQUIRE(decoded(decoder, file, whole_of(size)) == whole);
-      for (int part = 0; part < 8; ++part) {
-        const Rect region = any_region(size, random);
-        REQUIRE(decoded(decoder, file, region) == cut(whole, size, region));
-      }
+      tests::check_regions(decoder, file, size, 8, random);
       FrameReader headers;
       REQUIRE((headers.open(file) && decoder.open(headers)));
       CHECK(decoder.check());
@@ -137,12 +132,7 @@ TEST_CASE("scans that are read side by side, some rows at a time, give libjpeg's
       CAPTURE(spec.down);
       CAPTURE(spec.restart_interval);
       const auto file = reference_jpeg(tests::waves(size, channels, round), size, channels, spec);
-      const auto whole = reference_pixels(file);
-      REQUIRE(decoded(decoder, file, whole_of(size)) == whole);
-      for (int part = 0; part < 4; ++part) {
-        const Rect region = any_region(size, random);
-        REQUIRE(decoded(decoder, file, region) == cut(whole, size, region));
-      }
+      tests::check_regions(decoder, file, size, 4, random);
       FrameReader headers;
       REQUIRE((headers.open(file) && decoder.open(headers)));
       CHECK(decoder.check());
@@ -160,11 +150,7 @@ TEST_CASE("a large smooth image, most of whose blocks end together, gives libjpe
   for (const bool fastest : {true, false}) {
     auto decoder = tests::decoder_of<ProgressiveDecoder>(fastest);
     const auto file = reference_jpeg(pixels, size, 3, {.across = 2, .down = 2, .progressive = true});
-    const auto whole = reference_pixels(file);
-    for (int part = 0; part < 5; ++part) {
-      const Rect region = any_region(size, random);
-      REQUIRE(decoded(decoder, file, region) == cut(whole, size, region));
-    }
+    tests::check_regions(decoder, file, size, 5, random);
   }
 }
 

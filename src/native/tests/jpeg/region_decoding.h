@@ -1,6 +1,8 @@
 // Regions by the decoders of our own, as tests compare them with the same part of libjpeg's whole image.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -9,6 +11,7 @@
 #include "core/base/pixels.h"
 #include "core/jpeg/region/baseline_decoder.h"
 #include "core/jpeg/region/progressive_decoder.h"
+#include "tests/libjpeg_reference.h"
 #include "tests/regions.h"
 
 namespace stoker::tests {
@@ -34,6 +37,18 @@ std::vector<uint8_t> decoded(Decoder& decoder, const std::vector<uint8_t>& file,
     y += *more;
   }
   return to_rgb({rows.data(), stride, {region.width, region.height}});
+}
+
+// The whole image, and some regions of it.
+template <typename Decoder>
+void check_regions(Decoder& decoder, const std::vector<uint8_t>& file, Extent size, int regions,
+                   std::mt19937& random) {
+  const std::vector<uint8_t> whole = reference_pixels(file);
+  REQUIRE(decoded(decoder, file, {0, 0, size.width, size.height}) == whole);
+  for (int i = 0; i < regions; ++i) {
+    const Rect region = any_region(size, random);
+    REQUIRE(decoded(decoder, file, region) == cut(whole, size, region));
+  }
 }
 
 // The fastest kernels, or the portable ones.
