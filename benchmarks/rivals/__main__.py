@@ -19,9 +19,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rivals.catalogue import GROUPS, LINES, OURS, RIVALS, lines_named, own_entries, rivals_named
+from benchmarks.rivals.catalogue import GROUPS, LINES, RIVALS, entries_before, lines_named, own_entries, rivals_named
 from benchmarks.rivals.contest import Contest, Row, Settings, document
-from benchmarks.rivals.environments import Environments, requirements, rivals
+from benchmarks.rivals.environments import BEFORE, OURS, Environments, requirements, rivals
 from benchmarks.rivals.plot import picture
 from benchmarks.rivals.preparing import prepare
 from benchmarks.rivals.sources import Amounts, SourceError, make_sources
@@ -46,6 +46,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="where the results go (default: the --build directory)")
     parser.add_argument("--lines", default=",".join(LINES), help=f"of {', '.join([*LINES, *GROUPS])} (default: all)")
     parser.add_argument("--only", help="rivals to measure, with commas; stoker is one of them (default: all)")
+    parser.add_argument("--before", type=Path, help="src of another version of Stoker, compiled: it takes part, too")
     parser.add_argument("--resume", action="store_true", help="take lines that a stopped run has finished as they are")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0, help="of each turn (default 4)")
@@ -90,7 +91,7 @@ class Run:
     """One run: which rivals take part, and what came of it."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self._environments = Environments(args.build.resolve())
+        self._environments = Environments(args.build.resolve(), args.before and args.before.resolve())
         self._lines = lines_named(args.lines)
         self._amounts = Amounts(*(getattr(args, f"{name}_count") for name in asdict(Amounts())))
         settings = Settings(args.rounds, args.seconds, args.threads, self._amounts)
@@ -98,7 +99,7 @@ class Run:
         named = rivals_named(args.only) if args.only else {OURS, *(entry.rival for entry in RIVALS)}
         takes_part = {entry.rival for entry in RIVALS if set(entry.lines) & set(self._lines)} | {OURS}
         self.absent = sorted(name for name in named & takes_part if not self._environments.is_installed(name))
-        self._rivals = named & takes_part - set(self.absent)
+        self._rivals = (named & takes_part - set(self.absent)) | ({BEFORE} if args.before else set())
 
     def notes(self) -> list[str]:
         """What was not measured, and why."""
@@ -113,10 +114,12 @@ class Run:
     def measure(self, photos: Path, finished: Finished) -> dict[str, list[Row]]:
         """Make the data, and measure every line that is not finished."""
         make_sources(photos, self._environments.sources, self._amounts, self._lines)
-        owner = {entry.rival: entry.data_of or entry.rival for entry in RIVALS} | {OURS: OURS}
+        owner = {entry.rival: entry.data_of or entry.rival for entry in RIVALS}
+        owner |= {OURS: OURS, BEFORE: BEFORE}
         read_folders = set(self._lines) <= set(FORMATS)
         why_not = {rival: "" if read_folders else self._prepare(owner[rival]) for rival in sorted(self._rivals)}
-        entries = [*RIVALS, *own_entries(self._environments.data(OURS))]
+        own = own_entries(self._environments.data(OURS))
+        entries = [*RIVALS, *own, *entries_before(own)]
         lines = {}
         for line in self._lines:
             if (rows := finished.read(line)) is not None:
@@ -152,7 +155,13 @@ def main() -> int:
     try:
         run = Run(args)
         alike = {name: value for name, value in settings.items() if name not in ("lines", "resume")}
-        how = {**alike, "photos": str(args.photos.resolve()), **asdict(machine), "versions": versions(run.absent)}
+        how = {
+            **alike,
+            "photos": str(args.photos.resolve()),
+            "before": str(args.before),
+            **asdict(machine),
+            "versions": versions(run.absent),
+        }
         for rival in run.absent:
             say(f"{rival} is NOT INSTALLED and left out: python -m benchmarks.rivals.install {rival}")
         lines = run.measure(args.photos, Finished(out / "lines", how, resume=args.resume))

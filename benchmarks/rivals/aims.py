@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benchmarks.rivals.catalogue import OURS
+from benchmarks.rivals.environments import BEFORE, OURS
 from benchmarks.rivals.figures import Per, Spread, by_speed, find, ratio
 
 if TYPE_CHECKING:
@@ -106,8 +106,9 @@ class Reached:
 
 
 def best_rival(rows: Sequence[Row], per: Per = "seconds") -> Row | None:
-    """The fastest that reads, or writes, what all others do, and is not ours."""
-    others = (row for row in by_speed(rows, per) if row.turns and row.entry.rival != OURS and not row.entry.stores)
+    """The fastest that reads, or writes, what all others do, and is not Stoker."""
+    rivals = (row for row in by_speed(rows, per) if row.entry.rival not in (OURS, BEFORE))
+    others = (row for row in rivals if row.turns and not row.entry.stores)
     return next(others, None)
 
 

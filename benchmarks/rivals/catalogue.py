@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import stoker
+from benchmarks.rivals.environments import BEFORE, OURS
 from benchmarks.rivals.stoker.stored import BUILDS
 from benchmarks.rivals.work import FORMATS
 from stoker import _native
 from stoker.cli.main import main
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 LINES = {
@@ -39,7 +41,6 @@ GROUPS = {"build": ("keep", "small"), "formats": FORMATS, "large": LARGE}
 
 TRANSFORMS = ("train", "eval")
 BUILD_LINES = ("keep", "small")
-OURS = "stoker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,16 @@ def own_entries(data: Path) -> tuple[Entry, ...]:
     if ":standard" in _build_help():
         entries.append(Entry(OURS, "standard", "Stoker, fast decode, standard tables", ("small",), "write"))
     return tuple(entries)
+
+
+def entries_before(own: Sequence[Entry]) -> list[Entry]:
+    """The same of another version of Stoker, without what only limits or explains."""
+    left_out = ("copy", "standard", "unchecked")
+    return [
+        replace(entry, rival=BEFORE, title=entry.title.replace("Stoker", "Stoker before", 1))
+        for entry in own
+        if "codec" not in entry.form and not entry.form.endswith(left_out)
+    ]
 
 
 def _fast_and_codec(name: str, stores: str) -> list[Entry]:

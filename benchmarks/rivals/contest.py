@@ -104,7 +104,8 @@ class Contest:
         self._say(f"{line}: warming up {row.entry.title}")
         command = self._environments.command(row.entry.rival, row.entry.program, work.to_json())
         log = self._environments.place / "logs" / f"{line}-{row.entry.key.replace(':', '-')}.txt"
-        program = stack.enter_context(RivalProgram(command, log))
+        variables = self._environments.variables(row.entry.rival)
+        program = stack.enter_context(RivalProgram(command, log, variables))
         try:
             program.wait_until_ready()
         except ProgramFailed as error:

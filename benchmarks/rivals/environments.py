@@ -10,17 +10,25 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 OURS = "stoker"
+BEFORE = "before"
+"""Another version of Stoker, by the programs of this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Environments:
-    """Everything below one directory; Stoker itself runs in the environment of the runner."""
+    """Everything below one directory; Stoker itself runs in the environment of the runner.
+
+    Attributes:
+        place: The directory.
+        before: The ``src`` of another version of Stoker, its core compiled; None without one.
+    """
 
     place: Path
+    before: Path | None = None
 
     def python(self, rival: str) -> Path:
         """The interpreter of a rival."""
-        return Path(sys.executable) if rival == OURS else self.place / rival / "venv" / "bin" / "python"
+        return Path(sys.executable) if rival in (OURS, BEFORE) else self.place / rival / "venv" / "bin" / "python"
 
     def stamp(self, rival: str) -> Path:
         """A copy of the requirements, written when they are installed."""
@@ -37,14 +45,31 @@ class Environments:
 
     def is_installed(self, rival: str) -> bool:
         """Whether the environment is the one that the requirements ask for."""
-        if rival == OURS:
+        if rival in (OURS, BEFORE):
             return True
         stamp = self.stamp(rival)
         return stamp.exists() and stamp.read_text() == requirements(rival)
 
     def command(self, rival: str, program: str, work: str) -> list[str]:
         """Words that start a program of a rival."""
-        return [str(self.python(rival)), "-m", f"benchmarks.rivals.{rival}.{program}", work]
+        return [str(self.python(rival)), "-m", f"benchmarks.rivals.{programs(rival)}.{program}", work]
+
+    def variables(self, rival: str) -> dict[str, str]:
+        """Environment variables of a rival's programs."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+        paths = [str(self.before), str(ROOT)] if rival == BEFORE else [str(ROOT)]
+        return kept | {
+            "PYTHONPATH": os.pathsep.join(paths),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "OMP_NUM_THREADS": "1",
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "CUDA_VISIBLE_DEVICES": "",
+        }
+
+
+def programs(rival: str) -> str:
+    """Folder of a rival's programs."""
+    return OURS if rival == BEFORE else rival
 
 
 def requirements(rival: str) -> str:
@@ -55,15 +80,3 @@ def requirements(rival: str) -> str:
 def rivals() -> list[str]:
     """Folders that have requirements."""
     return sorted(path.parent.name for path in HERE.glob("*/requirements.txt"))
-
-
-def surroundings() -> dict[str, str]:
-    """Environment variables of a rival's programs."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-    return kept | {
-        "PYTHONPATH": str(ROOT),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "OMP_NUM_THREADS": "1",
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-        "CUDA_VISIBLE_DEVICES": "",
-    }

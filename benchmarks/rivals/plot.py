@@ -6,7 +6,8 @@ from collections import Counter
 from html import escape
 from typing import TYPE_CHECKING
 
-from benchmarks.rivals.catalogue import LINES, OURS
+from benchmarks.rivals.catalogue import LINES
+from benchmarks.rivals.environments import OURS
 from benchmarks.rivals.figures import by_speed, rates, spread
 
 if TYPE_CHECKING:

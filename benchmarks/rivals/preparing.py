@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
-from benchmarks.rivals.environments import HERE, OURS, ROOT, requirements, surroundings
+from benchmarks.rivals.environments import BEFORE, HERE, OURS, ROOT, programs, requirements
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def has_data(rival: str) -> bool:
     """Whether a rival reads anything but the sources."""
-    return (HERE / rival / "prepare.py").exists()
+    return (HERE / programs(rival) / "prepare.py").exists()
 
 
 def prepare(environments: Environments, rival: str, work: Work, say: Callable[[str], None]) -> str:
@@ -27,18 +27,20 @@ def prepare(environments: Environments, rival: str, work: Work, say: Callable[[s
     """
     if not has_data(rival):
         return ""
-    data = environments.data(rival)
+    own, data = rival in (OURS, BEFORE), environments.data(rival)
     stamp = data / "prepared.txt"
-    program = (HERE / rival / "prepare.py").read_text(encoding="utf-8")
+    program = (HERE / programs(rival) / "prepare.py").read_text(encoding="utf-8")
     made_of = (environments.sources / "made-of.json").read_text()
-    wanted = "\n".join([made_of, program, requirements(rival) if rival != OURS else ""])
-    if rival != OURS and stamp.exists() and stamp.read_text() == wanted:
+    wanted = "\n".join([made_of, program, "" if own else requirements(rival)])
+    if not own and stamp.exists() and stamp.read_text() == wanted:
         return ""
     say(f"making the data of {rival}")
     shutil.rmtree(data, ignore_errors=True)
     data.mkdir(parents=True)
     command = environments.command(rival, "prepare", work.to_json())
-    done = subprocess.run(command, cwd=ROOT, env=surroundings(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environments.variables(rival), capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip().splitlines()
         return f"its data could not be made: {said[-1] if said else done.returncode}"

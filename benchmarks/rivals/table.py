@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.rivals.aims import MOST_MEMORY_MB, most_memory, reached
-from benchmarks.rivals.catalogue import BUILD_LINES, LINES, OURS
+from benchmarks.rivals.catalogue import BUILD_LINES, LINES
+from benchmarks.rivals.environments import OURS
 from benchmarks.rivals.figures import QUIET, Spread, by_speed, find, noise, rates, ratio, spread, steadied
 from benchmarks.rivals.work import FORMATS
 

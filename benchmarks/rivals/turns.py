@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.rivals.environments import surroundings
 from benchmarks.rivals.serving import descendants, tree_seconds
 from stoker.inspect.bench import Program
 
@@ -27,9 +26,9 @@ class RivalProgram(Program):
         peak_mb: Largest memory that was seen while it warmed up and after its turns.
     """
 
-    def __init__(self, command: Sequence[str], log: Path) -> None:
+    def __init__(self, command: Sequence[str], log: Path, variables: dict[str, str]) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
-        super().__init__(command, log.open("w+b"), surroundings())
+        super().__init__(command, log.open("w+b"), variables)
         self.peak_mb = 0.0
 
     def members(self) -> set[int]:

@@ -9,8 +9,9 @@ import pytest
 
 from benchmarks.rivals import environments, install
 from benchmarks.rivals.aims import best_rival, reached
-from benchmarks.rivals.catalogue import LINES, OURS, RIVALS, Entry, lines_named, rivals_named
+from benchmarks.rivals.catalogue import LINES, RIVALS, Entry, lines_named, rivals_named
 from benchmarks.rivals.contest import Row
+from benchmarks.rivals.environments import OURS
 from benchmarks.rivals.figures import by_speed, ratio, steadied
 from benchmarks.rivals.plot import picture
 from benchmarks.rivals.table import tables

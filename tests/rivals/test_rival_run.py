@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from PIL import Image
 
+import stoker
 from benchmarks.rivals.catalogue import Entry
 from benchmarks.rivals.contest import Contest, Settings
 from benchmarks.rivals.environments import ROOT, Environments
@@ -56,6 +58,24 @@ def test_photographs_to_tables(photos: Path, tmp_path: Path) -> None:
     assert (thumbnails["check"]["shape"], thumbnails["check"]["distinct"]) == ("256x32x32x3", 320)
     assert (tmp_path / "results.svg").read_text().startswith("<svg")
     assert not list((tmp_path / "stoker" / "data").glob("out-*"))
+
+
+def test_another_version_takes_part_with_data_of_its_own(photos: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"  # the same one, marked
+    shutil.copytree(Path(stoker.__file__).parent, other / "stoker")
+    with (other / "stoker" / "__init__.py").open("a") as module:
+        module.write("\nprint('the other version', file=__import__('sys').stderr)\n")
+    counts = ["--photos-count", "4", "--build-count", "30", "--raw-count", "40"]
+    words = ["--before", other, "--only", "stoker", "--lines", "raw,keep", "--rounds", "1", "--seconds", "0.05"]
+    done = run([photos, "--build", tmp_path, *words, *counts])
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = json.loads((tmp_path / "results.json").read_text())["lines"]
+    assert {row["key"] for row in lines["raw"]} == {"stoker:raw64", "stoker:raw64-unchecked", "before:raw64"}
+    assert {row["key"] for row in lines["keep"]} == {"stoker:exact", "before:exact"}
+    assert "| Stoker before |" in done.stdout
+    assert (tmp_path / "before" / "data" / "raw64" / "manifest.json").exists()
+    marked = {log.name for log in (tmp_path / "logs").iterdir() if "the other version" in log.read_text()}
+    assert marked == {"raw-before-raw64.txt", "keep-before-exact.txt"}
 
 
 def test_a_stopped_run_goes_on_behind_its_lines(photos: Path, tmp_path: Path) -> None:
@@ -109,7 +129,7 @@ def test_a_reader_that_cannot_start_is_reported(photos: Path, tmp_path: Path) ->
 
 def test_a_reader_that_breaks_in_its_turn_is_reported(tmp_path: Path) -> None:
     program = "import sys; print('{}', flush=True); input(); sys.exit('the shard is gone')"
-    with RivalProgram([sys.executable, "-c", program], tmp_path / "log.txt") as rival:
+    with RivalProgram([sys.executable, "-c", program], tmp_path / "log.txt", {}) as rival:
         rival.wait_until_ready()
         assert rival.peak_mb > 0
         with pytest.raises(ProgramFailed, match="the shard is gone"):
