@@ -13,7 +13,7 @@ position alone says what is done and what is left, and a run can go on with anot
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -35,12 +35,16 @@ __all__ = [
     "Topology",
     "chosen_tail",
     "shuffle_quality",
+    "steps_from",
     "steps_left",
     "take_step",
 ]
 
 MAX_POSITIONS = 1 << 18
 """The most positions of an epoch that `shuffle_quality` looks at; a longer epoch is sampled."""
+
+_TOGETHER = 8
+"""Steps that are planned one right after the other, see `steps_from`."""
 
 _REGIONS = 251  # at most; a prime: batches that are spread evenly do not all begin at the border of a region
 _BATCHES_OF_A_REGION = 4  # at least; a batch in order would else lie in several regions
@@ -187,8 +191,7 @@ class Topology:
         return self.batch_size * self.world_size
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One rank's share of one step.
 
     Attributes:
@@ -221,12 +224,29 @@ def take_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
     left = order.n - consumed
     if left >= topology.global_batch:
         indices = order.take(consumed + topology.rank * topology.batch_size, topology.batch_size)
-        return Step(indices, np.ones(len(indices), np.bool_), consumed + topology.global_batch)
+        return Step(indices, _all_valid(len(indices)), consumed + topology.global_batch)
     if topology.tail == "short":
         first, last = (left * rank // topology.world_size for rank in (topology.rank, topology.rank + 1))
         indices = order.take(consumed + first, last - first)
-        return Step(indices, np.ones(len(indices), np.bool_), order.n)
+        return Step(indices, _all_valid(len(indices)), order.n)
     return _filled_step(order, consumed, topology)
+
+
+def steps_from(order: EpochOrder, consumed: int, topology: Topology) -> Iterator[Step]:
+    """Yield this rank's share of every step from a position to the end of the epoch.
+
+    Several are made at a time: decoding a batch drives the code that runs once for each out of the processor's caches,
+    and what it takes to bring that back is most of what a step costs.
+    """
+    left = steps_left(order.n, consumed, topology)
+    while left > 0:
+        made = []
+        for _ in range(min(left, _TOGETHER)):
+            step = take_step(order, consumed, topology)
+            made.append(step)
+            consumed = step.consumed
+        left -= len(made)
+        yield from made
 
 
 def _filled_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
@@ -239,8 +259,14 @@ def _filled_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
         indices = np.concatenate([run, order.take(0, count - len(run))])
     else:
         indices = order.take(0, order.n)[positions % order.n]
-    valid = positions < order.n if topology.tail == "pad" else np.ones(count, np.bool_)
+    valid = positions < order.n if topology.tail == "pad" else _all_valid(count)
     return Step(indices, valid, order.n)
+
+
+def _all_valid(count: int) -> NDArray[np.bool_]:
+    valid = np.empty(count, np.bool_)
+    valid.fill(True)  # noqa: FBT003 - a value
+    return valid
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -13,7 +14,7 @@ from reference import order as twin
 from reference.philox import philox
 from stoker import _native
 from stoker.errors import ConfigError
-from stoker.order import BlockShuffle, EpochOrder, Topology, steps_left, take_step
+from stoker.order import BlockShuffle, EpochOrder, Topology, steps_from, steps_left, take_step
 
 GOLDEN_17_0 = [557383, 877354, 1137013, 905869, 183205, 1017621, 491741, 1278899]
 GOLDEN_17_1 = [990422, 843052, 1124802, 108371, 879362, 729197, 976561, 96428]
@@ -117,6 +118,20 @@ def test_a_run_goes_on_with_another_topology(n, first, second, data: st.DataObje
     seen = [k for part in (done, rest) for step in part for share in step for k in share.indices.tolist()]
     assert end == n
     assert sorted(seen) == list(range(n))
+
+
+@given(st.integers(1, 200), topologies, st.data())
+def test_steps_of_an_epoch_are_those_taken_one_by_one(n: int, topology: tuple[int, int, str], data) -> None:
+    batch_size, world_size, tail = topology
+    consumed = data.draw(st.integers(0, n))
+    played, _ = play(n, consumed, batch_size, world_size, tail)
+    order = EpochOrder(n, SHUFFLES[n % 3], seed=5, epoch=2)
+    for rank in range(world_size):
+        steps = list(steps_from(order, consumed, Topology(batch_size, rank, world_size, tail)))
+        assert [(step.indices.tolist(), step.valid.tolist(), step.consumed) for step in steps] == [
+            (share.indices.tolist(), share.valid.tolist(), share.consumed) for share in (each[rank] for each in played)
+        ]
+        assert not any(np.shares_memory(a.valid, b.valid) for a, b in itertools.combinations(steps[:9], 2))
 
 
 @given(st.integers(1, 60), st.integers(1, 200), st.integers(1, 5), st.sampled_from(["pad", "wrap"]), st.data())

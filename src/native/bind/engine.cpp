@@ -45,7 +45,9 @@ class Engine {
 
   BatchEngine& get() {
     if (process_number() == process_) return *engine_;
-    throw Error(ErrorCode::kClosed, "This engine was made before a fork, and threads do not survive one");
+    throw Error(ErrorCode::kClosed,
+                "This loader was made before a fork, and threads do not survive one; make the loader in the "
+                "process that uses it");
   }
 
   void close() {
@@ -305,6 +307,7 @@ void submit(Engine& engine, const Column<uint64_t>& numbers, uint64_t epoch, con
   check_as_many(columns.indices, numbers.size());
   check_as_many(columns.streams, numbers.size());
   BatchRequest request{.samples = {}, .epoch = epoch};
+  request.samples.reserve(numbers.size());
   for (size_t i = 0; i < numbers.size(); ++i) {
     SampleRequest sample{
         .id = {numbers.data()[i], columns.objects ? columns.objects->data()[i] : kWholeImage},

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import NoneType
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 import numpy as np
 
@@ -132,21 +132,18 @@ class EngineSettings:
         return self.cache.native if isinstance(self.cache, MemoryCache) and self.cache.keep == "decoded" else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Submitted:
+class _Submitted(NamedTuple):
     """A step that is queued, and what the core was asked for.
 
     Attributes:
         step: Which samples.
         epoch: Of which epoch.
         request: None for a rank's empty share of a last step.
-        replaced: Numbers of the samples that stand in for bad ones, by row of the batch.
     """
 
     step: Step
     epoch: int
     request: Request | None
-    replaced: dict[int, int] = field(default_factory=dict)
 
 
 class SampleEngine:
@@ -339,7 +336,6 @@ class SampleEngine:
     def _batch(self, submitted: _Submitted, taken: NativeBatch) -> Batch:
         images, labels, indices, seeds, boxes, columns, planes = taken
         form = self.settings.boxes
-        formed = None if form is None else tuple(map(form.form, boxes))
         return Batch(
             images=self._of_transforms(images),
             labels=labels,
@@ -347,8 +343,8 @@ class SampleEngine:
             valid=submitted.step.valid,
             seeds=seeds,
             position=Position(submitted.epoch, submitted.step.consumed),
-            boxes=formed if formed is None else self._of_transforms(formed),
-            fields=self.fields.values(columns, list(map(self._of_transforms, planes)), partial(self._place, submitted)),
+            boxes=None if form is None else self._of_transforms([form.form(one) for one in boxes]),
+            fields=self._fields_of(submitted, columns, planes) if self.fields.forms else {},
             origin=self._origin,
         )
 
@@ -356,10 +352,15 @@ class SampleEngine:
         """Return what each transform gives, as batches have it."""
         return tuple(each) if self._many else each[0]
 
+    def _fields_of(
+        self, submitted: _Submitted, columns: Sequence[NativeColumn], planes: Sequence[Sequence[Any]]
+    ) -> dict[str, Any]:
+        shown = list(map(self._of_transforms, planes))
+        return self.fields.values(columns, shown, lambda row: self._place(submitted, row))
+
     def _place(self, submitted: _Submitted, row: int) -> Where:
         """Return where a sample of a batch lies."""
-        number = submitted.replaced.get(row, int(cast("Request", submitted.request).numbers[row]))
-        return self._native.where(number)
+        return self._native.where(int(cast("Request", submitted.request).numbers[row]))
 
     def drop_pending(self) -> None:
         """Forget every queued batch."""
@@ -390,8 +391,8 @@ class SampleEngine:
                 if isinstance(error, StorageError) and isinstance(another, StorageError):
                     break  # it is the store, and each further try would take minutes
                 continue
-            submitted.replaced[row] = int(other.numbers[0])
             self.report.add(BadSample(int(request.indices[row]), int(other.indices[0]), epoch, error))
+            request.numbers[row] = other.numbers[0]  # for `_place`
             return None
         return error
 

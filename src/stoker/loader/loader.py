@@ -9,6 +9,7 @@ batch. A consumer may leave an iteration early: its state says exactly where, an
 from __future__ import annotations
 
 import weakref
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
@@ -21,7 +22,7 @@ from stoker.loader.position import Position
 from stoker.loader.ranks import cpu_share, resolve
 from stoker.loader.read_ahead import ReadAhead
 from stoker.loader.tracing import Trace
-from stoker.order import Topology, chosen_tail, steps_left, take_step
+from stoker.order import Topology, chosen_tail, steps_from, steps_left
 from stoker.sources import read_config
 from stoker.storage import location
 from stoker.transforms import ObjectCrops, Output
@@ -188,7 +189,9 @@ class Loader:
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the next epoch, or the rest of the one that a loaded state is in."""
-        self._check_usable()
+        if not self._close.alive:
+            raise ClosedError("this loader is closed; make a new one")
+        self._engine.check_process()
         self._iterations += 1
         self._engine.drop_pending()  # of an iteration that was left early
         if self._begun or steps_left(self._run.size, self._position.consumed, self.topology) == 0:
@@ -200,15 +203,17 @@ class Loader:
         self._check_current(iteration)  # this runs when the first batch is asked for
         epoch, consumed = self._position.epoch, self._position.consumed
         order = self._engine.samples.order(epoch)
-        steps, submitted = steps_left(order.n, consumed, self.topology), 0
+        coming = steps_from(order, consumed, self.topology)
         self._engine.begin_report(epoch)
-        for number in range(steps):
-            while submitted < min(number + 1 + self._prefetch, steps):
-                step = take_step(order, consumed, self.topology)
+        for step in islice(coming, self._prefetch):
+            self._engine.submit(step, epoch)
+        for left in reversed(range(steps_left(order.n, consumed, self.topology))):
+            for step in islice(coming, 1):
                 self._engine.submit(step, epoch)
-                consumed, submitted = step.consumed, submitted + 1
-            yield self._next_batch(iteration)
-            if number + 1 < steps:
+            batch = self._engine.next()
+            self._position, self._begun = batch.position, True
+            yield batch
+            if left > 0:
                 self._check_current(iteration)
         if iteration == self._iterations:
             self._go_to(Position(epoch + 1, 0))
@@ -217,19 +222,6 @@ class Loader:
     def _go_to(self, position: Position) -> None:
         self._position = position
         self._begun = False
-
-    def _next_batch(self, iteration: int) -> Batch:
-        self._check_usable()
-        self._check_current(iteration)
-        batch = self._engine.next()
-        self._position = batch.position
-        self._begun = True
-        return batch
-
-    def _check_usable(self) -> None:
-        if not self._close.alive:
-            raise ClosedError("this loader is closed; make a new one")
-        self._engine.check_process()
 
     def _check_current(self, iteration: int) -> None:
         if iteration != self._iterations:

@@ -8,8 +8,7 @@ The native readers know the whole split, so the images of a part are asked for b
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from stoker import _native
 from stoker.errors import ConfigError
 from stoker.loader.read_ahead import Upcoming
 from stoker.loader.selection import numbers_at
-from stoker.order import BlockShuffle, EpochOrder, steps_left, take_step
+from stoker.order import BlockShuffle, EpochOrder, steps_from, steps_left
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +33,7 @@ WHOLE_IMAGE = -1
 """The object of a sample that is all of its image."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What the core is asked for.
 
     Attributes:
@@ -184,8 +182,7 @@ def upcoming(samples: Samples, topology: Topology, position: Position) -> Iterat
     consumed = position.consumed
     for epoch in itertools.count(position.epoch):
         order = samples.order(epoch)
-        for _ in range(steps_left(order.n, consumed, topology)):
-            step = take_step(order, consumed, topology)
+        for step in steps_from(order, consumed, topology):
             if len(step.indices):
                 request = samples.locate(step.indices, epoch)
                 group = np.full(len(step.indices), _group(order, consumed), np.int64)

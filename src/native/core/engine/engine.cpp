@@ -220,7 +220,7 @@ void BatchEngine::submit(const BatchRequest& request) {
   batch->run_length = run_length(count);
   {
     const std::lock_guard lock(mutex_);
-    if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed");
+    if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed; make a new one");
     batch->place = look_ahead_.add(batch->ids);
     made.number = submitted_;
     pending_.push_back(batch);
@@ -245,7 +245,7 @@ std::optional<Batch> BatchEngine::next(std::chrono::milliseconds timeout) {
     std::unique_lock lock(mutex_);
     const auto ready = [this] { return closed_ || pending_.empty() || pending_.front()->done; };
     if (!ready_.wait_for(lock, timeout, ready)) return std::nullopt;
-    if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed");
+    if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed; make a new one");
     if (pending_.empty()) throw Error(ErrorCode::kClosed, "No batch is queued");
     batch = std::move(pending_.front());
     pending_.pop_front();
@@ -331,7 +331,7 @@ void BatchEngine::replace(Batch& batch, size_t row, SampleId id, uint64_t index)
   const std::lock_guard replacing(replace_mutex_);
   {
     const std::lock_guard lock(mutex_);
-    if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed");
+    if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed; make a new one");
   }
   scratch_.back()->source.clock.begin(batch.number, index);
   load_sample(batch, row, id, *scratch_.back());
