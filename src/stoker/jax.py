@@ -292,7 +292,7 @@ def _is_list(value: object) -> bool:
 
 def _halves(numbers: Any) -> Any:
     """Return uint64 (B,) as uint32 (B, 2), high half first."""
-    return np.stack([numbers >> np.uint64(32), numbers & np.uint64(0xFFFFFFFF)], axis=1).astype(np.uint32)
+    return numbers.astype(">u8").view(">u4").reshape(-1, 2).astype(np.uint32)
 
 
 def _fitting(what: str, numbers: Any) -> Any:

@@ -151,10 +151,10 @@ def torch_batch(batch: Batch) -> TorchBatch[Any]:
 
 
 def _changed(batch: Batch | TorchBatch[Any], kind: type, change: Callable[[Any], Any]) -> TorchBatch[Any]:
-    names = ("images", "labels", "indices", "valid", "seeds", "boxes", "fields", "position")
-    *arrays, boxes, fields, position = (_mapped(getattr(batch, name), kind, change) for name in names)
+    names = ("images", "labels", "indices", "valid", "seeds", "boxes", "fields")
+    *arrays, boxes, fields = (_mapped(getattr(batch, name), kind, change) for name in names)
     made: TorchBatch[Any] = TorchBatch(*arrays)
-    made.boxes, made.fields, made.position, made.origin = boxes, fields, position, batch.origin
+    made.boxes, made.fields, made.position, made.origin = boxes, fields, batch.position, batch.origin
     return made
 
 
