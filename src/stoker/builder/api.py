@@ -111,9 +111,9 @@ def build(  # noqa: PLR0913 - the settings of a build, all by name
         resize: ``"short:256"``, ``"long:512"``, ``"max:512"``, ``"exact:300x200"`` (width x height), ``"square:300"``
             or ``"off"``.
         encode: How every image is stored: ``"jpeg:90"``, ``"jpeg:90:420"``, ``"jpeg:90:444"``,
-            ``"jpeg:90:standard"`` (the standard Huffman tables: a tenth less time, 3 % more bytes), ``"png"``,
-            ``"webp:90"``, ``"webp:lossless"``, ``"raw"`` or ``"raw:CHW"``. Left out: as it is, or as PNG; with
-            ``resize``, JPEG and lossy WebP as JPEG of quality 90, others as PNG.
+            ``"jpeg:90:standard"`` (the standard Huffman tables: encoded in a fifth less time, 3 % more bytes),
+            ``"png"``, ``"webp:90"``, ``"webp:lossless"``, ``"raw"`` or ``"raw:CHW"``. Left out: as it is, or as PNG;
+            with ``resize``, JPEG and lossy WebP as JPEG of quality 90, others as PNG.
         filter: With ``resize``, the resampling filter; left out: ``"bicubic"``.
         decode: With ``resize``: ``"exact"`` decodes like libjpeg's accurate decoder, ``"fast"`` faster and close to it.
         recipe: ``"keep"``: every JPEG, PNG and WebP is stored as it is, as without ``resize``. ``"restart"``: the same
