@@ -7,9 +7,8 @@
 
 #include "core/base/pixels.h"
 #include "core/base/scratch_bytes.h"
-#include "core/images/image_decoder.h"
 #include "core/jpeg/encode.h"
-#include "core/resize/resample.h"
+#include "core/transforms/part_decoder.h"
 
 namespace stoker {
 
@@ -30,10 +29,7 @@ class Reencoder {
   std::vector<uint8_t> run(std::span<const uint8_t> file, const ReencodeSpec& spec);
 
  private:
-  void resize(const ReencodeSpec& spec, RgbSlot slot);  // the opened image
-
-  ImageDecoder decoder_;
-  Resampler resampler_;
+  PartDecoder decoder_;
   ScratchBytes pixels_;
 };
 
