@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _CHUNK_ITEMS = 16  # one hand-over between threads costs about as much as a tenth of reading an image
 _CHUNK_BYTES = 2**22
 _CHUNKS_PER_THREAD = 8  # so that one slow image does not make the other threads wait
+_KEPT_CHUNKS_PER_THREAD = 3  # files that are kept take about as long as each other, and all their bytes wait
 _CHUNKS_BY_URL = 256  # nor a slow server
 _OPEN_COMMITS = 2  # shards that may wait for their fsync while the next one is written
 _OPEN_UPLOADS = 4  # one alone does not fill the way to a store
@@ -141,7 +142,10 @@ class LocalEngine:
         self._committed = committed
         self._advanced = advanced
         self._before_commit = before_commit
-        self._max_chunks = max(threads * _CHUNKS_PER_THREAD, _CHUNKS_BY_URL * converter.tree.by_url)
+        recipe = converter.recipe
+        is_kept = recipe.resize is None and recipe.encode is None and not recipe.restart
+        per_thread = _KEPT_CHUNKS_PER_THREAD if is_kept and converter.is_local else _CHUNKS_PER_THREAD
+        self._max_chunks = max(threads * per_thread, _CHUNKS_BY_URL * converter.tree.by_url)
         self._max_bytes = self._max_chunks * _CHUNK_BYTES
         self._max_commits = _OPEN_UPLOADS if directory.requests_at_once > 1 else _OPEN_COMMITS
         check_stacks(threads + self._max_commits)

@@ -352,7 +352,7 @@ class _DirectAppending:
         """Write what is held back."""
         self._set_direct(wanted=False)
         write_all(self._file, [self._buffer[: self._held].data])
-        self._held = 0
+        self._buffer, self._held = np.empty(0, np.uint8), 0  # several files may wait for their fsync
 
     def _write_buffer(self) -> None:
         if self._is_direct is None:

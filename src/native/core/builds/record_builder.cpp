@@ -20,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 // Of larger files, stretches that were never written would have to be looked for.
 constexpr uint64_t kMostFileBytes = kMostHoleBytes;
 constexpr size_t kHeadBytes = 4096;
+constexpr size_t kWorthKeeping = 8;  // of records that fill less than this part of a buffer, a copy is kept
 constexpr size_t kWorthJoining = 8192;  // bytes whose CRC takes longer than crc32c_join
 
 // Whether every reader decodes it to RGB.
@@ -61,6 +62,12 @@ FramedRecords RecordBuilder::run(std::span<const FileToStore> files, const JpegS
       break;
     }
     if (Clock::now() >= end) break;
+  }
+  // Records wait to be written, those of a build's sample until its end: in few bytes, then.
+  if (out.size < capacity_ / kWorthKeeping) {
+    std::shared_ptr<uint8_t[]> copy(new uint8_t[out.size]);
+    std::copy_n(out.bytes.get(), out.size, copy.get());
+    out.bytes = std::move(copy);
   }
   return out;
 }

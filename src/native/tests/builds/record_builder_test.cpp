@@ -82,6 +82,21 @@ TEST_CASE("a buffer that is too short gives way to a longer one") {
   CHECK(made.out.crc == crc32c(bytes_of(made.bytes())));
 }
 
+TEST_CASE("records that fill little of a buffer leave it to others") {
+  RecordTemplate record;
+  record.add("i", RecordSlot::kImage);
+  const tests::TemporaryFile file(kFirst);
+  const std::vector<FileToStore> wanted{{file.path(), kFirst.size(), &record}};
+  for (const bool little : {false, true}) {
+    const auto pool = std::make_shared<BufferPool>(little ? 1 << 20 : 2 * kFirst.size(), 1);
+    const uint8_t* const buffer = pool->take().get();
+    RecordBuilder builder(pool);
+    const FramedRecords made = builder.run(wanted, {}, kLong);
+    CHECK(made.sizes.size() == 1);
+    CHECK((pool->take().get() == buffer) == little);
+  }
+}
+
 TEST_CASE("the limit of time ends a call behind a record") {
   CHECK(Made({kFirst, kSecond, kFirst}, {}, 1 << 20, nanoseconds(0)).out.sizes.size() == 1);
 }
