@@ -21,7 +21,6 @@ using Clock = std::chrono::steady_clock;
 constexpr uint64_t kMostFileBytes = kMostHoleBytes;
 constexpr size_t kHeadBytes = 4096;
 constexpr size_t kWorthKeeping = 8;  // of records that fill less than this part of a buffer, a copy is kept
-constexpr size_t kWorthJoining = 8192;  // bytes whose CRC takes longer than crc32c_join
 
 // Whether every reader decodes it to RGB.
 bool is_plain(const JpegInfo& info) {
@@ -43,8 +42,8 @@ std::span<const uint8_t> name_of(const std::string& path) {
 }
 
 uint32_t extended(uint32_t crc, std::span<const uint8_t> bytes, uint32_t crc_of_bytes) {
-  return bytes.size() < kWorthJoining ? crc32c_extend(crc, bytes)
-                                      : crc32c_join(crc, crc_of_bytes, bytes.size());
+  return bytes.size() < kLeastJoined ? crc32c_extend(crc, bytes)
+                                     : crc32c_join(crc, crc_of_bytes, bytes.size());
 }
 
 }  // namespace

@@ -71,7 +71,11 @@ const std::vector<const Crc32cKernels*>& crc32c_kernels() {
 // Feeding is linear, and inverting the register at both ends cancels out: `crc` is what the others find in
 // the register, moved on by as many zero bytes.
 uint32_t crc32c_join(uint32_t crc, uint32_t others, uint64_t size) {
-  return crc32c_polynomial::multiply(crc, crc32c_polynomial::zero_bytes(size)) ^ others;
+  static constexpr crc32c_polynomial::ZeroBytes kZeroBytes;
+  for (size_t i = 0; size != 0; ++i, size >>= 8) {
+    crc = crc32c_polynomial::multiply(crc, kZeroBytes.digit[i].of[size & 255U]);
+  }
+  return crc ^ others;
 }
 
 uint32_t crc32c_extend(uint32_t crc, std::span<const uint8_t> data) {

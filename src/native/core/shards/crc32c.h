@@ -24,9 +24,11 @@ uint32_t crc32c_copy(uint32_t crc, std::span<const uint8_t> data, uint8_t* out);
 // Bytes that are worth a call of crc32c_copy(), where other work is done between two.
 size_t crc32c_least_copy();
 
-// The CRC of some bytes followed by `size` others, from the CRCs of both. Takes about half a microsecond, so
-// it pays for others that are longer than some ten thousand bytes.
+// The CRC of some bytes followed by `size` others, from the CRCs of both.
 uint32_t crc32c_join(uint32_t crc, uint32_t others, uint64_t size);
+
+// Bytes whose CRC takes longer than crc32c_join().
+inline constexpr size_t kLeastJoined = 2048;
 
 // TFRecord stores CRCs rotated and shifted by a constant, so that a CRC over bytes that hold CRCs stays a
 // good check (tensorflow/core/lib/hash/crc32c.h names the constant).

@@ -37,6 +37,21 @@ constexpr uint32_t zero_bytes(uint64_t bytes) {
   return result;
 }
 
+// zero_bytes() of the digits of a number, which are bytes: digit[i].of[value] is that of value << 8 * i.
+struct ZeroBytes {
+  struct {
+    uint32_t of[256] = {};
+  } digit[sizeof(uint64_t)];
+  constexpr ZeroBytes() {
+    uint32_t one = kOne >> 8;  // x^8
+    for (auto& each : digit) {
+      each.of[0] = kOne;
+      for (unsigned value = 1; value < 256; ++value) each.of[value] = multiply(each.of[value - 1], one);
+      one = multiply(each.of[255], one);
+    }
+  }
+};
+
 // Products of a fixed factor with every value of the register's byte number `byte`, counted from its low end.
 struct ByteProducts {
   uint32_t of[256] = {};

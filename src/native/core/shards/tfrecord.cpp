@@ -160,7 +160,6 @@ namespace {
 constexpr size_t kWindowBytes = size_t{256} << 10;  // stays in the second cache, where it is summed
 constexpr size_t kSkipBytes = size_t{64} << 10;
 constexpr size_t kGlanceBytes = size_t{4} << 10;
-constexpr size_t kJoinBytes = size_t{16} << 10;  // from here on joining two sums is faster than summing twice
 
 // One pass over a shard through a window of fixed size.
 class Scanner {
@@ -233,7 +232,7 @@ class Scanner {
 
   void check_payload(const RecordExtent& extent) {
     const uint64_t payload_bytes = extent.size - kFrameBytes;
-    const bool join = payload_bytes >= kJoinBytes;
+    const bool join = payload_bytes >= kLeastJoined;
     uint32_t crc = 0;
     for (uint64_t left = payload_bytes; left != 0;) {
       const size_t piece = static_cast<size_t>(std::min<uint64_t>(left, available(extent.offset)));

@@ -150,3 +150,12 @@ TEST_CASE("crc32c: two sums are joined to that of all bytes") {
                               bytes.size() - split) == whole);
   }
 }
+
+TEST_CASE("crc32c: joining more bytes than there can be is joining some and then the others") {
+  std::mt19937_64 chance(17);
+  for (int i = 0; i < 200; ++i) {
+    const uint64_t some = chance() >> 1 >> i % 60, others = chance() >> 1 >> i % 50;
+    CHECK(stoker::crc32c_join(stoker::crc32c_join(17, 18, some), 19, others) ==
+          stoker::crc32c_join(17, stoker::crc32c_join(18, 19, others), some + others));
+  }
+}
