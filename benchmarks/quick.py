@@ -66,9 +66,9 @@ class Ratio:
 def ratio_of(pairs: Pairs) -> Ratio:
     """Summarise the ratios of all rounds."""
     ratios = sorted(ours / theirs for ours, theirs in pairs)
-    half = min(round(0.98 * len(ratios) ** 0.5), (len(ratios) - 1) // 2)  # 1.96 sd of the rank of a median
-    middle = len(ratios) // 2
-    return Ratio(statistics.median(ratios), ratios[middle - half], ratios[middle + half])
+    below = (len(ratios) - 1) // 2  # the rank of the median, or of the lower of two in the middle
+    rank = max(0, below - round(0.98 * len(ratios) ** 0.5))  # 1.96 sd of the rank of a median
+    return Ratio(statistics.median(ratios), ratios[rank], ratios[-1 - rank])
 
 
 def read_photos(photos: Path, transform: TransformName, rounds: int, seconds: float) -> Iterator[tuple[str, Pairs]]:

@@ -42,6 +42,7 @@ def test_a_median_has_an_interval() -> None:
     pairs = [(float(number), 2.0) for number in range(1, 28)]
     assert quick.ratio_of(pairs) == quick.Ratio(7.0, 4.5, 9.5)
     assert quick.ratio_of([(3.0, 2.0)]) == quick.Ratio(1.5, 1.5, 1.5)
+    assert quick.ratio_of([(1.0, 1.0), (3.0, 1.0)]) == quick.Ratio(2.0, 1.0, 3.0)
 
 
 def test_what_is_not_clearly_below_holds() -> None:
