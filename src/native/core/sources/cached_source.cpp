@@ -44,4 +44,9 @@ RemotePlace CachedSource::remote_place(uint64_t number) const {
   return cache_->contains(number) ? RemotePlace{} : inner_->remote_place(number);
 }
 
+void CachedSource::expect(uint64_t number, SourceScratch& scratch) const {
+  scratch.coming = {};
+  scratch.coming.mapped = cache_->expect(number, scratch);
+}
+
 }  // namespace stoker

@@ -49,6 +49,10 @@ class SampleCache {
   // Whether fetch() will in all likelihood need no source. Cheap, and no hit or miss.
   virtual bool contains(uint64_t number) const = 0;
 
+  // Where a sample that the calling thread will ask for next lies in memory, if that is known: to be
+  // prefetched and never to be read. No hit or miss; throws nothing.
+  virtual std::span<const uint8_t> expect(uint64_t, const SourceScratch&) const { return {}; }
+
   // Of a sample that it contains, as SampleSource::start_reading(); throws nothing.
   virtual uint64_t start_reading(uint64_t) const { return 0; }
 
@@ -74,6 +78,7 @@ class CachedSource : public SampleSource {
                                     RecordFields& fields) const override;
   uint64_t start_reading(uint64_t number) const override;
   RemotePlace remote_place(uint64_t number) const override;
+  void expect(uint64_t number, SourceScratch& scratch) const override;
   Where where(uint64_t number) const override { return inner_->where(number); }
 
  private:

@@ -107,6 +107,14 @@ bool MemoryCache::contains(uint64_t number) const {
   return shard.samples.contains(number);
 }
 
+std::span<const uint8_t> MemoryCache::expect(uint64_t number, const SourceScratch&) const {
+  const Shard& shard = contents_.get().shard_of(number);
+  const std::lock_guard lock(shard.mutex);
+  const auto found = shard.samples.find(number);
+  if (found == shard.samples.end()) return {};
+  return found->second->bytes;
+}
+
 CacheCounts MemoryCache::counts() const {
   const Contents& contents = contents_.get();
   CacheCounts counts{.bytes = contents.held.load(std::memory_order_relaxed),

@@ -57,6 +57,7 @@ class MemoryCache : public SampleCache {
                                  SourceScratch& scratch) override;
 
   bool contains(uint64_t number) const override;
+  std::span<const uint8_t> expect(uint64_t number, const SourceScratch& scratch) const override;
   CacheCounts counts() const override;
 
  private:

@@ -106,11 +106,18 @@ FetchedSample NodeCacheFile::fetch_unchecked(uint64_t number, const SampleSource
 }
 
 std::span<const uint8_t> NodeCacheFile::mapped(uint64_t number, SourceScratch& scratch) const {
-  if (number >= starts_.size() - 1) return {};
-  const RecordExtent extent{starts_[number], starts_[number + 1] - starts_[number]};
-  const bool whole = (whole_[number / kBits].load(std::memory_order_relaxed) >> number % kBits & 1U) != 0;
-  if (!whole || extent.size > kMostMappedFrame || !scratch.mapped.now()) return {};
-  return frame_in(file_.mapped(), extent);
+  if (!may_be_mapped(number) || !scratch.mapped.now()) return {};
+  return frame_in(file_.mapped(), extent(number));
+}
+
+bool NodeCacheFile::may_be_mapped(uint64_t number) const {
+  if (number >= starts_.size() - 1 || extent(number).size > kMostMappedFrame) return false;
+  return (whole_[number / kBits].load(std::memory_order_relaxed) >> number % kBits & 1U) != 0;
+}
+
+std::span<const uint8_t> NodeCacheFile::expect(uint64_t number, const SourceScratch& scratch) const {
+  if (!may_be_mapped(number) || !scratch.mapped.on()) return {};
+  return frame_in(file_.mapped(), extent(number));
 }
 
 std::span<const uint8_t> NodeCacheFile::read(uint64_t number, SourceScratch& scratch) {

@@ -43,6 +43,8 @@ class NodeCacheFile : public SampleCache {
   // Whether its frame was begun, or with a file system that tells holes, whether its middle is written.
   bool contains(uint64_t number) const override;
 
+  std::span<const uint8_t> expect(uint64_t number, const SourceScratch& scratch) const override;
+
   uint64_t start_reading(uint64_t number) const override;
 
   // `bytes` are those that the whole budget counts as used, by all files and processes.
@@ -57,6 +59,10 @@ class NodeCacheFile : public SampleCache {
   std::span<const uint8_t> read(uint64_t number, SourceScratch& scratch);
   // The frame in memory, if it is there and may be read so.
   std::span<const uint8_t> mapped(uint64_t number, SourceScratch& scratch) const;
+  bool may_be_mapped(uint64_t number) const;
+  RecordExtent extent(uint64_t number) const {
+    return {starts_[number], starts_[number + 1] - starts_[number]};
+  }
   void keep(uint64_t number, std::span<const uint8_t> bytes);
   bool write(uint64_t number, std::span<const uint8_t> bytes);
   // The most that writing a frame can add to what the file takes on the disk.

@@ -175,6 +175,20 @@ std::span<const uint8_t> RecordSet::read(uint64_t index, PayloadCheck check, Sou
   return read_local(place, check, scratch);
 }
 
+std::span<const uint8_t> RecordSet::read_pixels(uint64_t index, SourceScratch& scratch) const {
+  if (!remote_.reader && scratch.mapped.now()) {
+    const Place place = locate(index);
+    const auto file = files_.open(place.shard);
+    const auto payload = copy_mapped(frame_in(file->mapped(), place.extent), scratch.bytes);
+    if (payload.data() != nullptr) {
+      scratch.clock.mark(Stage::kRead);
+      scratch.clock.count_bytes(place.extent.size);
+      return payload;
+    }
+  }
+  return read(index, PayloadCheck::kOn, scratch);
+}
+
 std::optional<FetchedSample> RecordSet::read_mapped(const Place& place, SourceScratch& scratch) const {
   if (place.extent.size > kMostMappedFrame || !scratch.mapped.now()) return std::nullopt;
   auto file = files_.open(place.shard);

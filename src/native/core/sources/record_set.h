@@ -57,6 +57,9 @@ class RecordSet {
   // remote shards as RemoteReader::take. Remote bytes whose checksum is wrong are read once more.
   std::span<const uint8_t> read(uint64_t index, PayloadCheck check, SourceScratch& scratch) const;
 
+  // The same of a record that is mostly pixels, checked: copied from a mapped shard where that can be.
+  std::span<const uint8_t> read_pixels(uint64_t index, SourceScratch& scratch) const;
+
   // The same, but the payload is not checked, and pixels in it may be left out: see
   // SampleSource::fetch_unchecked().
   FetchedSample read_unchecked(uint64_t index, SourceScratch& scratch) const;

@@ -90,8 +90,10 @@ RecordSource::RecordSource(std::shared_ptr<const RecordSet> records, RecordKeys 
 }
 
 std::span<const uint8_t> RecordSource::fetch(uint64_t number, SourceScratch& scratch) const {
-  const auto payload = records_->read(number, check_, scratch);
-  if (check_ == PayloadCheck::kOn) scratch.crc = stated_crc(payload);
+  if (check_ == PayloadCheck::kOff) return records_->read(number, check_, scratch);
+  const auto payload = keys_.encoding == ImageEncoding::kRaw ? records_->read_pixels(number, scratch)
+                                                             : records_->read(number, check_, scratch);
+  scratch.crc = stated_crc(payload);
   return payload;
 }
 

@@ -69,6 +69,8 @@ TEST_CASE("pixels come out of a mapped shard as they are read by position") {
       mapped += check_pixels(*set, number, payloads[number], size, scratch) ? 1 : 0;
       const auto whole = set->read(number, PayloadCheck::kOn, scratch);
       REQUIRE(std::ranges::equal(whole, tests::bytes_of(payloads[number].bytes)));
+      const auto copied = set->read_pixels(number, scratch);
+      REQUIRE(std::ranges::equal(copied, tests::bytes_of(payloads[number].bytes)));
     }
     CHECK(mapped > 150);
   }
@@ -130,7 +132,11 @@ TEST_CASE("a shard that is cut under its mapping is an error that names the reco
   // And before.
   for (int i = 0; i < 40; ++i) {
     try {
-      set->read_unchecked(15, scratch);
+      if (i % 2 == 0) {
+        set->read_unchecked(15, scratch);
+      } else {
+        set->read_pixels(15, scratch);
+      }
       FAIL("it was read");
     } catch (const Error& error) {
       CHECK(error.code() == ErrorCode::kTruncatedShard);
@@ -204,6 +210,28 @@ TEST_CASE("bytes that change under the mapping are noticed") {
   std::vector<uint8_t> out(12'288);
   CHECK(!fetched.copy(fetched.left, out.data(), scratch.pixels));
   CHECK_THROWS_AS(set->read(0, PayloadCheck::kOn, scratch), Error);
+  CHECK_THROWS_AS(set->read_pixels(0, scratch), Error);
+}
+
+TEST_CASE("what is mostly pixels is read from mapped shards in whole, and longer records by position") {
+  std::mt19937 chance(17);
+  const std::string small = random_text(chance, 70'001), large = random_text(chance, 1'100'000);
+  const tests::Shard shard({small, large, ""});
+  const auto set = shard.records();
+  SourceScratch scratch;
+  const auto checked = [&scratch] { return scratch.clock.totals().of[size_t(Stage::kCheck)].samples; };
+  for (int i = 0; i < 50; ++i) {
+    for (const auto& [number, bytes] : {std::pair(0U, &small), std::pair(1U, &large)}) {
+      const uint64_t before = checked();
+      scratch.clock.begin(0, number, true);
+      REQUIRE(std::ranges::equal(set->read_pixels(number, scratch), tests::bytes_of(*bytes)));
+      scratch.clock.end();
+      const bool by_position = checked() != before;  // elsewhere checking and copying are one
+      if (i >= 20) CHECK(by_position == (number == 1 || !scratch.mapped.on()));  // files are mapped later
+    }
+    CHECK(set->read_pixels(2, scratch).empty());
+  }
+  CHECK(scratch.mapped.on());
 }
 
 }  // namespace

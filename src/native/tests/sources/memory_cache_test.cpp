@@ -77,6 +77,23 @@ TEST_CASE("bytes of a hit outlive the cache and the next sample of another threa
   CHECK(std::vector<uint8_t>(bytes.begin(), bytes.end()) == source->expected(0));
 }
 
+TEST_CASE("where the next sample lies in memory is told of those that are held, and counts nothing") {
+  const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>{1000, 2000, 3000});
+  const auto cache = std::make_shared<MemoryCache>(2 * 2300);
+  const CachedSource cached(source, cache);
+  for (uint64_t i = 0; i < 3; ++i) fetched(cached, i);
+  SourceScratch scratch;
+  for (uint64_t i = 0; i < 4; ++i) {
+    cached.expect(i, scratch);
+    const auto there = scratch.coming.mapped;
+    CHECK(std::vector<uint8_t>(there.begin(), there.end()) ==
+          (i < 2 ? source->expected(i) : std::vector<uint8_t>()));
+  }
+  CHECK(cache->counts().hits == 0);
+  CHECK(cache->counts().misses == 3);
+  CHECK(source->asked == 3);
+}
+
 TEST_CASE("decoded samples are held with all that is known of them") {
   MemoryCache cache(1 << 20);
   const std::vector<uint8_t> pixels(2 * 3 * 3, 9);

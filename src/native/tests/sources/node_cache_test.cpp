@@ -251,6 +251,37 @@ TEST_CASE("hits are copied out of the mapped file as they are read by position")
 #endif
 }
 
+#if defined(__linux__)
+TEST_CASE("where the next sample lies in the mapped file is told of those that are known to be whole") {
+  const Place place;
+  const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>{100, 12'400, 70'000, 1'100'000});
+  const auto cache = place.open(*source);
+  const CachedSource cached(source, cache);
+  SourceScratch scratch;
+  for (uint64_t round = 0; round < 40; ++round) cached.fetch(round % 2, scratch);
+  REQUIRE(scratch.mapped.on());
+  const auto counts = cache->counts();
+  for (const uint64_t i : {0U, 1U, 2U, 3U, 4U}) {
+    cached.expect(i, scratch);
+    const auto there = scratch.coming.mapped;
+    if (i > 1) {
+      CHECK(there.empty());
+    } else {
+      const auto expected = source->expected(i);
+      REQUIRE(there.size() == expected.size() + kFrameBytes);
+      CHECK(std::ranges::equal(there.subspan(kFrameHeaderBytes, expected.size()), expected));
+    }
+  }
+  for (uint64_t round = 0; round < 40; ++round) cached.fetch(3, scratch);
+  cached.expect(3, scratch);  // which is longer than what is mapped
+  CHECK(scratch.coming.mapped.empty());
+  SourceScratch elsewhere;  // of a thread that reads by position
+  cached.expect(1, elsewhere);
+  CHECK(elsewhere.coming.mapped.empty());
+  CHECK(cache->counts().hits == counts.hits + 39);
+}
+#endif
+
 TEST_CASE("a file cut short or changed under its mapping is misses, not a signal") {
   const Place place;
   const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>(20, 12'400));
