@@ -50,13 +50,6 @@ struct CopyVectors : Copy {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + at), bytes);
   }
 };
-// Stores past the caches: what is copied is too much to stay in them, and is not read again soon.
-struct StreamVectors : Copy {  // to multiples of kVector
-  void vector(size_t at, __m256i bytes) const {
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(out + at), bytes);
-  }
-};
-constexpr size_t kLeastStreamed = 2048;  // bytes; the fence behind a stream takes as long as copying them
 
 // Feeds whole vectors from `at` on, where there are kStep bytes or more, and moves `at` behind them.
 template <typename Also>
@@ -96,12 +89,7 @@ uint32_t extend(uint32_t crc, const uint8_t* data, size_t size) {
 }
 
 uint32_t copy(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
-  if (size < kLeastStreamed) return ~feed(~crc, data, size, 0, CopyVectors{{out}});
-  const StreamVectors also{{out}};
-  const size_t head = -reinterpret_cast<uintptr_t>(out) % kVector;
-  const uint32_t made = ~feed(feed_rest<Sse42>(~crc, data, head, 0, also), data, size, head, also);
-  _mm_sfence();
-  return made;
+  return ~feed(~crc, data, size, 0, CopyVectors{{out}});
 }
 
 }  // namespace
