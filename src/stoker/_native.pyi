@@ -113,16 +113,6 @@ def check_jpeg(data: Buffer) -> JpegInfo:
     Read the header and walk every marker to the end of the image; a file cut short, or of a kind that is not decoded, raises ImageError.
     """
 
-def check_entropy(data: Buffer, max_pixels: int = 134217728) -> None:
-    """
-    Decode all that is entropy-coded, and make no pixels; what decode_jpeg would refuse raises ImageError.
-    """
-
-def decode_jpeg(data: Buffer, box: tuple[int, int, int, int] | None = None, max_pixels: int = 134217728) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C')]:
-    """
-    Decode a JPEG, or its box (left, top, right, bottom), to RGB of shape (height, width, 3).
-    """
-
 def encode_jpeg(pixels: Annotated[NDArray[numpy.uint8], dict(order='C', device='cpu', writable=False)], quality: int, subsampling: str = '4:2:0', *, restart: bool = False, optimize: bool = True) -> bytes:
     """
     Encode pixels of shape (height, width, 3) or (height, width) as baseline JPEG, with restart markers if asked, and with Huffman tables of its own or the standard ones.
@@ -524,7 +514,7 @@ class JpegStoring:
 
     def reencode(self, data: Buffer, part: tuple[int, int, int, int], width: int, height: int) -> bytes:
         """
-        The part (left, top, right, bottom) of a JPEG as a JPEG of width x height; with decode exact, the bytes of decode_jpeg, resize and encode_jpeg.
+        The part (left, top, right, bottom) of a JPEG as a JPEG of width x height; with decode exact, the bytes of decode_image, resize and encode_jpeg.
         """
 
 def build_records(files: list[tuple[bytes, int, RecordTemplate]], storing: JpegStoring) -> tuple[numpy.typing.NDArray[numpy.uint8], list[int], int, int]:

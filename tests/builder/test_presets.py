@@ -109,7 +109,7 @@ def test_imagenet_nvidia(source: Path, tmp_path: Path) -> None:
     for features in found:
         assert (features["image/height"][1], features["image/width"][1]) == ([16], [24])
         assert features["image/class/text"][1][0] in (b"n01", b"n02")
-        assert _native.decode_jpeg(features["image/encoded"][1][0]).shape == (16, 24, 3)
+        assert _native.decode_image(features["image/encoded"][1][0]).shape == (16, 24, 3)
 
 
 def test_dogs(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_dogs(tmp_path: Path) -> None:
     plain.write_bytes(gzip.decompress((tmp_path / "out/output_file-part-0.tfrecord").read_bytes()))
     labels = sorted(tuple(features["label"][1]) for features in records(plain))
     assert labels == [(0, 1)] * 2 + [(1, 0)] * 3
-    assert _native.decode_jpeg(records(plain)[0]["image"][1][0]).shape == (224, 224, 3)
+    assert _native.decode_image(records(plain)[0]["image"][1][0]).shape == (224, 224, 3)
 
 
 def test_one_name_for_the_shards_of_two_splits_is_refused(source: Path, tmp_path: Path) -> None:

@@ -180,4 +180,4 @@ def test_rows_of_coefficients_beyond_what_any_picture_has(strength: int) -> None
     data = bytearray(pictures.encode(Image.fromarray(np.tile(columns, (16, 1, 3))), quality=100, subsampling=0))
     at = data.index(b"\xff\xdb") + 6
     data[at : at + 63] = bytes([strength]) * 63  # of luma, all but the first
-    assert (_native.decode_jpeg(bytes(data)) == np.asarray(pictures.rgb(bytes(data)))).all()
+    assert (_native.decode_image(bytes(data)) == np.asarray(pictures.rgb(bytes(data)))).all()

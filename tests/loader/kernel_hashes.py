@@ -65,11 +65,11 @@ def of_batches(folder: str, transform: stoker.transforms.Transform, **settings: 
 
 
 def of_jpeg(data: bytes) -> Iterator[tuple[str, str]]:
-    pixels = _native.decode_jpeg(data)
+    pixels = _native.decode_image(data)
     height, width = pixels.shape[:2]
     yield "pixels", hash_of(pixels)
     box = (width // 3, height // 4, width - width // 5, height - height // 7)
-    yield "part", hash_of(_native.decode_jpeg(data, box))
+    yield "part", hash_of(_native.decode_image(data, box))
     for quality, subsampling in ((50, "4:2:0"), (95, "4:4:4")):
         yield f"encoded {quality}", hash_of(_native.encode_jpeg(pixels, quality, subsampling, restart=quality == 50))
     yield "transcoded", hash_of(_native.transcode_jpeg(data) or b"")

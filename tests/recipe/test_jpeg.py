@@ -37,12 +37,12 @@ def test_any_region_equals_the_same_part_of_pillows_decode(
     width, height = size
     encoded = pictures.jpeg(width, height, seed, **KINDS[kind])
     whole = np.asarray(pictures.rgb(encoded))
-    assert (_native.decode_jpeg(encoded) == whole).all()
+    assert (_native.decode_image(encoded) == whole).all()
     left = data.draw(st.integers(0, width - 1), label="left")
     top = data.draw(st.integers(0, height - 1), label="top")
     right = data.draw(st.integers(left + 1, width), label="right")
     bottom = data.draw(st.integers(top + 1, height), label="bottom")
-    part = _native.decode_jpeg(encoded, (left, top, right, bottom))
+    part = _native.decode_image(encoded, (left, top, right, bottom))
     assert (part == whole[top:bottom, left:right]).all()
 
 
@@ -98,7 +98,7 @@ def test_a_changed_byte_never_gives_pixels_of_another_size(at: int, flip: int) -
     encoded[at % len(encoded)] ^= flip
     try:
         info = _native.probe_jpeg(bytes(encoded))
-        pixels = _native.decode_jpeg(bytes(encoded), max_pixels=10**6)
+        pixels = _native.decode_image(bytes(encoded), max_pixels=10**6)
     except ImageError:
         return
     assert pixels.shape == (info.height, info.width, 3)
@@ -109,7 +109,7 @@ def test_arbitrary_bytes_are_an_error(data: bytes) -> None:
     with pytest.raises(ImageError):
         _native.check_jpeg(data)
     with pytest.raises(ImageError):
-        _native.decode_jpeg(b"\xff\xd8" + data)
+        _native.decode_image(b"\xff\xd8" + data)
 
 
 @given(st.floats(0.05, 0.98))
@@ -119,7 +119,7 @@ def test_a_truncated_file_is_an_error(share: float) -> None:
     with pytest.raises(ImageError, match="cut short"):
         _native.check_jpeg(cut)
     with pytest.raises(ImageError):
-        _native.decode_jpeg(cut)
+        _native.decode_image(cut)
 
 
 def test_a_damaged_run_of_entropy_bytes_is_an_error() -> None:
@@ -127,13 +127,13 @@ def test_a_damaged_run_of_entropy_bytes_is_an_error() -> None:
     middle = len(encoded) // 2
     encoded[middle : middle + 2] = b"\xff\xd3"  # a restart marker where none may be
     with pytest.raises(ImageError):
-        _native.decode_jpeg(bytes(encoded))
+        _native.decode_image(bytes(encoded))
 
 
 def test_extraneous_bytes_before_a_marker_are_harmless() -> None:
     encoded = pictures.jpeg(30, 20)
     stray = encoded[:2] + b"\x00\x11\x22" + encoded[2:]
-    assert (_native.decode_jpeg(stray) == _native.decode_jpeg(encoded)).all()
+    assert (_native.decode_image(stray) == _native.decode_image(encoded)).all()
 
 
 def test_too_many_pixels_are_refused_before_decoding() -> None:
@@ -141,12 +141,12 @@ def test_too_many_pixels_are_refused_before_decoding() -> None:
     frame = encoded.index(b"\xff\xc0")
     encoded[frame + 5 : frame + 9] = b"\xea\x60\xea\x60"  # 60,000 x 60,000
     with pytest.raises(ImageTooLargeError, match="60000 x 60000"):
-        _native.decode_jpeg(bytes(encoded))
+        _native.decode_image(bytes(encoded))
     with pytest.raises(ImageTooLargeError):
-        _native.decode_jpeg(pictures.jpeg(30, 20), max_pixels=599)
+        _native.decode_image(pictures.jpeg(30, 20), max_pixels=599)
 
 
 @pytest.mark.parametrize("box", [(0, 0, 31, 20), (-1, 0, 5, 5), (5, 5, 5, 9), (0, 0, 2**31 - 1, 1), (9, 9, 3, 12)])
 def test_a_box_outside_the_image_is_refused(box: tuple[int, int, int, int]) -> None:
     with pytest.raises(ConfigError, match="box"):
-        _native.decode_jpeg(pictures.jpeg(30, 20), box)
+        _native.decode_image(pictures.jpeg(30, 20), box)

@@ -47,7 +47,7 @@ def test_one_call_gives_the_bytes_of_its_steps(
     left, top = (data.draw(st.integers(0, side - 1)) for side in size)
     right, bottom = data.draw(st.integers(left + 1, size[0])), data.draw(st.integers(top + 1, size[1]))
     part = (left, top, right, bottom)
-    pixels = _native.resize(_native.decode_jpeg(source, part), *out, kernel)
+    pixels = _native.resize(_native.decode_image(source, part), *out, kernel)
     expected = _native.encode_jpeg(pixels, 80, "4:4:4", restart=restart)
     one = resizer(filter=kernel, quality=80, subsampling="4:4:4", restart=restart)
     assert one.reencode(source, part, *out) == expected
@@ -60,7 +60,7 @@ def test_a_recipe_gives_the_same_by_either_way(resize: str, crop: Box | None) ->
     recipe = Recipe(parse_resize(resize), parse_encode("jpeg:90"))
     stored = convert(source, recipe, crop)
     assert stored.data == convert(source, Recipe(recipe.resize), crop).data
-    same = convert(_native.decode_jpeg(source), recipe, crop)  # pixels take the way of single steps
+    same = convert(_native.decode_image(source), recipe, crop)  # pixels take the way of single steps
     assert replace(stored, storing=same.storing) == same
 
 

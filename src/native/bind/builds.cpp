@@ -179,7 +179,7 @@ void register_builds(nb::module_& m) {
       .def(
           "reencode", &reencode, "data"_a, "part"_a, "width"_a, "height"_a,
           "The part (left, top, right, bottom) of a JPEG as a JPEG of width x height; with decode exact, the "
-          "bytes of decode_jpeg, resize and encode_jpeg.");
+          "bytes of decode_image, resize and encode_jpeg.");
 
   m.def(
       "build_records", &build_records, "files"_a, "storing"_a,

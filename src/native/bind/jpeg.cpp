@@ -1,26 +1,19 @@
 // Binds core/jpeg.
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 
-#include <memory>
 #include <optional>
-#include <tuple>
 
 #include "bind/bind.h"
 #include "core/base/errors.h"
-#include "core/base/pixels.h"
 #include "core/jpeg/decoder.h"
 #include "core/jpeg/encode.h"
 #include "core/jpeg/header.h"
 #include "core/jpeg/restart_interval.h"
 #include "core/jpeg/transcode.h"
-#include "core/threads/per_thread.h"
 
 namespace stoker::bind {
 namespace {
 
-using Pixels = nb::ndarray<nb::numpy, uint8_t, nb::shape<-1, -1, 3>, nb::c_contig>;
 using AnyPixels = nb::ndarray<const uint8_t, nb::c_contig, nb::device::cpu>;
 
 const char* color_name(JpegColor color) {
@@ -39,29 +32,6 @@ const char* color_name(JpegColor color) {
       return "other";
   }
   return "other";
-}
-
-// One per thread: a decoder keeps its memory, and Python threads come and go slowly.
-JpegDecoder& decoder() {
-  static PerThread<JpegDecoder> decoders;
-  return decoders.get();
-}
-
-Pixels decode(const ByteView& data, std::optional<Box> box, uint64_t max_pixels) {
-  std::unique_ptr<uint8_t[]> out;
-  Rect region;
-  {
-    WithoutGil nogil;
-    const Extent image = decoder().open(bytes_of(data), max_pixels);
-    region = {0, 0, image.width, image.height};
-    if (box) region = rect_of(*box);
-    const RgbxView view = decoder().decode(region);
-    const size_t stride = static_cast<size_t>(region.width) * kRgbBytes;
-    out = std::make_unique_for_overwrite<uint8_t[]>(stride * static_cast<size_t>(region.height));
-    rgbx_to_rgb(view, {out.get(), stride});
-  }
-  return give<Pixels>(std::move(out),
-                      {static_cast<size_t>(region.height), static_cast<size_t>(region.width), kRgbBytes});
 }
 
 nb::bytes encode(const AnyPixels& pixels, int quality, const std::string& subsampling, bool restart,
@@ -87,12 +57,6 @@ nb::object transcode(const ByteView& data, uint64_t max_pixels) {
     bytes = transcode_jpeg(bytes_of(data), max_pixels);
   }
   return bytes ? nb::object(nb::bytes(bytes->data(), bytes->size())) : nb::none();
-}
-
-void check_entropy(const ByteView& data, uint64_t max_pixels) {
-  WithoutGil nogil;
-  decoder().open(bytes_of(data), max_pixels);
-  decoder().check();
 }
 
 template <JpegInfo (*read)(std::span<const uint8_t>)>
@@ -123,12 +87,6 @@ void register_jpeg(nb::module_& m) {
   m.def("check_jpeg", &read_without_gil<check_jpeg>, nb::arg("data"),
         "Read the header and walk every marker to the end of the image; a file cut short, or of a kind that "
         "is not decoded, raises ImageError.");
-  m.def("check_entropy", &check_entropy, nb::arg("data"), nb::arg("max_pixels") = kDefaultMaxPixels,
-        "Decode all that is entropy-coded, and make no pixels; what decode_jpeg would refuse raises "
-        "ImageError.");
-  m.def("decode_jpeg", &decode, nb::arg("data"), nb::arg("box") = nb::none(),
-        nb::arg("max_pixels") = kDefaultMaxPixels,
-        "Decode a JPEG, or its box (left, top, right, bottom), to RGB of shape (height, width, 3).");
   m.def("encode_jpeg", &encode, nb::arg("pixels"), nb::arg("quality"), nb::arg("subsampling") = "4:2:0",
         nb::kw_only(), nb::arg("restart") = false, nb::arg("optimize") = true,
         "Encode pixels of shape (height, width, 3) or (height, width) as baseline JPEG, with restart markers "

@@ -307,20 +307,18 @@ def _keeps_format(kind: str, recipe: Recipe) -> bool:
 
 
 def _check_further(data: bytes, kind: str, recipe: Recipe) -> None:
-    """Check an image that is kept as the recipe says; that of a JPEG has walked its markers already."""
-    if kind == "jpeg":
-        if recipe.check == "entropy":
-            _native.check_entropy(data, recipe.max_pixels)
-        elif recipe.check == "decode":
-            _native.decode_jpeg(data, max_pixels=recipe.max_pixels)
-    elif kind not in NATIVE_FORMATS:
+    """Check an image that is kept as the recipe says; the markers of a JPEG have been walked already."""
+    if kind not in NATIVE_FORMATS:
         decode_with_pillow(data, kind, recipe.check_pixels)
     elif recipe.check == "decode":
         _native.decode_image(data, max_pixels=recipe.max_pixels)
-    elif recipe.check == "entropy" or recipe.restart or (kind == "png" and not is_whole_png(data)):
+    elif recipe.check == "entropy":
         _native.check_image(data, recipe.max_pixels)
-    else:
-        _open(data, kind, recipe)
+    elif kind != "jpeg":
+        if recipe.restart or (kind == "png" and not is_whole_png(data)):
+            _native.check_image(data, recipe.max_pixels)
+        else:
+            _open(data, kind, recipe)
 
 
 def _open(data: bytes, kind: str, recipe: Recipe) -> None:
@@ -368,7 +366,7 @@ def _convert_jpeg(
     if isinstance(encode, JpegEncode) and _can_reencode(recipe, turned):
         stored, width, height = _reencode(data, corners, recipe, encode)
         return StoredImage(stored, width, height, storing, Geometry(1, window), "HWC", (found.width, found.height))
-    pixels: Pixels = _native.decode_jpeg(data, corners, max_pixels=recipe.max_pixels)
+    pixels: Pixels = _native.decode_image(data, corners, max_pixels=recipe.max_pixels)
     if found.is_grey and "L" in _modes(encode, recipe):
         pixels = np.ascontiguousarray(pixels[:, :, :1])
     size = found.width, found.height
@@ -388,7 +386,7 @@ def _kept(data: bytes, kind: str, recipe: Recipe) -> bytes:
         transcoded = _native.transcode_jpeg(data, recipe.max_pixels)
         if transcoded is not None:
             return transcoded
-        _native.check_entropy(data, recipe.max_pixels)  # there is no form with markers, and nothing has read it yet
+        _native.check_image(data, recipe.max_pixels)  # there is no form with markers, and nothing has read it yet
     _check_further(data, kind, recipe)
     return data
 
