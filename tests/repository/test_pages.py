@@ -68,9 +68,7 @@ def test_a_figure_is_what_its_formula_gives(page: str, formula: str, figure: str
 def test_the_runbook_starts_from_figures_of_the_performance_page() -> None:
     measured = PERFORMANCE.read_text(encoding="utf-8")
     reading = measured[measured.index("## Reading photographs") : measured.index("**Evaluation transform**")]
-    _, small, *_ = re.findall(
-        r"^\| \*\*Stoker\*\* \| (\d+) \|", measured[measured.index("## Building") :], re.M
-    )
+    _, small, *_ = re.findall(r"^\| \*\*Stoker\*\* \| (\d+) \|", measured[measured.index("## Building") :], re.M)
     row = re.search(
         r"^\| \*\*Stoker, max 500, JPEG 90 \+ restart\*\* \| (\d+) \| \d+ \| \d+ \| ([\d.]+) \|", reading, re.M
     )
