@@ -34,8 +34,13 @@ def test_every_form_holds_the_same_images(photos: Path, tmp_path: Path) -> None:
     assert len(images.open_own()) == 11
 
 
-def test_the_part_of_the_users_own_data_is_the_same_images(photos: Path, tmp_path: Path) -> None:
-    images = made(photos, tmp_path / "data", most=7)
+@pytest.mark.parametrize("is_listed", [False, True])
+def test_the_part_of_the_users_own_data_is_the_same_images(photos: Path, tmp_path: Path, is_listed: bool) -> None:
+    source = photos
+    if is_listed:  # in an order of its own
+        source = tmp_path / "list.txt"
+        source.write_text("\n".join(map(str, sorted((photos / "train").rglob("*.JPEG"), reverse=True))))
+    images = made(source, tmp_path / "data", most=7)
     own = images.open_own()
     pixels = {own[number].decode().tobytes() for number in range(len(own))}
     plain = stoker.open(images.place("plain"))

@@ -148,7 +148,7 @@ def test_open_gives_images_and_labels(tmp_path: Path) -> None:
     write_table(tmp_path / "metadata.csv", ROWS)
     dataset = stoker.open(tmp_path)
     assert [one.name for one in dataset.classes] == ["cat", "dog"]
-    assert [dataset[index].label for index in range(3)] == [0, 1, 1]
+    assert [dataset[index].label for index in range(3)] == [1, 0, 1]
     assert dict(dataset.fields) == KINDS
     (batch,) = stoker.Loader(dataset, 3, transform=stoker.Resize(4))
     assert batch.images.shape == (3, 4, 4, 3)

@@ -16,6 +16,7 @@ from stoker.config import available_cpus
 from stoker.errors import ExampleError, ImageError, SourceError, StorageError
 from stoker.extra_fields import features_beside
 from stoker.loader.read_ahead import RemoteFiles
+from stoker.loader.selection import same_numbers, selection_name
 from stoker.progress import progress_of_call
 from stoker.sources import ParquetRows
 from stoker.storage import place_at, stoppable_pool, within
@@ -98,13 +99,15 @@ class ItemFields:
 
 
 class ImageFiles:
-    """The images of one split of a source.
+    """The images of one split of a source, in its own order: as `SourceTree.rows_as_listed` has them.
 
     Args:
         tree: The source.
         split: One of its splits.
 
     Attributes:
+        table: The images.
+        fingerprint: Stands for the source, and for the order of the images where that is not the order of a build.
         schema: How they are presented as if they were records.
         records: The native reader.
         remote: The files, if they are in a store.
@@ -114,14 +117,17 @@ class ImageFiles:
         self._tree = tree
         self._split = split
         self._object_counts: NDArray[np.uint32] | None = None
-        table, archives = tree.table.take(tree.splits[split]), tree.archives
+        rows = tree.rows_as_listed(split)
+        self.fingerprint = tree.fingerprint()
+        if not same_numbers(rows, tree.splits[split]):
+            self.fingerprint += f"[{selection_name(rows)}]"
+        table, archives = tree.table.take(rows), tree.archives
         self.table = table
         if isinstance(tree.values, ParquetRows):
             with progress_of_call("unpacking", None) as progress:
                 table, archives = tree.values.located(table, progress)
             self.table = replace(self.table, sizes=table.sizes)
         self.labels: NDArray[np.int64] = self.table.labels.astype(np.int64)
-        self.fingerprint = tree.fingerprint()
         self.schema = replace(FILE_SCHEMA, fields=tree.fields)
         self._fields = None if tree.values is None else ItemFields(tree.fields, tree.values, self.table)
         self.records = _native.FileSet(

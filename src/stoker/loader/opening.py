@@ -59,6 +59,9 @@ def open_dataset(
 ) -> Dataset:
     """Open one split of a dataset for reading.
 
+    Samples are numbered as they are stored: records of shards; images that are not built by the order of their list,
+    table or tar, those in folders class by class (see `docs/reference/images.md`).
+
     Args:
         path: A directory that ``stoker build`` made; TFRecord shards of other origin, as a directory, one file or a
             pattern such as ``old/train-*``, whatever their extension; or images as they are, in any source that

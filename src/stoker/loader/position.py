@@ -77,7 +77,9 @@ class RunIdentity:
             raise ConfigError(f"{message}; give what state_dict() returned")
         for key in ("version", "dataset", "seed", "shuffle"):
             if type(state[key]) is not type(mine[key]) or state[key] != mine[key]:
-                raise ConfigError(f"the state is for {key} {state[key]!r}, but this loader has {mine[key]!r}")
+                message = f"the state is for {key} {state[key]!r}, but this loader has {mine[key]!r}"
+                why = ": other samples, or the same in another order" if key == "dataset" else ""
+                raise ConfigError(message + why)
         epoch, consumed = state["epoch"], state["consumed"]
         if isinstance(epoch, bool) or isinstance(consumed, bool):  # True is an int in Python, and no count
             raise ConfigError(f"the state is damaged: epoch {epoch!r} and consumed {consumed!r} must be whole numbers")

@@ -155,17 +155,14 @@ def list_coco(path: Location, text: str, options: SourceOptions, progress: Progr
     tree = builder.finish({} if boxes is None else {split: boxes})
     names = found.class_names()
     tree = dataclasses.replace(tree, classes=names, texts=(b"",) * len(names))
-    rows = tree.table.offsets
-    zeros = np.zeros(len(tree.table), np.int64)
     columns = found.columns()
     if not columns:
-        return dataclasses.replace(tree, table=dataclasses.replace(tree.table, offsets=zeros))
+        return tree
     collected = FieldValuesBuilder()
-    for row in found.rows(rows.tolist()):
+    for row in found.rows():
         collected.append(row)
     values = collected.finish(builder.base, columns, str(path) if options.masks else "")
-    table = dataclasses.replace(tree.table, offsets=np.arange(len(tree.table), dtype=np.int64))
-    return dataclasses.replace(tree, table=table, values=values, fields=values.fields)
+    return dataclasses.replace(tree, values=values, fields=values.fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,14 +294,13 @@ class _Contents:
         bits = 8 if len(self.categories) < 2**8 else 16
         return (*captions, *((("mask", Mask(bits)),) if self.objects is not None else ()))
 
-    def rows(self, places: Sequence[int]) -> Iterator[bytes]:
-        """Yield the values of the fields of some images, given by their places in the file, as `FieldValues` has them.
+    def rows(self) -> Iterator[bytes]:
+        """Yield the values of the fields of each image, in the order of the file, as `FieldValues` has them.
 
         For use once.
         """
-        ids = list(self.images)
         numbers = {category: number for number, category in enumerate(sorted(self.categories), 1)}
-        images = [ids[place] for place in places]
+        images = list(self.images)
         objects = repeat(b"") if self.objects is None else self.objects.rows(images, numbers)
         for one, mask in zip(images, objects, strict=False):
             several, image = self.captions.get(one, []), self.images[one]

@@ -43,8 +43,8 @@ class Item:
         label: Index into the classes of the source (0-based, before any label base); -1 when it has none.
         size_bytes: Its size when it was listed.
         archive: Index into the archives of the source; -1 for a file of its own.
-        offset: Where its bytes begin in that archive; of a file of its own the row of its values in
-            `stoker.sources.field_values`, or 0.
+        offset: Where its bytes begin in that archive; of a file of its own its number in the table or the list that
+            names it, 0 without one. Either way items of one archive, or of none, have it in the order of the source.
         object: Index of the annotated object that is meant; -1 for the whole image.
     """
 
@@ -95,7 +95,7 @@ class ItemTable:
         labels: int32 (N,): class index of each item; -1 when it has none.
         sizes: int64 (N,): bytes of each image when it was listed.
         archives: int32 (N,): archive that each image lies in; -1 for a file of its own.
-        offsets: int64 (N,): where each image begins in its archive; of a file of its own the row of its values.
+        offsets: int64 (N,): where each image begins in its archive; of a file of its own its number in the source.
         objects: int32 (N,): the object of the image that is meant; -1 for the whole image.
     """
 
@@ -272,7 +272,7 @@ class ItemCollector:
         return len(self.groups) - 1
 
     def add(self, group: int, path: bytes, size_bytes: int, offset: int = 0) -> None:
-        """Append one image of a group; not after one has been asked for."""
+        """Append one image of a group; not after one has been asked for. For ``offset`` see `Item`."""
         run = self._run
         run.starts.append(run.names.append(path))
         run.groups.append(group)

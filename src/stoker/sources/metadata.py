@@ -114,18 +114,14 @@ def list_metadata(
     images = _Images(builder, tables)
     images.read()
     images.collect(Walk(builder.base, without))
-    found = images.values()
+    values = images.values()
     if options.validation_labels is not None:
         builder.skipped.warnings.append(f"{option('validation_labels')} is not used: {tables[0].place} has the classes")
     class_names = builder.settle()
     splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
     search = BoxSearch(options.boxes, (base,), base, splits, progress)
     tree = builder.finish(search.find(class_names, builder.skipped.warnings))
-    # The rows of the values are put into the order of the items.
-    values = None if found is None else found.take(tree.table.offsets)
-    numbers = np.arange(len(tree.table), dtype=np.int64) if values else np.zeros(len(tree.table), np.int64)
-    table = dataclasses.replace(tree.table, offsets=numbers)
-    return dataclasses.replace(tree, table=table, values=values, fields=values.fields if values else {})
+    return dataclasses.replace(tree, values=values, fields=values.fields if values else {})
 
 
 def _check_places(root: str, base: Location, tables: Sequence[MetadataFile]) -> None:

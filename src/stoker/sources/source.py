@@ -14,6 +14,7 @@ import numpy as np
 
 from stoker.errors import SourceError
 from stoker.sources.columns import chunks, row_range
+from stoker.sources.field_values import FieldValues
 from stoker.sources.imagenet.classes import BUNDLED_LIST
 from stoker.sources.items import ItemTableBuilder
 from stoker.sources.labelled_boxes import LabelledBoxes
@@ -270,9 +271,15 @@ class SourceTree:
                 digest.update(column[first:end].astype("<i8").tobytes())
         for names in _file_names(self.table, whole=self.by_url):
             digest.update(names)
-        if self.values is not None:
-            digest.update(self.values.digest())
+        digest.update(self._values_digest())
         return digest.hexdigest()[:32]
+
+    def _values_digest(self) -> bytes:
+        """Return bytes that change with the extra fields; a table has their values in an order of its own."""
+        values = self.values
+        if isinstance(values, FieldValues):
+            values = values.take(self.table.offsets[self.table.objects <= 0])  # once for all objects of an image
+        return b"" if values is None else values.digest()
 
     def _read_digest(self) -> bytes:
         """Return bytes that change with the boxes of some images; nothing where all are known."""
@@ -294,6 +301,16 @@ class SourceTree:
             return b"damaged"
         numbers = [(box.xmin, box.ymin, box.xmax, box.ymax) for box in boxes]
         return struct.pack("<q", len(boxes)) + np.asarray(numbers, "<f8").tobytes()
+
+    def rows_as_listed(self, split: str) -> NDArray[np.int64]:
+        """Return the rows of a split in the order in which its tables, lists or archives have them.
+
+        Of folders, which have no order, that is the order of ``table``.
+        """
+        rows = self.splits[split]
+        if not self.archives and not self.table.offsets.any():
+            return rows
+        return rows[np.lexsort((self.table.offsets[rows], self.table.archives[rows]))]
 
     def locate(self, item: Item) -> bytes:
         """Return the absolute path or the URL of the file that holds an item: its own, or its archive."""

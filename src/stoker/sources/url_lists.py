@@ -17,8 +17,6 @@ import os
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.columns import GrowingColumn, repeats_in
@@ -114,11 +112,7 @@ def list_urls(root: str, paths: Sequence[Location], options: SourceOptions, prog
     values = (_list_tables if paths[0].suffix in _TABLES else _list_texts)(paths, builder)
     builder.settle()
     tree = builder.finish({})
-    # The rows of the values are put into the order of the items.
-    values = None if values is None else values.take(tree.table.offsets)
-    numbers = np.arange(len(tree.table), dtype=np.int64) if values else np.zeros(len(tree.table), np.int64)
-    table = dataclasses.replace(tree.table, offsets=numbers)
-    return dataclasses.replace(tree, table=table, values=values, fields=values.fields if values else {}, by_url=True)
+    return dataclasses.replace(tree, values=values, fields=values.fields if values else {}, by_url=True)
 
 
 class _Images:

@@ -125,7 +125,7 @@ class BenchImages:
 
     def _tree(self) -> SourceTree:
         tree = list_source(self.path)
-        return replace(tree, splits={self.split: tree.splits[self.split][np.asarray(self.numbers, np.int64)]})
+        return replace(tree, splits={self.split: tree.rows_as_listed(self.split)[np.asarray(self.numbers, np.int64)]})
 
 
 def prepare(dataset: Dataset, spec: BenchSpec, folder: str, forms: frozenset[Form], phase: Phase) -> BenchImages:
