@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+from PIL import Image
 
 from stoker import _native
 from stoker.config import check_range, check_size, format_count, format_seconds, format_size, full_split_name
@@ -277,7 +278,10 @@ def _check(dataset: Dataset, to: ExportFormat) -> None:
     for name, field in dataset.fields.items():
         if name in _RESERVED:
             raise ConfigError(f"field {name!r} of {dataset.path} has a name that the export itself uses; rename it")
-        if to != "parquet" and isinstance(field, ImageField) and not name.replace("-", "_").isidentifier():
+        if to == "parquet" or not isinstance(field, ImageField):
+            continue
+        is_suffix = to == "folder" and f".{name.lower()}" in Image.registered_extensions()
+        if is_suffix or not name.replace("-", "_").isidentifier():
             message = f"field {name!r} of {dataset.path} cannot be a part of the names of files"
             raise ConfigError(f"{message}; export to parquet, or rename it")
     names = [one.name for one in dataset.classes]
@@ -553,7 +557,8 @@ class _Folder(_Writer):
         row: dict[str, Any] = {"file_name": place + self._create(place, stem, record.index, suffix, record.image)}
         row["label"] = record.class_name or None
         for name, data in self._images(record):
-            own = self._create(place, f"{stem}.{name}", record.index, _image_suffix(data), data)
+            # Not called as an image is, so that readers of folders do not take it for another sample.
+            own = self._create(place, stem, record.index, name, data)
             row[f"{name}_file_name"] = place + own
         if self._rows is not None:
             row |= self._json_values(record)
@@ -596,7 +601,8 @@ class _Tars(_Writer):
         if record.label >= 0:
             more["class"] = record.class_name
         more |= self._json_values(record, without=caption)
-        members = [(record.name.rpartition(".")[2].lower(), record.image)]
+        suffix = record.name.rpartition(".")[2].lower()
+        members = [(_SAME_SUFFIXES.get(suffix, suffix), record.image)]  # "jpg" also of a .jpeg: what pipelines ask for
         if record.label >= 0:
             members.append(("cls", b"%d" % record.label))
         if caption is not None:

@@ -171,6 +171,15 @@ def test_pillow_and_datasets_read_a_folder(rich: Path, tmp_path: Path) -> None:
         assert (one["label"], one["caption"]) == (NAMES[sample.label], sample.fields["caption"])
 
 
+@pytest.mark.usefixtures("torchvision")
+def test_masks_of_a_folder_are_no_samples_of_an_image_folder(rich: Path, tmp_path: Path) -> None:
+    from torchvision.datasets import ImageFolder  # noqa: PLC0415 - beside PyTorch, once the fixture lets it
+
+    export(rich, tmp_path / "out", "folder")
+    folder = ImageFolder(tmp_path / "out/train")
+    assert (len(folder), folder.classes) == (12, sorted(NAMES))
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # webdataset leaves files open
 def test_webdataset_reads_the_tars(rich: Path, tmp_path: Path) -> None:
     report = export(rich, tmp_path / "out", "webdataset", shard_size=40_000)
@@ -199,6 +208,16 @@ def test_webdataset_reads_the_tars(rich: Path, tmp_path: Path) -> None:
     decoded = list(webdataset.WebDataset([str(path) for path in tars], shardshuffle=False).decode("rgb8"))
     assert [one["cls"] for one in decoded] == [int(label) for label in dataset.labels]
     gc.collect()
+
+
+def test_members_of_jpegs_are_called_jpg(tmp_path: Path) -> None:
+    (tmp_path / "images/ant").mkdir(parents=True)
+    (tmp_path / "images/ant/a.jpeg").write_bytes(pictures.jpeg(20, 24, 1))
+    (tmp_path / "images/ant/b.JPG").write_bytes(pictures.jpeg(20, 24, 2))
+    stoker.build(tmp_path / "images", tmp_path / "dataset", progress=False)
+    export(tmp_path / "dataset", tmp_path / "out", "webdataset")
+    with tarfile.open(tmp_path / "out/train-000000.tar") as tar:
+        assert {name.partition(".")[2] for name in tar.getnames()} == {"jpg", "cls", "json"}
 
 
 def test_tars_keep_names_ids_and_texts_of_classes(tmp_path: Path) -> None:
@@ -480,6 +499,9 @@ def test_what_cannot_be_written_is_refused_by_name(rich: Path, tmp_path: Path, m
     dotted = made("dotted", {"a/../b": fields.Mask()}, np.zeros((20, 20), np.uint8))
     with pytest.raises(ConfigError, match=r"field 'a/../b' of .* cannot be a part of the names of files"):
         export(dotted, tmp_path / "out", "webdataset")
+    suffix = made("suffix", {"PNG": fields.Mask()}, np.zeros((20, 20), np.uint8))
+    with pytest.raises(ConfigError, match=r"field 'PNG' of .* cannot be a part of the names of files"):
+        export(suffix, tmp_path / "out", "folder")
     with pytest.raises(stoker.errors.ExampleError, match="record 0 at byte 0: field 'score' is not finite"):
         export(made("nan", {"score": fields.Float()}, float("nan")), tmp_path / "nan-out", "folder")
     (tmp_path / "images/a").mkdir(parents=True)
