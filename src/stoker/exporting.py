@@ -661,7 +661,7 @@ class _Parquet(_Writer):
             if isinstance(field, ImageField):
                 size += len(value)
                 value = {"bytes": value, "path": None}
-            elif isinstance(field, Json):
+            elif isinstance(field, Json) and field.dtype == "any":
                 value = json.dumps(value, ensure_ascii=False, sort_keys=True)
             elif isinstance(value, np.ndarray):
                 size += value.nbytes
@@ -757,9 +757,12 @@ def _column(arrow: ModuleType, field: Field) -> tuple[Any, dict[str, Any]]:
             length = -1 if side is None else side
             kind, feature = arrow.list_(kind, length), {**_list(feature), "length": length}
         return kind, feature
+    if isinstance(field, Json) and field.dtype == "list[str]":
+        return arrow.list_(arrow.string()), _list(_value("string"))
+    if isinstance(field, Int):
+        return arrow.type_for_alias(field.dtype), _value(field.dtype)
     plain: dict[type[Field], tuple[Any, str]] = {
         Bytes: (arrow.binary(), "binary"),
-        Int: (arrow.int64(), "int64"),
         Float: (arrow.float32(), "float32"),
     }
     kind, dtype = plain.get(type(field), (arrow.string(), "string"))

@@ -33,7 +33,7 @@ import struct
 import sys
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
 
@@ -88,6 +88,10 @@ _DTYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "float32", "float64"),
 )
+_INT_RANGES = {"bool": range(2)} | {
+    name: range(max(np.iinfo(name).min, _INT64.start), min(int(np.iinfo(name).max) + 1, _INT64.stop))
+    for name in _DTYPES[1:9]
+}
 _LISTS: Mapping[str, FeatureKind] = {"float32": "float", "int64": "int64"}
 _OWN_PREFIX = "image/"
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
@@ -264,18 +268,35 @@ class Json(ValueField):
     """What JSON can say, but ``null``: stored in UTF-8, keys sorted, without blanks. Batches have a list of the values.
 
     That is up to 64 levels of lists and of dicts with text as keys, with text, finite numbers, ``bool`` and ``None``.
+
+    Attributes:
+        dtype: ``any``; or ``list[str]``: every value is a list of texts or nulls, and so is the column in an export to Parquet.
+
+    Raises:
+        ConfigError: The dtype is none of these.
     """
 
     kind: ClassVar[str] = "json"
+    dtype: Literal["any", "list[str]"] = "any"
+
+    def __post_init__(self) -> None:
+        if self.dtype not in ("any", "list[str]"):
+            raise ConfigError(f"dtype {_given(self.dtype)} of JSON is neither 'any' nor 'list[str]'")
 
     @property
     def spec(self) -> FeatureSpec:
         """One bytes value."""
         return FeatureSpec("bytes", 1)
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the kind, and the dtype where it is not ``any``."""
+        return {"kind": self.kind, **({} if self.dtype == "any" else {"dtype": self.dtype})}
+
     def _values(self, value: Any) -> list[bytes]:
         if value is None:
             raise _WrongError("must be what JSON can say, but not null")
+        if not self._is_of_type(value):
+            raise _WrongError("must be a list of texts")
         try:
             _check_keys(value)
             text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
@@ -287,27 +308,53 @@ class Json(ValueField):
         return [stored]
 
     def _value(self, values: list[bytes]) -> Any:
-        return parse_json(values[0])
+        value = parse_json(values[0])
+        if not self._is_of_type(value):
+            raise ValueError("it is not a list of texts")
+        return value
+
+    def _is_of_type(self, value: Any) -> bool:
+        is_text = isinstance(value, list) and all(text is None or isinstance(text, str) for text in value)
+        return is_text or self.dtype == "any"
 
 
 @dataclass(frozen=True, slots=True)
 class Int(ValueField):
-    """A whole number, -2^63 to 2^63 - 1. Batches have int64 (B,)."""
+    """A whole number, -2^63 to 2^63 - 1. Batches have int64 (B,).
+
+    Attributes:
+        dtype: ``bool``, ``int8`` to ``int64`` or ``uint8`` to ``uint64``: the range of the values, and the type of the
+            column in an export to Parquet.
+
+    Raises:
+        ConfigError: The dtype is none of these.
+    """
 
     kind: ClassVar[str] = "int"
+    dtype: str = "int64"
+
+    def __post_init__(self) -> None:
+        if self.dtype not in _INT_RANGES:
+            raise ConfigError(f"dtype {_given(self.dtype)} of a whole number is not one of {', '.join(_INT_RANGES)}")
 
     @property
     def spec(self) -> FeatureSpec:
         """One int64."""
         return FeatureSpec("int64", 1)
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the kind, and the dtype where it is not int64."""
+        return {"kind": self.kind, **({} if self.dtype == "int64" else {"dtype": self.dtype})}
+
     def _values(self, value: Any) -> list[int]:
-        if not isinstance(value, (bool, int, np.integer, np.bool_)) or int(value) not in _INT64:
-            raise _WrongError("must be a whole number of 64 bits")
+        if not isinstance(value, (bool, int, np.integer, np.bool_)) or int(value) not in _INT_RANGES[self.dtype]:
+            raise _WrongError(f"must be a whole number of type {self.dtype}")
         return [int(value)]
 
     def _value(self, values: list[int]) -> int:
-        return values[0]
+        if values[0] not in _INT_RANGES[self.dtype]:
+            raise ValueError(f"{values[0]} is no number of type {self.dtype}")
+        return bool(values[0]) if self.dtype == "bool" else values[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -584,7 +584,7 @@ def test_columns_of_hugging_face_are_fields_as_its_features_say(tmp_path: Path) 
     report = build(huggingface(2, **kinds), tmp_path / "out", max_rejects=1)
     assert dict(report.manifest.schema.fields) == {
         "caption": fields.Text(),
-        "year": fields.Int(),
+        "year": fields.Int("int16"),
         "score": fields.Float(),
         "emb": fields.Array("float32", (2,)),
         "words": fields.Array("int64", (None,)),

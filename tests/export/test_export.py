@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import datasets
 import numpy as np
+import pyarrow as pa
 import pytest
 import webdataset
 from PIL import Image
@@ -275,6 +276,26 @@ def test_datasets_read_parquet(rich: Path, tmp_path: Path) -> None:
         for name, value in sample.fields.items():
             got = json.loads(one[name]) if name == "meta" else one[name]
             np.testing.assert_array_equal(np.asarray(got).reshape(np.shape(value)), value)
+
+
+def test_columns_keep_their_types_from_parquet_to_parquet(tmp_path: Path) -> None:
+    images = [{"bytes": encoded(np.full((8, 8, 3), number, np.uint8), "PNG"), "path": None} for number in range(4)]
+    columns: dict[str, Any] = {
+        "tags": pa.array([["a", None], [], ["b"], ["c", "d"]], pa.list_(pa.string())),
+        "ids": pa.array([[1, 2], [], [3], [4]], pa.list_(pa.int32())),
+        **{name: pa.array([0, 1, 0, 1], pa.type_for_alias(name)) for name in ("int8", "int32", "uint16", "int64")},
+        "is_good": pa.array([True, False, True, False]),
+    }
+    table = pa.table({"image": images, "label": pa.array([0, 1, 0, 1]), **columns})
+    (tmp_path / "rows").mkdir()
+    parquet.write_table(table, tmp_path / "rows/train.parquet")
+    stoker.build(tmp_path / "rows", tmp_path / "dataset", progress=False)
+    export(tmp_path / "dataset", tmp_path / "out", "parquet")
+    again = parquet.read_table(tmp_path / "out/train-00000-of-00001.parquet")
+    assert {name: again.schema.field(name).type for name in columns} == {name: one.type for name, one in columns.items()}
+    assert sorted(map(repr, again.select(list(columns)).to_pylist())) == sorted(
+        map(repr, table.select(list(columns)).to_pylist())
+    )
 
 
 @pytest.mark.filterwarnings("ignore:no image has the class", "ignore:readers number the classes of a folder")

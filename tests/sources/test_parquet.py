@@ -165,7 +165,7 @@ def test_fields_follow_types_and_features(tmp_path: Path) -> None:
     tree = list_source(str(write_all(tmp_path / "src")))
     assert dict(tree.fields) == {
         "caption": fields.Text(),
-        "n": fields.Int(),
+        "n": fields.Int("int32"),
         "w": fields.Float(),
         "emb": fields.Array("float32", (4,)),
         "ids": fields.Array("int64", (None,)),
@@ -176,7 +176,7 @@ def test_fields_follow_types_and_features(tmp_path: Path) -> None:
         "mask": fields.Mask(),
         "second_image": fields.Image(),
         "raw": fields.Bytes(),
-        "ok": fields.Int(),
+        "ok": fields.Int("bool"),
     }
 
 

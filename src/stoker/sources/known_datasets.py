@@ -92,7 +92,7 @@ def _names_of_classes(records: Any) -> list[str]:
 
 def _named(name: str, field: Field, feature: Any) -> Field:
     """Return the field that a name says, as `stoker.fields.infer` has it, where a feature says how values are held."""
-    if name == "label" and field in (fields.Int(), fields.Text()) and feature.dtype != "bool":
+    if name == "label" and isinstance(field, (fields.Int, fields.Text)) and feature.dtype != "bool":
         return fields.Label()
     if field in (fields.Image(), fields.Text(), fields.Bytes()):
         if name == "mask" or name.endswith("_mask"):
@@ -111,8 +111,9 @@ def _of_feature(feature: Any) -> Field | None:
         return fields.Image()
     if kind == "Value":
         dtype = str(feature.dtype)
-        kinds = {"float": fields.Float(), "int": fields.Int(), "uint": fields.Int(), "bool": fields.Int()}
-        return _TEXTS.get(dtype) or kinds.get(dtype.rstrip("0123456789"))
+        if dtype.startswith(("int", "uint", "bool")):
+            return fields.Int(dtype)
+        return _TEXTS.get(dtype) or (fields.Float() if dtype.startswith("float") else None)
     if kind in ("Array2D", "Array3D", "Array4D", "Array5D"):
         return fields.Array(str(feature.dtype), tuple(feature.shape))
     return _of_list(feature)
@@ -122,6 +123,8 @@ def _of_list(feature: Any) -> Field | None:
     inner: Any = getattr(feature, "feature", None)
     if type(inner).__name__ == "ClassLabel":
         return fields.Labels(list(inner.names))
+    if type(inner).__name__ == "Value" and str(inner.dtype) in ("string", "large_string"):
+        return fields.Json("list[str]")
     if type(inner).__name__ == "Value" and str(inner.dtype).startswith(("int", "uint", "float", "bool")):
         length = getattr(feature, "length", -1)
         return fields.Array(str(inner.dtype), (length if length > 0 else None,))

@@ -338,10 +338,13 @@ def _plain_field(kind: Any) -> Field | None:
         (types.is_temporal, Text()),
         (types.is_decimal, Text()),
         (_is_bytes, Bytes()),
-        (types.is_boolean, Int()),
-        (types.is_integer, Int()),
         (types.is_floating, Float()),
     )
+    if types.is_boolean(kind) or types.is_integer(kind):
+        return Int(str(kind))
+    is_list = types.is_list(kind) or types.is_large_list(kind)
+    if is_list and _is_text(kind.value_type):
+        return Json("list[str]")
     return (
         next((field for test, field in tests if test(kind)), None)
         or _array(kind)
