@@ -270,7 +270,7 @@ class Json(ValueField):
     That is up to 64 levels of lists and of dicts with text as keys, with text, finite numbers, ``bool`` and ``None``.
 
     Attributes:
-        dtype: ``any``; or ``list[str]``: every value is a list of texts or nulls, and so is the column in an export to Parquet.
+        dtype: ``any``, or ``list[str]``: lists of texts and nulls, as which an export to Parquet writes them.
 
     Raises:
         ConfigError: The dtype is none of these.

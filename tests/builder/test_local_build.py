@@ -102,7 +102,7 @@ def test_a_dataset_holds_every_image_once_with_all_its_features(tmp_path: Path) 
 def test_resized_records_state_the_stored_size_and_label_base_counts(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "src", {"a": 2, "b": 1})
     (source / "b/grey.png").write_bytes(picture(9, "PNG", "L"))
-    recipe = Recipe(resize=parse_resize("short:15"), jpeg_only=True)
+    recipe = Recipe(resize=parse_resize("short:15"), formats=frozenset({"jpeg"}))
     report = run(source, tmp_path / "out", recipe=recipe, schema=ImagenetSchema(1))
     records = examples(tmp_path / "out", report.manifest)
     assert sorted(record["image/class/label"][1][0] for record in records) == [1, 1, 2, 2]

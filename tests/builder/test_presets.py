@@ -19,7 +19,7 @@ from stoker.builder.estimate import LARGE_BYTES, ExpectedSize
 from stoker.builder.plan import shard_rule
 from stoker.builder.settings import PRESETS, BuildSettings, find_preset
 from stoker.cli.main import main
-from stoker.errors import ConfigError
+from stoker.errors import ConfigError, SourceWarning
 from stoker.format import DlbsSchema, ImagenetSchema, TfdsSchema, TinySchema
 from stoker.format.shard_names import ShardNaming
 from stoker.recipe import JpegEncode, RawEncode, Recipe, parse_encode, parse_resize
@@ -135,6 +135,22 @@ def test_tfds(source: Path, tmp_path: Path) -> None:
     assert "idx/things-train.tfrecord-00000-of-00001.idx" in made
     info = json.loads((tmp_path / "out/dataset_info.json").read_text())
     assert info["name"] == "things"
+
+
+def test_what_readers_of_tfds_take_is_kept_and_the_rest_is_named_before(tmp_path: Path) -> None:
+    kinds = {"a.jpg": "JPEG", "b.png": "PNG", "c.webp": "WEBP", "d.gif": "GIF"}
+    (tmp_path / "src/one").mkdir(parents=True)
+    for name, kind in kinds.items():
+        Image.new("RGB", (9, 7), (200, 10, 90)).save(tmp_path / "src/one" / name, kind)
+    with pytest.warns(SourceWarning, match="readers of preset tfds take jpeg and png, .*: 1 webp, 1 gif of 4 looked"):
+        stoker.build(tmp_path / "src", tmp_path / "out", preset="tfds", progress=False)
+    stored = {sample.source: sample for sample in stoker.open(tmp_path / "out")}
+    assert {name: sample.format for name, sample in stored.items()} == {
+        "a.jpg": "jpeg", "b.png": "png", "c.webp": "png", "d.gif": "png",
+    }  # fmt: skip
+    for name in ("a.jpg", "b.png"):
+        assert stored[name].encoded == (tmp_path / "src/one" / name).read_bytes()
+    assert '"encodingFormat": ""' in (tmp_path / "out/features.json").read_text()  # TFDS looks at the bytes
 
 
 def test_tfds_names_of_labels_that_start_at_1(source: Path, tmp_path: Path) -> None:

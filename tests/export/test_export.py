@@ -292,7 +292,9 @@ def test_columns_keep_their_types_from_parquet_to_parquet(tmp_path: Path) -> Non
     stoker.build(tmp_path / "rows", tmp_path / "dataset", progress=False)
     export(tmp_path / "dataset", tmp_path / "out", "parquet")
     again = parquet.read_table(tmp_path / "out/train-00000-of-00001.parquet")
-    assert {name: again.schema.field(name).type for name in columns} == {name: one.type for name, one in columns.items()}
+    assert {name: again.schema.field(name).type for name in columns} == {
+        name: one.type for name, one in columns.items()
+    }
     assert sorted(map(repr, again.select(list(columns)).to_pylist())) == sorted(
         map(repr, table.select(list(columns)).to_pylist())
     )

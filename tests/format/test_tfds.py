@@ -40,7 +40,7 @@ def test_the_features_are_those_of_the_preset(tmp_path: Path) -> None:
     assert set(features) == {"image", "label", "file_name"}
     assert features["image"]["image"] == {
         "dtype": "uint8",
-        "encodingFormat": "jpeg",
+        "encodingFormat": "",
         "shape": {"dimensions": ["-1", "-1", "3"]},
     }
     assert features["label"]["classLabel"] == {"numClasses": "2"}

@@ -19,7 +19,7 @@ from stoker.recipe.geometry import Geometry
 from stoker.types import Box
 
 KEEP = Recipe()
-JPEG_ONLY = Recipe(jpeg_only=True)
+JPEG_ONLY = Recipe(formats=frozenset({"jpeg"}))
 
 
 def pixels(width: int = 48, height: int = 36) -> np.ndarray:
@@ -191,7 +191,10 @@ def test_max_keeps_small_jpegs_byte_for_byte_and_encodes_the_rest() -> None:
     assert convert(data, recipe) == StoredImage(data, 48, 36, source_size=(48, 36))
     assert convert(save("JPEG", "CMYK"), recipe).converted == "cmyk jpeg"
     assert convert(save("PNG"), recipe).data == save("PNG")
-    for other in (Recipe(resize=recipe.resize, encode=parse_encode("jpeg:90")), Recipe(recipe.resize, jpeg_only=True)):
+    for other in (
+        Recipe(resize=recipe.resize, encode=parse_encode("jpeg:90")),
+        Recipe(recipe.resize, formats=frozenset({"jpeg"})),
+    ):
         assert convert(data, other).data == data
         assert convert(save("PNG"), other).converted == "png"
     with pytest.raises(ImageError):
@@ -280,7 +283,7 @@ def test_thirty_two_bit_tiffs_have_no_defined_form() -> None:
 
 def test_a_resize_that_no_jpeg_can_hold_is_refused() -> None:
     with pytest.raises(ImageError, match="sides of a JPEG end at 65500"):
-        convert(save("PNG", size=(300, 1)), Recipe(resize=parse_resize("short:300"), jpeg_only=True))
+        convert(save("PNG", size=(300, 1)), Recipe(resize=parse_resize("short:300"), formats=frozenset({"jpeg"})))
     with pytest.raises(ImageError, match="sides of a WebP end at 16383"):
         convert(save("PNG", size=(300, 1)), Recipe(parse_resize("short:60"), parse_encode("webp:90")))
     assert convert(save("PNG", size=(300, 1)), Recipe(resize=parse_resize("short:300"))).width == 90_000

@@ -245,9 +245,18 @@ def test_encode_decides_for_all(name: str, encode: str) -> None:
 
 def test_for_readers_of_jpeg_encode_decides_too() -> None:
     for data in (KEPT["PNG"], KEPT["lossy WebP"]):
-        assert convert(data, Recipe(jpeg_only=True)).storing.format == "jpeg"
-        assert convert(data, Recipe(jpeg_only=True, encode=parse_encode("png"))).storing.format == "png"
-    assert convert(KEPT["PNG"], Recipe(jpeg_only=True, encode=parse_encode("png"))).data == KEPT["PNG"]
+        assert convert(data, Recipe(formats=frozenset({"jpeg"}))).storing.format == "jpeg"
+        assert convert(data, Recipe(formats=frozenset({"jpeg"}), encode=parse_encode("png"))).storing.format == "png"
+    assert convert(KEPT["PNG"], Recipe(formats=frozenset({"jpeg"}), encode=parse_encode("png"))).data == KEPT["PNG"]
+
+
+def test_for_readers_of_jpeg_and_png_nothing_is_lost() -> None:
+    recipe = Recipe(formats=frozenset({"jpeg", "png"}))
+    assert convert(KEPT["PNG"], recipe).data == KEPT["PNG"]
+    for name in ("lossless WebP", "lossy WebP"):
+        stored = convert(KEPT[name], recipe)
+        assert stored.storing.format == "png"
+        assert (as_pillow_gives_it(stored.data, "RGB") == as_pillow_gives_it(KEPT[name], "RGB")).all()
 
 
 @pytest.mark.decodes("png")

@@ -20,6 +20,8 @@ from stoker.recipe import (
 
 sides = st.integers(1, 5000)
 
+JPEG = frozenset({"jpeg"})
+
 
 @pytest.mark.parametrize("text", ["short:256", "long:512", "max:512", "exact:300x200", "square:300"])
 def test_resize_words_round_trip(text: str) -> None:
@@ -87,11 +89,11 @@ def test_resolved_names_only_what_has_a_meaning() -> None:
     assert Recipe().resolved() == {
         "kind": "keep", "encode": "auto", "check": "header", "exif": "keep", "max_pixels": 2**27,
     }  # fmt: skip
-    assert Recipe(jpeg_only=True).resolved()["encode"] == "jpeg:100:444"
+    assert Recipe(formats=JPEG).resolved()["encode"] == "jpeg:100:444"
     png = Recipe(encode=PngEncode())
     assert (png.resolved()["kind"], png.resolved()["encode"], str(png)) == ("encode", "png", "png")
     for recipe, encode in ((Recipe(parse_resize("short:256")), "auto"),
-                           (Recipe(parse_resize("short:256"), jpeg_only=True), "jpeg:90:420")):  # fmt: skip
+                           (Recipe(parse_resize("short:256"), formats=JPEG), "jpeg:90:420")):  # fmt: skip
         resized = recipe.resolved()
         assert (resized["resize"], resized["filter"], resized["encode"]) == ("short:256", "bicubic", encode)
 

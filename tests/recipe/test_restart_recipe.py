@@ -46,7 +46,10 @@ def test_only_jpegs_have_markers(options: dict[str, str]) -> None:
 @pytest.mark.parametrize("options", [{"format": "PNG"}, {"mode": "CMYK"}])
 def test_what_becomes_a_jpeg_is_what_keep_converts_to_with_markers(options: dict[str, str]) -> None:
     source = pictures.jpeg(90, 70, **options)
-    stored, kept = convert(source, Recipe(restart=True, jpeg_only=True)), convert(source, Recipe(jpeg_only=True))
+    stored, kept = (
+        convert(source, Recipe(restart=True, formats=frozenset({"jpeg"}))),
+        convert(source, Recipe(formats=frozenset({"jpeg"}))),
+    )
     assert (rgb(stored.data) == rgb(kept.data)).all()
     assert restart.markers(stored.data)
     assert not restart.markers(kept.data)

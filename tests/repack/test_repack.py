@@ -125,7 +125,7 @@ def test_a_png_in_a_record_is_kept_unless_readers_want_jpeg(tmp_path: Path) -> N
     assert stoker_does("repack", tmp_path / "train-*", tmp_path / "out") == 0
     assert read_manifest(tmp_path / "out").converted == {}
     assert stoker.open(tmp_path / "out")[0].encoded == out.getvalue()
-    assert stoker_does("repack", tmp_path / "train-*", tmp_path / "jpeg", "--preset", "tfds") == 0
+    assert stoker_does("repack", tmp_path / "train-*", tmp_path / "jpeg", "--preset", "imagenet") == 0
     assert read_manifest(tmp_path / "jpeg").converted == {"png": 1}
     assert stoker.open(tmp_path / "jpeg")[0].encoded.startswith(b"\xff\xd8")
 

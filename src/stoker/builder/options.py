@@ -157,7 +157,7 @@ class BuildOptions:
             max_pixels=self.max_pixels,
             restart=self.recipe == "restart",
             decode=self.decode,
-            jpeg_only=preset.jpeg_only,
+            formats=preset.formats,
         )
 
     def _encode(self, preset: Preset, resize: StoredSize | None) -> Encode | None:

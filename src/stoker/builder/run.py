@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import html
 import time
+import warnings
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
@@ -26,7 +27,7 @@ from stoker.builder.local import LocalEngine
 from stoker.builder.parts import NO_PART, note_part, parts_lacking
 from stoker.builder.plan import make_plan, plan_settings, recipe_record, stored_schema
 from stoker.config import format_count, format_seconds, format_size, option, stoker_version
-from stoker.errors import DestinationError, StorageError, printable
+from stoker.errors import DestinationError, SourceWarning, StorageError, printable
 from stoker.fields import ImageField
 from stoker.format import (
     LABELS_NAME,
@@ -44,14 +45,15 @@ from stoker.format import (
     write_manifest,
     write_rejects,
 )
-from stoker.recipe import encoder_versions
+from stoker.recipe import KEPT_FORMATS, encoder_versions
 from stoker.sources import Records, counts_of
 from stoker.storage import location
 from stoker.types import Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from stoker.builder.convert import Outcome
     from stoker.builder.local import EngineFactory
     from stoker.builder.parts import ListedSource, Part
     from stoker.builder.plan import Plan, SplitPlan
@@ -207,6 +209,7 @@ def build_tree(
     destination = location(destination)
     converter = ItemConverter(tree, settings.recipe, settings.schema)
     size, converter.known = sample_records(converter, settings.threads)
+    _warn_of_converted(settings, converter.known.values())
     plan = make_plan(tree, settings, size)
     wanted = plan_settings(plan, settings)
     replaced = None if overwrite is None else what_is_replaced(destination, wanted)
@@ -232,6 +235,21 @@ def build_tree(
     with open_journal(destination) as journal:
         run = Run(plan, settings, destination, journal, progress)
         return run.run(engine, converter, started, overwrites=replaced is not None)
+
+
+def _warn_of_converted(settings: BuildSettings, sample: Iterable[Outcome]) -> None:
+    """Warn of images that are not kept only because readers of the preset do not take their format."""
+    recipe, looked_at, converted = settings.recipe, 0, Counter[str]()
+    if recipe.formats == KEPT_FORMATS or recipe.encode is not None or recipe.resize is not None:
+        return
+    for outcome in sample:
+        looked_at, converted = looked_at + 1, converted + outcome.converted
+    if converted:
+        preset = settings.schema.info(0).preset
+        taken, others = " and ".join(sorted(recipe.formats)), ", ".join(f"{n} {kind}" for kind, n in converted.items())
+        message = f"readers of preset {preset} take {taken}, so that some images are not kept as they are"
+        advice = "'stoker plan' with the same settings says what becomes of them"
+        warnings.warn(f"{message}: {others} of {looked_at} looked at; {advice}", SourceWarning, stacklevel=4)
 
 
 def build_part(

@@ -18,7 +18,7 @@ from stoker.format import (
     TfdsSchema,
     TinySchema,
 )
-from stoker.recipe import RawEncode, Recipe
+from stoker.recipe import KEPT_FORMATS, RawEncode, Recipe
 from stoker.sources import SourceOptions
 
 if TYPE_CHECKING:
@@ -145,6 +145,8 @@ class BuildSettings:
             )
 
 
+_JPEG = frozenset({"jpeg"})
+
 PresetName = Literal["imagenet", "imagenet-nvidia", "dlbs", "tiny-imagenet", "dogs-onehot", "tfds"]
 
 
@@ -157,7 +159,7 @@ class Preset:
         label_base: Number of the first class.
         resize: As ``--resize`` has it; ``off`` for none.
         encode: As ``--encode`` has it; None leaves it to the recipe. Without a resize, a JPEG is not encoded so.
-        jpeg_only: Whether its readers take nothing but JPEG, as in `stoker.recipe.Recipe`.
+        formats: What its readers take, as in `stoker.recipe.Recipe`.
         filter: As ``--filter`` has it; None leaves it to the recipe.
         shard_names: As ``--shard-names`` has it.
         shards: Preferred shards of train and of validation; None for as many as their length asks for.
@@ -176,7 +178,7 @@ class Preset:
     compression: Compression = "none"
     numbered_labels: bool = False
     imagenet_labels: bool | None = None
-    jpeg_only: bool = False
+    formats: frozenset[str] = KEPT_FORMATS
 
     def make_schema(self, label_base: int | None) -> Schema:
         """Return the schema with a label base, or, given None, with that of the preset.
@@ -198,7 +200,7 @@ PRESETS: dict[PresetName, Preset] = {
         shards=(1024, 128),
         numbered_labels=True,
         imagenet_labels=True,
-        jpeg_only=True,
+        formats=_JPEG,
     ),
     "imagenet-nvidia": Preset(
         NvidiaSchema,
@@ -210,7 +212,7 @@ PRESETS: dict[PresetName, Preset] = {
         shards=(1024, 128),
         numbered_labels=True,
         imagenet_labels=True,
-        jpeg_only=True,
+        formats=_JPEG,
     ),
     "dlbs": Preset(
         DlbsSchema,
@@ -224,9 +226,9 @@ PRESETS: dict[PresetName, Preset] = {
         TinySchema, resize="exact:64x64", encode="raw", shard_names="per-class", imagenet_labels=False
     ),
     "dogs-onehot": Preset(
-        DogsSchema, 0, "exact:224x224", "jpeg:95", "tf2-nearest", "part", (4, 1), "gzip", jpeg_only=True
+        DogsSchema, 0, "exact:224x224", "jpeg:95", "tf2-nearest", "part", (4, 1), "gzip", formats=_JPEG
     ),
-    "tfds": Preset(TfdsSchema, shard_names="tfds", jpeg_only=True),
+    "tfds": Preset(TfdsSchema, shard_names="tfds", formats=frozenset({"jpeg", "png"})),
 }
 
 

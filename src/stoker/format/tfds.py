@@ -64,7 +64,8 @@ def write_tfds_metadata(
 
 def _features(classes: int) -> dict[str, Any]:
     """Return the three keys of preset ``tfds``; 64-bit integers are strings in the JSON of protocol buffers."""
-    image = {"dtype": "uint8", "encodingFormat": "jpeg", "shape": {"dimensions": ["-1", "-1", "3"]}}
+    # Without the format TFDS looks at the bytes of each image, which are JPEG or PNG.
+    image = {"dtype": "uint8", "encodingFormat": "", "shape": {"dimensions": ["-1", "-1", "3"]}}
     features = {
         "file_name": {"pythonClassName": _CLASSES + "text_feature.Text", "text": {}},
         "image": {"pythonClassName": _CLASSES + "image_feature.Image", "image": image},

@@ -24,6 +24,7 @@ from stoker.recipe.masks import decode_mask, is_stored_mask, mask_ids, store_mas
 from stoker.recipe.recipe import (
     CHECKS,
     FILTERS,
+    KEPT_FORMATS,
     MAX_PIXELS,
     Check,
     Encode,
@@ -43,6 +44,7 @@ __all__ = [
     "CHECKS",
     "FILTERS",
     "FORMATS",
+    "KEPT_FORMATS",
     "MAX_PIXELS",
     "NATIVE_FORMATS",
     "SNIFF_BYTES",

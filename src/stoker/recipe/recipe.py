@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 MAX_SIDE_PX = 65_500
 """Longest side that a JPEG file can have (libjpeg's limit)."""
+KEPT_FORMATS = frozenset({"jpeg", "png", "webp"})
+"""Formats whose files are kept as they are, if the readers take them."""
+
 MAX_PIXELS = 2**27
 """Pixels of the largest image that is stored unless something else is said."""
 _RGB = frozenset({"RGB"})
@@ -194,8 +197,8 @@ class Recipe:
             are read then, whatever ``check`` says.
         decode: ``exact``: as libjpeg's accurate integer decode, which Pillow has. ``fast``: as
             `stoker.Loader` does with ``decode="fast"``.
-        jpeg_only: Whether the readers take nothing but JPEG. Without ``encode``, what cannot be kept, PNG and WebP
-            included, then becomes a JPEG of quality 100 without chroma subsampling, or with ``resize`` of quality 90.
+        formats: What the readers take. Without ``encode``, an image in another format becomes PNG where they take
+            that, otherwise a JPEG of quality 100 without chroma subsampling, or with ``resize`` of quality 90.
     """
 
     resize: StoredSize | None = None
@@ -206,7 +209,7 @@ class Recipe:
     max_pixels: int = MAX_PIXELS
     restart: bool = False
     decode: DecodeMode = "exact"
-    jpeg_only: bool = False
+    formats: frozenset[str] = KEPT_FORMATS
 
     def __post_init__(self) -> None:
         check_range(option("max_pixels"), self.max_pixels, 1, 2**32)
@@ -234,7 +237,7 @@ class Recipe:
         """
         if self.encode is not None:
             return self.encode
-        if self.jpeg_only or (is_lossy and not is_whole):
+        if "png" not in self.formats or (is_lossy and not is_whole):
             return BEST_JPEG if self.resize is None else JpegEncode()
         return PngEncode()
 
@@ -270,7 +273,7 @@ class Recipe:
         }
 
     def _encode_text(self) -> str:
-        if self.encode is None and not self.jpeg_only:
+        if self.encode is None and "png" in self.formats:
             return "auto"
         return str(self.encode_of(is_lossy=False, is_whole=False))
 

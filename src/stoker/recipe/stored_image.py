@@ -29,7 +29,7 @@ from stoker.recipe.image_formats import (
     resize_with_pillow,
     sniff,
 )
-from stoker.recipe.recipe import JpegEncode, PngEncode, RawEncode, Recipe, WebpEncode
+from stoker.recipe.recipe import KEPT_FORMATS, JpegEncode, PngEncode, RawEncode, Recipe, WebpEncode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +42,6 @@ Made = Literal["kept", "encoded"]
 """``kept``: stored byte for byte, or by the recipe *restart* transcoded without loss. ``encoded``: made from pixels."""
 
 _PLAIN_COLORS = frozenset({"grey", "ycbcr", "rgb"})
-_KEPT_FORMATS = frozenset({"jpeg", "png", "webp"})
 _TF1_FILTERS = {"tf1-align-corners": True, "tf1-legacy": False}
 _NATIVE_FILTERS = frozenset({"nearest", "box", "bilinear", "bicubic", "lanczos"})
 _NAMES = {"jpeg": "JPEG", "png": "PNG", "webp": "WebP", "raw": "tensor"}
@@ -264,7 +263,7 @@ def _look(data: bytes, recipe: Recipe) -> _Found:
         return _Found(kind, _foreign_kind(info), info.width, info.height, turned, is_lossy=True, is_grey=grey)
     if kind not in FORMATS:
         raise ImageError(not_an_image(kind, data))
-    if kind not in _KEPT_FORMATS:
+    if kind not in KEPT_FORMATS:
         return _Found(kind)
     width, height = dimensions(data, kind)
     recipe.check_pixels(width, height)
@@ -301,7 +300,7 @@ def _keeps_size(found: _Found, recipe: Recipe) -> bool:
 def _keeps_format(kind: str, recipe: Recipe) -> bool:
     encode = recipe.encode
     if encode is None:
-        return kind == "jpeg" or (kind in _KEPT_FORMATS and not recipe.jpeg_only)
+        return kind in recipe.formats
     is_lossless = isinstance(encode, PngEncode) or encode == WebpEncode()
     return encode.format == kind and (is_lossless or recipe.resize is not None)
 
