@@ -165,9 +165,13 @@ def test_plan_prints_and_writes_nothing(stoker: Run, source: Path, tmp_path: Pat
     (source / "cat/empty.JPEG").touch()
     (source / "dog/notes.txt").touch()
     (source / "eel").mkdir()
+    classes = tmp_path / "classes.txt"
+    classes.write_text("cat\ndog\neel\n")
     before = sorted(tmp_path.rglob("*"))
     (source / "dog/right.JPEG").write_bytes(jpeg(9, kind="PNG"))
-    assert stoker("plan", source, "--split-fraction", "val=0.25", "--shards", 3) == 3
+    assert stoker("plan", source) == 2
+    assert "without images in any split: eel; delete their folders, or, to keep their labels," in stoker.err
+    assert stoker("plan", source, "--split-fraction", "val=0.25", "--shards", 3, "--labels", classes) == 3
     for said in (
         "3 classes of 0 to 10, 15 items",
         "12 jpeg, 2 png, 1 empty",
@@ -182,7 +186,7 @@ def test_plan_prints_and_writes_nothing(stoker: Run, source: Path, tmp_path: Pat
         assert said in stoker.out
     assert "odd file: cat/empty.JPEG" not in stoker.out
     (source / "dog/right.JPEG").unlink()
-    assert stoker("plan", source, "--resize", "short:20", "--json", "--max-rejects", 2) == 0
+    assert stoker("plan", source, "--resize", "short:20", "--json", "--max-rejects", 2, "--labels", classes) == 0
     document = stoker.json
     assert [reject["key"] for reject in document["rejects"]] == ["cat/empty.JPEG", "cat/odd.JPEG"]
     assert (document["expected_rejects"], document["withheld"]) == (2, False)

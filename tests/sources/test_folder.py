@@ -126,13 +126,41 @@ def test_files_outside_classes_and_folders_beside_splits_are_reported(tmp_path: 
     assert len(tree.table) == 2
 
 
-def test_an_empty_class_keeps_its_label(tmp_path: Path) -> None:
-    fill(tmp_path, "a/1.jpg", "c/1.jpg")
-    (tmp_path / "b").mkdir()
-    tree = list_source(str(tmp_path))
-    assert tree.classes == (b"a", b"b", b"c")
+def test_a_class_without_images_is_refused_unless_a_label_map_names_it(tmp_path: Path) -> None:
+    source = fill(tmp_path / "src", "train/a/1.jpg", "train/c/1.jpg", "train/b/notes.txt", "train/b/.1.jpg")
+    (source / "val/b").mkdir(parents=True)
+    with pytest.raises(SourceError, match=r"without images in any split: b; delete .*--labels FILE .*labels='FILE'"):
+        list_source(str(source))
+    (tmp_path / "classes").write_text("a\nb\nc\n")
+    tree = list_source(str(source), SourceOptions(labels=str(tmp_path / "classes")))
     assert [item.label for item in tree.table] == [0, 2]
     assert tree.warnings == ("no images in class b; it keeps its label",)
+    fill(source, "val/b/1.jpg")
+    (source / "val/c").mkdir()  # one split has images of each
+    assert list_source(str(source)).classes == (b"a", b"b", b"c")
+
+
+def test_folders_that_programs_leave_are_no_classes(tmp_path: Path) -> None:
+    junk = ("__MACOSX/cat/._1.jpg", "@eaDir/1.jpg", ".ipynb_checkpoints/1.jpg", "System Volume Information/x.jpg")
+    flat = fill(
+        tmp_path / "flat", "cat/1.jpg", "cat/@eaDir/1.jpg/SYNOFILE_THUMB_M.jpg", "dog/Thumbs.db", "dog/2.jpg", *junk
+    )
+    tree = list_source(str(flat))
+    assert (tree.classes, len(tree.table), tree.warnings) == ((b"cat", b"dog"), 2, ())
+    assert tree.ignored == {"junk": 5, ".db": 1}
+    both = fill(tmp_path / "both", *(f"{top}{name}" for top in ("", "train/") for name in junk))
+    fill(both, "train/cat/1.jpg", "val/cat/2.jpg", "val/@eaDir/1.jpg")
+    tree = list_source(str(both))
+    assert (tree.classes, [*tree.splits], tree.warnings) == ((b"cat",), ["train", "validation"], ())
+    assert tree.ignored == {"junk": 9}
+
+
+def test_classes_that_differ_in_case_alone_are_named(tmp_path: Path) -> None:
+    fill(tmp_path, "Class_01/1.jpg", "class_01/2.jpg", "dog/3.jpg")
+    tree = list_source(str(tmp_path))
+    assert tree.warnings == (
+        "classes whose names differ in case alone have labels of their own: Class_01 and class_01",
+    )
 
 
 def test_links_to_files_are_followed_and_dangling_ones_stay_items(tmp_path: Path) -> None:

@@ -91,12 +91,12 @@ def test_other_names_are_not_suspected(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("preset", [True, None])
 def test_folders_that_are_not_among_imagenets_classes_would_shift_them(tmp_path: Path, *, preset: bool | None) -> None:
-    root = tree_of(tmp_path / "photos", *OF_IMAGENET, "lost+found")
+    root = tree_of(tmp_path / "photos", *OF_IMAGENET, "leftover")
     tree = listing(root, imagenet_labels=preset)
-    assert tree.classes[0] == b"lost+found"
+    assert tree.classes[0] == b"leftover"
     (message,) = tree.label_warnings
     assert message == (
-        f"1 of the 4 classes of {root} are not among ImageNet's 1,000: lost+found; all are numbered 0 to 3 by name, "
+        f"1 of the 4 classes of {root} are not among ImageNet's 1,000: leftover; all are numbered 0 to 3 by name, "
         "not as in the full list; move those away, or give --labels FILE (for stoker.open: "
         "source=stoker.SourceOptions(labels='FILE'))"
     )

@@ -40,14 +40,24 @@ def put(server: S3Server, bucket: StoreLocation, *names: str) -> None:
 def test_marks_of_folders_are_not_items(tmp_path: Path, bucket: StoreLocation, s3_server: S3Server) -> None:
     fill(tmp_path, "cat/1.jpg", "cat/sub/2.jpg", "dog/3.jpg")
     (tmp_path / "dog/empty.jpg").touch()
-    (tmp_path / "bird").mkdir()
     url = copied(tmp_path, tmp_path, bucket)
-    put(s3_server, bucket, "", "cat/", "cat/sub/", "cat/lone/", "bird/")
+    put(s3_server, bucket, "", "cat/", "cat/sub/", "cat/lone/")
     there, here = list_source(url), list_source(str(tmp_path))
-    assert there.classes == here.classes == (b"bird", b"cat", b"dog")
+    assert there.classes == here.classes == (b"cat", b"dog")
     assert list(there.table) == list(here.table)
-    assert there.warnings == here.warnings == ("no images in class bird; it keeps its label",)
+    assert there.warnings == here.warnings == ()
     assert there.ignored == here.ignored == {}
+    assert there.fingerprint() == here.fingerprint()
+    put(s3_server, bucket, "bird/")
+    with pytest.raises(SourceError, match="without images in any split: bird; delete their folders"):
+        list_source(url)
+
+
+def test_folders_that_programs_leave_are_no_classes(tmp_path: Path, bucket: StoreLocation) -> None:
+    fill(tmp_path, "cat/1.jpg", "__MACOSX/cat/._1.jpg", "@eaDir/1.jpg", "cat/@eaDir/1.jpg/SYNOFILE_THUMB_M.jpg")
+    there, here = list_source(copied(tmp_path, tmp_path, bucket)), list_source(str(tmp_path))
+    assert there.classes == here.classes == (b"cat",)
+    assert there.ignored == here.ignored == {"junk": 3}
     assert there.fingerprint() == here.fingerprint()
 
 

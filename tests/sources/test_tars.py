@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
     from stoker.sources import SourceTree
 
-TRAIN = {"n02": ["n02_9.JPEG", "n02_10.JPEG", "n02_100.JPEG"], "n01": ["n01_2.JPEG", "n01_1.JPEG"], "n03": []}
+TRAIN = {
+    "n02": ["n02_9.JPEG", "n02_10.JPEG", "n02_100.JPEG"],
+    "n01": ["n01_2.JPEG", "n01_1.JPEG"],
+    "n03": ["n03_1.JPEG"],
+}
 VAL = {"ILSVRC2012_val_00000002.JPEG": "n01", "ILSVRC2012_val_00000001.JPEG": "n02"}
 TEST = ["ILSVRC2012_test_00000002.JPEG", "ILSVRC2012_test_00000001.JPEG"]
 BOXES = {
@@ -77,7 +81,7 @@ def test_tars_are_the_same_source_as_the_folders_they_unpack_to(unpacked: Path, 
     assert tars.texts == folders.texts == (b"tench", b"goldfish", b"")
     assert everything(tars) == everything(folders)
     assert [name for name, *_ in everything(tars)["train"]] == [
-        b"n01_1.JPEG", b"n01_2.JPEG", b"n02_10.JPEG", b"n02_100.JPEG", b"n02_9.JPEG",
+        b"n01_1.JPEG", b"n01_2.JPEG", b"n02_10.JPEG", b"n02_100.JPEG", b"n02_9.JPEG", b"n03_1.JPEG",
     ]  # fmt: skip
     assert any(damaged for *_, damaged in everything(tars)["train"])
     assert tars.fingerprint() == folders.fingerprint()
@@ -163,12 +167,24 @@ def test_folders_in_a_tar(
     assert tree.ignored.get("outside a class folder", 0) == loose
 
 
-def test_an_empty_class_in_a_tar_keeps_its_label(tmp_path: Path) -> None:
+def test_a_class_in_a_tar_without_images_is_refused_unless_a_label_map_names_it(tmp_path: Path) -> None:
     path = tmp_path / "some.tar"
     path.write_bytes(tar_bytes({"Images": None, "Images/a": None, "Images/b": None, "Images/b/1.jpg": b"x"}))
+    with pytest.raises(SourceError, match=r"some\.tar has classes without images in any split: a; .*--labels FILE"):
+        list_source(str(path))
+    (tmp_path / "classes").write_text("a\nb\n")
+    assert list_source(str(path), SourceOptions(labels=str(tmp_path / "classes"))).table[0].label == 1
+
+
+def test_folders_that_programs_leave_in_tars_are_no_classes(tmp_path: Path) -> None:
+    path = tmp_path / "some.tar"
+    junk = ["p/.ipynb_checkpoints/1.jpg", "p/@eaDir/1.jpg", "__MACOSX/p/cat/._1.jpg", "p/dog/__MACOSX/2.jpg"]
+    path.write_bytes(tar_of("p/cat/1.jpg", "p/dog/2.jpg", *junk))
     tree = list_source(str(path))
-    assert tree.classes == (b"a", b"b")
-    assert tree.table[0].label == 1
+    assert (listed(tree), tree.ignored) == ([("1.jpg", "cat"), ("2.jpg", "dog")], {"junk": 4})
+    path.write_bytes(tar_bytes({"1.jpg": b"x", "1.cls": b"0", "__MACOSX": None, "__MACOSX/2.jpg": b"x"}))
+    tree = list_source(str(path))
+    assert (len(tree.table), tree.ignored) == (1, {"junk": 2})
 
 
 @pytest.mark.parametrize("kind", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])

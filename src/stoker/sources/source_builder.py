@@ -99,8 +99,8 @@ class SourceBuilder:
         """Give every class its label and every image its place; return the classes, by which boxes are chosen.
 
         Raises:
-            SourceError: The label map lacks a class, a class cannot be written into ``labels.txt``, or an id is too
-                large.
+            SourceError: The label map lacks a class, a class without images would shift the labels of others, a class
+                cannot be written into ``labels.txt``, or an id is too large.
         """
         ids = self._ids() if self.numbered else None
         self._names = self._class_names() if ids is None else self._names_of(ids)
@@ -250,7 +250,17 @@ class SourceBuilder:
         listed = [name for name in empty if name not in found]
         if listed and self.labels and self.labels.where != BUNDLED_LIST:  # a part of ImageNet is meant
             self.skipped.warnings.append(f"the list of labels has {format_count(len(listed), 'class')} without images")
-        self.skipped.warn([name for name in empty if name in found], "no images in class {names}; it keeps its label")
+        empty = [name for name in empty if name in found]
+        if empty and self.labels is None and len(table):
+            message = f"{self.root} has classes without images in any split: {shown_names(empty)}; delete their folders"
+            advice = f"to keep their labels, name every class in a file and give {label_option('FILE')}"
+            raise SourceError(f"{message}, or, {advice}", path=self.root)
+        self.skipped.warn(empty, "no images in class {names}; it keeps its label")
+        alike: dict[str, list[bytes]] = {}
+        for name in self._names if self.labels is None and not self.numbered else ():
+            alike.setdefault(os.fsdecode(name).casefold(), []).append(name)
+        same = [b" and ".join(names) for names in alike.values() if len(names) > 1]
+        self.skipped.warn(same, "classes whose names differ in case alone have labels of their own: {names}")
         train = {group.class_name for group in self.collector.groups if group.split == "train"}
         if train:
             extra = sorted(found.difference(name for name in train if name is not None))

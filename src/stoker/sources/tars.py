@@ -21,7 +21,7 @@ from stoker.sources.items import Group
 from stoker.sources.reading import in_order
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tar_format import FileWindow, is_compressed, is_tar, tar_members
-from stoker.sources.walking import is_sidecar
+from stoker.sources.walking import JUNK, is_sidecar
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -282,12 +282,15 @@ class TarNames:
         self._links: list[bytes] = []
 
     def path(self, member: tarfile.TarInfo) -> bytes | None:
-        """Return the path of a member without ``.`` parts; None if it leads out of the tar."""
+        """Return the path of a member without ``.`` parts; None if it leads out of the tar or lies in `JUNK`."""
         name = member.name.encode("utf-8", "surrogateescape")
         parts = [part for part in name.split(b"/") if part not in (b"", b".")]
         if name.startswith(b"/") or b".." in parts or b"\0" in name:
             self._skipped.ignored["unsafe name"] += 1
             _note(self._unsafe, name)
+            return None
+        if not JUNK.isdisjoint(parts if member.isdir() else parts[:-1]):
+            self._skipped.ignored["junk"] += 1
             return None
         return b"/".join(parts)
 

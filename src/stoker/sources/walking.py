@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 SIDECARS = frozenset({b".xml", b".txt", b".csv", b".json", b".md", b".html", b".db", b".ini", b".journal"})
 """Suffixes of files that lie beside images and are never images."""
 
+JUNK = frozenset(
+    b"__MACOSX .ipynb_checkpoints __pycache__ @eaDir @Recycle @Recently-Snapshot @tmp #recycle #snapshot lost+found"
+    b" $RECYCLE.BIN $Recycle.Bin RECYCLER".split()
+) | {b"System Volume Information"}
+"""Folders that archivers, notebooks, network storage and systems leave among those of users: never classes."""
+
 _MANIFEST, _JOURNAL, _BUILD_FOLDER = "manifest.json", "build.journal", ".stoker-build"
 _DATASET_MARKS = frozenset(map(str.encode, (_MANIFEST, _JOURNAL, _BUILD_FOLDER)))
 """What lies directly in a dataset of Stoker's: the first in one that is built, the others in one that is not yet: on
@@ -37,7 +43,7 @@ class Skipped:
     """What a listing met that is not an item.
 
     Attributes:
-        ignored: How many, by suffix or by kind (``hidden``, ``special file``, ``link out of the tree``, ...).
+        ignored: How many, by suffix or by kind (``hidden``, ``junk``, ``special file``, ``link out of the tree``, ...).
         warnings: Warnings for the user, in the order in which they were found.
     """
 
@@ -110,14 +116,14 @@ class Listing:
 
 
 def folders_in(where: bytes) -> list[bytes]:
-    """Return the names of the folders that lie directly in a folder, in the order of their bytes.
+    """Return the names of the folders that lie directly in a folder, in the order of their bytes, without `JUNK`.
 
     Raises:
         SourceError: It cannot be read.
         StorageError: The store cannot be reached.
     """
     with _listing(where):
-        return place_at(where).folders()
+        return [name for name in place_at(where).folders() if name not in JUNK]
 
 
 def seen_in(where: bytes) -> Iterator[tuple[bytes, bool]]:
@@ -146,11 +152,11 @@ class Walk:
     without: Location | None = None
 
     def scan(self, folder: bytes, skipped: Skipped) -> list[Child]:
-        """Return what lies directly in a folder, in the byte order of the names, without folders that lead back.
+        """Return what lies directly in a folder, in the byte order of the names, without `JUNK` and what leads back.
 
         Args:
             folder: Path below the root: empty, or ending in a slash.
-            skipped: Receives what leads back.
+            skipped: Receives what is left out.
 
         Raises:
             SourceError: It cannot be read.
@@ -161,6 +167,9 @@ class Walk:
             for child in place_at(self._at(folder)).children():
                 path = folder + child.name
                 if child.is_folder and self._is_without(path):
+                    continue
+                if child.is_folder and child.name in JUNK:
+                    skipped.ignored["junk"] += 1
                     continue
                 if child.is_folder and child.is_link and top.leads_back(path):
                     self._add_loop(path, skipped)
@@ -190,7 +199,7 @@ class Walk:
         left_out = None if self.without is None or self.without.is_local else self.without.spelled() + b"/"
 
         def enters(path: bytes, leads_back: bool) -> bool:  # noqa: FBT001 - as a walk calls it
-            if (top := _hidden_part(path)) is not None:
+            if (top := _hidden_part(path + b"/")) is not None:
                 hidden.add(top)
                 return False
             return self._enters(folder + path, skipped, leads_back=leads_back)
@@ -209,8 +218,7 @@ class Walk:
                     skipped.ignored["special file"] += 1
                 else:
                     found.append((path, size))
-        if hidden:
-            skipped.ignored["hidden"] += len(hidden)
+        skipped.ignored.update("junk" if top.rpartition(b"/")[2] in JUNK else "hidden" for top in hidden)
         found.sort()
         marks |= hidden & _DATASET_MARKS
         return Listing(found, skipped, is_dataset=bool(marks) and is_dataset(place_at(self._at(folder))))
@@ -239,14 +247,14 @@ class Walk:
 
 
 def _hidden_part(path: bytes) -> bytes | None:
-    """Return the path up to the first part that is hidden."""
-    if path.startswith(b"."):
-        return path.partition(b"/")[0]
-    at = path.find(b"/.")
-    if at < 0:
-        return None
-    end = path.find(b"/", at + 1)
-    return path if end < 0 else path[:end]
+    """Return the path up to the first part that is hidden, or a folder of `JUNK`; a folder itself ends in a slash."""
+    if b"/" not in path:
+        return path if path.startswith(b".") else None
+    *folders, name = path.split(b"/")
+    for depth, part in enumerate(folders, 1):
+        if part.startswith(b".") or part in JUNK:
+            return b"/".join(folders[:depth])
+    return path if name.startswith(b".") else None
 
 
 @contextmanager
