@@ -72,6 +72,29 @@ class Sequenced:
         return self.made[position]
 
 
+# Classes in a field of another name
+
+
+@pytest.mark.parametrize("labels", [["dog", "cat"], [1, 0], [np.int64(1), np.int64(0)]])
+def test_the_only_field_of_classes_is_taken_and_said(tmp_path: Path, labels: list[Any]) -> None:
+    others = {"caption": "x", "target": 0.5, "has_label": True}
+    source = [{"image": picture(number), "class": label, **others} for number, label in enumerate(labels)]
+    with pytest.warns(SourceWarning, match="the source: nothing is called 'label'; the classes are 'class'"):
+        build(source, tmp_path / "out")
+    assert {name: one.label for name, one in samples(tmp_path / "out").items()} == {"0": 1, "1": 0}
+    assert [*stoker.open(tmp_path / "out").fields] == [*others]
+
+
+def test_several_fields_of_classes_are_refused_with_the_fields_to_give(tmp_path: Path) -> None:
+    source = [{"image": picture(number), "class": "cat", "class_id": 7, "emb": np.zeros(3)} for number in range(2)]
+    with pytest.raises(SourceError, match=r"the classes may be 'class' or 'class_id'; give fields=\{") as caught:
+        build(source, tmp_path / "out")
+    chosen = eval(str(caught.value).partition("give fields=")[2], {"stoker": stoker})
+    build(source, tmp_path / "out", fields=chosen)
+    dataset = stoker.open(tmp_path / "out")
+    assert ([one.name for one in dataset.classes], [*dataset.fields]) == (["cat"], ["class_id", "emb"])
+
+
 # Images
 
 

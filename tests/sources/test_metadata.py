@@ -6,6 +6,7 @@ import csv
 import gc
 import json
 import re
+import subprocess
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from PIL import Image
 import stoker
 from sources.making import content, fill, listed
 from stoker import fields
-from stoker.errors import SourceError, TooManyRejectsError
+from stoker.errors import SourceError, SourceWarning, TooManyRejectsError
 from stoker.sources import SourceOptions, list_source, read_listing, with_objects, write_listing
 from stoker.storage import location
 
@@ -497,3 +498,79 @@ def test_parquet_that_is_no_table_of_images_is_refused(tmp_path: Path, columns: 
     assert re.search(message, refused(tmp_path))
     (tmp_path / "metadata.parquet").write_bytes(b"PAR1" + bytes(8) + b"PAR1")
     assert re.search(r"the footer of .*metadata\.parquet is damaged", refused(tmp_path))
+
+
+# Classes in a column of another name
+
+
+def write_classes(root: Path, columns: dict[str, list[Any]], name: str = "metadata.csv") -> Path:
+    """A source with a row for each of some images."""
+    count = len(next(iter(columns.values())))
+    names = columns.get("file_name") or [f"{number}.png" for number in range(count)]
+    fill(root, *names)
+    rows = [{"file_name": names[at], **{key: known[at] for key, known in columns.items()}} for at in range(count)]
+    write_table(root / name, rows)
+    return root
+
+
+@pytest.mark.parametrize("name", ["metadata.csv", "metadata.tsv", "metadata.jsonl", "metadata.parquet"])
+@pytest.mark.parametrize(
+    ("column", "labels"), [("class", ["dog", "cat", "dog"]), ("Category-ID", [1, 0, 1]), ("fine_label", [1.0, None, 0])]
+)
+def test_the_only_column_of_classes_is_taken_and_said(
+    tmp_path: Path, name: str, column: str, labels: list[Any]
+) -> None:
+    others = {"caption": ["a", "b", "a"], "num_classes": [1, 2, 3], "target": [0.5, 0.25, 0.75], "status": ["ok"] * 3}
+    root = write_classes(tmp_path / "other", {column: labels, **others}, name)
+    want = list_source(str(write_classes(tmp_path / "label", {"label": labels, **others}, name)))
+    tree = list_source(str(root))
+    assert (listed(tree), tree.classes, tree.fields) == (listed(want), want.classes, want.fields)
+    said = f"{root / name}: nothing is called 'label'; the classes are {column!r}"
+    assert tree.warnings == (said, *(text.replace("label/", "other/") for text in want.warnings))
+    with pytest.warns(SourceWarning) as seen:
+        stoker.open(root)
+    assert str(seen[0].message) == said
+
+
+@pytest.mark.parametrize("name", ["metadata.csv", "metadata.tsv", "metadata.jsonl"])
+def test_several_columns_of_classes_are_refused_with_the_line_that_chooses(tmp_path: Path, name: str) -> None:
+    columns: dict[str, list[Any]] = {"classy": [7, 8], "class": ["dog", "cat"], "class_id": [0, 1], "x": [1.5, 2]}
+    root = write_classes(tmp_path / "with blank", columns, name)
+    message = refused(root)
+    assert "nothing is called 'label', and the classes may be 'class' or 'class_id'; rename the right one" in message
+    subprocess.run(message.partition("for 'class': ")[2], shell=True, check=True)
+    tree = list_source(str(root))
+    assert listed(tree) == [("1.png", "cat"), ("0.png", "dog")]
+    assert [*tree.fields] == ["classy", "class_id", "x"]
+
+
+def test_an_empty_column_of_labels_is_a_source_without_classes(tmp_path: Path) -> None:
+    columns: dict[str, list[Any]] = {"class": ["dog", "cat"], "class_id": [0, 1], "label": ["", ""]}
+    tree = list_source(str(write_classes(tmp_path, columns)))
+    assert (tree.classes, [*tree.fields]) == ((), ["class", "class_id"])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[0.5, 0.25], [5_000_000, 1], [-7, 0], ["a|b", "a"], ["3 4", "3"], [f"text {number}" for number in range(21)]],
+    ids=str,
+)
+def test_columns_without_values_of_classes_stay_fields_and_are_named(tmp_path: Path, values: list[Any]) -> None:
+    tree = list_source(str(write_classes(tmp_path, {"target": values})))
+    assert (tree.classes, [*tree.fields]) == ((), ["target"])
+    (warning,) = tree.warnings
+    assert warning.endswith("nothing is called 'label'; 'target' has neither ids nor repeated names, so it is a field")
+
+
+def test_columns_that_differ_from_the_folders_are_refused(tmp_path: Path) -> None:
+    columns = {"file_name": ["a/1.png", "b/2.png"], "class": ["cat", "dog"], "n": [1, 2]}
+    root = write_classes(tmp_path, columns)
+    message = refused(root)
+    assert "the classes may be the column 'class' or the folders, as of a/1.png; rename the column" in message
+    table = (root / "metadata.csv").read_text()
+    for name, classes in (("label", (b"cat", b"dog")), ("kind", (b"a", b"b"))):
+        assert repr(name) in message
+        (root / "metadata.csv").write_text(table.replace("class", name))
+        assert list_source(str(root)).classes == classes
+    (root / "metadata.csv").write_text(table.replace("cat", "a").replace("dog", "b"))
+    assert list_source(str(root)).classes == (b"a", b"b")

@@ -322,6 +322,46 @@ def test_labels_are_ids_or_names(tmp_path: Path, labels: list[Any], expected: di
     assert {item.offset: item.label for item in list_source(str(path)).table} == expected
 
 
+@pytest.mark.parametrize("labels", [[0, 2, None], ["b", None, "a"]])
+def test_the_only_column_of_classes_is_taken_and_said(tmp_path: Path, labels: list[Any]) -> None:
+    images = [image(picture(number)) for number in range(3)]
+    known = {"image": images, "fine_label": labels, "target": [0.5, 1.5, 2.5], "is_class": [True, False, True]}
+    path = write_rows(tmp_path / "train.parquet", known)
+    write_rows(tmp_path / "test.parquet", {name: known[name] for name in ("image", "target", "is_class")})
+    tree, want = list_source(str(tmp_path)), [2, 0, -1] if labels[0] == 0 else [1, -1, 0]
+    assert [tree.table[row].label for row in tree.splits["train"]] == sorted(want)
+    assert [*tree.fields] == ["target", "is_class"]
+    assert tree.warnings[0] == f"{path}: nothing is called 'label'; the classes are 'fine_label'"
+
+
+def test_several_columns_of_classes_are_refused_with_the_line_that_chooses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    images = [image(picture(number)) for number in range(3)]
+    write_rows(tmp_path / "{p}/train.parquet", {"image": images, "fine_label": [2, 0, 1], "coarse_label": [0, 0, 1]})
+    for given in ("{p}/train.parquet", "{p}"):
+        with pytest.raises(SourceError) as caught:
+            list_source(given)
+        message = str(caught.value)
+        assert "nothing is called 'label', and the classes may be 'fine_label' or 'coarse_label'; rename" in message
+    line = message.partition("for 'fine_label': ")[2]
+    eval(line, {"stoker": stoker, "datasets": datasets})
+    dataset = stoker.open("dataset")
+    assert sorted(dataset[row].label for row in range(3)) == [0, 1, 2]
+    assert [*dataset.fields] == ["coarse_label"]
+
+
+def test_the_first_of_several_columns_whose_classes_have_names_is_said(tmp_path: Path) -> None:
+    kinds = {name: datasets.ClassLabel(names=NAMES) for name in ("fine_label", "coarse_label")}
+    rows = {"image": [image(picture(0))], "fine_label": [1], "coarse_label": [2]}
+    made = datasets.Dataset.from_dict(rows, features=datasets.Features({"image": datasets.Image(), **kinds}))
+    made.to_parquet(tmp_path / "p.parquet")
+    tree = list_source(str(tmp_path / "p.parquet"))
+    assert (tree.table[0].label, [*tree.fields]) == (1, ["coarse_label"])
+    assert tree.warnings[0] == f"{tmp_path}/p.parquet: nothing is called 'label'; the classes are 'fine_label'"
+
+
 @pytest.mark.parametrize(
     ("labels", "message"),
     [

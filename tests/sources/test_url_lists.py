@@ -160,6 +160,20 @@ def test_the_whole_url_counts(tmp_path: Path) -> None:
     assert len({tree.fingerprint() for tree in trees}) == 3
 
 
+def test_classes_in_a_column_of_another_name(tmp_path: Path) -> None:
+    laion = {"caption": "x", "NSFW": "UNLIKELY", "similarity": 0.3, "hash": 77, "status": "success", "LICENSE": "?"}
+    rows = [{"url": f"https://a.example/{at}.jpg", **laion} for at in range(2)]
+    tree = list_source(str(write_list(tmp_path / "laion.csv", rows)))
+    assert (tree.classes, [*tree.fields], tree.warnings) == ((), [*laion], ())
+    path = write_list(tmp_path / "other.csv", [{**row, "category": "ab"[at]} for at, row in enumerate(rows)])
+    tree = list_source(str(path))
+    assert (tree.classes, [*tree.fields]) == ((b"a", b"b"), [*laion])
+    assert tree.warnings == (f"{path}: nothing is called 'label'; the classes are 'category'",)
+    path = write_list(tmp_path / "two.csv", [{**row, "category": 1, "class": 2} for row in rows])
+    with pytest.raises(SourceError, match="the classes may be 'category' or 'class'; rename the right one to 'label'"):
+        list_source(str(path))
+
+
 @pytest.mark.parametrize("labels", [[2, 0, -1], ["2", "0", "-1"], [2.0, 0.0, None]])
 def test_labels_that_are_numbers_are_ids(tmp_path: Path, labels: list[Any]) -> None:
     rows = [{"URL": f"https://a.example/{at}.jpg", "label": label} for at, label in enumerate(labels)]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stoker import fields
+from stoker.sources.tables import find_label
 
 if TYPE_CHECKING:
     from stoker.types import Field
@@ -59,6 +60,7 @@ def find_fields(records: Any, first: Mapping[str, Any]) -> dict[str, Field]:
 
     Raises:
         ConfigError: A value tells nothing.
+        SourceError: Several fields may be the class.
     """
     said = getattr(records, "features", None)
     features = said if isinstance(said, Mapping) else {}
@@ -67,6 +69,15 @@ def find_fields(records: Any, first: Mapping[str, Any]) -> dict[str, Field]:
     found = told | fields.infer({name: value for name, value in first.items() if name not in told})
     if isinstance(found.get("label"), fields.Label) and (names := _names_of_classes(records)):
         found["label"] = fields.Label(names)
+    if "label" not in found and not any(isinstance(one, fields.Label) for one in found.values()):
+
+        def advice(name: str) -> str:
+            every = [f"{key!r}: stoker.fields.{one!r}" for key, one in {**found, name: fields.Label()}.items()]
+            return f"give fields={{{', '.join(every)}}}"
+
+        values = {name: [one] for name, one in first.items() if found[name] in (fields.Int(), fields.Text())}
+        if (name := find_label("the source", values, [], advice)) is not None:
+            found[name] = fields.Label()
     return {name: found[name] for name in first} if first else found
 
 

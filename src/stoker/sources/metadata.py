@@ -2,9 +2,10 @@
 
 ``metadata.csv``, ``.tsv``, ``.jsonl`` or ``.parquet`` lies in the folder that is the source, or one in each folder of a
 split. Its column ``file_name`` has the paths of the images below the folder of the table (as in a file list they may
-also be absolute, lead out of it, or be URLs), ``label`` their classes: ids from 0 if all are numbers, otherwise names;
-nothing or -1 is no class. Every other column is an extra field, as `stoker.sources.tables` says. A row that lacks a
-value is an item all the same, which a build names among the rejects, and so is one whose image is not there.
+also be absolute, lead out of it, or be URLs), ``label``, or else a column that says so by its name, their classes: ids
+from 0 if all are numbers, otherwise names; nothing or -1 is no class. Every other column is an extra field, as
+`stoker.sources.tables` says. A row that lacks a value is an item all the same, which a build names among the rejects,
+and so is one whose image is not there.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.items import Group
 from stoker.sources.reading import in_order
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.tables import IMAGE_NAME, LABEL, TableLabels, TableValues, damaged, is_json, table_rows
+from stoker.sources.tables import IMAGE_NAME, LABEL, TableLabels, TableValues, damaged, is_json, label_name, table_rows
 from stoker.sources.walking import Walk, shown_names
 from stoker.storage import is_absolute, is_web, place_at, within
 
@@ -161,7 +162,8 @@ class _Images:
         self._builder = builder
         self._tables = tables
         is_of_json = is_json(tables[0].place)
-        self._values = TableValues(is_json=is_of_json, without=(_FILE_NAME, LABEL), has_files=True)
+        self._label = label_name([table.place for table in tables], builder.skipped.warnings)
+        self._values = TableValues(is_json=is_of_json, without=(_FILE_NAME, self._label), has_files=True)
         self._labels = TableLabels(is_json=is_of_json)
         self._paths: list[bytes] = []
         self._table_of = array("i")
@@ -187,7 +189,7 @@ class _Images:
                     self._builder.progress(done=len(self._paths), total=0, size_bytes=0, rejects=0)
             if len(self._paths) == before:
                 raise SourceError(f"{table.place} has no rows; write one for each image", path=str(table.place))
-            differing = sorted((known ^ found) - {_FILE_NAME, LABEL}) if number else []
+            differing = sorted((known ^ found) - {_FILE_NAME, self._label}) if number else []
             if differing:
                 lacking = table if differing[0] in known else self._tables[0]
                 message = f"{lacking.place} has no column {differing[0]!r}, which the table of another split has"
@@ -203,10 +205,10 @@ class _Images:
         path = _below(table, line, name)
         self._paths.append(path)
         self._used.append(hash(path))
-        self._label_of.append(self._labels.add(table.place, line, row.get(LABEL)))
-        self._has_labels |= LABEL in row
+        self._label_of.append(self._labels.add(table.place, line, row.get(self._label)))
+        self._has_labels |= self._label in row
         for name, value in row.items():
-            if name in (_FILE_NAME, LABEL):
+            if name in (_FILE_NAME, self._label):
                 continue
             if name.endswith(IMAGE_NAME) and isinstance(value, str) and value:
                 row[name] = os.fsdecode(_below(table, line, value))
@@ -252,7 +254,8 @@ class _Images:
         self._warn([others[at] for at in unused.tolist()], repeated=len(self._paths) - len(named))
 
     def _add_items(self, sizes: Mapping[bytes, int]) -> None:
-        names = self._labels.class_names(self._tables[0].place)
+        table = self._tables[0].place
+        names = self._labels.class_names(table)
         folders = {_first_folder(path, prefix) for path, prefix in self._placed()}
         are_classes = b"" not in folders and len(folders) > 1
         by_folder = are_classes and not self._has_labels
@@ -265,13 +268,18 @@ class _Images:
             folder = _first_folder(path, prefix)
             name = folder if by_folder else names[label] if label >= 0 else None
             differ |= name != folder
+            if differ and are_classes and self._label != LABEL:
+                message = (
+                    f"the classes may be the column {self._label!r} or the folders, as of {os.fsdecode(path)}; rename"
+                )
+                message += f" the column to {LABEL!r}, or, where it has no classes, to another word, such as 'kind'"
+                raise SourceError(f"{table}: {message}", path=str(table))
             group = (split, name, prefix)
             if group not in groups:
                 groups[group] = collector.add_group(Group(split, name, len(prefix)))
             collector.add(groups[group], path, sizes[path], row)
         self._builder.numbered = self._has_labels and self._labels.are_numbers
         shown = shown_names(sorted(folders))
-        table = self._tables[0].place
         if by_folder:
             message = (
                 f"{table} has no column 'label': the classes are the folders of the images, as without it: {shown}"

@@ -2,7 +2,8 @@
 
 The images are the column ``image``, or else the first structs of ``bytes`` and ``path``; or bytes in a column of a name
 such as ``image`` or ``jpg``. A row whose bytes are null is the file that its path names, relative to the Parquet file.
-The class is the column ``label``, or else the first column whose classes the file names: ids from 0, or names.
+The class is the column ``label``, or else the first column whose classes the file names, or what `find_label` takes:
+ids from 0, or names.
 
 =================================================  =====================================
 other columns                                      field
@@ -60,6 +61,7 @@ from stoker.sources.parquet_files import SUFFIX, ParquetFile, import_pyarrow, re
 from stoker.sources.parquet_rows import ParquetRows
 from stoker.sources.reading import MAX_FILE_BYTES
 from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.tables import LABEL, LABEL_NAME, find_label
 from stoker.sources.unpacked import Columns
 
 if TYPE_CHECKING:
@@ -72,7 +74,6 @@ if TYPE_CHECKING:
     from stoker.types import Field, Progress
 
 
-LABEL = "label"
 _DATA_FOLDER = b"data"
 _IMAGE = "image"
 _IMAGE_NAMES = ("image", "img", "jpg", "jpeg", "png", "webp", "image_bytes", "bytes")
@@ -237,8 +238,8 @@ class _Head:
         return self.columns.image, self.columns.has_paths, sorted(kinds, key=str)
 
 
-def _read_head(file: ParquetFile) -> _Head:
-    """Find out what the columns of a file are.
+def _read_head(file: ParquetFile, find: Callable[[ParquetFile, Mapping[str, Field | None]], str | None]) -> _Head:
+    """Find out what the columns of a file are; ``find`` returns the one of the classes by names and values.
 
     Raises:
         SourceError: There is no column of images, or a name cannot be that of a field.
@@ -254,6 +255,8 @@ def _read_head(file: ParquetFile) -> _Head:
     found = {name: _field(name, kind, file.features.get(name)) for name, kind in types.items() if name != image}
     named = [name for name, field in found.items() if isinstance(field, Label)]
     label = LABEL if isinstance(found.get(LABEL), (Label, Int, Float, Text)) else next(iter(named), None)
+    if label is None and LABEL not in found:
+        label = find(file, found)
     field = None if label is None else found.pop(label)
     names = None if not isinstance(field, Label) or field.names is None else tuple(field.names)
     fields = {name: field for name, field in found.items() if field is not None}
@@ -391,6 +394,7 @@ class _Rows:
         self._builder = builder
         self._folder = len(folder.parts)
         self._first: tuple[Location, _Head] | None = None
+        self._label: str | None = None
         self._digests: list[bytes] = []
         self._groups: dict[tuple[str, bytes | None], int] = {}
         self._is_numbered: bool | None = None
@@ -409,7 +413,7 @@ class _Rows:
         if file.rows > file.size_bytes:
             message = f"{path} says that it has {file.rows:,} rows of images, in {file.size_bytes:,} bytes"
             raise SourceError(message, path=str(path))
-        head = _read_head(file)
+        head = _read_head(file, self._find_label)
         self._compare(path, head)
         number = len(self._builder.archives)
         self._builder.archives.append(path.spelled())
@@ -426,6 +430,25 @@ class _Rows:
             collector.add(self._groups[group], own, next(sizes), number << _ROW_BITS | row)
             if self._builder.progress is not None and row % _LABEL_ROWS == 0:
                 self._builder.progress(done=before + row, total=before + file.rows, size_bytes=0, rejects=0)
+
+    def _find_label(self, file: ParquetFile, fields: Mapping[str, Field | None]) -> str | None:
+        """Return what `find_label` finds in the first file that has it, in others the same column."""
+        if self._label is not None:
+            return self._label if self._label in fields else None
+        names = [name for name, one in fields.items() if isinstance(one, Int | Text) and LABEL_NAME.fullmatch(name)]
+        rows = next(file.batches(names, _LABEL_ROWS)).to_pylist() if names and file.rows else []
+        values = {name: [row[name] for row in rows if row[name] not in (None, "")] for name in names}
+        root = self._builder.root
+        given = f"'parquet', data_{'files' if root.endswith(SUFFIX) else 'dir'}={root!r}"
+
+        def advice(name: str) -> str:
+            image = _image_column({column.name: column.type for column in file.schema})
+            renamed = f"datasets.load_dataset({given}).cast_column({image!r}, datasets.Image())"
+            renamed += f".rename_column({name!r}, {LABEL!r})"
+            return f"rename the right one to {LABEL!r}; for {name!r}: stoker.build({renamed}, 'dataset')"
+
+        self._label = find_label(file.place, values, self._builder.skipped.warnings, advice)
+        return self._label
 
     def _compare(self, path: Location, head: _Head) -> None:
         """Refuse a file that differs from the first one in what it has.
@@ -445,6 +468,9 @@ class _Rows:
                 raise SourceError(f"{message}; build them as two datasets, or give both the same", path=str(path))
         if self._first is None:
             self._first = path, head
+            if head.names is not None and head.label != LABEL:
+                message = f"{path}: nothing is called {LABEL!r}; the classes are {head.label!r}"
+                self._builder.skipped.warnings.append(message)
             for name in head.unused:
                 self._builder.skipped.warnings.append(
                     f"{path}: column {name!r} is not used: no field can hold its type"

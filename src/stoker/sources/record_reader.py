@@ -66,10 +66,11 @@ def _plain(value: Any) -> Any:
 def fields_of_first(records: Any, first: Callable[[], Any]) -> dict[str, Field]:
     """Return the fields of records; ``first`` returns the first of them."""
     try:
-        return find_fields(records, as_record(first()))
+        record = as_record(first())
     except SourceError as error:
         message = f"the fields of the records are unknown: of record 0, {error}"
         raise SourceError(f"{message}; give fields={{...}}") from error
+    return find_fields(records, record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +123,15 @@ class RecordReader:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the records read so far have to say."""
+        label, found = self.roles.label, []
+        if self.is_guess and label not in (None, "label"):
+            found.append(f"{ROOT}: nothing is called 'label'; the classes are {label!r}")
         if not self.unknown:
-            return ()
+            return tuple(found)
         names = sorted(self.unknown)
         shown = ", ".join(repr(name) for name in names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
         message = f"records have values that the first record lacks, and that are not stored: {shown}"
-        return (f"{message}; give fields={{...}} with the fields to store",)
+        return (*found, f"{message}; give fields={{...}} with the fields to store")
 
     def description(self) -> str:
         """Return text that changes with the names and the kinds of the fields."""

@@ -13,6 +13,8 @@ lists, objects, text beside numbers (JSON lines and Parquet)     `Json`
 
 All rows decide what a column is; cells that are empty, or null, do not count. An empty cell of text is text.
 
+The classes are the column `LABEL`, or else the only one that `find_label` takes for them.
+
 Where the images are URLs, rows may lack values, as those of LAION do: such a text is empty, such a number is not a
 number. A column of whole numbers that lacks some is `Float` if float32 has all of them, otherwise `Text`.
 """
@@ -22,6 +24,9 @@ from __future__ import annotations
 import csv
 import dataclasses
 import re
+import shlex
+from functools import partial
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from stoker.config import format_count
@@ -32,9 +37,10 @@ from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.parquet_files import parquet_rows
 from stoker.sources.reading import raw_lines
 from stoker.storage import parse_json
+from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterator
+    from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 
     from stoker.sources.field_values import FieldValues
     from stoker.storage import Location
@@ -50,6 +56,16 @@ _MAX_LINE_BYTES = 2**24
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,18})")
 _DECIMAL = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _CLASS_ID = re.compile(r"(-1|[0-9]{1,99})(\.0)?")
+_NO_NAME = re.compile(r"[-+0-9., ]+|.*[|;].*", re.DOTALL)
+"""Numbers, and lists of classes."""
+LABEL_NAME = re.compile(
+    r"(?!(num|n|no|has|is)[_ -])(.+[_ -])?(labels?|class(es)?|category|categories|targets?)"
+    r"([_ -]?(id|idx|index|name|label)s?)?",
+    re.IGNORECASE,
+)
+"""What names of columns may say that these have the classes: ``Class``, ``category_id``, ``fine_label``."""
+_LOOKED_AT, _MOST_ALONE = 1000, 20
+"""Rows whose labels are looked at, and of how many all classes may differ."""
 _INT64 = range(-(2**63), 2**63)
 _EXACT = 2**24
 """Up to which float32 has all whole numbers."""
@@ -94,9 +110,6 @@ def _parquet_rows(place: Location) -> Iterator[tuple[int, dict[str, Any]]]:
         if held is not None:
             message = f"its column {held!r} has bytes, which no table beside images has"
             raise damaged(place, number, f"{message}; leave it out, or call it 'image' if these are the images")
-        label = row.get(LABEL)
-        if isinstance(label, float) and label.is_integer():
-            row[LABEL] = int(label)  # as pandas writes whole numbers beside missing ones
         yield number, row
 
 
@@ -296,6 +309,68 @@ class TableValues:
         return self._values.finish(base, tuple(columns), fills=is_filled) if used else None
 
 
+def find_label(
+    where: object, values: Mapping[str, Sequence[Any]], warnings: list[str], advice: Callable[[str], str]
+) -> str | None:
+    """Return the only column with the name and the values of classes, where none is called `LABEL`; None without one.
+
+    Args:
+        where: What has the columns, for messages.
+        values: The first values of each column, without those that are missing.
+        warnings: Receives which column is taken, or that none is.
+        advice: Returns how to say that it is a column.
+
+    Raises:
+        SourceError: There are several.
+    """
+    names = [name for name, known in values.items() if known and LABEL_NAME.fullmatch(name)]
+    found = [name for name in names if _are_classes(values[name])]
+    shown, message = " or ".join(map(repr, found or names)), f"{where}: nothing is called {LABEL!r}"
+    if len(found) > 1:
+        raise SourceError(f"{message}, and the classes may be {shown}; {advice(found[0])}", path=str(where))
+    if names:
+        what = f"the classes are {shown}" if found else f"{shown} has neither ids nor repeated names, so it is a field"
+        warnings.append(f"{message}; {what}")
+    return found[0] if found else None
+
+
+def _are_classes(values: Sequence[Any]) -> bool:
+    if _MOST_ALONE < len(values) == len(set(map(str, values))):
+        return False
+    return all(
+        float(value) < MAX_CLASSES
+        if _CLASS_ID.fullmatch(str(value))
+        else isinstance(value, str) and not _NO_NAME.fullmatch(value)
+        for value in values
+    )
+
+
+def label_name(places: Sequence[Location], warnings: list[str]) -> str:
+    """Return the column of the classes in tables: `LABEL`, or what `find_label` finds by the first rows instead.
+
+    Raises:
+        SourceError: A table is damaged, or several columns may be it.
+        OSError: It cannot be read.
+    """
+    values: dict[str, list[Any]] = {}
+    for _, row in chain.from_iterable(islice(table_rows(place), _LOOKED_AT) for place in places):
+        for name, value in row.items():
+            known = values.setdefault(name, [])
+            if value not in (None, "") and LABEL_NAME.fullmatch(name):
+                known.append(value)
+    found = None if LABEL in values else find_label(places[0], values, warnings, partial(_advice, places[0], [*values]))
+    return found or LABEL
+
+
+def _advice(place: Location, columns: Sequence[str], column: str) -> str:
+    advice = f"rename the right one to {LABEL!r}, or add an empty column {LABEL!r} to read no classes"
+    if not place.is_local or place.suffix == PARQUET:
+        return advice
+    count = ",".join(columns[: columns.index(column)]).count(column) + 1
+    edit = f's/"{column}" *:/"{LABEL}":/' if is_json(place) else f"1s/{column}/{LABEL}/{count}"
+    return f"{advice}; for {column!r}: {shlex.join(['sed', '-i.bak', edit, str(place)])}"
+
+
 class TableLabels:
     """The labels of the rows of tables: ids of classes if all are numbers, otherwise names.
 
@@ -319,6 +394,8 @@ class TableLabels:
         """
         if value is None or value == "":
             return -1
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # as pandas writes whole numbers beside missing ones
         is_number = (
             isinstance(value, int) and not isinstance(value, bool) if self._is_json else _CLASS_ID.fullmatch(value)
         )

@@ -1,9 +1,9 @@
 """Lists of images on web servers, as img2dataset takes them: a URL a line, or a table with a column ``url``.
 
 A table is CSV or TSV with a header, JSON lines or Parquet. The column may be called ``URL``, too. ``label`` has the
-classes, as in metadata files: ids from 0 if all are numbers, otherwise names; nothing or -1 is no class. Every other
-column, such as ``caption``, is an extra field, as `stoker.sources.tables` says. Lists of one kind in a folder are one
-list.
+classes, or else a column that says so by its name, as in metadata files: ids from 0 if all are numbers, otherwise
+names; nothing or -1 is no class. Every other column, such as ``caption``, is an extra field, as `stoker.sources.tables`
+says. Lists of one kind in a folder are one list.
 
 Nothing of an image is known before it is downloaded. A row without a URL, or with one that is not of a web server, is
 an item all the same, which a build names among the rejects. Nothing in such a list leads to a file of this machine.
@@ -25,7 +25,7 @@ from stoker.sources.parquet import has_images
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.reading import numbered_lines
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.tables import LABEL, TableLabels, TableValues, damaged, is_json, table_rows
+from stoker.sources.tables import TableLabels, TableValues, damaged, is_json, label_name, table_rows
 from stoker.storage import is_web
 
 if TYPE_CHECKING:
@@ -175,15 +175,16 @@ def _list_tables(paths: Sequence[Location], builder: SourceBuilder) -> FieldValu
     column = _url_column(paths)
     of_json = is_json(paths[0])
     images, labels = _Images(builder), TableLabels(is_json=of_json)
-    values = TableValues(is_json=of_json, without=(column, LABEL), has_files=False)
+    label_column = label_name(paths, builder.skipped.warnings)
+    values = TableValues(is_json=of_json, without=(column, label_column), has_files=False)
     has_labels, unlabelled = False, 0
     for path in paths:
         for line, row in table_rows(path):
             found = row.get(column)
             if not isinstance(found, str | None):
                 raise damaged(path, line, "its url is not text")
-            label = labels.add(path, line, row.get(LABEL))
-            has_labels |= LABEL in row
+            label = labels.add(path, line, row.get(label_column))
+            has_labels |= label_column in row
             unlabelled += label < 0
             values.add(row)
             url = (found or "").strip().encode("utf-8", "backslashreplace")
