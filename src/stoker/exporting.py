@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from PIL import Image
 
 from stoker import _native
 from stoker.config import check_range, check_size, format_count, format_seconds, format_size, full_split_name
@@ -76,6 +75,8 @@ _SUFFIXES = {
     "heif": "heic",
 }
 _SAME_SUFFIXES = {"jpeg": "jpg", "tiff": "tif", "heif": "heic"}
+_IMAGE_SUFFIXES = {*_SUFFIXES, *_SUFFIXES.values(), "pgm"}
+"""By which readers of folders tell images, among others."""
 _RESERVED = ("image", "label", "class", "boxes", "file_name")
 """Names of what the export itself writes of each record."""
 _CAPTIONS = ("txt", "caption")
@@ -280,7 +281,7 @@ def _check(dataset: Dataset, to: ExportFormat) -> None:
             raise ConfigError(f"field {name!r} of {dataset.path} has a name that the export itself uses; rename it")
         if to == "parquet" or not isinstance(field, ImageField):
             continue
-        is_suffix = to == "folder" and f".{name.lower()}" in Image.registered_extensions()
+        is_suffix = to == "folder" and name.lower() in _IMAGE_SUFFIXES
         if is_suffix or not name.replace("-", "_").isidentifier():
             message = f"field {name!r} of {dataset.path} cannot be a part of the names of files"
             raise ConfigError(f"{message}; export to parquet, or rename it")
