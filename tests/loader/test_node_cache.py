@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -237,6 +238,30 @@ def test_a_directory_of_other_things_is_refused(shards: Path, tmp_path: Path) ->
     with pytest.raises(ConfigError, match=r"holds 'notes.txt'"):
         NodeCache(tmp_path / "mine", "1MB").source(dataset, samples_of(dataset))
     assert sorted(path.name for path in (tmp_path / "mine").iterdir()) == [TAG_NAME, "notes.txt"]
+
+
+@pytest.mark.parametrize("damage", ["a lost byte", "lost", "all but another tag"])
+def test_without_its_tag_a_cache_is_left_as_it_is_and_training_goes_on(
+    shards: Path, tmp_path: Path, damage: str
+) -> None:
+    place = tmp_path / "cache"
+    read_all(NodeCache(place, "1MB"), shards)
+    (place / TAG_NAME).write_bytes((place / TAG_NAME).read_bytes()[:-1])
+    if damage == "lost":
+        (place / TAG_NAME).unlink()
+    if damage == "all but another tag":
+        for path in (path for path in place.iterdir() if path.name != TAG_NAME):
+            path.unlink()
+    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    dataset = stoker.open(shards, keys=stoker.RecordKeys("image/encoded", "image/class/label", 0))
+    with (
+        pytest.warns(UserWarning, match=r"CACHEDIR\.TAG is damaged or missing; remove the directory to start"),
+        stoker.Loader(dataset, 5, transform=stoker.CenterCrop(8), cache=NodeCache(place, "1MB")) as loader,
+    ):
+        assert sum(len(batch) for batch in loader) == RECORDS
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+    shutil.rmtree(place)
+    read_all(NodeCache(place, "1MB"), shards)
 
 
 @pytest.mark.parametrize("budget", ["12 parsecs", 0, "1KB", -5])

@@ -88,7 +88,8 @@ def _place(named: str | None) -> Path:
         and not CacheDirectory(place).is_tagged()
         and not any((place / name).is_dir() for name in (INDEXES_FOLDER, UNPACKED_FOLDER))
     ):
-        raise ConfigError(f"{place} is not a Stoker cache; give the directory that was given to stoker.NodeCache")
+        message = f"{place} is not a Stoker cache, or its CACHEDIR.TAG is damaged"
+        raise ConfigError(f"{message}; give the directory that was given to stoker.NodeCache")
     return place
 
 

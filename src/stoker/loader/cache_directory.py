@@ -174,19 +174,25 @@ class CacheDirectory:
     def create(self) -> None:
         """Make the directory, unless it is there.
 
+        Nothing is written where another tag lies, or files of a cache without their tag.
+
         Raises:
             ConfigError: It holds other things.
-            OSError: It cannot be made.
+            OSError: It cannot be made, or its tag is damaged or lost.
         """
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.is_tagged():
             return
-        names = [path.name for path in self.path.iterdir()]
-        others = [name for name in names if not name.startswith(TAG_NAME) and name not in _OTHERS]
-        if others and not self.is_tagged():  # which another process may have done just now
-            message = f"{self.path} is not a Stoker cache: it holds {sorted(others)[0]!r} and perhaps more"
+        names = {path.name for path in self.path.iterdir()}
+        others = sorted(name for name in names if not name.startswith(TAG_NAME) and name not in _OTHERS)
+        is_cache = BUDGET_NAME in names or any(map(_OWN.fullmatch, names)) or (TAG_NAME in names and not others)
+        if (others or is_cache) and not self.is_tagged():  # which another process may have done just now
+            if is_cache:
+                raise OSError(f"its {TAG_NAME} is damaged or missing; remove the directory to start a new cache")
+            message = f"{self.path} is not a Stoker cache: it holds {others[0]!r} and perhaps more"
             raise ConfigError(f"{message}; give an empty or new directory")
-        write_atomically(self.path / TAG_NAME, _TAG)
+        if TAG_NAME not in names:
+            write_atomically(self.path / TAG_NAME, _TAG)
 
     def is_tagged(self) -> bool:
         """Return whether it is a cache of Stoker."""

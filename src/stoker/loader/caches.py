@@ -166,8 +166,9 @@ class NodeCache:
 
     For datasets that are slow to read, such as those on network storage. What one process has read, all have; what
     is there, later runs find. Every hit is verified by checksums, so that no crash and no damage can give wrong bytes.
-    A disk that is full, and a directory that cannot be written, are not errors: the dataset is read, and one
-    `UserWarning` says so. Safe from any thread, and in a forked process, which opens the files again.
+    A disk that is full, a directory that cannot be written, and a cache whose ``CACHEDIR.TAG`` is damaged or missing
+    are not errors: the dataset is read, and one `UserWarning` says so. Safe from any thread, and in a forked process,
+    which opens the files again.
 
     Args:
         directory: Made if it is not there; otherwise it must be empty, or be such a cache. Not on network storage.
