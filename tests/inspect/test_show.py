@@ -146,6 +146,14 @@ def test_an_image_that_cannot_be_decoded_is_named_with_its_place(tmp_path: Path)
     assert "no bytes under 'image/encoded'" in damaged[1]
 
 
+def test_a_damaged_file_is_named_without_a_record(tmp_path: Path) -> None:
+    (tmp_path / "cat").mkdir()
+    for number, length in enumerate((None, 500)):
+        (tmp_path / f"cat/{number}.jpg").write_bytes(pictures.jpeg(64, 48, number)[:length])
+    damaged = write_sheet(tmp_path, tmp_path / "a.png", SheetSpec()).damaged
+    assert damaged[1].startswith(f"{tmp_path}/cat/1.jpg: ")
+
+
 def with_boxes(sides: dict[str, list[float]]) -> Sample:
     features: Features = {f"image/object/bbox/{side}": ("float", values) for side, values in sides.items()}
     return Sample(0, features, b"", 0, "", ImagenetSchema().info(2))

@@ -260,7 +260,7 @@ def _damage_of(error: StokerError, dataset: Dataset, index: int) -> str:
     if error.path is not None:
         return str(error)
     path, record, offset = dataset.records.where(index)
-    return f"record {record} at byte {offset} of {path}: {error}"
+    return f"record {record} at byte {offset} of {path}: {error}" if dataset.shards else f"{path}: {error}"
 
 
 def _title(dataset: Dataset) -> str:
