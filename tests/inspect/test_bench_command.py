@@ -175,6 +175,8 @@ def test_loose_files_in_a_list_are_measured_and_figures_are_printed_even_if_the_
     page = tmp_path / ("b" * 250 + ".html")  # a temporary name would be too long
     assert main(["bench", str(listed), *QUICK, "--only", "stoker-own,stoker-files", "--html", str(page)]) != 0
     shown = capsys.readouterr().out
+    assert shown.index("stoker-own: ") < shown.index("train transform of")  # each turn is printed as it ends
+    assert len(re.findall(r"^stoker-own: [\d,]+ images/s$", shown, re.MULTILINE)) == 2
     assert "Stoker: your data as they are" in shown
     assert "left out: stoker-files: the same as stoker-own" in shown
     assert "12 of 40 images" in shown

@@ -73,10 +73,11 @@ def run(args: argparse.Namespace) -> int:
     if args.html:
         importlib.import_module("stoker.inspect.page")  # an extra: missed now, not after minutes of measuring
         check_place("--html", args.html)
-    report = run_bench(spec, shown_progress)
     if args.json:
+        report = run_bench(spec, shown_progress)
         print_json(dataclasses.asdict(report))
     else:
+        report = run_bench(spec, shown_progress, lambda key, speed: Printer().detail(f"{key}: {speed:,.0f} images/s"))
         _print_report(report)
     if args.html:
         from stoker.inspect import page  # noqa: PLC0415 - an extra, needed only for pages

@@ -29,12 +29,14 @@ from stoker.loader import open_main_split
 from stoker.storage import location, require_cold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from stoker.inspect.bench.cases import BenchSpec, Case, Group
     from stoker.inspect.bench.images import BenchImages, Phase
     from stoker.types import Progress
+
+    OnTurn = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ class BenchReport:
         return f"cold (files dropped before each turn; at most {self.still_cached:.1%} of them left in memory)"
 
 
-def run_bench(spec: BenchSpec, phase: Phase | None = None) -> BenchReport:
+def run_bench(spec: BenchSpec, phase: Phase | None = None, on_turn: OnTurn = lambda *_: None) -> BenchReport:
     """Measure every way to read the user's images that applies and is installed.
 
     A case that fails is reported with the last line it printed; the others are measured.
@@ -144,6 +146,7 @@ def run_bench(spec: BenchSpec, phase: Phase | None = None) -> BenchReport:
         spec: What to measure.
         phase: Called with what is done, what is counted, and what those are called that are counted apart; returns a
             context with what shows the progress of that part. None: nothing is shown.
+        on_turn: Called after each turn with the key of its case and images a second.
 
     Raises:
         ConfigError: No image can be read; or cold figures cannot be had, not on this system or not where these files
@@ -167,7 +170,7 @@ def run_bench(spec: BenchSpec, phase: Phase | None = None) -> BenchReport:
             cases = [case for case in cases if case.key not in left_out]
         if spec.cold:
             require_cold(sorted({path for case in cases for path in images.files_read_by(case)}))
-        answers, failed = _measure(cases, spec, images, phase)
+        answers, failed = _measure(cases, spec, images, phase, on_turn)
     cached = [answer["still_cached"] for found in answers.values() for answer in found if spec.cold]
     return BenchReport(
         spec=spec,
@@ -212,7 +215,7 @@ def _not_shown(_doing: str, _what: str, _bad: str) -> AbstractContextManager[Pro
 
 
 def _measure(
-    cases: Sequence[Case], spec: BenchSpec, images: BenchImages, phase: Phase
+    cases: Sequence[Case], spec: BenchSpec, images: BenchImages, phase: Phase, on_turn: OnTurn
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
     """Start all cases, have them take their turns, and end them, whatever happens.
 
@@ -227,6 +230,7 @@ def _measure(
         started: list[Program] = []
         with phase("starting", "cases", "failed") as progress:
             for number, case in enumerate(cases):
+                progress(done=number, total=len(cases), size_bytes=0, rejects=len(failed))
                 for one in cases[len(started) : number + available_cpus()]:
                     log = tempfile.TemporaryFile()  # noqa: SIM115 - the program closes it
                     command = [*words, one.key, json.dumps(asdict(replace(spec, keys=None))), images.folder]
@@ -243,7 +247,8 @@ def _measure(
         with phase("measuring", "turns", "failed") as progress:
 
             def turn(key: str) -> None:
-                answers[key].append(programs[key].take_turn(spec.seconds))
+                answers[key].append(answer := programs[key].take_turn(spec.seconds))
+                on_turn(key, answer["images"] / max(answer["seconds"], 1e-9))
                 done = sum(map(len, answers.values()))
                 progress(done=done, total=turns, size_bytes=0, rejects=len(failed))
 
