@@ -442,7 +442,7 @@ def test_a_plan_asks_for_a_few(tmp_path: Path, server: PhotoServer) -> None:
     code, said = run("plan", write_list(tmp_path / "list.txt", rows))
     assert code == 0
     assert "768 items, downloaded by the build" in said
-    assert f"0 of {SURVEY_LIMIT_BY_URL} items checked, a sample of 768, will be rejected" in said
+    assert f"about 0 of 768 would be rejected (from a sample of {SURVEY_LIMIT_BY_URL}: 0)" in said
     assert len(server.seen) == SURVEY_LIMIT_BY_URL
 
 

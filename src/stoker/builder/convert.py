@@ -14,7 +14,7 @@ from stoker import _native
 from stoker.errors import ExampleError, ImageError, ShardError, SourceError, StorageError
 from stoker.extra_fields import extra_features
 from stoker.format import FramedRecords, ItemReject, StoredSample, with_fields
-from stoker.recipe import SNIFF_BYTES, StoredImage, Storing, check, convert, plain_storing, sniff
+from stoker.recipe import SNIFF_BYTES, StoredImage, Storing, check, convert, is_turned, plain_storing, sniff
 from stoker.sources import ItemTableBuilder, SourceTree
 from stoker.storage import location, new_pool
 from stoker.types import MAX_CLASSES
@@ -190,15 +190,15 @@ class ItemConverter:
         """Return the features of records of a class, with `_SLOTS` for what each of them has of its own."""
         return self.schema.to_features(self._sample(label, _FILENAME, StoredImage(_IMAGE, _WIDTH, _HEIGHT), ()))
 
-    def check(self, item: Item, split: str) -> tuple[str, Storing | ItemReject]:
+    def check(self, item: Item, split: str) -> tuple[str, Storing | ItemReject, bool]:
         """Return what an item of a split holds, and what becomes of it; only what has extra fields is converted.
 
         Damage inside a JPEG, or in an image that will be kept, is seen only where the recipe's ``check`` is ``entropy``
         or ``decode``.
 
         Returns:
-            The format in the words of `stoker.recipe.sniff`, or ``unreadable``, ``pixels`` of a record; and how it will
-            be stored, or its reject.
+            The format in the words of `stoker.recipe.sniff`, or ``unreadable``, ``pixels`` of a record; how it will
+            be stored, or its reject; and whether its EXIF orientation turns it.
 
         Raises:
             OSError: As `convert`.
@@ -212,11 +212,11 @@ class ItemConverter:
             if self.tree.fields:
                 image = convert(source.data, self.recipe, _crop(item, source))
                 extra_features(self.tree.fields, source.fields, self.recipe, image)
-            return kind, storing
+            return kind, storing, isinstance(source.data, bytes) and is_turned(source.data)
         except _ITEM_ERRORS as error:
             if isinstance(error, OSError) and not is_item_error(error, self.tree.root):
                 raise
-            return kind, ItemReject(item.key, item.label, _reason(error))
+            return kind, ItemReject(item.key, item.label, _reason(error)), False
 
     def _record(self, item: Item, source: SourceImage, outcome: Outcome) -> bytes:
         boxes = source.boxes

@@ -87,6 +87,7 @@ class Survey:
         storings: How many of them a build will store how; those that it will reject are not counted.
         odd: Those that are odd, in the order of the source.
         rejects: Those that a build will reject, in the order of the source.
+        turned: How many of the others have an EXIF orientation that turns or mirrors them.
     """
 
     looked_at: int
@@ -94,6 +95,7 @@ class Survey:
     storings: dict[Storing, int]
     odd: tuple[OddFile, ...]
     rejects: tuple[Reject, ...]
+    turned: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,14 +221,14 @@ def _survey(
     formats: Counter[str] = Counter()
     storings: Counter[Storing] = Counter()
     odd, rejects = [], []
-    done = size_bytes = 0
+    done = size_bytes = turned = 0
 
-    def check(row: int) -> tuple[str, Storing | ItemReject]:
+    def check(row: int) -> tuple[str, Storing | ItemReject, bool]:
         item, split = sample.item(row)
         return converter.check(item, split)
 
     with stoppable_pool(request_threads(sample.plan.tree, threads), "stoker-survey") as pool:
-        for row, (content, found) in zip(rows, pool.map(check, rows), strict=True):
+        for row, (content, found, is_turned) in zip(rows, pool.map(check, rows), strict=True):
             item, split = sample.item(row)
             formats[content] += 1
             if content in _NO_IMAGE or _claim(item.path) not in (None, content):
@@ -236,13 +238,14 @@ def _survey(
                 reject = found
             elif reject is None:
                 storings[found] += 1
+            turned += is_turned and reject is None
             if reject is not None:
                 rejects.append(Reject(reject.key, split, reject.reason))
             done, size_bytes = done + 1, size_bytes + item.size_bytes
             if progress is not None and done % _PROGRESS_ITEMS == 0:
                 progress(done=done, total=len(rows), size_bytes=size_bytes, rejects=len(rejects))
     stored = sorted(storings.items(), key=lambda one: (-one[1], one[0].source))
-    return Survey(len(rows), dict(formats.most_common()), dict(stored), tuple(odd), tuple(rejects))
+    return Survey(len(rows), dict(formats.most_common()), dict(stored), tuple(odd), tuple(rejects), turned)
 
 
 def _claim(path: bytes) -> str | None:

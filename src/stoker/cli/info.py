@@ -69,8 +69,9 @@ def run(args: argparse.Namespace) -> int:
     if args.records is not None and not isinstance(found, ForeignInfo):
         message = f"--records has no effect: {args.dataset} is described without reading records"
         raise UsageError(f"{message}; omit it, or add --html")
+    turned, looked_at = (0, 0) if isinstance(found, UnfinishedInfo) else found.turned
     if args.json:
-        print_json(_document(found))
+        print_json(_document(found) | {"exif_orientation": {"images": turned, "looked_at": looked_at}})
     elif isinstance(found, DatasetInfo):
         _print_dataset(found)
     elif isinstance(found, UnfinishedInfo):
@@ -79,6 +80,8 @@ def run(args: argparse.Namespace) -> int:
         _print_images(found)
     else:
         _print_foreign(found)
+    if turned and not args.json:
+        Printer().line(f"EXIF orientation, not applied: {turned:,} of {format_count(looked_at, 'image')} looked at")
     return 0
 
 
@@ -87,12 +90,11 @@ def _records(args: argparse.Namespace) -> int:
 
 
 def _write_page(args: argparse.Namespace) -> int:
+    from stoker.inspect import page  # noqa: PLC0415 - an extra: missed now, not after the images were looked at
+
     check_place("--html", args.html)
     with shown_progress("looking", bad="unreadable") as progress:
         portrait = dataset_portrait(args.dataset, _records(args), args.source, progress, record_keys(args))
-
-    from stoker.inspect import page  # noqa: PLC0415 - an extra, needed only where there is something to show
-
     write_atomically(location(args.html), page.info_page(portrait).encode())
     looked_at, rejects = len(portrait.measured.seen), portrait.rejects.total
     if args.json:

@@ -75,6 +75,7 @@ def _document(found: BuildForecast) -> dict[str, Any]:
             for one, count in survey.storings.items()
         ],
         "odd_files": [{"key": odd.key, "content": odd.content} for odd in survey.odd],
+        "exif_orientation": {"images": survey.turned, "looked_at": survey.looked_at},
         "rejects": [{"key": r.key, "split": r.split, "reason": r.reason} for r in survey.rejects],
         "expected_rejects": found.rejects,
         "withheld": found.is_withheld,
@@ -121,6 +122,9 @@ def _print(found: BuildForecast) -> None:
     if survey.storings:
         stored = counted({_stored(one, found.settings.recipe): count for one, count in survey.storings.items()})
         printer.line(f"stored: {stored}{whole}")
+    if survey.turned:
+        how = "applied" if found.settings.recipe.exif == "apply" else "stored as it is, --exif apply turns the pixels"
+        printer.line(f"EXIF orientation: {format_count(survey.turned, 'image')}{whole}; {how}")
     if tree.ignored:
         printer.line(f"ignored: {counted(tree.ignored)}")
     if tree.boxes:
@@ -149,11 +153,10 @@ def _verdict(found: BuildForecast) -> str:
     """Return what will become of the items."""
     rejected, looked_at, items = len(found.survey.rejects), found.survey.looked_at, found.plan.items
     if looked_at < items:
-        checked = f"{rejected:,} of {looked_at:,} items checked, a sample of {items:,}, will be rejected"
-        checked += f": about {found.rejects:,} of all" if rejected else ""
+        sample = f"from a sample of {looked_at:,}: {rejected:,}"
+        checked = f"about {found.rejects:,} of {items:,} would be rejected ({sample})"
+        accept = "the build says how many, for --max-rejects"
     else:
         checked = f"{rejected:,} of {items:,} will be rejected"
-    if found.is_withheld:
         accept = f"build with --max-rejects {found.rejects} to accept them"
-        return f"{checked}; the manifest would be withheld: {accept}"
-    return checked
+    return f"{checked}; the manifest would be withheld: {accept}" if found.is_withheld else checked

@@ -48,12 +48,12 @@ from stoker.format import (
 )
 from stoker.inspect.formats import ranked
 from stoker.loader import refuse_keys
-from stoker.recipe import sniff
+from stoker.recipe import is_turned, sniff
 from stoker.sources import LabelledBoxes, is_dataset, list_source
 from stoker.storage import LocalCopy, attach_filename, error_about, location, stoppable_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stoker.fields import ValueField
     from stoker.format import FoundSplit, Manifest, RecordKeys
@@ -66,6 +66,7 @@ DEFAULT_RECORDS = 1000
 _AT_ONCE = 32
 _FIRST_BYTES = 2**18
 _SHOWN, _SHOWN_NUMBERS = 60, 4
+_TURNED_OF = 32
 # What lies beside shards, and is named too where a shell expands a pattern such as ``dataset/*``.
 _BESIDE = (MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME, "dataset_info.json", "features.json")
 _LABELS_SUFFIX = ".labels.txt"
@@ -103,6 +104,7 @@ class DatasetInfo:
         histogram: The classes by id, from the label base on.
         box_histogram: The same of the classes of boxes; empty where boxes have none, or were not counted.
         examples: The value of each extra field in the first record, as text; empty where that cannot be read.
+        turned: Of its first images, how many an EXIF orientation turns or mirrors, and how many were looked at.
     """
 
     path: str
@@ -110,12 +112,13 @@ class DatasetInfo:
     histogram: tuple[ClassCount, ...]
     box_histogram: tuple[ClassCount, ...]
     examples: Mapping[str, str]
+    turned: tuple[int, int]
 
 
 def dataset_info(
     path: str | os.PathLike[str], records: int = DEFAULT_RECORDS, keys: RecordKeys | None = None
 ) -> DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo:
-    """Return what is known about a dataset without reading more than one of its records, or about unread images.
+    """Return what is known about a dataset without reading more than a few of its records, or about unread images.
 
     Args:
         path: Directory of a dataset or of an unfinished build; directory, pattern or file of other TFRecords; images
@@ -140,7 +143,11 @@ def dataset_info(
         with contextlib.suppress(FileNotFoundError):  # `verify` reports what is missing
             labels = read_labels(place, manifest.files.get(LABELS_NAME))
         boxes = _box_histogram(labels, manifest)
-        return DatasetInfo(str(path), manifest, _histogram(labels, manifest), boxes, _examples(place, manifest))
+        shards = [shard.name for split in manifest.splits.values() for shard in split.shards if place.is_local]
+        first = leading_records([place / name for name in shards], _TURNED_OF)
+        turned = _turned(image for features in first for image in features[manifest.schema.image_key][1])
+        examples = _examples(place, manifest)
+        return DatasetInfo(str(path), manifest, _histogram(labels, manifest), boxes, examples, turned)
     if is_unfinished(place):
         return _unfinished_info(place)
     check_range("--records", records, 1, 2**31)
@@ -149,6 +156,14 @@ def dataset_info(
         return _foreign_info(place, found, records, keys)
     refuse_keys(place, keys, "it holds no TFRecords")
     return _images_info(place)
+
+
+def _turned(images: Iterable[object]) -> tuple[int, int]:
+    """Return how many images an EXIF orientation turns or mirrors, and how many were looked at."""
+    counts: Counter[bool] = Counter()
+    with contextlib.suppress(StokerError, OSError, KeyError):  # `verify` reports what is damaged or missing
+        counts.update(is_turned(image) for image in images if isinstance(image, bytes))
+    return counts[True], counts.total()
 
 
 def _examples(directory: Location, manifest: Manifest) -> dict[str, str]:
@@ -274,6 +289,7 @@ class ImagesInfo:
         boxes: Where the annotations of each split lie that has some.
         ignored: What lies there and is not an image, counted by suffix or by kind.
         warnings: What a build would warn of.
+        turned: Of some images, how many an EXIF orientation turns or mirrors, and how many were looked at.
     """
 
     path: str
@@ -286,6 +302,7 @@ class ImagesInfo:
     boxes: Mapping[str, str]
     ignored: Mapping[str, int]
     warnings: tuple[str, ...]
+    turned: tuple[int, int]
 
 
 def _images_info(place: Location) -> ImagesInfo:
@@ -334,7 +351,16 @@ def _images_info(place: Location) -> ImagesInfo:
         boxes={name: boxes.where for name, boxes in tree.boxes.items()},
         ignored=tree.ignored,
         warnings=tree.warnings,
+        turned=_turned(_some_images(tree)),
     )
+
+
+def _some_images(tree: SourceTree) -> Iterator[object]:
+    """Yield a few of the images, evenly spread; none of a store, where each would be a request."""
+    for name, rows in tree.splits.items() if tree.is_local else ():
+        for row in rows[:: -(-len(tree.table) // _TURNED_OF)].tolist():
+            with contextlib.suppress(StokerError, OSError):  # a build names what is wrong among the rejects
+                yield tree.load(tree.table[row], name).data
 
 
 def _suffix(path: bytes) -> str:
@@ -462,6 +488,7 @@ class ForeignInfo:
         keys: What they hold.
         formats: How many of them have an image of which format, as `stoker.Sample.format` says; empty for pixels and
             where the layout is unknown.
+        turned: How many of these an EXIF orientation turns or mirrors, and how many they are.
         layout: What `stoker.open` takes them for, by the first of them; None if it is of an unknown layout.
     """
 
@@ -470,6 +497,7 @@ class ForeignInfo:
     looked_at: int
     keys: Mapping[str, KeySummary]
     formats: Mapping[str, int]
+    turned: tuple[int, int]
     layout: SchemaInfo | None
 
 
@@ -478,7 +506,7 @@ def _foreign_info(
 ) -> ForeignInfo:
     """Return what TFRecords of other origin hold."""
     seen: dict[str, KeySummary] = {}
-    looked_at, layout = 0, None
+    looked_at, turned, layout = 0, 0, None
     formats: Counter[str] = Counter()
     for features in leading_records([path for split in found.values() for path in split.paths], records):
         looked_at += 1
@@ -487,11 +515,13 @@ def _foreign_info(
         if layout is not None and layout.image_encoding != "raw":
             images = features.get(layout.image_key, ("", []))[1][:1]
             formats.update(sniff(image) for image in images if isinstance(image, bytes))
+            turned += _turned(images)[0]
         for key, feature in features.items():
             summary = KeySummary.of(feature)
             seen[key] = seen[key].merged(summary) if key in seen else summary
     splits = {name: _split(split.paths, split.missing) for name, split in found.items()}
-    return ForeignInfo(str(place), splits, looked_at, dict(sorted(seen.items())), ranked(formats), layout)
+    known = dict(sorted(seen.items()))
+    return ForeignInfo(str(place), splits, looked_at, known, ranked(formats), (turned, formats.total()), layout)
 
 
 def _split(paths: Sequence[Location], missing: tuple[int, ...]) -> ForeignSplit:

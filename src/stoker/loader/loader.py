@@ -18,6 +18,7 @@ from stoker.config import check_range
 from stoker.errors import ClosedError, ConfigError
 from stoker.loader.engine import EngineSettings, SampleEngine
 from stoker.loader.keywords import refuse_unknown
+from stoker.loader.orientation import warn_of_orientation
 from stoker.loader.position import Position
 from stoker.loader.ranks import cpu_share, resolve
 from stoker.loader.read_ahead import ReadAhead
@@ -101,6 +102,7 @@ class Loader:
 
     Warns:
         RankWarning: Two sources disagree about the ranks.
+        SourceWarning: Where the first epoch of a dataset begins: images have an EXIF orientation.
 
     Raises:
         ConfigError: A setting is out of range, ``drop_last`` and ``tail`` contradict each other, or the dataset is
@@ -207,6 +209,7 @@ class Loader:
         self._engine.begin_report(epoch)
         for step in islice(coming, self._prefetch):
             self._engine.submit(step, epoch)
+        warn_of_orientation(self.dataset)  # while the first batches are decoded
         for left in reversed(range(steps_left(order.n, consumed, self.topology))):
             for step in islice(coming, 1):
                 self._engine.submit(step, epoch)

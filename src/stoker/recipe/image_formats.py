@@ -285,6 +285,26 @@ def orientation(data: bytes, kind: str) -> int:
         return _orientation(image)
 
 
+def is_turned(data: bytes) -> bool:
+    """Return whether an image has an EXIF orientation that turns or mirrors it, and that decoding does not apply.
+
+    Args:
+        data: The whole file, of which no pixel is decoded. A damaged header counts as none.
+    """
+    kind = sniff(data)
+    try:
+        if kind == "jpeg":
+            return _native.probe_jpeg(data).orientation != 1
+        if kind == "png":  # of which Pillow would decode all pixels first
+            tags = Image.Exif()
+            with as_image_error(kind):
+                tags.load(b"".join(data[at + 4 : end] for chunk, at, end in _png_chunks(data) if chunk == b"eXIf"))
+            return tags.get(_ORIENTATION_TAG, 1) in range(2, 9)
+        return kind in FORMATS and orientation(data, kind) != 1
+    except ImageError:
+        return False
+
+
 def _may_be_turned(data: bytes, kind: str) -> bool:
     """Return whether a file has what Pillow looks for an orientation in: of a PNG it decodes all pixels before that."""
     if kind == "png":

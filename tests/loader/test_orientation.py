@@ -1,0 +1,103 @@
+"""Images with an EXIF orientation: counted by every command that looks at images, and named once by a loader."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+from PIL import Image
+
+import stoker
+from reference import pictures
+from stoker.cli.main import main
+from stoker.errors import SourceWarning
+from stoker.recipe import is_turned
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRANSFORM = stoker.CenterCrop(16, 16)
+
+
+def exif(orientation: int) -> bytes:
+    tags = Image.Exif()
+    tags[274] = orientation
+    return tags.tobytes()
+
+
+def write_photos(root: Path, turned: int, images: int = 12) -> Path:
+    """Photographs, the last of which are turned."""
+    (root / "cat").mkdir(parents=True)
+    for number in range(images):
+        options = {"exif": exif(6)} if number >= images - turned else {}
+        (root / f"cat/{number:02d}.jpg").write_bytes(pictures.jpeg(64, 48, number, **options))
+    return root
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF", "GIF"])
+@pytest.mark.parametrize("orientation", [1, 2, 6, 9])
+def test_an_orientation_counts_where_decoding_does_not_apply_it(kind: str, orientation: int) -> None:
+    image = Image.fromarray(pictures.pixels(31, 18))
+    data = pictures.encode(image, format=kind, **({} if kind == "GIF" else {"exif": exif(orientation)}))
+    expected = orientation in (2, 6) and kind in ("JPEG", "PNG", "WEBP")  # Pillow turns TIFF itself
+    assert is_turned(data) == expected
+    for length in (0, 10, 40, len(data) // 2):
+        is_turned(data[:length])  # damage is not its business
+
+
+def test_damaged_tags_of_a_png_are_none() -> None:
+    out = io.BytesIO()
+    Image.new("RGB", (4, 4)).save(out, "PNG", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff")
+    assert not is_turned(out.getvalue())
+
+
+def test_plan_info_and_doctor_count_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    photos, dataset = write_photos(tmp_path / "photos", 3), tmp_path / "dataset"
+
+    def counted(*words: object) -> dict[str, int]:
+        capsys.readouterr()
+        assert main([*map(str, words), "--json"]) == 0
+        found: dict[str, int] = json.loads(capsys.readouterr().out)["exif_orientation"]
+        return found
+
+    expected = {"images": 3, "looked_at": 12}
+    assert counted("plan", photos) == counted("info", photos) == expected
+    assert main(["build", str(photos), str(dataset)]) == 0
+    assert counted("info", dataset) == expected
+    (dataset / "manifest.json").unlink()
+    assert counted("info", dataset) == expected  # of TFRecords of other origin
+    for words in (["plan", str(photos)], ["info", str(photos)], ["doctor", str(photos), "--seconds", "0.1"]):
+        assert main(words) == 0
+        assert "EXIF orientation" in capsys.readouterr().out
+    assert main(["plan", str(photos), "--exif", "apply"]) == 0
+    assert "EXIF orientation: 3 images; applied" in capsys.readouterr().out
+
+
+def test_a_loader_warns_once_and_its_advice_works(tmp_path: Path) -> None:
+    photos = write_photos(tmp_path / "my photos", 2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            with stoker.Loader(stoker.open(photos), 5, transform=TRANSFORM) as loader:
+                assert sum(len(batch) for _ in range(2) for batch in loader) == 24
+    [warning] = caught
+    assert (warning.category, warning.filename) == (SourceWarning, __file__)
+    message, command = str(warning.message).split("; to turn the pixels: ")
+    assert message.startswith(f"2 of 12 images looked at in {photos} have an EXIF orientation, ")
+    assert main(shlex.split(command.replace(" NEW ", f" {tmp_path}/new "))[1:]) == 0
+    with warnings.catch_warnings(), stoker.Loader(stoker.open(tmp_path / "new"), 5, transform=TRANSFORM) as loader:
+        warnings.simplefilter("error")
+        next(iter(loader))
+
+
+def test_photographs_without_one_are_not_spoken_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    photos = write_photos(tmp_path / "photos", 0)
+    with warnings.catch_warnings(), stoker.Loader(stoker.open(photos), 5, transform=TRANSFORM) as loader:
+        warnings.simplefilter("error")
+        next(iter(loader))
+    assert main(["plan", str(photos)]) == main(["info", str(photos)]) == 0
+    assert "EXIF" not in capsys.readouterr().out
