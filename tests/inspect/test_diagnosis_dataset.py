@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -58,10 +59,12 @@ def test_a_dataset_has_stages_a_verdict_and_measured_remedies(
         "decode and resize",
         "all, in the pipeline",
     ]
-    assert all(stage["alone"] > 0 for stage in found["stages"])
+    for stage in found["stages"]:
+        assert 0 < stage["spread"][0] <= stage["alone"] <= stage["spread"][1]
     names = [trial["name"] for trial in found["trials"]]
     assert names[:3] == ["as it is", 'decode="fast"', "--recipe restart"]
     best = max(found["trials"][1:], key=lambda trial: trial["speedup"])
+    assert all(trial["spread"][0] <= trial["images_per_second"] <= trial["spread"][1] for trial in found["trials"])
     assert f"{best['speedup']:.1f}x" in found["remedy"] or "none of" in found["remedy"]
     assert found["spec"]["dataset"] == str(dataset)
 
@@ -97,6 +100,10 @@ def test_images_that_cannot_be_decoded_are_named_and_left_out(
         assert reason.startswith(f"{path}: ")
     assert all(stage["alone"] > 0 for stage in found["stages"])
     assert all(trial["images_per_second"] > 0 for trial in found["trials"])
+    [smaller] = [trial["remedy"] for trial in found["trials"] if "short:256" in trial["name"]]
+    command, words = smaller.split(": ")
+    assert words == "a lossy rebuild that keeps fewer pixels, measured on 37 of 40 images"
+    assert main(shlex.split(command.replace(" NEW ", f" {tmp_path}/new "))[1:]) == 0  # as typed, with its rejects
     assert main(["doctor", str(folder), "--transform", "eval", "--seconds", "0.3"]) == 0
     shown = capsys.readouterr()
     assert "\ncould not be loaded: 3 images; others took their place\n" in shown.out
@@ -129,7 +136,7 @@ def test_a_folder_without_an_image_that_can_be_decoded_is_refused(
 def test_a_report_for_people_says_what_is_going_on(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", str(dataset), "--seconds", "0.3"]) == 0
     text = capsys.readouterr()
-    assert "measuring: part 1 of 3: the pipeline" in text.err
+    assert "measuring: part 1 of 2: the pipeline" in text.err
     assert "-bound: " in text.out
     assert "\nremedy: " in text.out
 
@@ -209,12 +216,15 @@ def test_the_command_of_a_rebuild_can_be_typed(dataset: Path, tmp_path: Path) ->
     train = stoker.open(spaced, split="train")
     ways = examined.ways_to_decode(train, [train[0].encoded], stoker.CenterCrop(8, 8), 1)
     assert f"stoker repack '{spaced}' NEW" in ways[2].remedy
+    few = examined.ways_to_decode(train, [train[0].encoded], stoker.CenterCrop(8, 8), 1, None)
+    assert [way.name for way in few] == ["as it is", 'decode="fast"']  # no rebuild from too few images
 
 
 def test_decoding_alone_keeps_to_its_time_and_memory(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train = stoker.open(dataset, split="train")
     whole = examined._some_images(train, 60).native
     assert len(whole) == len(train)
+    monkeypatch.setattr(examined, "_LEAST_IMAGES", 32)
     assert len(examined._some_images(train, 0).native) == 32 < len(train)
     monkeypatch.setattr(examined, "_MOST_IMAGE_BYTES", len(whole[0]) + 1)
     assert 1 <= len(examined._some_images(train, 60).native) <= 2

@@ -154,8 +154,9 @@ def test_the_other_remedies_depend_on_the_settings() -> None:
     assert 'decode="fast"' not in decide(evidence(setup=Setup(2, 2, decode="fast"))).remedy
     left_to_pillow = evidence(stages={"convert": 0.9, "decode": 0.1}, pillow_share=0.4)
     assert "40% of the images come from Pillow, under the GIL" in decide(left_to_pillow).sentence
-    assert "stoker repack" in decide(left_to_pillow).remedy
-    assert "stoker build" in decide(dataclasses.replace(left_to_pillow, files=Files("photos", loose=True))).remedy
+    assert ": stoker repack DATASET NEW" in decide(left_to_pillow).remedy
+    photos = dataclasses.replace(left_to_pillow, files=Files("photos", is_directory=True, loose=True), unreadable=3)
+    assert decide(photos).remedy.endswith(": stoker build photos NEW --max-rejects 3")
     lacking = Setup(2, 2, missing=("this build of the core has no libpng",))
     assert decide(dataclasses.replace(left_to_pillow, setup=lacking)).remedy == "this build of the core has no libpng"
 
@@ -187,5 +188,12 @@ def test_commands_can_be_typed() -> None:
     pattern = dataclasses.replace(COLD, place="data/train-*, other")
     assert "data" not in decide(evidence(**ON_A_DISK, files=pattern)).remedy
     many = ON_A_DISK | {"setup": Setup(threads=16, cpus=2)}
-    assert "'stoker repack --resize" in decide(evidence(**many)).remedy
-    assert "'stoker build --resize" in decide(evidence(**many, files=dataclasses.replace(LOCAL, loose=True))).remedy
+    assert "stoker repack DATASET NEW --resize short:256, which is lossy" in decide(evidence(**many)).remedy
+    loose = dataclasses.replace(LOCAL, place="my data", is_directory=True, loose=True)
+    assert "stoker build 'my data' NEW --resize short:256, " in decide(evidence(**many, files=loose)).remedy
+
+
+def test_what_is_lossy_is_called_lossy() -> None:
+    remedy = decide(evidence()).remedy
+    assert "--recipe restart (no loss)" in remedy
+    assert "--resize short:256 (lossy)" in remedy

@@ -101,11 +101,11 @@ def _print(report: DatasetReport) -> None:
         count = format_count(len(report.unreadable), "image")
         printer.line(f"could not be loaded: {count}; others took their place")
         printer.some([f"unreadable: {reason}" for reason in report.unreadable], _SHOWN, "--json lists all")
-    rows = [(stage.name, _speed(stage.alone), _share(stage.share)) for stage in report.stages]
-    printer.table(["stage", ">images/s", ">of the threads' time"], rows)
+    rows = [(stage.name, _speed(stage.alone), _spread(stage.spread), _share(stage.share)) for stage in report.stages]
+    printer.table(["stage", ">images/s", ">lowest to highest", ">of the threads' time"], rows)
     if report.trials:
-        found = [(trial.name, _speed(trial.images_per_second), f"{trial.speedup:.2f}x") for trial in report.trials]
-        printer.table(["tried", ">images/s", ">speed"], found)
+        tried = [(t.name, _speed(t.images_per_second), _spread(t.spread), f"{t.speedup:.2f}x") for t in report.trials]
+        printer.table(["tried", ">images/s", ">lowest to highest", ">speed"], tried)
     printer.line(f"{report.diagnosis.verdict}: {report.diagnosis.sentence}")
     printer.line(f"remedy: {report.remedy}")
 
@@ -117,6 +117,8 @@ def _print_formats(printer: Printer, report: DatasetReport) -> None:
         return
     native, others = by_decoder(report.formats)
     printer.line(f"formats of {format_count(sum(report.formats.values()), 'image')}: {counted(report.formats)}")
+    if report.turned:
+        printer.line(f"EXIF orientation, not applied: {report.turned:,} of them")
     if native and others:
         printer.line(f"decoded natively: {counted(native)}; by Pillow: {counted(others)}")
     elif others:
@@ -131,6 +133,10 @@ def _print_formats(printer: Printer, report: DatasetReport) -> None:
 
 def _speed(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:,.0f}"
+
+
+def _spread(rates: tuple[float, float] | None) -> str:
+    return "" if rates is None else f"{rates[0]:,.0f} to {rates[1]:,.0f}"
 
 
 def _share(share: float | None) -> str:

@@ -9,21 +9,22 @@ import statistics
 import time
 import warnings
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from stoker import _native
-from stoker.config import check_range, check_seconds
+from stoker.config import check_range, check_seconds, format_count
 from stoker.errors import BadSampleWarning, ConfigError, StokerError, StorageError
+from stoker.inspect.diagnosis.decision import decide, rebuild_command
 from stoker.inspect.diagnosis.loop import doctor
 from stoker.inspect.diagnosis.system import files_of
 from stoker.inspect.formats import by_decoder, ranked
 from stoker.loader import Loader, ReadAhead, cpu_share, mix, open_main_split
 from stoker.order import BlockShuffle
-from stoker.recipe import JpegEncode, Recipe, StoredSize, check, convert, decode, dimensions, sniff
+from stoker.recipe import JpegEncode, Recipe, StoredSize, check, convert, decode, dimensions, is_turned, sniff
 from stoker.storage import require_cold, stoppable_pool
 from stoker.transforms import CenterCrop, RandomResizedCrop
 
@@ -48,7 +49,8 @@ _ROUNDS = 3
 _LEAST_SPEEDUP = 1.1
 _PREFETCH = 8
 _REMOTE_READERS = 32
-_LEAST_IMAGES, _MOST_IMAGES = 32, 512
+_LEAST_IMAGES, _MOST_IMAGES = 100, 512
+"""Images that are decoded alone: of fewer, as far as there are more, no rebuild is advised."""
 _MOST_IMAGE_BYTES = 128_000_000
 """Of the images that are kept in memory to be decoded again and again."""
 _MOST_RECODED = 128
@@ -69,7 +71,7 @@ class DatasetSpec:
         transform: ``train``: random crops resized to 224, mirrored. ``eval``: shorter side 256, centre 224.
         batch_size: Images per batch; fewer where the dataset has fewer than a few batches.
         threads: Decoding threads; None: as many as a loader starts.
-        seconds: Time for the pipeline; stages alone take a third of it each, and a turn of a remedy a fifth.
+        seconds: Time for the pipeline; each stage then takes a third of it, and a turn of a remedy a fifth.
         cold: Whether the files are dropped from the page cache first; no remedy is tried then.
         keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
 
@@ -101,12 +103,14 @@ class StageSpeed:
 
     Attributes:
         name: What it is.
-        alone: Images a second when all threads do nothing else; None where it cannot be done alone.
+        alone: Images a second when all threads do nothing else, the median of turns; None where that cannot be done.
+        spread: In the slowest turn and in the fastest; None where there were no turns.
         share: Of the decoding threads' busy time in the pipeline; None for the whole pipeline.
     """
 
     name: str
     alone: float | None
+    spread: tuple[float, float] | None
     share: float | None
 
 
@@ -118,12 +122,14 @@ class Trial:
         name: What was changed; of the first, that it is as it was.
         remedy: What to type to have it, and what it costs.
         images_per_second: Median of the turns.
+        spread: In the slowest turn and in the fastest.
         speedup: Median over the rounds of its speed over that of the first in the same round.
     """
 
     name: str
     remedy: str
     images_per_second: float
+    spread: tuple[float, float]
     speedup: float
 
 
@@ -136,12 +142,14 @@ class PillowSpeed:
         cpu_seconds: CPU time of one such image.
         alone: Such images a second on one thread.
         together: The same on all threads, which take turns wherever Pillow holds the GIL.
+        spread: Of that, in the slowest turn and in the fastest.
     """
 
     share: float
     cpu_seconds: float
     alone: float
     together: float
+    spread: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +162,7 @@ class DatasetReport:
         batch_size: The one that was used.
         threads: The same.
         formats: How many of some of the images have which format, in the words of `stoker plan`; empty for pixels.
+        turned: How many of these have an EXIF orientation that turns or mirrors them.
         unreadable: Why images could not be loaded, in whose place others were: a reason for each that came in the
             pipeline, in the order of the dataset.
         pillow: What those cost that the core leaves to Pillow; None where there are none.
@@ -168,6 +177,7 @@ class DatasetReport:
     batch_size: int
     threads: int
     formats: Mapping[str, int]
+    turned: int
     unreadable: Sequence[str]
     pillow: PillowSpeed | None
     diagnosis: DoctorReport
@@ -178,7 +188,9 @@ class DatasetReport:
     def document(self) -> dict[str, Any]:
         """Return it as what JSON can hold."""
         found = self.diagnosis.document()
-        own = {name: getattr(self, name) for name in ("images", "batch_size", "threads", "formats", "unreadable")}
+        plain = ("images", "batch_size", "threads", "formats", "turned", "unreadable")
+        own = {name: getattr(self, name) for name in plain}
+        own["exif_orientation"] = {"images": own.pop("turned"), "looked_at": sum(self.formats.values())}
         own["pillow"] = None if self.pillow is None else asdict(self.pillow)
         stages, trials = [asdict(stage) for stage in self.stages], [asdict(trial) for trial in self.trials]
         return {"spec": asdict(self.spec), **own, **found, "remedy": self.remedy, "stages": stages, "trials": trials}
@@ -204,22 +216,31 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
     report = on_turn or (lambda *_: None)
     if spec.cold:
         require_cold(files_of(dataset))
-    report(0, 3, "the pipeline")
+    report(0, 2, "the pipeline")
     diagnosis, unreadable = _in_the_pipeline(dataset, settings, spec)
-    report(1, 3, "reading alone")
+    report(1, 2, "some of the images")
+    some = _some_images(dataset, spec.seconds / 3)
+    pillow = _pillow_speed(some, threads, spec.seconds / 3) if some.others else None
     if spec.cold:
         require_cold(files_of(dataset))
-    reading = _reading_speed(dataset, threads, spec.seconds / 3)
-    report(2, 3, "decoding alone")
-    some = _some_images(dataset, spec.seconds / 3)
-    decoding = decoding_speed(some.native, transform, threads, spec.seconds / 3) if some.native else None
-    pillow = _pillow_speed(some, threads, spec.seconds / 3) if some.others else None
+    loading = settings | {"shuffle": spec.transform == "train"}
+    parts = [
+        Way("reading alone", "", lambda seconds, _: _reading_speed(dataset, threads, seconds)),
+        Way("decoding alone", "", lambda seconds, _: decoding_speed(some.native, transform, threads, seconds) or 0.0),
+        Way("the pipeline", "", partial(_loading_speed, dataset, loading)),
+    ]
+    if spec.cold:  # another pass would find the files in memory
+        speeds = [*_turns(parts[:2], 1, spec.seconds / 3, report), [diagnosis.images_per_second]]
+    else:
+        speeds = _turns(parts, _ROUNDS, spec.seconds / 3 / _ROUNDS, report)
     ways: list[Way] = []
     if not spec.cold:  # the files are in memory by now
         if diagnosis.verdict != "decode-bound":
             ways = ways_to_load(diagnosis.verdict, dataset, settings, diagnosis.evidence)
-        elif decoding is not None and not diagnosis.evidence.mostly_converts:
-            ways = ways_to_decode(dataset, some.native, transform, threads)
+        elif some.native and not diagnosis.evidence.mostly_converts:
+            least = min(_LEAST_IMAGES, len(dataset) - len(unreadable))
+            enough = len(some.native) + len(some.others) >= least and max(speeds[1]) >= min(speeds[2])
+            ways = ways_to_decode(dataset, some.native, transform, threads, len(unreadable) if enough else None)
     trials = _try(ways, spec.seconds / 5, report)
     return DatasetReport(
         spec=spec,
@@ -227,10 +248,11 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
         batch_size=size,
         threads=threads,
         formats=some.formats,
+        turned=sum(map(is_turned, some.native + some.others)),
         unreadable=unreadable,
         pillow=pillow,
         diagnosis=diagnosis,
-        stages=_stages(diagnosis, reading, decoding, pillow),
+        stages=_stages(diagnosis, speeds, pillow),
         trials=tuple(trials),
         remedy=_remedy(diagnosis, trials, cold=spec.cold),
     )
@@ -253,7 +275,8 @@ def _in_the_pipeline(
                 taken += 1
             reasons |= {sample.index: str(sample.error) for sample in loader.bad_samples.samples}
             is_over = is_over or spec.cold
-    return watching.report, [reasons[index] for index in sorted(reasons)]
+    evidence = replace(watching.report.evidence, unreadable=len(reasons))
+    return decide(evidence), [reasons[index] for index in sorted(reasons)]
 
 
 @contextlib.contextmanager
@@ -271,19 +294,18 @@ def _long_enough(dataset: Dataset, batch_size: int) -> Dataset | Mix:
     return dataset if len(dataset) >= least else mix([dataset], samples_per_epoch=least)
 
 
-def _stages(
-    diagnosis: DoctorReport, reading: float, decoding: float | None, pillow: PillowSpeed | None
-) -> tuple[StageSpeed, ...]:
+def _stages(diagnosis: DoctorReport, speeds: list[list[float]], pillow: PillowSpeed | None) -> tuple[StageSpeed, ...]:
     shares = diagnosis.evidence.stages
     read = sum(shares.get(name, 0.0) for name in ("read", "remote", "check"))
     decoded = sum(shares.get(name, 0.0) for name in ("decode", "resample"))
-    by_pillow = [] if pillow is None else [StageSpeed("decode with Pillow", pillow.together, shares.get("convert"))]
-    return (
-        StageSpeed("read and check", reading, read),
-        *by_pillow,
-        StageSpeed("decode and resize", decoding, decoded),
-        StageSpeed("all, in the pipeline", diagnosis.images_per_second, None),
-    )
+    names = ("read and check", "decode and resize", "all, in the pipeline")
+    stages = [
+        StageSpeed(name, statistics.median(turns) or None, (min(turns), max(turns)) if any(turns) else None, share)
+        for name, turns, share in zip(names, speeds, (read, decoded, None), strict=True)
+    ]
+    if pillow is not None:
+        stages.insert(1, StageSpeed("decode with Pillow", pillow.together, pillow.spread, shares.get("convert")))
+    return tuple(stages)
 
 
 def _remedy(diagnosis: DoctorReport, trials: list[Trial], *, cold: bool) -> str:
@@ -294,7 +316,7 @@ def _remedy(diagnosis: DoctorReport, trials: list[Trial], *, cold: bool) -> str:
         return diagnosis.remedy
     if best.speedup < _LEAST_SPEEDUP:
         return f"none of {', '.join(trial.name for trial in trials[1:])} brought more than {best.speedup:.2f}x here"
-    return f"{best.remedy}; measured: {best.speedup:.1f}x"
+    return f"{best.remedy}: {best.speedup:.1f}x"
 
 
 def _reading_speed(dataset: Dataset, threads: int, seconds: float) -> float:
@@ -346,8 +368,8 @@ def _some_images(dataset: Dataset, seconds: float) -> _SomeImages:
     for looked_at, number in enumerate(numbers, 1):
         with _without_bad_samples():
             encoded = dataset[int(number)].encoded
-            formats[kind := sniff(encoded)] += 1
             check(encoded, Recipe(check="entropy"))
+            formats[kind := sniff(encoded)] += 1
             (native if by_decoder({kind: 1})[0] else others).append(encoded)
             held += len(encoded)
         if held > _MOST_IMAGE_BYTES or (looked_at >= _LEAST_IMAGES and time.perf_counter() > ends):
@@ -388,7 +410,8 @@ def _pillow_speed(some: _SomeImages, threads: int, seconds: float) -> PillowSpee
     except StokerError:
         return None
     share = len(some.others) / (len(some.native) + len(some.others))
-    return PillowSpeed(share, statistics.median(spent), statistics.median(alone), statistics.median(together))
+    cpu_seconds, alone_rate, together_rate = map(statistics.median, (spent, alone, together))
+    return PillowSpeed(share, cpu_seconds, alone_rate, together_rate, (min(together), max(together)))
 
 
 def _pillow_rate(images: Sequence[bytes], threads: int) -> tuple[float, float]:
@@ -435,6 +458,8 @@ def decoding_speed(
             decode=decode,
         )
 
+    if not images:
+        return None
     try:
         run(0)
         began, done = time.perf_counter(), 0
@@ -463,26 +488,40 @@ class Way:
 
 def _try(ways: list[Way], seconds: float, on_turn: OnTurn) -> list[Trial]:
     """Measure ways in turns; the first is what the others are compared with."""
-    speeds: list[list[float]] = [[] for _ in ways]
-    for turn in range(_ROUNDS * len(ways)):
-        number = turn % len(ways)
-        on_turn(turn, _ROUNDS * len(ways), ways[number].name)
-        speeds[number].append(ways[number].speed(seconds, turn))
+    speeds = _turns(ways, _ROUNDS, seconds, on_turn)
     return [
         Trial(
             way.name,
             way.remedy,
             statistics.median(own),
+            (min(own), max(own)),
             statistics.median(mine / first for mine, first in zip(own, speeds[0], strict=True)),
         )
         for way, own in zip(ways, speeds, strict=True)
     ]
 
 
+def _turns(ways: Sequence[Way], rounds: int, seconds: float, on_turn: OnTurn) -> list[list[float]]:
+    """Return the speed of each way in each of its turns, so that a machine whose speed drifts favours none of them."""
+    speeds: list[list[float]] = [[] for _ in ways]
+    for turn in range(rounds * len(ways)):
+        number = turn % len(ways)
+        on_turn(turn, rounds * len(ways), ways[number].name)
+        speeds[number].append(ways[number].speed(seconds, turn))
+    return speeds
+
+
 def ways_to_decode(
-    dataset: Dataset, images: Sequence[bytes], transform: RandomResizedCrop | CenterCrop, threads: int
+    dataset: Dataset,
+    images: Sequence[bytes],
+    transform: RandomResizedCrop | CenterCrop,
+    threads: int,
+    rejects: int | None = 0,
 ) -> list[Way]:
-    """Return the decode mode and the recipes that make decoding cheaper, on some of the dataset's images, in memory."""
+    """Return the decode mode and the recipes that make decoding cheaper, on some of the dataset's images, in memory.
+
+    ``rejects`` is how many images a rebuild is known to leave out; None: it is not to be advised.
+    """
     some = images[:_MOST_RECODED]
     formats = {sniff(image) for image in some}
 
@@ -500,11 +539,12 @@ def ways_to_decode(
         recipes.append((f"--encode {lossy.encode}", lossy, "a lossy rebuild: JPEG takes less time than PNG and WebP"))
     if statistics.median(map(_short_side, some)) > _RESIZE:
         small = Recipe(resize=StoredSize("short", _RESIZE, _RESIZE))
-        recipes.append((f"--resize short:{_RESIZE}", small, "a rebuild that keeps fewer pixels"))
-    command = f"stoker {'repack' if dataset.shards else 'build'} {shlex.quote(dataset.path)} NEW"
-    for name, recipe, cost in recipes:
+        recipes.append((f"--resize short:{_RESIZE}", small, "a lossy rebuild that keeps fewer pixels"))
+    measured = f"measured on {len(some)} of {format_count(len(dataset), 'image')}"
+    for name, recipe, cost in () if rejects is None else recipes:
         recoded = list(_recoded(some, recipe))
-        ways.append(Way(name, f"{command} {name}: {cost}", partial(speed, recoded, "exact")))
+        command = rebuild_command(shlex.quote(dataset.path), name, rejects or 0, loose=not dataset.shards)
+        ways.append(Way(name, f"{command}: {cost}, {measured}", partial(speed, recoded, "exact")))
     return ways
 
 

@@ -197,6 +197,7 @@ class Evidence:
         gil_held_share: How often the interpreter's lock was taken when a thread that had slept came for it.
         consumer: What the consumer did.
         threads: Other threads that run Python, the busiest first.
+        unreadable: Images that could not be loaded, as far as that was counted.
     """
 
     files: Files
@@ -218,6 +219,7 @@ class Evidence:
     gil_held_share: float = 0.0
     consumer: Consumer = field(default_factory=Consumer)
     threads: tuple[OtherThread, ...] = ()
+    unreadable: int = 0
 
     @property
     def speed(self) -> float:
@@ -424,10 +426,21 @@ def _disk_remedy(e: Evidence) -> str:
     return f"a faster disk, cache=stoker.MemoryCache(SIZE), or fewer bytes: {_smaller(e)}"
 
 
+def rebuild_command(place: str, options: str, rejects: int, *, loose: bool) -> str:
+    """Return what to type to make a new dataset of one, that accepts as many rejects as are known."""
+    accept = f" --max-rejects {rejects}" if rejects else ""
+    return f"stoker {'build' if loose else 'repack'} {place} NEW{options and ' '}{options}{accept}"
+
+
+def _rebuild(e: Evidence, options: str = "") -> str:
+    place = shlex.quote(e.files.place) if e.files.is_directory else "DATASET"
+    return rebuild_command(place, options, e.unreadable, loose=e.files.loose)
+
+
 def _smaller(e: Evidence) -> str:
     if e.files.pixels:
         return "build again with fewer pixels (--img-size), or with JPEGs, which take a tenth of the bytes"
-    return f"'stoker {'build' if e.files.loose else 'repack'} --resize short:256'"
+    return f"{_rebuild(e, '--resize short:256')}, which is lossy"
 
 
 def _store_remedy(e: Evidence) -> str:
@@ -482,15 +495,14 @@ def _decode_remedy(e: Evidence) -> str:
     if e.mostly_converts:
         if e.setup.missing:
             return "; ".join(e.setup.missing)
-        command = "build" if e.files.loose else "repack"
-        return f"'stoker {command}' stores GIF, TIFF, BMP and the like once in a format that the core decodes"
+        return f"store GIF, TIFF, BMP and the like once in a format that the core decodes: {_rebuild(e)}"
     if e.files.pixels:
         spared = "; check=False spares their checksums" if e.stages.get("check", 0.0) else ""
         return f"more CPUs, or fewer pixels (--img-size of a new build): these are pixels, nothing is decoded{spared}"
     tried = "'stoker doctor DATASET' measures what each of these brings"
-    if e.setup.decode == "exact":
-        return f'decode="fast", or rebuild with --recipe restart or --resize short:256; {tried}'
-    return f"rebuild with --recipe restart or --resize short:256; {tried}"
+    fast = 'decode="fast" (other pixels), or ' if e.setup.decode == "exact" else ""
+    lossy = f"{_rebuild(e, '--resize short:256')} (lossy)"
+    return f"{fast}{_rebuild(e, '--recipe restart')} (no loss) or {lossy}; {tried}"
 
 
 def _headroom(e: Evidence) -> str:
