@@ -11,7 +11,9 @@ import stoker
 from loader.shards import image, write_shards
 from reference import pictures, transform
 from reference.philox import sample_draw
+from repository.checkout import ROOT
 from stoker.errors import BadSampleWarning, ConfigError, ImageError, TooManyBadSamplesError
+from stoker.loader.bad_samples import _ATTEMPTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,3 +138,8 @@ def test_a_dataset_of_nothing_but_bad_samples_ends(tmp_path: Path) -> None:
 def test_senseless_settings_are_refused(train: stoker.Dataset, settings: dict, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         stoker.Loader(train, batch_size=5, transform=TRANSFORM, **settings)
+
+
+def test_the_page_says_how_many_substitutes_are_tried() -> None:
+    page = (ROOT / "docs/how-to/transforms.md").read_text(encoding="utf-8")
+    assert f"Up to {_ATTEMPTS} samples are tried in the place of one" in page
