@@ -4,23 +4,22 @@
 - ``webdataset``: ``SPLIT-000000.tar``, and ``labels.txt``, the names of the classes, if they have some
 - ``parquet``: ``SPLIT-00000-of-00001.parquet``, as Hugging Face stores datasets of images
 
-All is written in a folder ``.stoker-export`` of the destination, and moved out of it when it is complete.
+All is written in a hidden folder beside the destination, and takes its place by one rename when it is complete: whoever
+reads the destination, be it Stoker or another library, finds the whole export or nothing. Nobody else would look for a
+mark that says that files are missing.
 """
 
 from __future__ import annotations
 
 import base64
-import fcntl
 import io
 import json
 import os
-import shutil
 import tarfile
 import time
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -43,7 +42,7 @@ from stoker.format import BACKGROUND, LABELS_NAME, write_labels
 from stoker.loader import open_splits, read_in_order
 from stoker.progress import progress_of_call
 from stoker.sources import import_pyarrow
-from stoker.storage import attach_filename, location, make_directory
+from stoker.storage import attach_filename, folder_at_once, location
 from stoker.types import Reject
 
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ __all__ = ["FORMATS", "ExportFormat", "ExportReport", "ExportedSplit", "export"]
 
 ExportFormat = Literal["webdataset", "parquet", "folder"]
 FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
-_UNFINISHED = ".stoker-export"
 _METADATA = "metadata.jsonl"
 _SUFFIXES = {
     "jpeg": "jpg",
@@ -144,8 +142,8 @@ def export(  # noqa: PLR0913 - settings by name
 
     Args:
         dataset: A dataset that ``stoker build`` made, or TFRecords of other origin; here or in a store.
-        destination: A new or empty folder of this machine. It has the files when all are complete; an export that was
-            interrupted starts anew.
+        destination: A new or empty folder of this machine, which the files replace when all are complete; an export
+            that was interrupted starts anew. Not the current folder, nor one that something is mounted on.
         to: What to write: ``"folder"``, ``"webdataset"`` or ``"parquet"``.
         split: Which split; left out: all.
         shard_size: Bytes of images after which a tar or a Parquet file ends, also as ``"500MB"``.
@@ -166,7 +164,7 @@ def export(  # noqa: PLR0913 - settings by name
         ConfigError: There is no such split or format, the images are raw pixels or files, a class or a field has a name
             that cannot be written, or pyarrow is not installed.
         DatasetNotFoundError: There is nothing to read.
-        DestinationError: The destination holds something, or another export writes to it.
+        DestinationError: The destination holds something or cannot be replaced, or another process writes it.
         ShardError: A record is damaged, and more are than ``max_rejects``.
         ExampleError: The same, of what a record holds.
         OSError: Something cannot be read or written. Call again to begin anew.
@@ -189,7 +187,7 @@ def export(  # noqa: PLR0913 - settings by name
     for message in _losses(datasets, to):
         warnings.warn(message, SourceWarning, stacklevel=2)
     splits = {}
-    with progress_of_call("exporting", progress, "records") as shown, _unfinished(Path(out.local_path())) as folder:
+    with progress_of_call("exporting", progress, "records") as shown, folder_at_once(Path(out.local_path())) as folder:
         run = _Run(sum(map(len, datasets.values())), max_rejects, shown)
         for name, one in datasets.items():
             with read_in_order(one), _WRITERS[to](folder, name, one, limit) as writer:
@@ -329,42 +327,6 @@ def _classes_with_images(datasets: Mapping[str, Dataset]) -> set[str]:
 def _listed(one: str, several: str, names: Sequence[str]) -> str:
     shown = ", ".join(map(repr, names[:_SHOWN])) + ", ..." * (len(names) > _SHOWN)
     return f"{one if len(names) == 1 else several} {shown}"
-
-
-@contextmanager
-def _unfinished(out: Path) -> Iterator[Path]:
-    """Give a folder to write in; what it holds when the ``with`` block ends without an error is moved to its parent.
-
-    Raises:
-        DestinationError: There is something else in the destination, or another process writes there.
-    """
-    if out.exists() and not out.is_dir():
-        raise DestinationError(f"{out} is a file; name a folder", path=str(out))
-    make_directory(out)
-    lock = os.open(out, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise DestinationError(f"another export writes to {out}; wait for it to end", path=str(out)) from None
-        found = sorted(entry.name for entry in out.iterdir() if entry.name != _UNFINISHED)
-        if found:
-            raise DestinationError(f"{out} holds {found[0]!r}; name a new or empty folder, or remove it", path=str(out))
-        folder = out / _UNFINISHED
-        if folder.exists():
-            shutil.rmtree(folder)
-        folder.mkdir()
-        try:
-            yield folder
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        for entry in sorted(folder.iterdir()):
-            entry.rename(out / entry.name)
-        folder.rmdir()
-        os.fsync(lock)
-    finally:
-        os.close(lock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -563,7 +525,8 @@ class _Folder(_Writer):
             row[f"{name}_file_name"] = place + own
         if self._rows is not None:
             row |= self._json_values(record)
-            self._rows.write(json.dumps(row, ensure_ascii=True).encode() + b"\n")
+            with attach_filename(self._root / _METADATA):
+                self._rows.write(json.dumps(row, ensure_ascii=True).encode() + b"\n")
         self.records += 1
 
     def _create(self, place: str, stem: str, index: int, suffix: str, data: bytes) -> str:
@@ -583,7 +546,8 @@ class _Folder(_Writer):
     def close(self, *, is_complete: bool) -> None:
         """Close the table."""
         if self._rows is not None:
-            self._rows.close()
+            with attach_filename(self._root / _METADATA):
+                self._rows.close()
             if is_complete:
                 self._count_file((self._root / _METADATA).stat().st_size)
 
@@ -617,11 +581,16 @@ class _Tars(_Writer):
         for suffix, data in members:
             info = tarfile.TarInfo(f"{key}.{suffix}")  # with date 0 and owner 0: the same bytes each time
             info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
+            with attach_filename(self._path):
+                tar.addfile(info, io.BytesIO(data))
         self.records += 1
 
+    @property
+    def _path(self) -> Path:
+        return self._folder / f"{self._split}-{self.files:06d}.tar"
+
     def _open(self) -> tarfile.TarFile:
-        self._file = (self._folder / f"{self._split}-{self.files:06d}.tar").open("xb")
+        self._file = self._path.open("xb")
         self._tar = tarfile.open(fileobj=self._file, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115 - see close
         return self._tar
 
@@ -629,13 +598,16 @@ class _Tars(_Writer):
         """End the tar."""
         if self._file is None or self._tar is None:
             return
-        with self._file as file:
+        opened, tar = self._file, self._tar
+        self._file = self._tar = None
+        with attach_filename(self._path), opened as file:
             if is_complete:
-                self._tar.close()
+                tar.close()
                 file.flush()
                 os.fsync(file.fileno())
-                self._count_file(file.tell())
-        self._file = self._tar = None
+                size = file.tell()
+        if is_complete:
+            self._count_file(size)
 
 
 class _Parquet(_Writer):
@@ -683,9 +655,11 @@ class _Parquet(_Writer):
     def _write_group(self) -> None:
         if self._file is None:
             self._paths.append(self._folder / f"{self._split}-{len(self._paths):05d}")
-            self._file = self._parquet.ParquetWriter(self._paths[-1], self._schema)
+            with attach_filename(self._paths[-1]):
+                self._file = self._parquet.ParquetWriter(self._paths[-1], self._schema)
         columns = [self._arrow.array([row[one.name] for row in self._rows], one.type) for one in self._schema]
-        self._file.write_batch(self._arrow.RecordBatch.from_arrays(columns, schema=self._schema))
+        with attach_filename(self._paths[-1]):
+            self._file.write_batch(self._arrow.RecordBatch.from_arrays(columns, schema=self._schema))
         self._written_bytes += self._group_bytes
         self._rows, self._group_bytes = [], 0
 
@@ -693,9 +667,10 @@ class _Parquet(_Writer):
         if self._rows:
             self._write_group()
         if self._file is not None:
-            self._file.close()
-            with self._paths[-1].open("rb") as file:
-                os.fsync(file.fileno())
+            with attach_filename(self._paths[-1]):
+                self._file.close()
+                with self._paths[-1].open("rb") as file:
+                    os.fsync(file.fileno())
             self._count_file(self._paths[-1].stat().st_size)
         self._file, self._written_bytes = None, 0
 

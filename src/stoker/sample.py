@@ -26,7 +26,7 @@ from PIL import Image
 
 from stoker.config import available_cpus, check_range
 from stoker.errors import ConfigError, DestinationError
-from stoker.storage import stoppable_pool
+from stoker.storage import folder_at_once, stoppable_pool
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -185,23 +185,21 @@ def make_sample(directory: str | Path, spec: SampleSpec, progress: Progress | No
     """Make a sample tree, on as many threads as there are CPUs.
 
     Args:
-        directory: Where; created if missing. If it holds the very same sample already, nothing is done.
+        directory: Where; created if missing, and there when it is whole. If it holds the very same sample already,
+            nothing is done.
         spec: What it holds.
         progress: Called after every image, from the calling thread.
 
     Raises:
         DestinationError: The directory holds something else.
-        OSError: It cannot be written. What was written stays; nothing more is begun.
+        OSError: It cannot be written. Nothing of it stays.
     """
     root = Path(directory)
     files = _files(root, spec)
     made = not _holds(root, spec, files)
     if made:
-        try:
-            _write(root, spec, files, progress)
-        except (OSError, KeyboardInterrupt) as error:
-            error.add_note(f"the sample in {root} is not finished: remove it before you make it again")
-            raise
+        with folder_at_once(root) as folder:
+            _write(folder, spec, _files(folder, spec), progress)
 
     def below(path: Path) -> str:
         return path.relative_to(root).as_posix()
@@ -248,7 +246,7 @@ def _holds(root: Path, spec: SampleSpec, files: list[_File]) -> bool:
         raise DestinationError(f"{root} is a file; give another directory", path=str(root))
     if not any(root.iterdir()):
         return False
-    what = "something else, or a sample that was not finished"
+    what = "something else"
     if (root / "sample.json").is_file():
         found = {path for path in root.rglob("*") if not path.is_dir()}
         boxes = {file.boxes_path for file in files} - {None}
@@ -271,7 +269,7 @@ def _write(root: Path, spec: SampleSpec, files: list[_File], progress: Progress 
                 progress(done=done, total=len(files), size_bytes=written, rejects=0)
     for name, text in _lists(spec).items():
         (root / name).write_text(text)
-    (root / "sample.json").write_text(_mark(spec, files))  # last: a tree that has it is whole
+    (root / "sample.json").write_text(_mark(spec, files))
 
 
 def _lists(spec: SampleSpec) -> dict[str, str]:

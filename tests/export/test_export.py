@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import base64
+import errno
 import gc
 import hashlib
 import inspect
 import io
 import json
+import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tarfile
@@ -487,7 +490,7 @@ def test_a_killed_export_starts_anew(to: Any, plain: Path, tmp_path: Path) -> No
     out = tmp_path / "out"
     words = [sys.executable, "-c", KILLED, str(plain), str(out), to]
     assert subprocess.run([*words, str(int(signal.SIGKILL))], check=False).returncode == -signal.SIGKILL
-    assert [path.name for path in out.iterdir()] == [".stoker-export"]
+    assert [path.name for path in tmp_path.iterdir()] == [".out.stoker-unfinished"]
     subprocess.run([*words, str(int(signal.SIGINT))], check=False, stderr=subprocess.DEVNULL)
     assert list(out.iterdir()) == []
     export(plain, out, to)
@@ -495,10 +498,40 @@ def test_a_killed_export_starts_anew(to: Any, plain: Path, tmp_path: Path) -> No
     assert digests(out) == digests(tmp_path / "whole")
 
 
+def test_an_empty_destination_is_replaced_and_keeps_its_mode(plain: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir(mode=0o710)
+    (tmp_path / "link").symlink_to(target)
+    export(plain, tmp_path / "link", "webdataset")
+    assert (tmp_path / "link").is_symlink()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o710
+    assert (target / "labels.txt").is_file()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "target"]
+
+
+def test_a_destination_that_cannot_be_replaced_is_refused_before_anything_is_written(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(DestinationError, match="is the current folder") as caught:
+        export(plain, ".", "folder")
+    export(plain, str(caught.value).rpartition("such as ")[2], "folder")  # as it says
+    (tmp_path / "mounted").mkdir()
+
+    def busy(path: Path) -> None:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(path))
+
+    monkeypatch.setattr(Path, "rmdir", busy)  # a test cannot mount anything
+    with pytest.raises(DestinationError, match=r"mounted cannot be replaced \(Device or resource busy\)"):
+        export(plain, tmp_path / "mounted", "folder")
+    assert list((tmp_path / "mounted").iterdir()) == []
+
+
 def test_two_exports_do_not_share_a_destination(plain: Path, tmp_path: Path) -> None:
     def second(*, done: int, **_: int) -> None:
         if done == 1:
-            with pytest.raises(DestinationError, match="another export writes to"):
+            with pytest.raises(DestinationError, match="another process writes"):
                 export(plain, tmp_path / "out", "folder")
 
     assert export(plain, tmp_path / "out", "folder", progress=second).splits["train"].records == 9

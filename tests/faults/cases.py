@@ -90,6 +90,22 @@ def index_it(place: Path) -> Any:
     return "indexed"
 
 
+def export_to(form: Any) -> Callable[[Path], Any]:
+    """An export of the dataset; a tar or Parquet file for each record."""
+
+    def act(place: Path) -> Any:
+        report = stoker.export(place / "dataset", place / "out", form, shard_size=1, progress=False)
+        return {name: split.records for name, split in report.splits.items()}
+
+    return act
+
+
+def nothing_exported(place: Path, _: Expected, where: str) -> None:
+    """The destination is there, and has nothing in it; nor is anything left beside it."""
+    assert sorted(path.name for path in place.iterdir()) == ["dataset", "out", "source"], where
+    assert list((place / "out").iterdir()) == [], where
+
+
 def without_indexes(place: Path) -> None:
     """Leave shards alone."""
     for path in [*(place / "dataset").glob("*.idx"), place / "dataset" / "manifest.json"]:
@@ -234,6 +250,11 @@ _INDEX: dict[str, Any] = {"act": index_it, "on": "dataset", "check_left": lambda
 _CACHE: dict[str, Any] = {"act": feed_cached, "on": "cache"}
 _USER: dict[str, Any] = {"act": look_up, "on": "user", "check_left": lambda *_: None, "prepare": without_indexes}
 
+_EXPORT: dict[str, Any] = {
+    "on": ".out.stoker-unfinished/train", "error": errno.ENOSPC, "folder": "out", "check_left": nothing_exported,
+    "blamed": ("/.out.stoker-unfinished/train",),
+}  # fmt: skip
+
 _THREADS: dict[str, Any] = {
     "on": "", "how": FAIL_ALWAYS, "folder": "dataset", "blamed": ("threads, and no more",),
 }  # fmt: skip
@@ -262,6 +283,10 @@ CASES = [
     Case("repack: kill", kinds=CHANGES, **_REPACK | {"how": KILL}),
     Case("repack: shards that cannot be read", repack_it, "dataset", "open,read", folder="none",
          check_left=lambda *_: None, tolerates=one_reject),
+    Case("export folder: a full disk", export_to("folder"), kinds="write", **_EXPORT),
+    Case("export webdataset: a full disk", export_to("webdataset"), kinds="write", **_EXPORT),
+    Case("export webdataset: a disk that becomes full late", export_to("webdataset"), kinds="fsync", **_EXPORT),
+    Case("export parquet: a full disk", export_to("parquet"), kinds="write", **_EXPORT),
     Case("index: a full disk", kinds="write,open", error=errno.ENOSPC, **_INDEX),
     Case("index: a disk that fails", kinds="read,write,fsync,close,rename", **_INDEX),
     Case("index: kill", kinds=CHANGES, keeps_litter=True, **_INDEX | {"how": KILL}),

@@ -2,7 +2,7 @@
 //
 // fault_arm() says which calls count: those of some kinds, on files whose path has a text in it. At the n-th of them,
 // or from it on, one thing happens: the call fails with an errno, is done in part, is interrupted, or the process is
-// killed. fault_count() says how many calls there were. Times of the day can be moved, too.
+// killed, before the call or after it. fault_count() says how many calls there were. Times of the day can be moved, too.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum How { FAIL, FAIL_ALWAYS, SHORT_ALWAYS, INTERRUPT_OFTEN, KILL, TEAR };
+enum How { FAIL, FAIL_ALWAYS, SHORT_ALWAYS, INTERRUPT_OFTEN, KILL, TEAR, KILL_AFTER };
 
 static char pattern[PATH_MAX];  // empty: nothing is armed
 static char kinds[256];
@@ -32,6 +32,7 @@ static atomic_long calls;
 static atomic_long shift;  // seconds
 static atomic_long ticks_left;
 static long next_shift;
+static __thread int dies;  // when the call has been done
 
 void fault_arm(const char *path, const char *which, long nth, int error, int what) {
   snprintf(kinds, sizeof kinds, ",%s,", which);
@@ -70,10 +71,11 @@ static int hit(const char *kind, const char *path) {
   snprintf(wanted, sizeof wanted, ",%s,", kind);
   if (!strstr(kinds, wanted)) return 0;
   const long now = ++calls;
-  if (how == KILL || how == TEAR || how == FAIL) {
+  if (how == KILL || how == TEAR || how == FAIL || how == KILL_AFTER) {
     if (now != position) return 0;
     if (how == KILL) raise(SIGKILL);
-    return 1;
+    dies = how == KILL_AFTER;
+    return !dies;
   }
   if (how == INTERRUPT_OFTEN) return now % 3 != 0;
   return position && now >= position;
@@ -83,6 +85,11 @@ static int fails(const char *kind, const char *path) {
   if (!hit(kind, path) || how == SHORT_ALWAYS || how == TEAR) return 0;
   errno = how == INTERRUPT_OFTEN ? EINTR : number;
   return 1;
+}
+
+static int survived(int result) {
+  if (dies) raise(SIGKILL);
+  return result;
 }
 
 // As fails(), for what moves bytes: how many are moved may also become less.
@@ -185,7 +192,7 @@ OPENS(open64)
     REAL(name); \
     char buffer[PATH_MAX]; \
     const int bad = pattern[0] && fails(kind, path_of(file, buffer)); \
-    return bad ? -1 : call(file); \
+    return bad ? -1 : survived(call(file)); \
   }
 TAKES_FILE(fsync, "fsync")
 TAKES_FILE(fdatasync, "fsync")
@@ -201,12 +208,30 @@ int close(int file) {  // the file is closed also when the system says that it c
 
 int rename(const char *from, const char *to) {
   REAL(rename);
-  return fails("rename", to) ? -1 : call(from, to);
+  return fails("rename", to) ? -1 : survived(call(from, to));
+}
+
+int link(const char *from, const char *to) {
+  REAL(link);
+  return fails("link", to) ? -1 : survived(call(from, to));
 }
 
 int unlink(const char *path) {
   REAL(unlink);
-  return fails("unlink", path) ? -1 : call(path);
+  return fails("unlink", path) ? -1 : survived(call(path));
+}
+
+int rmdir(const char *path) {
+  REAL(rmdir);
+  return fails("rmdir", path) ? -1 : survived(call(path));
+}
+
+int unlinkat(int folder, const char *path, int flags) {
+  REAL(unlinkat);
+  char whole[2 * PATH_MAX], buffer[PATH_MAX];
+  const char *within = folder == AT_FDCWD || path[0] == '/' ? "" : path_of(folder, buffer);
+  snprintf(whole, sizeof whole, "%s/%s", within, path);
+  return fails(flags & AT_REMOVEDIR ? "rmdir" : "unlink", whole) ? -1 : survived(call(folder, path, flags));
 }
 
 int mkdir(const char *path, mode_t mode) {

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FAIL, FAIL_ALWAYS, SHORT_ALWAYS, INTERRUPT_OFTEN, KILL, TEAR = range(6)
+FAIL, FAIL_ALWAYS, SHORT_ALWAYS, INTERRUPT_OFTEN, KILL, TEAR, KILL_AFTER = range(7)
 _HANGS_AFTER = 60
 
 

@@ -231,7 +231,7 @@ def refuse_unfinished(directory: Location) -> None:
         DatasetNotFoundError: It is one.
     """
     if is_unfinished(directory):
-        message = f"{directory} is an unfinished build; run the same 'stoker build' again to finish it"
+        message = f"{directory} is an unfinished build, repack or merge; run the same command again to finish it"
         raise DatasetNotFoundError(message, path=str(directory))
 
 

@@ -9,13 +9,14 @@ import math
 import mmap
 import os
 import secrets
+import shutil
 import stat
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
-from stoker.errors import StorageError
+from stoker.errors import DestinationError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +31,7 @@ _READ_BYTES = 2**20
 _DIRECT_BYTES = 2**22  # of one write past the page cache: a multiple of the blocks of any disk
 _MOST_HOLE_BYTES = 2**25  # of a file that are believed to be zeros without having been written
 _MAX_LEVELS = 64  # of JSON
+_UNFINISHED = ".stoker-unfinished"  # ends the hidden name of a folder that is not complete; see `folder_at_once`
 _OF_THE_NAME = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.EINVAL}
 )
@@ -231,6 +233,87 @@ def sync_directory(directory: Path) -> None:
             os.fsync(file)
         finally:
             os.close(file)
+
+
+@contextmanager
+def folder_at_once(directory: Path) -> Iterator[Path]:
+    """Give a folder to write in; one rename makes it ``directory`` when the ``with`` block ends without an error.
+
+    A process may be killed at any time: every program that reads the directory finds all of it or nothing. The folder
+    lies beside it under a hidden name, and is locked; the next call empties one that a killed process has left. An
+    empty directory is removed at the start: one that cannot be replaced is refused before anything is written.
+
+    Raises:
+        DestinationError: The directory is a file, holds something, cannot be replaced, or another process writes it.
+        OSError: The disk is full, or the like; the directory is left empty.
+    """
+    directory = directory.resolve()
+    _refuse_content(directory)
+    folder = directory.with_name(f".{directory.name}{_UNFINISHED}")
+    make_directory(folder)
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The other process may have ended, and renamed the folder, between our opening it and our locking it.
+            is_ours = os.path.samestat(os.fstat(lock), folder.stat())
+        except (BlockingIOError, FileNotFoundError):
+            is_ours = False
+        if not is_ours:
+            raise DestinationError(f"another process writes {directory}; wait for it to end", path=str(directory))
+        try:
+            _remove_content(folder)
+            if directory.exists():
+                _take_place(directory, folder)
+            yield folder
+            sync_directory(folder)
+            folder.rename(directory)
+        except BaseException:
+            with suppress(OSError):
+                _remove_content(folder)
+                if directory.exists():
+                    folder.rmdir()
+                else:
+                    folder.rename(directory)
+            raise
+        sync_directory(directory.parent)
+    finally:
+        os.close(lock)
+
+
+def _refuse_content(directory: Path) -> None:
+    if not directory.exists():
+        return
+    where = str(directory)
+    if not directory.is_dir():
+        raise DestinationError(f"{directory} is a file; name a folder", path=where)
+    names = sorted(entry.name for entry in directory.iterdir())
+    if names:
+        raise DestinationError(f"{directory} holds {names[0]!r}; name a new or empty folder, or remove it", path=where)
+    if directory.samefile("."):
+        message = f"{directory} is the current folder, which cannot be replaced"
+        raise DestinationError(f"{message}; name a new folder in it, such as {directory / 'new'}", path=where)
+
+
+def _take_place(directory: Path, folder: Path) -> None:
+    """Remove an empty directory, and give a folder its mode, its attributes and its owner."""
+    try:
+        shutil.copystat(directory, folder)
+        with suppress(PermissionError):
+            os.chown(folder, directory.stat().st_uid, directory.stat().st_gid)
+        directory.rmdir()
+    except OSError as error:  # a mount point, or a folder that may be written but not removed
+        message = f"{directory} cannot be replaced ({error.strerror})"
+        message += f"; name a new folder in it, such as {directory / 'new'}"
+        raise DestinationError(message, path=str(directory)) from error
+
+
+def _remove_content(folder: Path) -> None:
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
 
 
 class Staging(Protocol):

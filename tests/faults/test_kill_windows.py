@@ -1,0 +1,40 @@
+"""A process may be killed at any rename, unlink or fsync: readers see all or nothing, and the same command finishes.
+
+``STOKER_FAULTS=1000`` kills before and after every such call; left out, at a few of each command.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROGRAM = Path(__file__).parent / "kill_windows.py"
+MOST = os.environ.get("STOKER_FAULTS", "4")
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        ["export folder", "export webdataset", "export parquet", "sample"],
+        ["merge", "merge --link", "repack"],
+        ["download", "build --overwrite"],
+    ],
+)
+def test_a_kill_leaves_all_or_nothing(tmp_path: Path, shim: Mapping[str, str], group: list[str]) -> None:
+    environment = {**shim, "PYTHONPATH": str(PROGRAM.parent.parent), "STOKER_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-W", "ignore", str(PROGRAM), str(tmp_path), MOST, *group]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert list(found) == group
+    for calls in found.values():
+        assert "wrong" not in calls, calls["wrong"]
