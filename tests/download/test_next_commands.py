@@ -166,3 +166,20 @@ def test_the_devkit_alone_is_fetched_and_the_next_command_is_the_one_that_is_pos
     assert main(shlex.split(error.split("run '", 1)[1].split("' to fetch", 1)[0])[1:]) == 0
     plan, *_ = commands(capsys.readouterr().out)
     assert main(plan) == 0
+
+
+@pytest.mark.usefixtures("served")
+def test_a_folder_to_which_a_tar_is_still_to_come_is_refused(
+    server: FaultyServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train, server.files["ILSVRC2012_img_train.tar"] = server.files["ILSVRC2012_img_train.tar"], b"damaged"
+    words = ["download", "imagenet", str(tmp_path / "in")]
+    assert main(words) == 1
+    assert (tmp_path / "in/ILSVRC2012_img_val.tar").is_file()
+    capsys.readouterr()
+    assert main(["plan", str(tmp_path / "in")]) == 2
+    assert "run 'stoker download' again" in capsys.readouterr().err
+    server.files["ILSVRC2012_img_train.tar"] = train
+    assert main(words) == 0
+    assert main(["plan", str(tmp_path / "in")]) == 0
+    assert not list((tmp_path / "in").rglob("*.part"))

@@ -98,16 +98,22 @@ def download(
     try:
         found = {file.name: _Found(directory / file.saved_as, file, watcher) for file in dataset.files}
         check_space(directory, sum(one.missing_bytes for one in found.values()))
-        for file in dataset.files:
-            one, path = found[file.name], directory / file.saved_as
-            outcome: Outcome = "there already"
-            fetched = 0
-            if not one.is_right:
-                fetched, kept = fetch(file, path, places, client, watcher)
-                outcome = "resumed" if kept else "fetched"
-            folder = one.unpacked()
-            size, moved = path.stat().st_size, tuple(one.moved_aside)
-            done.append(FetchedFile(path, outcome, size, fetched, file.checksum, folder, moved))
+        for one in found.values():
+            one.mark_missing()  # all before the first is there: readers refuse a folder that files are missing from
+        try:
+            for file in dataset.files:
+                one, path = found[file.name], directory / file.saved_as
+                outcome: Outcome = "there already"
+                fetched = 0
+                if not one.is_right:
+                    fetched, kept = fetch(file, path, places, client, watcher)
+                    outcome = "resumed" if kept else "fetched"
+                folder = one.unpacked()
+                size, moved = path.stat().st_size, tuple(one.moved_aside)
+                done.append(FetchedFile(path, outcome, size, fetched, file.checksum, folder, moved))
+        finally:
+            for one in found.values():
+                one.mark_missing(is_begun=bool(done))
     except (OSError, KeyboardInterrupt) as error:
         error.add_note("run the same command to resume")
         raise
@@ -119,6 +125,7 @@ class _Found:
 
     def __init__(self, path: Path, file: RemoteFile, watcher: Watcher) -> None:
         self._path = path
+        self._part = path.with_name(path.name + ".part")
         self._file = file
         self._watcher = watcher
         self.moved_aside: list[Path] = []
@@ -128,11 +135,17 @@ class _Found:
         if wrong is not None:
             self._move_aside(path, wrong)
 
+    def mark_missing(self, *, is_begun: bool = True) -> None:
+        """Make sure that an unfinished file shows as one, or leave no trace where nothing has been fetched."""
+        if is_begun and not self._path.exists():
+            self._part.touch()
+        elif not is_begun and self._part.exists() and self._part.stat().st_size == 0:
+            self._part.unlink()
+
     @property
     def missing_bytes(self) -> int:
         """Bytes that are still to be fetched, as far as the size is known."""
-        part = self._path.with_name(self._path.name + ".part")
-        kept = part.stat().st_size if part.is_file() else 0
+        kept = self._part.stat().st_size if self._part.is_file() else 0
         return 0 if self.is_right else max(0, (self._file.size_bytes or 0) - kept)
 
     def unpacked(self) -> Path | None:

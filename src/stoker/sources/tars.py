@@ -55,14 +55,18 @@ def find_tars(folder: Location) -> dict[Location, str]:
     """Return the tars in a folder that are known by their names, and the split of each.
 
     Raises:
-        SourceError: Two of them are the same split.
+        SourceError: Two of them are the same split, or one is still being downloaded.
     """
     found: dict[str, Location] = {}
     for child in folder.children():
         path = folder / os.fsdecode(child.name)
-        split = next((split for pattern, split in _KNOWN_NAMES if pattern.fullmatch(path.name)), None)
+        name = path.name.removesuffix(".part")
+        split = next((split for pattern, split in _KNOWN_NAMES if pattern.fullmatch(name)), None)
         if split is None or not child.is_file:
             continue
+        if name != path.name:
+            message = f"{path} is an unfinished download, without which the split {split} would be missing"
+            raise SourceError(f"{message}; run 'stoker download' again, or delete it", path=str(path))
         if split in found:
             message = f"{folder} holds {found[split].name} and {path.name}, both of them the split {split}; keep one"
             raise SourceError(message, path=str(folder))
