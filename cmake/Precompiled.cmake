@@ -2,4 +2,6 @@
 # built without this, so that a header which a file forgets to include is still noticed.
 set(STOKER_PRECOMPILED <algorithm> <array> <atomic> <chrono> <condition_variable> <cstring> <functional> <memory> <mutex>
   <optional> <span> <string> <string_view> <thread> <unordered_map> <utility> <vector>)
-target_precompile_headers(stoker_core PRIVATE ${STOKER_PRECOMPILED})
+if(NOT STOKER_CORE)
+  target_precompile_headers(stoker_core PRIVATE ${STOKER_PRECOMPILED})
+endif()
