@@ -18,10 +18,13 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 FUZZ_SECONDS ?= 60
 BENCH_SECONDS ?= 2
 export PYTHON JOBS BUILD
+# Of what pip installs for the tests, Python compiles what they import, and must be able to keep it.
+unexport PYTHONDONTWRITEBYTECODE
 
 BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := $(BIN)/python -m pytest --timeout 300
+SHARED := -n $(JOBS) --dist loadfile --no-loadscope-reorder  # in the order of tests/conftest.py
 DEMO := $(BUILD)/demo
 # What runs at the same time prints its lines together, if this make can.
 OUTPUT := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
@@ -71,10 +74,10 @@ $(DEVELOPED): $(MADE) pyproject.toml | $(INSTALLED)
 	@echo "Installing the tools and frameworks of the tests (about a gigabyte)"
 	@for words in "dev torch" test dev docs; do \
 	  $(BIN)/python scripts/requirements.py $$words > $(VENV)/requirements.txt; \
-	  $(PIP) install -r $(VENV)/requirements.txt; \
+	  $(PIP) install --no-compile -r $(VENV)/requirements.txt; \
 	done
 	@# Apart: Lightning imports torchvision where it finds it, and beside PyTorch without CUDA that fails (tests/conftest.py).
-	@$(PIP) install --no-deps --upgrade --target $(VENV)/torchvision torchvision==0.28.0
+	@$(PIP) install --no-compile --no-deps --upgrade --target $(VENV)/torchvision torchvision==0.28.0
 	@touch $@
 
 .PHONY: demo
@@ -99,18 +102,19 @@ $(BUILD)/.stamp-hdfs-jars: scripts/hdfs_jars.sh | $(COMPILING)
 
 .PHONY: test
 test: $(BUILD)/.stamp-deps-test  ## C++ tests, lint, and all Python tests that need no server and no Java.
-	@$(MAKE) -j3 $(DEVELOPED) native-plain lint  # `native-plain` is nice: `lint` waits for all that is installed
-	@$(PYTEST) -n $(JOBS) --dist loadfile -m "not servers"
+	@# The core of the wheel is tested, which saves a compilation. `native-plain` is nice: `lint` waits for all that is installed.
+	@$(MAKE) -j3 TESTED_CORE=$(abspath $(BUILD))/wheel/libstoker_core.a $(DEVELOPED) native-plain lint
+	@$(PYTEST) $(SHARED) -m "not servers"
 
 # What has to be installed comes first: the tests of `test` use every compiler that is there. Then `test`, alone; of the others,
-# those that wait run beside those that compute.
+# two that wait for servers and downloads run beside one that computes, which is nice.
 .PHONY: test-all
-test-all: $(BUILD)/.stamp-deps-test-all $(BUILD)/.stamp-deps-fuzz $(BUILD)/.stamp-deps-arm64 test  ## `test`, then sanitizers, servers, clients, fuzzing.
-	@$(MAKE) -j2 --keep-going $(OUTPUT) test-servers test-clients native-asan native-tsan fuzz
+test-all: $(BUILD)/.stamp-deps-test-all $(BUILD)/.stamp-deps-fuzz $(BUILD)/.stamp-deps-arm64 test  ## `test`, then sanitizers, servers, clients, fuzzing, ARM64.
+	@$(MAKE) -j3 --keep-going $(OUTPUT) test-servers test-clients native-arm64 native-asan native-tsan fuzz
 
 .PHONY: test-servers
 test-servers: $(BUILD)/.stamp-deps-test-all $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Tests with real S3, GCS, HDFS and Spark.
-	@$(PYTEST) -m servers
+	@$(PYTEST) $(SHARED) -m servers $$(grep -rl --include='test_*.py' 'pytest[.]mark[.]servers' tests | sort)
 
 .PHONY: test-clients
 test-clients: $(INSTALLED)  ## tf.data, TFDS, DALI and tfrecord, as others release them, read what Stoker writes.
@@ -130,6 +134,7 @@ test-arm64: native-arm64 $(INSTALLED)  ## The same, then pixels compared with th
 .PHONY: native-plain native-asan native-tsan
 native-plain native-asan native-tsan: native-%: $(BUILD)/.stamp-deps-test | $(COMPILING)
 	@PATH="$(BIN):$$PATH" nice scripts/native_tests.sh $* $(BUILD)/$*
+native-plain: $(if $(TESTED_CORE),$(INSTALLED))
 
 .PHONY: lint
 lint: $(DEVELOPED)  ## ruff, clang-format, mypy.

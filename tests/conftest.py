@@ -7,6 +7,7 @@ import importlib.util
 import os
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,23 @@ OPTIONAL = {
     "torchvision",
 }
 
+# Where processes share the tests, each takes the next file when it has done one. These take long for their number of
+# tests, and would be waited for at the end.
+BEGIN_FIRST = [
+    "tests/spark/test_spark_engine.py",
+    "tests/spark/test_spark_command.py",
+    "tests/repository/test_examples.py",
+    "tests/repository/test_kernel_files.py",
+    "tests/repository/test_docs.py",
+    "tests/faults/test_every_call.py",
+    "tests/guarantees/test_memory.py",
+    "tests/guarantees/test_changed_bytes.py",
+    "tests/loader/test_torch_distributed.py",
+    "tests/loader/test_pickled_loaders.py",
+    "tests/repository/test_notebooks.py",
+    "tests/repository/test_site.py",
+]
+
 # Times vary too much on a busy machine to be a property of an example.
 BUSY = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
 hypothesis.settings.register_profile("dev", **BUSY)
@@ -92,6 +110,29 @@ class TestFile(pytest.Module):
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
     return TestFile.from_parent(parent, path=module_path)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let processes that share the tests begin with the files that take longest, and go on with those of most tests."""
+    if hasattr(config, "workerinput"):
+        counts = Counter(item.path for item in items)
+        ranks = {Path(config.rootpath, name): rank for rank, name in enumerate(BEGIN_FIRST)}
+        items.sort(key=lambda item: (ranks.get(item.path, len(ranks)), -counts[item.path]))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """With ``--dist loadfile``, let one process run all tests of the folder whose tests share a cluster, too."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415 - no test needs it
+
+    class Files(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "tests/spark" if nodeid.startswith("tests/spark/") else super()._split_scope(nodeid)
+
+    return Files(config, log)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
