@@ -27,7 +27,7 @@ COMPILERS = {
     X86_64: ["g++", "clang++-14"],
     ARM64: ["aarch64-linux-gnu-g++", "clang++-14 --target=aarch64-linux-gnu"],
 }
-OPTIMISATIONS = ["-O0", "-Og", "-O2", "-O3"]
+OPTIMISATIONS = ["-O0", "-O3"]  # every function that is used and not inlined always, and what is released
 NAMED_AFTER_A_SET = re.compile(r"_(sse42|avx2|avx512|bmi2|vpclmul|neon|arm64)$")
 
 
