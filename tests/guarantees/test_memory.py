@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 import sys
@@ -80,10 +81,10 @@ print(kib("VmHWM") - before, len(listed.table))
 """
 
 
-def peak(program: str, path: Path) -> tuple[int, int]:
+def peak(program: str, path: Path, most: float = math.inf) -> tuple[int, int]:
     """Return the largest resident size in bytes, and the samples or records.
 
-    The least of three runs: what the allocator keeps differs by a megabyte from one to the next.
+    What the allocator keeps differs by a megabyte from one run to the next: one of three may be less than ``most``.
     """
     command = [sys.executable, "-c", program, str(path)]
     sizes = []
@@ -93,6 +94,8 @@ def peak(program: str, path: Path) -> tuple[int, int]:
         assert done.returncode == 0, done.stderr
         kib, count = map(int, done.stdout.split())
         sizes.append(kib * 1024)
+        if sizes[-1] < most:
+            break
     return min(sizes), count
 
 
@@ -108,11 +111,13 @@ def test_an_epoch_takes_no_more_for_more_records(tmp_path: Path, shards: Path) -
     many.mkdir()
     for number in range(40):
         shutil.copy(shards, many / f"train-{number:05d}-of-00040")
-    (few_peak, few), (many_peak, count) = peak(EPOCH, shards.parent), peak(EPOCH, many)
+    few_peak, few = peak(EPOCH, shards.parent)
+    more = 8000 - few
+    many_peak, count = peak(EPOCH, many, few_peak + SLACK + 16 * more)
     assert (few, count) == (200, 8000)
     pixels = 96 * 96 * 3
-    assert (count - few) * pixels > 10 * SLACK  # what would be seen if batches stayed
-    assert many_peak - few_peak < SLACK + 16 * (count - few)
+    assert more * pixels > 10 * SLACK  # what would be seen if batches stayed
+    assert many_peak - few_peak < SLACK + 16 * more
 
 
 def test_a_build_takes_no_more_for_more_images(tmp_path: Path) -> None:
@@ -124,10 +129,12 @@ def test_a_build_takes_no_more_for_more_images(tmp_path: Path) -> None:
             first.write_bytes(image)
             for number in range(1, 1000):
                 (folder / f"{number}.JPEG").hardlink_to(first)
-    (few_peak, few), (many_peak, count) = peak(BUILD, tmp_path / "few"), peak(BUILD, tmp_path / "many")
+    few_peak, few = peak(BUILD, tmp_path / "few")
+    more = 18000 - few
+    many_peak, count = peak(BUILD, tmp_path / "many", few_peak + SLACK + 250 * more)
     assert (few, count) == (6000, 18000)
-    assert (count - few) * len(image) > 5 * SLACK
-    assert many_peak - few_peak < SLACK + 250 * (count - few)
+    assert more * len(image) > 5 * SLACK
+    assert many_peak - few_peak < SLACK + 250 * more
 
 
 @pytest.mark.parametrize("progressive", [False, True])
@@ -146,6 +153,7 @@ def test_a_crop_of_a_large_photograph_takes_a_tenth_of_its_pixels(
 
 
 def test_a_sequence_is_planned_in_few_bytes_a_record(tmp_path: Path) -> None:
-    size, count = peak(RECORDS, tmp_path)
+    most = 10 * 5_000_000 + SLACK
+    size, count = peak(RECORDS, tmp_path, most)
     assert count == 5_000_000
-    assert size < 10 * count + SLACK
+    assert size < most
