@@ -44,8 +44,14 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def two_ranks(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """What two ranks found in whole epochs and in the first steps of one."""
-    return torchrun(2, "epochs,gradients", shards, tmp_path_factory.mktemp("ranks") / "two")
+    """What two ranks found before they knew of each other, in whole epochs, and in the first steps of one."""
+    return torchrun(2, "made_too_early,epochs,gradients", shards, tmp_path_factory.mktemp("ranks") / "two")
+
+
+@pytest.fixture(scope="module")
+def in_the_hands_of_others(shards: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What two ranks found through Accelerate and through Lightning."""
+    return torchrun(2, "accelerate,lightning", shards, tmp_path_factory.mktemp("ranks") / "others")
 
 
 def sequence(shards: Path) -> list[int]:
@@ -101,9 +107,8 @@ def gradients_of(shards: Path, samples: Sequence[int]) -> float:
 
 
 @pytest.mark.timeout(2 * LIMIT)
-def test_a_loader_that_was_made_before_the_ranks_were_known_says_so(shards: Path, tmp_path: Path) -> None:
-    ranks = torchrun(2, "made_too_early", shards, tmp_path / "out")
-    for rank, found in enumerate(result["made_too_early"] for result in ranks):
+def test_a_loader_that_was_made_before_the_ranks_were_known_says_so(two_ranks: list[dict[str, Any]]) -> None:
+    for rank, found in enumerate(result["made_too_early"] for result in two_ranks):
         assert "rank 0 of 1, before torch.distributed" in found["refusal"]
         assert f"says rank {rank} of 2" in found["refusal"]
         assert "train_dataloader()" in found["refusal"]
@@ -111,16 +116,16 @@ def test_a_loader_that_was_made_before_the_ranks_were_known_says_so(shards: Path
 
 
 @pytest.mark.timeout(2 * LIMIT)
-def test_two_ranks_in_the_hands_of_accelerate(shards: Path, tmp_path: Path) -> None:
-    ranks = [rank["accelerate"] for rank in torchrun(2, "accelerate", shards, tmp_path / "out")]
+def test_two_ranks_in_the_hands_of_accelerate(in_the_hands_of_others: list[dict[str, Any]], shards: Path) -> None:
+    ranks = [rank["accelerate"] for rank in in_the_hands_of_others]
     assert [rank["processes"] for rank in ranks] == [2, 2]
     assert sorted(flat(ranks[0]["steps"]) + flat(ranks[1]["steps"])) == list(range(RECORDS))
     assert ranks[0]["gathered"] == ranks[1]["gathered"] == sequence(shards)
 
 
 @pytest.mark.timeout(2 * LIMIT)
-def test_two_ranks_in_the_hands_of_lightning(shards: Path, tmp_path: Path) -> None:
-    ranks = [rank["lightning"] for rank in torchrun(2, "lightning", shards, tmp_path / "out")]
+def test_two_ranks_in_the_hands_of_lightning(in_the_hands_of_others: list[dict[str, Any]]) -> None:
+    ranks = [rank["lightning"] for rank in in_the_hands_of_others]
     for first in (0, 4):  # four steps an epoch
         keys = [index for rank in ranks for index in flat(rank["steps"][first : first + 4])]
         assert sorted(keys) == list(range(RECORDS))

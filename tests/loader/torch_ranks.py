@@ -131,11 +131,11 @@ def lightning(dataset: stoker.Dataset) -> dict[str, Any]:
 
 def main(tasks: str, shards: str, out: str, *state: str) -> None:
     rank = os.environ["RANK"]
-    names = tasks.split(",")
-    if {"epochs", "gradients"} & set(names):
-        torch.distributed.init_process_group("gloo")
-    dataset = stoker.open(shards)
-    results = {name: TASKS[name](dataset, *map(json.loads, state)) for name in names}
+    dataset, results = stoker.open(shards), {}
+    for name in tasks.split(","):
+        if name in ("epochs", "gradients") and not torch.distributed.is_initialized():
+            torch.distributed.init_process_group("gloo")
+        results[name] = TASKS[name](dataset, *map(json.loads, state))
     Path(out, f"{rank}.json").write_text(json.dumps(results))
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
