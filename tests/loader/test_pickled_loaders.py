@@ -157,13 +157,14 @@ import lightning.pytorch as pl, torch
 import stoker
 
 class Model(pl.LightningModule):
-    def __init__(self):
+    def __init__(self, out):
         super().__init__()
+        self.out = out
         self.net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8 * 8 * 3, 32))
 
     def training_step(self, batch, number):
         images, labels = batch
-        with open(f"{sys.argv[2]}/{self.trainer.global_rank}", "a") as file:
+        with open(f"{self.out}/{self.trainer.global_rank}", "a") as file:
             print(*batch.indices.tolist(), file=file)
         return torch.nn.functional.cross_entropy(self.net(images.float() / 255), labels)
 
@@ -180,28 +181,24 @@ def make_loader():
     )
 
 if __name__ == "__main__":
-    trainer = pl.Trainer(
-        accelerator="cpu", devices=2, strategy="ddp_spawn", max_epochs=2, logger=False, enable_checkpointing=False,
-        enable_progress_bar=False, enable_model_summary=False,
-    )
-    if sys.argv[3] == "given":
-        trainer.fit(Model(), make_loader())
-    else:
-        trainer.fit(MakesItsLoader())
+    given, made = sys.argv[2:]
+    for fitted in ((Model(given), make_loader()), (MakesItsLoader(made),)):
+        pl.Trainer(
+            accelerator="cpu", devices=2, strategy="ddp_spawn", max_epochs=2, logger=False, enable_checkpointing=False,
+            enable_progress_bar=False, enable_model_summary=False,
+        ).fit(*fitted)
 """
 
 
 @pytest.mark.needs("lightning")
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("way", ["given", "made in each rank"])
-def test_ranks_that_lightning_spawns_take_their_shares_of_a_loader(
-    train: stoker.Dataset, tmp_path: Path, way: str
-) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
+def test_ranks_that_lightning_spawns_take_their_shares_of_a_loader(train: stoker.Dataset, tmp_path: Path) -> None:
+    outs = [tmp_path / "given", tmp_path / "made in each rank"]
+    for out in outs:
+        out.mkdir()
     (tmp_path / "fit.py").write_text(LIGHTNING)
     done = subprocess.run(
-        [sys.executable, str(tmp_path / "fit.py"), str(train.path), str(out), way],
+        [sys.executable, str(tmp_path / "fit.py"), str(train.path), *map(str, outs)],
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(SOURCE)},
         check=False,
         capture_output=True,
@@ -210,9 +207,11 @@ def test_ranks_that_lightning_spawns_take_their_shares_of_a_loader(
     )
     assert done.returncode == 0, done.stderr[-4000:]
     assert "leaked" not in done.stderr
-    ranks = [[list(map(int, line.split())) for line in (out / str(rank)).read_text().splitlines()] for rank in range(2)]
-    for epoch in range(2):
-        steps = [rank[3 * epoch : 3 * epoch + 3] for rank in ranks]
-        assert [[len(step) for step in rank] for rank in steps] == [[4, 4, 4]] * 2
-        assert {index for rank in steps for step in rank for index in step} == set(range(RECORDS))
-    assert ranks[0] != ranks[1]
+    for out in outs:
+        lines = [(out / str(rank)).read_text().splitlines() for rank in range(2)]
+        ranks = [[list(map(int, line.split())) for line in rank] for rank in lines]
+        for epoch in range(2):
+            steps = [rank[3 * epoch : 3 * epoch + 3] for rank in ranks]
+            assert [[len(step) for step in rank] for rank in steps] == [[4, 4, 4]] * 2
+            assert {index for rank in steps for step in rank for index in step} == set(range(RECORDS))
+        assert ranks[0] != ranks[1]
