@@ -72,6 +72,8 @@ BEGIN_FIRST = [
     "tests/repository/test_notebooks.py",
     "tests/repository/test_site.py",
 ]
+WITH_CLUSTERS = ("tests/spark/", "tests/servers_smoke/test_spark_cluster.py", "tests/repository/test_examples.py")
+"""Folders and files whose tests share clusters, which are slow to start."""
 
 # Times vary too much on a busy machine to be a property of an example.
 BUSY = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
@@ -123,14 +125,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """With ``--dist loadfile``, let one process run all tests of the folder whose tests share a cluster, too."""
+    """With ``--dist loadfile``, let one process run all tests that share clusters, too."""
     if config.getoption("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415 - no test needs it
 
     class Files(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "tests/spark" if nodeid.startswith("tests/spark/") else super()._split_scope(nodeid)
+            return "clusters" if nodeid.startswith(WITH_CLUSTERS) else super()._split_scope(nodeid)
 
     return Files(config, log)
 
