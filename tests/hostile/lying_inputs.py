@@ -19,6 +19,7 @@ import tarfile
 import tempfile
 import zlib
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -187,12 +188,14 @@ class Lie:
         claims: Bytes of memory that it claims, about.
         make: Fills a folder.
         actions: What is done with it.
+        pixels: Of an image that is what it claims to be, of one colour in nearly all of them.
     """
 
     name: str
     claims: int
     make: Callable[[Path], object]
     actions: Sequence[str]
+    pixels: int = 0
 
 
 def image(name: str, data: Callable[[], bytes], claims: int = SIDE * SIDE * 3, suffix: str = "jpg") -> Lie:
@@ -209,8 +212,10 @@ def jpeg_lies() -> Iterator[Lie]:
     yield image("JPEG, inks", lambda: resized(small_jpeg("CMYK")))
     yield image("JPEG, one component a scan", lambda: resized(scan_by_scan(small_jpeg(subsampling=0))))
     yield image("JPEG, progressive", lambda: resized(small_jpeg(progressive=True)))
-    yield image("JPEG, arithmetic", lambda: resized(small_jpeg(), marker=0xC9))
-    yield image("JPEG, arithmetic and progressive", lambda: resized(small_jpeg(progressive=True), marker=0xCA))
+    for name, marker in (("arithmetic", 0xC9), ("arithmetic and progressive", 0xCA)):
+        file = small_jpeg(progressive=marker == 0xCA)
+        blank = image(f"JPEG, {name}", lambda file=file, marker=marker: resized(file, 6_000, 6_000, marker))  # type: ignore[misc]
+        yield replace(blank, claims=6_000**2 * 4, pixels=6_000**2)
     yield image("JPEG, lossless", lambda: resized(small_jpeg("L"), marker=0xC3))
     yield image(
         "JPEG with a megabyte of comments",
@@ -246,7 +251,7 @@ def other_image_lies() -> Iterator[Lie]:
     )
     yield image("JPEG 2000", jpeg_2000, suffix="jp2")
     for bomb in bombs():
-        yield image(bomb.name, bomb.make, bomb.claims, bomb.suffix)
+        yield replace(image(bomb.name, bomb.make, bomb.claims, bomb.suffix), pixels=bomb.pixels)
 
 
 def jpeg_2000() -> bytes:
@@ -374,9 +379,8 @@ def shard_lies() -> Iterator[Lie]:
     yield Lie("a record of pixels that claims 2**62 of them", 2**62, raw, SHARDS)
     for each in jpeg_lies():
         if "progressive" in each.name or "4:2:0" in each.name or "zeros" in each.name:
-            yield Lie(
-                f"a record of a {each.name}", each.claims, lambda folder, each=each: _record_of(folder, each), SHARDS
-            )  # type: ignore[misc]
+            make = partial(_record_of, lie=each)
+            yield replace(each, name=f"a record of a {each.name}", make=make, actions=SHARDS)
 
 
 def _record_of(folder: Path, lie: Lie) -> None:

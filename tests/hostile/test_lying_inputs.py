@@ -5,23 +5,26 @@ The inputs are in ``lying_inputs.py``, which prints the table of all when it is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import stoker
 from hostile import lying_inputs
 from hostile.lying_inputs import MIB, Lie, Server
+from reference import pictures
 from stoker.errors import CorruptRecordError, ImageError
 from stoker.format import write_index
 from stoker.recipe import Recipe, convert
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 MOST_BYTES = 64 * MIB
+MOST_BYTES_A_PIXEL = 7.5  # two and a half times those of RGB
 MOST_SECONDS = 5.0
 LIES = lying_inputs.lies()
 
@@ -45,8 +48,39 @@ def test_memory_follows_the_bytes_that_are_there(tmp_path: Path, server: Server,
         found = server.ask(action, tmp_path)
         assert found.status == 0, (action, found)
         assert found.is_refusal or found.is_right, (action, found)
-        assert found.peak < present + MOST_BYTES, (action, found)
+        assert found.peak < present + MOST_BYTES + MOST_BYTES_A_PIXEL * lie.pixels, (action, found)
         assert found.seconds < MOST_SECONDS * (1 + present / MIB), (action, found)
+
+
+BLANK = 4_000
+
+
+def blank(suffix: str, mode: str = "RGB", **settings: Any) -> Callable[[], bytes]:
+    """A file of pixels of one colour."""
+    return lambda: pictures.encode(Image.new(mode, (BLANK, BLANK), 1), format=suffix.upper(), **settings)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "make"),
+    [
+        ("gif", blank("gif", "L")),
+        ("bmp", blank("bmp", "L")),
+        ("tiff", blank("tiff", compression="tiff_deflate")),
+        ("tiff", blank("tiff", compression="tiff_deflate", tiffinfo={278: BLANK})),
+        ("tiff", blank("tiff", "1", compression="group4")),
+        ("tiff", blank("tiff", "CMYK", compression="tiff_lzw")),
+        ("png", blank("png", "1")),
+        ("webp", blank("webp", lossless=True, method=0)),
+    ],
+    ids=["GIF", "BMP", "TIFF", "TIFF of one strip", "TIFF of fax", "TIFF of inks", "PNG", "WebP"],
+)
+def test_a_valid_image_takes_memory_for_its_pixels(
+    tmp_path: Path, server: Server, suffix: str, make: Callable[[], bytes]
+) -> None:
+    lying_inputs.source(tmp_path, f"blank.{suffix}", make())
+    found = server.ask("build, resized", tmp_path)
+    assert found.said == "0 rejects", found
+    assert found.peak < 16 * MIB + MOST_BYTES_A_PIXEL * BLANK**2, found
 
 
 @pytest.mark.parametrize("side", [4_096, lying_inputs.SIDE])

@@ -209,7 +209,7 @@ class Sample:
         """
         if self.schema.image_encoding == "raw":
             pixels = self._raw_pixels()
-            return pixels if self.mode == "RGB" else pixels_of(Image.fromarray(pixels).convert(self.mode))
+            return pixels if self.mode == "RGB" else pixels_of(Image.fromarray(pixels), self.mode)
         return decode(self.encoded, _native.DEFAULT_MAX_PIXELS, self.mode)
 
     def thumbnail(self, side: int, max_pixels: int | None = None) -> Image.Image:

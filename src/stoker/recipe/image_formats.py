@@ -27,7 +27,7 @@ from PIL.TiffImagePlugin import TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
 from stoker import _native
-from stoker.errors import ImageError
+from stoker.errors import ImageError, ImageTooLargeError
 from stoker.forks import PerProcess
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def decode_in_own_mode(
     """
     with loaded(data, kind, check_pixels) as image:
         mode = mode_among(_own_mode(image), modes)
-        pixels = pixels_of(image.convert("LA")) if mode == "LA" else _in_mode(image, kind, cast("Mode", mode))
+        pixels = pixels_of(image, "LA") if mode == "LA" else _in_mode(image, kind, cast("Mode", mode))
         return pixels, _orientation(image) if kind != "tiff" else 1
 
 
@@ -171,7 +171,10 @@ def loaded(data: bytes, kind: str, check_pixels: Callable[[int, int], None]) -> 
             check_pixels(*_webp_size(data))
         with _reader(kind)(io.BytesIO(data)) as image:
             check_pixels(*image.size)
-            _refuse_missing_data(image, kind, len(data))
+            if isinstance(image, TiffImageFile):
+                _refuse_missing_data(image, len(data))
+            elif kind in ("avif", "heif", "jpeg2000"):
+                _check_memory(data, kind, image.size, check_pixels)
             image.load()
             yield image
 
@@ -359,26 +362,58 @@ def _reader(kind: str) -> Callable[[io.BytesIO], ImageFile]:
     return cast("Callable[[io.BytesIO], ImageFile]", HeifImageFile)
 
 
-# Bytes of pixels that are believed of a file, beside so many for each of its own. Its decoder takes memory for what the
-# header claims before it has seen the data; that of the other formats takes it row by row. JPEG 2000, AVIF and
-# HEIF have no lower bound of data for a blank image, nor have some codings of TIFF; photographs have 50 times as much
-# and more.
+# libtiff fills memory for a strip or a tile before it has seen the data. Most bytes that a coding makes of one: 128 of
+# two in runs, 258 of two bits, a string as long as the table of nine. Other codings have no such bound, and neither
+# have JPEG 2000, AVIF and HEIF: images of one colour take hardly any bytes.
+_MOST_OF_A_BYTE = {"packbits": 64, "tiff_adobe_deflate": 1032, "tiff_deflate": 1032, "tiff_lzw": 3641}
+_FAX = frozenset({"group3", "group4", "tiff_ccitt", "tiff_raw_16"})  # at least a bit for each row
 _BELIEVED = 2**23
-_BELIEVED_A_BYTE = {"avif": 2**14, "heif": 2**14, "jpeg2000": 2**9, "tiff": 2**12}
+_TIFF_SIZE, _STRIP_ROWS, _TILE_SIZE = (256, 257), 278, (322, 323)
 
 
-def _refuse_missing_data(image: Image.Image, kind: str, size_bytes: int) -> None:
-    """Refuse an image that claims far more pixels than its file can hold.
+def _refuse_missing_data(image: TiffImageFile, size_bytes: int) -> None:
+    """Refuse a TIFF with strips or tiles that are larger than its file can hold; several of them may share their data.
 
     Raises:
-        ImageError: It does.
+        ImageError: It has such.
     """
-    factor = _BELIEVED_A_BYTE.get(kind)
+    tags, coding = image.tag_v2, image.info["compression"]
     bits = 1 if image.mode == "1" else 16 if image.mode.startswith("I;16") else 8 * len(image.getbands())
-    width, height = image.size
-    if factor is not None and width * height * bits // 8 > _BELIEVED + factor * size_bytes:
-        claim = f"its header claims {width} x {height} pixels, and {size_bytes} bytes cannot hold them"
-        raise ImageError(f"the {kind} is cut short: {claim}")
+    width, height = (tags[tag] for tag in _TIFF_SIZE)
+    width, rows = (tags.get(tag, size) for tag, size in zip(_TILE_SIZE, (width, height), strict=True))
+    rows = min(rows, tags.get(_STRIP_ROWS, rows))
+    factor = width * bits if coding in _FAX else _MOST_OF_A_BYTE.get(coding)
+    if factor is not None and rows * width * bits // 8 > _BELIEVED + factor * size_bytes:
+        claim = f"its header claims {width} x {rows} pixels in one piece, and {size_bytes} bytes cannot hold them"
+        raise ImageError(f"the tiff is cut short: {claim}")
+
+
+_CODESTREAM = b"\xff\x4f\xff\x51"  # of JPEG 2000; the size of its tiles stands 24 bytes behind
+
+
+def _check_memory(data: bytes, kind: str, size: tuple[int, int], check_pixels: Callable[[int, int], None]) -> None:
+    """Refuse an image whose decoder takes more memory than that of a TIFF with as many pixels as there may be.
+
+    A pixel of AVIF and HEIF takes that of two, and one of JPEG 2000 that of two more as long as its tile is decoded.
+
+    Raises:
+        ImageTooLargeError: It does.
+    """
+    width, height = size
+    held = (width, height) if kind in ("avif", "heif") else (0, 0)
+    if kind == "jpeg2000":
+        at = 0
+        while not data.startswith(_CODESTREAM, at):
+            box, name = struct.unpack_from(">I4s", data, at)
+            head, box = (16, struct.unpack_from(">Q", data, at + 8)[0]) if box == 1 else (8, box)
+            at += head if name == b"jp2c" else max(head, box)
+        held = tuple(map(min, size, struct.unpack_from(">II", data, at + 24)))
+        held = 2 * held[0], held[1]
+    try:
+        check_pixels(width + -(-held[0] * held[1] // height), height)
+    except ImageTooLargeError as error:
+        message = f"{kind} of {width}x{height} pixels takes as much memory as a larger image"
+        raise ImageTooLargeError(f"{message}: {error}") from error
 
 
 @contextmanager
@@ -397,20 +432,22 @@ def as_image_error(kind: str) -> Iterator[None]:
 def _in_mode(image: Image.Image, kind: str, mode: Mode) -> NDArray[Any]:
     is_wide = image.mode.startswith("I;16") or (image.mode == "I" and kind in ("png", "ppm"))
     if is_wide:  # which Pillow's own conversion cuts off at 255
-        wide = np.asarray(image).astype(np.uint16)[:, :, None]
-        return wide if mode == "I;16" else _narrow(wide, mode, image.info.get("transparency"))
+        clear = image.info.get("transparency")
+        return _by_rows(image, lambda part: _narrow(np.asarray(part).astype(np.uint16)[:, :, None], mode, clear))
     if image.mode in ("I", "F"):
         bits = 16 if mode == "I;16" else 8
         raise ImageError(f"this {kind} has 32-bit samples, which have no defined {bits}-bit form; convert it first")
     try:
-        return pixels_of(image.convert(mode))
+        return pixels_of(image, mode)
     except ValueError as error:
         message = f"this {kind} holds pixels of mode {image.mode!r}, which Pillow does not convert to mode {mode!r}"
         raise ImageError(f"{message}; open it with mode='RGB', or convert it first") from error
 
 
-def _narrow(wide: NDArray[np.uint16], mode: Mode, clear: object) -> NDArray[np.uint8]:
-    """Return 16-bit grey, (H, W, 1), in a mode of 8 bits; ``clear`` is the value that is transparent, if one is."""
+def _narrow(wide: NDArray[np.uint16], mode: Mode, clear: object) -> NDArray[Any]:
+    """Return 16-bit grey, (H, W, 1), in a mode; ``clear`` is the value that is transparent, if one is."""
+    if mode == "I;16":
+        return wide
     grey = ((wide.astype(np.uint32) * 255 + 32_767) // 65_535).astype(np.uint8)
     if mode == "L":
         return grey
@@ -418,10 +455,28 @@ def _narrow(wide: NDArray[np.uint16], mode: Mode, clear: object) -> NDArray[np.u
     return np.concatenate([grey, grey, grey, *alpha], axis=2)
 
 
-def pixels_of(image: Image.Image) -> NDArray[Any]:
-    """Return the pixels of a Pillow image in one of the modes: uint8 or uint16 (H, W, C)."""
-    pixels = np.ascontiguousarray(np.asarray(image))
+def pixels_of(image: Image.Image, mode: str | None = None) -> NDArray[Any]:
+    """Return the pixels of a Pillow image, converted to a mode if one is given: uint8 or uint16 (H, W, C)."""
+    pixels = _by_rows(image, lambda part: np.asarray(part if mode is None else part.convert(mode)))
     return pixels if pixels.ndim == 3 else pixels[:, :, None]
+
+
+_BAND_PIXELS = 2**18
+
+
+def _by_rows(image: Image.Image, pixels_of_part: Callable[[Image.Image], NDArray[Any]]) -> NDArray[Any]:
+    """Return pixels of an image that are made of a few rows at a time: Pillow takes several times their memory."""
+    width, height = image.size
+    most = max(1, _BAND_PIXELS // width)
+    if height <= most:
+        return np.ascontiguousarray(pixels_of_part(image))
+    pixels: NDArray[Any] | None = None
+    for top in range(0, height, most):
+        bottom = min(top + most, height)
+        part = pixels_of_part(image.crop((0, top, width, bottom)))
+        pixels = np.empty((height, *part.shape[1:]), part.dtype) if pixels is None else pixels
+        pixels[top:bottom] = part
+    return cast("NDArray[Any]", pixels)
 
 
 _GREY, _RGB, _GREY_ALPHA, _RGBA = 0, 2, 4, 6  # colour types of PNG

@@ -8,8 +8,6 @@ namespace stoker {
 namespace {
 
 constexpr uint64_t kBlockSide = 8;
-// Blocks of an arithmetic-coded image that are believed without a bit of data for each: 2048 x 2048 pixels.
-constexpr uint64_t kFreeBlocks = uint64_t{1} << 16;
 
 uint64_t divided_up(uint64_t value, uint64_t by) {
   return (value + by - 1) / by;
@@ -28,7 +26,7 @@ uint64_t least_bits(ScanCoding coding, uint64_t blocks) {
     case ScanCoding::kProgressive:
       return blocks;
     case ScanCoding::kArithmetic:
-      return blocks > kFreeBlocks ? blocks - kFreeBlocks : 0;
+      return 0;
   }
   return 0;
 }

@@ -12,7 +12,8 @@ namespace stoker {
 enum class ScanCoding {
   kSequential,   // Huffman codes: a block has a code of DC and one that ends it, of a bit each at least
   kProgressive,  // the first scan of a component has DC alone; later ones can end 32,767 blocks with one code
-  kArithmetic,   // hardly anything for a block like the one before
+  kArithmetic,   // nothing for certain: blocks like the one before cost next to nothing, and zeros at the
+                 // end of the data are left out
 };
 
 // The blocks of a component that are 8 x 8 of its own pixels, by its sampling factors and the largest of the
@@ -20,8 +21,7 @@ enum class ScanCoding {
 uint64_t blocks_of(Extent image, int across, int down, int most_across, int most_down);
 
 // Throws kBadImage where `bytes` of data cannot hold the `blocks` of the first scan of an image. No complete
-// Huffman-coded image is refused, and of arithmetic-coded ones only those that are blank in nearly all of
-// more than 4 million pixels.
+// image is refused.
 void refuse_missing_data(ScanCoding coding, Extent image, uint64_t blocks, size_t bytes);
 
 }  // namespace stoker

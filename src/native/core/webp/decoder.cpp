@@ -16,21 +16,12 @@ namespace {
 // Of a macroblock of 16 x 16 pixels in a lossy image: its prediction modes alone take 3.4.
 constexpr uint64_t kLeastBitsOfBlock = 3;
 constexpr uint64_t kBlockSide = 16;
-// A lossless image in which every pixel is the same takes no data for any, and no frame need fill the canvas
-// of an animation. So many pixels are believed, 4096 x 4096; beyond them, as many for each byte as the
-// longest copy in a lossless image makes of a bit.
-constexpr uint64_t kFreePixels = uint64_t{1} << 24;
-constexpr uint64_t kMostPixelsOfByte = uint64_t{8} << 12;
 
 // More than a demuxer and the entry of a frame take.
 constexpr size_t kDemuxerBytes = 1024;
 
 // The colours of two pixels of a lossy image come from one sample, and from those beside it.
 constexpr int32_t kMargin = 2;
-
-uint64_t area(int32_t width, int32_t height) {
-  return static_cast<uint64_t>(width) * static_cast<uint64_t>(height);
-}
 
 [[noreturn]] void refuse_damaged(const std::string& what) {
   throw Error(ErrorCode::kBadImage, "The WebP cannot be decoded whole: " + what);
@@ -93,7 +84,7 @@ struct WebpDecoder::Libwebp {
 
  private:
   void find_frame(std::span<const uint8_t> file);
-  void refuse_missing_data(size_t file_bytes) const;
+  void refuse_missing_data() const;
   RgbxView decode_frame(Rect part);
   RgbxView paste(Rect part, Rect region);
 };
@@ -102,7 +93,7 @@ void WebpDecoder::Libwebp::open(std::span<const uint8_t> file, uint64_t max_pixe
   is_open = false;
   find_frame(file);
   refuse_more_pixels(canvas, max_pixels);
-  refuse_missing_data(file.size());
+  refuse_missing_data();
   is_open = true;
 }
 
@@ -128,19 +119,18 @@ void WebpDecoder::Libwebp::find_frame(std::span<const uint8_t> file) {
   WebPDemuxReleaseIterator(&first);
 }
 
-void WebpDecoder::Libwebp::refuse_missing_data(size_t file_bytes) const {
+// Of a lossless frame nothing is missing for certain: one whose pixels are all the same has no data for any.
+void WebpDecoder::Libwebp::refuse_missing_data() const {
   WebPBitstreamFeatures features;
   const VP8StatusCode status = WebPGetFeatures(bytes.data(), bytes.size(), &features);
   if (status != VP8_STATUS_OK) refuse_damaged(describe(status));
   constexpr int kLossy = 1;
   const uint64_t blocks = (static_cast<uint64_t>(frame.width) + kBlockSide - 1) / kBlockSide *
                           ((static_cast<uint64_t>(frame.height) + kBlockSide - 1) / kBlockSide);
-  const uint64_t least = features.format == kLossy ? blocks * kLeastBitsOfBlock / 8 : 0;
-  const uint64_t most = kFreePixels + kMostPixelsOfByte * file_bytes;
-  if (bytes.size() >= least && area(canvas.width, canvas.height) <= most) return;
+  if (features.format != kLossy || bytes.size() >= blocks * kLeastBitsOfBlock / 8) return;
   throw Error(ErrorCode::kBadImage, "The WebP is cut short: its header claims " +
-                                        std::to_string(canvas.width) + " x " + std::to_string(canvas.height) +
-                                        " pixels, and " + std::to_string(file_bytes) +
+                                        std::to_string(frame.width) + " x " + std::to_string(frame.height) +
+                                        " pixels, and " + std::to_string(bytes.size()) +
                                         " bytes cannot hold them");
 }
 
@@ -176,8 +166,8 @@ RgbxView WebpDecoder::Libwebp::decode_frame(Rect part) {
   VP8StatusCode status = WebPDecode(bytes.data(), bytes.size(), &config);
   if (status ==
       VP8_STATUS_BITSTREAM_ERROR) {  // damage, or no memory for a plane of alpha: as in find_frame()
-    static_cast<void>(
-        std::make_unique_for_overwrite<uint8_t[]>(kRgbxBytes * area(frame.width, frame.height)));
+    static_cast<void>(std::make_unique_for_overwrite<uint8_t[]>(
+        kRgbxBytes * static_cast<size_t>(frame.width) * static_cast<size_t>(frame.height)));
     status = WebPDecode(bytes.data(), bytes.size(), &config);
   }
   WebPFreeDecBuffer(&config.output);

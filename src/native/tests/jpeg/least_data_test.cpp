@@ -132,6 +132,11 @@ TEST_CASE("what claims more than its data hold is refused by the header check an
     for (const Extent lie : {Extent{11'585, 11'585}, {65'500, 2'049}, {2'049, 65'500}}) {
       const Bytes bad = claiming(file, lie);
       const std::string problem = problem_of_header(bad);
+      if (kind.spec
+              .arithmetic) {  // zeros at the end of such data are left out, and these are all that it has
+        CHECK(problem.empty());
+        continue;
+      }
       CHECK(problem.find("its header claims " + std::to_string(lie.width)) != std::string::npos);
       CHECK(problem_of_decoder(bad) == problem);
     }

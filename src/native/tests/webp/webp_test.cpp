@@ -214,6 +214,16 @@ TEST_CASE("a WebP that ends early is refused") {
   }
 }
 
+// The sides in the header of a lossless file: 14 bits each.
+void set_lossless_size(std::vector<uint8_t>& file, Extent size) {
+  REQUIRE(file[12 + 3] == 'L');
+  const auto bits = static_cast<uint32_t>(size.width - 1) | static_cast<uint32_t>(size.height - 1) << 14;
+  file[21] = static_cast<uint8_t>(bits);
+  file[22] = static_cast<uint8_t>(bits >> 8);
+  file[23] = static_cast<uint8_t>(bits >> 16);
+  file[24] = static_cast<uint8_t>((file[24] & 0xf0) | bits >> 24);
+}
+
 TEST_CASE("a claim of more pixels than the bytes can hold is refused before memory is taken") {
   auto lossy = webp({.size = {40, 30}});
   REQUIRE(lossy[12 + 3] == ' ');  // "VP8 "
@@ -221,19 +231,29 @@ TEST_CASE("a claim of more pixels than the bytes can hold is refused before memo
   lossy[27] = lossy[29] = 0x2a;
   CHECK(is_refused(lossy));
   auto lossless = webp({.size = {40, 30}, .lossless = true});
-  REQUIRE(lossless[12 + 3] == 'L');
-  lossless[21] = 0xff;
-  lossless[22] |= 0x3f | 0xc0;
-  lossless[23] = 0xff;
-  lossless[24] |= 0x0f;
+  set_lossless_size(lossless, {16384, 16384});
   WebpDecoder decoder;
+  CHECK_THROWS_AS(decoder.open(lossless), Error);
+  decoder.open(lossless, uint64_t{1} << 40);
   try {
-    decoder.open(lossless, uint64_t{1} << 40);
+    decoder.decode({0, 0, 1, 1});
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.code() == ErrorCode::kBadImage);
   }
-  CHECK_THROWS_AS(decoder.open(lossless), Error);
+}
+
+TEST_CASE("a lossless image of one colour is decoded, of which no byte stands for a pixel") {
+  std::vector<uint8_t> file = {'R',  'I',  'F',  'F',  0x1e, 0x00, 0x00, 0x00, 'W',  'E',  'B',  'P',  'V',
+                               'P',  '8',  0x4c, 0x11, 0x00, 0x00, 0x00, 0x2f, 0x3f, 0xc0, 0x0f, 0x00, 0x07,
+                               0x50, 0xad, 0x1e, 0x14, 0xb9, 0xff, 0x81, 0x88, 0xe8, 0x7f, 0x00, 0x00};
+  for (const Extent size : {Extent{1, 1}, {4500, 4500}, {16383, 2}}) {
+    set_lossless_size(file, size);
+    WebpDecoder decoder;
+    REQUIRE(decoder.open(file) == size);
+    const RgbxView last = decoder.decode({size.width - 1, size.height - 1, 1, 1});
+    CHECK(std::vector<uint8_t>(last.row(0), last.row(0) + 3) == std::vector<uint8_t>{7, 90, 200});
+  }
 }
 
 TEST_CASE("of an animation the first frame is shown, and black around it") {
