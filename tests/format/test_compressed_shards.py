@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from reference.tfrecord import frame
 from stoker import _native
-from stoker.errors import TruncatedShardError
+from stoker.errors import CorruptRecordError, TruncatedShardError
 from stoker.format.frames import compression_of, holds_records, inflate
 from stoker.format.writer import ShardWriter
 from stoker.storage import is_scratch_full
@@ -79,9 +79,11 @@ def test_streams_end_to_end_are_one_shard(
     tmp_path_factory: pytest.TempPathFactory, parts: list[bytes], gzipped: bool
 ) -> None:
     path = tmp_path_factory.mktemp("shard") / "s"
+    frames = b"".join(map(frame, parts))
+    parts = [frames[:7], frames[7:20], frames[20:]]  # wherever they end
     path.write_bytes(b"".join((gzip.compress if gzipped else zlib.compress)(part) for part in parts))
     with inflate(path) as inflated:
-        assert inflated.path.read_bytes() == b"".join(parts)
+        assert inflated.path.read_bytes() == frames
 
 
 @pytest.mark.parametrize("cut", [1, 9, 500])
@@ -103,11 +105,25 @@ def test_a_changed_byte_is_an_error(tmp_path: Path) -> None:
 
 def test_memory_stays_small_however_well_a_stream_is_compressed(tmp_path: Path) -> None:
     path = tmp_path / "bomb"
-    path.write_bytes(gzip.compress(bytes(300_000_000), compresslevel=9))
+    payload = bytes(300_000_000 - 16)
+    path.write_bytes(gzip.compress(_native.frame_record(payload), compresslevel=9))
+    del payload
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with inflate(path) as inflated:
         assert inflated.path.stat().st_size == 300_000_000
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kilobytes
+
+
+@pytest.mark.parametrize("begin", [b"", FRAMES, FRAMES + frame(b"")[:8]])
+def test_what_follows_no_header_of_a_record_is_not_inflated(tmp_path: Path, begin: bytes) -> None:
+    path = tmp_path / "bomb"
+    path.write_bytes(gzip.compress(begin + bytes(50_000_000), compresslevel=1))
+    with inflate(path) as inflated:
+        assert inflated.path.stat().st_size < 2_000_000
+        with pytest.raises(
+            CorruptRecordError, match=f"record {3 if begin else 0} at byte {len(FRAMES) if begin else 0}"
+        ):
+            _native.scan_shard(str(inflated.path))
 
 
 def test_a_shard_that_cannot_be_read_is_not_taken_for_a_full_disk() -> None:
@@ -119,7 +135,7 @@ def test_a_shard_that_cannot_be_read_is_not_taken_for_a_full_disk() -> None:
 
 def test_a_full_disk_is_named_with_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "shard"
-    path.write_bytes(gzip.compress(bytes(5_000_000)))
+    path.write_bytes(gzip.compress(_native.frame_record(bytes(5_000_000))))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_500_000, hard))
     try:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 HEADER_BYTES = 12
 _LENGTH_BYTES = 8
+_CHECKSUM_BYTES = 4  # behind the payload
+_MAX_PAYLOAD_BYTES = 2**31 - 1
 _MASK_DELTA = 0xA282EAD8
 _READ_BYTES = 2**20
 _COMPRESSED_HEAD_BYTES = 2**17  # the header of GZIP may hold a file name of any length
@@ -125,7 +127,8 @@ def inflate(place: LocationLike) -> InflatedShard:
     Nothing in a GZIP or ZLIB stream can be reached without inflating all that precedes it. A shard that is to be read
     in any order is therefore inflated once, into a file without a name: it vanishes with the last process that has it
     open, also after ``kill -9``. It lies in the directory for temporary files, which the environment variable
-    ``TMPDIR`` names. Several streams end to end are one shard, as GZIP defines it.
+    ``TMPDIR`` names. Several streams end to end are one shard, as GZIP defines it. What follows a header that is not
+    that of a record cannot be read, and is not inflated.
 
     Raises:
         OSError: The shard cannot be read; or there is no space for the temporary file, see
@@ -135,9 +138,37 @@ def inflate(place: LocationLike) -> InflatedShard:
     path = location(place)
     why = f"{path} is compressed and has to be inflated there"
     with scratch_file(why) as file:
+        frames = _Frames()
         for part in _inflated(path):
             append_to_scratch(file, part, why)
+            if not frames.go_on(part):
+                break
         return InflatedShard(os.dup(file.fileno()))
+
+
+class _Frames:
+    """Where the frames begin in bytes that come in parts."""
+
+    def __init__(self) -> None:
+        self._header = b""
+        self._left = 0  # bytes of the frame that has begun
+
+    def go_on(self, part: bytes) -> bool:
+        """Look at the headers in the next part, and return whether each is that of a record."""
+        at = 0
+        while len(part) - at > self._left:
+            at += self._left
+            header = part[at : at + HEADER_BYTES - len(self._header)]
+            self._header += header
+            at += len(header)
+            self._left = 0
+            if len(self._header) == HEADER_BYTES:
+                length = payload_length(self._header)
+                if length is None or length > _MAX_PAYLOAD_BYTES:
+                    return False
+                self._header, self._left = b"", length + _CHECKSUM_BYTES
+        self._left -= len(part) - at
+        return True
 
 
 def _inflated(path: Location) -> Iterator[bytes]:
