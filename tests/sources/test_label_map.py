@@ -12,6 +12,7 @@ from sources.making import fill, tar_bytes
 from stoker.cli.main import main
 from stoker.errors import ConfigError, SourceError
 from stoker.sources import LabelMap, SourceOptions, list_source, read_label_map
+from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +48,12 @@ def as_json(base: int) -> str:
 def test_lists_count_their_lines(tmp_path: Path, text: str, texts: tuple[bytes, ...]) -> None:
     where = write(tmp_path / "list", text)
     assert read_label_map(where) == LabelMap(where, NAMES, texts)
+
+
+def test_more_lines_than_there_may_be_classes_are_no_list(tmp_path: Path) -> None:
+    where = write(tmp_path / "list", b"a\n" * (MAX_CLASSES + 1))
+    with pytest.raises(SourceError, match=f"has more than {MAX_CLASSES} lines, so it is not a list of classes"):
+        read_label_map(where)
 
 
 def test_names_with_blanks_are_names(tmp_path: Path) -> None:

@@ -46,8 +46,9 @@ import re
 import shlex
 import zlib
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from stoker.config import option
 from stoker.errors import ConfigError, SourceError
@@ -56,6 +57,7 @@ from stoker.sources.imagenet.classes import BUNDLED_LIST, imagenet_classes
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.tar_format import ForwardBytes, is_compressed, is_tar, open_stream, read_member, tar_members
 from stoker.storage import location, parse_json
+from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -153,6 +155,9 @@ def read_label_map(where: str) -> LabelMap:
         )
     if head.startswith(_GZIP_MAGIC) or head.lstrip().startswith(b"{"):
         return _numbered(where, _json_entries(_read_json(path), where))
+    if next(islice(nonblank_lines(path), MAX_CLASSES, None), None):
+        message = f"the label map {where} has more than {MAX_CLASSES} lines, so it is not a list of classes"
+        raise SourceError(f"{message}; give one with a class a line", path=where)
     lines = list(nonblank_lines(path))
     found = _from_lines(where, _of_classes(path, lines))
     return replace(found, counts_from_1=_are_numbered(lines, 1))
@@ -183,18 +188,19 @@ def _starts_at_1(manifest: Location) -> bool:
 def _from_lines(where: str, lines: Sequence[tuple[int, bytes]]) -> LabelMap:
     if not lines:
         raise SourceError(f"the label map {where} is empty", path=where)
-    devkit = [_DEVKIT_LINE.fullmatch(line) for _, line in lines]
-    found = [match for match in devkit if match]
-    if len(found) == len(lines):
-        return _numbered(where, [(match[1], int(match[2]), match[3].strip()) for match in found])
-    entries = [(number, *_entry(line)) for number, line in lines]
+    if all(_DEVKIT_LINE.fullmatch(line) for _, line in lines):
+        found = (cast("re.Match[bytes]", _DEVKIT_LINE.fullmatch(line)) for _, line in lines)
+        return _numbered(where, ((match[1], int(match[2]), match[3].strip()) for match in found))
     first: dict[bytes, int] = {}
-    for number, name, _ in entries:
+    texts = []
+    for number, line in lines:
+        name, text = _entry(line)
         if name in first:
             shown = name.decode("utf-8", "replace")
             raise ConfigError(f"the label map {where} names {shown} twice: in line {first[name]} and in line {number}")
         first[name] = number
-    return _map(where, tuple(first), [text for _, _, text in entries])
+        texts.append(text)
+    return _map(where, tuple(first), texts)
 
 
 def _entry(line: bytes) -> tuple[bytes, bytes]:
