@@ -333,6 +333,29 @@ def test_ctrl_c_ends_soon_and_the_build_goes_on_later(tmp_path: Path) -> None:
     assert main(words[3:]) == 0
 
 
+def test_ctrl_c_does_not_wait_for_an_image_that_is_encoded(tmp_path: Path) -> None:
+    source = tmp_path / "src/a"
+    source.mkdir(parents=True)
+    pixels = np.random.default_rng(0).integers(0, 256, (2000, 2000, 3), np.uint8)
+    started = time.monotonic()
+    Image.fromarray(pixels).save(io.BytesIO(), "PNG", compress_level=4)
+    seconds = time.monotonic() - started
+    Image.fromarray(np.tile(pixels, (3, 3, 1))).save(source / "0.tiff")
+    words = [*COMMAND, "build", str(tmp_path / "src"), str(tmp_path / "out"), "--threads", "1"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        while not (tmp_path / "out/build.journal").exists():
+            time.sleep(0.01)
+            assert process.poll() is None
+        time.sleep(seconds)  # of nine times as many
+        process.send_signal(signal.SIGINT)
+        started = time.monotonic()
+        _, err = process.communicate(timeout=60)
+    assert time.monotonic() - started < 1 + 3 * seconds
+    assert process.returncode == 130
+    assert "run the same command again to resume" in err
+    assert not list((tmp_path / "out").glob("*.tmp-*"))
+
+
 def test_a_closed_pipe_gives_no_traceback(source: Path) -> None:
     words = [*COMMAND, "plan", str(source), "--json"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -163,8 +163,9 @@ class LocalEngine:
 
         Raises:
             OSError: The destination cannot be written. What is committed stays; the rest is removed.
-            KeyboardInterrupt: The same, within the time of one item.
+            KeyboardInterrupt: The same. Images that are being converted are not waited for: nothing comes of them.
         """
+        interrupted = False
         try:
             for chunk in _chunks(jobs):
                 while self._is_full(chunk):
@@ -175,8 +176,11 @@ class LocalEngine:
                 self._drain_one()
             while self._commits:
                 self._finish_commit()
+        except KeyboardInterrupt:
+            interrupted = True
+            raise
         finally:
-            self._close()
+            self._close(wait=not interrupted)
 
     def _submit(self, chunk: _Chunk) -> Future[Outcome]:
         split = chunk.job.split
@@ -218,12 +222,12 @@ class LocalEngine:
         self._commits.popleft()
         self._committed(result)
 
-    def _close(self) -> None:
-        """End the threads; remove what is not committed. Waits for at most one item and one commit."""
+    def _close(self, *, wait: bool) -> None:
+        """End the threads; remove what is not committed. Waits for at most one commit, and for one item if asked to."""
         self._stop.set()
         if self._loading is not None:
             self._loading.close()
-        self._pool.shutdown(cancel_futures=True)
+        self._pool.shutdown(wait, cancel_futures=True)
         self._committer.shutdown(cancel_futures=True)
         if self._shard is not None:
             self._shard.writer.abort()

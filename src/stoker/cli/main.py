@@ -12,6 +12,7 @@ import contextlib
 import importlib
 import os
 import sys
+import threading
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -115,6 +116,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _report(ConfigError(str(error)), words, as_json=as_json)
     except KeyboardInterrupt as interrupt:
         print(printable("; ".join(["stoker: interrupted", *_notes(interrupt)])), file=sys.stderr)  # noqa: T201 - see _report
+        if arguments is None and threading.active_count() > 1:  # which Python would wait for, seconds for a large image
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(EXIT_INTERRUPTED)
         return EXIT_INTERRUPTED
 
 
