@@ -31,6 +31,8 @@ _ENDLESS = 2**31
 
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", re.ASCII)
 
+VALIDATION_NAMES = ("validation", "val", "valid", "dev")
+"""What people call the split validation."""
 
 _AS_ARGUMENTS: ContextVar[bool] = ContextVar("as_arguments", default=False)
 _FLAGS = ("masks", "crop_objects", "allow_huge", "overwrite", "finish")
@@ -120,8 +122,8 @@ def format_count(count: int, noun: str) -> str:
 
 
 def full_split_name(split: str) -> str:
-    """Return the name of a split as Stoker writes it: ``val`` means validation everywhere."""
-    return "validation" if split == "val" else split
+    """Return the name of a split as Stoker writes it: `VALIDATION_NAMES` mean validation everywhere."""
+    return "validation" if split in VALIDATION_NAMES else split
 
 
 def check_range(name: str, value: int, low: int, high: int) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from stoker.config import option
+from stoker.config import VALIDATION_NAMES, full_split_name, option
 from stoker.errors import ConfigError
 from stoker.storage import TEMPORARY_MARK
 
-SPLIT_FOLDERS = {"train": "train", "val": "validation", "validation": "validation", "test": "test"}
+SPLIT_FOLDERS = {name: full_split_name(name) for name in ("train", *VALIDATION_NAMES, "test")}
 """Folders whose shards belong to a split, and to which."""
 
 INDEX_SUFFIX = ".idx"
@@ -38,7 +38,7 @@ _OTHER = re.compile(
     re.ASCII | re.IGNORECASE | re.DOTALL,
 )
 """Texts, archives and indexes. They and images are never looked into to see whether they hold records."""
-_SPLIT_WORD = re.compile(r"(?:^|[^a-z])(train|validation|val|test)(?:$|[^a-z])", re.ASCII)
+_SPLIT_WORD = re.compile(r"(?:^|[^a-z])(train|validation|valid|val|dev|test)(?:$|[^a-z])", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,4 +176,4 @@ def _split_in(stem: str) -> str:
     found = _SPLIT_WORD.search(stem.lower())
     if found is None:
         return "train"
-    return "validation" if found[1] == "val" else found[1]
+    return full_split_name(found[1])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from stoker.config import VALIDATION_NAMES, full_split_name
 from stoker.errors import SourceError
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS
 from stoker.sources.imagenet.labels import DEVKIT_FOLDER
@@ -13,13 +15,13 @@ from stoker.sources.walking import folders_in, is_dataset, is_sidecar, seen_in
 from stoker.storage import place_at, within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from stoker.storage import Location
 
 
-SPLIT_FOLDERS = {b"train": "train", b"validation": "validation", b"val": "validation", b"test": "test"}
-"""Folders that are splits, if they hold classes, and which."""
+SPLIT_FOLDERS = {name.encode(): full_split_name(name) for name in ("train", *VALIDATION_NAMES, "test")}
+"""Folders that are splits, if they hold classes, and which; see `splits_among`."""
 
 IMAGES_FOLDER = b"images"
 """Folder of images in a class or a split, as Tiny ImageNet has it."""
@@ -29,6 +31,25 @@ NOT_CLASSES = ANNOTATION_FOLDERS | {b"lists", DEVKIT_FOLDER.encode()}
 
 _NO_CLASSES = NOT_CLASSES | SPLIT_FOLDERS.keys() | {IMAGES_FOLDER}
 _LOOKED_AT = 100
+
+
+def splits_among(names: Collection[bytes]) -> dict[bytes, str]:
+    """Return which folders, side by side, are called after splits; ``valid`` and ``dev`` only beside ``train``."""
+    left_out = () if b"train" in names else (b"valid", b"dev")
+    return {name: split for name, split in SPLIT_FOLDERS.items() if name in names and name not in left_out}
+
+
+def are_splits(names: Collection[bytes], where: str) -> bool:
+    """Return whether all of some folders side by side, which lie ``where``, are called after splits.
+
+    Raises:
+        SourceError: They are, and two are the same split.
+    """
+    splits = splits_among(names)
+    same = sorted(os.fsdecode(name) + "/" for name, split in splits.items() if split == "validation")
+    if len(splits) == len(names) and len(same) > 1:
+        raise SourceError(f"{where} holds both {' and '.join(same)}; keep one of them", path=where)
+    return len(splits) == len(names) > 0
 
 
 def classes_beside(parents: Iterable[Location], known: set[bytes]) -> Iterator[bytes]:

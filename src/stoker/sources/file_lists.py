@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from stoker.types import Progress
 
 
-_NO_CLASS = frozenset({b"val", b"validation", b"test", b"train", IMAGES_FOLDER})
+_NO_CLASS = SPLIT_FOLDERS.keys() | {IMAGES_FOLDER}
 """Folders that hold images of many classes."""
 
 _SEPARATORS = {b"\t": "tab", b",": "comma", b" ": "blank"}
@@ -298,7 +298,9 @@ class FileLists:
 
     def _columns_error(self, where: str, line: bytes) -> SourceError:
         shown = os.fsdecode(line.strip())[:200]
-        message = f"{where} is {shown!r}: this list has one path a line and no labels, as its first lines say"
+        message = (
+            f"{where} is {shown!r}: this list has one path a line and no labels, as its first lines say"
+        )
         message += (
             "; give every line one label after a tab, a comma or a blank, or list the paths alone. A table with more"
         )

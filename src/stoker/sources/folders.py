@@ -21,9 +21,10 @@ Three layouts of a split are understood::
 
     root/train/<wnid>/images/*.JPEG  Tiny ImageNet: val/images with val/val_annotations.txt, test/images without labels
 
-``val`` is another name for ``validation``. The class of a file is the first folder below its split; how deep the file
-lies below that does not matter. Every regular file is an item, whatever it is called, except hidden files and the
-sidecars of `stoker.sources.walking.SIDECARS`: content decides later what an item is.
+``val`` is another name for ``validation``, as are ``valid`` and ``dev`` beside ``train``. The class of a file is the
+first folder below its split; how deep the file lies below that does not matter. Every regular file is an item, whatever
+it is called, except hidden files and the sidecars of `stoker.sources.walking.SIDECARS`: content decides later what an
+item is.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from typing import TYPE_CHECKING
 
 from stoker.config import format_count, option
 from stoker.errors import SourceError
-from stoker.sources.class_folders import IMAGES_FOLDER, NOT_CLASSES, SPLIT_FOLDERS
+from stoker.sources.class_folders import IMAGES_FOLDER, NOT_CLASSES, SPLIT_FOLDERS, are_splits, splits_among
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS, BoxSearch
 from stoker.sources.imagenet.boxes import TINY_LIST, read_tiny_boxes
 from stoker.sources.imagenet.labels import (
@@ -210,9 +211,9 @@ class SplitFinder:
             SourceError: A folder cannot be read, or validation images have neither class folders nor a list.
         """
         entries = self._walk.scan(b"", self._skipped)
-        candidates = [entry for entry in entries if entry.name in SPLIT_FOLDERS and entry.is_folder]
+        candidates = splits_among({entry.name for entry in entries if entry.is_folder})
         # A class may be called "train". Only a folder that holds folders is a split, or one with a list of labels.
-        held = {entry.name: folders_in(self._base + b"/" + entry.name) for entry in candidates}
+        held = {name: folders_in(self._base + b"/" + name) for name in candidates}
         others = [entry for entry in entries if entry.name not in held and _may_matter(entry.name)]
         built: set[Child] = set()
         if candidates:
@@ -220,12 +221,10 @@ class SplitFinder:
             built = {entry for entry in others if entry.is_folder and is_dataset(base / os.fsdecode(entry.name))}
             others = [entry for entry in others if entry not in built]
         lone = not held.get(b"train") and any(entry.is_folder for entry in others)
-        listed = self._labels is not None and not {b"val", b"validation"}.isdisjoint(held)
+        listed = self._labels is not None and "validation" in candidates.values()
         if lone or not (any(held.values()) or listed):
             return self._without_splits(entries)
-        if b"val" in held and b"validation" in held:
-            where = os.fsdecode(self._base)
-            raise SourceError(f"{where} holds both val/ and validation/; keep one of them", path=where)
+        are_splits(held, os.fsdecode(self._base))
         if built:
             self._skipped.ignored["dataset"] += len(built)
         self._count_others([entry.name for entry in others])

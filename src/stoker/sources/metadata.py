@@ -20,7 +20,7 @@ import numpy as np
 
 from stoker.config import format_count, option
 from stoker.errors import SourceError, StorageError
-from stoker.sources.class_folders import SPLIT_FOLDERS
+from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits, splits_among
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.items import Group
 from stoker.sources.reading import in_order
@@ -71,7 +71,9 @@ def find_metadata(base: Location) -> list[MetadataFile]:
         for name in _NAMES
     ]
     are_there = in_order(lambda table: table.place.is_file(), tables, base.requests_at_once)
-    return [table for table, is_there in zip(tables, are_there, strict=True) if is_there]
+    found = [table for table, is_there in zip(tables, are_there, strict=True) if is_there]
+    splits = splits_among({table.folder[:-1] for table in found} | ({b"train"} if (base / "train").is_dir() else set()))
+    return [table for table in found if not table.folder or table.folder[:-1] in splits]
 
 
 def names_files(table: MetadataFile) -> bool:
@@ -141,9 +143,8 @@ def _check_places(root: str, base: Location, tables: Sequence[MetadataFile]) -> 
         )
     if None in by_split:
         return
-    lacking = [
-        name for name, split in SPLIT_FOLDERS.items() if split not in by_split and (base / os.fsdecode(name)).is_dir()
-    ]
+    splits = splits_among({name for name in SPLIT_FOLDERS if (base / os.fsdecode(name)).is_dir()})
+    lacking = [name for name, split in splits.items() if split not in by_split]
     if lacking:
         folder = base / os.fsdecode(lacking[0])
         message = f"{tables[0].place} has the images of its split, but {folder} holds none of {', '.join(_NAMES)}"
@@ -291,9 +292,8 @@ class _Images:
 
     def _placed(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield the path of each image, and the part of it that is its split's folder: empty, or ending in a slash."""
-        in_splits = self._tables[0].split is None and all(
-            path.partition(b"/")[0] in SPLIT_FOLDERS and b"/" in path for path in self._paths
-        )
+        folders = {_first_folder(path, b"") for path in self._paths}
+        in_splits = self._tables[0].split is None and are_splits(folders, str(self._tables[0].place))
         for number, path in zip(self._table_of, self._paths, strict=True):
             prefix = self._tables[number].folder
             yield path, path[: path.index(b"/") + 1] if in_splits else prefix

@@ -51,7 +51,7 @@ from stoker.fields import (
     Text,
     check_extra,
 )
-from stoker.sources.class_folders import SPLIT_FOLDERS
+from stoker.sources.class_folders import are_splits, splits_among
 from stoker.sources.columns import chunks, new_column
 from stoker.sources.field_values import FILLED
 from stoker.sources.imagenet.annotations import BoxSearch
@@ -119,8 +119,10 @@ def find_parquet(layout: Layout, without: Location | None) -> dict[Location, str
         found = _parquet_in(data, data.children())
         if found:
             return {path: split_of_file(path.name) for path in found}
-    inner = {layout.base / os.fsdecode(name): split for name, split in SPLIT_FOLDERS.items() if name in folders}
-    return {path: split for folder, split in inner.items() for path in _parquet_in(folder, folder.children())}
+    inner = {layout.base / os.fsdecode(name): split for name, split in splits_among(folders).items()}
+    inside = {folder: _parquet_in(folder, folder.children()) for folder in inner}
+    are_splits({os.fsencode(folder.name) for folder, files in inside.items() if files}, str(layout.base))
+    return {path: inner[folder] for folder, files in inside.items() for path in files}
 
 
 def _parquet_in(folder: Location, children: Sequence[Child]) -> list[Location]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from stoker.config import format_count
 from stoker.errors import SourceError
 from stoker.sources.brace_patterns import expand_braces
-from stoker.sources.class_folders import SPLIT_FOLDERS
+from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import find_validation_labels, missing_labels_advice, read_validation_labels
 from stoker.sources.items import Group
@@ -44,7 +44,7 @@ _KNOWN_NAMES = (
     (re.compile(r"images\.tar"), "train"),
 )
 _OTHER_NAMES = (
-    (re.compile(r"(.*[^a-z])?val(idation)?([^a-z].*)?\.tar", re.IGNORECASE), "validation"),
+    (re.compile(r"(.*[^a-z])?(val(id(ation)?)?|dev)([^a-z].*)?\.tar", re.IGNORECASE), "validation"),
     (re.compile(r"(.*[^a-z])?test([^a-z].*)?\.tar", re.IGNORECASE), "test"),
 )
 _PROGRESS_IMAGES = 1024
@@ -94,7 +94,7 @@ def tars_of_pattern(pattern: str) -> dict[Location, str]:
         if what is not None:
             raise SourceError(f"{path}, for which {pattern} stands, {what}", path=str(path))
     folders = {path.parent.name.encode() for path in paths}
-    in_splits = len({path.parent for path in paths}) > 1 and folders <= SPLIT_FOLDERS.keys()
+    in_splits = len({path.parent for path in paths}) > 1 and are_splits(folders, pattern)
     return {path: SPLIT_FOLDERS[path.parent.name.encode()] if in_splits else split_of(path.name) for path in paths}
 
 
@@ -211,7 +211,7 @@ class TarFolders:
         if len(filled) == 1 and folders[filled[0]] == top:
             self._settle_one(filled[0], where)
             return []
-        with_splits = self._are_splits([parts[len(top) :] for parts in folders.values()])
+        with_splits = self._are_splits([parts[len(top) :] for parts in folders.values()], where)
         loose = sum(
             self._settle_folder(folder, parts, len(top), with_splits=with_splits) for folder, parts in folders.items()
         )
@@ -256,11 +256,11 @@ class TarFolders:
         group.prefix_bytes = len(b"/".join(parts[: skip + 1])) + 1
         return 0
 
-    def _are_splits(self, folders: list[list[bytes]]) -> bool:
+    def _are_splits(self, folders: list[list[bytes]], where: str) -> bool:
         """Return whether the first parts are the names of splits, below which lie classes."""
         first = {parts[0] for parts in folders if parts}
         deep = {parts[0] for parts in folders if len(parts) > 1}
-        return bool(first) and first <= set(SPLIT_FOLDERS) and deep == first
+        return deep == first and are_splits(first, where)
 
 
 def _common_parts(folders: Iterable[list[bytes]]) -> list[bytes]:

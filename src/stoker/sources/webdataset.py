@@ -32,7 +32,7 @@ import numpy as np
 from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Image, Json, Mask, Text
-from stoker.sources.class_folders import SPLIT_FOLDERS
+from stoker.sources.class_folders import are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks, new_column
 from stoker.sources.field_values import MemberValues
 from stoker.sources.imagenet.annotations import BoxSearch
@@ -107,12 +107,14 @@ def find_shards(layout: Layout, without: Location | None) -> dict[Location, str]
         shards = {}
     if not shards:
         folders = {child.name for child in children if child.is_folder}
-        inner = {layout.base / os.fsdecode(name): split for name, split in SPLIT_FOLDERS.items() if name in folders}
+        inner = {layout.base / os.fsdecode(name): split for name, split in splits_among(folders).items()}
         shards = {path: split for folder, split in inner.items() for path in _tars_in_split(folder)}
     are_samples = hold_samples(shards)
     if are_samples is None and shards:  # none of them says; to list them says what is wrong with them
         parents = {path.parent for path in shards}
         are_samples = not find_tars(layout.base) and all(_are_alone(folder.children()) for folder in parents)
+    if are_samples:
+        are_splits({os.fsencode(path.parent.name) for path in shards}, str(layout.base))
     return shards if are_samples else {}
 
 

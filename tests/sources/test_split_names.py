@@ -1,0 +1,123 @@
+"""What people call the split validation, in every kind of source that has splits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import stoker
+from sources.making import fill, tar_bytes
+from stoker.errors import SourceError
+from stoker.format import parse_shard_name
+from stoker.sources import list_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SPLITS = {"train": 2, "validation": 1, "test": 1}
+
+
+def class_folders(root: Path, name: str) -> Path:
+    return fill(root, "train/cat/1.jpg", "train/dog/2.jpg", f"{name}/cat/3.jpg", "test/dog/4.jpg")
+
+
+def metadata_in_splits(root: Path, name: str) -> Path:
+    class_folders(root, name)
+    for split, rows in {"train": "cat/1.jpg,0\ndog/2.jpg,1", name: "cat/3.jpg,0", "test": "dog/4.jpg,1"}.items():
+        (root / split / "metadata.csv").write_text(f"file_name,label\n{rows}\n")
+    return root
+
+
+def metadata_above(root: Path, name: str) -> Path:
+    paths = ("train/cat/1.jpg", "train/dog/2.jpg", f"{name}/cat/3.jpg", "test/dog/4.jpg")
+    fill(root, *paths)
+    (root / "metadata.csv").write_text("file_name,label\n" + "".join(f"{path},0\n" for path in paths))
+    return root
+
+
+def webdataset(root: Path, name: str) -> Path:
+    for split, keys in {"train": "ab", name: "c", "test": "d"}.items():
+        (root / split).mkdir(parents=True)
+        (root / split / "0.tar").write_bytes(
+            tar_bytes({f"{key}.{end}": b"0" for key in keys for end in ("jpg", "cls")})
+        )
+    return root
+
+
+def shards(root: Path, name: str) -> Path:
+    webdataset(root, name)
+    for split in ("train", name, "test"):
+        (root / split / "0.tar").rename(root / f"{split}-0.tar")
+        (root / split).rmdir()
+    return root
+
+
+def tar_of_splits(root: Path, name: str) -> Path:
+    root.mkdir(exist_ok=True)
+    paths = ("train/cat/1.jpg", "train/dog/2.jpg", f"{name}/cat/3.jpg", "test/dog/4.jpg")
+    path = root / "photos.tar"
+    path.write_bytes(tar_bytes(dict.fromkeys(paths, b"x")))
+    return path
+
+
+@pytest.mark.parametrize("name", ["val", "valid", "dev"])
+@pytest.mark.parametrize(
+    "make",
+    [class_folders, metadata_in_splits, metadata_above, webdataset, shards, tar_of_splits],
+    ids=lambda m: m.__name__,
+)
+def test_names_of_validation_beside_train(make: Callable[[Path, str], Path], name: str, tmp_path: Path) -> None:
+    tree = list_source(str(make(tmp_path, name)))
+    assert {split: len(rows) for split, rows in tree.splits.items()} == SPLITS
+    assert not any("not used" in warning for warning in tree.warnings)
+
+
+@pytest.mark.parametrize("make", [class_folders, webdataset, tar_of_splits], ids=lambda made: made.__name__)
+def test_two_names_of_validation_are_refused(make: Callable[[Path, str], Path], tmp_path: Path) -> None:
+    make(tmp_path, "valid")
+    if make is tar_of_splits:
+        paths = ("train/cat/1.jpg", "dev/cat/3.jpg", "valid/dog/4.jpg")
+        (tmp_path / "photos.tar").write_bytes(tar_bytes(dict.fromkeys(paths, b"x")))
+        tmp_path = tmp_path / "photos.tar"
+    elif make is webdataset:
+        (tmp_path / "dev").mkdir()
+        (tmp_path / "dev/0.tar").write_bytes((tmp_path / "valid/0.tar").read_bytes())
+    else:
+        fill(tmp_path, "dev/cat/5.jpg")
+    with pytest.raises(SourceError, match="holds both dev/ and valid/; keep one of them"):
+        list_source(str(tmp_path))
+
+
+def test_two_tables_of_validation_are_refused(tmp_path: Path) -> None:
+    metadata_in_splits(tmp_path, "valid")
+    fill(tmp_path, "val/cat/5.jpg")
+    (tmp_path / "val/metadata.csv").write_text("file_name,label\ncat/5.jpg,0\n")
+    with pytest.raises(SourceError, match=r"val/metadata\.csv and .*valid/metadata\.csv"):
+        list_source(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["val", "valid", "dev"])
+def test_names_of_validation_as_a_setting(name: str, tmp_path: Path) -> None:
+    class_folders(tmp_path, "validation")
+    assert len(stoker.open(tmp_path, split=name)) == 1
+    record = {"image": np.zeros((4, 4, 3), np.uint8), "label": 0}
+    stoker.build({"train": [record] * 2, name: [record]}, tmp_path / "out", progress=False)
+    assert len(stoker.open(tmp_path / "out", split="validation")) == 1
+
+
+def test_names_of_validation_in_names_of_shards() -> None:
+    names = {"valid": "validation", "dev": "validation", "my-val": "validation", "invalid": "train", "device": "train"}
+    for name, split in names.items():
+        found = parse_shard_name(f"{name}-00000-of-00002")
+        assert found is not None
+        assert found.split == split
+
+
+def test_names_that_are_no_splits_without_train(tmp_path: Path) -> None:
+    fill(tmp_path, "valid/a/1.jpg", "invalid/b/2.jpg", "valid/3.jpg", "invalid/4.jpg")
+    (tmp_path / "metadata.csv").write_text("file_name\nvalid/3.jpg\ninvalid/4.jpg\n")
+    tree = list_source(str(tmp_path))
+    assert (tree.classes, list(tree.splits)) == ((b"invalid", b"valid"), ["train"])
