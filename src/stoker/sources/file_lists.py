@@ -31,6 +31,7 @@ from stoker.sources.imagenet.boxes import MappedBoxes, annotations_beside
 from stoker.sources.imagenet.config_file import is_config, read_config
 from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
 from stoker.sources.items import Group
+from stoker.sources.known_layouts import table_of_images
 from stoker.sources.reading import in_order, numbered_lines
 from stoker.sources.source_builder import SourceBuilder
 from stoker.storage import is_absolute, is_of_the_name, is_web, location, place_at, split_bucket, within
@@ -142,6 +143,8 @@ class FileLists:
             folder = path.parent.spelled()
             before = b"" if folder == self._builder.base else folder + b"/"
             self._separator = self._find_separator(path, before)
+            if self._separator is None and (seen := table_of_images(path.parent, [path])) is not None:
+                raise SourceError(f"this is no list of files but {seen}", path=str(path))
             self._unlabelled += self._separator is None
             for number, line in numbered_lines(path):
                 self._add(number, line, split, before, f"line {number} of {path}")
@@ -299,7 +302,7 @@ class FileLists:
     def _columns_error(self, where: str, line: bytes) -> SourceError:
         shown = os.fsdecode(line.strip())[:200]
         message = (
-            f"{where} is {shown!r}: this list has one path a line and no labels, as its first lines say"
+            f"{where} is {shown!r}: this list has one path a line, as none with a label is there in its first lines"
         )
         message += (
             "; give every line one label after a tab, a comma or a blank, or list the paths alone. A table with more"

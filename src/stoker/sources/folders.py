@@ -48,6 +48,7 @@ from stoker.sources.imagenet.labels import (
     read_validation_labels,
 )
 from stoker.sources.items import SPLITS, Group
+from stoker.sources.known_layouts import check_class_folders
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.walking import Walk, folders_in, is_dataset, is_sidecar, shown_names
 from stoker.storage import location, place_at
@@ -149,6 +150,8 @@ def list_folder(
     builder = SourceBuilder(str(path), layout.base.spelled(), options, layout.tops, progress)
     walk = Walk(builder.base, without)
     splits = SplitFinder(builder, walk, (*layout.tops, path.resolve().parent)).find()
+    if not any(found.labels for found in splits.values()):
+        check_class_folders(builder, layout.base, {found.path: found.classes or () for found in splits.values()})
     _collect(builder, walk, splits)
     if layout.base.name.encode() in SPLIT_FOLDERS:
         builder.class_parents = [layout.base.with_name(os.fsdecode(name)) for name in SPLIT_FOLDERS]

@@ -1,0 +1,299 @@
+"""Folders that look like class folders and are none are refused, with lines that work as they are typed."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import stoker
+from sources.layouts import LAYOUTS as SOURCES
+from sources.making import fill
+from stoker.cli.main import main
+from stoker.errors import LabelWarning, SourceError, StokerError
+from stoker.sources import SourceOptions, list_source
+from storage.places import copy, place_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+NAMES = ("cat", "dog")
+
+
+def image(path: Path, mode: str = "RGB") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pixels = np.random.default_rng(len(str(path))).integers(0, 255, (20, 24, 3), dtype=np.uint8)
+    Image.fromarray(pixels).convert(mode).save(path)
+
+
+def images(root: Path, *patterns: str, mode: str = "RGB") -> None:
+    """Six images for each pattern, with a number in it."""
+    for pattern in patterns:
+        for number in range(6):
+            image(root / pattern.format(number), mode)
+
+
+def table(path: Path, header: str, row: str) -> Path:
+    """A table of six rows, each with the number of an image and the name of a class in it."""
+    lines = [header, *(row.format(number, NAMES[number % 2]) for number in range(6))]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def planned(capsys: pytest.CaptureFixture[str], *typed: str) -> dict[str, int]:
+    """The classes that ``stoker plan`` counts."""
+    capsys.readouterr()
+    assert main(["plan", *typed, "--json"]) == 0
+    return {found["name"]: found["items"] for found in json.loads(capsys.readouterr().out)["classes"]}
+
+
+def refused(root: Path) -> str:
+    with pytest.raises(SourceError) as error:
+        list_source(str(root))
+    return str(error.value)
+
+
+def type_line(message: str, number: int, cwd: Path) -> str:
+    """Type one of the lines that a message says, and return what it says to give then."""
+    typed, _, given = message.split("type: ")[1:][number].partition("; and give ")
+    assert subprocess.run(typed, shell=True, check=True, cwd=cwd, capture_output=True).stderr == b""
+    return re.split("; if its folders| \\(for stoker", given)[0]
+
+
+def beside_images(root: Path) -> Path:
+    images(root, "images/{}.jpg")
+    return table(root / "labels.csv", "file,label", "{}.jpg,{}")
+
+
+def without_extension(root: Path) -> Path:
+    images(root, "it's images/im{}.jpg")
+    return table(root / "labels.csv", "id;breed", "im{};{}")
+
+
+def kaggle(root: Path) -> Path:
+    images(root, "train/{}.jpg", "test/{}.jpg")
+    table(root / "sample_submission.csv", "id,breed", "{},cat")
+    return table(root / "train.csv", '"id","breed"', '"{}","{}"')
+
+
+def one_deeper(root: Path) -> Path:
+    images(root, "data/train_images/{}.png")
+    return table(root / "data/train.csv", "image,width,breed,stars", "train_images/{0}.png,24,{1},{0}")
+
+
+def images_deeper(root: Path) -> Path:
+    images(root, "train/train/{}.jpg")
+    return table(root / "train.tsv", "number\timage_id\tclass", "{0}0\t{0}.jpg\t{1}")
+
+
+def in_no_folder(root: Path) -> Path:
+    images(root, "{}.jpg")
+    return table(root / "labels.csv", "\ufeffid,breed", "{},{}")
+
+
+TABLES = (beside_images, without_extension, kaggle, one_deeper, images_deeper, in_no_folder)
+
+
+@pytest.mark.parametrize("make", TABLES, ids=lambda make: make.__name__)
+def test_a_table_that_names_the_images_is_not_passed_over(
+    make: Callable[[Path], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "some photos"
+    named = make(root)
+    header = re.split("[,;\t]", named.read_text("utf-8-sig").partition("\n")[0].replace('"', ""))
+    for source in (root, named):
+        message = refused(source)
+        assert f"the table {named}, whose rows name the images (columns {', '.join(header)})" in message
+    listed = type_line(refused(root), 0, tmp_path)
+    assert planned(capsys, listed) == {"cat": 3, "dog": 3}
+    with pytest.raises(StokerError, match="whose rows name the images"):
+        stoker.open(root)
+
+
+def test_images_of_a_table_in_several_folders(tmp_path: Path) -> None:
+    images(tmp_path, "HAM10000_images_part_1/{}.jpg", "HAM10000_images_part_2/1{}.jpg")
+    (tmp_path / "HAM10000_metadata.csv").write_text("image_id,dx\n0,bkl\n10,nv\n1,nv\n11,mel\n")
+    assert "HAM10000_metadata.csv, whose rows name the images (columns image_id, dx)" in refused(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("folders", "name", "rows"),
+    [
+        (("cat", "dog"), "train.csv", "id,breed\n0,cat\n1,dog\n"),
+        (("cat_images", "dog_images"), "labels.csv", "id,breed\n0.jpg,cat\n1.jpg,dog\n"),
+        (("train/cat", "train/dog"), "train.csv", "id,breed\n0,cat\n1,dog\n"),
+        (("flowers",), "results.csv", "epoch,loss\n100,0.5\n200,0.4\n"),
+        (("flowers",), "notes.csv", "0.jpg\n1.jpg\n"),
+        (("flowers",), "empty.csv", ""),
+        (("flowers",), "damaged.csv", '"a\x00b,c\n'),
+        (("n01440764",), "LOC_train_solution.csv", "ImageId,PredictionString\n0,n01440764 1 2 3 4\n"),
+        (("n01440764",), "imagenet_2012_bounding_boxes.csv", "0.jpg,0.1,0.2,0.3,0.4\n1.jpg,0.1,0.2,0.3,0.4\n"),
+    ],
+)
+def test_other_tables_change_nothing(folders: tuple[str, ...], name: str, rows: str, tmp_path: Path) -> None:
+    """Folders give the classes, or the rows name no images, or the table is one of ImageNet's."""
+    fill(tmp_path, *(f"{folder}/{number}.jpg" for folder in folders for number in range(6)))
+    before = list_source(str(tmp_path))
+    (tmp_path / name).write_text(rows)
+    after = list_source(str(tmp_path))
+    assert (after.classes, after.warnings) == (before.classes, before.warnings)
+    assert name == "imagenet_2012_bounding_boxes.csv" or after.fingerprint() == before.fingerprint()
+
+
+def test_lists_for_training_beside_images_are_read_as_lists(tmp_path: Path) -> None:
+    """As of Caffe: paths with labels."""
+    fill(tmp_path, *(f"train/{number}.jpg" for number in range(6)))
+    (tmp_path / "train.txt").write_text("".join(f"train/{number}.jpg {number % 2}\n" for number in range(6)))
+    assert list_source(str(tmp_path / "train.txt")).classes == (b"0", b"1")
+
+
+LAYOUTS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
+    "masks": (("images/{}.jpg", "masks/{}.png"), "images/ beside masks/", ("images", "masks")),
+    "in splits": (("train/img/{}.jpg", "train/label/{}.png", "val/img/{}.jpg"), "img/ beside label/", ("img", "label")),
+    "carvana": (("train/{}.jpg", "train_masks/{}_mask.gif"), "train/ beside train_masks/", ("train", "train_masks")),
+    "voc": (
+        ("JPEGImages/{}.jpg", "SegmentationClass/{}.png", "ImageSets/Main/{}.txt", "Annotations/{}.xml"),
+        "JPEGImages/ beside ImageSets/",
+        ("ImageSets", "JPEGImages", "SegmentationClass"),
+    ),
+    "vocdevkit": (("VOC2012/JPEGImages/{}.jpg", "VOC2012/Annotations/{}.xml"), "JPEGImages/ beside A", ("VOC2012",)),
+    "yolo": (("images/train/{}.jpg", "labels/train/{}.txt"), "images/ beside labels/", ("images", "labels")),
+    "yolo in splits": (
+        ("train/images/{}.jpg", "train/labels/{}.txt", "valid/images/{}.jpg", "valid/labels/{}.txt"),
+        "images/ beside labels/",
+        ("images", "labels"),
+    ),
+    "cityscapes": (
+        ("leftImg8bit/train/ulm/{}_leftImg8bit.png", "gtFine/train/ulm/{}_gtFine_color.png"),
+        "leftImg8bit/ beside gtFine/",
+        ("gtFine", "leftImg8bit"),
+    ),
+    "ade20k": (("images/training/{}.jpg", "annotations/training/{}.png"), "images/ beside annotations/", ("images",)),
+    "named masks": (
+        ("xray/{}.png", "masks/{}.png"),
+        "files in masks/ with the names of those in xray/",
+        ("masks", "xray"),
+    ),
+    "phone": (("2025/12/{}.jpg", "2026/07/{}.jpg"), "folders called after dates, such as 2025/12/", ("2025", "2026")),
+    "months": (("2026-06/{}.jpg", "2026-07-31/{}.jpg"), "dates, such as 2026-06/", ("2026-06", "2026-07-31")),
+    "camera": (("DCIM/100APPLE/{}.jpg",), "the folders of a camera", ("DCIM",)),
+    "in a camera": (("100APPLE/{}.jpg", "101APPLE/{}.jpg"), "the folders of a camera", ("100APPLE", "101APPLE")),
+}
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_known_layouts_are_refused_unless_a_label_map_insists(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    patterns, seen, classes = LAYOUTS[name]
+    root = tmp_path / "photos"
+    for pattern in patterns:
+        if pattern.endswith((".txt", ".xml")):
+            fill(root, *(pattern.format(number) for number in range(6)))
+        else:
+            images(root, pattern)
+    message = refused(root)
+    assert f"{root} holds {seen}" in message or seen in message
+    option, file = type_line(message, -1, tmp_path).split()
+    if "Annotations" not in str(patterns):  # files of XML without content
+        assert tuple(planned(capsys, str(root), option, str(tmp_path / file))) == classes
+    insisting = SourceOptions(labels=str(tmp_path / file))
+    assert list_source(str(root), insisting).classes == tuple(map(str.encode, classes))
+
+
+def test_equal_names_count_where_one_folder_alone_has_images_of_one_channel(tmp_path: Path) -> None:
+    images(tmp_path, "photo/{}.jpg")
+    images(tmp_path, "outline/{}.png", mode="P")
+    assert "files in outline/ with the names of those in photo/" in refused(tmp_path)
+    image(tmp_path / "photo/3.jpg", "L")
+    assert list_source(str(tmp_path)).classes == (b"outline", b"photo")
+
+
+@pytest.mark.parametrize(
+    "patterns",
+    [
+        ("Cat/{}.jpg", "Dog/{}.jpg"),
+        ("mask/{}.jpg", "no_mask/{}.jpg"),
+        ("with_mask/{}.jpg", "without_mask/{}.jpg"),
+        ("mask/a{}.jpg", "hat/b{}.jpg"),
+        ("label_0/{}.jpg", "label_1/{}.jpg"),
+        ("2025/{}.jpg", "2026/{}.jpg"),
+        ("1/{}.jpg", "2/{}.jpg", "10/{}.jpg"),
+        ("2011/01/{}.jpg", "cat/{}.jpg"),
+        ("camera/{}.jpg", "100/{}.jpg"),
+        ("valid/{}.jpg", "invalid/{}.jpg"),
+        ("valid/a/{}.jpg", "invalid/b/{}.jpg"),
+    ],
+    ids=str,
+)
+def test_class_folders_are_read_without_a_word(patterns: tuple[str, ...], tmp_path: Path) -> None:
+    images(tmp_path, *patterns)
+    tree = list_source(str(tmp_path))
+    assert tree.classes == tuple(sorted(pattern.partition("/")[0].encode() for pattern in patterns))
+    assert (list(tree.splits), tree.warnings) == (["train"], ())
+
+
+@pytest.mark.parametrize("name", ["images", "train_images", "2026", "JPEGImages", "data"])
+def test_a_single_class_with_a_name_that_says_nothing_is_told(name: str, tmp_path: Path) -> None:
+    images(tmp_path, f"{name}/{{}}.jpg")
+    said = f"all images of {tmp_path} are of one class, '{name}', the name of their folder"
+    assert list_source(str(tmp_path)).warnings == (said,)
+    with pytest.warns(LabelWarning, match="are of one class"):
+        assert len(stoker.open(tmp_path)) == 6
+    (tmp_path / "classes.txt").write_text(name)
+    assert list_source(str(tmp_path), SourceOptions(labels=str(tmp_path / "classes.txt"))).warnings == ()
+
+
+KEPT = {
+    "class_folders": ("18392e45cdeb13452d86c5fe519fcd89", 1),
+    "splits": ("3bf6313455faf8bfee60da04e8e2714f", 2),
+    "flat_validation": ("ae25f3a0935d8a780af6882809b36296", 0),
+    "tiny": ("3406d398947106b1cc491ba61d489dbd", 1),
+    "ilsvrc": ("73f4101c1be65575638f90a9378dbb0c", 0),
+    "dogs": ("183087ae4a773f4adc21e02377b44c2f", 0),
+    "nvidia": ("867900494369ae3bf632715825ff7604", 0),
+    "voc_folder": ("af2beb5b45367ed9d68d6994970e192b", 0),
+    "box_list": ("2f5fb708c82e5ec5955f8e70c7e19fe0", 1),
+    "imagenet_tars": ("16337cf38dcb5a9b554c08223ceac07f", 0),
+    "imagenet_download": ("642996633883384cb77c855d4dc26d31", 1),
+    "one_tar": ("80e7c6f93c262f55e6e002c52030f869", 0),
+    "webdataset": ("9f6416c328bc6724f1258834a2153707", 3),
+    "webdataset_tar": ("ff8bb46469fbdec63545e9aa883ccf41", 0),
+    "webdataset_braces": ("240cbd5146c54e638f1b7eb6bf765af0", 1),
+    "file_list": ("35fe01d713d19dea8b86754beeb683e6", 1),
+    "labelled_list": ("9130db6e469040bbdaa6e5d5eb482b70", 1),
+    "metadata": ("22641bafefecbfe5d7df72dcfcb2e85c", 2),
+    "metadata_lines": ("e982712ff25c6be7b2c9cbf39fee7e4d", 0),
+    "coco_boxes": ("a7b4955c21c844356588ced57e4cd3b4", 1),
+    "mapped_list": ("5ac934e6df225105e90afa2def381153", 0),
+    "pipeline_config": ("9c8c32a3108cd35e2ca6df9650c3f376", 1),
+}
+"""Fingerprints of sources that were read before layouts were refused, and how many warnings each has."""
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_sources_that_were_read_rightly_stay_as_they_are(name: str, tmp_path: Path) -> None:
+    tree = list_source(str(SOURCES[name](tmp_path)))
+    assert (tree.fingerprint(), len(tree.warnings)) == KEPT[name]
+
+
+@pytest.mark.servers
+def test_layouts_in_a_store(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    beside_images(tmp_path / "table")
+    images(tmp_path, "masks/photo/{}.jpg", "classes/cat/{}.jpg", "classes/dog/{}.jpg")
+    images(tmp_path, "masks/outline/{}.png", mode="L")
+    place = copy(tmp_path, place_in("s3", request, monkeypatch))
+    with pytest.raises(
+        SourceError, match=r"the table .*/table/labels.csv, whose rows name the images \(columns file, la"
+    ):
+        list_source(str(place / "table"))
+    with pytest.raises(SourceError, match="files in outline/ with the names of those in photo/"):
+        list_source(str(place / "masks"))
+    assert list_source(str(place / "classes")).classes == (b"cat", b"dog")
