@@ -101,8 +101,6 @@ def train(dataset: str, remote: str, scratch: Path, rank: int, ranks: int, until
                 if not steps:
                     break
             state = json.loads(json.dumps(loader.state_dict()))
-        if state["consumed"] == known.size:
-            state |= {"epoch": state["epoch"] + 1, "consumed": 0}
         states.append((course, state["epoch"], state["consumed"]))
         if state["epoch"] == EPOCHS:
             state, course = None, course + 1

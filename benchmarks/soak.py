@@ -75,10 +75,10 @@ class Known:
         """The pure order of an epoch."""
         return EpochOrder(self.size, self.settings.get("shuffle", False), SEED, epoch)
 
-    def check(self, batch: stoker.Batch, keys: list[int]) -> None:
+    def check(self, batch: stoker.Batch, keys: list[int], epoch: int) -> None:
         """Hold a batch against the order and against what was seen before."""
         assert batch.indices.tolist() == keys, f"{self.settings}: {batch.indices.tolist()} came, and not {keys}"
-        seen = self.seen[batch.position.epoch]
+        seen = self.seen[epoch]
         for key, content in zip(keys, contents_of(batch), strict=True):
             number = hash((content.pixels, content.label, content.seed)) or 1
             with self.lock:
@@ -146,10 +146,10 @@ class Place:
     def batches(self, loader: stoker.Loader, known: Known) -> Iterator[stoker.Batch]:
         """Batches of the next epoch, each checked."""
         topology, state = loader.topology, loader.state_dict()
-        consumed = state["consumed"]
+        epoch, consumed = state["epoch"], state["consumed"]
         for batch in loader:
-            step = take_step(known.order(batch.position.epoch), consumed, topology)
-            known.check(batch, step.indices.tolist())
+            step = take_step(known.order(epoch), consumed, topology)
+            known.check(batch, step.indices.tolist(), epoch)
             consumed = batch.position.consumed
             self.samples += len(batch.indices)
             yield batch
@@ -234,7 +234,7 @@ def resumed(place: Place, random: Random) -> None:
             if number == 2:
                 break
         state = loader.state_dict()
-    if state["consumed"] == known.size:
+    if state["consumed"] == 0:  # the epoch was over
         return
     world, size = random.randint(1, 3), random.choice([3, 16])
     rest: dict[int, list[int]] = {}

@@ -30,6 +30,7 @@ def main(path: str) -> None:
     ) as loader:
         step = 0
         while step < STEPS:
+            epoch = loader.state_dict()["epoch"]
             for images, labels in loader:  # one epoch; the next `for` is the next one, in another order
                 # (B, H, W, 3) to a channels-last view (B, 3, H, W); no pixel is moved.
                 inputs = images.permute(0, 3, 1, 2).float().div(255)
@@ -38,7 +39,7 @@ def main(path: str) -> None:
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
                 step += 1
-                print(f"step {step:2d}  epoch {loader.state_dict()['epoch']}  loss {loss.item():.3f}")
+                print(f"step {step:2d}  epoch {epoch}  loss {loss.item():.3f}")
                 if step == STEPS:
                     break
 

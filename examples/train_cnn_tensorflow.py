@@ -53,13 +53,15 @@ class Training:
         elements = ("images", "labels", "position")
         batches = stoker.tensorflow.dataset(self.train, elements=elements, state=self.state, **LOADER)
         losses: list[float] = []
-        for images, labels, position in batches.repeat():
-            if int(position[0]) == EPOCHS or len(losses) == steps:
-                break
+        begun, last = 0 if self.state is None else self.state["epoch"], None
+        for images, labels, position in batches.repeat(EPOCHS - begun):  # every pass is an epoch, or the rest of one
             losses.append(float(self.model.train_on_batch(images, labels)))
             self.model.reset_metrics()
             last = position
-        self.state = stoker.tensorflow.state_at(last, self.train, **ORDER)
+            if len(losses) == steps:
+                break
+        if last is not None:
+            self.state = stoker.tensorflow.state_at(last, self.train, **ORDER)
         return losses
 
     def save(self, place: str) -> None:

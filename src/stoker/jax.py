@@ -127,7 +127,7 @@ def batches(  # noqa: PLR0913 - the settings of a loader
     drop_last: bool = False,
     tail: Tail | None = None,
     sampling: Balanced | Weighted | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     output: Output | None = None,
     boxes: BoxOutput | None = None,
     fields: Sequence[str] | Mapping[str, Field] = (),
@@ -181,7 +181,7 @@ def batches(  # noqa: PLR0913 - the settings of a loader
         drop_last: Whether samples that do not fill a batch on every process are left out of an epoch.
         tail: What happens to samples that do not fill a last batch. This and what follows is as `stoker.Loader` has it.
         sampling: How often classes or samples come in an epoch.
-        seed: Of the order and of the transforms' random choices.
+        seed: Seed of the order and of the random choices. Default: in one process a new one, on several ranks 0.
         output: Type, layout and scale of the pixels.
         boxes: In which form batches have the annotated objects of their samples.
         fields: Names of the fields of the dataset that batches have, or a mapping from names to `stoker.fields`.

@@ -198,11 +198,13 @@ class Step(NamedTuple):
         indices: uint64 (count,), the samples.
         valid: bool (count,), false for samples that ``tail="pad"`` repeats.
         consumed: Position in the epoch after this step, the same on every rank.
+        last: Whether no step is left of the epoch after this one, the same on every rank.
     """
 
     indices: NDArray[np.uint64]
     valid: NDArray[np.bool_]
     consumed: int
+    last: bool = False
 
 
 def steps_left(n: int, consumed: int, topology: Topology) -> int:
@@ -224,11 +226,12 @@ def take_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
     left = order.n - consumed
     if left >= topology.global_batch:
         indices = order.take(consumed + topology.rank * topology.batch_size, topology.batch_size)
-        return Step(indices, _all_valid(len(indices)), consumed + topology.global_batch)
+        consumed += topology.global_batch
+        return Step(indices, _all_valid(len(indices)), consumed, steps_left(order.n, consumed, topology) == 0)
     if topology.tail == "short":
         first, last = (left * rank // topology.world_size for rank in (topology.rank, topology.rank + 1))
         indices = order.take(consumed + first, last - first)
-        return Step(indices, _all_valid(len(indices)), order.n)
+        return Step(indices, _all_valid(len(indices)), order.n, last=True)
     return _filled_step(order, consumed, topology)
 
 
@@ -260,7 +263,7 @@ def _filled_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
     else:
         indices = order.take(0, order.n)[positions % order.n]
     valid = positions < order.n if topology.tail == "pad" else _all_valid(count)
-    return Step(indices, valid, order.n)
+    return Step(indices, valid, order.n, last=True)
 
 
 def _all_valid(count: int) -> NDArray[np.bool_]:

@@ -52,15 +52,15 @@ def __dir__() -> list[str]:
 
 
 # What each part of an element is in a batch; TensorFlow has few ops for unsigned numbers of 64 bits.
-_ELEMENTS: dict[str, Callable[[Batch], Any]] = {
-    "images": lambda batch: batch.images,
-    "labels": lambda batch: batch.labels,
-    "indices": lambda batch: batch.indices.view(np.int64),
-    "valid": lambda batch: batch.valid,
-    "seeds": lambda batch: batch.seeds.view(np.int64),
-    "boxes": lambda batch: box_arrays(batch.boxes),
-    "fields": lambda batch: _tensors(batch.fields),
-    "position": lambda batch: np.array([batch.position.epoch, batch.position.consumed], np.int64),
+_ELEMENTS: dict[str, Callable[[Batch, int], Any]] = {
+    "images": lambda batch, _: batch.images,
+    "labels": lambda batch, _: batch.labels,
+    "indices": lambda batch, _: batch.indices.view(np.int64),
+    "valid": lambda batch, _: batch.valid,
+    "seeds": lambda batch, _: batch.seeds.view(np.int64),
+    "boxes": lambda batch, _: box_arrays(batch.boxes),
+    "fields": lambda batch, _: _tensors(batch.fields),
+    "position": lambda batch, seed: np.array([batch.position.epoch, batch.position.consumed, seed], np.int64),
 }
 
 
@@ -75,7 +75,7 @@ def dataset(  # noqa: PLR0913 - the settings of a loader
     drop_last: bool = False,
     tail: Tail | None = None,
     sampling: Balanced | Weighted | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     output: Output | None = None,
     boxes: BoxOutput | None = None,
     fields: Sequence[str] | Mapping[str, Field] = (),
@@ -115,7 +115,8 @@ def dataset(  # noqa: PLR0913 - the settings of a loader
     ``fields``    a dict              text, bytes and JSON as strings (B,); values of which samples have different
                                       numbers as ragged tensors, or padded as a dict of the arrays of
                                       `stoker.fields.Padded`; the rest as `stoker.Batch` has it
-    ``position``  int64 (2,)          epoch, and samples of it consumed after this batch; see `state_at`
+    ``position``  int64 (3,)          epoch, samples of it consumed after this batch, and the bits of the seed; after
+                                      the last batch of epoch ``E`` they say ``E + 1`` and 0; see `state_at`
     ============  ==================  ==================================================================
 
     The ``element_spec`` is static, but for the batch dimension where the last batch may be smaller: on one rank, unless
@@ -135,7 +136,7 @@ def dataset(  # noqa: PLR0913 - the settings of a loader
         drop_last: Whether samples that do not fill a batch on every rank are left out of an epoch.
         tail: What happens to samples that do not fill a last batch. This and what follows is as `stoker.Loader` has it.
         sampling: How often classes or samples come in an epoch.
-        seed: Of the order and of the transforms' random choices.
+        seed: Seed of the order and of the random choices. Default: in one process a new one, on several ranks 0.
         output: Type, layout and scale of the pixels.
         boxes: In which form batches have the annotated objects of their samples.
         fields: Names of the fields of the dataset that batches have, or a mapping from names to `stoker.fields`.
@@ -190,8 +191,11 @@ def dataset(  # noqa: PLR0913 - the settings of a loader
         max_bad=max_bad,
     )
     with make() as loader:  # settings are refused here
-        start, steps, topology = _start(loader, state), len(loader), loader.topology
-        output = loader.settings.output
+        if state is not None:
+            loader.load_state_dict(state)
+        begun, steps, topology = loader.state_dict(), len(loader), loader.topology
+        start, output = Position(begun["epoch"], begun["consumed"]), loader.settings.output
+        make = partial(make, seed=begun["seed"])  # of every pass
     count = None if topology.tail == "short" else topology.batch_size
     form = _Form(count, transform, output, dataset.mode, boxes, chosen)
     spec = tuple(form.spec(name) for name in elements)
@@ -217,27 +221,35 @@ def state_at(
     transform: Transform,
     shuffle: bool | BlockShuffle = False,
     sampling: Balanced | Weighted | None = None,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> dict[str, Any]:
     """Return the state of a loader after the batch that a position came with.
 
     tf.data asks for batches ahead of the training loop, so only the batch itself knows how far training is.
 
     Args:
-        position: The field ``position`` of the last element that was trained on, int64 (2,): a tensor, an array or two
-            numbers.
+        position: The field ``position`` of the last element that was trained on, int64 (3,): a tensor, an array or
+            numbers. Two numbers, without the seed, will do where ``seed`` is given.
         dataset: What is read.
         transform: As `dataset` was given it, like the rest: together they decide which samples come when.
         shuffle: The same.
         sampling: The same.
-        seed: The same.
+        seed: The same. Default: as the position says.
 
     Returns:
         What ``state=``, `stoker.Loader.load_state_dict` and the other frameworks' adapters take: less than 200 bytes of
         JSON, the same on every rank.
+
+    Raises:
+        ConfigError: The position is of another seed, or neither has one.
     """
-    epoch, consumed = (int(number) for number in np.asarray(position))
-    which: dict[str, Any] = {"transform": transform, "sampling": sampling, "seed": seed}
+    epoch, consumed, *bits = (int(number) for number in np.asarray(position))
+    if not bits and seed is None:
+        raise ConfigError("position has two numbers, and no seed; give seed=, as it was given to dataset()")
+    own = bits[0] % 2**64 if bits else seed
+    if seed not in (None, own):
+        raise ConfigError(f"position is of seed {own}, and not of {seed}; omit seed=")
+    which: dict[str, Any] = {"transform": transform, "sampling": sampling, "seed": own}
     with Loader(dataset, 1, shuffle, threads=1, rank=0, world_size=1, **which) as loader:
         return loader.state_dict(Position(epoch, consumed))
 
@@ -260,18 +272,9 @@ class _Passes:
         position = Position(self.start.epoch + number, 0) if number else self.start
         with self.make() as loader:
             loader.load_state_dict(loader.state_dict(position))
+            seed = int(np.uint64(loader.settings.seed).astype(np.int64))  # its bits
             for batch in loader:
-                yield tuple(_ELEMENTS[name](batch) for name in self.elements)
-
-
-def _start(loader: Loader, state: Mapping[str, Any] | None) -> Position:
-    """Where the first pass begins."""
-    if state is None:
-        return Position(0, 0)
-    loader.load_state_dict(state)
-    iter(loader)  # goes to the next epoch where nothing is left of the one that the state is in
-    begun = loader.state_dict()
-    return Position(begun["epoch"], begun["consumed"])
+                yield tuple(_ELEMENTS[name](batch, seed) for name in self.elements)
 
 
 def _check_elements(elements: Sequence[str], boxes: BoxOutput | None) -> None:
@@ -311,7 +314,7 @@ class _Form:
             return {field: self._field(field, form_of(self.fields[field])) for field in self.fields}
         if name in ("images", "boxes"):
             return self._of_transforms(self._images if name == "images" else lambda *_: self._boxes())
-        shape = (2,) if name == "position" else (self.count,)
+        shape = (3,) if name == "position" else (self.count,)
         return tf.TensorSpec(shape, tf.bool if name == "valid" else tf.int64, name=name)
 
     def _of_transforms(self, spec: Callable[[int, int], Any]) -> Any:

@@ -120,7 +120,8 @@ def verify_it(place: Path) -> Any:
 def feed_it(place: Path, **settings: Any) -> Any:
     """An epoch: indices, labels and pixels of all samples in their order."""
     train = stoker.open(place / "dataset", "train")
-    with stoker.Loader(train, batch_size=2, transform=stoker.Resize(16), shuffle=True, threads=2, **settings) as loader:
+    settings |= {"shuffle": True, "seed": 0, "threads": 2}
+    with stoker.Loader(train, batch_size=2, transform=stoker.Resize(16), **settings) as loader:
         return [
             [key, list(content.pixels), content.label]
             for batch in loader

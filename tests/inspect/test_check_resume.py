@@ -154,7 +154,7 @@ class LastRankStopsEarly(stoker.Loader):
     def __iter__(self) -> Iterator[stoker.Batch]:
         batches = super().__iter__()
         for batch in batches:
-            if self.topology.rank == 1 and self.state_dict()["consumed"] == len(self.dataset):
+            if self.topology.rank == 1 and batch.position.consumed == 0:  # after the last one
                 return
             yield batch
 

@@ -142,7 +142,7 @@ FOUR_DEVICES = """
 
     sharding = NamedSharding(Mesh(np.array(jax.devices()), ("data",)), PartitionSpec("data"))
     train, transform = stoker.open(sys.argv[1]), stoker.RandomResizedCrop(16)
-    settings = {"transform": transform, "shuffle": True, "tail": "pad", "epochs": 1}
+    settings = {"transform": transform, "shuffle": True, "seed": 9, "tail": "pad", "epochs": 1}
     with stoker.jax.batches(train, batch_size=8, sharding=sharding, **settings) as batches:
         shards = [
             [np.asarray(part.data).tolist() for part in batch["indices"].addressable_shards] for batch in batches
@@ -157,7 +157,7 @@ FOUR_DEVICES = """
 def test_a_batch_is_split_among_the_devices(train: stoker.Dataset, tmp_path: Path) -> None:
     ((shards, refused),) = run_together(FOUR_DEVICES, [[str(tmp_path)]])
     assert [[len(part) for part in parts] for parts in shards] == [[2] * 4] * 3
-    with stoker.Loader(train, batch_size=8, transform=SETTINGS["transform"], shuffle=True, tail="pad") as loader:
+    with stoker.Loader(train, **{**SETTINGS, "batch_size": 8}, tail="pad") as loader:
         assert [[key for part in parts for key in part] for parts in shards] == [
             batch.indices.tolist() for batch in loader
         ]

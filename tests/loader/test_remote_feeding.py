@@ -72,7 +72,8 @@ def test_the_budget_is_kept_and_ranges_are_long(bucket: StoreLocation, dataset: 
     size = sum(shard.size_bytes for shard in there.shards)
     budget = max(2 * largest, size // 3)
     ahead = stoker.ReadAhead(budget=budget, connections=8)
-    with stoker.Loader(there, batch_size=4, transform=TRANSFORM, shuffle=True, read_ahead=ahead) as loader:
+    settings = {"transform": TRANSFORM, "shuffle": True, "seed": 0}
+    with stoker.Loader(there, batch_size=4, read_ahead=ahead, **settings) as loader:
         for _ in range(3):
             assert len(list(loader)) == 10
         counts = loader._engine.ranges.counts()

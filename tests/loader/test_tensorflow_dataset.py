@@ -37,7 +37,7 @@ def test_shapes_are_static(train: stoker.Dataset) -> None:
         tf.TensorSpec((4,), tf.int64, name="indices"),
         tf.TensorSpec((4,), tf.bool, name="valid"),
         tf.TensorSpec((4,), tf.int64, name="seeds"),
-        tf.TensorSpec((2,), tf.int64, name="position"),
+        tf.TensorSpec((3,), tf.int64, name="position"),
     )
     assert stoker.tensorflow.dataset(train, **SETTINGS).element_spec[0].shape.as_list() == [None, 24, 24, 3]
 
@@ -52,7 +52,7 @@ def test_every_field_is_that_of_the_loader(train: stoker.Dataset) -> None:
             assert (keys.numpy().view(np.uint64) == batch.indices).all()
             assert (valid.numpy() == batch.valid).all()
             assert (seeds.numpy().view(np.uint64) == batch.seeds).all()
-            assert position.numpy().tolist() == [batch.position.epoch, batch.position.consumed]
+            assert position.numpy().tolist() == [batch.position.epoch, batch.position.consumed, SETTINGS["seed"]]
     assert valid.numpy().tolist() == [True, True, False, False]
 
 
@@ -103,11 +103,41 @@ def test_a_state_begins_with_the_rest_of_its_epoch(train: stoker.Dataset) -> Non
     assert [indices_of(rest) for _ in range(3)] == [epochs[0][12:], epochs[1], epochs[2]]
 
 
+def positions(*epochs: int) -> list[list[int]]:
+    """The positions of all batches of some epochs."""
+    return [at for epoch in epochs for at in (*([epoch, end, 9] for end in (4, 8, 12, 16)), [epoch + 1, 0, 9])]
+
+
 def test_a_state_at_the_end_of_an_epoch_begins_with_the_next(train: stoker.Dataset) -> None:
-    state = stoker.tensorflow.state_at((4, 18), train, **ORDER)
+    *_, (last,) = stoker.tensorflow.dataset(train, elements=("position",), **SETTINGS)
+    state = stoker.tensorflow.state_at(last, train, **ORDER)
     made = stoker.tensorflow.dataset(train, elements=("position",), state=state, **SETTINGS)
     assert made.cardinality() == 5
-    assert [p.numpy().tolist() for (p,) in made] == [[5, 4], [5, 8], [5, 12], [5, 16], [5, 18]]
+    assert [p.numpy().tolist() for (p,) in made] == positions(1)
+
+
+def test_a_state_behind_the_last_batch_begins_with_an_empty_pass(train: stoker.Dataset) -> None:
+    state = stoker.tensorflow.state_at((4, 18), train, **ORDER)  # as older versions saved it
+    made = stoker.tensorflow.dataset(train, elements=("position",), state=state, **SETTINGS)
+    assert [[p.numpy().tolist() for (p,) in made] for _ in range(2)] == [[], positions(5)]
+
+
+def test_the_seed_of_a_run_without_one_comes_with_the_position(train: stoker.Dataset) -> None:
+    order = {name: value for name, value in ORDER.items() if name != "seed"}
+    given = {"elements": ("indices", "position"), "batch_size": 4, **order}
+    first, other = (stoker.tensorflow.dataset(train, **given) for _ in range(2))
+    (_, position), *rest = list(first)
+    state = stoker.tensorflow.state_at(position, train, **order)
+    assert 0 <= state["seed"] == int(position[2]) < 2**63
+    assert state["seed"] != int(next(iter(other))[1][2])
+    seen = [keys.numpy().tolist() for keys, _ in stoker.tensorflow.dataset(train, state=state, **given)]
+    assert seen == [keys.numpy().tolist() for keys, _ in rest]
+    large = stoker.tensorflow.dataset(train, **{**given, "seed": 2**64 - 2})
+    assert stoker.tensorflow.state_at(next(iter(large))[1], train, **order)["seed"] == 2**64 - 2
+    with pytest.raises(ConfigError, match="give seed="):
+        stoker.tensorflow.state_at((0, 4), train, **order)
+    with pytest.raises(ConfigError, match="omit seed="):
+        stoker.tensorflow.state_at(position, train, **{**order, "seed": 1})
 
 
 def test_states_of_something_else_are_refused(train: stoker.Dataset) -> None:
@@ -133,7 +163,7 @@ def test_keras_fit_sees_one_epoch_after_another(train: stoker.Dataset) -> None:
     model = Seen()
     model.compile(run_eagerly=True)
     model.fit(made, epochs=3, shuffle=False, verbose=0)
-    assert model.positions == [[epoch, end] for epoch in range(3) for end in (4, 8, 12, 16, 18)]
+    assert model.positions == positions(0, 1, 2)
 
 
 def test_keras_fit_goes_on_from_a_state(train: stoker.Dataset) -> None:
@@ -145,8 +175,21 @@ def test_keras_fit_goes_on_from_a_state(train: stoker.Dataset) -> None:
         warnings.filterwarnings("ignore", "Your input ran out of data", UserWarning)
         model.fit(made, epochs=2, initial_epoch=1, shuffle=False, verbose=0)
         model.fit(made, epochs=4, initial_epoch=2, shuffle=False, verbose=0)
-    whole = [[epoch, end] for epoch in (2, 3) for end in (4, 8, 12, 16, 18)]
-    assert model.positions == [[1, 16], [1, 18], *whole]
+    assert model.positions == [[1, 16, 9], [2, 0, 9], *positions(2, 3)]
+
+
+@pytest.mark.parametrize(("state", "left"), [((3, 0), [3]), ((2, 18), [3]), ((4, 0), [])], ids=str)
+def test_keras_fit_trains_what_is_left_of_a_run(train: stoker.Dataset, state: tuple[int, int], left: list[int]) -> None:
+    begins = stoker.tensorflow.state_at(state, train, **ORDER)
+    made = stoker.tensorflow.dataset(train, elements=("images", "position"), state=begins, **SETTINGS)
+    model, epochs = Seen(), 4
+    model.compile(run_eagerly=True)
+    begun = min(begins["epoch"] + 1, epochs)
+    with warnings.catch_warnings():  # of a first pass without a batch
+        warnings.filterwarnings("ignore", "Your input ran out of data", UserWarning)
+        model.fit(made, epochs=begun, initial_epoch=begins["epoch"], shuffle=False, verbose=0)
+        model.fit(made, epochs=epochs, initial_epoch=begun, shuffle=False, verbose=0)
+    assert model.positions == positions(*left)
 
 
 def test_pixels_reach_tensorflow_without_a_copy(train: stoker.Dataset) -> None:

@@ -131,6 +131,7 @@ def test_steps_of_an_epoch_are_those_taken_one_by_one(n: int, topology: tuple[in
         assert [(step.indices.tolist(), step.valid.tolist(), step.consumed) for step in steps] == [
             (share.indices.tolist(), share.valid.tolist(), share.consumed) for share in (each[rank] for each in played)
         ]
+        assert [step.last for step in steps] == [False] * (len(steps) - 1) + [True] * bool(steps)
         assert not any(np.shares_memory(a.valid, b.valid) for a, b in itertools.combinations(steps[:9], 2))
 
 

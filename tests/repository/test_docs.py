@@ -193,6 +193,8 @@ def test_the_distributed_tutorial_works(dataset: Path, tmp_path: Path) -> None:
     assert len(stopped) == 24
     every = [(epoch, index) for epoch in range(3) for index in range(40)]
     assert sorted(stopped + two) == sorted(stopped + one) == every
+    saved = pytest.importorskip("torch").load(tmp_path / "checkpoint.pt")["loader"]
+    assert (saved["epoch"], saved["consumed"]) == (3, 0)  # started again, the program would train nothing
 
 
 @pytest.mark.needs("torch")

@@ -418,7 +418,7 @@ class _Check:
         with self.ranks(before) as ranks:
             run = self._run(ranks, before, self._start, f"{_name(before)}, tail {before.tail}")
             states = [self._start, *(step.state for step, _ in run)]
-        stops = [state for state in states if steps_left(self.reference.size, state["consumed"], after)]
+        stops = [state for state in states if self._left(state, after)]
         most = _STOPS if after.tail == "short" else _STOPS_OF_OTHER_TAILS
         stops = stops[:: self._every or max(1, -(-len(stops) // most))]
         compared: list[int] = []
@@ -438,23 +438,27 @@ class _Check:
                 step, samples = next(self._run(ranks, topology, state, where))
             compared.append(samples)
             state = step.state
-            if state["consumed"] == self.reference.size:
+            if state["epoch"] != _EPOCH:
                 break
         return ResumeChange("all", "in turn", chain[0].tail, len(compared) - 1, len(compared), sum(compared))
+
+    def _left(self, state: dict[str, Any], topology: Topology) -> int:
+        """Return the number of steps from a state to the end of the epoch that is read."""
+        return steps_left(self.reference.size, state["consumed"], topology) if state["epoch"] == _EPOCH else 0
 
     def _run(
         self, ranks: RankLoaders, topology: Topology, state: dict[str, Any], where: str
     ) -> Iterator[tuple[PlayedStep, int]]:
         """Go on from a state and hold every step against the reference; yield it and how many samples it had."""
-        position = state["consumed"]
-        left = steps_left(self.reference.size, position, topology)
+        position, left = state["consumed"], self._left(state, topology)
         made = 0
-        for step in ranks.play(state, where) if left else ():  # of nothing, a loader would begin the next epoch
+        for step in ranks.play(state, where):
             if step.number == left:
                 raise AssertionError(f"{where}: the ranks make more than the {left} steps that are left")
             samples = self.reference.check(step, position, topology, where)
             position = min(position + topology.global_batch, self.reference.size)
-            expected = self._start | {"consumed": position}
+            over = step.number == left - 1
+            expected = self._start | ({"epoch": _EPOCH + 1, "consumed": 0} if over else {"consumed": position})
             if step.state != expected:
                 raise AssertionError(f"{where}, step {made}: the state is {step.state}, and should be {expected}")
             self.state_bytes = max(self.state_bytes, step.state_bytes)

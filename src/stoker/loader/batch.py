@@ -48,7 +48,8 @@ class Batch:
     indices   uint64 (B,)         index of each sample in its split; survives any change of topology
     valid     bool (B,)           false for samples that are repeated to fill the last batch of an epoch
     seeds     uint64 (B,)         a random number of each sample in this epoch, for transforms of your own
-    position  Position            where the epoch is after this batch, the same on every rank
+    position  Position            where the loader is after this batch, the same on every rank; after the last
+                                  one of an epoch at the start of the next
     boxes     Boxes, PaddedBoxes  of the samples, as the loader's ``boxes`` says; with `stoker.MultiCrop` a
                                   tuple, one for each transform; None without that setting
     fields    dict                of the samples, as the loader's ``fields`` says; see docs/how-to/fields.md
@@ -91,6 +92,8 @@ def batch_text(batch: Any) -> str:
     shapes = " and ".join(f"{getattr(one, 'dtype', '?')} {tuple(getattr(one, 'shape', ()))}" for one in images)
     boxes = "" if batch.boxes is None else ", with boxes"
     fields = f", fields {', '.join(batch.fields)}" if batch.fields else ""
-    position = batch.position
-    where = "" if position is None else f", epoch {position.epoch} up to sample {position.consumed:,}"
+    position, where = batch.position, ""
+    if position is not None:
+        upto = f"epoch {position.epoch} up to sample {position.consumed:,}"
+        where = f", {upto if position.consumed else f'the last of epoch {position.epoch - 1}'}"
     return f"<stoker.{type(batch).__name__} of {len(batch)}: images {shapes}{boxes}{fields}{where}>"

@@ -335,14 +335,14 @@ class SampleEngine:
 
     def _batch(self, submitted: _Submitted, taken: NativeBatch) -> Batch:
         images, labels, indices, seeds, boxes, columns, planes = taken
-        form = self.settings.boxes
+        form, step = self.settings.boxes, submitted.step
         return Batch(
             images=self._of_transforms(images),
             labels=labels,
             indices=indices,
-            valid=submitted.step.valid,
+            valid=step.valid,
             seeds=seeds,
-            position=Position(submitted.epoch, submitted.step.consumed),
+            position=Position(submitted.epoch + 1, 0) if step.last else Position(submitted.epoch, step.consumed),
             boxes=None if form is None else self._of_transforms([form.form(one) for one in boxes]),
             fields=self._fields_of(submitted, columns, planes) if self.fields.forms else {},
             origin=self._origin,

@@ -9,6 +9,7 @@ batch. A consumer may leave an iteration early: its state says exactly where, an
 from __future__ import annotations
 
 import weakref
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
@@ -22,6 +23,7 @@ from stoker.loader.orientation import warn_of_orientation
 from stoker.loader.position import Position
 from stoker.loader.ranks import cpu_share, resolve
 from stoker.loader.read_ahead import ReadAhead
+from stoker.loader.seeds import default_seed, remember_epoch, warn_of_repeated_epoch
 from stoker.loader.tracing import Trace
 from stoker.order import Topology, chosen_tail, steps_from, steps_left
 from stoker.sources import read_config
@@ -72,7 +74,9 @@ class Loader:
             each rank has as many full batches as the others, and ``Batch.valid`` is false for the repeats.
         sampling: How often classes or samples come in an epoch: `stoker.Balanced` or `stoker.Weighted`, for one
             dataset, in random order. Left out: each sample once. ``Batch.valid`` marks repeats of a last batch only.
-        seed: Of the order and of the transforms' random choices, 0 to 2**64 - 1.
+        seed: Seed of the order and of the random choices, 0 to 2**64 - 1; in the state. Default: in one process a new
+            one for each loader, which ``torch.manual_seed`` decides if PyTorch was imported before; on several ranks 0.
+            A loader without a seed takes that of a loaded state.
         output: Type, layout and scale of the pixels; left out: uint8, of a dataset in mode ``I;16`` uint16; NHWC.
         boxes: In which form batches have the annotated objects of their samples; left out: not at all.
         fields: Names of the fields of the dataset that ``Batch.fields`` has; or a mapping from names to fields, for
@@ -131,7 +135,7 @@ class Loader:
         drop_last: bool = False,
         tail: Tail | None = None,
         sampling: Balanced | Weighted | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         output: Output | None = None,
         boxes: BoxOutput | None = None,
         fields: Sequence[str] | Mapping[str, Field] = (),
@@ -158,8 +162,9 @@ class Loader:
         self.transform = transform
         self._prefetch = check_range("prefetch", prefetch, 0, 1024)
         self._position = Position(0, 0)
-        self._begun = False  # whether batches of the current epoch were handed out in an iteration
+        self._begun = False  # whether an iteration has handed out batches of the current epoch, and not its last one
         self._iterations = 0
+        self._may_repeat = seed is None and ranks.world_size > 1  # while nobody says where to begin
         share = cpu_share()
         self._threads = str(share) if threads is None else str(threads)
         settings = EngineSettings(
@@ -172,7 +177,7 @@ class Loader:
             decode=decode,
             shuffle=shuffle,
             sampling=sampling,
-            seed=seed,
+            seed=default_seed(ranks.world_size) if seed is None else seed,
             check=check,
             max_pixels=max_pixels,
             cache=cache,
@@ -180,7 +185,10 @@ class Loader:
             on_bad=on_bad,
             max_bad=max_bad,
         )
-        self._engine = SampleEngine(dataset, transform, settings)
+        self._start_engine(settings)
+
+    def _start_engine(self, settings: EngineSettings) -> None:
+        self._engine = SampleEngine(self.dataset, self.transform, settings)
         self.settings = self._engine.settings
         self._run = self._engine.run_identity()
         self._close = weakref.finalize(self, self._engine.closing())
@@ -191,12 +199,10 @@ class Loader:
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the next epoch, or the rest of the one that a loaded state is in."""
-        if not self._close.alive:
-            raise ClosedError("this loader is closed; make a new one")
-        self._engine.check_process()
+        self._check_usable()
         self._iterations += 1
         self._engine.drop_pending()  # of an iteration that was left early
-        if self._begun or steps_left(self._run.size, self._position.consumed, self.topology) == 0:
+        if self._begun:
             self._go_to(Position(self._position.epoch + 1, 0))
         self._engine.look_ahead(self._position, self.topology)
         return self._rest_of_epoch(self._iterations)
@@ -207,6 +213,8 @@ class Loader:
         order = self._engine.samples.order(epoch)
         coming = steps_from(order, consumed, self.topology)
         self._engine.begin_report(epoch)
+        if self._may_repeat and self._run.shuffle:
+            warn_of_repeated_epoch(self._run, self.topology.rank, epoch)
         for step in islice(coming, self._prefetch):
             self._engine.submit(step, epoch)
         warn_of_orientation(self.dataset)  # while the first batches are decoded
@@ -214,17 +222,24 @@ class Loader:
             for step in islice(coming, 1):
                 self._engine.submit(step, epoch)
             batch = self._engine.next()
-            self._position, self._begun = batch.position, True
+            self._position, self._begun = batch.position, left > 0
             yield batch
             if left > 0:
                 self._check_current(iteration)
         if iteration == self._iterations:
             self._go_to(Position(epoch + 1, 0))
+            if self._may_repeat:
+                remember_epoch(self._run, self.topology.rank, epoch)
             self._engine.end_report()
 
     def _go_to(self, position: Position) -> None:
         self._position = position
         self._begun = False
+
+    def _check_usable(self) -> None:
+        if not self._close.alive:
+            raise ClosedError("this loader is closed; make a new one")
+        self._engine.check_process()
 
     def _check_current(self, iteration: int) -> None:
         if iteration != self._iterations:
@@ -234,6 +249,7 @@ class Loader:
     def set_epoch(self, epoch: int) -> None:
         """Go to the start of an epoch; the next iteration yields it, and one that is under way is over."""
         self._iterations += 1
+        self._may_repeat = False
         self._go_to(Position(check_range("epoch", epoch, 0, 2**63), 0))
 
     @property
@@ -261,19 +277,32 @@ class Loader:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go to where another loader of the same dataset, seed and shuffle was; the next iteration goes on there.
 
+        That iteration is what is left of the epoch: without a batch, where ``tail="drop"`` leaves none for these ranks
+        and this batch size. A loader that was given no seed takes that of the state.
+
         Raises:
             ConfigError: The state is of another dataset, seed or order, or is not a state.
+            ClosedError: The seed is another one, and the loader is closed.
         """
-        position = self._run.position_in(state)
+        run = self._run if self._arguments["seed"] is not None else self._run.with_seed_of(state)
+        position = run.position_in(state)
+        if run != self._run:
+            self._check_usable()
+            close = self._close
+            self._start_engine(replace(self.settings, seed=run.seed))
+            close()
         self._iterations += 1  # one that is under way is over
+        self._may_repeat = False
         self._go_to(position)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"arguments": self._arguments, "state": self.state_dict()}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
-        Loader.__init__(self, **saved["arguments"])
-        self.load_state_dict(saved["state"])
+        arguments, state = saved["arguments"], saved["state"]
+        Loader.__init__(self, **arguments | {"seed": state["seed"]})
+        self._arguments = arguments  # which may have no seed
+        self.load_state_dict(state)
 
     def close(self) -> None:
         """Stop the threads; the samples being decoded are finished first. Batches already handed out stay valid."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stoker.config import check_range
@@ -17,6 +17,8 @@ _MAX_IDENTITY = 40
 @dataclass(frozen=True, slots=True)
 class Position:
     """How far an epoch is, whatever the number of ranks.
+
+    After the last batch of epoch ``E`` it is ``Position(E + 1, 0)``, whatever the tail has left out of ``E``.
 
     Attributes:
         epoch: Which epoch, from 0.
@@ -51,6 +53,16 @@ class RunIdentity:
     seed: int
     shuffle: bool | str
     size: int
+
+    def with_seed_of(self, state: Mapping[str, Any]) -> RunIdentity:
+        """Return the same with the seed that a state has; if it is not a state, as it is.
+
+        Raises:
+            ConfigError: The seed of the state is out of range.
+        """
+        if not isinstance(state, Mapping) or "seed" not in state:
+            return self
+        return replace(self, seed=check_range("seed of the state", state["seed"], 0, 2**64 - 1))
 
     def state_at(self, position: Position) -> dict[str, Any]:
         """Return the state of a loader at a position: less than 200 bytes of JSON."""

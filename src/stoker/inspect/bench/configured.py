@@ -77,7 +77,8 @@ def measure_configured(
     settings |= {} if batch_size is None else {"batch_size": batch_size}
     settings |= {} if threads is None else {"threads": threads}
     dataset = open_main_split(path, split)
-    with Loader(dataset, **settings, rank=0, world_size=1, on_bad="substitute", max_bad=_ANY_NUMBER) as loader:
+    settings |= {"rank": 0, "world_size": 1, "seed": 0}
+    with Loader(dataset, **settings, on_bad="substitute", max_bad=_ANY_NUMBER) as loader:
         shape: tuple[int, ...] = ()
 
         def batches() -> Iterator[int]:

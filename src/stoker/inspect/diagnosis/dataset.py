@@ -284,8 +284,8 @@ def _loader(data: Dataset | Mix, **settings: Any) -> Iterator[Loader]:
     """Load whole batches on one rank; samples that cannot be loaded are replaced, without the warning that says so."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BadSampleWarning)
-        usual: dict[str, Any] = {"tail": "drop", "rank": 0, "world_size": 1}
-        with Loader(data, **usual, **settings, on_bad="substitute", max_bad=_ANY_NUMBER) as loader:
+        usual: dict[str, Any] = {"tail": "drop", "rank": 0, "world_size": 1, "seed": 0}
+        with Loader(data, **usual | settings, on_bad="substitute", max_bad=_ANY_NUMBER) as loader:
             yield loader
 
 

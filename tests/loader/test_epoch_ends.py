@@ -1,0 +1,155 @@
+"""States at the ends of epochs: whatever loops save them and go on from them, no epoch is trained twice."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from contextlib import ExitStack
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stoker
+from loader.shards import write_shards
+from reference.epochs import steps_of_a_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Loop = Callable[[stoker.Loader, dict[str, Any], int], Iterator[stoker.Batch]]
+
+MOST = 14
+TRANSFORM = stoker.Resize(8)
+
+
+def while_epochs_are_left(loader: stoker.Loader, _: dict[str, Any], epochs: int) -> Iterator[stoker.Batch]:
+    while loader.state_dict()["epoch"] < epochs:
+        yield from loader
+
+
+def for_the_epochs_of_the_state(loader: stoker.Loader, state: dict[str, Any], epochs: int) -> Iterator[stoker.Batch]:
+    return chain.from_iterable(loader for _ in range(state["epoch"], epochs))
+
+
+def with_islice(loader: stoker.Loader, _: dict[str, Any], epochs: int) -> Iterator[stoker.Batch]:
+    while loader.state_dict()["epoch"] < epochs:
+        yield from islice(loader, max(1, len(loader)))  # of a whole epoch it never asks for more than there is
+
+
+def with_a_break(loader: stoker.Loader, state: dict[str, Any], epochs: int) -> Iterator[stoker.Batch]:
+    for epoch in range(state["epoch"], epochs):
+        for batch in loader:
+            yield batch
+            if loader.state_dict()["epoch"] > epoch:
+                break
+
+
+LOOPS = [while_epochs_are_left, for_the_epochs_of_the_state, with_islice, with_a_break]
+topologies = st.tuples(st.integers(1, 6), st.integers(1, 3), st.sampled_from(["short", "drop", "pad", "wrap"]))
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
+    write_shards(directory := tmp_path_factory.mktemp("epochs"), MOST, 1)
+    return stoker.open(directory)
+
+
+def play(
+    dataset: stoker.Dataset, topology: tuple[int, int, Any], loop: Loop, state: dict[str, Any], epochs: int, most: int
+) -> tuple[list[list[int]], list[dict[str, Any]]]:
+    """Run a loop on every rank: the indices of each step, of one rank after the other, and the state after each."""
+    batch_size, world_size, tail = topology
+    with ExitStack() as stack:
+        ranks = []
+        for rank in range(world_size):
+            given = {"rank": rank, "world_size": world_size, "tail": tail, "threads": 1, "seed": 0}
+            loader = stack.enter_context(stoker.Loader(dataset, batch_size, transform=TRANSFORM, **given))
+            loader.load_state_dict(state)
+            steps = []
+            for batch in islice(loop(loader, state, epochs), most):
+                assert loader.state_dict(batch.position) == loader.state_dict()
+                steps.append((batch.indices.tolist(), json.loads(json.dumps(loader.state_dict()))))
+            ranks.append(steps)
+    indices = [[index for step in shares for index in step[0]] for shares in zip(*ranks, strict=True)]
+    states = [[after for _, after in steps] for steps in ranks]
+    assert all(each == states[0] for each in states)
+    return indices, states[0]
+
+
+@settings(max_examples=60)
+@given(st.integers(1, MOST), topologies, topologies, st.sampled_from(LOOPS), st.sampled_from(LOOPS), st.data())
+def test_a_run_that_was_stopped_trains_what_is_left_and_no_more(
+    samples: stoker.Dataset, size: int, first: Any, second: Any, before: Loop, after: Loop, data: st.DataObject
+) -> None:
+    epochs = data.draw(st.integers(1, 3), label="epochs")
+    part = samples[:size]
+    with stoker.Loader(part, transform=TRANSFORM, seed=0) as loader:
+        state = loader.state_dict()
+    wanted = steps_of_a_run(size, epochs, first[0] * first[1], first[2], 0, 0)
+    stop = data.draw(st.integers(0, len(wanted)) | st.just(len(wanted)), label="stop")
+    wanted = wanted[:stop]
+    for topology, loop, most in ((first, before, stop), (second, after, 1000)):
+        indices, states = play(part, topology, loop, state, epochs, most)
+        assert [(after["epoch"], after["consumed"]) for after in states] == [after for _, _, after in wanted]
+        assert [step[: len(known)] for step, (_, known, _) in zip(indices, wanted, strict=True)] == [
+            known for _, known, _ in wanted
+        ]
+        state = states[-1] if states else state
+        if state["consumed"] == 0 < state["epoch"] and data.draw(st.booleans(), label="as saved by older versions"):
+            state = {**state, "epoch": state["epoch"] - 1, "consumed": size}
+        wanted = steps_of_a_run(size, epochs, second[0] * second[1], second[2], state["epoch"], state["consumed"])
+
+
+def test_an_epoch_without_a_batch_is_one_epoch(samples: stoker.Dataset) -> None:
+    with stoker.Loader(samples, MOST + 1, transform=TRANSFORM, drop_last=True) as loader:
+        for epoch in range(3):
+            assert loader.state_dict()["epoch"] == epoch
+            assert list(loader) == []
+
+
+def test_the_state_after_the_last_batch_survives_all_that_is_done_with_it(samples: stoker.Dataset) -> None:
+    with stoker.Loader(samples, 5, transform=TRANSFORM, shuffle=True, seed=2) as loader:
+        epochs = [[batch.indices.tolist() for batch in loader] for _ in range(2)]
+        loader.set_epoch(0)
+        *_, batch = islice(loader, 3)
+        assert batch.position == stoker.Position(1, 0)
+        assert "the last of epoch 0" in repr(batch)
+        assert loader.bad_samples.epoch == 0  # of the epoch that is over, until the next begins
+        with pickle.loads(pickle.dumps(loader)) as other:
+            assert [batch.indices.tolist() for batch in other] == epochs[1]
+        assert [batch.indices.tolist() for batch in loader] == epochs[1]
+
+
+@pytest.mark.needs("torch")
+def test_a_trainer_may_name_the_epochs(samples: stoker.Dataset) -> None:
+    seen = []
+    state: dict[str, Any] = {"epoch": 0}
+    for stop in (4, 5, 100):  # in the second epoch, at its end, never
+        with stoker.torch.DataLoader(samples, 5, transform=TRANSFORM, shuffle=True, seed=2) as loader:
+            if seen:
+                loader.load_state_dict(state)
+            for epoch in range(state["epoch"], 3):
+                loader.sampler.set_epoch(epoch)
+                for batch in islice(loader, stop - len(seen)):
+                    seen.append(batch.indices.tolist())
+                    state = loader.state_dict()
+                if len(seen) == stop:
+                    break
+    with stoker.Loader(samples, 5, transform=TRANSFORM, shuffle=True, seed=2) as loader:
+        assert seen == [batch.indices.tolist() for _ in range(3) for batch in loader]
+    assert (state["epoch"], state["consumed"]) == (3, 0)
+
+
+@pytest.mark.needs("jax")
+def test_an_iterator_of_jax_ends_where_the_run_ended(samples: stoker.Dataset) -> None:
+    given = {"transform": TRANSFORM, "shuffle": True, "seed": 2, "epochs": 2}
+    with stoker.jax.batches(samples, 5, **given) as batches:
+        *_, state = (batches.get_state() for _ in batches)
+    assert (state["epoch"], state["consumed"]) == (2, 0)
+    for finished in (state, {**state, "epoch": 1, "consumed": MOST}):
+        with stoker.jax.batches(samples, 5, **given) as batches:
+            batches.set_state(finished)
+            assert list(batches) == []
