@@ -227,7 +227,7 @@ def _survey(
         item, split = sample.item(row)
         return converter.check(item, split)
 
-    with stoppable_pool(request_threads(sample.plan.tree, threads), "stoker-survey") as pool:
+    with stoppable_pool(request_threads(sample.plan.tree, threads), "stoker-survey", only_reads=True) as pool:
         for row, (content, found, is_turned) in zip(rows, pool.map(check, rows), strict=True):
             item, split = sample.item(row)
             formats[content] += 1
@@ -267,7 +267,7 @@ def _estimate(sample: _Sample, converter: ItemConverter, threads: int) -> tuple[
         item, split = sample.item(row)
         return converter.convert([item], split)
 
-    with stoppable_pool(threads, "stoker-estimate") as pool:
+    with stoppable_pool(threads, "stoker-estimate", only_reads=True) as pool:
         while time.monotonic() - started < _MEASURE_SECONDS:
             batch = list(islice(rows, threads * _BATCH_PER_THREAD))
             if not batch:
@@ -303,7 +303,7 @@ def sample_records(converter: ItemConverter, threads: int) -> tuple[RecordSize, 
     rows = _sample_rows(tree, _RATIO_ITEMS).tolist()
     items, names = [tree.table[row] for row in rows], [_split_of(tree, row) for row in rows]
     interrupted = threading.Event()
-    with stoppable_pool(request_threads(tree, threads), "stoker-sample") as pool:
+    with stoppable_pool(request_threads(tree, threads), "stoker-sample", only_reads=True) as pool:
         try:
             outcomes = list(
                 pool.map(lambda *one: converter.convert([one[0]], one[1], interrupted.is_set), items, names)

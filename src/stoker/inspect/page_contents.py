@@ -305,7 +305,7 @@ def _measure(splits: Mapping[str, Dataset], places: Sequence[tuple[str, int]], p
     remote = any(one.remote is not None for one in splits.values())
     seen: list[SampleHeader] = []
     read = bad = 0
-    with stoppable_pool(_AT_ONCE_REMOTE if remote else available_cpus(), "stoker-look") as pool:
+    with stoppable_pool(_AT_ONCE_REMOTE if remote else available_cpus(), "stoker-look", only_reads=True) as pool:
         for first in range(0, len(places), _BATCH):
             seen += pool.map(lambda place: _look(splits[place[0]], place[1]), places[first : first + _BATCH])
             read += sum(one.size_bytes for one in seen[first:])
@@ -386,7 +386,7 @@ def _below(root: Location, key: str) -> Location:
 
 def _rejects(found: Sequence[Reject], of: int, find: Find | None) -> Rejects:
     reasons = Counter(_reason(one) for one in found)
-    with stoppable_pool(available_cpus(), "stoker-rejects") as pool:
+    with stoppable_pool(available_cpus(), "stoker-rejects", only_reads=True) as pool:
         gallery = tuple(pool.map(partial(_reject_thumbnail, find=find), _varied(found)))
     return Rejects(len(found), of, tuple(reasons.most_common()), gallery)
 

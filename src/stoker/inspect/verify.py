@@ -359,7 +359,10 @@ def _check_all(
     targets: Sequence[_Target], rules: _RecordRules, threads: int, counter: _ProgressCounter
 ) -> list[_ShardResult]:
     check_stacks(2 * threads)  # of both at once: threads are started when there is work, after both pools were made
-    with stoppable_pool(threads, "stoker-records") as records, stoppable_pool(threads, "stoker-shards") as shards:
+    with (
+        stoppable_pool(threads, "stoker-records", only_reads=True) as records,
+        stoppable_pool(threads, "stoker-shards", only_reads=True) as shards,
+    ):
         return list(shards.map(lambda target: _check_shard(target, rules, records, counter), targets))
 
 

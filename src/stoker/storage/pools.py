@@ -55,7 +55,7 @@ def new_pool(threads: int, name: str, stop: threading.Event) -> ThreadPoolExecut
 
 
 @contextmanager
-def stoppable_pool(threads: int, name: str) -> Iterator[ThreadPoolExecutor]:
+def stoppable_pool(threads: int, name: str, *, only_reads: bool = False) -> Iterator[ThreadPoolExecutor]:
     """Keep a pool of threads while the ``with`` block runs.
 
     Leaving the block early, with Ctrl-C or an error, waits for at most one request of each thread; what has not
@@ -64,17 +64,22 @@ def stoppable_pool(threads: int, name: str) -> Iterator[ThreadPoolExecutor]:
     Args:
         threads: How many.
         name: What their names begin with.
+        only_reads: Whether they write nothing, so that Ctrl-C need not wait while one decodes a large image.
 
     Raises:
         MemoryError: Their stacks do not fit.
     """
     stop = threading.Event()
     pool = new_pool(threads, name, stop)
+    waits = True
     try:
         yield pool
+    except KeyboardInterrupt:
+        waits = not only_reads
+        raise
     finally:
         stop.set()
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(waits, cancel_futures=True)
 
 
 def check_stacks(threads: int) -> None:

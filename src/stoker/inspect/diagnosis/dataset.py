@@ -336,7 +336,7 @@ def _reading_speed(dataset: Dataset, threads: int, seconds: float) -> float:
         return done
 
     began = time.perf_counter()
-    with stoppable_pool(readers, "stoker-read") as pool:
+    with stoppable_pool(readers, "stoker-read", only_reads=True) as pool:
         done = sum(pool.map(read, np.array_split(order, readers)))
     return done / (time.perf_counter() - began)
 
@@ -422,7 +422,7 @@ def _pillow_rate(images: Sequence[bytes], threads: int) -> tuple[float, float]:
         decode(image, _native.DEFAULT_MAX_PIXELS)
         return time.thread_time() - began
 
-    with stoppable_pool(threads, "stoker-pillow") as pool:
+    with stoppable_pool(threads, "stoker-pillow", only_reads=True) as pool:
         began = time.perf_counter()
         spent = list(pool.map(run, images))
         return len(images) / (time.perf_counter() - began), sum(spent) / len(images)
