@@ -26,7 +26,7 @@
     ├── BadSampleWarning         samples of an epoch were bad and were replaced
     ├── SourceWarning            something about the images of a source that a person should know
     │   └── LabelWarning         its classes may be a part of a larger list, in which they have other labels
-    └── RankWarning              two sources disagree about which rank this process is
+    └── RankWarning              sources disagree about ranks, or do not say them all
 
 A message says what is wrong, with which value, where, and what to do next. The *where* is also in attributes, so
 that a program can act on it. Errors of the operating system (disk full, permission) stay `OSError`.
@@ -175,4 +175,4 @@ class LabelWarning(SourceWarning):
 
 
 class RankWarning(UserWarning):
-    """Two sources disagree about which rank this process is; see docs/reference/settings.md."""
+    """Two sources disagree about the rank, or others may read its samples; see docs/reference/settings.md."""

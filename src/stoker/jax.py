@@ -188,8 +188,9 @@ def batches(  # noqa: PLR0913 - the settings of a loader
         decode: ``"exact"`` or ``"fast"``.
         threads: Decoding threads.
         prefetch: Batches decoded ahead of the consumer.
-        rank: This process's number; left out: ``jax.process_index()``.
-        world_size: How many processes share an epoch; left out: ``jax.process_count()``.
+        rank: This process's number. Default: ``jax.process_index()``; where JAX knows of one process only, as
+            `stoker.Loader` finds it.
+        world_size: Number of processes that share an epoch. Default: ``jax.process_count()``, or as `stoker.Loader`.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
         cache: Where samples are kept once they were read.
@@ -207,7 +208,7 @@ def batches(  # noqa: PLR0913 - the settings of a loader
     refuse_unknown("stoker.jax.batches", locals(), unknown)
     if epochs is not None:
         check_range("epochs", epochs, 1, 2**63)
-    if rank is None and world_size is None:
+    if rank is None and world_size is None and jax.process_count() > 1:
         rank, world_size = jax.process_index(), jax.process_count()
     if sharding is not None:
         tail = "pad" if tail is None and not drop_last else tail
@@ -264,7 +265,8 @@ def _check_one_shape(tail: Tail | None, boxes: BoxOutput | None, fields: Mapping
 def _check_sharding(sharding: jax.sharding.Sharding, batch_size: int, world_size: int) -> None:
     if world_size != jax.process_count():
         message = f"world_size is {world_size}, but with sharding batches are those of JAX's {jax.process_count()}"
-        raise ConfigError(f"{message} processes; omit it")
+        alone = f"give rank={jax.process_index()}, world_size={jax.process_count()}"
+        raise ConfigError(f"{message} processes; call jax.distributed.initialize() first, or {alone}")
     try:
         sharding.shard_shape((batch_size * world_size,))
     except ValueError as error:

@@ -231,7 +231,7 @@ class DataLoader(Generic[TransformT_co]):
         TypeError: A setting does not exist.
 
     Warns:
-        RankWarning: Two sources disagree about the ranks.
+        RankWarning: Two sources disagree about the ranks, or others may read the same samples.
         UserWarning: ``pin_memory=True``, and there is no CUDA.
     """
 

@@ -15,6 +15,9 @@ import jax
 import pytest
 import torch.distributed
 
+import stoker
+import stoker.jax
+from loader.shards import write_shards
 from stoker.errors import ConfigError, RankWarning
 from stoker.loader import ranks as ranks_module
 from stoker.loader.ranks import CpuShare, Ranks, cpu_share, discover, resolve
@@ -27,11 +30,18 @@ TORCHRUN = {"RANK": "1", "WORLD_SIZE": "4"}
 OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "8"}
 PMI = {"PMI_RANK": "3", "PMI_SIZE": "16"}
 SLURM = {"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "32", "SLURM_NTASKS": "999"}
+HOROVODRUN = {"HOROVOD_RANK": "2", "HOROVOD_SIZE": "6"}
+MVAPICH = {"MV2_COMM_WORLD_RANK": "4", "MV2_COMM_WORLD_SIZE": "5"}
+JAX_LAUNCHER = {"JAX_PROCESS_ID": "1", "JAX_NUM_PROCESSES": "2"}
+ALONE = ("PMIX_RANK", "PALS_RANKID", "HOROVOD_RANK", "MV2_COMM_WORLD_RANK", "JAX_PROCESS_ID")
+JOBS = ("JOB_COMPLETION_INDEX", "SLURM_ARRAY_TASK_ID", "AWS_BATCH_JOB_ARRAY_INDEX")
+HOSTS = {"SM_HOSTS": '["algo-1", "algo-2"]', "TPU_WORKER_HOSTNAMES": "10.0.0.1,10.0.0.2"}
 LOCAL = {
     "LOCAL_WORLD_SIZE": "8",
     "OMPI_COMM_WORLD_LOCAL_SIZE": "4",
     "HOROVOD_LOCAL_SIZE": "16",
     "MPI_LOCALNRANKS": "2",
+    "MV2_COMM_WORLD_LOCAL_SIZE": "8",
 }
 ADDRESSES = [
     "MASTER_ADDR",
@@ -40,7 +50,9 @@ ADDRESSES = [
     "SLURM_NODEID",
     "SLURM_CPUS_ON_NODE",
 ]
-EVERY_NAME = [*TORCHRUN, *OPEN_MPI, *PMI, *SLURM, *LOCAL, *ADDRESSES]
+LAUNCHERS = (TORCHRUN, OPEN_MPI, PMI, SLURM, HOROVODRUN, MVAPICH, JAX_LAUNCHER)
+EVERY_NAME = [*(name for each in LAUNCHERS for name in each), *LOCAL, *ADDRESSES, *ALONE, *JOBS, *HOSTS]
+EVERY_NAME += ["TF_CONFIG", "LOCAL_RANK"]
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +99,15 @@ def test_without_any_source_a_process_is_alone() -> None:
 
 @pytest.mark.parametrize(
     ("variables", "ranks", "source"),
-    [(TORCHRUN, (1, 4), "RANK"), (OPEN_MPI, (2, 8), "Open MPI"), (PMI, (3, 16), "PMI"), (SLURM, (5, 32), "Slurm")],
+    [
+        (TORCHRUN, (1, 4), "RANK"),
+        (OPEN_MPI, (2, 8), "Open MPI"),
+        (PMI, (3, 16), "PMI"),
+        (SLURM, (5, 32), "Slurm"),
+        (HOROVODRUN, (2, 6), "Horovod"),
+        (MVAPICH, (4, 5), "MVAPICH2"),
+        (JAX_LAUNCHER, (1, 2), "JAX"),
+    ],
 )
 def test_every_launcher_is_understood(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], ranks: tuple[int, int], source: str
@@ -100,6 +120,112 @@ def test_every_launcher_is_understood(
 def test_a_batch_script_of_slurm_is_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     set_all(monkeypatch, {"SLURM_PROCID": "0", "SLURM_NTASKS": "32"})
     assert found() == (0, 1)
+
+
+def cluster(kind: str, index: int, **tasks: int) -> str:
+    hosts = {task: [f"{task}-{number}:2222" for number in range(count)] for task, count in tasks.items()}
+    return json.dumps({"cluster": hosts, "task": {"type": kind, "index": index}})
+
+
+@pytest.mark.parametrize(
+    ("config", "ranks"),
+    [
+        (cluster("worker", 1, worker=3), (1, 3)),
+        (cluster("worker", 1, worker=2, chief=1), (2, 3)),
+        (cluster("chief", 0, worker=2, chief=1), (0, 3)),
+        (cluster("evaluator", 0, worker=2, evaluator=1), (0, 1)),
+        (cluster("worker", 1, worker=2, ps=1), (0, 1)),
+        ("{}", (0, 1)),
+        ("", (0, 1)),
+    ],
+)
+def test_the_workers_of_tf_distribute_are_ranks(
+    monkeypatch: pytest.MonkeyPatch, config: str, ranks: tuple[int, int]
+) -> None:
+    monkeypatch.setenv("TF_CONFIG", config)
+    assert found() == ranks
+
+
+@pytest.mark.parametrize("config", ["worker", "[1]", '{"task": {"type": "worker", "index": "x"}}'])
+def test_a_damaged_tf_config_is_named(monkeypatch: pytest.MonkeyPatch, config: str) -> None:
+    monkeypatch.setenv("TF_CONFIG", config)
+    with pytest.raises(ConfigError, match=r"TF_CONFIG is .*rank= and world_size="):
+        discover()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [*((name, "1") for name in (*ALONE, *JOBS)), *HOSTS.items()], ids=[*ALONE, *JOBS, *HOSTS]
+)
+def test_a_sign_of_other_ranks_is_a_warning_and_never_a_split(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.warns(RankWarning, match=rf"{name} .*reads all samples.*give rank= and world_size=.*rank=0, world_si"):
+        assert found() == (0, 1)
+    set_all(monkeypatch, TORCHRUN)  # where a launcher says it, there is nothing to warn of
+    assert found() == (1, 4)
+
+
+def test_a_list_of_one_host_is_no_sign_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_all(monkeypatch, {"SM_HOSTS": '["algo-1"]', "TPU_WORKER_HOSTNAMES": "localhost", "HOROVOD_SIZE": "2"})
+    assert found() == (0, 1)
+
+
+def set_ray(monkeypatch: pytest.MonkeyPatch, mode: int, *, trial: str | None = None, context: object = None) -> None:
+    """Stands in for Ray, which is not among the packages of the tests; its own client tests have the real one."""
+
+    def get_context() -> object:
+        if context is None:
+            raise RuntimeError("not in a worker of Ray Train")
+        return context
+
+    worker = SimpleNamespace(worker=SimpleNamespace(mode=mode))
+    ray = SimpleNamespace(WORKER_MODE=1, is_initialized=lambda: True, get_runtime_context=lambda: worker)
+    tune = SimpleNamespace(get_context=lambda: SimpleNamespace(get_trial_id=lambda: trial))
+    modules = {"ray": ray, "ray.train": SimpleNamespace(get_context=get_context), "ray.tune": tune}
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+
+
+def test_a_worker_of_ray_without_a_group_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_ray(monkeypatch, mode=0)
+    assert found() == (0, 1)  # the driver
+    set_ray(monkeypatch, mode=1, trial="0001")
+    assert found() == (0, 1)  # a trial of Ray Tune is alone
+    set_ray(monkeypatch, mode=1)
+    with pytest.warns(RankWarning, match=r"worker of Ray.*reads all samples"):
+        assert found() == (0, 1)
+
+
+def test_a_worker_of_ray_train_has_its_rank(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    numbers = {"get_world_rank": 2, "get_world_size": 8, "get_local_world_size": 4}
+    context = SimpleNamespace(**{name: lambda value=value: value for name, value in numbers.items()})
+    set_ray(monkeypatch, mode=1, context=context)
+    assert discover() == Ranks(2, 8, "Ray Train")
+    on_machine(monkeypatch, tmp_path, 32, 32)
+    assert cpu_share() == CpuShare(8, 32, 4)
+
+
+def test_a_jax_program_before_its_group_takes_the_launchers_ranks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    write_shards(tmp_path, 12, 1)
+    settings = {"batch_size": 2, "transform": stoker.Resize(8), "threads": 1}
+    set_all(monkeypatch, JAX_LAUNCHER)
+    with stoker.jax.batches(stoker.open(tmp_path), **settings) as batches:
+        assert (batches.loader.topology.rank, batches.loader.topology.world_size) == (1, 2)
+    devices = jax.sharding.Mesh(jax.devices()[:1], ("data",))
+    sharding = jax.sharding.NamedSharding(devices, jax.sharding.PartitionSpec("data"))
+    with pytest.raises(ConfigError, match=r"initialize\(\) first, or give rank=0, world_size=1"):
+        stoker.jax.batches(stoker.open(tmp_path), sharding=sharding, **settings)
+    with stoker.jax.batches(stoker.open(tmp_path), sharding=sharding, rank=0, world_size=1, **settings) as batches:
+        assert batches.steps_per_epoch == 6
+
+
+def test_a_process_of_lightning_before_fit_is_told_where_to_make_the_loader(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_all(monkeypatch, {"WORLD_SIZE": "2", "LOCAL_RANK": "1"})
+    with pytest.raises(ConfigError, match=r"RANK is not set; with Lightning make the loader in train_dataloader\(\)"):
+        discover()
 
 
 def test_a_process_group_counts_once_it_is_initialised(process_group: None) -> None:

@@ -105,7 +105,7 @@ class Loader:
         unknown: Nothing; a keyword of another library's loader is refused with the setting to use instead.
 
     Warns:
-        RankWarning: Two sources disagree about the ranks.
+        RankWarning: Two sources disagree about the ranks, or others may read the same samples.
         SourceWarning: Where the first epoch of a dataset begins: images have an EXIF orientation.
 
     Raises:

@@ -9,15 +9,36 @@ source of this list that says something counts:
 1     torch.distributed   a process group is initialised
 2     Horovod             ``horovod.torch``, ``.tensorflow``, ``.tensorflow.keras`` or ``.keras`` is initialised
 3     JAX                 ``jax.distributed`` is initialised
-4     torchrun            ``RANK`` or ``WORLD_SIZE`` is set
-5     Open MPI            ``OMPI_COMM_WORLD_RANK`` or ``OMPI_COMM_WORLD_SIZE`` is set
-6     PMI                 ``PMI_RANK`` or ``PMI_SIZE`` is set (MPICH, Intel MPI)
-7     Slurm               ``SLURM_STEP_NUM_TASKS`` is set: in what ``srun`` starts
+4     Ray Train           the program runs in a worker of one of its trainers
+5     torchrun            ``RANK`` or ``WORLD_SIZE`` is set
+6     Horovod's launcher  ``HOROVOD_RANK`` and ``HOROVOD_SIZE`` are set
+7     Open MPI            ``OMPI_COMM_WORLD_RANK`` or ``OMPI_COMM_WORLD_SIZE`` is set
+8     MVAPICH2            ``MV2_COMM_WORLD_RANK`` and ``MV2_COMM_WORLD_SIZE`` are set
+9     PMI                 ``PMI_RANK`` or ``PMI_SIZE`` is set (MPICH, Intel MPI)
+10    Slurm               ``SLURM_STEP_NUM_TASKS`` is set: in what ``srun`` starts
+11    JAX's launchers     ``JAX_PROCESS_ID`` and ``JAX_NUM_PROCESSES`` are set (Kubeflow Trainer)
+12    tf.distribute       ``TF_CONFIG`` lists workers, with a chief or without, but no parameter servers
 ====  ==================  ===========================================================================================
 
 ``SLURM_NTASKS`` is not looked at: in a batch script outside ``srun`` it counts processes that do not exist, and
 ``SLURM_PROCID`` is set there too. A later source that disagrees is warned of, unless it is damaged, or the launcher of
 the launcher: one ``torchrun`` a node under ``srun`` is not a contradiction, and ``LOCAL_WORLD_SIZE`` shows it.
+
+Where none of them says something, a process reads all samples. There is a `RankWarning` if others may read them, too:
+
+====  ===================  ==========================================================================================
+ no.  source               what is seen
+====  ===================  ==========================================================================================
+1     PMIx, Cray PALS      ``PMIX_RANK`` or ``PALS_RANKID``, which come without a number of ranks
+2     half of a pair       ``HOROVOD_RANK``, ``MV2_COMM_WORLD_RANK`` or ``JAX_PROCESS_ID`` without the number of ranks
+3     jobs of an array     ``JOB_COMPLETION_INDEX``, ``SLURM_ARRAY_TASK_ID`` or ``AWS_BATCH_JOB_ARRAY_INDEX``
+4     several nodes        ``SM_HOSTS`` (SageMaker) or ``TPU_WORKER_HOSTNAMES`` with more than one host
+5     Ray                  the program runs in a task or an actor, and is no trial of Ray Tune
+====  ===================  ==========================================================================================
+
+Other launchers are not looked at, such as ``mp.spawn``, Dask, IBM's ``jsrun`` without MPI, LSF, PBS, and scripts that
+start processes with variables of their own: initialise a process group before the loader is made, or give ``rank=`` and
+``world_size=``.
 
 How many ranks are on this node is asked of:
 
@@ -28,14 +49,17 @@ How many ranks are on this node is asked of:
 2     torchrun                ``LOCAL_WORLD_SIZE``
 3     Open MPI                ``OMPI_COMM_WORLD_LOCAL_SIZE``
 4     Horovod's launcher      ``HOROVOD_LOCAL_SIZE``
-5     MPICH, Intel MPI        ``MPI_LOCALNRANKS``
-6     Slurm                   ``SLURM_STEP_TASKS_PER_NODE``, for the node that ``SLURM_NODEID`` says
-7     PyTorch, JAX            all ranks, where ``MASTER_ADDR`` or ``JAX_COORDINATOR_ADDRESS`` is this node for everybody
+5     MVAPICH2                ``MV2_COMM_WORLD_LOCAL_SIZE``
+6     MPICH, Intel MPI        ``MPI_LOCALNRANKS``
+7     Slurm                   ``SLURM_STEP_TASKS_PER_NODE``, for the node that ``SLURM_NODEID`` says
+8     Ray Train               ``get_local_world_size()`` of the worker
+9     PyTorch, JAX            all ranks, where ``MASTER_ADDR`` or ``JAX_COORDINATOR_ADDRESS`` is this node for everybody
 ====  ======================  =======================================================================================
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -55,8 +79,17 @@ if TYPE_CHECKING:
 _REMEDY = "or give rank= and world_size="
 _PROCESSES = Path("/proc")
 _SLURM_LOCAL = "SLURM_STEP_TASKS_PER_NODE"
-_LOCAL = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "HOROVOD_LOCAL_SIZE", "MPI_LOCALNRANKS")
+_LOCAL = (
+    "LOCAL_WORLD_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "HOROVOD_LOCAL_SIZE",
+    "MV2_COMM_WORLD_LOCAL_SIZE",
+    "MPI_LOCALNRANKS",
+)
 _THIS_NODE = ("localhost", "127.0.0.1", "::1", "[::1]")
+_RANKS_ALONE = ("PMIX_RANK", "PALS_RANKID", "HOROVOD_RANK", "MV2_COMM_WORLD_RANK", "JAX_PROCESS_ID")
+_JOB_INDEXES = ("JOB_COMPLETION_INDEX", "SLURM_ARRAY_TASK_ID", "AWS_BATCH_JOB_ARRAY_INDEX")
+_HOST_LISTS = ("SM_HOSTS", "TPU_WORKER_HOSTNAMES")
 _HOROVOD = ("horovod.torch", "horovod.tensorflow", "horovod.tensorflow.keras", "horovod.keras")
 
 
@@ -106,7 +139,10 @@ class _Variables:
     def _number(self, name: str, other: str) -> int:
         text = os.environ.get(name)
         if text is None:
-            raise ConfigError(f"{other} is {os.environ[other]!r}, but {name} is not set; set both or none, {_REMEDY}")
+            remedy = f"set both or none, {_REMEDY}"
+            if name == "RANK" and "LOCAL_RANK" in os.environ:  # Lightning's processes before fit()
+                remedy = f"with Lightning make the loader in train_dataloader(); otherwise {remedy}"
+            raise ConfigError(f"{other} is {os.environ[other]!r}, but {name} is not set; {remedy}")
         if not (text.isascii() and text.isdigit()):
             raise ConfigError(f"{name} is {text!r}, which is not a number of ranks; correct it, {_REMEDY}")
         return int(text)
@@ -141,14 +177,63 @@ def _jax() -> Ranks | None:
     return Ranks(jax.process_index(), jax.process_count(), "JAX")
 
 
+def _ray_train() -> Ranks | None:
+    context = _ray_context()
+    return None if context is None else Ranks(context.get_world_rank(), context.get_world_size(), "Ray Train")
+
+
+def _ray_context() -> Any:
+    """Return what Ray Train says of its worker; None anywhere else, also in a trial of Ray Tune."""
+    train: Any = sys.modules.get("ray.train")
+    if train is None or not _in_ray_worker():
+        return None
+    try:
+        context = train.get_context()
+    except (RuntimeError, DeprecationWarning):  # no worker of a trainer; a trial
+        return None
+    return None if context.get_world_size() is None else context
+
+
+def _in_ray_worker() -> bool:
+    ray: Any = sys.modules.get("ray")
+    if not hasattr(ray, "is_initialized") or not ray.is_initialized():
+        return False
+    return bool(ray.get_runtime_context().worker.mode == ray.WORKER_MODE)
+
+
+def _tf_config() -> Ranks | None:
+    try:
+        config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+        tasks, task = config.get("cluster", {}), config.get("task", {})
+        workers = [(kind, index) for kind in ("chief", "master", "worker") for index in range(len(tasks.get(kind, ())))]
+        mine = (task.get("type"), int(task.get("index", -1)))
+    except (AttributeError, TypeError, ValueError) as error:
+        message = f"TF_CONFIG is {os.environ['TF_CONFIG']!r}, which is not a cluster and a task in JSON: {error}"
+        raise ConfigError(f"{message}; correct it, {_REMEDY}") from error
+    if "ps" in tasks or mine not in workers:  # datasets are the chief's alone; or this is the evaluator
+        return None
+    return Ranks(workers.index(mine), len(workers), "tf.distribute (TF_CONFIG)")
+
+
+def _pair(source: str, rank: str, world_size: str) -> Callable[[], Ranks | None]:
+    """Return the reader of a launcher that counts only where both of its variables are set."""
+    variables = _Variables(source, rank, world_size, (rank, world_size))
+    return lambda: variables.read() if rank in os.environ and world_size in os.environ else None
+
+
 _TORCHRUN = _Variables("torchrun", "RANK", "WORLD_SIZE", ("RANK", "WORLD_SIZE"))
 _OMPI = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
+_GROUPS: tuple[Callable[[], Ranks | None], ...] = (_torch, _horovod, _jax)
 _OUTER: tuple[Callable[[], Ranks | None], ...] = (  # these may start a torchrun on every node
+    _pair("Horovod's launcher", "HOROVOD_RANK", "HOROVOD_SIZE"),
     _Variables("Open MPI", *_OMPI, marks=_OMPI).read,
+    _pair("MVAPICH2", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
     _Variables("PMI", "PMI_RANK", "PMI_SIZE", ("PMI_RANK", "PMI_SIZE")).read,
     _Variables("Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", ("SLURM_STEP_NUM_TASKS",)).read,
+    _pair("JAX's launcher", "JAX_PROCESS_ID", "JAX_NUM_PROCESSES"),
+    _tf_config,
 )
-_SOURCES: tuple[Callable[[], Ranks | None], ...] = (_torch, _horovod, _jax, _TORCHRUN.read, *_OUTER)
+_SOURCES: tuple[Callable[[], Ranks | None], ...] = (*_GROUPS, _ray_train, _TORCHRUN.read, *_OUTER)
 
 
 def discover() -> Ranks:
@@ -158,7 +243,7 @@ def discover() -> Ranks:
         ConfigError: The variables of the source that would count are half given, no numbers, or out of range.
 
     Warns:
-        RankWarning: A later source says something else.
+        RankWarning: A later source says something else; or none says anything, but others may read the same samples.
     """
     chosen = None
     for read in _SOURCES:
@@ -171,7 +256,26 @@ def discover() -> Ranks:
         if not (read in _OUTER and _launched(other, chosen)):
             message = f"{chosen}, but {other}; {chosen.source} counts"
             warnings.warn(f"{message}. Give rank= and world_size= to settle it", RankWarning, stacklevel=2)
+    if chosen is None and (seen := _sign_of_others()) is not None:
+        message = f"{seen}, but no process group is initialised and no launcher says which of how many ranks this is"
+        advice = "initialise the group before the loader is made, or give rank= and world_size="
+        message = f"{message}: this loader reads all samples. If others share them, {advice}"
+        warnings.warn(f"{message}; if not, give rank=0, world_size=1", RankWarning, stacklevel=2)
     return chosen or Ranks(0, 1, "default")
+
+
+def _sign_of_others() -> str | None:
+    """Return what suggests that other processes read the same samples; None if nothing does."""
+    for name in (*_RANKS_ALONE, *_JOB_INDEXES):
+        if os.environ.get(name):
+            return f"{name} is {os.environ[name]!r}"
+    for name in _HOST_LISTS:
+        if (hosts := os.environ.get(name, "").count(",") + 1) > 1:
+            return f"{name} lists {hosts} hosts"
+    tune: Any = sys.modules.get("ray.tune")
+    if _in_ray_worker() and (tune is None or tune.get_context().get_trial_id() is None):
+        return "this process is a worker of Ray"
+    return None
 
 
 def resolve(rank: int | None, world_size: int | None) -> Ranks:
@@ -247,8 +351,10 @@ def _local_ranks() -> tuple[int, str | None]:
         return found[0][1], found[0][0]
     if "SLURM_STEP_NUM_TASKS" in os.environ and (tasks := _slurm_tasks()) is not None:
         return tasks, _SLURM_LOCAL
-    for address, read in (("MASTER_ADDR", _torch), ("MASTER_ADDR", _TORCHRUN.read), ("JAX_COORDINATOR_ADDRESS", _jax)):
-        host = os.environ.get(address, "")
+    if (context := _ray_context()) is not None:
+        return int(context.get_local_world_size()), None
+    address, coordinator = os.environ.get("MASTER_ADDR", ""), os.environ.get("JAX_COORDINATOR_ADDRESS", "")
+    for host, read in ((address, _torch), (address, _TORCHRUN.read), (coordinator, _jax)):
         if (host in _THIS_NODE or host.rpartition(":")[0] in _THIS_NODE) and (ranks := _readable(read)) is not None:
             return ranks.world_size, None
     return 1, None
