@@ -338,7 +338,7 @@ class DataLoader(Generic[TransformT_co]):
     def __iter__(self) -> Iterator[TorchBatch[Any]]:
         """Yield the next epoch, or the rest of a loaded state's, as `stoker.Loader` does."""
         self._take_rank()
-        self._check_ranks()
+        self.loader._check_group()
         return self._epoch()
 
     def _epoch(self) -> Iterator[TorchBatch[Any]]:
@@ -363,18 +363,6 @@ class DataLoader(Generic[TransformT_co]):
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         self.__dict__.update(saved, _unpickled=True)
-
-    def _check_ranks(self) -> None:
-        distributed = torch.distributed
-        if not (self._discovered and distributed.is_available() and distributed.is_initialized()):
-            return
-        mine = self.loader.topology
-        rank, world_size = distributed.get_rank(), distributed.get_world_size()
-        if (rank, world_size) != (mine.rank, mine.world_size):
-            message = f"this loader was made for rank {mine.rank} of {mine.world_size}, before torch.distributed"
-            message += f" was initialised, which says rank {rank} of {world_size}"
-            remedy = "make it afterwards (with Lightning in train_dataloader()), or give rank= and world_size="
-            raise ConfigError(f"{message}; {remedy}")
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the start of an epoch; the next iteration yields it."""

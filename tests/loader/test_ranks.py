@@ -20,7 +20,7 @@ import stoker.jax
 from loader.shards import write_shards
 from stoker.errors import ConfigError, RankWarning
 from stoker.loader import ranks as ranks_module
-from stoker.loader.ranks import CpuShare, Ranks, cpu_share, discover, resolve
+from stoker.loader.ranks import CpuShare, Ranks, check_group, cpu_share, discover, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -204,6 +204,36 @@ def test_a_worker_of_ray_train_has_its_rank(monkeypatch: pytest.MonkeyPatch, tmp
     assert discover() == Ranks(2, 8, "Ray Train")
     on_machine(monkeypatch, tmp_path, 32, 32)
     assert cpu_share() == CpuShare(8, 32, 4)
+
+
+def test_a_group_that_came_later_is_compared(monkeypatch: pytest.MonkeyPatch, process_group: None) -> None:
+    check_group(0, 1)
+    with pytest.raises(ConfigError, match=r"rank 1 of 2, before torch.distributed .*says rank 0 of 1; make it after"):
+        check_group(1, 2)
+    set_jax(monkeypatch, 1, 2)
+    check_group(1, 2)  # one of the groups agrees
+
+
+def test_a_loader_does_not_run_on_once_a_group_says_something_else(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    write_shards(tmp_path, 12, 1)
+    train, settings = stoker.open(tmp_path), {"batch_size": 2, "transform": stoker.Resize(8), "threads": 1}
+    with (
+        stoker.Loader(train, **settings) as loader,
+        stoker.Loader(train, **settings, rank=0, world_size=1) as given,
+    ):
+        begun = iter(loader)
+        assert len(next(begun).indices) == 2
+        set_jax(monkeypatch, 1, 2)
+        with pytest.raises(ConfigError, match=r"rank 0 of 1, before JAX .*says rank 1 of 2"):
+            next(begun)
+        with pytest.raises(ConfigError, match="make it after"):
+            iter(loader)
+        assert sum(len(batch.indices) for batch in given) == 12  # what was given is never compared
+        with stoker.Loader(train, **settings) as later:
+            assert (later.topology.rank, later.topology.world_size) == (1, 2)
+            assert len(list(later)) == 3
 
 
 def test_a_jax_program_before_its_group_takes_the_launchers_ranks(
@@ -425,6 +455,14 @@ def test_ranks_that_meet_at_this_nodes_own_address_are_all_here(
     assert cpu_share().local_ranks == 1
     set_jax(monkeypatch, 1, 4)
     assert cpu_share() == CpuShare(32 // ranks, 32, ranks)
+
+
+def test_ranks_that_met_at_a_loopback_address_are_all_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, process_group: None
+) -> None:
+    on_machine(monkeypatch, tmp_path, 32, 32)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 4)
+    assert cpu_share() == CpuShare(8, 32, 4)  # nothing is in the environment: the group has met over tcp://localhost
 
 
 def test_horovod_says_how_many_ranks_are_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from stoker.loader.engine import EngineSettings, SampleEngine
 from stoker.loader.keywords import refuse_unknown
 from stoker.loader.orientation import warn_of_orientation
 from stoker.loader.position import Position
-from stoker.loader.ranks import cpu_share, resolve
+from stoker.loader.ranks import check_group, cpu_share, resolve
 from stoker.loader.read_ahead import ReadAhead
 from stoker.loader.seeds import default_seed, remember_epoch, warn_of_repeated_epoch
 from stoker.loader.tracing import Trace
@@ -157,6 +157,7 @@ class Loader:
         self._arguments = {name: value for name, value in arguments.items() if name not in ("self", "unknown")}
         self.dataset = dataset
         ranks = resolve(rank, world_size)
+        self._discovered = rank is None
         last = chosen_tail(tail, drop_last=drop_last, world_size=ranks.world_size)
         self.topology = Topology(batch_size, ranks.rank, ranks.world_size, last)
         self.transform = transform
@@ -200,6 +201,7 @@ class Loader:
     def __iter__(self) -> Iterator[Batch]:
         """Yield the next epoch, or the rest of the one that a loaded state is in."""
         self._check_usable()
+        self._check_group()
         self._iterations += 1
         self._engine.drop_pending()  # of an iteration that was left early
         if self._begun:
@@ -245,6 +247,11 @@ class Loader:
         if iteration != self._iterations:
             message = "another iteration of this loader has begun, or it went to another epoch or state"
             raise ClosedError(f"{message}; one loader serves one iteration at a time")
+        self._check_group()  # a group may have come up since
+
+    def _check_group(self) -> None:
+        if self._discovered:
+            check_group(self.topology.rank, self.topology.world_size)
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the start of an epoch; the next iteration yields it, and one that is under way is over."""

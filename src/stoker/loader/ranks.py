@@ -38,7 +38,8 @@ Where none of them says something, a process reads all samples. There is a `Rank
 
 Other launchers are not looked at, such as ``mp.spawn``, Dask, IBM's ``jsrun`` without MPI, LSF, PBS, and scripts that
 start processes with variables of their own: initialise a process group before the loader is made, or give ``rank=`` and
-``world_size=``.
+``world_size=``. Each epoch, and each batch of an iteration that has begun, compares what was found with the groups that
+are initialised then, and raises where all of them say something else.
 
 How many ranks are on this node is asked of:
 
@@ -54,6 +55,7 @@ How many ranks are on this node is asked of:
 7     Slurm                   ``SLURM_STEP_TASKS_PER_NODE``, for the node that ``SLURM_NODEID`` says
 8     Ray Train               ``get_local_world_size()`` of the worker
 9     PyTorch, JAX            all ranks, where ``MASTER_ADDR`` or ``JAX_COORDINATOR_ADDRESS`` is this node for everybody
+10    PyTorch                 all ranks, where they met at such an address: ``init_method="tcp://127.0.0.1:29500"``
 ====  ======================  =======================================================================================
 """
 
@@ -278,6 +280,20 @@ def _sign_of_others() -> str | None:
     return None
 
 
+def check_group(rank: int, world_size: int) -> None:
+    """Compare the ranks that were found for a loader with those that the groups of this process have now.
+
+    Raises:
+        ConfigError: There are groups, and none agrees.
+    """
+    now = [ranks for read in _GROUPS if (ranks := read()) is not None]
+    if now and all((ranks.rank, ranks.world_size) != (rank, world_size) for ranks in now):
+        message = f"this loader was made for rank {rank} of {world_size}, before {now[0].source}"
+        message += f" was initialised, which says rank {now[0].rank} of {now[0].world_size}"
+        remedy = "make it afterwards (with Lightning in train_dataloader())"
+        raise ConfigError(f"{message}; {remedy}, {_REMEDY}")
+
+
 def resolve(rank: int | None, world_size: int | None) -> Ranks:
     """Return the ranks that were given, or else those that `discover` finds.
 
@@ -354,10 +370,20 @@ def _local_ranks() -> tuple[int, str | None]:
     if (context := _ray_context()) is not None:
         return int(context.get_local_world_size()), None
     address, coordinator = os.environ.get("MASTER_ADDR", ""), os.environ.get("JAX_COORDINATOR_ADDRESS", "")
-    for host, read in ((address, _torch), (address, _TORCHRUN.read), (coordinator, _jax)):
+    for host, read in ((address, _torch), (address, _TORCHRUN.read), (coordinator, _jax), (_store_host(), _torch)):
         if (host in _THIS_NODE or host.rpartition(":")[0] in _THIS_NODE) and (ranks := _readable(read)) is not None:
             return ranks.world_size, None
     return 1, None
+
+
+def _store_host() -> str:
+    """Return where the ranks of PyTorch's group have met; empty without a group, or if that was not over TCP."""
+    if _torch() is None:
+        return ""
+    store: Any = getattr(sys.modules["torch.distributed"].distributed_c10d, "_get_default_store", lambda: None)()
+    while hasattr(store, "underlying_store"):
+        store = store.underlying_store
+    return str(getattr(store, "host", ""))
 
 
 def _count(text: str | None) -> int | None:
