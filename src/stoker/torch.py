@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import sys
 import warnings
 import weakref
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Never, cast, overload
 
@@ -25,6 +27,7 @@ from stoker.loader import (
     Dataset,
     EngineSettings,
     Loader,
+    Position,
     SampleEngine,
     batch_text,
     chosen_fields,
@@ -33,7 +36,7 @@ from stoker.loader import (
     refuse_unknown,
     row_of,
 )
-from stoker.order import Step
+from stoker.order import Step, steps_left
 from stoker.transforms import ImageTransform, MultiCrop, ObjectCrops, Output, Transform
 
 if TYPE_CHECKING:
@@ -50,7 +53,6 @@ if TYPE_CHECKING:
         Mix,
         NodeCache,
         OnBad,
-        Position,
         ReadAhead,
         Weighted,
     )
@@ -274,6 +276,8 @@ class DataLoader(Generic[TransformT_co]):
         self._discovered = rank is None
         self._loaded = False  # whether the next batch is the first after a loaded state
         self._unpickled = False  # whether it came from another process and was not used yet
+        self._asked = 0  # number of the batch that a stock loader asked for last
+        self._answers: Iterator[tuple[int, TorchBatch[Any]]] | None = None  # what it is given, from the first one on
         self.loader = Loader(
             dataset,
             batch_size,
@@ -316,9 +320,20 @@ class DataLoader(Generic[TransformT_co]):
         return _Epochs(self) if settings.shuffle or settings.sampling else _SequentialEpochs(self)
 
     @property
-    def batch_sampler(self) -> _NoBatchSampler:
-        """What refuses a wrapper that wants to skip batches or to split them."""
-        return _NoBatchSampler()
+    def batch_sampler(self) -> _BatchNumbers:
+        """What wrappers that skip the first batches of an epoch count; it refuses those that would split them."""
+        return _BatchNumbers(self)
+
+    @property
+    def collate_fn(self) -> Callable[[object], TorchBatch[Any]]:
+        """What gives such a wrapper the batches that it did not skip."""
+        return self._answer
+
+    @property
+    def worker_init_fn(self) -> Never:
+        """What Ray's ``prepare_data_loader`` asks for, which would split the batches; there is none."""
+        message = "stoker.torch.DataLoader has no worker processes, and takes its rank's share already"
+        raise AttributeError(f"{message}; iterate it as it is, without ray.train.torch.prepare_data_loader()")
 
     def __repr__(self) -> str:
         return repr(self.loader).replace("<stoker.Loader", "<stoker.torch.DataLoader", 1)
@@ -346,8 +361,32 @@ class DataLoader(Generic[TransformT_co]):
         # to the first batch.
         batches = iter(self.loader)
         self._loaded = self._unpickled = False
-        for batch in batches:
-            yield self._convert(batch)
+        progress = _Progress(self.loader)
+        with _shown_to_accelerate(progress):
+            for batch in batches:
+                progress.steps -= 1
+                yield self._convert(batch)
+
+    def _answer(self, _: object) -> TorchBatch[Any]:
+        """Return the batch of the number that was asked for; those before the first one asked for are skipped."""
+        if self._answers is None:
+            self._skip(self._asked)
+            self._answers = enumerate(self, self._asked)
+        number, batch = next(self._answers)
+        if number != self._asked:
+            raise ConfigError(_NOT_TO_SPLIT)
+        return batch
+
+    def _skip(self, batches: int) -> None:
+        """Go to a batch of the epoch that comes next."""
+        consumed = batches * self.loader.topology.global_batch
+        iter(self.loader)  # goes to the next epoch, where this one has begun
+        state = self.loader.state_dict()
+        if state["consumed"] not in (0, consumed):
+            message = f"{batches} batches are to be skipped, which are {consumed} samples of epoch {state['epoch']}"
+            message += f", but the loaded state has consumed {state['consumed']}"
+            raise ConfigError(f"{message}; skip batches or load a state, not both")
+        self.loader.load_state_dict(self.loader.state_dict(Position(state["epoch"], consumed)))
 
     def _convert(self, batch: Batch) -> TorchBatch[Any]:
         made = torch_batch(batch)
@@ -365,7 +404,12 @@ class DataLoader(Generic[TransformT_co]):
         self.__dict__.update(saved, _unpickled=True)
 
     def set_epoch(self, epoch: int) -> None:
-        """Go to the start of an epoch; the next iteration yields it."""
+        """Go to the start of an epoch; the next iteration yields it. A loaded state that is in this epoch stays.
+
+        Trainers call it before each epoch, the one that they go on with as well.
+        """
+        if self._loaded and self.loader.state_dict()["epoch"] == epoch:
+            return
         self._loaded = False
         self.loader.set_epoch(epoch)
 
@@ -419,12 +463,73 @@ class _SequentialEpochs(_Epochs, SequentialSampler):
         SequentialSampler.__init__(self, loader.dataset)
 
 
-class _NoBatchSampler:
-    """Trainers ask whether there is one, and only those that would rebuild the loader ask for its batches."""
+_NOT_TO_SPLIT = (
+    "stoker.torch.DataLoader takes its own share of every batch; nothing can split it. To go on in the middle of an "
+    "epoch use load_state_dict(), or skip fewer batches than it has"
+)
+
+
+class _BatchNumbers:
+    """The batches of an epoch by number, in the place of a batch sampler.
+
+    `accelerate.skip_first_batches`, and with it the Trainer of transformers, builds a stock loader of it and of the
+    loader's `DataLoader.collate_fn`. The lists of samples are empty: the batch comes from there.
+    """
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        self._loader = loader
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def set_epoch(self, epoch: int) -> None:
+        self._loader.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[list[int]]:
-        message = "stoker.torch.DataLoader takes its own share of every batch; nothing can split it or skip its batches"
-        raise ConfigError(f"{message}. To go on in the middle of an epoch use load_state_dict()")
+        loader = self._loader
+        loader._answers = None
+        try:
+            for number in range(len(loader)):
+                loader._asked = number
+                yield []
+            if loader._answers is None:
+                raise ConfigError(_NOT_TO_SPLIT)
+        finally:
+            loader._answers = None
+
+
+class _Progress:
+    """What Accelerate asks of the loader that is being iterated, for ``accumulate`` and ``gather_for_metrics``.
+
+    Attributes:
+        steps: Batches of this epoch that are still to come.
+        remainder: Samples of all ranks in the last one that are no repeats, from the first rank on; 0: no repeats.
+    """
+
+    def __init__(self, loader: Loader) -> None:
+        topology, left = loader.topology, loader._run.size - loader.state_dict()["consumed"]
+        self.steps = steps_left(loader._run.size, loader.state_dict()["consumed"], topology)
+        self.remainder = left % topology.global_batch if topology.tail in ("pad", "wrap") else 0
+
+    @property
+    def end_of_dataloader(self) -> bool:
+        return self.steps == 0
+
+
+@contextmanager
+def _shown_to_accelerate(progress: _Progress) -> Iterator[None]:
+    """Show Accelerate an iteration while it runs, if the program has imported it."""
+    accelerate: Any = sys.modules.get("accelerate.state")
+    if accelerate is None:
+        yield
+        return
+    state = accelerate.GradientState()
+    state.dataloader_references = [*state.dataloader_references, progress]
+    try:
+        yield
+    finally:
+        state = accelerate.GradientState()
+        state.dataloader_references = [each for each in state.dataloader_references if each is not progress]
 
 
 class MapDataset(TorchDataset[tuple[Any, ...]]):

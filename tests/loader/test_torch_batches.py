@@ -93,6 +93,8 @@ def test_a_loader_has_what_trainers_look_for(train: stoker.Dataset) -> None:
         assert isinstance(plain.sampler, torch.utils.data.SequentialSampler)
         with pytest.raises(ConfigError, match="load_state_dict"):
             list(loader.batch_sampler)
+        with pytest.raises(AttributeError, match="without ray"):
+            loader.worker_init_fn  # noqa: B018 - what Ray does
 
 
 def test_a_trainer_that_names_an_epoch_does_not_undo_a_loaded_state(train: stoker.Dataset) -> None:
@@ -110,6 +112,8 @@ def test_a_trainer_that_names_an_epoch_does_not_undo_a_loaded_state(train: stoke
         loader.sampler.set_epoch(6)
         assert (loader.state_dict()["epoch"], loader.state_dict()["consumed"]) == (6, 0)
         loader.load_state_dict(state)
+        loader.set_epoch(3)  # as the Trainer of transformers says it before an epoch that it goes on with
+        assert loader.state_dict() == state
         loader.set_epoch(7)  # who says it to the loader means it
         assert (loader.state_dict()["epoch"], loader.state_dict()["consumed"]) == (7, 0)
 

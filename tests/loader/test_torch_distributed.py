@@ -121,6 +121,8 @@ def test_two_ranks_in_the_hands_of_accelerate(in_the_hands_of_others: list[dict[
     assert [rank["processes"] for rank in ranks] == [2, 2]
     assert sorted(flat(ranks[0]["steps"]) + flat(ranks[1]["steps"])) == list(range(RECORDS))
     assert ranks[0]["gathered"] == ranks[1]["gathered"] == sequence(shards)
+    for rank in ranks:
+        assert sorted(rank["metrics"]) == list(range(RECORDS))  # no sample counts twice
 
 
 @pytest.mark.timeout(2 * LIMIT)
@@ -130,3 +132,4 @@ def test_two_ranks_in_the_hands_of_lightning(in_the_hands_of_others: list[dict[s
         keys = [index for rank in ranks for index in flat(rank["steps"][first : first + 4])]
         assert sorted(keys) == list(range(RECORDS))
     assert [len(rank["steps"]) for rank in ranks] == [8, 8]
+    assert sorted(flat(flat([rank["predicted"] for rank in ranks]))) == list(range(RECORDS))

@@ -80,7 +80,7 @@ def made_too_early(dataset: stoker.Dataset) -> dict[str, Any]:
 
 
 def accelerate(dataset: stoker.Dataset) -> dict[str, Any]:
-    """An epoch through Accelerate, with the gradients of all ranks."""
+    """An epoch through Accelerate, with the gradients of all ranks, and one as it evaluates."""
     from accelerate import Accelerator  # noqa: PLC0415 - slow to import, and for one task only
 
     accelerator = Accelerator(cpu=True)
@@ -97,11 +97,12 @@ def accelerate(dataset: stoker.Dataset) -> dict[str, Any]:
         steps.append(seen(batch))
         keys, valid = accelerator.gather((batch.indices, batch.valid))
         gathered += keys[valid].tolist()
-    return {"steps": steps, "gathered": gathered, "processes": accelerator.num_processes}
+    metrics = [key for batch in loader for key in accelerator.gather_for_metrics(batch.indices).tolist()]
+    return {"steps": steps, "gathered": gathered, "metrics": metrics, "processes": accelerator.num_processes}
 
 
 def lightning(dataset: stoker.Dataset) -> dict[str, Any]:
-    """Two epochs through Lightning, whose loader is made in a hook."""
+    """Two epochs through Lightning, whose loaders are made in hooks, and what it predicts."""
     import lightning.pytorch as pl  # noqa: PLC0415 - likewise
 
     class Module(pl.LightningModule):
@@ -118,15 +119,22 @@ def lightning(dataset: stoker.Dataset) -> dict[str, Any]:
             losses = torch.nn.functional.cross_entropy(self.net(images.float() / 255), labels, reduction="none")
             return (losses * batch.valid).mean()
 
+        def predict_dataloader(self) -> DataLoader:
+            return DataLoader(dataset, 4, transform=SETTINGS["transform"], threads=1, tail="short")
+
+        def predict_step(self, batch: TorchBatch, _: int) -> list[int]:
+            return batch.indices.tolist()
+
         def configure_optimizers(self) -> torch.optim.Optimizer:
             return torch.optim.SGD(self.parameters(), lr=0.1)
 
     module = Module()
-    pl.Trainer(
+    trainer = pl.Trainer(
         accelerator="cpu", devices=int(os.environ["WORLD_SIZE"]), strategy="ddp", max_epochs=2, logger=False,
         enable_checkpointing=False, enable_progress_bar=False,
-    ).fit(module)  # fmt: skip
-    return {"steps": module.seen}
+    )  # fmt: skip
+    trainer.fit(module)
+    return {"steps": module.seen, "predicted": trainer.predict(module)}
 
 
 def main(tasks: str, shards: str, out: str, *state: str) -> None:
