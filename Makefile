@@ -117,7 +117,7 @@ test-servers: $(BUILD)/.stamp-deps-test-all $(DEVELOPED) $(BUILD)/.stamp-hdfs-ja
 	@$(PYTEST) $(SHARED) -m servers $$(grep -rl --include='test_*.py' 'pytest[.]mark[.]servers' tests | sort)
 
 .PHONY: test-clients
-test-clients: $(INSTALLED)  ## tf.data, TFDS, DALI and tfrecord, as others release them, read what Stoker writes.
+test-clients: $(DEVELOPED)  ## tf.data, TFDS, DALI, tfrecord and transformers, as others release them, use what Stoker writes.
 	$(BIN)/python clients/run.py $(BUILD)/clients
 
 .PHONY: native

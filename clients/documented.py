@@ -1,4 +1,4 @@
-"""Run the programs of docs/how-to/other-readers.md as they stand there, each in its client's environment."""
+"""Run the programs of pages in docs/how-to as they stand there, each in its client's environment."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ if TYPE_CHECKING:
 
     from source_trees import Photo
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "other-readers.md"
+PAGES = Path(__file__).resolve().parents[1] / "docs" / "how-to"
 
 
 def check_program(heading: str, data: Path, wanted: Callable[[Photo], Any]) -> None:
-    """Run the program under a heading; its ``labels`` must be those of the photographs, in any order."""
+    """Run a program of other-readers.md; its ``labels`` must be those of the photographs, in any order."""
     truth = photographs(data / "photos" / "train").values()
-    assert sorted(_labels(heading, data)) == sorted(wanted(photo) for photo in truth), heading
-
-
-def _labels(heading: str, data: Path) -> list[Any]:
-    text = PAGE.read_text(encoding="utf-8")
-    block = rf"^## {re.escape(heading)}\n(?:(?!## ).*\n)*?```text\n(?P<program>(?:(?!```).*\n)*)"
-    found = re.search(block, text, re.MULTILINE)
-    assert found, f"{PAGE} has no program under the heading {heading!r}"
-    above = "\n" * text.count("\n", 0, found.start("program"))  # an error then names its line on the page
     before = Path.cwd()
     os.chdir(data)
     try:
-        namespace: dict[str, Any] = {"__name__": "documented"}
-        exec(compile(above + found["program"], str(PAGE), "exec"), namespace)
+        labels = run_program("other-readers.md", f"## {heading}")["labels"]
     finally:
         os.chdir(before)
-    return list(namespace["labels"])
+    assert sorted(labels) == sorted(wanted(photo) for photo in truth), heading
+
+
+def run_program(page: str, heading: str) -> dict[str, Any]:
+    """Run the program under a heading of a page in this directory; return its variables."""
+    path = PAGES / page
+    text = path.read_text(encoding="utf-8")
+    block = rf"^{re.escape(heading)}\n(?:(?!## ).*\n)*?```text\n(?P<program>(?:(?!```).*\n)*)"
+    found = re.search(block, text, re.MULTILINE)
+    assert found, f"{path} has no program under the heading {heading!r}"
+    above = "\n" * text.count("\n", 0, found.start("program"))  # an error then names its line on the page
+    namespace: dict[str, Any] = {"__name__": "documented"}
+    exec(compile(above + found["program"], str(path), "exec"), namespace)
+    return namespace

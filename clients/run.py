@@ -1,4 +1,4 @@
-"""`make test-clients`: stock readers of other projects, each in an environment of its own, read what Stoker writes.
+"""`make test-clients`: programs of other projects, each in an environment of its own, use what Stoker writes.
 
 `python clients/run.py DIRECTORY`, in Stoker's environment; the datasets and the environments come to lie in DIRECTORY.
 An environment is used again while its requirements are the same. A client that cannot be installed is a failure.
@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +22,14 @@ CLIENTS = {
     "TFDS": ("tensorflow", "read_tfds.py"),
     "DALI": ("dali", "read_dali.py"),
     "tfrecord": ("tfrecord", "read_tfrecord.py"),
+    "HF Trainer": ("transformers", "train_transformers.py"),
 }
 """Name of each client, its environment (of NAME.txt) and its program."""
+TRAINERS = {"transformers"}
+"""Environments of programs that load with Stoker: over its own, where PyTorch and Accelerate are."""
 
 INSTALL_SECONDS, READ_SECONDS = 1200, 300
-ROW = "{:<9} {:<9} {:>8} {:>10} {:>7}  {}"
+ROW = "{:<10} {:<9} {:>8} {:>10} {:>7}  {}"
 
 
 @dataclass
@@ -69,7 +73,7 @@ def try_client(place: Path, name: str) -> Outcome:
     try:
         print(f"{name}: environment {environment}", flush=True)
         began = time.monotonic()
-        python = install(place / environment, HERE / f"{environment}.txt")
+        python = install(place / environment, HERE / f"{environment}.txt", over_own=environment in TRAINERS)
         outcome.install_seconds = time.monotonic() - began
         print(f"{name}: {program}", flush=True)
         output, outcome.read_seconds = run([python, HERE / program, place / "data"], READ_SECONDS)
@@ -82,8 +86,14 @@ def try_client(place: Path, name: str) -> Outcome:
     return outcome
 
 
-def install(environment: Path, requirements: Path) -> Path:
-    """Return the interpreter of an environment with exactly these requirements, made anew unless it is there."""
+def install(environment: Path, requirements: Path, *, over_own: bool) -> Path:
+    """Return the interpreter of an environment with exactly these requirements, made anew unless it is there.
+
+    Args:
+        environment: Where it is.
+        requirements: The file that lists them.
+        over_own: Whether it has what is installed in Stoker's environment, too.
+    """
     python = environment / "bin" / "python"
     stamp = environment / "installed.txt"
     wanted = f"{sys.version}\n{requirements.read_text()}"
@@ -91,6 +101,9 @@ def install(environment: Path, requirements: Path) -> Path:
         return python
     shutil.rmtree(environment, ignore_errors=True)
     run([sys.executable, "-m", "venv", environment], INSTALL_SECONDS)
+    if over_own:
+        modules = next(environment.glob("lib/python*/site-packages"))
+        (modules / "stoker.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
     pip: list[str | Path] = [python, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     run([*pip, "install", "--no-compile", "--requirement", requirements], INSTALL_SECONDS)
     run([*pip, "check"], INSTALL_SECONDS)
