@@ -79,6 +79,7 @@ _VARIABLES = {
     "NEW_HEIGHT": "`stoker build --ask`: height of the images",
     "NEW_WIDTH": "`stoker build --ask`: width of the images",
     "JPEG_Q": "`stoker build --ask`: quality",
+    "TORCHELASTIC_RESTART_COUNT": "set by torchrun: only ranks of one start compare their loaders",
 }
 _RANKS = {
     "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",

@@ -136,6 +136,7 @@ def batches(  # noqa: PLR0913 - the settings of a loader
     prefetch: int = 3,
     rank: int | None = None,
     world_size: int | None = None,
+    check_ranks: bool = True,
     check: bool = True,
     max_pixels: int = _native.DEFAULT_MAX_PIXELS,
     cache: MemoryCache | NodeCache | None = None,
@@ -191,6 +192,7 @@ def batches(  # noqa: PLR0913 - the settings of a loader
         rank: This process's number. Default: ``jax.process_index()``; where JAX knows of one process only, as
             `stoker.Loader` finds it.
         world_size: Number of processes that share an epoch. Default: ``jax.process_count()``, or as `stoker.Loader`.
+        check_ranks: Whether other settings or another state on another rank raise an error.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
         cache: Where samples are kept once they were read.
@@ -230,6 +232,7 @@ def batches(  # noqa: PLR0913 - the settings of a loader
         prefetch=prefetch,
         rank=rank,
         world_size=world_size,
+        check_ranks=check_ranks,
         check=check,
         max_pixels=max_pixels,
         cache=cache,

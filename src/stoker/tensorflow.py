@@ -84,6 +84,7 @@ def dataset(  # noqa: PLR0913 - the settings of a loader
     prefetch: int = 3,
     rank: int | None = None,
     world_size: int | None = None,
+    check_ranks: bool = True,
     check: bool = True,
     max_pixels: int = _native.DEFAULT_MAX_PIXELS,
     cache: MemoryCache | NodeCache | None = None,
@@ -145,6 +146,7 @@ def dataset(  # noqa: PLR0913 - the settings of a loader
         prefetch: Batches decoded ahead of the consumer.
         rank: This process's number among the ranks; left out: as the framework or the launcher says.
         world_size: How many they are.
+        check_ranks: Whether other settings or another state on another rank raise an error.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
         cache: Where samples are kept once they were read.
@@ -183,6 +185,7 @@ def dataset(  # noqa: PLR0913 - the settings of a loader
         prefetch=prefetch,
         rank=rank,
         world_size=world_size,
+        check_ranks=check_ranks,
         check=check,
         max_pixels=max_pixels,
         cache=cache,
@@ -195,11 +198,12 @@ def dataset(  # noqa: PLR0913 - the settings of a loader
             loader.load_state_dict(state)
         begun, steps, topology = loader.state_dict(), len(loader), loader.topology
         start, output = Position(begun["epoch"], begun["consumed"]), loader.settings.output
+        place = loader._agreement.place
         make = partial(make, seed=begun["seed"])  # of every pass
     count = None if topology.tail == "short" else topology.batch_size
     form = _Form(count, transform, output, dataset.mode, boxes, chosen)
     spec = tuple(form.spec(name) for name in elements)
-    made = tf.data.Dataset.from_generator(_Passes(make, start, tuple(elements)), output_signature=spec)
+    made = tf.data.Dataset.from_generator(_Passes(make, place, start, tuple(elements)), output_signature=spec)
     if start.consumed == 0:
         made = made.apply(tf.data.experimental.assert_cardinality(steps))
     # One batch ahead, so that handing over from Python costs the training step nothing.
@@ -263,6 +267,7 @@ class _Passes:
     """
 
     make: Callable[[], Loader]
+    place: str
     start: Position
     elements: Sequence[str]
     numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -271,6 +276,7 @@ class _Passes:
         number = next(self.numbers)
         position = Position(self.start.epoch + number, 0) if number else self.start
         with self.make() as loader:
+            loader._agreement.place = self.place
             loader.load_state_dict(loader.state_dict(position))
             seed = int(np.uint64(loader.settings.seed).astype(np.int64))  # its bits
             for batch in loader:

@@ -216,6 +216,7 @@ class DataLoader(Generic[TransformT_co]):
         prefetch: Batches decoded ahead of the consumer.
         rank: This process's number among the ranks; left out: as the framework or the launcher says.
         world_size: How many they are.
+        check_ranks: Whether other settings or another state on another rank raise an error.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
         cache: Where samples are kept once they were read.
@@ -260,6 +261,7 @@ class DataLoader(Generic[TransformT_co]):
         prefetch: int = 3,
         rank: int | None = None,
         world_size: int | None = None,
+        check_ranks: bool = True,
         check: bool = True,
         max_pixels: int = _native.DEFAULT_MAX_PIXELS,
         cache: MemoryCache | NodeCache | None = None,
@@ -295,6 +297,7 @@ class DataLoader(Generic[TransformT_co]):
             prefetch=prefetch,
             rank=rank,
             world_size=world_size,
+            check_ranks=check_ranks,
             check=check,
             max_pixels=max_pixels,
             cache=cache,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Never
 from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ClosedError, ConfigError
+from stoker.loader.agreement import Agreement
 from stoker.loader.engine import EngineSettings, SampleEngine
 from stoker.loader.keywords import refuse_unknown
 from stoker.loader.orientation import warn_of_orientation
@@ -93,6 +94,8 @@ class Loader:
         rank: This process's number among the ranks that consume an epoch together. Left out, like ``world_size``: as
             the framework or the launcher says; see docs/reference/settings.md.
         world_size: How many they are.
+        check_ranks: Whether other settings or another state on another rank raise an error, where the framework lets
+            ranks talk; see docs/how-to/several-ranks.md. False if each rank has data of its own.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
         cache: Where samples are kept once they were read; `MemoryCache` or `NodeCache`.
@@ -111,7 +114,8 @@ class Loader:
     Raises:
         ConfigError: A setting is out of range, ``drop_last`` and ``tail`` contradict each other, or the dataset is
             empty, or has no objects where the transform or ``boxes`` wants some, or lacks one of ``fields``, or is in
-            a mode in which the transform or ``output`` has no meaning. Raised here, before any record is read.
+            a mode in which the transform or ``output`` has no meaning. Raised here, before any record is read. While
+            iterating: the ranks disagree.
         TypeError: A setting does not exist.
         ShardError: While iterating: a record is damaged. With `stoker.ObjectCrops` also here, where the first loader
             of a dataset counts the objects of all records.
@@ -144,6 +148,7 @@ class Loader:
         prefetch: int = 3,
         rank: int | None = None,
         world_size: int | None = None,
+        check_ranks: bool = True,
         check: bool = True,
         max_pixels: int = _native.DEFAULT_MAX_PIXELS,
         cache: MemoryCache | NodeCache | None = None,
@@ -160,6 +165,7 @@ class Loader:
         self._discovered = rank is None
         last = chosen_tail(tail, drop_last=drop_last, world_size=ranks.world_size)
         self.topology = Topology(batch_size, ranks.rank, ranks.world_size, last)
+        self._agreement = Agreement(self.topology, check_ranks=check_ranks)
         self.transform = transform
         self._prefetch = check_range("prefetch", prefetch, 0, 1024)
         self._position = Position(0, 0)
@@ -220,6 +226,8 @@ class Loader:
         for step in islice(coming, self._prefetch):
             self._engine.submit(step, epoch)
         warn_of_orientation(self.dataset)  # while the first batches are decoded
+        state, (rows, tail) = self.state_dict(), (self.topology.batch_size, self.topology.tail)
+        self._agreement.compare(dataset=state["dataset"], shuffle=state["shuffle"], batch_size=rows, tail=tail)
         for left in reversed(range(steps_left(order.n, consumed, self.topology))):
             for step in islice(coming, 1):
                 self._engine.submit(step, epoch)
@@ -228,6 +236,7 @@ class Loader:
             yield batch
             if left > 0:
                 self._check_current(iteration)
+            self._agreement.compare(seed=state["seed"], epoch=epoch, consumed=consumed)
         if iteration == self._iterations:
             self._go_to(Position(epoch + 1, 0))
             if self._may_repeat:
@@ -303,12 +312,13 @@ class Loader:
         self._go_to(position)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"arguments": self._arguments, "state": self.state_dict()}
+        return {"arguments": self._arguments, "state": self.state_dict(), "place": self._agreement.place}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         arguments, state = saved["arguments"], saved["state"]
         Loader.__init__(self, **arguments | {"seed": state["seed"]})
         self._arguments = arguments  # which may have no seed
+        self._agreement.place = saved["place"]
         self.load_state_dict(state)
 
     def close(self) -> None:
